@@ -6,35 +6,35 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { accountInEnglish as words, type AccountTexts } from '../../shared/relay/page/english.ts';
-import { colours, pageStyle, headOf, textOf } from '../../shared/relay/page/page-kit.ts';
+import { colours, pageStyle, renderHead, textOf } from '../../shared/relay/page/page-kit.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const place = /[\\/]shared[\\/]relay[\\/]page[\\/]built-pages\.ts$/;
 
-export async function builtPages(): Promise<Record<string, string>> {
-  const [script, accountScript] = await Promise.all([bundled('page'), bundled('account')]);
+export async function buildPages(): Promise<Record<string, string>> {
+  const [script, accountScript] = await Promise.all([bundleScript('page'), bundleScript('account')]);
   const style = pageStyle + accountStyle;
   const name = createHash('sha256').update(script).digest('hex').slice(0, 16);
   return {
     pageScript: script,
     pageScriptPath: `/assets/page-${name}.js`,
     pageStyleHash: hashOf(pageStyle),
-    accountPageHtml: accountHtml({ style, script: accountScript }),
+    accountPageHtml: renderAccount({ style, script: accountScript }),
     accountScriptHash: hashOf(accountScript),
     accountStyleHash: hashOf(style),
     modelsLink,
   };
 }
 
-const moduleText = async (): Promise<string> =>
-  Object.entries(await builtPages())
+const buildModule = async (): Promise<string> =>
+  Object.entries(await buildPages())
     .map(([name, value]) => `export const ${name} = ${JSON.stringify(value)};\n`)
     .join('');
 
 /** For the build of functions. */
 export const withBuiltPages: Plugin = {
   name: 'built pages',
-  setup: (plugin) => plugin.onLoad({ filter: place }, async () => ({ contents: await moduleText() })),
+  setup: (plugin) => plugin.onLoad({ filter: place }, async () => ({ contents: await buildModule() })),
 };
 
 interface KeepsModules {
@@ -44,14 +44,14 @@ interface KeepsModules {
 /** For tests. */
 export const testsWithBuiltPages = {
   name: 'built pages',
-  load: (id: string) => (place.test(id) ? moduleText() : undefined),
+  load: (id: string) => (place.test(id) ? buildModule() : undefined),
   /** Vitest caches modules by their own text, but this one is built from others: pages of an earlier run would be tested. */
   configureVitest(context: KeepsModules): void {
     context.defineCacheKeyGenerator(({ id }) => (place.test(id) ? false : undefined));
   },
 };
 
-async function bundled(name: string): Promise<string> {
+async function bundleScript(name: string): Promise<string> {
   const { outputFiles } = await build({
     absWorkingDir: root,
     entryPoints: [`infra/pages/browser/${name}.ts`],
@@ -82,15 +82,15 @@ type PlainText = {
 const t = (key: PlainText): string => ` data-t="${key}">${words[key]}`;
 const label = (key: PlainText): string => ` data-label="${key}" aria-label="${words[key]}"`;
 const hint = (key: PlainText): string => ` data-hint="${key}" placeholder="${words[key]}"`;
-const heads = (...keys: PlainText[]): string =>
+const renderHeads = (...keys: PlainText[]): string =>
   `<thead><tr>${keys.map((key) => `<th scope="col"${t(key)}`).join('')}</thead>`;
 const option = (value: string, key: PlainText): string => `<option value="${value}"${t(key)}</option>`;
 
 /** Removed where the models page is disabled. */
 const modelsLink = `<a href="/"${t('models')}</a>`;
 
-const accountHtml = ({ style, script }: { style: string; script: string }): string =>
-  `${textOf(headOf(words.account, style, words.lang))}
+const renderAccount = ({ style, script }: { style: string; script: string }): string =>
+  `${textOf(renderHead(words.account, style, words.lang))}
 <header class="top"><span class="brand" id="host"></span><nav>${modelsLink} <button type="button" id="language"></button></nav></header>
 <main>
 <h1${t('account')}</h1>
@@ -111,7 +111,7 @@ ${tryMarkup}
 ${ledgerMarkup}
 ${keysMarkup}
 ${statementMarkup}
-<section id="errors" hidden><h2${t('errors')}</h2><p class="soft"${t('errorsLead')}</p><table>${heads('hour', 'code', 'calls')}<tbody id="errors-parts"></tbody></table></section>
+<section id="errors" hidden><h2${t('errors')}</h2><p class="soft"${t('errorsLead')}</p><table>${renderHeads('hour', 'code', 'calls')}<tbody id="errors-parts"></tbody></table></section>
 <section id="key-limits"><h2${t('thisKey')}</h2><dl class="facts" id="key-limits-parts"></dl></section>
 </div>
 </main>
@@ -145,14 +145,14 @@ const tryMarkup = `<section id="try"><h2${t('tryModel')}</h2>
 const usageMarkup = `<section id="usage"><h2${t('usage')}</h2>
 <p class="bar"><label><span${t('days')}</span> <select id="days"><option>7<option selected>14<option>30</select></label> <label><span${t('show')}</span> <select id="measure">${option('charge', 'byCharge')}${option('calls', 'byCalls')}${option('tokens', 'byTokens')}</select></label> <span id="usage-state" role="status"></span> <span class="soft"${t('utcDays')}</span></p>
 <div id="plot"></div>
-<div class="wide" tabindex="0" role="region"${label('usageByModel')}><table class="numbers">${heads('model', 'charges', 'calls', 'tokensIn', 'tokensOut')}<tbody id="by-model"></tbody></table></div></section>`;
+<div class="wide" tabindex="0" role="region"${label('usageByModel')}><table class="numbers">${renderHeads('model', 'charges', 'calls', 'tokensIn', 'tokensOut')}<tbody id="by-model"></tbody></table></div></section>`;
 
 const ledgerMarkup = `<section id="ledger"><h2${t('ledger')}</h2>
 <p class="bar"><label><span${t('endUser')}</span> <input id="of-user" autocomplete="off"></label> <label><span${t('tag')}</span> <input id="of-tag"${hint('tagHint')} autocomplete="off"></label></p>
 <p class="bar"><button type="button" id="newer" disabled${t('newer')}</button> <button type="button" id="older" disabled${t('older')}</button> <span id="ledger-state" role="status"></span> <button type="button" id="save"${t('csv')}</button> <span id="save-state" role="status"></span></p>
-<div class="wide" tabindex="0" role="region"${label('ledger')}><table class="rows">${heads('time', 'model', 'tokens', 'firstContent', 'end', 'charge', 'id')}<tbody id="rows"></tbody></table></div></section>`;
+<div class="wide" tabindex="0" role="region"${label('ledger')}><table class="rows">${renderHeads('time', 'model', 'tokens', 'firstContent', 'end', 'charge', 'id')}<tbody id="rows"></tbody></table></div></section>`;
 
-const field = (name: string, key: PlainText, rest: string): string =>
+const renderField = (name: string, key: PlainText, rest: string): string =>
   `<div><label for="key-${name}"${t(key)}</label><input id="key-${name}" autocomplete="off" ${rest}></div>`;
 
 const keysMarkup = `<section id="keys" hidden><h2${t('keys')}</h2>
@@ -162,13 +162,13 @@ const keysMarkup = `<section id="keys" hidden><h2${t('keys')}</h2>
 <p id="no-keys" hidden${t('noKeys')}</p>
 <p class="bar"><button type="button" id="new-key"${t('newKey')}</button> <span id="keys-state" role="status"></span></p>
 <form class="card" id="key-form" hidden><div class="fields">
-${field('name', 'keyName', 'required maxlength="100"')}
-${field('models', 'keyModels', hint('asThisKey').trim())}
-${field('amount', 'keyAmount', `type="number" min="0" step="any"${hint('asThisKey')}`)}
+${renderField('name', 'keyName', 'required maxlength="100"')}
+${renderField('models', 'keyModels', hint('asThisKey').trim())}
+${renderField('amount', 'keyAmount', `type="number" min="0" step="any"${hint('asThisKey')}`)}
 <div><label for="key-period"${t('keyPeriod')}</label><select id="key-period">${option('month', 'month_')}${option('day', 'day_')}</select></div>
-${field('rpm', 'aMinute', `type="number" min="1"${hint('asThisKey')}`)}
-${field('max_concurrency', 'atOnce', `type="number" min="1"${hint('asThisKey')}`)}
-${field('expires', 'keyEnd', 'type="date"')}
+${renderField('rpm', 'aMinute', `type="number" min="1"${hint('asThisKey')}`)}
+${renderField('max_concurrency', 'atOnce', `type="number" min="1"${hint('asThisKey')}`)}
+${renderField('expires', 'keyEnd', 'type="date"')}
 <div><label for="key-store"${t('keyStore')}</label><select id="key-store">${option('', 'asThisKey')}${option('yes', 'yes')}${option('no', 'no')}</select></div>
 </div><p class="bar"><button class="main"${t('save')}</button> <button type="button" id="cancel-key"${t('cancel')}</button></p></form>
 </section>`;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { consoleHandle } from '../../infra/ops/console/console.ts';
+import { createConsole } from '../../infra/ops/console/console.ts';
 import { serveConsole, Session, idleMs, tokenMs } from '../../infra/ops/console/serve.ts';
 import { enter, startConsoleRig, tokenIn, watchedBy, type ConsoleRig, type Visitor } from './console-rig.ts';
 import { put } from './large-relay.ts';
@@ -241,7 +241,7 @@ describe('a page that goes wrong', () => {
 
 it('is a function of a request and an identity: two identities do not see each other’s plans', async () => {
   const options = { hosts: ['console.example'], base: '/', where: 'relay' };
-  const handle = consoleHandle({ ports: rig.ports, options, onFault: (error) => rig.faults.push(error) });
+  const handle = createConsole({ ports: rig.ports, options, onFault: (error) => rig.faults.push(error) });
   const li = { name: 'li', formToken: 'a'.repeat(64), role: 'operator' as const };
   const wei = { ...li, name: 'wei', formToken: 'b'.repeat(64) };
   const headers = { host: 'console.example', origin: 'https://console.example' };

@@ -1,10 +1,10 @@
 /** The console that is deployed: who comes in, what each role may, and what is put down; against an issuer that signs what a test says. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { requestOf, type UrlEvent } from '../../infra/ops/console/hosted/event.ts';
-import { hostedConsole } from '../../infra/ops/console/hosted/hosted.ts';
-import { oidcLogin } from '../../infra/ops/console/hosted/login.ts';
+import { createHostedConsole } from '../../infra/ops/console/hosted/hosted.ts';
+import { createOidcLogin } from '../../infra/ops/console/hosted/login.ts';
 import { pages } from '../../infra/ops/console/pages/all-pages.ts';
-import { may, neededFor } from '../../infra/ops/console/visit/visit.ts';
+import { may, requiredRole } from '../../infra/ops/console/visit/visit.ts';
 import { startIssuer, type IssuerOptions, type LocalIssuer } from '../../infra/local/oidc.ts';
 import { consoleOption } from '../../infra/local/console.ts';
 import { Enforcer } from '../access/enforcer.ts';
@@ -43,7 +43,7 @@ let enforcer: Enforcer;
 let tables: Awaited<ReturnType<typeof startFaultProxy>>;
 let issuer: LocalIssuer;
 let tokenOf: IssuerOptions['tokenOf'];
-let answer: ReturnType<typeof hostedConsole>;
+let answer: ReturnType<typeof createHostedConsole>;
 const refused: unknown[] = [];
 
 /** Of the same tables, with the rights of the deployed function; nobody waits. */
@@ -57,13 +57,13 @@ async function openConsole(
   const ports = { ...session.ports, clock, consoles: changed(session.ports.consoles) };
   const portsOf = (name: string) => ({ ...session.portsOf(name), clock });
   const oidc = { issuer: issuer.issuer, clientId: 'relay', clientSecret: 'env:SECRET' };
-  const login = oidcLogin({
+  const login = createOidcLogin({
     options: { ...given, oidc },
     isLocal: true,
     clock,
     secretOf: async () => 'secret',
   });
-  return hostedConsole({
+  return createHostedConsole({
     ports,
     portsOf,
     login,
@@ -205,7 +205,7 @@ describe('a login', () => {
   it('asks an issuer that does not answer once in 15 seconds, however many come', async () => {
     let [nowMs, asked] = [0, 0];
     const down = { issuer: 'http://127.0.0.1:1', clientId: 'relay', clientSecret: 'env:SECRET' };
-    const login = oidcLogin({
+    const login = createOidcLogin({
       options: { ...given, oidc: down },
       isLocal: true,
       clock: { now: () => nowMs },
@@ -539,7 +539,7 @@ function registered(): Registered[] {
       slowPage: read,
       live: read,
       file: (path) => void all.push({ path, needed: 'operator', isForm: true, isPosted: true }),
-      form: (path, route) => void all.push({ path, needed: neededFor(route), isForm: true }),
+      form: (path, route) => void all.push({ path, needed: requiredRole(route), isForm: true }),
     });
   return all;
 }

@@ -1,9 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { parseYuan } from '../../shared/billing/price.ts';
-import { short, yuan, span, when, written } from '../../infra/ops/console/layout/figures.ts';
-import { errorsByField } from '../../infra/ops/console/layout/form.ts';
-import { plot } from '../../infra/ops/console/layout/plot.ts';
-import { memoryForms } from '../../infra/ops/console/visit/visit.ts';
+import {
+  formatShort,
+  renderYuan,
+  formatSpan,
+  renderAge,
+  renderLastChange,
+} from '../../infra/ops/console/layout/figures.ts';
+import { assignErrors } from '../../infra/ops/console/layout/form.ts';
+import { renderPlot } from '../../infra/ops/console/layout/plot.ts';
+import { createMemoryForms } from '../../infra/ops/console/visit/visit.ts';
 import { listCooldowns } from '../../shared/operate/channels/list-channels.ts';
 import { findFirstContentShare } from '../../shared/operate/report.ts';
 import { planTimeSpan, sumTraffic } from '../../shared/operate/overview.ts';
@@ -27,22 +33,31 @@ describe('figures of pages', () => {
   ])(
     'show %s yuan as %s: short, or what a small amount needs to be seen, and all of it as title',
     (amount, words) => {
-      const text = textOf(yuan(parseYuan(amount) ?? 0n));
+      const text = textOf(renderYuan(parseYuan(amount) ?? 0n));
       expect(text.replaceAll(/\s/g, '')).toContain(`>${words}<`);
       expect(text).toContain(`title="${amount.replace(/^-?/, (sign) => `${sign && '−'}¥`)}"`);
     },
   );
 
   it('shorten counts, times and who wrote a row', () => {
-    expect([9999, 12_345, 1_200_000_000, 0.012_345].map(short)).toEqual(['9,999', '12.3K', '1.2G', '0.0123']);
-    expect([span(1000), span(100_000), span(86_400_000 * 1.6)]).toEqual(['1 s', '2 min', '2 days']);
-    expect(textOf(when(0, 3_600_000 * 5))).toMatch(/title="1970-01-01T00:00:00Z"[^>]*>5 h ago</);
-    expect(textOf(when(86_400_000 * 3, 0))).toContain('in 3 days');
+    expect([9999, 12_345, 1_200_000_000, 0.012_345].map(formatShort)).toEqual([
+      '9,999',
+      '12.3K',
+      '1.2G',
+      '0.0123',
+    ]);
+    expect([formatSpan(1000), formatSpan(100_000), formatSpan(86_400_000 * 1.6)]).toEqual([
+      '1 s',
+      '2 min',
+      '2 days',
+    ]);
+    expect(textOf(renderAge(0, 3_600_000 * 5))).toMatch(/title="1970-01-01T00:00:00Z"[^>]*>5 h ago</);
+    expect(textOf(renderAge(86_400_000 * 3, 0))).toContain('in 3 days');
     const row = { _by: 'arn:aws:sts::1:assumed-role/relay-operator/li', _at: '1970-01-01T00:00:00Z' };
-    expect(textOf(written(row, 60_000 * 2))).toMatch(
+    expect(textOf(renderLastChange(row, 60_000 * 2))).toMatch(
       /2 min ago<\/time> by <span title="arn:[^"]+">relay-operator\/li</,
     );
-    expect(written({}, 0)).toBeUndefined();
+    expect(renderLastChange({}, 0)).toBeUndefined();
   });
 });
 
@@ -50,21 +65,21 @@ it('shows what is wrong at the fields that a message names; what names none belo
   const fields = [{ name: 'priority' }, { name: 'weight' }, { name: 'expires_at' }];
   const message =
     'nothing was written: priority: found x, wanted a whole number; weight: found -1, expected 0 or more; the rest';
-  expect([...errorsByField(message, fields)]).toEqual([
+  expect([...assignErrors(message, fields)]).toEqual([
     ['priority', '--limit must be a whole number from 1 to 10,000'],
     ['weight', 'invalid time -1, expected 0 or more'],
   ]);
-  expect([...errorsByField('--expires-at soon: wanted a time', fields)]).toEqual([
+  expect([...assignErrors('--expires-at soon: wanted a time', fields)]).toEqual([
     ['expires_at', '--to soon must be in the past'],
   ]);
-  expect(errorsByField('nobody knows', fields).size).toBe(0);
+  expect(assignErrors('nobody knows', fields).size).toBe(0);
 });
 
 it('draws bars and lines by what is known, and names of models as text', () => {
   const name = '</title><script>alert(1)</script>';
   const values = [1, null, 3];
   const markup = textOf(
-    plot({
+    renderPlot({
       title: name,
       unit: '',
       points: ['2026-11-22 23:59', '2026-11-23 00:00', '2026-11-23 00:01'],
@@ -127,7 +142,7 @@ it('finds what the relay knows against a channel by the relay’s own keys', () 
 describe('a form that waits for its confirmation', () => {
   let ms = 0;
   let id = 0;
-  const forms = memoryForms({
+  const forms = createMemoryForms({
     clock: { now: () => ms, sleep: async () => undefined },
     random: { secretKey: () => '', hex: () => `id${(id += 1)}` },
   });

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { guardHeaders } from '../../infra/ops/console/guard.ts';
-import { liveStreams } from '../../infra/ops/console/visit/live.ts';
+import { createLiveStreams } from '../../infra/ops/console/visit/live.ts';
 import type { LiveLook } from '../../infra/ops/console/visit/visit.ts';
 import { html } from '../../infra/ops/markup.ts';
 import { Failure } from '../../shared/operate/plan.ts';
@@ -23,7 +23,7 @@ const look = (nowMs: number): LiveLook => ({
 function streams(looked: (nowMs: number) => Promise<LiveLook> = async (nowMs) => look(nowMs)) {
   const clock = new VirtualClock(0);
   const faults: unknown[] = [];
-  const live = liveStreams(clock, (error) => faults.push(error));
+  const live = createLiveStreams(clock, (error) => faults.push(error));
   const begin = () => ({ everyMs: 1_000, look: async () => looked(clock.now()) });
   return { clock, faults, open: () => live(begin, 'requests/live') };
 }

@@ -1,6 +1,6 @@
 /** What an edit would have made of the calls of the last days, by the operators' tool on tables of an emulator. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { stateOf } from '../../infra/ops/console/pages/channels.ts';
+import { renderState } from '../../infra/ops/console/pages/channels.ts';
 import { viewChannels } from '../../shared/operate/channels/list-channels.ts';
 import { timeText } from '../../shared/wire/ids.ts';
 import { startEmulator } from '../support/emulator.ts';
@@ -178,7 +178,7 @@ describe('channel list', () => {
     const shown = await viewChannels(await ledger.ports());
     const states = shown.channels.map((each) => [
       each.id,
-      (stateOf(each, Date.now()) as { toString(): string }).toString(),
+      (renderState(each, Date.now()) as { toString(): string }).toString(),
     ]);
     expect(states).toContainEqual(['spare', expect.stringContaining('failing')]);
     await call('acme', '0.09', { channel: 'spare' });

@@ -10,27 +10,27 @@ import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { sharedStyle } from '../../../shared/relay/page/page-kit.ts';
 import { html, masked } from '../markup.ts';
 import type { NanoYuan } from '../../../shared/billing/price.ts';
-import { admitted, askedFor, guardHeaders } from './guard.ts';
+import { admitForm, readQuery, guardHeaders } from './guard.ts';
 import { consoleStyle } from './layout/console-style.ts';
-import { frame, type Page } from './layout/frame.ts';
+import { renderFrame, type Page } from './layout/frame.ts';
 import { pages } from './pages/all-pages.ts';
 import {
   basisOf,
-  confirmPage,
-  failurePage,
-  faultPage,
-  missingPage,
-  notePage,
-  resultPage,
-  shownOf,
+  renderConfirmation,
+  renderFailure,
+  renderFault,
+  renderMissing,
+  renderNote,
+  renderResult,
+  freezeProposal,
 } from './pages/outcome.ts';
-import { liveStreams, refusedWatch } from './visit/live.ts';
+import { createLiveStreams, refuseWatch } from './visit/live.ts';
 import {
   type AskingRoute,
   may,
-  memoryForms,
-  neededFor,
-  refusedWords,
+  createMemoryForms,
+  requiredRole,
+  explainRefusal,
   type ConsoleOptions,
   type Counted,
   type Ended,
@@ -42,7 +42,7 @@ import {
   type Visit,
 } from './visit/visit.ts';
 
-export interface ConsoleParts {
+export interface ConsoleDeps {
   ports: OperatorPorts;
   options: ConsoleOptions;
   /** Receives unexpected errors with their stack. Pages never show them. */
@@ -68,26 +68,26 @@ export interface Hosting {
 
 export type ConsoleHandle = (request: Request, identity: Identity) => Promise<Response>;
 
-type Inner = ConsoleParts & { counted: Counted };
+type Inner = ConsoleDeps & { counted: Counted };
 
 /** `confirming` is a form of this session that was shown and is confirmed now. */
-interface Given {
+interface ConsoleContext {
   Bindings: { identity: Identity; confirming?: KeptForm };
   Variables: { fields: Record<string, string> };
 }
-type Call = Context<Given>;
-type Answer = (call: Call, make: (visit: Visit) => Page | Promise<Page>) => Promise<Response>;
+type Call = Context<ConsoleContext>;
+type AnswerPage = (call: Call, make: (visit: Visit) => Page | Promise<Page>) => Promise<Response>;
 
-export function consoleHandle(given: ConsoleParts): ConsoleHandle {
+export function createConsole(given: ConsoleDeps): ConsoleHandle {
   const { options, onFault } = given;
-  const parts = { ...given, counted: countedIn(given.ports) };
+  const parts = { ...given, counted: countReads(given.ports) };
   const statics = readStaticFiles();
-  const app = new Hono<Given>();
-  const answer = answering(parts, statics);
-  const act = actions(parts, answer);
-  const openStream = liveStreams(parts.ports.clock, onFault, parts.hosting?.watchMs);
+  const app = new Hono<ConsoleContext>();
+  const answer = answerWithPages(parts, statics);
+  const act = routeActions(parts, answer);
+  const openStream = createLiveStreams(parts.ports.clock, onFault, parts.hosting?.watchMs);
 
-  app.use(guarded(options, answer));
+  app.use(guardRequests(options, answer));
   for (const { address, type, body } of [statics.style, ...statics.scripts])
     app.get(`/${address}`, (call) =>
       call.body(body, 200, { 'content-type': type, 'cache-control': forever }),
@@ -97,32 +97,32 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
       page: (at, view) => void app.get(at, (call) => answer(call, view)),
       slowPage: (at, read, view) =>
         void app.get(at, async (call) => {
-          const found = read(visitIn(call, parts));
+          const found = read(visitFor(call, parts));
           await found.catch(() => undefined);
           return answer(call, async (visit) => view(visit, await found));
         }),
       live: (at, watch) =>
         void app.get(at, async (call) => {
-          const visit = visitIn(call, parts);
-          const refused = await refusedWatch(visit, hosting && ((identity) => hosting.countWatch(identity)));
+          const visit = visitFor(call, parts);
+          const refused = await refuseWatch(visit, hosting && ((identity) => hosting.countWatch(identity)));
           const sinceMs = Number(call.req.header('last-event-id') ?? visit.query('after')) || visit.nowMs;
           return refused ?? openStream(() => watch(visit, sinceMs), visit.path);
         }),
       // An error breaks the connection, so that no browser takes half a file for all of it.
       file: (at, name, lines) =>
         void app.post(at, async (call) => {
-          const visit = visitIn(call, parts);
-          if (!visit.options.exports) return answer(call, refusedPage);
+          const visit = visitFor(call, parts);
+          if (!visit.options.exports) return answer(call, renderRefusal);
           return call.body(ReadableStream.from(lines(visit)).pipeThrough(new TextEncoderStream()), 200, {
             'content-type': 'application/jsonl',
             'content-disposition': `attachment; filename="${name}"`,
           });
         }),
       form(at, route) {
-        const opened = (work: 'form' | 'propose') => (call: Call) =>
-          may(call.env.identity, neededFor(route)) ? act[work](call, route) : answer(call, refusedPage);
-        app.get(at, opened('form'));
-        app.post(at, opened('propose'));
+        const guardForm = (work: 'form' | 'propose') => (call: Call) =>
+          may(call.env.identity, requiredRole(route)) ? act[work](call, route) : answer(call, renderRefusal);
+        app.get(at, guardForm('form'));
+        app.post(at, guardForm('propose'));
       },
     });
   app.get('/confirm/:id', (call) => act.confirm(call, call.req.param('id')));
@@ -134,10 +134,10 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
   });
   const { hosting } = parts;
   if (hosting) app.post('/logout', (call) => hosting.leave(call.req.raw));
-  app.notFound((call) => answer(call, missingPage));
+  app.notFound((call) => answer(call, renderMissing));
   app.onError((error, call) => {
     onFault(error, call.req.path);
-    return answer(call, faultPage);
+    return answer(call, renderFault);
   });
 
   return async (request, identity) => {
@@ -149,18 +149,18 @@ export function consoleHandle(given: ConsoleParts): ConsoleHandle {
 }
 
 /** Admits a request to the pages and keeps the form that it sent. */
-const guarded =
-  (options: ConsoleOptions, answer: Answer) =>
+const guardRequests =
+  (options: ConsoleOptions, answer: AnswerPage) =>
   async (call: Call, next: () => Promise<void>): Promise<Response | undefined> => {
     const { confirming, identity } = call.env;
-    const form = confirming ?? (await admitted(call.req.raw, options, identity));
-    if ('why' in form) return answer(call, () => notePage(form.status, form.why));
+    const form = confirming ?? (await admitForm(call.req.raw, options, identity));
+    if ('why' in form) return answer(call, () => renderNote(form.status, form.why));
     call.set('fields', form.fields);
     await next();
     return undefined;
   };
 
-function visitIn(call: Call, { ports, options, hosting, counted }: Inner): Visit {
+function visitFor(call: Call, { ports, options, hosting, counted }: Inner): Visit {
   const fields = call.get('fields') ?? {};
   const { identity } = call.env;
   return {
@@ -177,14 +177,14 @@ function visitIn(call: Call, { ports, options, hosting, counted }: Inner): Visit
     // As sent: from Hono's decoded path a browser would build another one if a name has a backslash or a tab.
     path: new URL(call.req.url).pathname.slice(1),
     part: (name) => call.req.param(name) ?? '',
-    query: askedFor(call.req.raw),
+    query: readQuery(call.req.raw),
     field: (name) => fields[name] ?? '',
     fields,
   };
 }
 
 /** The ports count the traffic of all requests, so counted reads run one after another. */
-function countedIn(ports: OperatorPorts): Counted {
+function countReads(ports: OperatorPorts): Counted {
   let turn: Promise<unknown> = Promise.resolve();
   return async (read) => {
     const work = turn.then(async () => {
@@ -202,41 +202,41 @@ function countedIn(ports: OperatorPorts): Counted {
 }
 
 /** Renders pages and counts what each of them read. Never shows more of an error than its message. */
-function answering(parts: Inner, statics: StaticFiles): Answer {
+function answerWithPages(parts: Inner, statics: StaticFiles): AnswerPage {
   const { counted, options, onFault } = parts;
   const isHosted = parts.hosting !== undefined;
   const style = statics.style.address;
   const scripts = statics.scripts.map(({ address }) => address);
   return async (call, make) => {
-    const visit = visitIn(call, parts);
-    const made = async (): Promise<Page> => make(visitIn(call, parts));
+    const visit = visitFor(call, parts);
+    const makePage = async (): Promise<Page> => make(visitFor(call, parts));
     const { found: page, cost } = await counted(() =>
-      made().catch((error: unknown) => {
-        if (error instanceof Failure) return failurePage(error, visit.path);
+      makePage().catch((error: unknown) => {
+        if (error instanceof Failure) return renderFailure(error, visit.path);
         onFault(error, visit.path);
-        return faultPage();
+        return renderFault();
       }),
     );
     const at = visit.path + new URL(call.req.url).search;
     const framing = { ...options, identity: visit.identity, isHosted, path: at, style, scripts, cost };
-    const text = withoutIndent(String(await frame(page, framing)));
+    const text = dropIndent(String(await renderFrame(page, framing)));
     return call.html(masked(text, new Set([page.secret ?? ''])), (page.status ?? 200) as 200);
   };
 }
 
 /** A third of a long table is the indentation of its rows. */
-const withoutIndent = (text: string): string =>
+const dropIndent = (text: string): string =>
   text.replaceAll(/<(pre|textarea)\b[^]*?<\/\1>|\s*\n\s*/g, (found) =>
     found.startsWith('<') ? found : '\n',
   );
 
-const refusedPage = ({ identity }: Visit): Page => notePage(403, refusedWords(identity));
-const gone = notePage(
+const renderRefusal = ({ identity }: Visit): Page => renderNote(403, explainRefusal(identity));
+const expiredStep = renderNote(
   404,
   'This step has expired or was already completed. A step is valid for 30 minutes, until the console restarts, and nothing is done twice. Check the list, then start over if needed.',
 );
-const overtaken = (again: string): Page => ({
-  ...notePage(
+const renderOvertaken = (again: string): Page => ({
+  ...renderNote(
     409,
     'Something changed in the meantime, so this would no longer do what was shown. Nothing was saved.',
   ),
@@ -247,10 +247,10 @@ const overtaken = (again: string): Page => ({
  * Leads a form to a proposal, its confirmation and its result. No process needs to remember a proposal: it is computed again from
  * the same fields, as of the same time, and carried out only if it equals what was shown.
  */
-function actions(parts: Inner, answer: Answer) {
+function routeActions(parts: Inner, answer: AnswerPage) {
   const { options, onFault, hosting } = parts;
-  const forms = hosting?.forms ?? memoryForms(parts.ports);
-  const keptIn = async ({ env }: Call, id: string): Promise<KeptForm | undefined> => {
+  const forms = hosting?.forms ?? createMemoryForms(parts.ports);
+  const loadForm = async ({ env }: Call, id: string): Promise<KeptForm | undefined> => {
     const text = await forms.kept(env.identity.formToken, id);
     return text === undefined ? undefined : { ...(JSON.parse(text) as KeptForm), id };
   };
@@ -264,9 +264,9 @@ function actions(parts: Inner, answer: Answer) {
     if ('error' in ended && !(ended.error instanceof Failure)) onFault(ended.error, visit.path);
     // The write has been made, even if its end cannot be recorded.
     await end?.(ended).catch((error: unknown) => onFault(error, visit.path));
-    return answer(call, () => resultPage(proposal, ended));
+    return answer(call, () => renderResult(proposal, ended));
   };
-  const confirmed = async (
+  const confirmProposal = async (
     call: Call,
     visit: Visit,
     proposal: Proposal,
@@ -274,14 +274,14 @@ function actions(parts: Inner, answer: Answer) {
   ): Promise<Response> => {
     const { identity } = visit;
     const { refusal, refunds } = proposal;
-    if (refusal !== undefined) return answer(call, () => notePage(409, refusal));
-    if (basisOf(await shownOf(proposal)) !== basisOf(kept.shown))
-      return answer(call, () => overtaken(`${kept.path}?again=${kept.id}`));
+    if (refusal !== undefined) return answer(call, () => renderNote(409, refusal));
+    if (basisOf(await freezeProposal(proposal)) !== basisOf(kept.shown))
+      return answer(call, () => renderOvertaken(`${kept.path}?again=${kept.id}`));
     // Support may only refund, because refunds are counted.
-    if (!may(identity, 'operator') && refunds === undefined) return answer(call, refusedPage);
-    if (!(await forms.take(identity.formToken, kept.id))) return answer(call, () => gone);
+    if (!may(identity, 'operator') && refunds === undefined) return answer(call, renderRefusal);
+    if (!(await forms.take(identity.formToken, kept.id))) return answer(call, () => expiredStep);
     const limit = refunds === undefined ? undefined : await hosting?.refusedRefund(identity, refunds);
-    if (limit !== undefined) return answer(call, () => notePage(403, limit));
+    if (limit !== undefined) return answer(call, () => renderNote(403, limit));
     return carryOut(call, visit, proposal);
   };
 
@@ -289,55 +289,55 @@ function actions(parts: Inner, answer: Answer) {
     /** Keeps what was typed when the confirmation page leads back to the form. */
     async form(call: Call, route: FormRoute | AskingRoute): Promise<Response> {
       const again = call.req.query('again');
-      const kept = again ? await keptIn(call, again) : undefined;
+      const kept = again ? await loadForm(call, again) : undefined;
       return answer(call, (visit) =>
         route.page(visit, kept?.path === visit.path ? { fields: kept.fields } : undefined),
       );
     },
     async propose(call: Call, route: FormRoute | AskingRoute): Promise<Response> {
       const { confirming: kept, identity } = call.env;
-      const { visit, release } = heldVisit(call, parts, kept?.atMs);
+      const { visit, release } = freezeVisit(call, parts, kept?.atMs);
       try {
         if ('answer' in route) {
           release();
           const { outcome, ...words } = await route.answer(visit);
-          return await answer(call, () => resultPage(words, { outcome }));
+          return await answer(call, () => renderResult(words, { outcome }));
         }
         const proposal = await route.propose(visit);
         release();
-        if (kept) return await confirmed(call, visit, proposal, kept);
+        if (kept) return await confirmProposal(call, visit, proposal, kept);
         const { fields, path, nowMs: atMs } = visit;
-        const shown = await shownOf(proposal);
+        const shown = await freezeProposal(proposal);
         const text = JSON.stringify({ path, fields, atMs, shown } satisfies Omit<KeptForm, 'id'>);
         const id = await forms.keep({ owner: identity.formToken, text });
         return call.redirect(`${options.base}confirm/${id}`, 303);
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
         const { message: problem, exitCode } = error;
-        if (kept) return answer(call, () => notePage(409, problem));
+        if (kept) return answer(call, () => renderNote(409, problem));
         // Exit code 2 is a usage failure: the form itself is wrong.
         const tried = { fields: visit.fields, problem, isOvertaken: exitCode !== 2 };
         return answer(call, async () => Object.assign(await route.page(visit, tried), { status: 422 }));
       }
     },
     async confirm(call: Call, id: string): Promise<Response> {
-      const kept = await keptIn(call, id);
-      return answer(call, (visit) => (kept ? confirmPage(visit, kept) : gone));
+      const kept = await loadForm(call, id);
+      return answer(call, (visit) => (kept ? renderConfirmation(visit, kept) : expiredStep));
     },
-    kept: keptIn,
-    gone: (call: Call) => answer(call, () => gone),
+    kept: loadForm,
+    gone: (call: Call) => answer(call, () => expiredStep),
   };
 }
 
 /** A plan sees the time at which it was first made, so that it is the same again; carrying it out uses the clock. */
-function heldVisit(call: Call, parts: Inner, atMs = parts.ports.clock.now()) {
-  let isHeld = true;
+function freezeVisit(call: Call, parts: Inner, atMs = parts.ports.clock.now()) {
+  let isFrozen = true;
   const { clock } = parts.ports;
-  const held = { ...clock, now: () => (isHeld ? atMs : clock.now()) };
-  const visit = visitIn(call, parts);
+  const frozenClock = { ...clock, now: () => (isFrozen ? atMs : clock.now()) };
+  const visit = visitFor(call, parts);
   return {
-    visit: { ...visit, nowMs: atMs, ports: { ...visit.ports, clock: held } },
-    release: (): void => void (isHeld = false),
+    visit: { ...visit, nowMs: atMs, ports: { ...visit.ports, clock: frozenClock } },
+    release: (): void => void (isFrozen = false),
   };
 }
 
@@ -347,14 +347,14 @@ type StaticFiles = ReturnType<typeof readStaticFiles>;
 
 /** The only files that pages load; no path leads to a folder. */
 const readStaticFiles = () => ({
-  style: staticFile('console.css', 'css', sharedStyle + consoleStyle),
+  style: nameStatic('console.css', 'css', sharedStyle + consoleStyle),
   scripts: ['enhance.js', 'live.js'].map((name) =>
-    staticFile(name, 'javascript', readFileSync(new URL(name, import.meta.url), 'utf8')),
+    nameStatic(name, 'javascript', readFileSync(new URL(name, import.meta.url), 'utf8')),
   ),
 });
 
 /** The name changes with the content, so browsers may keep the file forever. */
-function staticFile(name: string, type: string, body: string) {
+function nameStatic(name: string, type: string, body: string) {
   const hash = createHash('sha256').update(body).digest('hex').slice(0, 16);
   return { address: `static/${name.replace('.', `.${hash}.`)}`, type: `text/${type}; charset=utf-8`, body };
 }

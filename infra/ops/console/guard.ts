@@ -25,7 +25,7 @@ export const guardHeaders: Readonly<Record<string, string>> = {
 };
 
 /** Answers clients without a session, which get no page. */
-export const plain = (status: number, words: string): Response =>
+export const answerPlain = (status: number, words: string): Response =>
   new Response(`${words}\n`, {
     status,
     headers: { ...guardHeaders, 'content-type': 'text/plain; charset=utf-8' },
@@ -63,13 +63,13 @@ function refusalOf(request: Request, { hosts }: ConsoleOptions): GuardRefusal | 
 const paid: ReadonlySet<string> = new Set(['read', 'refused', 'live']);
 
 /** Ignores parameters that cost money when a page of another site led here. */
-export function askedFor({ headers, url }: Request): (name: string) => string {
+export function readQuery({ headers, url }: Request): (name: string) => string {
   const { searchParams } = new URL(url);
   const isLed = ['cross-site', 'same-site'].includes(headers.get('sec-fetch-site') ?? '');
   return (name) => (isLed && paid.has(name) ? '' : (searchParams.get(name)?.trim() ?? ''));
 }
 
-export function cookieIn({ headers }: Request, name: string): string | undefined {
+export function readCookie({ headers }: Request, name: string): string | undefined {
   const all = (headers.get('cookie') ?? '').split(';').map((each) => each.trim());
   return all.find((each) => each.startsWith(`${name}=`))?.slice(name.length + 1);
 }
@@ -87,14 +87,14 @@ const tooMany: GuardRefusal = {
 };
 
 /** Returns the fields of a form of this session, or the reason to refuse it. Of fields with the same name the last one counts. */
-export async function admitted(
+export async function admitForm(
   request: Request,
   options: ConsoleOptions,
   { formToken }: Identity,
 ): Promise<GuardRefusal | { fields: Record<string, string> }> {
   const refusal = refusalOf(request, options);
   if (refusal || request.method === 'GET') return refusal ?? { fields: {} };
-  const text = await boundedText(request);
+  const text = await readBounded(request);
   const sent = [...new URLSearchParams(text)];
   if (text === undefined) return tooLarge;
   if (sent.length > fieldsMax) return tooMany;
@@ -112,7 +112,7 @@ export async function admitted(
 /** A form that is too large is still read, so that the browser sees the answer. 10 MB of text are 30 MB when encoded. */
 const drainedBytesMax = 32 * 1024 * 1024;
 
-async function boundedText(request: Request): Promise<string | undefined> {
+async function readBounded(request: Request): Promise<string | undefined> {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
   for await (const piece of request.body ?? []) {

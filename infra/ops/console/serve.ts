@@ -9,8 +9,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { usageFailure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
-import { consoleHandle, type ConsoleHandle } from './console.ts';
-import { cookieIn, guardHeaders, isSame, plain } from './guard.ts';
+import { createConsole, type ConsoleHandle } from './console.ts';
+import { readCookie, guardHeaders, isSame, answerPlain } from './guard.ts';
 import type { Identity } from './visit/visit.ts';
 
 export interface ServeOptions {
@@ -50,10 +50,10 @@ export async function serveConsole(ports: OperatorPorts, options: ServeOptions):
   server.maxConnections = connectionsMax;
   server.headersTimeout = 10_000;
   server.requestTimeout = 30_000;
-  await listening(server, options.port);
+  await startListening(server, options.port);
   const { port } = server.address() as AddressInfo;
   const host = `127.0.0.1:${port}`;
-  handle = consoleHandle({
+  handle = createConsole({
     ports,
     onFault: options.onFault,
     options: {
@@ -74,7 +74,7 @@ export async function serveConsole(ports: OperatorPorts, options: ServeOptions):
   return { address: `http://${host}/enter?token=${session.token}`, ended, stop };
 }
 
-async function listening(server: Server, port: number): Promise<void> {
+async function startListening(server: Server, port: number): Promise<void> {
   try {
     server.listen(port, '127.0.0.1');
     await once(server, 'listening');
@@ -92,11 +92,11 @@ async function answer(
 ): Promise<Response> {
   const request = requestOf(message);
   const url = request && URL.parse(request.url);
-  if (!request || !url || !handle) return plain(400, 'This is not a browser request.');
+  if (!request || !url || !handle) return answerPlain(400, 'This is not a browser request.');
   if (url.pathname === '/enter') return enter(session, request, url);
   const identity = session.identityOf(request);
   // Without a session, a client does not learn whether a page exists.
-  if (!identity || !url.pathname.startsWith(session.base)) return plain(403, noSession);
+  if (!identity || !url.pathname.startsWith(session.base)) return answerPlain(403, noSession);
   url.pathname = url.pathname.slice(session.base.length - 1);
   return handle(new Request(url, request), identity);
 }
@@ -108,7 +108,7 @@ function enter(session: Session, request: Request, { searchParams, host }: URL):
   const isLoopback = /^(127\.0\.0\.1|localhost):\d+$/.test(host);
   const cookie =
     request.method === 'GET' && isLoopback ? session.exchange(searchParams.get('token') ?? '') : undefined;
-  if (cookie === undefined) return plain(403, noSession);
+  if (cookie === undefined) return answerPlain(403, noSession);
   return new Response(null, {
     status: 303,
     headers: { ...guardHeaders, location: session.base, 'set-cookie': cookie },
@@ -182,7 +182,7 @@ export class Session {
   }
 
   identityOf(request: Request): Identity | undefined {
-    const isOwn = isSame(cookieIn(request, cookieName) ?? '', this.#cookie);
+    const isOwn = isSame(readCookie(request, cookieName) ?? '', this.#cookie);
     if (!isOwn || !this.#isTokenUsed || this.isOver()) return undefined;
     this.#lastMs = this.#clock.now();
     return this.#identity;

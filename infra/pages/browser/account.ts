@@ -1,14 +1,14 @@
 /** The account page: takes a key and shows what the key may see. */
-import { byId, inputById, onSubmit, say } from './elements.ts';
-import { isKey, keptKey, takeFromAddress, CallFailed, RelayClient, wordsOf } from './relay-client.ts';
-import { keepLanguage, languageOf, showIn, t, wantedLanguage, type Language } from './language.ts';
+import { byId, findInput, handleSubmit, say } from './elements.ts';
+import { isKey, storedKey, takeFromAddress, CallFailed, RelayClient, describeError } from './relay-client.ts';
+import { saveLanguage, languageOf, showIn, t, chooseLanguage, type Language } from './language.ts';
 import { KeysSection, sayPayment } from './keys.ts';
 import { Ledger } from './ledger.ts';
 import type { AccountBody } from '../../../shared/wire/public-api.ts';
 import { showOverview } from './overview.ts';
 import { Playground } from './playground.ts';
-import { statementSection } from './statement.ts';
-import { daysChosen, UsageChart } from './usage.ts';
+import { showStatements } from './statement.ts';
+import { readDays, UsageChart } from './usage.ts';
 
 /** The key that is open, one at most. */
 class Session {
@@ -24,15 +24,15 @@ class Session {
       if (signal.aborted) return;
       say('sign-state', '');
       // A reload must not silently return to another account.
-      if (keptKey.get() !== key) keptKey.set(undefined);
+      if (storedKey.get() !== key) storedKey.set(undefined);
       show(true);
       start(client, body);
     } catch (error) {
       if (signal.aborted) return;
       // Forget a rejected key, or the next visit would be rejected as well.
-      if (!(error instanceof CallFailed && error.status === 401)) inputById('key').value = key;
-      else if (keptKey.get() === key) keptKey.set(undefined);
-      say('sign-state', wordsOf(error), true);
+      if (!(error instanceof CallFailed && error.status === 401)) findInput('key').value = key;
+      else if (storedKey.get() === key) storedKey.set(undefined);
+      say('sign-state', describeError(error), true);
       show(false);
     }
   }
@@ -54,7 +54,7 @@ function start(client: RelayClient, body: AccountBody): void {
       usage.show(newer.days);
       say('open-state', '');
     } catch (error) {
-      if (own === reading) say('open-state', wordsOf(error), true);
+      if (own === reading) say('open-state', describeError(error), true);
     }
   };
   const usage = new UsageChart(client.ended, () => void refresh());
@@ -73,18 +73,18 @@ function start(client: RelayClient, body: AccountBody): void {
   byId('top-up').hidden = true;
   void keys?.show();
   byId('language').addEventListener('click', () => void keys?.show(), { signal: client.ended });
-  statementSection(client);
+  showStatements(client);
   void new Playground(client, refreshAll).show(body.key.models);
 }
 
-const accountPath = (): string => `/v1/account?days=${daysChosen()}`;
+const accountPath = (): string => `/v1/account?days=${readDays()}`;
 
 function show(isOpen: boolean): void {
   byId('sign').hidden = isOpen;
   byId('open').hidden = !isOpen;
 }
 
-function speak(language: Language): void {
+function showLanguage(language: Language): void {
   showIn(language);
   const [other, lang] = language === 'en' ? ['中文', 'zh-CN'] : ['English', 'en'];
   sayPayment();
@@ -95,32 +95,32 @@ const session = new Session();
 
 /** Reloading removes every trace of the account from the page. */
 function leave(): void {
-  keptKey.set(undefined);
+  storedKey.set(undefined);
   location.reload();
 }
 
-function submitted(): void {
-  const input = inputById('key');
+function submitKey(): void {
+  const input = findInput('key');
   const key = input.value.trim();
   if (!isKey(key)) {
     say('sign-state', t().noKey, true);
     return;
   }
   input.value = '';
-  keptKey.set(inputById('keep').checked ? key : undefined);
+  storedKey.set(findInput('keep').checked ? key : undefined);
   void session.open(key);
 }
 
 /** A link with a key, opened in a tab that shows the page already, does not load it again. */
-function fromAddress(): boolean {
+function openFromAddress(): boolean {
   const key = takeFromAddress();
   if (key !== undefined) void session.open(key);
   return key !== undefined;
 }
 
-onSubmit('sign-form', submitted);
+handleSubmit('sign-form', submitKey);
 byId('leave').addEventListener('click', leave);
-addEventListener('hashchange', fromAddress);
+addEventListener('hashchange', openFromAddress);
 // Browsers keep a page for their Back button, so the next person would find the account open.
 addEventListener('pagehide', () => {
   session.close();
@@ -131,14 +131,14 @@ addEventListener('pageshow', ({ persisted }) => {
 });
 byId('language').addEventListener('click', () => {
   const language = languageOf(byId('language').lang);
-  keepLanguage(language);
-  speak(language);
+  saveLanguage(language);
+  showLanguage(language);
 });
-speak(wantedLanguage());
+showLanguage(chooseLanguage());
 byId('host').textContent = location.host;
 byId('sign').hidden = false;
-const kept = keptKey.get();
-if (!fromAddress()) {
+const kept = storedKey.get();
+if (!openFromAddress()) {
   if (kept === undefined) byId('key').focus();
   else void session.open(kept);
 }

@@ -4,7 +4,7 @@ import { t } from './language.ts';
 
 export type Child = Node | string;
 
-export function element<Name extends keyof HTMLElementTagNameMap>(
+export function createNode<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   properties: Partial<HTMLElementTagNameMap[Name]> = {},
   children: readonly Child[] = [],
@@ -14,35 +14,37 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-export const codeOf = (text: string): HTMLElement => element('code', {}, [text]);
+export const codeOf = (text: string): HTMLElement => createNode('code', {}, [text]);
 
 /** Creates a definition list; pairs without a text are left out. */
-export const namedParts = (pairs: readonly (readonly [name: string, text: string | null])[]): HTMLElement[] =>
+export const createDefinitions = (
+  pairs: readonly (readonly [name: string, text: string | null])[],
+): HTMLElement[] =>
   pairs.flatMap(([name, text]) =>
-    text === null ? [] : [element('dt', {}, [name]), element('dd', {}, [text])],
+    text === null ? [] : [createNode('dt', {}, [name]), createNode('dd', {}, [text])],
   );
 
 /** Each cell knows its column's name, which narrow screens show. */
-export function figuresRow(
+export function createFiguresRow(
   head: readonly Child[],
   names: readonly string[],
   texts: readonly string[],
 ): HTMLElement {
   const cells = texts.map((text, at) => {
-    const made = element('td', {}, [text]);
+    const made = createNode('td', {}, [text]);
     made.dataset['name'] = names[at] ?? '';
     return made;
   });
-  return element('tr', {}, [element('th', { scope: 'row' }, head), ...cells]);
+  return createNode('tr', {}, [createNode('th', { scope: 'row' }, head), ...cells]);
 }
 
-export function button(label: string, act: () => void): HTMLButtonElement {
-  const made = element('button', { type: 'button' }, [label]);
+export function createButton(label: string, act: () => void): HTMLButtonElement {
+  const made = createNode('button', { type: 'button' }, [label]);
   made.addEventListener('click', act);
   return made;
 }
 
-export function onSubmit(id: string, act: () => void, options?: AddEventListenerOptions): void {
+export function handleSubmit(id: string, act: () => void, options?: AddEventListenerOptions): void {
   const submitted = (event: Event): void => {
     event.preventDefault();
     act();
@@ -52,28 +54,28 @@ export function onSubmit(id: string, act: () => void, options?: AddEventListener
 
 /** The page and this script are one file, so the element exists. */
 export function byId(id: string): HTMLElement {
-  return typedById(id, HTMLElement);
+  return findTyped(id, HTMLElement);
 }
 
 /** Reports a result; errors are marked. */
 export function say(id: string, text: string, isWrong = false): void {
-  const place = byId(id);
-  place.textContent = text;
-  place.classList.toggle('wrong', isWrong);
+  const target = byId(id);
+  target.textContent = text;
+  target.classList.toggle('wrong', isWrong);
 }
 
-export const inputById = (id: string): HTMLInputElement => typedById(id, HTMLInputElement);
-export const areaById = (id: string): HTMLTextAreaElement => typedById(id, HTMLTextAreaElement);
-export const choiceById = (id: string): HTMLSelectElement => typedById(id, HTMLSelectElement);
-export const buttonById = (id: string): HTMLButtonElement => typedById(id, HTMLButtonElement);
+export const findInput = (id: string): HTMLInputElement => findTyped(id, HTMLInputElement);
+export const findTextArea = (id: string): HTMLTextAreaElement => findTyped(id, HTMLTextAreaElement);
+export const findSelect = (id: string): HTMLSelectElement => findTyped(id, HTMLSelectElement);
+export const findButton = (id: string): HTMLButtonElement => findTyped(id, HTMLButtonElement);
 
-function typedById<Kind extends HTMLElement>(id: string, kind: new () => Kind): Kind {
+function findTyped<Kind extends HTMLElement>(id: string, kind: new () => Kind): Kind {
   const found = document.querySelector(`#${id}`);
   if (!(found instanceof kind)) throw new Error(`no element ${id}`);
   return found;
 }
 
-export const svg = (
+export const createSvg = (
   name: string,
   attributes: Record<string, string | number>,
   children: readonly Child[] = [],
@@ -85,7 +87,7 @@ export const svg = (
 };
 
 /** Small amounts keep their first significant digits, unless `decimals` fixes their number. */
-export function yuan(amount: number, decimals?: number): string {
+export function formatYuan(amount: number, decimals?: number): string {
   const size = Math.abs(amount);
   const digits = size === 0 || size >= 1 ? 2 : Math.min(9, 2 - Math.floor(Math.log10(size)));
   const text = size.toLocaleString('en-US', {
@@ -96,17 +98,17 @@ export function yuan(amount: number, decimals?: number): string {
 }
 
 /** Gives all amounts of a column the same number of decimals, so that they align. */
-export function yuanColumn(amounts: readonly number[]): (amount: number) => string {
-  const decimals = Math.max(2, ...amounts.map((amount) => yuan(amount).split('.')[1]?.length ?? 0));
-  return (amount) => yuan(amount, decimals);
+export function formatYuanColumn(amounts: readonly number[]): (amount: number) => string {
+  const decimals = Math.max(2, ...amounts.map((amount) => formatYuan(amount).split('.')[1]?.length ?? 0));
+  return (amount) => formatYuan(amount, decimals);
 }
 
-export const perMillion = (perThousand: number): string => yuan(perThousand * 1000);
+export const formatPerMillion = (perThousand: number): string => formatYuan(perThousand * 1000);
 
-export const timeOf = (seconds: number): string =>
+export const formatTime = (seconds: number): string =>
   new Date(seconds * 1000).toLocaleString(t().locale, { dateStyle: 'medium', timeStyle: 'short' });
 /** The relay's days are in UTC. */
-export const dayOf = (seconds: number): string =>
+export const formatDay = (seconds: number): string =>
   new Date(seconds * 1000).toLocaleDateString(t().locale, {
     day: 'numeric',
     month: 'short',

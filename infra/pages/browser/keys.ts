@@ -1,20 +1,20 @@
 /** Customers create and change keys of their account and top up, if their key and the relay allow it. */
-import { count } from '../../../shared/relay/page/english.ts';
+import { formatCount } from '../../../shared/relay/page/english.ts';
 import type { ManagedKey, ManagedKeyList } from '../../../shared/wire/public-api.ts';
 import {
-  button,
+  createButton,
   byId,
-  choiceById,
+  findSelect,
   codeOf,
-  element,
-  inputById,
-  onSubmit,
+  createNode,
+  findInput,
+  handleSubmit,
   say,
-  timeOf,
-  yuan,
+  formatTime,
+  formatYuan,
 } from './elements.ts';
 import { t } from './language.ts';
-import { telling, wordsOf, type RelayClient } from './relay-client.ts';
+import { reportProgress, describeError, type RelayClient } from './relay-client.ts';
 
 export class KeysSection {
   readonly #client: RelayClient;
@@ -31,8 +31,8 @@ export class KeysSection {
     byId('cancel-key').addEventListener('click', closeForm, here);
     byId('hide-made').addEventListener('click', hideMade, here);
     byId('copy-made').addEventListener('click', () => void copyMade(), here);
-    onSubmit('key-form', () => void this.#save(), here);
-    onSubmit('top-up', () => void this.#topUp(), here);
+    handleSubmit('key-form', () => void this.#save(), here);
+    handleSubmit('top-up', () => void this.#topUp(), here);
     // Clear everything of this account before the next one.
     client.ended.addEventListener('abort', () => {
       hideMade();
@@ -49,29 +49,32 @@ export class KeysSection {
       byId('no-keys').hidden = list.data.some(({ self }) => !self);
       byId('top-up').hidden = list.top_up === null;
     } catch (error) {
-      say('keys-state', wordsOf(error), true);
+      say('keys-state', describeError(error), true);
     }
   }
 
   #item(key: ManagedKey): HTMLElement {
     const name = key.name ?? key.hint;
     const buttons = [
-      button(t().edit, () => this.#open(key)),
-      button(t().rotate, () => void this.#rotate(key)),
-      button(t().revoke, () => confirm(t().revokeAsk(name)) && void this.#write('DELETE', `/${key.id}`)),
+      createButton(t().edit, () => this.#open(key)),
+      createButton(t().rotate, () => void this.#rotate(key)),
+      createButton(
+        t().revoke,
+        () => confirm(t().revokeAsk(name)) && void this.#write('DELETE', `/${key.id}`),
+      ),
     ];
     for (const each of buttons) each.ariaLabel = `${each.textContent} ${name}`;
-    return element('li', { className: 'card' }, [
-      element('h3', {}, [
-        element('bdi', {}, [name]),
-        element('b', { className: `rest ${key.state}` }, [t().stateOf(key.state)]),
-        ...(key.self ? [element('small', {}, [t().thisOne])] : []),
+    return createNode('li', { className: 'card' }, [
+      createNode('h3', {}, [
+        createNode('bdi', {}, [name]),
+        createNode('b', { className: `rest ${key.state}` }, [t().stateOf(key.state)]),
+        ...(key.self ? [createNode('small', {}, [t().thisOne])] : []),
       ]),
-      element('p', { className: 'soft' }, [
+      createNode('p', { className: 'soft' }, [
         ...(key.name === null ? [] : [codeOf(key.hint), ' ']),
         mayOf(key),
       ]),
-      ...(key.made_by === 'customer' ? [element('p', { className: 'bar' }, buttons)] : []),
+      ...(key.made_by === 'customer' ? [createNode('p', { className: 'bar' }, buttons)] : []),
     ]);
   }
 
@@ -79,7 +82,7 @@ export class KeysSection {
     this.#edited = key;
     for (const [name, value] of Object.entries(writtenOf(key))) fieldOf(name).value = value;
     byId('key-form').hidden = false;
-    inputById('key-name').focus();
+    findInput('key-name').focus();
   }
 
   /** Sends only changed fields, so that changes of somebody else stay. */
@@ -106,7 +109,7 @@ export class KeysSection {
   async #write(method: string, path: string, body?: object): Promise<boolean> {
     if (this.#isBusy) return false;
     this.#isBusy = true;
-    const isDone = await telling('keys-state', async () => {
+    const isDone = await reportProgress('keys-state', async () => {
       const call = { method, ...(body && { body }) };
       const { key } = await this.#client.json<{ key?: string }>(`/v1/account/keys${path}`, call);
       if (key !== undefined) showMade(key);
@@ -120,9 +123,9 @@ export class KeysSection {
 
   /** Asks with the account's name first: the page may have been opened by a link with somebody else's key. */
   async #topUp(): Promise<void> {
-    const { valueAsNumber: amount } = inputById('top-up-amount');
-    if (!confirm(t().topUpAsk(yuan(amount), this.#account))) return;
-    await telling('top-up-state', async () => {
+    const { valueAsNumber: amount } = findInput('top-up-amount');
+    if (!confirm(t().topUpAsk(formatYuan(amount), this.#account))) return;
+    await reportProgress('top-up-state', async () => {
       const call = { method: 'POST', body: { amount } };
       const { url } = await this.#client.json<{ url: string }>('/v1/account/top-ups', call);
       location.assign(url);
@@ -169,7 +172,7 @@ const writtenOf = (key: ManagedKey | undefined): Written => ({
 });
 
 const fieldOf = (name: string): HTMLInputElement | HTMLSelectElement =>
-  name === 'period' || name === 'store' ? choiceById(`key-${name}`) : inputById(`key-${name}`);
+  name === 'period' || name === 'store' ? findSelect(`key-${name}`) : findInput(`key-${name}`);
 
 function sentOf({ name, models, amount, period, rpm, max_concurrency: most, expires, store }: Written) {
   const names = models.split(/[\s,，]+/).filter(Boolean);
@@ -187,10 +190,10 @@ function sentOf({ name, models, amount, period, rpm, max_concurrency: most, expi
 const mayOf = ({ models, budget, rpm, max_concurrency: most, expires_at: expires }: ManagedKey): string =>
   [
     models === null ? t().allModels : models.join(', ') || t().noModels,
-    budget && t().budgetOf(yuan(budget.amount), budget.period),
-    rpm && t().keyRpm(count(rpm)),
-    most && t().keyAtOnce(count(most)),
-    expires && t().until(timeOf(expires)),
+    budget && t().budgetOf(formatYuan(budget.amount), budget.period),
+    rpm && t().keyRpm(formatCount(rpm)),
+    most && t().keyAtOnce(formatCount(most)),
+    expires && t().until(formatTime(expires)),
   ]
     .filter(Boolean)
     .join(' · ');

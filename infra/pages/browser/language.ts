@@ -9,7 +9,7 @@ export type Language = 'en' | 'zh';
 const listed: Record<Language, AccountTexts> = { en: accountInEnglish, zh: accountInChinese };
 
 /** Stores a text in the browser, or nothing if storage is disabled. */
-export const keptText = (storage: () => Storage, name: string) => ({
+export const createStoredText = (storage: () => Storage, name: string) => ({
   get(): string | undefined {
     try {
       return storage().getItem(name) ?? undefined;
@@ -27,11 +27,11 @@ export const keptText = (storage: () => Storage, name: string) => ({
   },
 });
 
-const chosen = keptText(() => localStorage, 'relay-language');
+const chosen = createStoredText(() => localStorage, 'relay-language');
 
-export const keepLanguage = (language: Language): void => chosen.set(language);
+export const saveLanguage = (language: Language): void => chosen.set(language);
 
-export function keptLanguage(): Language | undefined {
+export function loadLanguage(): Language | undefined {
   const kept = chosen.get();
   return kept === 'en' || kept === 'zh' ? kept : undefined;
 }
@@ -41,8 +41,8 @@ export const languageOf = (tag: string): Language => (tag.startsWith('zh') ? 'zh
 /** Texts of the language that is shown. */
 export const t = (): AccountTexts => listed[languageOf(document.documentElement.lang)];
 
-export const wantedLanguage = (): Language =>
-  keptLanguage() ?? languageOf(navigator.languages.find((tag) => /^(?:zh|en)\b/i.test(tag)) ?? '');
+export const chooseLanguage = (): Language =>
+  loadLanguage() ?? languageOf(navigator.languages.find((tag) => /^(?:zh|en)\b/i.test(tag)) ?? '');
 
 /** Translates the page's fixed texts; scripts write theirs again. */
 export function showIn(language: Language): void {

@@ -1,20 +1,30 @@
 /** Shows the account's ledger page by page, and downloads all of it as CSV. */
 import type { UsageEntry, UsageList } from '../../../shared/wire/public-api.ts';
-import { buttonById, byId, codeOf, element, inputById, say, timeOf, yuan, yuanColumn } from './elements.ts';
+import {
+  findButton,
+  byId,
+  codeOf,
+  createNode,
+  findInput,
+  say,
+  formatTime,
+  formatYuan,
+  formatYuanColumn,
+} from './elements.ts';
 import { t } from './language.ts';
-import { telling, wordsOf, type RelayClient } from './relay-client.ts';
+import { reportProgress, describeError, type RelayClient } from './relay-client.ts';
 
 const pageRows = 20;
 /** A browser that holds more rows becomes slow. */
 const fileRowsMax = 100_000;
 
-export const usagePath = (limit: number, cursor: string | null, selected = ''): string =>
+export const buildUsagePath = (limit: number, cursor: string | null, selected = ''): string =>
   // The relay hands cursors out escaped.
   `/v1/account/usage?limit=${limit}${cursor === null ? '' : `&cursor=${cursor}`}${selected}`;
 
 /** The filters as a part of a query. */
-const selectedBy = (): string =>
-  Object.entries({ end_user: inputById('of-user').value.trim(), tag: inputById('of-tag').value.trim() })
+const readSelection = (): string =>
+  Object.entries({ end_user: findInput('of-user').value.trim(), tag: findInput('of-tag').value.trim() })
     .map(([name, value]) => (value === '' ? '' : `&${name}=${encodeURIComponent(value)}`))
     .join('');
 
@@ -41,17 +51,19 @@ export class Ledger {
   }
 
   async #turn(pages: (string | null)[]): Promise<void> {
-    await telling('ledger-state', async () => {
-      const selected = selectedBy();
-      const list = await this.#client.json<UsageList>(usagePath(pageRows, pages.at(-1) ?? null, selected));
+    await reportProgress('ledger-state', async () => {
+      const selected = readSelection();
+      const list = await this.#client.json<UsageList>(
+        buildUsagePath(pageRows, pages.at(-1) ?? null, selected),
+      );
       this.#pages = pages;
       this.#next = list.next_cursor;
-      const written = yuanColumn(list.data.map(({ amount, charge }) => amount ?? charge));
-      byId('rows').replaceChildren(...list.data.map((entry) => rowOf(entry, written)));
-      return pageWords(list, pages.length, selected !== '');
+      const written = formatYuanColumn(list.data.map(({ amount, charge }) => amount ?? charge));
+      byId('rows').replaceChildren(...list.data.map((entry) => createRow(entry, written)));
+      return describePage(list, pages.length, selected !== '');
     });
-    buttonById('newer').disabled = this.#pages.length < 2;
-    buttonById('older').disabled = this.#next === null;
+    findButton('newer').disabled = this.#pages.length < 2;
+    findButton('older').disabled = this.#next === null;
   }
 
   /** Reads page by page; the same button stops it, without a file. */
@@ -65,7 +77,7 @@ export class Ledger {
       if (rows) download(csvOf(rows), 'usage.csv');
       say('save-state', rows ? t().countRows(rows.length) : t().stopped);
     } catch (error) {
-      say('save-state', wordsOf(error), true);
+      say('save-state', describeError(error), true);
     }
     control.textContent = t().csv;
     this.#saving = undefined;
@@ -73,10 +85,10 @@ export class Ledger {
 
   async #all(signal: AbortSignal, report: (read: number) => void): Promise<UsageEntry[] | undefined> {
     const rows: UsageEntry[] = [];
-    const selected = selectedBy();
+    const selected = readSelection();
     let cursor: string | null = null;
     do {
-      const list: UsageList = await this.#client.json<UsageList>(usagePath(100, cursor, selected));
+      const list: UsageList = await this.#client.json<UsageList>(buildUsagePath(100, cursor, selected));
       if (signal.aborted) return undefined;
       rows.push(...list.data);
       report(rows.length);
@@ -87,46 +99,48 @@ export class Ledger {
 }
 
 /** Adds the sum when rows are filtered. A filtered page may be empty and still be followed by others. */
-function pageWords({ data, has_more: hasMore }: UsageList, at: number, isSelected: boolean): string {
+function describePage({ data, has_more: hasMore }: UsageList, at: number, isSelected: boolean): string {
   if (!isSelected) return data.length === 0 ? t().noCalls : t().pageOf(at);
   const sum = data.reduce((all, { charge }) => all + charge, 0);
-  return t().pageSum(at, data.length, yuan(sum), hasMore);
+  return t().pageSum(at, data.length, formatYuan(sum), hasMore);
 }
 
-function rowOf(entry: UsageEntry, written: typeof yuan): HTMLElement {
+function createRow(entry: UsageEntry, written: typeof formatYuan): HTMLElement {
   const { id, created, kind, amount, reason } = entry;
   const isGrant = kind === 'grant';
   const isWrong = entry.end === 'failed';
   const texts = [
-    timeOf(created),
+    formatTime(created),
     isGrant ? t().topUp(reason ?? '') : modelOf(entry),
     isGrant ? '' : tokensOf(entry),
     isGrant || entry.first_content_ms === null ? '' : `${(entry.first_content_ms / 1000).toFixed(1)} s`,
     isGrant ? '' : endOf(entry),
-    isGrant ? `${amount !== null && amount < 0 ? '' : '+'}${written(amount ?? 0)}` : chargeOf(entry, written),
+    isGrant
+      ? `${amount !== null && amount < 0 ? '' : '+'}${written(amount ?? 0)}`
+      : formatCharge(entry, written),
   ];
-  const row = element(
+  const row = createNode(
     'tr',
     {},
     texts.map((text, at) =>
-      element('td', { dir: 'auto', className: isWrong && at === 4 ? 'wrong' : '' }, [text]),
+      createNode('td', { dir: 'auto', className: isWrong && at === 4 ? 'wrong' : '' }, [text]),
     ),
   );
-  row.append(element('td', {}, [codeOf(id)]));
+  row.append(createNode('td', {}, [codeOf(id)]));
   return row;
 }
 
 /** A call covered by a plan says so, because it is not free. */
-export const chargeOf = ({ charge, plan_slot: slot }: UsageEntry, written = yuan): string =>
+export const formatCharge = ({ charge, plan_slot: slot }: UsageEntry, written = formatYuan): string =>
   slot === null ? written(charge) : `${written(charge)}\n${t().onPlan}`;
 
 function modelOf({ model, alias, end_user: endUser, tags }: UsageEntry): string {
   const name = alias === null ? (model ?? '') : t().askedAs(model ?? '', alias);
-  const whom = [endUser ?? '', tagsText(tags)].filter((each) => each !== '').join(', ');
+  const whom = [endUser ?? '', formatTags(tags)].filter((each) => each !== '').join(', ');
   return whom === '' ? name : `${name}\n${t().forWhom(whom)}`;
 }
 
-const tagsText = (tags: UsageEntry['tags']): string =>
+const formatTags = (tags: UsageEntry['tags']): string =>
   Object.entries(tags ?? {})
     .map((pair) => pair.join('='))
     .toSorted()
@@ -146,7 +160,7 @@ const endOf = ({ kind, end, estimated }: UsageEntry): string =>
 
 export function download(text: string, name: string): void {
   const address = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
-  element('a', { href: address, download: name }).click();
+  createNode('a', { href: address, download: name }).click();
   // Later, because the browser may not have started to read.
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
@@ -154,12 +168,12 @@ export function download(text: string, name: string): void {
 type Cell = string | number | boolean | null | undefined;
 
 /** @param rows the cells of each, in the order of the columns */
-export const csvText = (columns: readonly string[], rows: readonly (readonly Cell[])[]): string =>
-  [columns, ...rows].map((row) => `${row.map(cellText).join(',')}\r\n`).join('');
+export const formatCsv = (columns: readonly string[], rows: readonly (readonly Cell[])[]): string =>
+  [columns, ...rows].map((row) => `${row.map(formatCell).join(',')}\r\n`).join('');
 
-function cellText(value: Cell): string {
+function formatCell(value: Cell): string {
   if (value === null || value === undefined) return '';
-  if (typeof value === 'number') return plainNumber(value);
+  if (typeof value === 'number') return formatNumber(value);
   const text = String(value);
   // Spreadsheets run a text that begins with one of these as a formula.
   const safe = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/.test(text) ? `'${text}` : text;
@@ -167,13 +181,13 @@ function cellText(value: Cell): string {
 }
 
 /** Never 1.5e-6, which some spreadsheets read as text. */
-const plainNumber = (value: number): string =>
+const formatNumber = (value: number): string =>
   String(value).includes('e') ? value.toFixed(12).replace(/\.?0+$/, '') : String(value);
 
 function csvOf(entries: readonly UsageEntry[]): string {
   const rows = entries.map(rowCells);
   const names = Object.keys(rows[0] ?? {}) as (keyof ReturnType<typeof rowCells>)[];
-  return csvText(
+  return formatCsv(
     names,
     rows.map((row) => names.map((name) => row[name])),
   );
@@ -181,5 +195,5 @@ function csvOf(entries: readonly UsageEntry[]): string {
 
 function rowCells(entry: UsageEntry) {
   const { object: _, id, created, tags, ...others } = entry;
-  return { id, created: new Date(created * 1000).toISOString(), ...others, tags: tagsText(tags) };
+  return { id, created: new Date(created * 1000).toISOString(), ...others, tags: formatTags(tags) };
 }

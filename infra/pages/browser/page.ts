@@ -1,6 +1,6 @@
 /** Adds search and copy buttons to the models page, which works without them. */
-import { button, element } from './elements.ts';
-import { keepLanguage, keptLanguage, languageOf } from './language.ts';
+import { createButton, createNode } from './elements.ts';
+import { saveLanguage, loadLanguage, languageOf } from './language.ts';
 
 const rows = [...document.querySelectorAll<HTMLTableRowElement>('.models tbody tr')];
 const families = document.querySelector<HTMLElement>('.families');
@@ -10,10 +10,10 @@ const count = document.querySelector('#count');
 const words = document.querySelector('main')?.dataset ?? {};
 
 const toOther = document.querySelector<HTMLAnchorElement>('.language');
-toOther?.addEventListener('click', () => keepLanguage(languageOf(toOther.lang)));
+toOther?.addEventListener('click', () => saveLanguage(languageOf(toOther.lang)));
 /** Reloads the page in the chosen language. */
 function takeChosen(): void {
-  const [kept, address] = [keptLanguage(), new URL(location.href)];
+  const [kept, address] = [loadLanguage(), new URL(location.href)];
   if (kept === undefined || languageOf(document.documentElement.lang) === kept) return;
   if (address.searchParams.has('lang')) return;
   address.searchParams.set('lang', kept);
@@ -23,7 +23,7 @@ function takeChosen(): void {
 function search(place: HTMLElement): void {
   const label = words['search'] ?? '';
   const own = { placeholder: label, ariaLabel: label, autocomplete: 'off', spellcheck: false } as const;
-  const input = element('input', { type: 'search', ...own });
+  const input = createNode('input', { type: 'search', ...own });
   input.addEventListener('input', () => filter(input.value));
   place.append(input);
   place.hidden = false;
@@ -59,8 +59,8 @@ function filter(written: string): void {
   if (count) count.textContent = String(found);
 }
 
-function copying(text: string, named: string): HTMLButtonElement {
-  const made = button(words['copy'] ?? '', () => {
+function createCopyButton(text: string, named: string): HTMLButtonElement {
+  const made = createButton(words['copy'] ?? '', () => {
     void navigator.clipboard.writeText(text).then(() => {
       made.textContent = words['copied'] ?? '';
       setTimeout(() => (made.textContent = words['copy'] ?? ''), 1500);
@@ -75,11 +75,11 @@ takeChosen();
 const place = document.querySelector<HTMLElement>('#search');
 if (place && rows.length > 0) search(place);
 const base = document.querySelector('#base');
-base?.after(copying(base.textContent, words['base'] ?? ''));
+base?.after(createCopyButton(base.textContent, words['base'] ?? ''));
 for (const block of document.querySelectorAll('details')) {
   const text = block.querySelector('code')?.textContent ?? '';
   const named = block.querySelector('summary')?.textContent ?? '';
-  const copy = copying(text, words['example']?.replace('{}', named) ?? '');
+  const copy = createCopyButton(text, words['example']?.replace('{}', named) ?? '');
   // Beside the summary, not in it: one control must not hold another one.
   block.querySelector('pre')?.before(copy);
 }

@@ -1,10 +1,19 @@
 /** The playground: streams a model's answer and shows its cost. */
 import type { ModelList, UsageEntry, UsageList } from '../../../shared/wire/public-api.ts';
-import { chunksOf, type TurnUsage, dataUrlOf, isPicture, PlaygroundTurn } from './turn.ts';
-import { areaById, button, buttonById, byId, element, inputById, onSubmit, say } from './elements.ts';
+import { readChunks, type TurnUsage, readDataUrl, isPicture, PlaygroundTurn } from './turn.ts';
+import {
+  findTextArea,
+  createButton,
+  findButton,
+  byId,
+  createNode,
+  findInput,
+  handleSubmit,
+  say,
+} from './elements.ts';
 import { t } from './language.ts';
-import { chargeOf, usagePath } from './ledger.ts';
-import { CallFailed, wordsOf, type RelayClient } from './relay-client.ts';
+import { formatCharge, buildUsagePath } from './ledger.ts';
+import { CallFailed, describeError, type RelayClient } from './relay-client.ts';
 
 const picturesMax = 6;
 /** A call reaches the ledger a moment after its end. */
@@ -35,8 +44,8 @@ export class Playground {
     this.#client = client;
     this.#spent = spent;
     const here = { signal: client.ended };
-    const [prompt, files] = [areaById('prompt'), inputById('files')];
-    onSubmit('ask', () => void this.#send(), here);
+    const [prompt, files] = [findTextArea('prompt'), findInput('files')];
+    handleSubmit('ask', () => void this.#send(), here);
     const pressed = (event: KeyboardEvent): void => {
       if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
       event.preventDefault();
@@ -47,7 +56,7 @@ export class Playground {
     const chosen = () => void this.#addFiles(files.files).then(() => (files.value = ''));
     files.addEventListener('change', chosen, here);
     // The list offers only models that match the text, so select it to be replaced.
-    const model = inputById('model');
+    const model = findInput('model');
     model.addEventListener('focus', () => model.select(), here);
     byId('stop').addEventListener('click', () => this.#running?.abort(), here);
     byId('clear').addEventListener('click', () => this.#clear(), here);
@@ -58,8 +67,8 @@ export class Playground {
     try {
       const { data } = await this.#client.json<ModelList>('/v1/models');
       const names = data.map(({ id }) => id).filter((id) => allowed === null || allowed.includes(id));
-      byId('names').replaceChildren(...names.map((value) => element('option', { value })));
-      const model = inputById('model');
+      byId('names').replaceChildren(...names.map((value) => createNode('option', { value })));
+      const model = findInput('model');
       const propose = (): void => {
         if (model.value === '') model.value = names[0] ?? '';
       };
@@ -68,7 +77,7 @@ export class Playground {
         model.addEventListener('blur', propose, { once: true, signal: this.#client.ended });
       else propose();
     } catch (error) {
-      this.#report(wordsOf(error));
+      this.#report(describeError(error));
     }
   }
 
@@ -89,7 +98,7 @@ export class Playground {
     const pictures = [...(files ?? [])].filter(isPicture);
     if (files && pictures.length < files.length) this.#report(t().wrongPictures);
     try {
-      const urls = await Promise.all(pictures.map(dataUrlOf));
+      const urls = await Promise.all(pictures.map(readDataUrl));
       this.#setPictures([...this.#pictures, ...urls].slice(0, picturesMax));
     } catch {
       this.#report(t().unreadPicture);
@@ -100,8 +109,10 @@ export class Playground {
     this.#pictures = urls;
     byId('pictures').replaceChildren(
       ...urls.map((src, at) => {
-        const remove = button(t().remove, () => this.#setPictures(urls.filter((_, other) => other !== at)));
-        return element('span', {}, [element('img', { src, alt: t().picture(at + 1) }), remove]);
+        const remove = createButton(t().remove, () =>
+          this.#setPictures(urls.filter((_, other) => other !== at)),
+        );
+        return createNode('span', {}, [createNode('img', { src, alt: t().picture(at + 1) }), remove]);
       }),
     );
   }
@@ -111,14 +122,14 @@ export class Playground {
     const asked: Asked = {
       messages: [...this.#messages],
       results: this.#asked,
-      prompt: areaById('prompt').value,
+      prompt: findTextArea('prompt').value,
       pictures: this.#pictures,
     };
     const body = this.#body();
     if (!body) return;
     const conversation = this.#messages;
     const running = (this.#running = new AbortController());
-    buttonById('send').disabled = true;
+    findButton('send').disabled = true;
     byId('stop').hidden = false;
     const { turn, isWhole } = await this.#answer(body, running.signal);
     // The answer of a conversation that was left must not enter the next one.
@@ -127,18 +138,18 @@ export class Playground {
       else this.#putBack(asked);
     }
     this.#running = undefined;
-    buttonById('send').disabled = false;
+    findButton('send').disabled = false;
     byId('stop').hidden = true;
   }
 
   /** Returns undefined, after telling why, when there is nothing to send or the tools are invalid. */
   #body(): object | undefined {
-    const [model, prompt, tools] = [inputById('model'), areaById('prompt'), areaById('tools')].map(
+    const [model, prompt, tools] = [findInput('model'), findTextArea('prompt'), findTextArea('tools')].map(
       ({ value }) => value.trim(),
     );
     const results = this.#asked?.results ?? [];
     if (!prompt && this.#pictures.length === 0 && results.length === 0) return undefined;
-    const given = toolsIn(tools ?? '');
+    const given = readTools(tools ?? '');
     if (given === undefined) {
       this.#report(t().wrongTools);
       return undefined;
@@ -148,15 +159,15 @@ export class Playground {
       this.#messages.push({ role: 'tool', tool_call_id: id, content: text });
     this.#asked = undefined;
     if (prompt || this.#pictures.length > 0) this.#addQuestion(prompt ?? '');
-    const system = areaById('system').value.trim();
+    const system = findTextArea('system').value.trim();
     return {
       model,
       stream: true,
       stream_options: { include_usage: true },
       messages: [...(system ? [{ role: 'system', content: system }] : []), ...this.#messages],
       ...(given.length > 0 && { tools: given }),
-      ...numberIn('temperature'),
-      ...numberIn('max_completion_tokens'),
+      ...readNumber('temperature'),
+      ...readNumber('max_completion_tokens'),
     };
   }
 
@@ -168,7 +179,7 @@ export class Playground {
     const turn = new PlaygroundTurn('you', pictures);
     turn.add(prompt);
     turn.end();
-    areaById('prompt').value = '';
+    findTextArea('prompt').value = '';
     this.#setPictures([]);
   }
 
@@ -187,7 +198,7 @@ export class Playground {
       const response = await this.#client.send('/v1/chat/completions', call);
       id = response.headers.get('x-request-id');
       if (!response.body) throw new Error(t().cutAnswer);
-      for await (const chunk of chunksOf(response.body)) {
+      for await (const chunk of readChunks(response.body)) {
         usage = chunk.usage ?? usage;
         const [choice] = chunk.choices ?? [];
         const images = choice?.delta?.images;
@@ -199,7 +210,7 @@ export class Playground {
         if (choice?.finish_reason === 'length') ending = t().cutAtLength;
       }
     } catch (error) {
-      ending = endingOf(error, signal);
+      ending = describeEnding(error, signal);
       isRefused = error instanceof CallFailed;
     }
     clearInterval(waiting);
@@ -210,7 +221,7 @@ export class Playground {
     const isWrong = ending !== '' && !signal.aborted;
     turn.say(signal.aborted ? words + t().costFollows : words, isWrong);
     const priced = (row: UsageEntry): void =>
-      turn.say(t().cost(chargeOf(row).replace('\n', ' '), words, row.id), isWrong);
+      turn.say(t().cost(formatCharge(row).replace('\n', ' '), words, row.id), isWrong);
     const waitsMs = signal.aborted ? stoppedCostAfterMs : costAfterMs;
     if (!isRefused) void this.#cost({ id, mark }, waitsMs).then((row) => row && priced(row));
     return answered;
@@ -221,7 +232,7 @@ export class Playground {
     this.#messages = messages;
     this.#asked = results;
     if (results) this.#report(t().resultsWanted, false);
-    const area = areaById('prompt');
+    const area = findTextArea('prompt');
     if (area.value === '') area.value = prompt;
     if (this.#pictures.length === 0) this.#setPictures(pictures);
   }
@@ -250,7 +261,7 @@ export class Playground {
     for (const waitMs of waitsMs) {
       await new Promise((resolve) => setTimeout(resolve, waitMs));
       if (this.#client.ended.aborted) return undefined;
-      const list = await this.#client.json<UsageList>(usagePath(20, null)).catch(() => undefined);
+      const list = await this.#client.json<UsageList>(buildUsagePath(20, null)).catch(() => undefined);
       const row = list?.data.find((entry) => entry.id === id || entry.tags?.[markTag] === mark);
       if (!row) continue;
       this.#spent();
@@ -260,12 +271,12 @@ export class Playground {
   }
 }
 
-function numberIn(id: 'temperature' | 'max_completion_tokens'): object {
-  const { valueAsNumber: value } = inputById(id);
+function readNumber(id: 'temperature' | 'max_completion_tokens'): object {
+  const { valueAsNumber: value } = findInput(id);
   return Number.isNaN(value) ? {} : { [id]: value };
 }
 
-function toolsIn(written: string): object[] | undefined {
+function readTools(written: string): object[] | undefined {
   try {
     const value: unknown = JSON.parse(written === '' ? '[]' : written);
     return Array.isArray(value) ? (value as object[]) : undefined;
@@ -277,7 +288,7 @@ function toolsIn(written: string): object[] | undefined {
 const tokensOf = ({ prompt_tokens: input = 0, completion_tokens: output = 0 }: TurnUsage): string =>
   t().turnTokens(input, output);
 
-function endingOf(error: unknown, signal: AbortSignal): string {
+function describeEnding(error: unknown, signal: AbortSignal): string {
   if (signal.aborted) return t().isStopped;
   return ` ${error instanceof CallFailed ? error.message : t().failed(error instanceof Error ? error.message : '')}`;
 }

@@ -2,7 +2,7 @@
 
 import { asRecord, parseJson, decodePercent, textIn } from '../../../shared/wire/json.ts';
 import { say } from './elements.ts';
-import { keptText, t } from './language.ts';
+import { createStoredText, t } from './language.ts';
 
 export class CallFailed extends Error {
   readonly status: number;
@@ -47,12 +47,12 @@ export class RelayClient {
       credentials: 'omit',
       redirect: 'error',
     });
-    if (!response.ok) throw await failureOf(response);
+    if (!response.ok) throw await readFailure(response);
     return response;
   }
 }
 
-async function failureOf(response: Response): Promise<CallFailed> {
+async function readFailure(response: Response): Promise<CallFailed> {
   const text = await response.text().catch(() => '');
   const id = response.headers.get('x-request-id');
   const said = textIn(asRecord(asRecord(parseJson(text))['error'])['message']);
@@ -60,25 +60,25 @@ async function failureOf(response: Response): Promise<CallFailed> {
   return new CallFailed(`${words}${id === null ? '' : t().request(id)}`, response.status);
 }
 
-export const wordsOf = (error: unknown): string =>
+export const describeError = (error: unknown): string =>
   error instanceof CallFailed
     ? error.message + (error.status === 401 ? t().refusedKey : '')
     : t().unreachable(error instanceof Error ? error.message : String(error));
 
 /** Runs a task and reports its progress in the element. */
-export async function telling(id: string, work: () => Promise<string>): Promise<boolean> {
+export async function reportProgress(id: string, work: () => Promise<string>): Promise<boolean> {
   say(id, t().loading);
   try {
     say(id, await work());
     return true;
   } catch (error) {
-    say(id, wordsOf(error), true);
+    say(id, describeError(error), true);
     return false;
   }
 }
 
 /** Outlives a reload, if the customer asks for it. */
-export const keptKey = keptText(() => sessionStorage, 'relay-key');
+export const storedKey = createStoredText(() => sessionStorage, 'relay-key');
 
 const keyPattern = /^sk-[\x21-\x7e]{1,200}$/;
 

@@ -1,10 +1,18 @@
 /** A printable statement of a month, from the opening to the closing balance, with the seller's name and address. */
-import { count } from '../../../shared/relay/page/english.ts';
+import { formatCount } from '../../../shared/relay/page/english.ts';
 import type { AccountStatement } from '../../../shared/wire/public-api.ts';
-import { button, byId, choiceById, dayOf, element, figuresRow, namedParts } from './elements.ts';
+import {
+  createButton,
+  byId,
+  findSelect,
+  formatDay,
+  createNode,
+  createFiguresRow,
+  createDefinitions,
+} from './elements.ts';
 import { t } from './language.ts';
-import { csvText, download } from './ledger.ts';
-import { telling, type RelayClient } from './relay-client.ts';
+import { formatCsv, download } from './ledger.ts';
+import { reportProgress, type RelayClient } from './relay-client.ts';
 
 const monthsShown = 24;
 
@@ -14,13 +22,13 @@ interface Line {
   amount: number;
 }
 
-export function statementSection(client: RelayClient): void {
-  const months = choiceById('month');
-  const draw = (): void => months.replaceChildren(...monthsUntilNow().map(option));
+export function showStatements(client: RelayClient): void {
+  const months = findSelect('month');
+  const draw = (): void => months.replaceChildren(...listMonths().map(createOption));
   const show = (): Promise<boolean> =>
-    telling('statement-state', async () => {
+    reportProgress('statement-state', async () => {
       const path = `/v1/account/statement?month=${months.value}`;
-      byId('paper').replaceChildren(...paper(await client.json<AccountStatement>(path)));
+      byId('paper').replaceChildren(...createPaper(await client.json<AccountStatement>(path)));
       return '';
     });
   draw();
@@ -31,49 +39,52 @@ export function statementSection(client: RelayClient): void {
 }
 
 /** Newest first, in UTC. */
-function monthsUntilNow(): string[] {
+function listMonths(): string[] {
   const now = new Date();
   return Array.from({ length: monthsShown }, (_, back) =>
     new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back)).toISOString().slice(0, 7),
   );
 }
 
-const option = (value: string): HTMLElement => element('option', { value }, [monthName(value)]);
-const monthName = (month: string): string =>
+const createOption = (value: string): HTMLElement => createNode('option', { value }, [formatMonth(value)]);
+const formatMonth = (month: string): string =>
   new Date(month).toLocaleDateString(t().locale, { year: 'numeric', month: 'long', timeZone: 'UTC' });
 
-function paper(statement: AccountStatement): HTMLElement[] {
+function createPaper(statement: AccountStatement): HTMLElement[] {
   const { account, month, seller, final } = statement;
-  const lines = linesOf(statement);
-  const facts = namedParts([
+  const lines = listLines(statement);
+  const facts = createDefinitions([
     [t().seller, seller && `${seller.name}\n${seller.address}`],
     [t().customer, account],
     [t().month, `${month} (UTC)`],
     [t().state, final ? t().final : t().notFinal],
   ]);
   const [head, ...names] = [t().what, t().calls, t().failedCalls, t().tokensIn, t().tokensOut, t().amount];
-  const heads = [head, ...names].map((text) => element('th', { scope: 'col' }, [text]));
-  const table = element('table', { className: 'numbers' }, [
-    element('thead', {}, [element('tr', {}, heads)]),
-    element('tbody', {}, lines.map(lineRow(names, decimalsOf(lines)))),
+  const heads = [head, ...names].map((text) => createNode('th', { scope: 'col' }, [text]));
+  const table = createNode('table', { className: 'numbers' }, [
+    createNode('thead', {}, [createNode('tr', {}, heads)]),
+    createNode('tbody', {}, lines.map(createLineRow(names, decimalsOf(lines)))),
   ]);
   return [
-    element('h3', {}, [t().statementOf(monthName(month))]),
-    element('dl', { className: 'facts' }, facts),
-    element('div', { className: 'wide', tabIndex: 0, role: 'region', ariaLabel: t().statement }, [table]),
-    element('p', { className: 'bar' }, [
-      button(t().print, () => print()),
-      button(t().download, () => download(csvOf(lines), `statement-${month}.csv`)),
+    createNode('h3', {}, [t().statementOf(formatMonth(month))]),
+    createNode('dl', { className: 'facts' }, facts),
+    createNode('div', { className: 'wide', tabIndex: 0, role: 'region', ariaLabel: t().statement }, [table]),
+    createNode('p', { className: 'bar' }, [
+      createButton(t().print, () => print()),
+      createButton(t().download, () => download(csvOf(lines), `statement-${month}.csv`)),
     ]),
   ];
 }
 
 /** The amounts before the last one add up to it. */
-function linesOf(statement: AccountStatement): Line[] {
+function listLines(statement: AccountStatement): Line[] {
   const { opening, grants, models, charged, metered, closing } = statement;
   return [
     { what: t().openingBalance, amount: opening },
-    ...grants.map(({ created, reason, amount }) => ({ what: t().toppedUp(dayOf(created), reason), amount })),
+    ...grants.map(({ created, reason, amount }) => ({
+      what: t().toppedUp(formatDay(created), reason),
+      amount,
+    })),
     ...(models?.map((used) => ({ what: used.model, used, amount: -used.charge })) ?? [
       { what: t().allCalls, amount: -charged },
     ]),
@@ -93,15 +104,18 @@ const figuresOf = ({ used }: Line): (number | undefined)[] => [
 const decimalsOf = (lines: readonly Line[]): number =>
   Math.max(2, ...lines.map(({ amount }) => amount.toFixed(9).replace(/0+$/, '').split('.')[1]?.length ?? 0));
 
-const lineRow = (names: readonly string[], decimals: number) => (line: Line) => {
+const createLineRow = (names: readonly string[], decimals: number) => (line: Line) => {
   const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
-  const figures = figuresOf(line).map((figure) => (figure === undefined ? '' : count(figure)));
+  const figures = figuresOf(line).map((figure) => (figure === undefined ? '' : formatCount(figure)));
   // `|| 0` turns -0 into 0.
-  return figuresRow([line.what], names, [...figures, (line.amount || 0).toLocaleString('en-US', digits)]);
+  return createFiguresRow([line.what], names, [
+    ...figures,
+    (line.amount || 0).toLocaleString('en-US', digits),
+  ]);
 };
 
 const csvOf = (lines: readonly Line[]): string =>
-  csvText(
+  formatCsv(
     ['what', 'calls', 'failed_calls', 'prompt_tokens', 'completion_tokens', 'amount'],
     lines.map((line) => [line.what, ...figuresOf(line), line.amount || 0]),
   );

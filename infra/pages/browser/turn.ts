@@ -2,7 +2,7 @@
  * Shows one message. A model's output becomes text nodes, never markup: a tag, an event handler or a link in it is plain text.
  */
 import { isRecord, parseJson } from '../../../shared/wire/json.ts';
-import { byId, codeOf, element } from './elements.ts';
+import { byId, codeOf, createNode } from './elements.ts';
 import { t } from './language.ts';
 
 /** The rest of a longer answer is read to its end, but neither shown nor kept. */
@@ -25,7 +25,7 @@ class GrowingText {
   #left = 0;
 
   constructor(place: HTMLElement) {
-    this.#rest = element('p', { className: 'soft' });
+    this.#rest = createNode('p', { className: 'soft' });
     this.#rest.hidden = true;
     place.append(this.#node);
     place.after(this.#rest);
@@ -50,7 +50,7 @@ class GrowingText {
 }
 
 export class PlaygroundTurn {
-  readonly #meta = element('p', { className: 'meta soft' });
+  readonly #meta = createNode('p', { className: 'meta soft' });
   readonly #box: HTMLElement;
   readonly #text: GrowingText;
   readonly addPictures: (parts: readonly unknown[]) => void;
@@ -58,19 +58,19 @@ export class PlaygroundTurn {
   readonly #calls: { call: ToolCall; shown: GrowingText; result: HTMLTextAreaElement }[] = [];
 
   constructor(role: 'you' | 'model', pictures: readonly string[] = []) {
-    const place = element('div', { className: 'text', dir: 'auto' });
+    const place = createNode('div', { className: 'text', dir: 'auto' });
     const name = role === 'you' ? t().you : t().modelSays;
-    const shown = element('div', { className: 'pictures' });
-    this.#box = element('article', { className: `turn ${role}`, ariaLabel: name }, [
-      element('h3', {}, [name]),
-      ...pictures.map((src, at) => element('img', { src, alt: t().picture(at + 1) })),
+    const shown = createNode('div', { className: 'pictures' });
+    this.#box = createNode('article', { className: `turn ${role}`, ariaLabel: name }, [
+      createNode('h3', {}, [name]),
+      ...pictures.map((src, at) => createNode('img', { src, alt: t().picture(at + 1) })),
       place,
       shown,
       this.#meta,
     ]);
     byId('turns').append(this.#box);
     this.#text = new GrowingText(place);
-    this.addPictures = picturesIn(shown);
+    this.addPictures = createPictureList(shown);
   }
 
   get text(): string {
@@ -92,15 +92,15 @@ export class PlaygroundTurn {
 
   think(text: string): void {
     if (!this.#thinking) {
-      const place = element('div', { className: 'text', dir: 'auto' });
-      const details = element('details', {}, [element('summary', {}, [t().reasoning]), place]);
+      const place = createNode('div', { className: 'text', dir: 'auto' });
+      const details = createNode('details', {}, [createNode('summary', {}, [t().reasoning]), place]);
       this.#box.querySelector('h3')?.after(details);
       this.#thinking = new GrowingText(place);
     }
     this.#thinking.add(text);
   }
 
-  addCalls(parts: readonly ToolCallPart[]): void {
+  addCalls(parts: readonly ToolCallDelta[]): void {
     for (const { index, id, function: called } of parts) {
       const known =
         this.#calls[index] ?? (index === this.#calls.length && index < 128 ? this.#newCall() : undefined);
@@ -119,13 +119,13 @@ export class PlaygroundTurn {
   }
 
   #newCall() {
-    const place = element('pre', { className: 'call', tabIndex: 0 });
-    const result = element('textarea', {
+    const place = createNode('pre', { className: 'call', tabIndex: 0 });
+    const result = createNode('textarea', {
       rows: 2,
       ariaLabel: t().callResult,
       placeholder: t().callResult,
     });
-    this.#meta.before(element('div', {}, [place, result]));
+    this.#meta.before(createNode('div', {}, [place, result]));
     const call: ToolCall = { id: '', type: 'function', function: { name: '', arguments: '' } };
     const made = { call, shown: new GrowingText(place), result };
     this.#calls.push(made);
@@ -152,8 +152,8 @@ const sideMax = 1_568;
 
 export const isPicture = ({ type }: File): boolean => kinds.test(type);
 
-export const dataUrlOf = (file: File): Promise<string> =>
-  file.size <= bytesMax ? readAsUrl(file) : smaller(file);
+export const readDataUrl = (file: File): Promise<string> =>
+  file.size <= bytesMax ? readAsUrl(file) : shrinkPicture(file);
 
 const readAsUrl = (file: Blob): Promise<string> =>
   new Promise((resolve, reject) => {
@@ -163,7 +163,7 @@ const readAsUrl = (file: Blob): Promise<string> =>
     reader.readAsDataURL(file);
   });
 
-async function smaller(file: File): Promise<string> {
+async function shrinkPicture(file: File): Promise<string> {
   const bitmap = await createImageBitmap(file);
   const scale = Math.min(1, sideMax / Math.max(bitmap.width, bitmap.height));
   const canvas = document.createElement('canvas');
@@ -181,16 +181,16 @@ const charactersMax = 24_000_000;
 const namedCharacters = 200;
 
 /** @returns adds pictures of an answer to a place, which is hidden while it is empty */
-function picturesIn(place: HTMLElement): (parts: readonly unknown[]) => void {
-  const rest = element('p', { className: 'soft' });
+function createPictureList(place: HTMLElement): (parts: readonly unknown[]) => void {
+  const rest = createNode('p', { className: 'soft' });
   let [count, characters, left] = [0, 0, 0];
   const made = (url: string): HTMLElement => {
     count += 1;
     if (!shown.test(url)) {
-      return element('p', { className: 'soft' }, [t().notLoaded, codeOf(url.slice(0, namedCharacters))]);
+      return createNode('p', { className: 'soft' }, [t().notLoaded, codeOf(url.slice(0, namedCharacters))]);
     }
     characters += url.length;
-    const picture = element('img', { src: url, alt: t().picture(count), decoding: 'async' });
+    const picture = createNode('img', { src: url, alt: t().picture(count), decoding: 'async' });
     picture.addEventListener('error', () => picture.replaceWith(t().brokenPicture));
     return picture;
   };
@@ -217,7 +217,7 @@ function urlOf(part: unknown): string | undefined {
 /** A picture is one line. */
 const lineMax = 12_000_000;
 
-interface ToolCallPart {
+interface ToolCallDelta {
   index: number;
   id?: string;
   function?: { name?: string; arguments?: string };
@@ -234,7 +234,7 @@ interface Chunk {
     delta?: {
       content?: string | null;
       reasoning_content?: string | null;
-      tool_calls?: ToolCallPart[];
+      tool_calls?: ToolCallDelta[];
       images?: unknown;
     };
     finish_reason?: string | null;
@@ -244,17 +244,17 @@ interface Chunk {
 }
 
 /** Throws when the stream ends without `[DONE]`, or contains an invalid chunk. */
-export async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Chunk> {
-  for await (const line of linesOf(body)) {
+export async function* readChunks(body: ReadableStream<Uint8Array>): AsyncGenerator<Chunk> {
+  for await (const line of readLines(body)) {
     if (!line.startsWith('data:')) continue;
     const data = line.slice(5).trim();
     if (data === '[DONE]') return;
-    yield parsed(data);
+    yield parseChunk(data);
   }
   throw new Error(t().cutAnswer);
 }
 
-function parsed(data: string): Chunk {
+function parseChunk(data: string): Chunk {
   const json = parseJson(data);
   if (!isRecord(json)) throw new Error(t().wrongForm);
   const chunk = json as Chunk;
@@ -262,7 +262,7 @@ function parsed(data: string): Chunk {
   return chunk;
 }
 
-async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let begun: string[] = [];

@@ -48,7 +48,7 @@ const answers: Record<ReadRoute, (asked: Asked) => RelayResponse | Promise<Relay
   model: ({ request, snapshot, nowMs }) => listAnswer(request, findModel(request, snapshot, nowMs)),
   charge: ({ request, snapshot, nowMs }) => answerJson(request, listCharges(snapshot, nowMs)),
   plans: ({ request, snapshot }) => answerJson(request, listPlans(snapshot)),
-  health: (asked) => answerJson(asked.request, health(asked)),
+  health: (asked) => answerJson(asked.request, describeHealth(asked)),
   page: (asked) => answerPage(asked, 'page'),
   account_page: (asked) => answerPage(asked, 'account_page'),
   asset: (asked) => answerPage(asked, 'asset'),
@@ -56,7 +56,7 @@ const answers: Record<ReadRoute, (asked: Asked) => RelayResponse | Promise<Relay
 
 const isReadRoute = (route: RouteName): route is ReadRoute => Object.hasOwn(answers, route);
 
-const health = ({ snapshot, nowMs, ports }: Asked) => ({
+const describeHealth = ({ snapshot, nowMs, ports }: Asked) => ({
   status: 'ok',
   version: ports.version,
   relay_closed: snapshot.settings.relayClosed,

@@ -33,7 +33,7 @@ export const listOfferedAliases = (
   });
 
 /** Models, then aliases. */
-function offeredNames(snapshot: Snapshot, nowMs: number): string[] {
+function listOfferedNames(snapshot: Snapshot, nowMs: number): string[] {
   const models = listOfferedModels(snapshot, nowMs);
   return [...models, ...listOfferedAliases(snapshot, models).map(({ name }) => name)];
 }
@@ -43,7 +43,7 @@ export function listModels(
   snapshot: Snapshot,
   nowMs: number,
 ): ModelList | MessagesModelList {
-  const names = offeredNames(snapshot, nowMs);
+  const names = listOfferedNames(snapshot, nowMs);
   if (isOfMessages(request)) return listModelsForMessages(names, snapshot.publishedAt, request.query);
   return {
     object: 'list',
@@ -60,7 +60,7 @@ export function findModel(
 ): ModelEntry | MessagesModel {
   const id = modelIdOf(request);
   const entry = isOfMessages(request) ? describeModelForMessages : describeModel;
-  if (offeredNames(snapshot, nowMs).includes(id)) return entry(id, snapshot.publishedAt);
+  if (listOfferedNames(snapshot, nowMs).includes(id)) return entry(id, snapshot.publishedAt);
   const message = `There is no model of that name here. GET ${request.baseUrl}/models lists them.`;
   throw refuse('model_not_found', message, { param: 'model' });
 }

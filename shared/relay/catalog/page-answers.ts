@@ -5,7 +5,7 @@ import type { Snapshot } from '../../config/snapshot.ts';
 import type { RelayRequest } from '../http/http.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import { refuse } from '../http/refusal.ts';
-import { page } from '../page/models-page.ts';
+import { answerPage } from '../page/models-page.ts';
 import {
   accountPageHtml,
   accountScriptHash,
@@ -83,7 +83,7 @@ async function answerModelsPage({ request, snapshot, ports, nowMs }: PageRequest
     relayClosed: settings.relayClosed,
     accountPage: settings.accountPage,
   };
-  return { ...page(facts, accept), ...(isUnknown && { status: 404 }) };
+  return { ...answerPage(facts, accept), ...(isUnknown && { status: 404 }) };
 }
 
 /** The switch on the page names a language; else the first one that the browser lists and that there is. */

@@ -2,9 +2,10 @@
  * The English texts of the customers' pages. `chinese.ts` has the same keys: a missing one is a type error. Texts of the
  * models page are markup, those of the account page are plain text.
  */
-export const count = (value: number): string => value.toLocaleString('en-US');
+export const formatCount = (value: number): string => value.toLocaleString('en-US');
 
-const plural = (value: number, word: string): string => `${count(value)} ${word}${value === 1 ? '' : 's'}`;
+const formatPlural = (value: number, word: string): string =>
+  `${formatCount(value)} ${word}${value === 1 ? '' : 's'}`;
 
 export const modelsInEnglish = {
   lang: 'en',
@@ -15,7 +16,7 @@ export const modelsInEnglish = {
   nameOfModel: 'Model name',
   context: 'Context window',
   longest: 'Max output',
-  tokens: (tokens: number) => `${count(tokens)} tokens`,
+  tokens: (tokens: number) => `${formatCount(tokens)} tokens`,
   takes: 'Input types',
   makes: 'Output types',
   kind: (kind: string) => kind,
@@ -26,7 +27,7 @@ export const modelsInEnglish = {
   models: 'Models',
   plans: 'Plans',
   connect: 'Connect',
-  headline: (models: number) => `${count(models)} models, one API`,
+  headline: (models: number) => `${formatCount(models)} models, one API`,
   noModels: 'LLM relay',
   lead: 'One OpenAI-compatible API. Keep your client and change only its base URL and API key.',
   baseUrl: 'Base URL',
@@ -36,7 +37,7 @@ export const modelsInEnglish = {
   closed: 'The service is temporarily closed. All calls are rejected.',
   level: (level: number) => `Level ${level}`,
   aMonth: 'per month',
-  callsAMonth: (calls: number) => `${count(calls)} calls per month`,
+  callsAMonth: (calls: number) => `${formatCount(calls)} calls per month`,
   unlimited: 'unlimited calls',
   needsKey:
     'You need an API key, which starts with <code>sk-</code>. The examples read it from the variable <code>RELAY_KEY</code>.',
@@ -62,7 +63,7 @@ export const modelsInEnglish = {
   otherwise: ', then ',
   free: 'free',
   perCall: (price: string) => `${price} per call`,
-  above: (tokens: number) => `over ${count(tokens)} input tokens`,
+  above: (tokens: number) => `over ${formatCount(tokens)} input tokens`,
   tier: (name: string) => `service tier ${name}`,
   times: (factor: number) => `${factor}× these prices`,
   /** Beside the prices of special input, such as cache writes. */
@@ -174,7 +175,7 @@ export const accountInEnglish = {
   granted: 'Total top-ups',
   lasts: 'Lasts about',
   daysLeft: (days: number) =>
-    days < 1 ? 'less than a day' : days >= 365 ? 'over a year' : plural(Math.floor(days), 'day'),
+    days < 1 ? 'less than a day' : days >= 365 ? 'over a year' : formatPlural(Math.floor(days), 'day'),
   atPace: 'at this month’s pace',
   low: (level: string) =>
     `Your balance is below ${level}. When it runs out, calls paid from the balance are rejected.`,
@@ -182,9 +183,9 @@ export const accountInEnglish = {
   until: (time: string) => `until ${time}`,
   ended: (time: string) => `Ended on ${time}`,
   level: (level: number, end: string) => `Level ${level}${end && `, ${end}`}`,
-  usedUnlimited: (used: number) => `: ${plural(used, 'call')} used, unlimited`,
+  usedUnlimited: (used: number) => `: ${formatPlural(used, 'call')} used, unlimited`,
   usedOf: (used: number, value: number, anew: string) =>
-    `: ${count(used)} of ${plural(value, 'call')} used, resets on ${anew}`,
+    `: ${formatCount(used)} of ${formatPlural(value, 'call')} used, resets on ${anew}`,
   modelsOfKey: 'Models',
   allModels: 'all models',
   noModels: 'none',
@@ -199,14 +200,14 @@ export const accountInEnglish = {
   fromTime: (time: string) => `From ${time}: `,
   free: 'free',
   perCall: (price: string) => `${price} per call`,
-  above: (tokens: number) => `over ${count(tokens)} input tokens `,
+  above: (tokens: number) => `over ${formatCount(tokens)} input tokens `,
   rates: (input: string, cached: string | undefined, output: string) =>
     `${input} input${cached === undefined ? '' : `, ${cached} cached`}, ${output} output`,
   perMillion: ' per 1M tokens',
   factor: (tier: string, factor: number) => `; ${factor}× that in ${tier}`,
 
-  countCalls: (calls: number) => plural(calls, 'call'),
-  countRows: (rows: number) => plural(rows, 'row'),
+  countCalls: (calls: number) => formatPlural(calls, 'call'),
+  countRows: (rows: number) => formatPlural(rows, 'row'),
   cutDays: (calls: string, day: string) =>
     `${calls} since ${day}; earlier days are left out because you used so many models`,
   others: 'all others',
@@ -250,13 +251,13 @@ export const accountInEnglish = {
   noCalls: 'No calls yet.',
   pageOf: (page: number) => `Page ${page}`,
   pageSum: (page: number, calls: number, sum: string, hasMore: boolean) =>
-    `Page ${page}: ${plural(calls, 'call')}, ${sum}${hasMore ? ', there may be older ones' : ''}`,
+    `Page ${page}: ${formatPlural(calls, 'call')}, ${sum}${hasMore ? ', there may be older ones' : ''}`,
   onPlan: 'covered by plan',
   topUp: (reason: string) => `Top-up${reason && `: ${reason}`}`,
   askedAs: (model: string, alias: string) => `${model} (requested as ${alias})`,
   forWhom: (whom: string) => `for ${whom}`,
-  tokensOf: (input: number, output: number) => `${count(input)} in, ${count(output)} out`,
-  cachedOf: (cached: number) => `${count(cached)} cached`,
+  tokensOf: (input: number, output: number) => `${formatCount(input)} in, ${formatCount(output)} out`,
+  cachedOf: (cached: number) => `${formatCount(cached)} cached`,
   endOf: (end: string) =>
     ({ client_gone: 'client disconnected', released: 'not charged', expired: 'interrupted' })[end] ?? end,
   estimated: ', estimated',
@@ -281,13 +282,14 @@ export const accountInEnglish = {
   isStopped: ' Stopped.',
   costFollows: ' The cost appears shortly.',
   failed: (why: string) => `Failed: ${why}`,
-  turnTokens: (input: number, output: number) => `${count(input)} tokens in, ${count(output)} out.`,
+  turnTokens: (input: number, output: number) =>
+    `${formatCount(input)} tokens in, ${formatCount(output)} out.`,
   cost: (cost: string, words: string, id: string) => `Cost ${cost}, ${words} Request ${id}`,
   reasoning: 'Reasoning',
-  moreCharacters: (characters: number) => `${count(characters)} more characters are not shown.`,
+  moreCharacters: (characters: number) => `${formatCount(characters)} more characters are not shown.`,
   notLoaded: 'Not loaded: ',
   brokenPicture: 'An image that can’t be shown',
-  morePictures: (pictures: number) => `${plural(pictures, 'more image')} not shown.`,
+  morePictures: (pictures: number) => `${formatPlural(pictures, 'more image')} not shown.`,
   cutAnswer: 'the answer was cut off',
   wrongForm: 'the answer is not a valid stream',
   tooLong: 'part of the answer is too long to show',

@@ -5,17 +5,17 @@
 import { html as markup, raw } from 'hono/html';
 import {
   type PageFacts,
-  dateWords,
-  yuan,
-  familiesOf,
+  formatDate,
+  formatYuanPrice,
+  groupFamilies,
   type Family,
-  priceLines,
+  listPriceLines,
   type PriceLine,
 } from './page-facts.ts';
 import { pageStyleHash, pageScriptPath } from './built-pages.ts';
 import {
-  code,
-  headOf,
+  renderCode,
+  renderHead,
   joinMarkup,
   nothing,
   pageStyle,
@@ -23,11 +23,14 @@ import {
   textOf,
   type Markup,
 } from './page-kit.ts';
-import { snippets } from './page-snippets.ts';
+import { listSnippets } from './page-snippets.ts';
 import type { PlanEntry } from '../../wire/public-api.ts';
 
 /** HTML for browsers; plain text for clients that do not accept HTML explicitly (curl). */
-export function page(facts: PageFacts, accept: string): { body: string; headers: Record<string, string> } {
+export function answerPage(
+  facts: PageFacts,
+  accept: string,
+): { body: string; headers: Record<string, string> } {
   const headers = { vary: 'accept, accept-language', 'x-content-type-options': 'nosniff' };
   const body = textOf(renderPage(facts));
   if (!accept.includes('text/html'))
@@ -61,35 +64,37 @@ function renderPage(facts: PageFacts): Markup {
     markup`<a class="language" href="?lang=${language}${query}" lang="${lang}">${name}</a>`,
     ...(accountPage ? [markup`<a class="button" href="/account">${words.account}</a>`] : []),
   ];
-  return markup`${headOf(`${model ?? words.title} · ${host}`, pageStyle, words.lang)}
+  return markup`${renderHead(`${model ?? words.title} · ${host}`, pageStyle, words.lang)}
 <script src="${pageScriptPath}" defer></script>
 <header class="top"><a class="brand" href="/">${host}</a><nav aria-label="${words.page}">${links}</nav></header>
 <main data-search="${words.search}" data-copy="${words.copy}" data-copied="${words.copied}" data-base="${model === undefined ? words.copyBase : words.copyName}" data-example="${words.copyExample}">
-${model === undefined ? allModels(facts) : oneModel(model, facts)}
-${connectSection(facts)}
+${model === undefined ? renderAllModels(facts) : renderModel(model, facts)}
+${renderConnect(facts)}
 </main>
-${foot(facts)}`;
+${renderFooter(facts)}`;
 }
 
-const allModels = (facts: PageFacts): Markup => {
+const renderAllModels = (facts: PageFacts): Markup => {
   const { baseUrl, models, words } = facts;
   return markup`<h1>${models.length > 1 ? words.headline(models.length) : words.noModels}</h1>
 <p class="lead">${words.lead}</p>
-${shownBase(words.baseUrl, baseUrl)}
-${noticeList(facts)}
-${modelSection(facts)}
-${planSection(facts)}`;
+${renderBase(words.baseUrl, baseUrl)}
+${renderNotices(facts)}
+${renderModels(facts)}
+${renderPlans(facts)}`;
 };
 
 /** With a button that copies it, where there is a script. */
-const shownBase = (name: string, text: string): Markup =>
+const renderBase = (name: string, text: string): Markup =>
   markup`<p class="base"><span>${name}</span> <code id="base">${text}</code></p>`;
 
-function oneModel(model: string, facts: PageFacts): Markup {
+function renderModel(model: string, facts: PageFacts): Markup {
   const { words, plans, modelFacts } = facts;
   const known = Object.hasOwn(modelFacts, model) ? modelFacts[model]! : {};
   const kinds = (names: readonly string[] | undefined) => names?.map((name) => words.kind(name)).join(', ');
-  const aliases = facts.aliases.filter(({ models }) => models.includes(model)).map(({ name }) => code(name));
+  const aliases = facts.aliases
+    .filter(({ models }) => models.includes(model))
+    .map(({ name }) => renderCode(name));
   const covering = plans.filter(({ items }) => items.some(({ models }) => models.includes(model)));
   const lines = [
     { name: words.context, value: known.context && words.tokens(known.context) },
@@ -100,24 +105,24 @@ function oneModel(model: string, facts: PageFacts): Markup {
     { name: words.covered, value: covering.map(({ level }) => words.level(level)).join(', ') },
   ].filter(({ value }) => value);
   const about = facts.notices.filter(({ models }) => models?.includes(model));
-  return markup`<h1>${code(model)}${restMark(model, facts)}</h1>
+  return markup`<h1>${renderCode(model)}${renderUnavailable(model, facts)}</h1>
 ${known.about !== undefined && markup`<p class="lead">${isolateDirection(known.about)}</p>`}
-${shownBase(words.nameOfModel, model)}
-${noticeList({ ...facts, notices: about })}
+${renderBase(words.nameOfModel, model)}
+${renderNotices({ ...facts, notices: about })}
 <dl class="facts">${joinMarkup(
     lines.map(({ name, value }) => markup`<dt>${name}<dd>${value}`),
     '\n',
   )}</dl>
 <h2>${words.prices}</h2>
 <p class="soft">${words.unit}</p>
-${priceTable(facts, [markup`<tbody>${modelRows(model, facts)}`])}`;
+${renderPriceTable(facts, [markup`<tbody>${renderModelRows(model, facts)}`])}`;
 }
 
-function noticeList(facts: PageFacts): Markup {
+function renderNotices(facts: PageFacts): Markup {
   const { isUnknown, relayClosed, notices, words } = facts;
   const shown = notices.map(({ text, until, models }) => {
-    const about = models !== null && markup`<p>${joinMarkup(models.map(code), ' ')}</p>`;
-    const end = until !== null && markup` <small>${words.until(dateWords(until * 1000, facts))}</small>`;
+    const about = models !== null && markup`<p>${joinMarkup(models.map(renderCode), ' ')}</p>`;
+    const end = until !== null && markup` <small>${words.until(formatDate(until * 1000, facts))}</small>`;
     return markup`<li>${isolateDirection(text)}${end}${about}</li>`;
   });
   const unknown = isUnknown ? [markup`<li>${words.nothing}</li>`] : [];
@@ -127,7 +132,7 @@ function noticeList(facts: PageFacts): Markup {
   return markup`<ul class="notices" aria-label="${words.notices}">${joinMarkup(all, '\n')}</ul>`;
 }
 
-function planSection({ plans, words }: PageFacts): Markup {
+function renderPlans({ plans, words }: PageFacts): Markup {
   if (plans.length === 0) return nothing;
   const item = ({ id, name, value, models }: PlanEntry['items'][number]): Markup => {
     const calls = value === -1 ? words.unlimited : words.callsAMonth(value);
@@ -135,14 +140,14 @@ function planSection({ plans, words }: PageFacts): Markup {
   };
   const cards = plans.map(
     ({ level, price, items }) =>
-      markup`<section class="card"><h3>${words.level(level)}</h3><p class="price">${yuan(price)} <small>${words.aMonth}</small></p>
+      markup`<section class="card"><h3>${words.level(level)}</h3><p class="price">${formatYuanPrice(price)} <small>${words.aMonth}</small></p>
 <ul>${items.map(item)}</ul></section>`,
   );
   return markup`<section id="plans">\n<h2>${words.plans}</h2>\n<div class="cards">\n${joinMarkup(cards, '\n')}\n</div>\n</section>`;
 }
 
-function connectSection({ baseUrl, model, models, accountPage, words }: PageFacts): Markup {
-  const blocks = snippets(baseUrl, model === undefined ? models : [model]).map(
+function renderConnect({ baseUrl, model, models, accountPage, words }: PageFacts): Markup {
+  const blocks = listSnippets(baseUrl, model === undefined ? models : [model]).map(
     ({ title, code: text }, at) =>
       markup`<details name="client"${at === 0 && raw(' open')}><summary>${title}</summary>\n<pre tabindex="0" aria-label="${title}"><code>${text}</code></pre></details>`,
   );
@@ -155,7 +160,7 @@ ${joinMarkup(blocks, '\n')}
 
 const programPaths = ['/v1/models', '/v1/charge', '/v1/plans', '/health'];
 
-const foot = ({ contact, words }: PageFacts): Markup =>
+const renderFooter = ({ contact, words }: PageFacts): Markup =>
   markup`<footer>${contact !== '' && markup`<p>${words.contact}${isolateDirection(contact)}</p>`}
 <p>${words.forPrograms}${joinMarkup(
     programPaths.map((path, at) => markup`<a href="${path}">${words.programs[at]}</a>`),
@@ -165,11 +170,11 @@ const foot = ({ contact, words }: PageFacts): Markup =>
 
 // The table of models: families, prices, what is announced, what rests.
 
-function modelSection(facts: PageFacts): Markup {
+function renderModels(facts: PageFacts): Markup {
   const { models, resting, words } = facts;
   if (models.length === 0)
     return markup`<section id="models">\n<h2>${words.models}</h2>\n<p>${words.none}</p>\n</section>`;
-  const families = familiesOf(models, words.others);
+  const families = groupFamilies(models, words.others);
   const note =
     models.some((model) => resting.has(model)) &&
     markup` <b class="rest">${words.resting}</b>${words.restingNote}`;
@@ -177,24 +182,27 @@ function modelSection(facts: PageFacts): Markup {
 <h2>${words.models} <small id="count">${models.length}</small></h2>
 <p class="soft">${words.unit}${note}</p>
 <div id="search" hidden></div>
-${familyLinks(families, facts)}
-${priceTable(
+${renderFamilyLinks(families, facts)}
+${renderPriceTable(
   facts,
-  families.map((family, at) => familyRows(family, at, facts)),
+  families.map((family, at) => renderFamily(family, at, facts)),
 )}
 <p id="nothing" hidden>${words.nothing}</p>
-${aliasTable(facts)}</section>`;
+${renderAliases(facts)}</section>`;
 }
 
-const priceTable = ({ words }: PageFacts, bodies: readonly Markup[]): Markup => markup`<table class="models">
+const renderPriceTable = (
+  { words }: PageFacts,
+  bodies: readonly Markup[],
+): Markup => markup`<table class="models">
 <thead><tr><th scope="col">${words.model}<th scope="col">${words.input}<th scope="col">${words.cached}<th scope="col">${words.output}</thead>
 ${joinMarkup(bodies, '\n')}
 </table>`;
 
-const restMark = (model: string, { resting, words }: PageFacts): Markup =>
+const renderUnavailable = (model: string, { resting, words }: PageFacts): Markup =>
   resting.has(model) ? markup` <b class="rest">${words.resting}</b>` : nothing;
 
-function familyLinks(families: Family[], { words }: PageFacts): Markup {
+function renderFamilyLinks(families: Family[], { words }: PageFacts): Markup {
   if (families.length < 2) return nothing;
   const links = families.map(
     ({ name, models }, at) => markup`<a href="#f${at}">${name} <small>${models.length}</small></a>`,
@@ -202,37 +210,38 @@ function familyLinks(families: Family[], { words }: PageFacts): Markup {
   return markup`<nav class="families" aria-label="${words.families}">${joinMarkup(links, '\n')}</nav>`;
 }
 
-function familyRows({ name, models }: Family, at: number, facts: PageFacts): Markup {
+function renderFamily({ name, models }: Family, at: number, facts: PageFacts): Markup {
   const head = name !== '' && markup`<tr class="f"><th id="f${at}" colspan="4" scope="rowgroup">${name}\n`;
   return markup`<tbody>${head}${joinMarkup(
-    models.map((model) => modelRows(model, facts)),
+    models.map((model) => renderModelRows(model, facts)),
     '\n',
   )}`;
 }
 
 /** In the list, each name leads to the page of its model. */
-function modelRows(model: string, facts: PageFacts): Markup[] {
+function renderModelRows(model: string, facts: PageFacts): Markup[] {
   const path = `?model=${encodeURIComponent(model)}`;
-  const name = facts.model === undefined ? markup`<a href="${path}">${code(model)}</a>` : code(model);
-  return priceLines(model, facts).map((line, at) =>
+  const name =
+    facts.model === undefined ? markup`<a href="${path}">${renderCode(model)}</a>` : renderCode(model);
+  return listPriceLines(model, facts).map((line, at) =>
     at === 0
-      ? markup`<tr><th scope="row">${name}${restMark(model, facts)}${ratesMarkup(line)}`
-      : markup`<tr class="t"><th scope="row">${line.when}${ratesMarkup(line)}`,
+      ? markup`<tr><th scope="row">${name}${renderUnavailable(model, facts)}${renderRates(line)}`
+      : markup`<tr class="t"><th scope="row">${line.when}${renderRates(line)}`,
   );
 }
 
-function ratesMarkup({ rates }: PriceLine): Markup {
+function renderRates({ rates }: PriceLine): Markup {
   if (typeof rates === 'string') return markup`<td colspan="3">${rates}`;
   const others = rates.others.length > 0 && markup`<small>${rates.others.join(', ')}</small>`;
   return markup`<td>${rates.input}<td>${rates.cached}${others}<td>${rates.output}`;
 }
 
-function aliasTable(facts: PageFacts): Markup {
+function renderAliases(facts: PageFacts): Markup {
   const { aliases, models, words } = facts;
   if (aliases.length === 0) return nothing;
   const rows = aliases.map((alias) => {
     const offered = alias.models.filter((model) => models.includes(model)).join(words.otherwise);
-    return markup`<tr><th scope="row">${code(alias.name)}<td>${offered}`;
+    return markup`<tr><th scope="row">${renderCode(alias.name)}<td>${offered}`;
   });
   return markup`<h3 id="aliases">${words.aliases}</h3>
 <p class="soft">${words.aliasesLead}</p>

@@ -54,30 +54,32 @@ export interface PriceLine {
 }
 
 /** Current prices first, then announced ones. */
-export function priceLines(
+export function listPriceLines(
   model: string,
   facts: Pick<PageFacts, 'charges' | 'changes' | 'nowMs' | 'timeZone' | 'words'>,
 ): PriceLine[] {
   const { charges, changes, nowMs, words } = facts;
   const announced = changes.filter(({ models }) => models.includes(model));
   return [
-    ...linesOf(findRule(charges, model, nowMs), '', words),
-    ...announced.flatMap(({ fromMs, rule }) => linesOf(rule, words.from(dateWords(fromMs, facts)), words)),
+    ...listRuleLines(findRule(charges, model, nowMs), '', words),
+    ...announced.flatMap(({ fromMs, rule }) =>
+      listRuleLines(rule, words.from(formatDate(fromMs, facts)), words),
+    ),
   ];
 }
 
-function linesOf(rule: PriceRule | undefined, when: string, words: ModelTexts): PriceLine[] {
+function listRuleLines(rule: PriceRule | undefined, when: string, words: ModelTexts): PriceLine[] {
   if (rule === undefined || rule.type === 'non-billing') return [{ when, rates: words.free }];
   if (rule.type === 'times-billing')
-    return [{ when, rates: rule.output === 0 ? words.free : words.perCall(yuan(rule.output)) }];
+    return [{ when, rates: rule.output === 0 ? words.free : words.perCall(formatYuanPrice(rule.output)) }];
   const { tiers = [], service_tiers = {} } = rule;
   const of = when === '' ? '' : `${when}, `;
   if ([rule, ...tiers].every(isFree)) return [{ when, rates: words.free }];
   return [
-    { when, rates: ratesOf(rule, words) },
+    { when, rates: formatRates(rule, words) },
     ...tiers.map((tier) => ({
       when: of + words.above(tier.above),
-      rates: ratesOf(tier, words),
+      rates: formatRates(tier, words),
     })),
     ...Object.entries(service_tiers).map(([name, factor]) => ({
       when: of + words.tier(name),
@@ -89,23 +91,26 @@ function linesOf(rule: PriceRule | undefined, when: string, words: ModelTexts): 
 const isFree = (rates: WrittenRates): boolean => priceKinds.every(([name]) => !rates[name]);
 
 /** Names special input other than cached input where its price differs. */
-function ratesOf({ input, output, cached_input = input, ...rates }: WrittenRates, words: ModelTexts) {
+function formatRates({ input, output, cached_input = input, ...rates }: WrittenRates, words: ModelTexts) {
   return {
-    input: perMillion(input),
-    cached: perMillion(cached_input),
-    output: perMillion(output),
+    input: formatPerMillion(input),
+    cached: formatPerMillion(cached_input),
+    output: formatPerMillion(output),
     others: inputParts.flatMap(({ price: name, label }) => {
       const price = name === 'cached_input' ? undefined : rates[name];
-      return price === undefined || price === input ? [] : [`${words.part(label)} ${perMillion(price)}`];
+      return price === undefined || price === input
+        ? []
+        : [`${words.part(label)} ${formatPerMillion(price)}`];
     }),
   };
 }
 
 /** Rows hold prices per thousand tokens. Exact, since a float would show 0.30000000000000004. */
-const perMillion = (perThousand: number): string => `¥${millionPrice(perThousand)}`;
+const formatPerMillion = (perThousand: number): string => `¥${millionPrice(perThousand)}`;
 
 /** Never in scientific notation: 0.0000015, not 1.5e-6. */
-export const yuan = (amount: number): string => `¥${formatDecimal(convertToPico(amount), priceDecimals)}`;
+export const formatYuanPrice = (amount: number): string =>
+  `¥${formatDecimal(convertToPico(amount), priceDecimals)}`;
 
 export interface Family {
   /** Empty: all models together. */
@@ -120,18 +125,18 @@ const ungroupedMax = 12;
  * The part before a slash (`vendor/model`), else the letters at the beginning (`qwen2.5-max`). A name of its own is put
  * among those that are named `others`. Few models are one family, in the order of the channels.
  */
-export function familiesOf(models: readonly string[], others: string): Family[] {
+export function groupFamilies(models: readonly string[], others: string): Family[] {
   if (models.length <= ungroupedMax) return [{ name: '', models: [...models] }];
   const byFamily = Map.groupBy(models, familyOf);
   const families = [...byFamily].filter(isFamily);
   const single = [...byFamily].filter((each) => !isFamily(each)).flatMap(([, members]) => members);
   if (families.length === 0 || (families.length === 1 && single.length === 0))
-    return [{ name: '', models: sorted(models) }];
+    return [{ name: '', models: sortNames(models) }];
   return [
     ...families
-      .toSorted(([a], [b]) => inOrder(a, b))
-      .map(([name, members]) => ({ name, models: sorted(members) })),
-    ...(single.length > 0 ? [{ name: others, models: sorted(single) }] : []),
+      .toSorted(([a], [b]) => compareNames(a, b))
+      .map(([name, members]) => ({ name, models: sortNames(members) })),
+    ...(single.length > 0 ? [{ name: others, models: sortNames(single) }] : []),
   ];
 }
 
@@ -140,12 +145,12 @@ const isFamily = ([name, members]: [string, string[]]): boolean => name !== '' &
 const familyOf = (model: string): string =>
   (/^([^/]+)\//.exec(model)?.[1] ?? /^[a-z]+/i.exec(model)?.[0] ?? '').toLowerCase();
 
-const sorted = (models: readonly string[]): string[] => models.toSorted(inOrder);
+const sortNames = (models: readonly string[]): string[] => models.toSorted(compareNames);
 
-const inOrder = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true });
+const compareNames = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true });
 
 /** Shows only the day if the moment is its beginning. */
-export function dateWords(
+export function formatDate(
   timeMs: number,
   { timeZone, words }: Pick<PageFacts, 'timeZone' | 'words'>,
 ): string {

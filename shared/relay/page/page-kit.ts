@@ -8,7 +8,7 @@ export const nothing: Markup = raw('');
 /** Text written by people, in the direction of its own script. */
 export const isolateDirection = (text: string): Markup => markup`<bdi>${text}</bdi>`;
 
-export const code = (text: string): Markup => markup`<code>${text}</code>`;
+export const renderCode = (text: string): Markup => markup`<code>${text}</code>`;
 
 /** Nothing on these pages is fetched, so no markup is a promise. */
 export function textOf(markup: Markup): string {
@@ -20,7 +20,7 @@ export const joinMarkup = (pieces: readonly (Markup | readonly Markup[])[], sepa
   pieces.flatMap((piece, at) => (at === 0 ? [piece] : [raw(separator), piece]));
 
 /** The beginning of both pages. Optional end tags are left out: a page with hundreds of models stays small. */
-export const headOf = (title: string, style: string, lang: string): Markup => markup`<!doctype html>
+export const renderHead = (title: string, style: string, lang: string): Markup => markup`<!doctype html>
 <html lang="${lang}">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -85,7 +85,7 @@ input, select, textarea { width: 100%; padding: .5rem .7rem; border: 1px solid v
 [hidden] { display: none !important; }
 `;
 
-const parts = `.base { display: flex; flex-wrap: wrap; gap: .25rem 1rem; align-items: center; margin: 1.5rem 0 0; padding: .8rem 1rem; background: var(--panel); border: 1px solid var(--line); border-radius: 10px; }
+const components = `.base { display: flex; flex-wrap: wrap; gap: .25rem 1rem; align-items: center; margin: 1.5rem 0 0; padding: .8rem 1rem; background: var(--panel); border: 1px solid var(--line); border-radius: 10px; }
 .base span { color: var(--soft); }
 .base code { flex: 1 1 12rem; overflow-wrap: anywhere; font-weight: 600; font-size: 1rem; }
 .notices { margin: 1.25rem 0 0; padding: 0; list-style: none; display: grid; gap: .5rem; }
@@ -145,4 +145,4 @@ footer { padding-block: 1.25rem 2rem; border-top: 1px solid var(--line); color: 
 
 export const sharedStyle = base + elements;
 
-export const pageStyle = base + frame + elements + parts;
+export const pageStyle = base + frame + elements + components;

@@ -1,5 +1,5 @@
 /** Example code for a first call with each common client. docs/codex.md and docs/claude-code.md have more of the coding agents. */
-export function snippets(baseUrl: string, models: string[]): { title: string; code: string }[] {
+export function listSnippets(baseUrl: string, models: string[]): { title: string; code: string }[] {
   const model = models[0] ?? 'MODEL';
   const [quotedModel, quotedUrl] = [JSON.stringify(model), JSON.stringify(baseUrl)];
   const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Hello' }] });
@@ -21,7 +21,7 @@ export function snippets(baseUrl: string, models: string[]): { title: string; co
       code: String.raw`curl -N ${baseUrl}/chat/completions \
   -H "Authorization: Bearer $RELAY_KEY" \
   -H "Content-Type: application/json" \
-  -d ${shellQuoted(body)}`,
+  -d ${quoteForShell(body)}`,
     },
     {
       title: 'Node (openai)',
@@ -71,7 +71,7 @@ for await (const text of textStream) process.stdout.write(text);`,
     {
       title: 'Claude Code',
       code: `export ANTHROPIC_BASE_URL=${baseUrl.replace(/\/v1$/, '')}
-export ANTHROPIC_AUTH_TOKEN="$RELAY_KEY" ANTHROPIC_MODEL=${shellQuoted(model)}
+export ANTHROPIC_AUTH_TOKEN="$RELAY_KEY" ANTHROPIC_MODEL=${quoteForShell(model)}
 claude`,
     },
     {
@@ -89,4 +89,4 @@ env_key = "RELAY_KEY"`,
   ];
 }
 
-const shellQuoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+const quoteForShell = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;

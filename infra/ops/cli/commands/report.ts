@@ -6,9 +6,9 @@ import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import { formatCount, formatInteger } from '../../../../shared/operate/plan.ts';
 import { marginOf, viewReport, type ReportView } from '../../../../shared/operate/report.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { percent, roundedYuan } from '../../console/layout/figures.ts';
-import { callsPlot, chargedPlot } from '../../console/layout/plot.ts';
-import { head, number, table, type PageColumn } from '../../console/layout/table.ts';
+import { formatPercent, roundYuan } from '../../console/layout/figures.ts';
+import { renderCallsPlot, renderChargesPlot } from '../../console/layout/plot.ts';
+import { head, number, renderTable, type PageColumn } from '../../console/layout/table.ts';
 import { fileOf } from '../../html-file.ts';
 import { html, masked, nothing, type Markup } from '../../markup.ts';
 import { shows } from '../command.ts';
@@ -43,11 +43,12 @@ included.`,
 
 type Figured = Pick<Summed, 'figures'>;
 
-const failedShare = ({ counts }: DailyFigures): string => percent(counts.failures ?? 0, counts.calls ?? 0);
+const failedShare = ({ counts }: DailyFigures): string =>
+  formatPercent(counts.failures ?? 0, counts.calls ?? 0);
 
 /** With the minus of a keyboard, since it is pasted into mails and sheets. */
 const plainYuan = (amount: NanoYuan | undefined): string =>
-  amount === undefined ? '-' : roundedYuan(amount).replace('−', '-');
+  amount === undefined ? '-' : roundYuan(amount).replace('−', '-');
 
 const earnedOf = ({ figures }: Figured): NanoYuan | undefined => marginOf(figures).earned;
 
@@ -143,7 +144,7 @@ function inShort({ whole, before }: ReportView): string {
     `¥${plainYuan(whole.amounts.charged ?? 0n)} charged (previous period: ¥${plainYuan(before.amounts.charged ?? 0n)}), ` +
     (earned === undefined
       ? 'margin unknown (no call has a known cost)'
-      : `margin ${plainYuan(earned)} yuan on the ${percent(knownCalls, calls)} of calls with known cost`)
+      : `margin ${plainYuan(earned)} yuan on the ${formatPercent(knownCalls, calls)} of calls with known cost`)
   );
 }
 
@@ -180,7 +181,7 @@ function reportFile(view: ReportView): Promise<string> {
     `${stack}, ${period.title}`,
     html`<h1>${stack}: ${titleOf(view)}</h1>
       <p>${inShort(view)}</p>
-      ${chargedPlot(days, points, '¥ per day')} ${callsPlot(days, points, 'per day')}
+      ${renderChargesPlot(days, points, '¥ per day')} ${renderCallsPlot(days, points, 'per day')}
       ${fileTable('Days', servedColumns('day'), days)}
       ${fileTable('Models', servedColumns('model'), view.models)}
       ${fileTable('Channels, slowest first', channelColumns, view.channels)}
@@ -197,7 +198,7 @@ const fileRowsMax = 31;
 
 const fileTable = <Row>(title: string, columns: readonly Column<Row>[], rows: readonly Row[]): Markup =>
   html`<h2>${title}</h2>
-    ${table(rows.slice(0, fileRowsMax), {
+    ${renderTable(rows.slice(0, fileRowsMax), {
       caption: title,
       empty: 'None.',
       isPlain: true,

@@ -21,8 +21,8 @@ import {
   type Statement,
 } from '../../../../shared/operate/statement.ts';
 import { compareCodeUnits } from '../../../../shared/wire/json.ts';
-import { doubts } from '../../console/layout/frame.ts';
-import { column, head, number, table, wide } from '../../console/layout/table.ts';
+import { renderDoubts } from '../../console/layout/frame.ts';
+import { column, head, number, renderTable, renderWide } from '../../console/layout/table.ts';
 import { html, masked, nothing } from '../../markup.ts';
 import { fileOf } from '../../html-file.ts';
 import { auditing, shows, type CommandRun } from '../command.ts';
@@ -259,35 +259,35 @@ function statementFile(statement: Statement): Promise<string> {
   return fileOf(
     title,
     html`<h1>${title}</h1>
-      ${problems.length > 0 && doubts(problems)}
+      ${problems.length > 0 && renderDoubts(problems)}
       <h2>Balance, in yuan</h2>
-      ${table(balanceOf(statement), {
+      ${renderTable(balanceOf(statement), {
         caption: 'Balance, in yuan',
         empty: nothing,
         columns: [head('', (line) => line.title), number('Yuan', ({ yuan }) => yuan)],
       })}
       <h2>Top-ups and corrections</h2>
-      ${table(grants, {
+      ${renderTable(grants, {
         caption: 'Top-ups and corrections',
         empty: 'None in this month.',
         columns: [
           head('Time', ({ applied = '' }) => applied),
           column('Name', ({ grantId }) => grantId),
-          column('Reason', ({ reason = '' }) => wide(reason)),
+          column('Reason', ({ reason = '' }) => renderWide(reason)),
           number('Yuan', ({ amount }) => amount),
         ],
       })}
       ${
         summed &&
         html`<h2>Calls by end user or tag</h2>
-          ${table([...summed, { name: 'All', figures: sum }], {
+          ${renderTable([...summed, { name: 'All', figures: sum }], {
             caption: 'Calls by end user or tag',
             empty: nothing,
             columns: [head('For', ({ name }) => name), ...figuresIn<Summed>()],
           })}`
       }
       <h2>Calls by day (UTC) and model</h2>
-      ${table([...days, { day: 'All', model: '', figures: sum }], {
+      ${renderTable([...days, { day: 'All', model: '', figures: sum }], {
         caption: 'Calls by day (UTC) and model',
         empty: nothing,
         columns: [head('Day', ({ day }) => day), column('Model', ({ model }) => model), ...figuresIn<Day>()],

@@ -5,7 +5,7 @@
 import type { LambdaFunctionURLEvent } from 'aws-lambda';
 import { isFromOrigin, originHeader } from '../../../../shared/adapters/entry/http-entry.ts';
 import type { Environment } from '../../../../shared/adapters/system/environment.ts';
-import { plain } from '../guard.ts';
+import { answerPlain } from '../guard.ts';
 
 type Host = Pick<Environment, 'local' | 'originSecrets' | 'publicHost'>;
 export type UrlEvent = Pick<
@@ -16,20 +16,20 @@ export type UrlEvent = Pick<
 /** Returns a Response when the event is refused. */
 export function requestOf(event: UrlEvent, { local, publicHost, ...host }: Host): Request | Response {
   if (!isFromOrigin(event.headers[originHeader], host))
-    return plain(403, 'This address is not public. Use the address of the relay.');
+    return answerPlain(403, 'This address is not public. Use the address of the relay.');
   const name = event.headers['x-forwarded-host'] ?? '';
   // Without a custom domain the function cannot know its name, but the distribution answers to no other.
   const isOwn = publicHost === undefined ? /^[a-z0-9]+\.cloudfront\.net$/.test(name) : name === publicHost;
-  if (!isOwn) return plain(421, 'Unknown host.');
+  if (!isOwn) return answerPlain(421, 'Unknown host.');
   return (
-    browserRequest(event, `${local ? 'http' : 'https'}://${name}`) ??
-    plain(400, 'This is not a browser request.')
+    buildBrowserRequest(event, `${local ? 'http' : 'https'}://${name}`) ??
+    answerPlain(400, 'This is not a browser request.')
   );
 }
 
 const kept = ['accept', 'content-type', 'last-event-id', 'origin', 'sec-fetch-dest', 'sec-fetch-site'];
 
-function browserRequest(event: UrlEvent, origin: string): Request | undefined {
+function buildBrowserRequest(event: UrlEvent, origin: string): Request | undefined {
   const { method } = event.requestContext.http;
   const query = event.rawQueryString === '' ? '' : `?${event.rawQueryString}`;
   const address = URL.parse(event.rawPath + query, origin);

@@ -12,12 +12,12 @@ import { Failure } from '../../../../shared/operate/plan.ts';
 import { parseJson } from '../../../../shared/wire/json.ts';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
 import { html, masked } from '../../markup.ts';
-import { consoleHandle, type Hosting } from '../console.ts';
-import { cookieIn, guardHeaders } from '../guard.ts';
+import { createConsole, type Hosting } from '../console.ts';
+import { readCookie, guardHeaders } from '../guard.ts';
 import { may, type Identity } from '../visit/visit.ts';
 import { roleOf, type Login } from './login.ts';
 
-export interface HostedParts {
+export interface HostedDeps {
   ports: OperatorPorts;
   /** Returns ports whose writes name the person. */
   portsOf: (name: string) => OperatorPorts;
@@ -38,16 +38,16 @@ const toLengthMax = 900;
 const watchMs = 5 * 60_000;
 
 /** @returns what answers a request whose address has the public host */
-export function hostedConsole(parts: HostedParts): (request: Request) => Promise<Response> {
+export function createHostedConsole(parts: HostedDeps): (request: Request) => Promise<Response> {
   const { ports, login, options, where, isLocal, onFault, onRefused } = parts;
   const { clock, consoles } = ports;
   const cookies = cookiesOf(isLocal);
   const hosting = hostingOf(parts, cookies);
-  const handle = consoleHandle({ ports, options: { base: consoleBase, where }, onFault, hosting });
+  const handle = createConsole({ ports, options: { base: consoleBase, where }, onFault, hosting });
 
   const begin = async ({ origin, searchParams }: URL): Promise<Response> => {
     const started = await login.begin(`${origin}${consoleBase}callback`).catch(onRefused);
-    if (!started) return note(503, 'The login provider is not responding. Try again in a minute.');
+    if (!started) return renderNote(503, 'The login provider is not responding. Try again in a minute.');
     const { address, begun } = started;
     const to = searchParams.get('to') ?? '';
     const kept = { ...begun, to: to.length > toLengthMax ? '' : to, untilMs: clock.now() + loginMs };
@@ -56,19 +56,19 @@ export function hostedConsole(parts: HostedParts): (request: Request) => Promise
   };
 
   const end = async (request: Request, url: URL): Promise<Response> => {
-    const over = (status: number, words: string) => note(status, words, [cookies.clear('login')]);
-    const begun = begunIn(cookies.get(request, 'login'));
-    if (!begun || begun.untilMs < clock.now())
-      return over(400, 'This login has expired, or was started in another browser.');
-    const person = await login.end(url, begun).catch(onRefused);
+    const endLogin = (status: number, words: string) => renderNote(status, words, [cookies.clear('login')]);
+    const startedLogin = readLogin(cookies.get(request, 'login'));
+    if (!startedLogin || startedLogin.untilMs < clock.now())
+      return endLogin(400, 'This login has expired, or was started in another browser.');
+    const person = await login.end(url, startedLogin).catch(onRefused);
     // A second check that a code is used once, in case the issuer allows more.
-    if (!person || !(await consoles.isFirst(begun.state))) return over(403, 'The login failed.');
+    if (!person || !(await consoles.isFirst(startedLogin.state))) return endLogin(403, 'The login failed.');
     if (roleOf(person, options.roles) === undefined)
-      return over(403, `${person.name} has no role in this console. Ask an operator for access.`);
+      return endLogin(403, `${person.name} has no role in this console. Ask an operator for access.`);
     const before = cookies.get(request, 'session');
     if (before) await consoles.endSession(before);
     const session = await consoles.beginSession(person);
-    return redirect(placeBelow(url.origin, begun.to), [
+    return redirect(resolveBelow(url.origin, startedLogin.to), [
       cookies.set('session', session),
       cookies.clear('login'),
     ]);
@@ -78,31 +78,32 @@ export function hostedConsole(parts: HostedParts): (request: Request) => Promise
     const url = new URL(request.url);
     const path = url.pathname.slice(consoleBase.length);
     const isGet = request.method === 'GET';
-    if (!url.pathname.startsWith(consoleBase)) return isGet ? redirect(consoleBase) : note(404, 'Not found.');
+    if (!url.pathname.startsWith(consoleBase))
+      return isGet ? redirect(consoleBase) : renderNote(404, 'Not found.');
     if (isGet && path === 'login') return begin(url);
     if (isGet && path === 'callback') return end(request, url);
-    const isPart = isGet && (path.startsWith('static/') || /(^|\/)live$/.test(path));
+    const isAsset = isGet && (path.startsWith('static/') || /(^|\/)live$/.test(path));
     const isOpened = request.headers.get('sec-fetch-dest') === 'document';
-    if (!isPart && !isOpened) return notOpened();
+    if (!isAsset && !isOpened) return refuseScript();
     const session = await consoles.session(cookies.get(request, 'session') ?? '');
     const role = session && roleOf(session, options.roles);
     if (!role) {
       const to = new URLSearchParams({ to: path + url.search });
       return isGet && isOpened
         ? redirect(`${consoleBase}login?${to.toString()}`)
-        : note(401, 'Your session has expired. Nothing was saved.');
+        : renderNote(401, 'Your session has expired. Nothing was saved.');
     }
     const { name, formToken } = session;
     url.pathname = `/${path}`;
     const answer = await handle(new Request(url, request), { name, formToken, role });
     // Every page holds the session's token, even a 404.
     const isPage = answer.headers.get('content-type')?.startsWith('text/html') ?? true;
-    return isOpened || !isPage ? answer : notOpened();
+    return isOpened || !isPage ? answer : refuseScript();
   };
 }
 
 function hostingOf(
-  { ports: { consoles }, portsOf, options }: HostedParts,
+  { ports: { consoles }, portsOf, options }: HostedDeps,
   cookies: ReturnType<typeof cookiesOf>,
 ): Hosting {
   const { supportRefundYuanADay: given = 0 } = options;
@@ -113,8 +114,8 @@ function hostingOf(
     forms: consoles,
     countWatch: ({ name }) => consoles.countWatch(name),
     async begin({ name: by, role }, { title, effect }) {
-      const end = await consoles.append({ by, role, title, effect: lines(effect) });
-      return (ended) => end(lines('outcome' in ended ? ended.outcome.lines : [reasonOf(ended.error)]));
+      const end = await consoles.append({ by, role, title, effect: maskLines(effect) });
+      return (ended) => end(maskLines('outcome' in ended ? ended.outcome.lines : [reasonOf(ended.error)]));
     },
     async refusedRefund(identity: Identity, amount) {
       if (may(identity, 'operator')) return undefined;
@@ -126,7 +127,7 @@ function hostingOf(
     async leave(request) {
       const session = cookies.get(request, 'session');
       if (session) await consoles.endSession(session);
-      return note(
+      return renderNote(
         200,
         'You are logged out of the console. You may still be logged in at the login provider.',
         [cookies.clear('session')],
@@ -135,7 +136,7 @@ function hostingOf(
   };
 }
 
-const lines = (texts: readonly string[]): string[] => texts.map((text) => masked(text));
+const maskLines = (texts: readonly string[]): string[] => texts.map((text) => masked(text));
 
 const reasonOf = (error: unknown): string =>
   error instanceof Failure ? `failed: ${error.message}` : 'console error: see its log';
@@ -144,13 +145,13 @@ const reasonOf = (error: unknown): string =>
 function cookiesOf(isLocal: boolean) {
   const names = { session: 'relay-console', login: 'relay-console-login' };
   const nameOf = (which: keyof typeof names): string => (isLocal ? '' : '__Host-') + names[which];
-  const rest = `; Path=/; HttpOnly; SameSite=Lax${isLocal ? '' : '; Secure'}`;
+  const attributes = `; Path=/; HttpOnly; SameSite=Lax${isLocal ? '' : '; Secure'}`;
   return {
     /** Lax, because the issuer's site leads back here. */
     set: (which: keyof typeof names, value: string, seconds?: number): string =>
-      `${nameOf(which)}=${value}${rest}${seconds === undefined ? '' : `; Max-Age=${seconds}`}`,
-    clear: (which: keyof typeof names): string => `${nameOf(which)}=${rest}; Max-Age=0`,
-    get: (request: Request, which: keyof typeof names) => cookieIn(request, nameOf(which)),
+      `${nameOf(which)}=${value}${attributes}${seconds === undefined ? '' : `; Max-Age=${seconds}`}`,
+    clear: (which: keyof typeof names): string => `${nameOf(which)}=${attributes}; Max-Age=0`,
+    get: (request: Request, which: keyof typeof names) => readCookie(request, nameOf(which)),
   };
 }
 
@@ -163,17 +164,17 @@ const KeptLogin = z.object({
 });
 
 /** The browser's user can forge this cookie, so it only binds a login to the browser and grants nothing. */
-const begunIn = (cookie = '') =>
+const readLogin = (cookie = '') =>
   z.safeParse(KeptLogin, parseJson(Buffer.from(cookie, 'base64url').toString())).data;
 
 /** Returns an address below the console; anything else becomes the console's start page. */
-function placeBelow(origin: string, to: string): string {
-  const place = URL.parse(consoleBase + to, origin);
-  const isOwn = place?.href.startsWith(`${origin}${consoleBase}`) && !/^(login|callback)\b/.test(to);
-  return place && isOwn ? place.pathname + place.search : consoleBase;
+function resolveBelow(origin: string, to: string): string {
+  const target = URL.parse(consoleBase + to, origin);
+  const isOwn = target?.href.startsWith(`${origin}${consoleBase}`) && !/^(login|callback)\b/.test(to);
+  return target && isOwn ? target.pathname + target.search : consoleBase;
 }
 
-function answered(
+function buildAnswer(
   status: number,
   body: string | null,
   more: Record<string, string>,
@@ -185,11 +186,15 @@ function answered(
 }
 
 const redirect = (location: string, cookies: readonly string[] = []): Response =>
-  answered(303, null, { location }, cookies);
+  buildAnswer(303, null, { location }, cookies);
 
-const notOpened = (): Promise<Response> => note(403, 'Open this page in a browser.');
+const refuseScript = (): Promise<Response> => renderNote(403, 'Open this page in a browser.');
 
-const note = async (status: number, words: string, cookies: readonly string[] = []): Promise<Response> => {
+const renderNote = async (
+  status: number,
+  words: string,
+  cookies: readonly string[] = [],
+): Promise<Response> => {
   const page = await html`<!doctype html>
     <html lang="en">
       <head>
@@ -204,5 +209,5 @@ const note = async (status: number, words: string, cookies: readonly string[] = 
         </main>
       </body>
     </html> `;
-  return answered(status, String(page), { 'content-type': 'text/html; charset=utf-8' }, cookies);
+  return buildAnswer(status, String(page), { 'content-type': 'text/html; charset=utf-8' }, cookies);
 };

@@ -8,9 +8,9 @@ import type { Clock } from '../../../../shared/relay/ports/host.ts';
 import { roles, type ConsoleSession, type Role } from '../../../../shared/operate/hosted-console.ts';
 
 type Person = Omit<ConsoleSession, 'formToken'>;
-export type Login = ReturnType<typeof oidcLogin>;
+export type Login = ReturnType<typeof createOidcLogin>;
 
-interface LoginParts {
+interface LoginDeps {
   options: RelayConsole;
   secretOf: (reference: string) => Promise<string>;
   /** An issuer on this machine has no certificate. */
@@ -23,7 +23,7 @@ const answerSeconds = 5;
 const failedMs = 15_000;
 const skewSeconds = 30;
 
-export function oidcLogin({ options, secretOf, isLocal, clock }: LoginParts) {
+export function createOidcLogin({ options, secretOf, isLocal, clock }: LoginDeps) {
   const { issuer, clientId, clientSecret, scopes = ['openid', 'email', 'profile'] } = options.oidc;
   let found: Promise<oidc.Configuration> | undefined;
   let failedUntilMs = Infinity;
@@ -39,7 +39,7 @@ export function oidcLogin({ options, secretOf, isLocal, clock }: LoginParts) {
         execute: [oidc.enableNonRepudiationChecks, ...(isLocal ? [oidc.allowInsecureRequests] : [])],
       },
     );
-  const configuration = (): Promise<oidc.Configuration> => {
+  const loadConfiguration = (): Promise<oidc.Configuration> => {
     if (clock.now() >= failedUntilMs) [found, failedUntilMs] = [undefined, Infinity];
     return (found ??= discover().catch((error: unknown) => {
       failedUntilMs = clock.now() + failedMs;
@@ -51,7 +51,7 @@ export function oidcLogin({ options, secretOf, isLocal, clock }: LoginParts) {
     async begin(callback: string) {
       const verifier = oidc.randomPKCECodeVerifier();
       const begun = { state: oidc.randomState(), nonce: oidc.randomNonce(), verifier };
-      const address = oidc.buildAuthorizationUrl(await configuration(), {
+      const address = oidc.buildAuthorizationUrl(await loadConfiguration(), {
         redirect_uri: callback,
         scope: scopes.join(' '),
         state: begun.state,
@@ -66,7 +66,7 @@ export function oidcLogin({ options, secretOf, isLocal, clock }: LoginParts) {
       callback: URL,
       { state, nonce, verifier }: Record<'state' | 'nonce' | 'verifier', string>,
     ): Promise<Person> {
-      const tokens = await oidc.authorizationCodeGrant(await configuration(), callback, {
+      const tokens = await oidc.authorizationCodeGrant(await loadConfiguration(), callback, {
         expectedState: state,
         expectedNonce: nonce,
         pkceCodeVerifier: verifier,
@@ -74,13 +74,13 @@ export function oidcLogin({ options, secretOf, isLocal, clock }: LoginParts) {
       });
       const claims = tokens.claims();
       // An issuer for many tenants names each of them, and only ours counts.
-      if (!claims || withoutSlash(claims.iss) !== withoutSlash(issuer)) throw new Error('another issuer');
+      if (!claims || trimSlash(claims.iss) !== trimSlash(issuer)) throw new Error('another issuer');
       return personOf(claims, options);
     },
   };
 }
 
-const withoutSlash = (address: string): string => address.replace(/\/$/, '');
+const trimSlash = (address: string): string => address.replace(/\/$/, '');
 
 function personOf(
   claims: oidc.IDToken,

@@ -14,10 +14,10 @@ import { systemClock } from '../../../../shared/adapters/system/node-ports.ts';
 import { createJsonLog } from '../../../../shared/adapters/telemetry/log.ts';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
 import { openSession, resolveTarget } from '../../session/session.ts';
-import { plain } from '../guard.ts';
+import { answerPlain } from '../guard.ts';
 import { requestOf } from './event.ts';
-import { hostedConsole } from './hosted.ts';
-import { oidcLogin } from './login.ts';
+import { createHostedConsole } from './hosted.ts';
+import { createOidcLogin } from './login.ts';
 
 const environment = readEnvironment();
 const { local: isLocal, stack, version } = environment;
@@ -34,13 +34,13 @@ async function openConsole() {
   };
   const { ports, portsOf } = await openSession(target, process.env);
   const secrets = createSecretStore({ environment, clock: systemClock, purpose: 'console' });
-  return hostedConsole({
+  return createHostedConsole({
     ports,
     portsOf,
     options,
     isLocal,
     where: `${stack}${isLocal ? ', local tables' : ''}`,
-    login: oidcLogin({
+    login: createOidcLogin({
       options,
       isLocal,
       clock: systemClock,
@@ -55,7 +55,7 @@ export const handler = awslambda.streamifyResponse(
   async (event: LambdaFunctionURLEvent, connection, { awsRequestId: id }) => {
     const response = await answer(event).catch((error: unknown) => {
       log.fault(id, error);
-      return plain(500, 'Something went wrong. See the log of the function console.');
+      return answerPlain(500, 'Something went wrong. See the log of the function console.');
     });
     const { status: statusCode, headers } = response;
     const cookies = headers.getSetCookie();

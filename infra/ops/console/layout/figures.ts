@@ -7,12 +7,12 @@ import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { html, type Content, type Markup } from '../../markup.ts';
 
 /** `2026-11-22 09:41`, in UTC. */
-export const minuteText = (ms: number): string => isoTime(ms).slice(0, 16).replace('T', ' ');
+export const formatMinute = (ms: number): string => isoTime(ms).slice(0, 16).replace('T', ' ');
 
 const units = ['', 'K', 'M', 'G', 'T'];
 
 /** 12345678 -> `12.3M`, 0.012345 -> `0.0123`; whole numbers below 10,000 as they are. */
-export function short(value: number): string {
+export function formatShort(value: number): string {
   const size = Math.abs(value);
   if (size < 1000) return String(Number(value.toPrecision(3)));
   if (size < 10_000) return formatInteger(Math.round(value));
@@ -21,19 +21,21 @@ export function short(value: number): string {
 }
 
 /** Shows two decimals, or as many as a small amount needs. */
-export function yuan(amount: NanoYuan): Markup {
-  return html`<data value="${formatYuan(amount)}" title="${exactYuan(amount)}">${yuanText(amount)}</data>`;
+export function renderYuan(amount: NanoYuan): Markup {
+  return html`<data value="${formatYuan(amount)}" title="${formatExactYuan(amount)}"
+    >${formatYuanShort(amount)}</data
+  >`;
 }
 
 /** All decimals, for amounts that must visibly add up. */
-export const exactYuan = (amount: NanoYuan): string => withYuanSign(formatYuan(amount));
+export const formatExactYuan = (amount: NanoYuan): string => addYuanSign(formatYuan(amount));
 
-export const yuanText = (amount: NanoYuan): string => withYuanSign(roundedYuan(amount));
+export const formatYuanShort = (amount: NanoYuan): string => addYuanSign(roundYuan(amount));
 
 /** `-0.5` becomes `−¥0.5`. */
-export const withYuanSign = (amount: string): string => amount.replace(/^[-−]?/, (sign) => `${sign && '−'}¥`);
+export const addYuanSign = (amount: string): string => amount.replace(/^[-−]?/, (sign) => `${sign && '−'}¥`);
 
-export function roundedYuan(amount: NanoYuan): string {
+export function roundYuan(amount: NanoYuan): string {
   const size = amount < 0n ? -amount : amount;
   const decimals = size === 0n || size >= 1_000_000_000n ? 2 : size >= 1_000_000n ? 4 : 9;
   const unit = 10n ** BigInt(9 - decimals);
@@ -44,13 +46,13 @@ export function roundedYuan(amount: NanoYuan): string {
   return `${amount < 0n && rounded > 0n ? '−' : ''}${whole}.${fraction}`;
 }
 
-export const percent = (part: number | bigint, whole: number | bigint): string =>
+export const formatPercent = (part: number | bigint, whole: number | bigint): string =>
   Number(whole) === 0 ? '–' : `${((100 * Number(part)) / Number(whole)).toFixed(1)} %`;
 
 export const milliseconds = (value: number): string =>
   value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(value < 10_000 ? 2 : 1)} s`;
 
-export function bytes(count: number): string {
+export function formatBytes(count: number): string {
   if (count < 1024) return `${count} B`;
   return count < 1024 ** 2 ? `${(count / 1024).toFixed(1)} KB` : `${(count / 1024 ** 2).toFixed(2)} MB`;
 }
@@ -62,8 +64,8 @@ const steps: readonly (readonly [limitMs: number, unitMs: number, name: string])
   [Infinity, 86_400_000, 'd'],
 ];
 
-export function span(milliseconds: number): string {
-  const size = Math.abs(milliseconds);
+export function formatSpan(formatMilliseconds: number): string {
+  const size = Math.abs(formatMilliseconds);
   const [, unitMs, name] = steps.find(([limit]) => size < limit) ?? [0, 1000, 's'];
   const count = Math.round(size / unitMs);
   if (name === 'd') return count === 1 ? '1 day' : `${count} days`;
@@ -71,20 +73,20 @@ export function span(milliseconds: number): string {
 }
 
 /** `3 min ago`, with the exact time as its title. */
-export function when(timeMs: number, nowMs: number): Markup {
+export function renderAge(timeMs: number, nowMs: number): Markup {
   const differenceMs = timeMs - nowMs;
   const words =
     Math.abs(differenceMs) < 1000
       ? 'now'
       : differenceMs < 0
-        ? `${span(differenceMs)} ago`
-        : `in ${span(differenceMs)}`;
+        ? `${formatSpan(differenceMs)} ago`
+        : `in ${formatSpan(differenceMs)}`;
   const exact = isoTime(timeMs);
   return html`<time datetime="${exact}" title="${exact}" data-sort="${timeMs}">${words}</time>`;
 }
 
 /** `14:05:31`, with the day unless it is today: for live lists, whose rows are not rendered again. */
-export function clockTime(timeMs: number, nowMs: number): Markup {
+export function renderClockTime(timeMs: number, nowMs: number): Markup {
   const exact = isoTime(timeMs);
   const words = exact
     .slice(exact.slice(0, 10) === isoTime(nowMs).slice(0, 10) ? 11 : 5, 19)
@@ -93,33 +95,33 @@ export function clockTime(timeMs: number, nowMs: number): Markup {
 }
 
 /** Rows may hold anything where a time belongs. */
-export function writtenTime(value: unknown, nowMs: number, show = when): Markup {
+export function renderRowTime(value: unknown, nowMs: number, show = renderAge): Markup {
   const timeMs = typeof value === 'string' ? Date.parse(value) : Number.NaN;
   return Number.isNaN(timeMs) ? html`${value === undefined ? '–' : 'invalid'}` : show(timeMs, nowMs);
 }
 
 /** Shows when a row changed and who changed it; an ARN is shortened to its end. */
-export function written(
+export function renderLastChange(
   { _by: by, _at: at }: Readonly<Record<string, unknown>>,
   nowMs: number,
 ): Markup | undefined {
   if (at === undefined && by === undefined) return undefined;
   const who = typeof by === 'string' ? by : '';
-  return html`${writtenTime(at, nowMs)} ${who === '' ? '' : html`by ${writer(who)}`}`;
+  return html`${renderRowTime(at, nowMs)} ${who === '' ? '' : html`by ${renderWriter(who)}`}`;
 }
 
-export const writer = (who: string): Markup =>
+export const renderWriter = (who: string): Markup =>
   html`<span title="${who}">${who.startsWith('arn:') ? who.slice(who.indexOf('/') + 1) : who}</span>`;
 
-export function margin(figures: DailyFigures): Content {
+export function renderMargin(figures: DailyFigures): Content {
   const { earned } = marginOf(figures);
   if (earned === undefined)
     return html`<span class="soft" title="No channel that served these calls has a cost">unknown</span>`;
   const charged = figures.amounts.bought_charged ?? 0n;
-  return html`<span title="${percent(earned, charged)} of charges">${yuan(earned)}</span>`;
+  return html`<span title="${formatPercent(earned, charged)} of charges">${renderYuan(earned)}</span>`;
 }
 
-export function marginText(figures: DailyFigures): string {
+export function formatMargin(figures: DailyFigures): string {
   const { earned } = marginOf(figures);
-  return earned === undefined ? 'margin unknown: no cost set' : `margin ${yuanText(earned)}`;
+  return earned === undefined ? 'margin unknown: no cost set' : `margin ${formatYuanShort(earned)}`;
 }

@@ -11,7 +11,7 @@ export interface SentForm {
   isOvertaken?: boolean;
 }
 
-interface FormOf {
+interface FormInput {
   action: string;
   formToken: string;
   fields: readonly Field[];
@@ -20,9 +20,9 @@ interface FormOf {
   tried?: SentForm | undefined;
 }
 
-export function form({ action, formToken, fields, verb, cancel, tried }: FormOf): Markup {
+export function renderForm({ action, formToken, fields, verb, cancel, tried }: FormInput): Markup {
   const problem = tried?.problem;
-  const errors = problem === undefined ? new Map<string, string>() : errorsByField(problem, fields);
+  const errors = problem === undefined ? new Map<string, string>() : assignErrors(problem, fields);
   const first = fields.find(({ name }) => errors.has(name))?.name;
   const needed =
     errors.size === 1 ? 'Correct the marked field.' : `Correct the ${errors.size} marked fields.`;
@@ -34,7 +34,7 @@ export function form({ action, formToken, fields, verb, cancel, tried }: FormOf)
         ${errors.size === 0 ? problem : `Nothing was saved. ${needed}`}
       </p>`
     }
-    ${fields.map((field) => fieldOf(withTried(field, tried), { error: errors.get(field.name), isFirst: field.name === first }))}
+    ${fields.map((field) => renderField(keepTyped(field, tried), { error: errors.get(field.name), isFirst: field.name === first }))}
     <div class="buttons">
       <button type="submit" class="main">${verb}</button>
       ${cancel !== undefined && html`<a href="${cancel}">Cancel</a>`}
@@ -46,17 +46,17 @@ export function form({ action, formToken, fields, verb, cancel, tried }: FormOf)
  * A hidden field identifies the version of the row that was shown. It is renewed only when the form was refused because the row
  * changed: correcting a typo must not overwrite somebody else's change.
  */
-const withTried = (field: Field, tried: SentForm | undefined): Field =>
+const keepTyped = (field: Field, tried: SentForm | undefined): Field =>
   tried && !(field.kind === 'hidden' && tried.isOvertaken)
-    ? { ...field, value: shownAgain(field.name, tried.fields[field.name] ?? '') }
+    ? { ...field, value: keepReferences(field.name, tried.fields[field.name] ?? '') }
     : field;
 
 /** Never shows a typed key, nor one where a reference belongs. */
-const shownAgain = (name: string, text: string): string =>
+const keepReferences = (name: string, text: string): string =>
   /(^|[._])(secret|key)$/.test(name) ? typedList(text).filter(isReference).join(', ') : text;
 
 /** The first field with an error gets the focus. */
-function fieldOf(
+function renderField(
   field: Field,
   { error, isFirst = false }: { error?: string | undefined; isFirst?: boolean },
 ): Markup {
@@ -73,7 +73,7 @@ function fieldOf(
   ${field.required && html`required aria-required="true"`}`;
   return html`<div class="field ${field.width ?? ''} ${error === undefined ? (mark?.kind ?? '') : 'bad'}">
     <label for="field-${name}">${label}</label>
-    ${controlOf(field, state)}
+    ${renderControl(field, state)}
     ${error !== undefined && html`<p class="error" id="${name}-error">${error}</p>`}
     ${
       mark !== undefined &&
@@ -81,15 +81,15 @@ function fieldOf(
         <strong>${mark.kind === 'bad' ? 'Error:' : 'Warning:'}</strong> ${mark.words}
       </p>`
     }
-    ${help !== undefined && html`<p class="help" id="${name}-help">${withCode(help)}</p>`}
+    ${help !== undefined && html`<p class="help" id="${name}-help">${renderHelp(help)}</p>`}
   </div>`;
 }
 
 /** Help texts serve the command line too, so code stands between backquotes. */
-const withCode = (help: string): Content =>
+const renderHelp = (help: string): Content =>
   help.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part));
 
-function controlOf({ kind = 'text', value = '', choices = [], ...field }: Field, state: Markup): Markup {
+function renderControl({ kind = 'text', value = '', choices = [], ...field }: Field, state: Markup): Markup {
   // An input would lose line ends.
   if (kind === 'area' || (kind === 'text' && value.includes('\n')))
     return html`<textarea ${state} rows="${Math.min(12, value.split('\n').length + 2)}">${value}</textarea>`;
@@ -117,7 +117,7 @@ function controlOf({ kind = 'text', value = '', choices = [], ...field }: Field,
  * Assigns a schema's messages to fields: `priority: found x, wanted a whole number; weight: ...`. A message that names no field
  * belongs to the whole form.
  */
-export function errorsByField(
+export function assignErrors(
   problem: string,
   fields: readonly Pick<Field, 'name' | 'alsoNamed'>[],
 ): Map<string, string> {
@@ -137,15 +137,15 @@ export function errorsByField(
 }
 
 /** A single button that leads to the page which says what it will do. */
-export const actionButton = (action: string, formToken: string, verb: string): Markup =>
+export const renderActionButton = (action: string, formToken: string, verb: string): Markup =>
   html`<form method="post" action="${action}" class="single">
     <input type="hidden" name="form_token" value="${formToken}" /><button type="submit">${verb}</button>
   </form>`;
 
-type SearchOf = Pick<FormOf, 'action' | 'fields' | 'verb'> & { isDense?: boolean };
+type SearchInput = Pick<FormInput, 'action' | 'fields' | 'verb'> & { isDense?: boolean };
 
 /** A search writes nothing, so it needs no token. */
-export const search = ({ action, fields, verb, isDense }: SearchOf): Markup =>
+export const renderSearch = ({ action, fields, verb, isDense }: SearchInput): Markup =>
   html`<form
     method="get"
     action="${action}"
@@ -153,7 +153,7 @@ export const search = ({ action, fields, verb, isDense }: SearchOf): Markup =>
     role="search"
     aria-label="${verb}"
   >
-    ${fields.map((field) => fieldOf(field, {}))}
+    ${fields.map((field) => renderField(field, {}))}
     <div class="buttons"><button type="submit">${verb}</button></div>
   </form>`;
 
@@ -162,13 +162,13 @@ export interface FieldMarks {
   warning?: string | undefined;
 }
 
-export const marksIn = ({ _problem: problem, _warning: warning }: RawRow): FieldMarks => ({
+export const readMarks = ({ _problem: problem, _warning: warning }: RawRow): FieldMarks => ({
   ...(typeof problem === 'string' && { problem }),
   ...(typeof warning === 'string' && { warning }),
 });
 
-export function withMarks(fields: readonly Field[], { problem = '', warning = '' }: FieldMarks): Field[] {
-  const [bad, warned] = [problem, warning].map((words) => errorsByField(words, fields));
+export function addMarks(fields: readonly Field[], { problem = '', warning = '' }: FieldMarks): Field[] {
+  const [bad, warned] = [problem, warning].map((words) => assignErrors(words, fields));
   return fields.map((field): Field => {
     const [what, why] = [bad?.get(field.name), warned?.get(field.name)];
     if (what !== undefined) return { ...field, mark: { kind: 'bad', words: what } };
@@ -177,7 +177,7 @@ export function withMarks(fields: readonly Field[], { problem = '', warning = ''
 }
 
 /** Marks that name no field belong to the whole form. */
-export const marksElsewhere = ({ problem, warning }: FieldMarks, fields: readonly Field[]): string[] =>
+export const listUnassignedMarks = ({ problem, warning }: FieldMarks, fields: readonly Field[]): string[] =>
   [problem, warning].filter(
-    (words): words is string => words !== undefined && errorsByField(words, fields).size === 0,
+    (words): words is string => words !== undefined && assignErrors(words, fields).size === 0,
   );

@@ -2,8 +2,8 @@
 import type { Role } from '../../../../shared/operate/hosted-console.ts';
 import type { TableTraffic, Target } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
-import { bytes, milliseconds } from './figures.ts';
-import { actionButton } from './form.ts';
+import { formatBytes, milliseconds } from './figures.ts';
+import { renderActionButton } from './form.ts';
 import { formatCount, formatStackOption } from '../../../../shared/operate/plan.ts';
 
 /** `g` and the letter opens it. */
@@ -50,7 +50,7 @@ interface Framing {
   cost: ReadCost;
 }
 
-export function frame(page: Page, framing: Framing): Markup {
+export function renderFrame(page: Page, framing: Framing): Markup {
   const { title, above, back, body, actions } = page;
   const { base, path, where, identity, isHosted, style, scripts } = framing;
   const { name, role, formToken } = identity;
@@ -79,7 +79,7 @@ export function frame(page: Page, framing: Framing): Markup {
           <span class="who"
             >${role !== 'operator' && html`<span class="badge calm">${role === 'viewer' ? 'read-only' : role}</span> `}${name}</span
           >
-          ${isHosted && actionButton('logout', formToken, 'Log out')}
+          ${isHosted && renderActionButton('logout', formToken, 'Log out')}
         </header>
         <nav class="sections" aria-label="Sections">
           <ul>
@@ -98,19 +98,19 @@ export function frame(page: Page, framing: Framing): Markup {
           </ul>
         </nav>
         <main id="content" tabindex="-1">
-          ${crumbs !== undefined && crumbsOf(crumbs, title)}
+          ${crumbs !== undefined && renderCrumbs(crumbs, title)}
           <div class="head">
             <h1>${title}</h1>
             ${actions !== undefined && html`<div class="actions">${actions}</div>`}
           </div>
           ${body}
         </main>
-        <footer class="bottom">${costLine(framing)}</footer>
+        <footer class="bottom">${renderCost(framing)}</footer>
       </body>
     </html> `;
 }
 
-const crumbsOf = (above: readonly (readonly [path: string, words: string])[], title: string): Markup =>
+const renderCrumbs = (above: readonly (readonly [path: string, words: string])[], title: string): Markup =>
   html`<nav class="crumbs" aria-label="Breadcrumbs">
     <ol>
       ${above.map(([path, words]) => html`<li><a href="${path === '' ? './' : path}">${words}</a></li>`)}
@@ -118,24 +118,24 @@ const crumbsOf = (above: readonly (readonly [path: string, words: string])[], ti
     </ol>
   </nav>`;
 
-const costLine = ({ cost }: Framing): Markup =>
+const renderCost = ({ cost }: Framing): Markup =>
   html`<span data-requests="${cost.requests}" data-bytes="${cost.bytes}"
-      >DynamoDB: ${formatCount(cost.requests, 'request')}, ${bytes(cost.bytes)} read</span
+      >DynamoDB: ${formatCount(cost.requests, 'request')}, ${formatBytes(cost.bytes)} read</span
     >
     <span>${milliseconds(cost.elapsedMs)}</span>`;
 
 type Tone = 'bad' | 'warning' | 'good' | 'calm';
 
-export const notice = (tone: Tone, words: Content): Markup =>
+export const renderNotice = (tone: Tone, words: Content): Markup =>
   html`<div class="notice ${tone}" ${tone === 'bad' && html`role="alert"`}>${words}</div>`;
 
 /** The result of an action gets the focus and is read aloud first. */
-export const outcome = (words: Content): Markup =>
+export const renderOutcome = (words: Content): Markup =>
   html`<div class="notice good" role="status" tabindex="-1" autofocus>${words}</div>`;
 
 const shownMax = 8;
 
-const moreOf = (list: readonly string[]): Markup =>
+const renderMore = (list: readonly string[]): Markup =>
   html`<details>
     <summary>${list.length} more</summary>
     <ul>
@@ -143,19 +143,19 @@ const moreOf = (list: readonly string[]): Markup =>
     </ul>
   </details>`;
 
-export const warnings = (list: readonly string[]): Markup =>
+export const renderWarnings = (list: readonly string[]): Markup =>
   list.length === 0
     ? nothing
-    : notice(
+    : renderNotice(
         'warning',
         html`<ul>
             ${list.slice(0, shownMax).map((each) => html`<li>${each}</li>`)}
           </ul>
-          ${list.length > shownMax && moreOf(list.slice(shownMax))}`,
+          ${list.length > shownMax && renderMore(list.slice(shownMax))}`,
       );
 
-export const doubts = (problems: readonly string[], advice: Content = nothing): Markup =>
-  notice(
+export const renderDoubts = (problems: readonly string[], advice: Content = nothing): Markup =>
+  renderNotice(
     'bad',
     html`<strong>This does not add up. Do not send it.</strong>
       <ul>
@@ -164,12 +164,12 @@ export const doubts = (problems: readonly string[], advice: Content = nothing): 
       ${advice}`,
   );
 
-export const emptyState = (title: string, next: Content): Markup =>
+export const renderEmptyState = (title: string, next: Content): Markup =>
   html`<p class="empty-title">${title}</p>
     <p>${next}</p>`;
 
 /** Shows a command for the same stack. */
-export function command(target: Target, verb: string, rest = ''): Markup {
+export function renderCommand(target: Target, verb: string, rest = ''): Markup {
   const words = `npx --no relay-ops ${verb}${formatStackOption(target)}${rest && ` ${rest}`}`;
   return html`<pre class="command"><code>${words}</code></pre>`;
 }
@@ -177,7 +177,7 @@ export function command(target: Target, verb: string, rest = ''): Markup {
 export const sectionOf = (path: string): (typeof sections)[number] =>
   sections.find(([each]) => each !== '' && path.startsWith(each)) ?? sections[0];
 
-export const emptyBox = (title: string, next: Content): Markup =>
-  html`<div class="empty">${emptyState(title, next)}</div>`;
+export const renderEmptyBox = (title: string, next: Content): Markup =>
+  html`<div class="empty">${renderEmptyState(title, next)}</div>`;
 
-export const lead = (words: Content): Markup => html`<p class="lead">${words}</p>`;
+export const renderLead = (words: Content): Markup => html`<p class="lead">${words}</p>`;

@@ -3,8 +3,8 @@ import { convertToYuanNumber } from '../../../../shared/billing/price.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { RequestPoint } from '../../../../shared/operate/requests/list-requests.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
-import { short } from './figures.ts';
-import { head, number, table } from './table.ts';
+import { formatShort } from './figures.ts';
+import { head, number, renderTable } from './table.ts';
 
 interface Plot {
   title: string;
@@ -28,9 +28,9 @@ const plotHeight = size.height - size.top - size.bottom;
 const labelsMax = 7;
 
 /** With the last figures in a table below it. */
-export function plot({ title, unit, points, series }: Plot): Markup {
-  const ticks = ticksUpTo(Math.max(0, ...series.flatMap(({ values }) => values.map((value) => value ?? 0))));
-  const place = {
+export function renderPlot({ title, unit, points, series }: Plot): Markup {
+  const ticks = listTicks(Math.max(0, ...series.flatMap(({ values }) => values.map((value) => value ?? 0))));
+  const scale = {
     step: plotWidth / points.length,
     yOf: (value: number) => round(size.top + plotHeight * (1 - Math.max(0, value) / (ticks.at(-1) ?? 1))),
   };
@@ -39,49 +39,49 @@ export function plot({ title, unit, points, series }: Plot): Markup {
   return html`<figure class="plot">
     <figcaption>${title} <span class="unit">${unit}</span></figcaption>
     <ul class="legend">
-      ${series.map((each) => html`<li class="${each.tone}">${each.name} <b>${wholeOf(each)}</b></li>`)}
+      ${series.map((each) => html`<li class="${each.tone}">${each.name} <b>${summarizeSeries(each)}</b></li>`)}
     </ul>
     <svg viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${title}: see the figures below">
-      ${ticks.map((tick) => gridLine(place.yOf(tick), short(tick)))}
+      ${ticks.map((tick) => renderGridLine(scale.yOf(tick), formatShort(tick)))}
       ${points.map(
         (point, at) =>
           html`<g ${isTime(point) && html`data-utc="${point}"`}>
             <title>
-              ${point}: ${series.map(({ name, values }) => `${name} ${wordsOf(values[at])}`).join(', ')}
+              ${point}: ${series.map(({ name, values }) => `${name} ${formatPoint(values[at])}`).join(', ')}
             </title>
             <rect
               class="reach"
-              x="${round(size.left + at * place.step)}"
+              x="${round(size.left + at * scale.step)}"
               y="${size.top}"
-              width="${round(place.step)}"
+              width="${round(scale.step)}"
               height="${plotHeight}"
             />
-            ${bars.map(({ tone, values }, index) => bar(tone, values[at] ?? 0, { at, index, of: bars.length, ...place }))}
-            ${at % every === 0 && pointLabel(point, size.left + (at + 0.5) * place.step)}</g
+            ${bars.map(({ tone, values }, index) => renderBar(tone, values[at] ?? 0, { at, index, of: bars.length, ...scale }))}
+            ${at % every === 0 && renderPointLabel(point, size.left + (at + 0.5) * scale.step)}</g
           >`,
       )}
-      ${series.map((each) => (each.isLine ? line(each, place) : nothing))}
+      ${series.map((each) => (each.isLine ? renderLine(each, scale) : nothing))}
     </svg>
-    ${figuresOf({ title, points, series })}
+    ${renderFigures({ title, points, series })}
   </figure>`;
 }
 
 const isTime = (point: string): boolean => point.includes(' ');
 
 /** Shown in the legend: the sum of bars, the last value of a line. */
-const wholeOf = ({ values, isLine }: Series): string =>
+const summarizeSeries = ({ values, isLine }: Series): string =>
   isLine
-    ? wordsOf(values.findLast((value) => value !== null))
-    : short(values.reduce<number>((sum, value) => sum + (value ?? 0), 0));
+    ? formatPoint(values.findLast((value) => value !== null))
+    : formatShort(values.reduce<number>((sum, value) => sum + (value ?? 0), 0));
 
 /** More points than a table of a page shows. */
 const tableRowsMax = 24;
 
-function figuresOf({ title, points, series }: Omit<Plot, 'unit'>): Markup {
+function renderFigures({ title, points, series }: Omit<Plot, 'unit'>): Markup {
   const last = points.map((point, at) => ({ point, at })).slice(-tableRowsMax);
   return html`<details>
     <summary>Figures</summary>
-    ${table(last, {
+    ${renderTable(last, {
       caption: `${title}, figures`,
       empty: nothing,
       isPlain: true,
@@ -99,8 +99,8 @@ function figuresOf({ title, points, series }: Omit<Plot, 'unit'>): Markup {
 
 type Figured = readonly { figures: DailyFigures }[];
 
-export const callsPlot = (all: Figured, points: readonly string[], unit: string): Markup =>
-  plot({
+export const renderCallsPlot = (all: Figured, points: readonly string[], unit: string): Markup =>
+  renderPlot({
     title: 'Calls',
     unit,
     points,
@@ -116,17 +116,17 @@ const outcomes = [
   ['failed', 'bad'],
 ] as const;
 
-export const outcomesPlot = (all: readonly RequestPoint[], points: readonly string[]): Markup =>
-  plot({
+export const renderOutcomesPlot = (all: readonly RequestPoint[], points: readonly string[]): Markup =>
+  renderPlot({
     title: 'Requests',
     unit: 'per interval',
     points,
     series: outcomes.map(([name, tone]) => ({ name, tone, values: all.map((point) => point[name]) })),
   });
 
-export const chargedPlot = (all: Figured, points: readonly string[], unit: string): Markup => {
+export const renderChargesPlot = (all: Figured, points: readonly string[], unit: string): Markup => {
   const values = all.map(({ figures }) => convertToYuanNumber(figures.amounts.charged ?? 0n));
-  return plot({
+  return renderPlot({
     title: 'Charged',
     unit,
     points,
@@ -134,15 +134,15 @@ export const chargedPlot = (all: Figured, points: readonly string[], unit: strin
   });
 };
 
-interface Place {
+interface Scale {
   step: number;
   yOf: (value: number) => number;
 }
 
-function bar(
+function renderBar(
   tone: string,
   value: number,
-  { at, index, of, step, yOf }: Place & { at: number; index: number; of: number },
+  { at, index, of, step, yOf }: Scale & { at: number; index: number; of: number },
 ): Markup {
   const width = Math.min(30, (step * 0.72) / of);
   const x = size.left + (at + 0.5) * step + (index - of / 2) * width;
@@ -157,7 +157,7 @@ function bar(
 }
 
 /** Through the points that are known. */
-const line = ({ tone, values }: Series, { step, yOf }: Place): Markup =>
+const renderLine = ({ tone, values }: Series, { step, yOf }: Scale): Markup =>
   html`<polyline
     class="${tone}"
     points="${values
@@ -165,7 +165,7 @@ const line = ({ tone, values }: Series, { step, yOf }: Place): Markup =>
       .join(' ')}"
   />`;
 
-const gridLine = (y: number, label: string): Markup =>
+const renderGridLine = (y: number, label: string): Markup =>
   html`<line class="grid" x1="${size.left}" x2="${size.width - size.right}" y1="${y}" y2="${y}" /><text
       class="tick"
       x="${size.left - 6}"
@@ -175,19 +175,19 @@ const gridLine = (y: number, label: string): Markup =>
     >`;
 
 /** Writes days as `11-22`, since some would read `22.11.` as a price, and a day's first time as its day. */
-function pointLabel(point: string, x: number): Markup {
+function renderPointLabel(point: string, x: number): Markup {
   const [day = '', time = '00:00'] = point.split(' ');
   const words = time === '00:00' ? day.slice(5) : time;
   return html`<text class="tick" x="${round(x)}" y="${size.height - 6}" text-anchor="middle">${words}</text>`;
 }
 
-const wordsOf = (value: number | null | undefined): string =>
-  value === null || value === undefined ? '–' : short(value);
+const formatPoint = (value: number | null | undefined): string =>
+  value === null || value === undefined ? '–' : formatShort(value);
 
 const round = (value: number): number => Math.round(value * 10) / 10;
 
 /** From 0 in at most five steps of 1, 2 or 5 times a power of ten. */
-function ticksUpTo(most: number): number[] {
+function listTicks(most: number): number[] {
   if (!(most > 0)) return [0, 1];
   const rough = most / 4;
   const power = 10 ** Math.floor(Math.log10(rough));

@@ -5,7 +5,14 @@ import { findFirstContentShare } from '../../../../shared/operate/report.ts';
 import type { ViewColumn } from '../../../../shared/operate/statement.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import type { NanoYuan } from '../../../../shared/billing/price.ts';
-import { margin, milliseconds, percent, short, yuan, yuanText } from './figures.ts';
+import {
+  renderMargin,
+  milliseconds,
+  formatPercent,
+  formatShort,
+  renderYuan,
+  formatYuanShort,
+} from './figures.ts';
 
 export interface PageColumn<Row> {
   title: string;
@@ -45,16 +52,18 @@ export const money = <Row>(
   amountOf: (row: Row) => NanoYuan | undefined,
   more: More<Row> = {},
 ): PageColumn<Row> =>
-  number(title, (row) => ifAny(amountOf(row), yuan) ?? '–', {
-    textOf: (row) => ifAny(amountOf(row), yuanText),
+  number(title, (row) => applyIfKnown(amountOf(row), renderYuan) ?? '–', {
+    textOf: (row) => applyIfKnown(amountOf(row), formatYuanShort),
     ...more,
   });
 
-const ifAny = <Shown>(amount: NanoYuan | undefined, show: (amount: NanoYuan) => Shown): Shown | undefined =>
-  amount === undefined ? undefined : show(amount);
+const applyIfKnown = <Shown>(
+  amount: NanoYuan | undefined,
+  show: (amount: NanoYuan) => Shown,
+): Shown | undefined => (amount === undefined ? undefined : show(amount));
 
 /** Columns of a view that the command line prints too. */
-export const viewColumns = <Row>(columns: readonly ViewColumn<Row>[]): PageColumn<Row>[] =>
+export const buildViewColumns = <Row>(columns: readonly ViewColumn<Row>[]): PageColumn<Row>[] =>
   columns.map(([, title, value, text]) => {
     const textOf = (row: Row): string => text?.(row) ?? String(value(row) ?? '-');
     const sortBy = (row: Row): string | number => value(row) ?? '';
@@ -66,28 +75,28 @@ export const viewColumns = <Row>(columns: readonly ViewColumn<Row>[]): PageColum
     return number(shown, show, { sortBy, textOf });
   });
 
-const decimalsIn = (text = ''): number => (text.includes('.') ? text.length - 1 - text.indexOf('.') : 0);
+const countDecimals = (text = ''): number => (text.includes('.') ? text.length - 1 - text.indexOf('.') : 0);
 
 /** Blanks as wide as a point and digits. */
-const padding = (text: string | undefined, decimals: number): string =>
-  (decimals > 0 && !text?.includes('.') ? '\u2008' : '') + '\u2007'.repeat(decimals - decimalsIn(text));
+const padDecimals = (text: string | undefined, decimals: number): string =>
+  (decimals > 0 && !text?.includes('.') ? '\u2008' : '') + '\u2007'.repeat(decimals - countDecimals(text));
 
 export const actions = <Row>(show: Show<Row>): PageColumn<Row> =>
   column('Actions', show, { isActions: true });
 
-export const wide = (text: Content): Markup => html`<span class="wide">${text}</span>`;
+export const renderWide = (text: Content): Markup => html`<span class="wide">${text}</span>`;
 
 /** Shortens a long text; the title has all of it. */
-export const cut = (whole: string, shown: Content = whole): Content =>
+export const renderCut = (whole: string, shown: Content = whole): Content =>
   whole.length <= wholeMax ? shown : html`<span class="cut" title="${whole}">${shown}</span>`;
 
 const wholeMax = 20;
 
 /** Puts two things side by side, or below each other where there is no room. */
-export const both = (first: Content, second: Content): Markup =>
+export const renderBoth = (first: Content, second: Content): Markup =>
   html`${first} <span class="second-line">${second}</span>`;
 
-export interface TableOf<Row> {
+export interface TableInput<Row> {
   caption: string;
   columns: readonly PageColumn<Row>[];
   empty: Content;
@@ -99,7 +108,7 @@ export interface TableOf<Row> {
   isPlain?: boolean;
 }
 
-export function table<Row>(rows: readonly Row[], of: TableOf<Row>): Markup {
+export function renderTable<Row>(rows: readonly Row[], of: TableInput<Row>): Markup {
   const { caption, empty, live } = of;
   const isPlain = of.isPlain ?? live !== undefined;
   const emptyBox = html`<div class="empty">${empty}</div>`;
@@ -113,23 +122,23 @@ export function table<Row>(rows: readonly Row[], of: TableOf<Row>): Markup {
         </caption>
         <thead>
           <tr>
-            ${columns.map((each) => headOf(each))}
+            ${columns.map((each) => renderHead(each))}
           </tr>
         </thead>
         <tbody ${live && html`id="${live.id}"`}>
-          ${tableRows(rows, { ...of, columns })}
+          ${renderRows(rows, { ...of, columns })}
         </tbody>
       </table>
     </div>
     ${live && emptyBox}`;
 }
 
-export const tableRows = <Row>(
+export const renderRows = <Row>(
   rows: readonly Row[],
-  { columns, markOf, live }: Pick<TableOf<Row>, 'columns' | 'markOf' | 'live'>,
+  { columns, markOf, live }: Pick<TableInput<Row>, 'columns' | 'markOf' | 'live'>,
 ): Markup => {
   const decimals = columns.map(({ textOf, decimals: least = 0 }) =>
-    textOf ? Math.max(least, ...rows.map((row) => decimalsIn(textOf(row)))) : 0,
+    textOf ? Math.max(least, ...rows.map((row) => countDecimals(textOf(row)))) : 0,
   );
   return html`${rows.map(
     (row) =>
@@ -137,12 +146,12 @@ export const tableRows = <Row>(
         ${markOf?.(row) && html`class="${markOf(row)}"`}
         ${live && html`data-key="${live.keyOf(row)}"`}
       >
-        ${columns.map((each, at) => bodyOf(each, row, padding(each.textOf?.(row), decimals[at] ?? 0)))}
+        ${columns.map((each, at) => renderCell(each, row, padDecimals(each.textOf?.(row), decimals[at] ?? 0)))}
       </tr>`,
   )}`;
 };
 
-const headOf = <Row>({ title, isNumber, about, isActions }: PageColumn<Row>): Markup =>
+const renderHead = <Row>({ title, isNumber, about, isActions }: PageColumn<Row>): Markup =>
   html`<th
     scope="col"
     ${isNumber && html`class="number"`}
@@ -152,7 +161,7 @@ const headOf = <Row>({ title, isNumber, about, isActions }: PageColumn<Row>): Ma
     ${title}
   </th>`;
 
-function bodyOf<Row>({ show, isNumber, isHead, sortBy }: PageColumn<Row>, row: Row, pad: string): Markup {
+function renderCell<Row>({ show, isNumber, isHead, sortBy }: PageColumn<Row>, row: Row, pad: string): Markup {
   const key = sortBy?.(row);
   const sort = key === undefined ? nothing : html` data-sort="${String(key)}"`;
   if (isHead) return html`<th scope="row" ${sort}>${show(row)}</th>`;
@@ -162,24 +171,24 @@ function bodyOf<Row>({ show, isNumber, isHead, sortBy }: PageColumn<Row>, row: R
 type CountName = keyof DailyFigures['counts'];
 
 /** Every table shows calls, tokens, times and amounts under the same titles, and sorts them the same. */
-export const figureColumns = <Row>(
+export const pickFigureColumns = <Row>(
   of: (row: Row) => DailyFigures,
-  ...names: (keyof ReturnType<typeof allFigures>)[]
+  ...names: (keyof ReturnType<typeof buildFigureColumns>)[]
 ): PageColumn<Row>[] => {
-  const all = allFigures(of);
+  const all = buildFigureColumns(of);
   return names.map((name) => all[name]);
 };
 
-export function allFigures<Row>(of: (row: Row) => DailyFigures) {
+export function buildFigureColumns<Row>(of: (row: Row) => DailyFigures) {
   const count = (row: Row, name: CountName): number => of(row).counts[name] ?? 0;
   const tokens = (title: string, name: CountName, about = 'tokens'): PageColumn<Row> =>
-    number(title, (row) => short(count(row, name)), { about, sortBy: (row) => count(row, name) });
+    number(title, (row) => formatShort(count(row, name)), { about, sortBy: (row) => count(row, name) });
   const within = (row: Row): number | undefined => findFirstContentShare(of(row), 0.95);
   return {
     calls: number('Calls', (row) => formatInteger(count(row, 'calls')), {
       sortBy: (row) => count(row, 'calls'),
     }),
-    failed: number('Failed', (row) => percent(count(row, 'failures'), count(row, 'calls')), {
+    failed: number('Failed', (row) => formatPercent(count(row, 'failures'), count(row, 'calls')), {
       sortBy: (row) => count(row, 'failures') / Math.max(1, count(row, 'calls')),
     }),
     plan: number('On plan', (row) => formatInteger(count(row, 'plan_calls')), {
@@ -188,19 +197,19 @@ export function allFigures<Row>(of: (row: Row) => DailyFigures) {
     input: tokens('Input', 'prompt_tokens'),
     cached: tokens('Cached', 'cached_tokens', 'tokens of the input'),
     output: tokens('Output', 'completion_tokens'),
-    firstContent: number('First content, p95', (row) => withinWords(within(row)), {
+    firstContent: number('First content, p95', (row) => formatBound(within(row)), {
       sortBy: (row) => within(row) ?? 0,
     }),
     charged: money('Charged', (row) => of(row).amounts.charged ?? 0n),
-    margin: number('Margin', (row) => margin(of(row)), { about: 'only calls with a known cost' }),
+    margin: number('Margin', (row) => renderMargin(of(row)), { about: 'only calls with a known cost' }),
   } satisfies Record<string, PageColumn<Row>>;
 }
 
-export const withinWords = (bound: number | undefined): string =>
+export const formatBound = (bound: number | undefined): string =>
   bound === undefined ? '–' : `≤ ${milliseconds(bound)}`;
 
 /** Names and values: `facts` side by side, `steps` one below the other. */
-export const definitions = (
+export const renderDefinitions = (
   shape: 'facts' | 'steps',
   entries: readonly (readonly [name: string, value: Content])[],
 ): Markup =>
@@ -214,7 +223,7 @@ export const definitions = (
     )}
   </dl>`;
 
-export const tiles = (
+export const renderTiles = (
   entries: readonly {
     name: string;
     value: Content;
@@ -232,16 +241,16 @@ export const tiles = (
     )}
   </ul>`;
 
-export const pager = (count: Content, next?: string | false): Markup =>
+export const renderPager = (count: Content, next?: string | false): Markup =>
   html`<nav class="pager" aria-label="Pages">
     <span>${count}</span>${next && html`<a href="${next}" rel="next">Next page →</a>`}
   </nav>`;
 
-export const badge = (words: string, mark: 'good' | 'bad' | 'warning' | 'calm' = 'calm'): Markup =>
+export const renderBadge = (words: string, mark: 'good' | 'bad' | 'warning' | 'calm' = 'calm'): Markup =>
   html`<span class="badge ${mark}">${words}</span>`;
 
 /** The same page in other orders or times. */
-export const tabs = (
+export const renderTabs = (
   label: string,
   entries: readonly (readonly [path: string, words: string])[],
   current: string,

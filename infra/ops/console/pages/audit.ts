@@ -14,29 +14,29 @@ import {
 } from '../../../../shared/operate/plan.ts';
 import { exportLines } from '../../export-lines.ts';
 import { html, type Markup } from '../../markup.ts';
-import { actionButton, form, type SentForm } from '../layout/form.ts';
-import { command, emptyState, lead, type Page } from '../layout/frame.ts';
-import { column, head, pager, table, wide } from '../layout/table.ts';
+import { renderActionButton, renderForm, type SentForm } from '../layout/form.ts';
+import { renderCommand, renderEmptyState, renderLead, type Page } from '../layout/frame.ts';
+import { column, head, renderPager, renderTable, renderWide } from '../layout/table.ts';
 import {
-  customerLink,
+  renderCustomerLink,
   customerPath,
-  pathWith,
+  buildPath,
   type Answered,
   type Routes,
   type Visit,
 } from '../visit/visit.ts';
-import { findingTable } from './overview.ts';
+import { renderFindings } from './overview.ts';
 
 /** A ledger row is some 600 bytes; more of them than this is work for the command line. */
 const rowsMax = 500_000;
 const balancesOfPage = 300;
 
-export function auditPages(routes: Routes): void {
+export function addAuditPages(routes: Routes): void {
   routes.file('/export', 'everything.jsonl', ({ ports }) => exportLines(ports, {}));
-  routes.form('/audit', { page: auditPage, answer: audited });
+  routes.form('/audit', { page: renderAudit, answer: auditCustomer });
 }
 
-async function auditPage(visit: Visit, tried?: SentForm): Promise<Page> {
+async function renderAudit(visit: Visit, tried?: SentForm): Promise<Page> {
   const { ports, identity, options, query } = visit;
   const [findings, balances] = await Promise.all([
     findConfigProblems(ports),
@@ -45,12 +45,12 @@ async function auditPage(visit: Visit, tried?: SentForm): Promise<Page> {
   return {
     title: 'Audit',
     body: html`<h2>Configuration</h2>
-      ${findingTable(findings)}
+      ${renderFindings(findings)}
       <h2>Balances</h2>
-      ${balanceTable(balances, visit)}
+      ${renderBalances(balances, visit)}
       <h2>Audit one customer</h2>
-      ${lead(`Recomputes each charge from its ledger row, and compares balance, grants, rows and daily sums. Reads all rows of the customer, ${formatInteger(rowsMax)} at most.`)}
-      ${form({
+      ${renderLead(`Recomputes each charge from its ledger row, and compares balance, grants, rows and daily sums. Reads all rows of the customer, ${formatInteger(rowsMax)} at most.`)}
+      ${renderForm({
         action: 'audit',
         formToken: identity.formToken,
         fields: [{ name: 'account', label: 'Customer', required: true, value: query('account') }],
@@ -58,36 +58,36 @@ async function auditPage(visit: Visit, tried?: SentForm): Promise<Page> {
         tried,
       })}
       <h2>Audit all customers</h2>
-      ${lead('This reads the whole ledger, which takes minutes per million rows, so it runs from the command line:')}
-      ${command(ports.target, 'audit')}
+      ${renderLead('This reads the whole ledger, which takes minutes per million rows, so it runs from the command line:')}
+      ${renderCommand(ports.target, 'audit')}
       ${
         options.exports &&
         html`<h2>Export</h2>
-          ${lead('All channels, prices, plans, settings, customers, keys (hashes only), grants and ledger rows as JSON Lines. The file has no secrets, prompts or answers.')}
-          ${actionButton('export', identity.formToken, 'Download export')}`
+          ${renderLead('All channels, prices, plans, settings, customers, keys (hashes only), grants and ledger rows as JSON Lines. The file has no secrets, prompts or answers.')}
+          ${renderActionButton('export', identity.formToken, 'Download export')}`
       }`,
   };
 }
 
-function balanceTable({ count, findings, next }: AuditedBalances, { query }: Visit): Markup {
+function renderBalances({ count, findings, next }: AuditedBalances, { query }: Visit): Markup {
   const isFirst = query('after') === '';
   const words = next === undefined ? (isFirst ? ' (all)' : ' (last page)') : '';
-  return html`${table(findings, {
+  return html`${renderTable(findings, {
     caption: 'Balances that don’t add up',
     markOf: () => 'bad',
-    empty: emptyState(
+    empty: renderEmptyState(
       count === 0 ? 'No customers yet' : 'These balances add up',
       'Granted is the sum of spent, reserved and available. Charges are not recomputed here.',
     ),
     columns: [
-      head('Customer', ({ account }) => customerLink(account)),
-      column('Problem', ({ finding }) => wide(finding)),
+      head('Customer', ({ account }) => renderCustomerLink(account)),
+      column('Problem', ({ finding }) => renderWide(finding)),
     ],
   })}
-  ${pager(`Checked ${formatCount(count, 'customer')}${words}`, next && pathWith('audit', { after: next }))}`;
+  ${renderPager(`Checked ${formatCount(count, 'customer')}${words}`, next && buildPath('audit', { after: next }))}`;
 }
 
-async function audited({ ports, field }: Visit): Promise<Answered> {
+async function auditCustomer({ ports, field }: Visit): Promise<Answered> {
   const account = field('account');
   if (account === '') throw usageFailure('account: enter a name');
   const quota = await ports.ledger.quota(account);

@@ -10,9 +10,9 @@ import {
   type Sheet,
 } from '../../fields/sheet.ts';
 import { formBytesMax } from '../guard.ts';
-import { lead, notice } from '../layout/frame.ts';
-import { rowProposal } from '../visit/row-proposal.ts';
-import { formPage, proposedWrites, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
+import { renderLead, renderNotice } from '../layout/frame.ts';
+import { proposeRowEdit } from '../visit/row-proposal.ts';
+import { buildFormPage, proposeWrites, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
 const bulks: readonly { sheet: Sheet; back: string; title: string }[] = [
   { sheet: keySheet, back: 'keys', title: 'Edit keys as CSV' },
@@ -21,9 +21,9 @@ const bulks: readonly { sheet: Sheet; back: string; title: string }[] = [
 ];
 type Bulk = (typeof bulks)[number];
 
-export function bulkPages(routes: Routes): void {
+export function addBulkPages(routes: Routes): void {
   for (const bulk of bulks)
-    routes.form(`/${bulk.back}-csv`, { page: csvPage(bulk), propose: (visit) => propose(visit, bulk) });
+    routes.form(`/${bulk.back}-csv`, { page: buildCsvForm(bulk), propose: (visit) => propose(visit, bulk) });
 }
 
 /** Leaves room for what is typed into it. */
@@ -33,19 +33,19 @@ const bytesOf = (lines: string): number =>
   new URLSearchParams([['', lines.replaceAll('\n', '\r\n')]]).toString().length;
 const editsMax = 500;
 
-const csvPage = ({ sheet, title, back }: Bulk) =>
-  formPage(async ({ ports, query }) => {
+const buildCsvForm = ({ sheet, title, back }: Bulk) =>
+  buildFormPage(async ({ ports, query }) => {
     const { header, lines } = await sheetLines(ports, sheet, query('text'));
     let size = 0;
     const fitting = lines.filter((line) => (size += bytesOf(line)) <= csvBytesMax);
     return {
       title,
       intro: [
-        lead(
+        renderLead(
           'Copy the CSV into a spreadsheet, change cells, and paste it back. Rows that you leave out stay as they are. An empty cell means the default.',
         ),
         fitting.length < lines.length &&
-          notice(
+          renderNotice(
             'warning',
             `Showing the first ${formatInteger(fitting.length)} of ${formatInteger(lines.length)} rows. To narrow them down, add ?text= and part of a name to the address.`,
           ),
@@ -67,8 +67,8 @@ const csvPage = ({ sheet, title, back }: Bulk) =>
 async function propose(visit: Visit, { sheet, title, back }: Bulk): Promise<Proposal> {
   const plan = await planSheet(visit.ports, sheet, { csv: visit.field('csv'), max: editsMax });
   if (plan.changes.length === 0) throw usageFailure('csv: no row has changed');
-  if ('edit' in plan) return rowProposal(visit, plan, { title, back });
-  return proposedWrites(visit, plan, {
+  if ('edit' in plan) return proposeRowEdit(visit, plan, { title, back });
+  return proposeWrites(visit, plan, {
     title: `Save ${formatCount(plan.changes.length, 'row')}`,
     back,
     verb: 'Save',

@@ -19,14 +19,14 @@ import {
   type Field,
   type RowField,
 } from '../../fields/row-field.ts';
-import { marksIn, type SentForm } from '../layout/form.ts';
-import { lead } from '../layout/frame.ts';
-import { tabs } from '../layout/table.ts';
-import { rowProposal } from '../visit/row-proposal.ts';
-import { formPage, proposed, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
+import { readMarks, type SentForm } from '../layout/form.ts';
+import { renderLead } from '../layout/frame.ts';
+import { renderTabs } from '../layout/table.ts';
+import { proposeRowEdit } from '../visit/row-proposal.ts';
+import { buildFormPage, createProposal, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 import { channelPath } from './channels.ts';
 
-export function channelFormPages(routes: Routes): void {
+export function addChannelForms(routes: Routes): void {
   routes.form('/channels-new', { page: newPage, propose: proposeNew });
   routes.form('/channels/:id/edit', { page: editPage, propose: proposeEdit });
   routes.form('/channels/:id/test', { page: askPage('Test'), propose: proposeTest });
@@ -37,7 +37,7 @@ export function channelFormPages(routes: Routes): void {
 const typeOf = (row: RawRow, tried?: SentForm): string =>
   tried?.fields['type'] || shownValue(row['type']) || defaultChannelType;
 
-const editedFields = (row: RawRow, target: Target, tried?: SentForm): readonly RowField[] => [
+const listFields = (row: RawRow, target: Target, tried?: SentForm): readonly RowField[] => [
   typeField,
   ...fieldsOfType(typeOf(row, tried), row, target),
 ];
@@ -69,7 +69,7 @@ function fieldsOf(own: readonly RowField[], row: RawRow, channel?: ListedChannel
   });
 }
 
-const editPage = formPage(async (visit, tried) => {
+const editPage = buildFormPage(async (visit, tried) => {
   const id = visit.part('id');
   const [row, channels] = await Promise.all([
     visit.ports.tables.get('channels', id),
@@ -77,8 +77,8 @@ const editPage = formPage(async (visit, tried) => {
   ]);
   if (!row) throw usageFailure(`channel ${id} does not exist`);
   const channel = channels.find((each) => each.id === id);
-  const written = marksIn(row);
-  const fields = fieldsOf(editedFields(row, visit.ports.target, tried), row, channel);
+  const written = readMarks(row);
+  const fields = fieldsOf(listFields(row, visit.ports.target, tried), row, channel);
   return {
     title: `Edit ${id}`,
     above: [[channelPath(id), id]],
@@ -99,24 +99,24 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   // Empty fields that were hidden keep their value.
   const isKept = (name: string): boolean =>
     isBad && field(name) === '' && (isHidden(name) || name === 'models');
-  const own = editedFields(row, ports.target, { fields: visit.fields });
+  const own = listFields(row, ports.target, { fields: visit.fields });
   const attributes = typedWholeRow(own, field, row, isKept);
   const seen = field('seen');
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, seen, isNew: false });
-  return rowProposal(visit, plan, { title: `Edit ${id}`, back: channelPath(id) });
+  return proposeRowEdit(visit, plan, { title: `Edit ${id}`, back: channelPath(id) });
 }
 
 /** The type comes first, because it decides the fields. */
-const newPage = formPage((visit, tried) => {
+const newPage = buildFormPage((visit, tried) => {
   const type = typeOf({ type: visit.query('type') || undefined }, tried);
   const types = channelTypeNames.map((name) => [`channels-new?type=${name}`, name] as const);
   return {
     title: 'New channel',
     intro: [
-      lead(
+      renderLead(
         'Set prices first: a relay that refuses unpriced models rejects calls to a model without a price.',
       ),
-      tabs('Type', types, `channels-new?type=${type}`),
+      renderTabs('Type', types, `channels-new?type=${type}`),
     ],
     fields: [
       {
@@ -140,12 +140,12 @@ async function proposeNew(visit: Visit): Promise<Proposal> {
   const type = typeOf({}, { fields: visit.fields });
   const attributes = { ...typedWholeRow(fieldsOfType(type, {}, ports.target), field, {}), type };
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, isNew: true });
-  return rowProposal(visit, plan, { title: `New channel ${id}`, back: 'channels' });
+  return proposeRowEdit(visit, plan, { title: `New channel ${id}`, back: 'channels' });
 }
 
 /** Shown when the action behind a button is refused. */
 const askPage = (verb: string) =>
-  formPage(({ part }) => {
+  buildFormPage(({ part }) => {
     const id = part('id');
     return { title: `${verb} ${id}`, above: [[channelPath(id), id]], cancel: channelPath(id) };
   });
@@ -158,7 +158,7 @@ async function proposeTest({ ports, part }: Visit): Promise<Proposal> {
     ...plan.effect,
     'Sends one small real request, which the upstream bills. Nothing is saved.',
   ];
-  return proposed({ ...plan, effect }, words, async () => {
+  return createProposal({ ...plan, effect }, words, async () => {
     const { url, status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
     const other =
       url === plan.call.built.request.url
@@ -173,7 +173,7 @@ async function proposeTest({ ports, part }: Visit): Promise<Proposal> {
 async function proposeProbe({ ports, part }: Visit): Promise<Proposal> {
   const id = part('id');
   const plan = await planProbe(ports, { id });
-  return proposed(
+  return createProposal(
     plan,
     { title: `Probe ${id}`, back: channelPath(id), verb: 'Send probe calls' },
     async () => {
@@ -196,7 +196,7 @@ async function proposeSwitch(visit: Visit): Promise<Proposal> {
   const on = channel?.state === 'off';
   const plan = await planSwitchChannel(visit.ports, { id, on });
   const verb = on ? 'Enable' : 'Disable';
-  return rowProposal(visit, plan, {
+  return proposeRowEdit(visit, plan, {
     title: `${verb} ${id}`,
     verb: `${verb} channel`,
     back: channelPath(id),

@@ -20,7 +20,7 @@ import {
 } from '../../../../shared/operate/prices/list-charges.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
-import { when } from '../layout/figures.ts';
+import { renderAge } from '../layout/figures.ts';
 import { fromField, ruleFields, typeWords } from '../../fields/rule-fields.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import {
@@ -33,43 +33,58 @@ import {
   typedWholeRow,
   wholeRowFields,
 } from '../../fields/row-field.ts';
-import { marksIn } from '../layout/form.ts';
-import { command, emptyState, lead, notice, warnings, type Page } from '../layout/frame.ts';
-import { badge, column, cut, head, number, table, type PageColumn } from '../layout/table.ts';
-import { rowProposal } from '../visit/row-proposal.ts';
-import { formPage, unlessReading, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
+import { readMarks } from '../layout/form.ts';
+import {
+  renderCommand,
+  renderEmptyState,
+  renderLead,
+  renderNotice,
+  renderWarnings,
+  type Page,
+} from '../layout/frame.ts';
+import {
+  renderBadge,
+  column,
+  renderCut,
+  head,
+  number,
+  renderTable,
+  type PageColumn,
+} from '../layout/table.ts';
+import { proposeRowEdit } from '../visit/row-proposal.ts';
+import { buildFormPage, hideFromReaders, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
-export function chargePages(routes: Routes): void {
-  routes.page('/charges', list);
+export function addPricePages(routes: Routes): void {
+  routes.page('/charges', renderPrices);
   routes.form('/charges-new', { page: newPage, propose: proposeNew });
   routes.form('/charges/model/:model', { page: modelPage, propose: proposeModel });
   routes.form('/charges/:id', { page: editPage, propose: proposeEdit });
 }
 
-async function list(visit: Visit): Promise<Page> {
+async function renderPrices(visit: Visit): Promise<Page> {
   const [charges, gaps] = await Promise.all([listCharges(visit.ports), findServiceGaps(visit.ports)]);
   return {
     title: 'Prices',
-    actions: unlessReading(
+    actions: hideFromReaders(
       visit,
       html`<a class="button main" href="charges-new">New rule</a>
         <a class="button" href="charges-csv">Edit as CSV</a>`,
     ),
-    body: html`${warnings(charges.problems)} ${gapNotice(gaps)}
-    ${lead('Prices are in yuan per 1M tokens, or per call. Table rows hold them per 1,000 tokens.')}
-    ${ruleTable(charges, visit)}`,
+    body: html`${renderWarnings(charges.problems)} ${renderGaps(gaps)}
+    ${renderLead('Prices are in yuan per 1M tokens, or per call. Table rows hold them per 1,000 tokens.')}
+    ${renderRules(charges, visit)}`,
   };
 }
 
-const gapNotice = ({ free, refused, unused }: ChargeGap): Content => [
+const renderGaps = ({ free, refused, unused }: ChargeGap): Content => [
   free.length > 0 &&
-    notice(
+    renderNotice(
       'warning',
       html`<strong>Free:</strong> ${joinNames(free, linkedMax)} without a price. The relay serves unpriced
         models for free.`,
     ),
   refused.length > 0 &&
-    notice(
+    renderNotice(
       'warning',
       html`<strong>Rejected:</strong> ${joinNames(refused, linkedMax)} without a price. The relay rejects
         calls to unpriced models.`,
@@ -78,41 +93,43 @@ const gapNotice = ({ free, refused, unused }: ChargeGap): Content => [
     html`<p class="soft">Priced, but not served by an enabled channel: ${joinNames(unused, linkedMax)}.</p>`,
 ];
 
-function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options, ports }: Visit): Markup {
+function renderRules({ charges, shadowed }: ChargeList, { nowMs, options, ports }: Visit): Markup {
   const shadowsOf = (id: number) => shadowed.filter((each) => each.id === id);
-  return table(charges, {
+  return renderTable(charges, {
     caption: 'Billing rules',
     markOf: ({ id }) => (shadowsOf(id).length > 0 ? 'warning' : undefined),
-    empty: html`${emptyState('No price rules yet', 'Import a public price list, or create a rule.')}
-    ${command(ports.target, 'charge import', '--help')}`,
+    empty: html`${renderEmptyState('No price rules yet', 'Import a public price list, or create a rule.')}
+    ${renderCommand(ports.target, 'charge import', '--help')}`,
     columns: [
       head('Rule', ({ id }) => (options.readOnly ? id : html`<a href="charges/${id}">${id}</a>`)),
       column('Type', ({ type }) => typeWords[type]),
       column('Models', ({ type, models }) =>
-        cut(
+        renderCut(
           models.join(', '),
           options.readOnly || type !== 'token-billing'
             ? joinNames(models, linkedMax)
             : [
-                models.slice(0, linkedMax).map(modelLink),
+                models.slice(0, linkedMax).map(renderModelLink),
                 models.length > linkedMax && `and ${models.length - linkedMax} more`,
               ],
         ),
       ),
-      rates('Input (¥)', ({ input }) => input),
-      rates('Cached (¥)', ({ cached_input: cached }) => cached),
-      rates('Output (¥)', ({ output }) => output),
-      column('From', ({ from }) => (from === undefined ? 'always' : when(from, nowMs)), {
+      rateColumn('Input (¥)', ({ input }) => input),
+      rateColumn('Cached (¥)', ({ cached_input: cached }) => cached),
+      rateColumn('Output (¥)', ({ output }) => output),
+      column('From', ({ from }) => (from === undefined ? 'always' : renderAge(from, nowMs)), {
         sortBy: ({ from }) => from,
       }),
       column(
         'Notes',
         ({ id, tiers = [], service_tiers = {} }) => [
-          tiers.length > 0 ? badge(formatCount(tiers.length, 'tier')) : nothing,
-          ...Object.entries(service_tiers).map(([tier, factor]) => html` ${badge(`${tier} × ${factor}`)}`),
+          tiers.length > 0 ? renderBadge(formatCount(tiers.length, 'tier')) : nothing,
+          ...Object.entries(service_tiers).map(
+            ([tier, factor]) => html` ${renderBadge(`${tier} × ${factor}`)}`,
+          ),
           ...shadowsOf(id).map(
             ({ by, models }) =>
-              html` ${badge(`rule ${by} overrides ${formatCount(models.length, 'model')}`, 'warning')}`,
+              html` ${renderBadge(`rule ${by} overrides ${formatCount(models.length, 'model')}`, 'warning')}`,
           ),
         ],
         {
@@ -127,10 +144,10 @@ function ruleTable({ charges, shadowed }: ChargeList, { nowMs, options, ports }:
 const linkedMax = 12;
 
 /** Leads to the form that changes the price of this model alone. */
-const modelLink = (model: string): Markup =>
+const renderModelLink = (model: string): Markup =>
   html`<a href="charges/model/${encodeURIComponent(model)}">${model}</a> `;
 
-function rates(title: string, of: (rule: ChargeRow) => number | undefined): PageColumn<ChargeRow> {
+function rateColumn(title: string, of: (rule: ChargeRow) => number | undefined): PageColumn<ChargeRow> {
   const textOf = (rule: ChargeRow): string | undefined => {
     const price = of(rule);
     if (price === undefined || rule.type === 'non-billing') return undefined;
@@ -158,12 +175,12 @@ async function rowOf({ ports }: Visit, id: number): Promise<RawRow> {
   return row;
 }
 
-const editPage = formPage(async (visit) => {
+const editPage = buildFormPage(async (visit) => {
   const id = Number(visit.part('id'));
   const row = await rowOf(visit, id);
   return {
     title: `Rule ${id}`,
-    marks: marksIn(row),
+    marks: readMarks(row),
     fields: [...wholeRowFields(ruleFields, row, othersHelp), seenField(fingerprintRow(row))],
     cancel: 'charges',
   };
@@ -180,28 +197,28 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   if (isLater(from) && !isLater(row['from'])) {
     refuseChanged(`rule ${id}`, row, seen);
     const { plan } = await planAnnouncePrice(ports, { id, from, attributes });
-    return rowProposal(visit, plan, { title: `Rule ${id}, from ${from}`, back: 'charges' });
+    return proposeRowEdit(visit, plan, { title: `Rule ${id}, from ${from}`, back: 'charges' });
   }
   const plan = await planSetRow(ports, { table: 'charges', key: id, attributes, seen, isNew: false });
-  return rowProposal(visit, plan, { title: `Rule ${id}`, back: 'charges' });
+  return proposeRowEdit(visit, plan, { title: `Rule ${id}`, back: 'charges' });
 }
 
 /** Reprices one model; a rule shared with others is split. */
 const priceFields = ruleFields.filter(({ name }) => ['input', 'output', 'cached_input'].includes(name));
 
-const modelPage = formPage(async ({ ports, part, nowMs }) => {
+const modelPage = buildFormPage(async ({ ports, part, nowMs }) => {
   const model = part('model');
   const row = findRuleOfModel(await ports.tables.scan('charges'), model, nowMs);
   const id = shownValue(row['id']);
   return {
     title: `Price of ${model}`,
-    intro: lead(
+    intro: renderLead(
       html`Set by rule <a href="charges/${id}">${id}</a>. Other models of that rule keep their prices.`,
     ),
     fields: [
       ...rowFields(priceFields, row),
       { ...fromField, help: 'Leave empty to start now. A later time creates a new rule that starts then.' },
-      ...announcedField(await listCharges(ports), model, nowMs),
+      ...listScheduledFields(await listCharges(ports), model, nowMs),
       seenField(fingerprintRow(row)),
     ],
     cancel: 'charges',
@@ -209,7 +226,7 @@ const modelPage = formPage(async ({ ports, part, nowMs }) => {
 });
 
 /** Shown only if a price is scheduled, because it would replace the new one. */
-function announcedField({ charges }: ChargeList, model: string, nowMs: number): Field[] {
+function listScheduledFields({ charges }: ChargeList, model: string, nowMs: number): Field[] {
   const later = findLaterRules(charges, [model], nowMs);
   if (later.length === 0) return [];
   const rules = later.map(({ id, from = 0 }) => `rule ${id} from ${isoTime(from)}`).join(', ');
@@ -228,10 +245,10 @@ async function proposeModel(visit: Visit): Promise<Proposal> {
     announced: typed(field('announced')),
     seen: field('seen'),
   });
-  return rowProposal(visit, plan, { title: `Price of ${model}`, back: 'charges' });
+  return proposeRowEdit(visit, plan, { title: `Price of ${model}`, back: 'charges' });
 }
 
-const newPage = formPage(async ({ ports }) => ({
+const newPage = buildFormPage(async ({ ports }) => ({
   title: 'New rule',
   fields: [
     {
@@ -252,5 +269,5 @@ async function proposeNew(visit: Visit): Promise<Proposal> {
   if (typeof id !== 'number') throw usageFailure('id: enter a whole number');
   const attributes = typedWholeRow(ruleFields, visit.field, {});
   const plan = await planSetRow(visit.ports, { table: 'charges', key: id, attributes, isNew: true });
-  return rowProposal(visit, plan, { title: `New rule ${id}`, back: 'charges' });
+  return proposeRowEdit(visit, plan, { title: `New rule ${id}`, back: 'charges' });
 }

@@ -12,13 +12,13 @@ import { closedLines, grantSaid } from '../../outcomes.ts';
 import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
 import { keyFields } from '../../fields/key-fields.ts';
 import { namesField, rowFields, seenField, typed, typedList, typedRow } from '../../fields/row-field.ts';
-import { lead } from '../layout/frame.ts';
+import { renderLead } from '../layout/frame.ts';
 import {
   appliedWaitMs,
   customerPath,
-  formPage,
-  proposed,
-  proposedWrites,
+  buildFormPage,
+  createProposal,
+  proposeWrites,
   type Proposal,
   type Routes,
   type Visit,
@@ -26,7 +26,7 @@ import {
 import { carryOutGrant, planGrantAmount } from '../../../../shared/operate/customers/grants.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 
-export function customerFormPages(routes: Routes): void {
+export function addCustomerForms(routes: Routes): void {
   routes.form('/customers-new', { page: newPage, propose: proposeNew });
   routes.form('/customers/:account/grant', { page: grantPage, propose: proposeGrant });
   routes.form('/customers/:account/keys/new', { page: keyPage, propose: proposeKey });
@@ -34,14 +34,14 @@ export function customerFormPages(routes: Routes): void {
   routes.form('/customers/:account/close', { page: closePage, propose: proposeClose });
 }
 
-const ofCustomer = ({ part }: Visit) => {
+const linkCustomer = ({ part }: Visit) => {
   const account = part('account');
   return { above: [[customerPath(account), account]] as const, cancel: customerPath(account) };
 };
 
-const newPage = formPage(() => ({
+const newPage = buildFormPage(() => ({
   title: 'New customer',
-  intro: lead(
+  intro: renderLead(
     'Creates the account, its first top-up and a key in one step, with a message for the customer.',
   ),
   fields: [
@@ -88,7 +88,7 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
     ...(models.length > 0 && { models }),
   });
   const isLinked = field('link') === 'yes';
-  return proposed(
+  return createProposal(
     plan,
     { title: `New customer ${account}`, back: 'customers', verb: 'Create customer' },
     async () => {
@@ -109,17 +109,17 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
   );
 }
 
-const keyPage = formPage((visit) => ({
-  ...ofCustomer(visit),
+const keyPage = buildFormPage((visit) => ({
+  ...linkCustomer(visit),
   title: 'New key',
-  intro: lead('The key is shown once, right after you create it.'),
+  intro: renderLead('The key is shown once, right after you create it.'),
   fields: rowFields(keyFields, {}),
 }));
 
 async function proposeKey({ ports, part, field }: Visit): Promise<Proposal> {
   const account = part('account');
   const plan = await planCreateKey(ports, { account, attributes: typedRow(keyFields, field) });
-  return proposed(
+  return createProposal(
     plan,
     { title: `New key for ${account}`, back: customerPath(account), verb: 'Create key' },
     async () => {
@@ -132,12 +132,12 @@ async function proposeKey({ ports, part, field }: Visit): Promise<Proposal> {
   );
 }
 
-const editPage = formPage(async (visit) => {
+const editPage = buildFormPage(async (visit) => {
   const account = visit.part('account');
   const row = await visit.ports.tables.get('accounts', account);
   if (!row) throw usageFailure(`customer ${account} does not exist`);
   const fields = [...rowFields(accountFields, row), seenField(fingerprintRow(row))];
-  return { ...ofCustomer(visit), title: 'Edit', fields };
+  return { ...linkCustomer(visit), title: 'Edit', fields };
 });
 
 async function proposeEdit(visit: Visit): Promise<Proposal> {
@@ -146,7 +146,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const row = (await ports.tables.get('accounts', account)) ?? {};
   const attributes = typedRow(accountFields, field, row);
   const plan = await planEditAccount(ports, { account, seen: field('seen'), attributes });
-  return proposedWrites(visit, plan, {
+  return proposeWrites(visit, plan, {
     title: `Edit ${account}`,
     back: customerPath(account),
     verb: 'Save',
@@ -155,16 +155,16 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   });
 }
 
-const closePage = formPage((visit) => ({
-  ...ofCustomer(visit),
+const closePage = buildFormPage((visit) => ({
+  ...linkCustomer(visit),
   title: 'Close',
-  intro: lead('All keys are rejected. Nothing is deleted, so you can still create statements.'),
+  intro: renderLead('All keys are rejected. Nothing is deleted, so you can still create statements.'),
 }));
 
 async function proposeClose(visit: Visit): Promise<Proposal> {
   const account = visit.part('account');
   const plan = await planCloseAccount(visit.ports, account);
-  return proposedWrites(visit, plan, {
+  return proposeWrites(visit, plan, {
     title: `Close ${account}`,
     back: customerPath(account),
     verb: 'Close customer',
@@ -173,8 +173,8 @@ async function proposeClose(visit: Visit): Promise<Proposal> {
   });
 }
 
-const grantPage = formPage((visit, tried) => ({
-  ...ofCustomer(visit),
+const grantPage = buildFormPage((visit, tried) => ({
+  ...linkCustomer(visit),
   title: 'Top up',
   fields: [
     {
@@ -211,7 +211,7 @@ async function proposeGrant({ ports, part, field }: Visit): Promise<Proposal> {
   const input = { account, amount: field('amount'), reason: typed(field('reason')), id: typed(field('id')) };
   const plan = await planGrantAmount(ports, input);
   const path = customerPath(account);
-  return proposed(plan, { title: `Top up ${account}`, back: path, verb: 'Top up' }, async () => {
+  return createProposal(plan, { title: `Top up ${account}`, back: path, verb: 'Top up' }, async () => {
     const made = await carryOutGrant(ports, plan, appliedWaitMs);
     return { ...grantSaid(plan, made), next: [[path, `Open ${account}`]] };
   });

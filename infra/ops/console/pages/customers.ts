@@ -20,41 +20,49 @@ import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import { formatCount, formatInteger } from '../../../../shared/operate/plan.ts';
 import { utcDay } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
-import { percent, when, withYuanSign, written, writtenTime, yuan, yuanText } from '../layout/figures.ts';
-import { search } from '../layout/form.ts';
-import { emptyBox, emptyState, lead, warnings, type Page } from '../layout/frame.ts';
-import { callsPlot, chargedPlot } from '../layout/plot.ts';
 import {
-  allFigures,
-  badge,
+  formatPercent,
+  renderAge,
+  addYuanSign,
+  renderLastChange,
+  renderRowTime,
+  renderYuan,
+  formatYuanShort,
+} from '../layout/figures.ts';
+import { renderSearch } from '../layout/form.ts';
+import { renderEmptyBox, renderEmptyState, renderLead, renderWarnings, type Page } from '../layout/frame.ts';
+import { renderCallsPlot, renderChargesPlot } from '../layout/plot.ts';
+import {
+  buildFigureColumns,
+  renderBadge,
   column,
-  cut,
-  definitions,
-  figureColumns,
+  renderCut,
+  renderDefinitions,
+  pickFigureColumns,
   head,
   number,
-  pager,
-  table,
-  tabs,
-  tiles,
-  wide,
+  renderPager,
+  renderTable,
+  renderTabs,
+  renderTiles,
+  renderWide,
   type PageColumn,
 } from '../layout/table.ts';
 import {
-  customerLink,
+  renderCustomerLink,
   customerPath,
-  pathWith,
-  unlessReading,
+  buildPath,
+  hideFromReaders,
   type Routes,
   type Visit,
 } from '../visit/visit.ts';
-import { keyTable } from './keys.ts';
+import { renderKeyTable } from './keys.ts';
 
 const pageRows = 50;
 
-export function customerPages(routes: Routes): void {
-  routes.page('/customers', list);
-  routes.page('/customers/:account', one);
+export function addCustomerPages(routes: Routes): void {
+  routes.page('/customers', renderCustomers);
+  routes.page('/customers/:account', renderCustomer);
 }
 
 const orders = [
@@ -63,25 +71,25 @@ const orders = [
   ['customers?order=dry', 'Running low'],
 ] as const;
 
-async function list(visit: Visit): Promise<Page> {
+async function renderCustomers(visit: Visit): Promise<Page> {
   const order = visit.query('order');
   const name = visit.query('name');
   const isSpending = order === 'spent' || order === 'dry';
   const find = { action: 'customers', verb: 'Search' };
   return {
     title: 'Customers',
-    actions: unlessReading(
+    actions: hideFromReaders(
       visit,
       html`<a class="button main" href="customers-new">New customer</a>
         <a class="button" href="customers-csv">Edit as CSV</a>`,
     ),
-    body: html`${tabs('Order', orders, isSpending ? `customers?order=${order}` : 'customers')}
-    ${!isSpending && search({ ...find, fields: [{ name: 'name', label: 'Part of a name', value: name }] })}
-    ${isSpending ? await spending(visit, order) : await byName(visit, name)}`,
+    body: html`${renderTabs('Order', orders, isSpending ? `customers?order=${order}` : 'customers')}
+    ${!isSpending && renderSearch({ ...find, fields: [{ name: 'name', label: 'Part of a name', value: name }] })}
+    ${isSpending ? await renderSpending(visit, order) : await renderByName(visit, name)}`,
   };
 }
 
-async function byName({ ports, query, nowMs }: Visit, name: string): Promise<Markup> {
+async function renderByName({ ports, query, nowMs }: Visit, name: string): Promise<Markup> {
   const after = query('after');
   const { customers, count, next, problems } = await listCustomers(ports, {
     ...(name !== '' && { name }),
@@ -92,74 +100,74 @@ async function byName({ ports, query, nowMs }: Visit, name: string): Promise<Mar
     count === undefined
       ? html`${formatCount(customers.length, 'customer')} of this page, unsorted; there are more`
       : html`${customers.length} of ${formatCount(count, 'customer')}, by name`;
-  return html`${warnings(problems)}
-  ${table(customers, {
+  return html`${renderWarnings(problems)}
+  ${renderTable(customers, {
     caption: 'Customers',
-    columns: columnsOf<ListedCustomer>(nowMs),
+    columns: buildColumns<ListedCustomer>(nowMs),
     markOf: ({ state }) => (state === 'bad' ? 'bad' : undefined),
     empty:
       name === ''
-        ? emptyState('No customers yet', html`<a href="customers-new">Create the first customer</a>.`)
-        : emptyState(`No name contains “${name}”`, html`<a href="customers">Show all customers</a>`),
+        ? renderEmptyState('No customers yet', html`<a href="customers-new">Create the first customer</a>.`)
+        : renderEmptyState(`No name contains “${name}”`, html`<a href="customers">Show all customers</a>`),
   })}
-  ${customers.length > 0 && pager(words, next && pathWith('customers', { name, after: next }))}`;
+  ${customers.length > 0 && renderPager(words, next && buildPath('customers', { name, after: next }))}`;
 }
 
-async function spending({ ports, nowMs }: Visit, order: SpendingOrder): Promise<Markup> {
+async function renderSpending({ ports, nowMs }: Visit, order: SpendingOrder): Promise<Markup> {
   const page = await listSpending(ports, { order, limit: pageRows });
   const { customers, active, looked, month, problems } = page;
   const isDry = order === 'dry';
-  return html`${lead(
+  return html`${renderLead(
     isDry
       ? `Customers whose balance runs out first at the pace of ${month}, among the top ${looked} spenders. Plans are not counted.`
       : `Customers by what they spent in ${month} (UTC).`,
   )}
-  ${warnings(problems)}
-  ${table(customers, {
+  ${renderWarnings(problems)}
+  ${renderTable(customers, {
     caption: isDry ? 'Customers by days left' : 'Customers by spend',
-    columns: columnsOf<SpendingCustomer>(
+    columns: buildColumns<SpendingCustomer>(
       nowMs,
-      number('Days left', ({ daysLeft }) => lastsWords(daysLeft), {
+      number('Days left', ({ daysLeft }) => renderDaysLeft(daysLeft), {
         about: 'at the pace of this month',
         sortBy: ({ daysLeft }) => daysLeft ?? Number.MAX_SAFE_INTEGER,
       }),
     ),
     markOf: ({ daysLeft = Infinity }) => (daysLeft < 1 ? 'bad' : daysLeft < 3 ? 'warning' : undefined),
-    empty: emptyState(`No spending in ${month}`, html`<a href="customers">Show all customers</a>`),
+    empty: renderEmptyState(`No spending in ${month}`, html`<a href="customers">Show all customers</a>`),
   })}
-  ${pager(`${customers.length} of ${formatCount(active, 'customer')} with calls or grants in ${month}`)}`;
+  ${renderPager(`${customers.length} of ${formatCount(active, 'customer')} with calls or grants in ${month}`)}`;
 }
 
-function lastsWords(days: number | undefined): Content {
+function renderDaysLeft(days: number | undefined): Content {
   if (days === undefined) return '–';
-  if (days === 0) return badge('empty', 'bad');
-  if (days < 1) return badge('less than 1', 'bad');
+  if (days === 0) return renderBadge('empty', 'bad');
+  if (days < 1) return renderBadge('less than 1', 'bad');
   if (days > 999) return 'over 999';
   return Math.floor(days);
 }
 
-function stateOf({ state, problem }: ListedCustomer): Markup {
-  if (state === 'on') return badge('active', 'good');
+function renderState({ state, problem }: ListedCustomer): Markup {
+  if (state === 'on') return renderBadge('active', 'good');
   return state === 'off'
-    ? badge('closed')
-    : html`<span title="${problem ?? ''}">${badge('invalid', 'bad')}</span>`;
+    ? renderBadge('closed')
+    : html`<span title="${problem ?? ''}">${renderBadge('invalid', 'bad')}</span>`;
 }
 
-function balanceOf({ item, unknown }: ListedCustomer): Content {
-  if (unknown !== undefined) return html`<span title="${unknown}">${badge('unknown', 'bad')}</span>`;
-  return item ? yuan(item.available) : '–';
+function renderBalance({ item, unknown }: ListedCustomer): Content {
+  if (unknown !== undefined) return html`<span title="${unknown}">${renderBadge('unknown', 'bad')}</span>`;
+  return item ? renderYuan(item.available) : '–';
 }
 
-const month = allFigures<ListedCustomer>((row) => row.month);
+const month = buildFigureColumns<ListedCustomer>((row) => row.month);
 
-const columnsOf = <Customer extends ListedCustomer>(
+const buildColumns = <Customer extends ListedCustomer>(
   nowMs: number,
   more?: PageColumn<Customer>,
 ): PageColumn<Customer>[] => [
-  head('Customer', ({ account }) => customerLink(account)),
-  column('State', stateOf),
-  number('Balance', balanceOf, {
-    textOf: ({ item }) => item && yuanText(item.available),
+  head('Customer', ({ account }) => renderCustomerLink(account)),
+  column('State', renderState),
+  number('Balance', renderBalance, {
+    textOf: ({ item }) => item && formatYuanShort(item.available),
     sortBy: ({ item }) => (item ? formatYuan(item.available) : ''),
   }),
   ...(more ? [more] : []),
@@ -167,10 +175,10 @@ const columnsOf = <Customer extends ListedCustomer>(
   { ...month.calls, about: 'this month' },
   { ...month.failed, about: 'this month' },
   column('Plan', ({ plan }) => (plan ? `level ${plan.level}` : '–')),
-  column('Last call', ({ lastCall }) => (lastCall === undefined ? '–' : when(lastCall * 1000, nowMs)), {
+  column('Last call', ({ lastCall }) => (lastCall === undefined ? '–' : renderAge(lastCall * 1000, nowMs)), {
     sortBy: ({ lastCall }) => lastCall ?? 0,
   }),
-  column('Note', ({ note = '' }) => cut(note), { has: ({ note }) => note !== undefined }),
+  column('Note', ({ note = '' }) => renderCut(note), { has: ({ note }) => note !== undefined }),
 ];
 
 const forms = [
@@ -179,7 +187,7 @@ const forms = [
   ['close', 'Close'],
 ] as const;
 
-async function one(visit: Visit): Promise<Page> {
+async function renderCustomer(visit: Visit): Promise<Page> {
   const account = visit.part('account');
   const view = await viewCustomer(visit.ports, account);
   const { readOnly } = visit.options;
@@ -188,14 +196,15 @@ async function one(visit: Visit): Promise<Page> {
   return {
     title: account,
     above: [],
-    actions: unlessReading(visit, [
+    actions: hideFromReaders(visit, [
       html`<a class="button main" href="${path}/grant">Top up</a>`,
       ...forms.map(([at, words]) => html`<a class="button" href="${path}/${at}">${words}</a>`),
     ]),
-    body: html`${warnings(view.warnings)} ${balanceTiles(view)} ${rowFacts(view, visit)} ${usage(view)}
+    body: html`${renderWarnings(view.warnings)} ${renderBalanceTiles(view)} ${renderRowFacts(view, visit)}
+      ${renderUsage(view)}
       <h2>Keys</h2>
-      ${keyTable(view.keys, visit, {
-        empty: emptyState(
+      ${renderKeyTable(view.keys, visit, {
+        empty: renderEmptyState(
           'No keys',
           readOnly
             ? 'This customer can’t call without a key.'
@@ -210,7 +219,7 @@ async function one(visit: Visit): Promise<Page> {
         </p>`
       }
       <h2>Grants</h2>
-      ${grantTable(view, visit)}
+      ${renderGrants(view, visit)}
       <p>
         <a href="requests?account=${named}">Requests</a> · <a href="ledger?account=${named}">Ledger</a> ·
         <a href="statements?account=${named}">Statement</a> ·
@@ -219,24 +228,25 @@ async function one(visit: Visit): Promise<Page> {
   };
 }
 
-function balanceTiles({ item, plan, use }: CustomerView): Markup {
+function renderBalanceTiles({ item, plan, use }: CustomerView): Markup {
   const { counts, amounts } = use.sum;
   const calls = counts.calls ?? 0;
   const reserved = sumReserved(item);
-  const underWay = html`${yuan(reserved)} more reserved by ${formatCount(item.open.size, 'call')} in flight`;
-  return tiles([
+  const underWay = html`${renderYuan(reserved)} more reserved by ${formatCount(item.open.size, 'call')} in
+  flight`;
+  return renderTiles([
     {
       name: 'Balance',
-      value: yuan(item.available),
+      value: renderYuan(item.available),
       note: reserved > 0n ? underWay : 'no calls in flight',
       mark: item.available <= 0n && 'bad',
     },
-    { name: 'Granted', value: yuan(item.granted), note: 'all time' },
-    { name: 'Spent', value: yuan(item.spent), note: formatCount(item.settled, 'call') },
+    { name: 'Granted', value: renderYuan(item.granted), note: 'all time' },
+    { name: 'Spent', value: renderYuan(item.spent), note: formatCount(item.settled, 'call') },
     {
       name: use.isWhole ? `Last ${useDays} days` : `Since ${use.from}`,
-      value: yuan(amounts.charged ?? 0n),
-      note: `${formatCount(calls, 'call')}, ${percent(counts.failures ?? 0, calls)} failed`,
+      value: renderYuan(amounts.charged ?? 0n),
+      note: `${formatCount(calls, 'call')}, ${formatPercent(counts.failures ?? 0, calls)} failed`,
     },
     {
       name: 'Plan',
@@ -246,10 +256,10 @@ function balanceTiles({ item, plan, use }: CustomerView): Markup {
   ]);
 }
 
-function rowFacts({ attributes, written: by, plan }: CustomerView, { nowMs }: Visit): Markup {
-  const last = written(by, nowMs);
-  return definitions('facts', [
-    ...Object.entries(attributes).map(([name, value]) => [attributeLabel(name), shownValue(value)] as const),
+function renderRowFacts({ attributes, written: by, plan }: CustomerView, { nowMs }: Visit): Markup {
+  const last = renderLastChange(by, nowMs);
+  return renderDefinitions('facts', [
+    ...Object.entries(attributes).map(([name, value]) => [formatAttribute(name), shownValue(value)] as const),
     ...(plan?.items ?? []).map(
       ({ name, used, value }) =>
         [
@@ -264,19 +274,21 @@ function rowFacts({ attributes, written: by, plan }: CustomerView, { nowMs }: Vi
 }
 
 /** `alert_below` -> `Alert below`. */
-const attributeLabel = (name: string): string =>
+const formatAttribute = (name: string): string =>
   `${name.charAt(0).toUpperCase()}${name.slice(1).replaceAll('_', ' ')}`;
 
-function usage({ use }: CustomerView): Markup {
+function renderUsage({ use }: CustomerView): Markup {
   const { days, models } = use;
   if (days.length === 0)
     return html`<h2>Usage</h2>
-      ${emptyBox(`No calls in ${useDays} days`, 'Usage by day and model appears here within seconds of the first call.')}`;
+      ${renderEmptyBox(`No calls in ${useDays} days`, 'Usage by day and model appears here within seconds of the first call.')}`;
   const points = days.map(({ name }) => name);
   return html`<h2>${use.isWhole ? `Usage in the last ${useDays} days` : `Usage since ${use.from}`}</h2>
     ${!use.isWhole && html`<p class="soft">Earlier days are left out because so many models were called.</p>`}
-    <div class="columns">${chargedPlot(days, points, '¥ per day')} ${callsPlot(days, points, 'per day')}</div>
-    ${table(models.slice(0, modelsMax), { caption: 'Usage by model', empty: nothing, columns: modelColumns })}
+    <div class="columns">
+      ${renderChargesPlot(days, points, '¥ per day')} ${renderCallsPlot(days, points, 'per day')}
+    </div>
+    ${renderTable(models.slice(0, modelsMax), { caption: 'Usage by model', empty: nothing, columns: modelColumns })}
     ${models.length > modelsMax && html`<p class="soft">Showing ${modelsMax} of ${models.length} models; the statement lists all.</p>`}`;
 }
 
@@ -284,22 +296,30 @@ const modelsMax = 150;
 
 const modelColumns = [
   head('Model', ({ name }: Summed) => name),
-  ...figureColumns<Summed>((row) => row.figures, 'calls', 'failed', 'input', 'cached', 'output', 'charged'),
+  ...pickFigureColumns<Summed>(
+    (row) => row.figures,
+    'calls',
+    'failed',
+    'input',
+    'cached',
+    'output',
+    'charged',
+  ),
 ];
 
-const grantTable = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit): Markup =>
-  html`${table(grants, {
+const renderGrants = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit): Markup =>
+  html`${renderTable(grants, {
     caption: 'Grants',
     markOf: ({ problem }) => (problem === undefined ? undefined : 'bad'),
-    empty: emptyState('No grants yet', 'The first grant creates the balance.'),
+    empty: renderEmptyState('No grants yet', 'The first grant creates the balance.'),
     columns: [
       head('Grant', ({ grantId }) => html`<code>${grantId}</code>`),
-      number('Amount', ({ amount }) => withYuanSign(amount), {
+      number('Amount', ({ amount }) => addYuanSign(amount), {
         sortBy: ({ amount }) => amount,
       }),
       column('Applied', ({ applied, problem }) => {
-        if (problem !== undefined) return html`${badge('invalid', 'bad')} ${wide(problem)}`;
-        return applied === undefined ? badge('pending', 'warning') : writtenTime(applied, nowMs);
+        if (problem !== undefined) return html`${renderBadge('invalid', 'bad')} ${renderWide(problem)}`;
+        return applied === undefined ? renderBadge('pending', 'warning') : renderRowTime(applied, nowMs);
       }),
     ],
   })}

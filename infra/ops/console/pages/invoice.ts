@@ -4,14 +4,14 @@ import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { csvLines, delimiterOf } from '../../csv.ts';
 import { choiceField, type Field } from '../../fields/row-field.ts';
 import { html, nothing } from '../../markup.ts';
-import { form } from '../layout/form.ts';
-import { lead } from '../layout/frame.ts';
-import { cut, head, table, tiles, viewColumns } from '../layout/table.ts';
-import { formPage, type Answered, type Routes, type Visit } from '../visit/visit.ts';
+import { renderForm } from '../layout/form.ts';
+import { renderLead } from '../layout/frame.ts';
+import { renderCut, head, renderTable, renderTiles, buildViewColumns } from '../layout/table.ts';
+import { buildFormPage, type Answered, type Routes, type Visit } from '../visit/visit.ts';
 import { channelPath } from './channels.ts';
 
-export function invoicePages(routes: Routes): void {
-  routes.form('/channels/:id/invoice', { page: invoicePage, answer });
+export function addInvoicePages(routes: Routes): void {
+  routes.form('/channels/:id/invoice', { page: invoicePage, answer: answerInvoice });
 }
 
 const marks = { '.': 'point', ',': 'comma' };
@@ -29,10 +29,10 @@ const fields: readonly Field[] = [
   { name: 'amount_column', label: 'Amount column', help: 'Default: Amount.', width: 'third' },
 ];
 
-const invoicePage = formPage(({ part }) => ({
+const invoicePage = buildFormPage(({ part }) => ({
   title: 'Reconcile invoice',
   above: [[channelPath(part('id')), part('id')]],
-  intro: lead('Compares the vendor’s invoice with the cost of the channel’s calls. Nothing is saved.'),
+  intro: renderLead('Compares the vendor’s invoice with the cost of the channel’s calls. Nothing is saved.'),
   fields,
   verb: 'Compare',
 }));
@@ -42,7 +42,7 @@ const warningsMax = 30;
 /** A longer invoice would make the result page too long, so it must be pasted again. */
 const keptCharactersMax = 40_000;
 
-async function answer({ field, fields: sent, identity, part, path, ports }: Visit): Promise<Answered> {
+async function answerInvoice({ field, fields: sent, identity, part, path, ports }: Visit): Promise<Answered> {
   const [channel, csv, mark] = [part('id'), field('csv'), field('decimal')];
   if (csv.trim() === '') throw usageFailure('csv: paste the lines of the invoice');
   const delimiter = delimiterOf(csv);
@@ -63,20 +63,20 @@ async function answer({ field, fields: sent, identity, part, path, ports }: Visi
       ...totals.slice(0, 9).map((at) => `Skipped line ${at}: it is a total.`),
     ],
     warnings: warnings.slice(0, warningsMax),
-    details: html`${tiles(sums.slice(0, -1).map(({ title, show }) => ({ name: title, value: show(all) })))}
-      ${isCut && lead(`Showing some of ${models.length} models and ${warnings.length} warnings. To see all, run npx --no relay-ops reconcile.`)}
-      ${table(models.slice(0, modelsMax), {
+    details: html`${renderTiles(sums.slice(0, -1).map(({ title, show }) => ({ name: title, value: show(all) })))}
+      ${isCut && renderLead(`Showing some of ${models.length} models and ${warnings.length} warnings. To see all, run npx --no relay-ops reconcile.`)}
+      ${renderTable(models.slice(0, modelsMax), {
         caption: 'Models, the largest difference first',
         empty: nothing,
-        columns: [head('Model', ({ model }) => cut(model.slice(0, 200))), ...sums],
+        columns: [head('Model', ({ model }) => renderCut(model.slice(0, 200))), ...sums],
         markOf: ({ only }) => (only === null ? undefined : 'warning'),
       })}
       <details>
         <summary>Edit and compare again</summary>
-        ${form({ action: path, formToken: identity.formToken, fields, verb: 'Compare', tried })}
+        ${renderForm({ action: path, formToken: identity.formToken, fields, verb: 'Compare', tried })}
       </details>`,
   };
   return { title: `${channel}, ${month}`, back: channelPath(channel), outcome };
 }
 
-const sums = viewColumns(reconciledColumns).slice(1);
+const sums = buildViewColumns(reconciledColumns).slice(1);

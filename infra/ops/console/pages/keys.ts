@@ -16,20 +16,29 @@ import {
   planRotateKey,
 } from '../../../../shared/operate/keys/edit-key.ts';
 import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
-import { exactYuan, writtenTime } from '../layout/figures.ts';
+import { formatExactYuan, renderRowTime } from '../layout/figures.ts';
 import { heldKeyFields } from '../../fields/key-fields.ts';
 import { choiceField, rowFields, seenField, typedRow } from '../../fields/row-field.ts';
-import { search } from '../layout/form.ts';
+import { renderSearch } from '../layout/form.ts';
 import { fingerprintRow } from '../../../../shared/operate/rows.ts';
-import { emptyState, lead, type Page } from '../layout/frame.ts';
-import { actions, badge, column, cut, head, pager, table, figureColumns } from '../layout/table.ts';
+import { renderEmptyState, renderLead, type Page } from '../layout/frame.ts';
 import {
-  customerLink,
-  formPage,
-  proposed,
-  proposedWrites,
-  pathWith,
-  unlessReading,
+  actions,
+  renderBadge,
+  column,
+  renderCut,
+  head,
+  renderPager,
+  renderTable,
+  pickFigureColumns,
+} from '../layout/table.ts';
+import {
+  renderCustomerLink,
+  buildFormPage,
+  createProposal,
+  proposeWrites,
+  buildPath,
+  hideFromReaders,
   type Answered,
   type FormRoute,
   type Proposal,
@@ -55,17 +64,17 @@ import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';
 
 const pageRows = 100;
 
-export function keyPages(routes: Routes): void {
-  routes.page('/keys', list);
-  routes.form('/keys/check', { page: checkPage, answer: checked });
+export function addKeyPages(routes: Routes): void {
+  routes.page('/keys', renderKeys);
+  routes.form('/keys/check', { page: checkPage, answer: checkTypedKey });
   routes.form('/keys/:hash/edit', { page: editPage, propose: proposeEdit });
-  routes.form('/keys/:hash/enable', switching('Enable', planEnableKey));
-  routes.form('/keys/:hash/disable', switching('Disable', planDisableKey));
+  routes.form('/keys/:hash/enable', buildSwitchForm('Enable', planEnableKey));
+  routes.form('/keys/:hash/disable', buildSwitchForm('Disable', planDisableKey));
   routes.form('/keys/:hash/rotate', { page: rotatePage, propose: proposeRotate });
   routes.form('/keys/:hash/leaked', { page: leakedPage, propose: proposeLeaked });
 }
 
-async function list(visit: Visit): Promise<Page> {
+async function renderKeys(visit: Visit): Promise<Page> {
   const text = visit.query('text');
   const after = visit.query('after');
   const wanted = { text: text || undefined, after: after || undefined, limit: pageRows };
@@ -73,71 +82,71 @@ async function list(visit: Visit): Promise<Page> {
   const choose = html`Every key belongs to a customer: <a href="customers">choose one</a>, then create a key.`;
   return {
     title: 'Keys',
-    actions: html`<a class="button" href="keys/check">Check a key</a>${unlessReading(
+    actions: html`<a class="button" href="keys/check">Check a key</a>${hideFromReaders(
         visit,
-        html` <a class="button" href="${pathWith('keys-csv', { text })}">Edit as CSV</a>`,
+        html` <a class="button" href="${buildPath('keys-csv', { text })}">Edit as CSV</a>`,
       )}`,
-    body: html`${search({
+    body: html`${renderSearch({
       action: 'keys',
       verb: 'Search',
       fields: [
         { name: 'text', label: 'Customer, hint or hash', value: text, placeholder: 'acme or sk-AbCd' },
       ],
     })}
-    ${keyTable(keys, visit, {
+    ${renderKeyTable(keys, visit, {
       withAccount: true,
       empty:
         text === ''
-          ? emptyState('No keys yet', choose)
-          : emptyState('No matching keys', html`<a href="keys">Show all keys</a>`),
+          ? renderEmptyState('No keys yet', choose)
+          : renderEmptyState('No matching keys', html`<a href="keys">Show all keys</a>`),
     })}
-    ${pager(
+    ${renderPager(
       formatCount(keys.length, 'key') + (next === undefined ? '' : ' of this page, unsorted; there are more'),
-      next && pathWith('keys', { text, after: next }),
+      next && buildPath('keys', { text, after: next }),
     )}`,
   };
 }
 
 const badges: Record<KeyView['state'], Markup> = {
-  usable: badge('active', 'good'),
-  unknown: badge('unknown', 'bad'),
-  invalid: badge('invalid', 'bad'),
-  disabled: badge('disabled'),
-  expired: badge('expired'),
-  kind: badge('unsupported', 'warning'),
+  usable: renderBadge('active', 'good'),
+  unknown: renderBadge('unknown', 'bad'),
+  invalid: renderBadge('invalid', 'bad'),
+  disabled: renderBadge('disabled'),
+  expired: renderBadge('expired'),
+  kind: renderBadge('unsupported', 'warning'),
 };
 
-export const keyTable = (
+export const renderKeyTable = (
   keys: readonly KeyView[],
   { options, nowMs }: Visit,
   { empty, withAccount = false }: { empty: Content; withAccount?: boolean },
 ): Markup =>
-  table(keys, {
+  renderTable(keys, {
     caption: 'Keys',
     empty,
     markOf: ({ state }) => (state === 'invalid' ? 'bad' : undefined),
     columns: [
       head('Key', ({ row }) => html`<code>${shownValue(row['hint']) || 'no hint'}</code>`),
-      column('Name', ({ row }) => cut(shownValue(row['name'])), {
+      column('Name', ({ row }) => renderCut(shownValue(row['name'])), {
         has: ({ row }) => row['name'] !== undefined,
       }),
       column('State', ({ state }) => badges[state]),
       ...(withAccount
-        ? [column('Customer', ({ row }: KeyView) => customerLink(shownValue(row['account'])))]
+        ? [column('Customer', ({ row }: KeyView) => renderCustomerLink(shownValue(row['account'])))]
         : []),
-      column('Permissions', ({ why }) => cut(why)),
-      column('Created', ({ row }) => writtenTime(row['_created'], nowMs)),
-      column('Created by key', ({ row }) => hashOf(shownValue(row['made_by'])), {
+      column('Permissions', ({ why }) => renderCut(why)),
+      column('Created', ({ row }) => renderRowTime(row['_created'], nowMs)),
+      column('Created by key', ({ row }) => renderHash(shownValue(row['made_by'])), {
         has: ({ row, state }) => row['made_by'] !== undefined && state !== 'invalid',
       }),
-      column('Hash', ({ row }) => hashOf(maskHash(shownValue(row['hash'])))),
-      ...(options.readOnly ? [] : [actions(actionsOf)]),
+      column('Hash', ({ row }) => renderHash(maskHash(shownValue(row['hash'])))),
+      ...(options.readOnly ? [] : [actions(renderActions)]),
     ],
   });
 
-const hashOf = (hash: string): Markup => html`<code title="${hash}">${hash.slice(0, 8)}</code>`;
+const renderHash = (hash: string): Markup => html`<code title="${hash}">${hash.slice(0, 8)}</code>`;
 
-function actionsOf({ row, state }: KeyView): Markup {
+function renderActions({ row, state }: KeyView): Markup {
   const path = `keys/${encodeURIComponent(shownValue(row['hash']))}`;
   const edit = html`<a href="${path}/edit">Edit</a>`;
   if (state === 'usable')
@@ -148,8 +157,8 @@ function actionsOf({ row, state }: KeyView): Markup {
   return state === 'expired' ? edit : nothing;
 }
 
-const editPage = formPage(async ({ ports, part }) => {
-  const { hint, row } = await readableKey(ports, part('hash'));
+const editPage = buildFormPage(async ({ ports, part }) => {
+  const { hint, row } = await findReadableKey(ports, part('hash'));
   return {
     title: `Edit ${hint}`,
     fields: [...rowFields(heldKeyFields, row), seenField(fingerprintRow(row))],
@@ -157,7 +166,7 @@ const editPage = formPage(async ({ ports, part }) => {
   };
 });
 
-async function readableKey(ports: Visit['ports'], written: string): Promise<FoundKey> {
+async function findReadableKey(ports: Visit['ports'], written: string): Promise<FoundKey> {
   const key = await findKey(ports, written);
   const { state, why } = judgeKey(key.row, ports.clock.now());
   if (state === 'invalid') throw usageFailure(`${key.name} is not used: ${why}`);
@@ -166,29 +175,33 @@ async function readableKey(ports: Visit['ports'], written: string): Promise<Foun
 
 async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, part, field } = visit;
-  const { row } = await readableKey(ports, part('hash'));
+  const { row } = await findReadableKey(ports, part('hash'));
   const plan = await planEditKey(ports, part('hash'), typedRow(heldKeyFields, field, row), field('seen'));
   const said = `Saved ${plan.name} (live within 30 s): ${plan.rights}`;
   const words = { title: 'Edit a key', back: 'keys', verb: 'Save' };
-  return proposedWrites(visit, plan, { ...words, said: () => ({ lines: [said] }) });
+  return proposeWrites(visit, plan, { ...words, said: () => ({ lines: [said] }) });
 }
 
-const switching = (
+const buildSwitchForm = (
   verb: 'Enable' | 'Disable',
   planOf: typeof planEnableKey | typeof planDisableKey,
 ): FormRoute => ({
-  page: formPage(async ({ ports, part }) => {
+  page: buildFormPage(async ({ ports, part }) => {
     const { name, hint } = await findKey(ports, part('hash'));
-    return { title: `${verb} ${hint}`, intro: lead(`${name}. The key is not deleted.`), cancel: 'keys' };
+    return {
+      title: `${verb} ${hint}`,
+      intro: renderLead(`${name}. The key is not deleted.`),
+      cancel: 'keys',
+    };
   }),
   async propose(visit) {
     const plan = await planOf(visit.ports, visit.part('hash'));
     const words = { title: `${verb} a key`, back: 'keys', verb: `${verb} key`, grave: verb === 'Disable' };
-    return proposedWrites(visit, plan, { ...words, said: () => ({ lines: plan.effect }) });
+    return proposeWrites(visit, plan, { ...words, said: () => ({ lines: plan.effect }) });
   },
 });
 
-const rotatePage = formPage(async ({ ports, part }) => {
+const rotatePage = buildFormPage(async ({ ports, part }) => {
   const { name, hint } = await findKey(ports, part('hash'));
   const label = 'Hours until the old key stops working';
   return {
@@ -204,7 +217,7 @@ const rotatePage = formPage(async ({ ports, part }) => {
 async function proposeRotate({ ports, part, field }: Visit): Promise<Proposal> {
   const graceHours = field('grace') === '' ? Number.NaN : Number(field('grace'));
   const plan = await planRotateKey(ports, { written: part('hash'), graceHours });
-  return proposed(
+  return createProposal(
     plan,
     { title: 'Rotate a key', back: 'keys', verb: 'Create new key', grave: plan.questions.length > 0 },
     async () => {
@@ -220,15 +233,15 @@ async function proposeRotate({ ports, part, field }: Visit): Promise<Proposal> {
   );
 }
 
-const checkPage = formPage(() => ({
+const checkPage = buildFormPage(() => ({
   title: 'Check a key',
-  intro: lead('Shows whether the relay accepts a key, and why. The key is not stored.'),
+  intro: renderLead('Shows whether the relay accepts a key, and why. The key is not stored.'),
   fields: [{ name: 'key', label: 'Full key', required: true, placeholder: 'sk-...' }],
   verb: 'Check key',
   cancel: 'keys',
 }));
 
-async function checked({ ports, field }: Visit): Promise<Answered> {
+async function checkTypedKey({ ports, field }: Visit): Promise<Answered> {
   const { state, why, name } = await checkKey(ports, field('key'));
   const line = `${name ?? 'This key'}: ${state === 'usable' ? 'accepted' : `rejected (${state})`}. ${why}`;
   return { title: 'Check a key', back: 'keys', outcome: { lines: [line] } };
@@ -236,11 +249,11 @@ async function checked({ ports, field }: Visit): Promise<Answered> {
 
 const daysMax = 3650;
 
-const leakedPage = formPage(async ({ ports, part }) => {
+const leakedPage = buildFormPage(async ({ ports, part }) => {
   const { name, hint } = await findKey(ports, part('hash'));
   return {
     title: `Report leak of ${hint}`,
-    intro: lead(
+    intro: renderLead(
       `${name} stops working within 30 seconds. You get a new key with the same permissions, the calls of the old one, and a message for the customer.`,
     ),
     fields: [
@@ -269,7 +282,7 @@ async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Prop
   const path = customerPath(plan.account);
   const { earlier } = plan;
   const verb = earlier ? 'Show usage' : 'Revoke key';
-  return proposed(
+  return createProposal(
     plan,
     { title: `Report leak of ${plan.hint}`, back: path, verb, grave: !earlier },
     async () => {
@@ -278,7 +291,7 @@ async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Prop
         : await carryOutLeakedKey(ports, plan);
       const refund = planLeakRefund({ plan, use: made.use });
       return {
-        ...shownOf(plan, made),
+        ...describeOutcome(plan, made),
         next: [
           [path, `Open ${plan.account}`],
           ...(refund ? [[grantPath(refund), 'Refund what it spent'] as const] : []),
@@ -290,9 +303,9 @@ async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Prop
 
 /** Prefills the grant form; the operator may lower the amount. */
 const grantPath = ({ account, ...fields }: LeakedRefund): string =>
-  pathWith(`${customerPath(account)}/grant`, { ...fields });
+  buildPath(`${customerPath(account)}/grant`, { ...fields });
 
-function shownOf(plan: LeakedKeyPlan, { successor, use, problem }: LeakedKeyMade): Outcome {
+function describeOutcome(plan: LeakedKeyPlan, { successor, use, problem }: LeakedKeyMade): Outcome {
   const { name, earlier } = plan;
   const message = writeLeakMessage({ plan, secretKey: successor?.secretKey, use });
   return {
@@ -302,14 +315,14 @@ function shownOf(plan: LeakedKeyPlan, { successor, use, problem }: LeakedKeyMade
         : `${name} stops working within 30 seconds. Calls that still run, and calls until then, are not listed yet: check again before you refund.`,
       ...(use
         ? [
-            `Since ${isoTime(use.sinceMs)} it made ${formatCount(use.sum.counts.calls ?? 0, 'call')} for ${exactYuan(use.sum.amounts.charged ?? 0n)}, of which ${exactYuan(use.refunded)} was refunded.`,
+            `Since ${isoTime(use.sinceMs)} it made ${formatCount(use.sum.counts.calls ?? 0, 'call')} for ${formatExactYuan(use.sum.amounts.charged ?? 0n)}, of which ${formatExactYuan(use.refunded)} was refunded.`,
           ]
         : []),
     ],
     warnings: use
       ? use.problems
       : [`Its usage could not be read: ${problem}. Report the leak again to see it.`],
-    details: use ? useTable(use) : nothing,
+    details: use ? renderUse(use) : nothing,
     ...(successor && { secret: { name: 'New API key', value: successor.secretKey } }),
     message,
   };
@@ -317,13 +330,13 @@ function shownOf(plan: LeakedKeyPlan, { successor, use, problem }: LeakedKeyMade
 
 type Hour = KeyUse['hours'][number];
 
-const useTable = ({ hours }: KeyUse): Markup =>
-  table(hours, {
+const renderUse = ({ hours }: KeyUse): Markup =>
+  renderTable(hours, {
     caption: 'Usage of the key by hour and model',
     empty: 'No calls in this period.',
     columns: [
       head('Hour, UTC', ({ hour }) => hour.slice(0, 16).replace('T', ' ')),
       column('Model', ({ model }) => model),
-      ...figureColumns<Hour>(({ figures }) => figures, 'calls', 'failed', 'input', 'output', 'charged'),
+      ...pickFigureColumns<Hour>(({ figures }) => figures, 'calls', 'failed', 'input', 'output', 'charged'),
     ],
   });

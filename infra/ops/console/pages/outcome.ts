@@ -2,11 +2,11 @@
 import { Failure } from '../../../../shared/operate/plan.ts';
 import { canonicalJson } from '../../../../shared/wire/json.ts';
 import { html, nothing, raw, type Markup } from '../../markup.ts';
-import { notice, outcome, sectionOf, warnings, type Page } from '../layout/frame.ts';
+import { renderNotice, renderOutcome, sectionOf, renderWarnings, type Page } from '../layout/frame.ts';
 import type { Ended, KeptForm, Outcome, Proposal, ShownProposal, Visit } from '../visit/visit.ts';
 
 /** Turns a proposal into texts and finished markup, which can be stored. */
-export async function shownOf(proposal: Proposal): Promise<ShownProposal> {
+export async function freezeProposal(proposal: Proposal): Promise<ShownProposal> {
   const { carryOut: _, refunds: __, details = nothing, ...words } = proposal;
   return { ...words, details: String(await details) };
 }
@@ -25,14 +25,14 @@ export const basisOf = (shown: ShownProposal): string =>
       .toSorted(),
   });
 
-export function confirmPage({ identity }: Visit, { id, shown, path, fields }: KeptForm): Page {
+export function renderConfirmation({ identity }: Visit, { id, shown, path, fields }: KeptForm): Page {
   const { title, back, effect, questions, warnings: said, refusal, details, verb, grave } = shown;
   const isTyped = Object.keys(fields).some((name) => name !== 'form_token');
   const again = isTyped ? html`<a href="${path}?again=${id}">Edit</a>` : nothing;
   return {
     title,
     back,
-    body: html`${refusal !== undefined && notice('bad', refusal)} ${warnings(said)}
+    body: html`${refusal !== undefined && renderNotice('bad', refusal)} ${renderWarnings(said)}
       <h2>What will happen</h2>
       <ul class="effect">
         ${effect.map((each) => html`<li>${each}</li>`)}
@@ -53,10 +53,10 @@ export function confirmPage({ identity }: Visit, { id, shown, path, fields }: Ke
   };
 }
 
-export function resultPage({ title, back }: Pick<Proposal, 'title' | 'back'>, ended: Ended): Page {
+export function renderResult({ title, back }: Pick<Proposal, 'title' | 'back'>, ended: Ended): Page {
   if ('error' in ended) {
     const { error } = ended;
-    const body = unfortunate(error instanceof Failure ? error.message : fault, back, 'Back');
+    const body = renderProblem(error instanceof Failure ? error.message : fault, back, 'Back');
     return { title, back, body, status: 409 };
   }
   const { lines, details, secret, message, next = [], warnings: said = [] } = ended.outcome;
@@ -64,49 +64,49 @@ export function resultPage({ title, back }: Pick<Proposal, 'title' | 'back'>, en
     title,
     back,
     secret: secret?.value,
-    body: html`${outcome(lines.map((line) => html`<p>${line}</p>`))}
-      ${secret !== undefined && secretOf(secret)} ${message !== undefined && messageOf(message)}
-      ${warnings(said)} ${details ?? nothing}
+    body: html`${renderOutcome(lines.map((line) => html`<p>${line}</p>`))}
+      ${secret !== undefined && renderSecret(secret)} ${message !== undefined && renderMessage(message)}
+      ${renderWarnings(said)} ${details ?? nothing}
       <p>
         ${[...next, [back, 'Back'] as const].map(([path, words]) => html`<a href="${path}">${words}</a> &nbsp; `)}
       </p>`,
   };
 }
 
-const secretOf = ({ name, value }: NonNullable<Outcome['secret']>): Markup =>
+const renderSecret = ({ name, value }: NonNullable<Outcome['secret']>): Markup =>
   html`<h2>${name}</h2>
     <code class="secret" data-secret>${value}</code>
     <p class="soft">Save this key now; it can’t be shown again.</p>`;
 
-const messageOf = (lines: readonly string[]): Markup =>
+const renderMessage = (lines: readonly string[]): Markup =>
   html`<h2>Message for the customer</h2>
     <pre class="command">${lines.join('\n')}</pre>`;
 
 /** Reveals no internals. */
 const fault = 'Something went wrong. The error is in the terminal that started the console, or in its log.';
 
-const unfortunate = (words: string, path: string, link: string): Markup =>
-  html`${notice('bad', words)}
+const renderProblem = (words: string, path: string, link: string): Markup =>
+  html`${renderNotice('bad', words)}
     <p><a href="${path}">${link}</a></p>`;
 
 const statuses = { 1: 409, 2: 404, 3: 403 } as const;
 const titles = { 1: 'Not possible', 2: 'Not found or invalid', 3: 'Not allowed' } as const;
 
-export function failurePage({ message, exitCode }: Failure, path: string): Page {
+export function renderFailure({ message, exitCode }: Failure, path: string): Page {
   const [section] = sectionOf(path);
   return {
     title: titles[exitCode],
-    body: unfortunate(message, section === '' ? './' : section, 'Back to the list'),
+    body: renderProblem(message, section === '' ? './' : section, 'Back to the list'),
     status: statuses[exitCode],
   };
 }
 
-export const notePage = (status: number, words: string, title = 'Not completed'): Page => ({
+export const renderNote = (status: number, words: string, title = 'Not completed'): Page => ({
   title,
   section: '',
-  body: unfortunate(words, './', 'Go to the overview'),
+  body: renderProblem(words, './', 'Go to the overview'),
   status,
 });
 
-export const faultPage = (): Page => notePage(500, fault, 'Something went wrong');
-export const missingPage = (): Page => notePage(404, 'This page does not exist.', 'Page not found');
+export const renderFault = (): Page => renderNote(500, fault, 'Something went wrong');
+export const renderMissing = (): Page => renderNote(404, 'This page does not exist.', 'Page not found');

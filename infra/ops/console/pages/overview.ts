@@ -24,91 +24,97 @@ import {
 } from '../../../../shared/operate/requests/list-requests.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
 import {
-  bytes,
-  clockTime,
-  marginText,
-  minuteText,
-  percent,
-  short,
-  span,
-  when,
-  yuan,
+  formatBytes,
+  renderClockTime,
+  formatMargin,
+  formatMinute,
+  formatPercent,
+  formatShort,
+  formatSpan,
+  renderAge,
+  renderYuan,
 } from '../layout/figures.ts';
-import { emptyBox, emptyState, notice, warnings, type Page } from '../layout/frame.ts';
-import { callsPlot, chargedPlot, plot } from '../layout/plot.ts';
+import {
+  renderEmptyBox,
+  renderEmptyState,
+  renderNotice,
+  renderWarnings,
+  type Page,
+} from '../layout/frame.ts';
+import { renderCallsPlot, renderChargesPlot, renderPlot } from '../layout/plot.ts';
 import {
   column,
-  figureColumns,
+  pickFigureColumns,
   head,
   number,
-  table,
-  tabs,
-  tiles,
-  wide,
-  withinWords,
+  renderTable,
+  renderTabs,
+  renderTiles,
+  renderWide,
+  formatBound,
 } from '../layout/table.ts';
-import { liveBar } from '../visit/live.ts';
+import { renderLiveBar } from '../visit/live.ts';
 import {
-  customerLink,
-  pathWith,
+  renderCustomerLink,
+  buildPath,
   type Routes,
   type Visit,
-  type LivePart,
+  type LiveFragment,
   type Watched,
 } from '../visit/visit.ts';
-import { channelPath, stateOf } from './channels.ts';
+import { channelPath, renderState } from './channels.ts';
 
 const spans = [1, 6, 24] as const;
 
-export function overviewPages(routes: Routes): void {
+export function addOverviewPages(routes: Routes): void {
   const history = new ChannelHistory();
-  routes.slowPage('/', readRefused, (visit, refused) => overview(visit, refused, history));
-  routes.live('/live', (visit) => watched(visit, history));
+  routes.slowPage('/', readRefused, (visit, refused) => renderOverview(visit, refused, history));
+  routes.live('/live', (visit) => watchPage(visit, history));
 }
 
-const hoursIn = ({ query }: Visit): OverviewHours =>
+const readHours = ({ query }: Visit): OverviewHours =>
   spans.find((each) => String(each) === query('hours')) ?? 1;
 
 const addressOf = ({ query }: Visit, hours: OverviewHours): string =>
-  pathWith('./', { hours: String(hours), refused: query('refused') });
+  buildPath('./', { hours: String(hours), refused: query('refused') });
 
-async function overview(visit: Visit, refused: Refused, history: ChannelHistory): Promise<Page> {
-  const hours = hoursIn(visit);
+async function renderOverview(visit: Visit, refused: Refused, history: ChannelHistory): Promise<Page> {
+  const hours = readHours(visit);
   const view = await viewOverview(visit.ports, hours);
   const { today } = view;
   history.recordConditions(view.channels, visit.nowMs);
   if (visit.query('models') === 'all')
-    return { title: 'Models today', above: [], body: modelTable(today.models, true) };
+    return { title: 'Models today', above: [], body: renderModels(today.models, true) };
   return {
     title: 'Overview',
-    actions: html`<span class="soft" id="overview-version">${versionOf(view, visit.nowMs)}</span>`,
-    body: html`${warnings(today.problems)}
-      ${tabs(
+    actions: html`<span class="soft" id="overview-version">${renderVersion(view, visit.nowMs)}</span>`,
+    body: html`${renderWarnings(today.problems)}
+      ${renderTabs(
         'Time',
         spans.map((each) => [addressOf(visit, each), `Last ${each === 1 ? 'hour' : `${each} hours`}`]),
         addressOf(visit, hours),
       )}
-      ${liveBar(visit, {
-        address: pathWith('live', { hours: String(hours), refused: visit.query('refused') }),
+      ${renderLiveBar(visit, {
+        address: buildPath('live', { hours: String(hours), refused: visit.query('refused') }),
         isOn: visit.query('live') !== 'off',
         isPaid: isPaid(visit),
         words: html`<span id="overview-look"></span>`,
       })}
-      <div id="overview-now">${figuresOf(view)}</div>
+      <div id="overview-now">${renderFigures(view)}</div>
       <div class="columns">
         <section>
           <h2>Channels</h2>
-          <div id="overview-channels">${channelTable(view, visit, history)}</div>
+          <div id="overview-channels">${renderChannels(view, visit, history)}</div>
         </section>
         <section>
           <h2>Needs attention</h2>
-          <div id="overview-findings">${shownFindings(view)}</div>
+          <div id="overview-findings">${renderTopFindings(view)}</div>
         </section>
       </div>
       <div class="columns">
         <section>
           <h2>Models today <span class="soft">since midnight UTC</span></h2>
-          <div id="overview-models">${modelTable(today.models, false)}</div>
+          <div id="overview-models">${renderModels(today.models, false)}</div>
         </section>
         <section>
           <h2>Customers this month</h2>
@@ -116,7 +122,7 @@ async function overview(visit: Visit, refused: Refused, history: ChannelHistory)
         </section>
         <section>
           <h2>Refused <span class="soft">in the last hour</span></h2>
-          <div id="overview-refused">${refusedTable(refused)}</div>
+          <div id="overview-refused">${renderRefusals(refused)}</div>
         </section>
       </div>`,
   };
@@ -140,8 +146,8 @@ async function readRefused(visit: Visit) {
 
 type Refused = Awaited<ReturnType<typeof readRefused>>;
 
-const watched = (visit: Visit, history: ChannelHistory): Watched => {
-  const watch = watchOverview(visit.ports, hoursIn(visit));
+const watchPage = (visit: Visit, history: ChannelHistory): Watched => {
+  const watch = watchOverview(visit.ports, readHours(visit));
   const isFree = visit.ports.target.local;
   let refusedAtMs = 0;
   return {
@@ -149,52 +155,52 @@ const watched = (visit: Visit, history: ChannelHistory): Watched => {
     async look() {
       const { found, cost } = await visit.counted(() => watch.look());
       const { nowMs, now, month, today } = found;
-      const parts: LivePart[] = [];
+      const parts: LiveFragment[] = [];
       const put = (id: string, markup: Markup): void => void parts.push({ id: `overview-${id}`, markup });
       if (now) {
         history.recordConditions(now.channels, nowMs);
-        put('version', versionOf(now, nowMs));
-        put('now', figuresOf(now));
-        put('channels', channelTable(now, { ...visit, nowMs }, history));
-        put('findings', shownFindings(now));
+        put('version', renderVersion(now, nowMs));
+        put('now', renderFigures(now));
+        put('channels', renderChannels(now, { ...visit, nowMs }, history));
+        put('findings', renderTopFindings(now));
       }
-      if (today) put('models', modelTable(today.models, false));
-      if (month) put('month', monthOf(month));
+      if (today) put('models', renderModels(today.models, false));
+      if (month) put('month', renderMonth(month));
       if (isFree || (isPaid(visit) && nowMs - refusedAtMs >= refusedMs)) {
-        put('refused', refusedTable(await readRefused(visit)));
+        put('refused', renderRefusals(await readRefused(visit)));
         refusedAtMs = nowMs;
       }
       put(
         'look',
-        html`Updated ${clockTime(nowMs, nowMs)}: ${formatCount(cost.requests, 'request')},
-        ${bytes(cost.bytes)}`,
+        html`Updated ${renderClockTime(nowMs, nowMs)}: ${formatCount(cost.requests, 'request')},
+        ${formatBytes(cost.bytes)}`,
       );
       return { parts, words: '', nowMs };
     },
   };
 };
 
-const versionOf = ({ served }: OverviewNow, nowMs: number): Markup =>
-  html`${served && html`version ${served.version}, ${when(served.publishedAt * 1000, nowMs)}`}`;
+const renderVersion = ({ served }: OverviewNow, nowMs: number): Markup =>
+  html`${served && html`version ${served.version}, ${renderAge(served.publishedAt * 1000, nowMs)}`}`;
 
-const unpublished = notice(
+const unpublished = renderNotice(
   'warning',
   html`Nothing is published yet, so the relay serves no calls. Add a channel and its prices; valid rows are
   published within seconds.`,
 );
 
-const figuresOf = (view: OverviewNow): Markup =>
-  html`${!view.served && unpublished} ${warnings(view.problems)} ${tilesOf(view)}
+const renderFigures = (view: OverviewNow): Markup =>
+  html`${!view.served && unpublished} ${renderWarnings(view.problems)} ${renderSummary(view)}
   ${
     (view.total.counts.calls ?? 0) === 0
-      ? emptyBox(
+      ? renderEmptyBox(
           'No calls in this period',
           'Choose a longer period, or make a call. Figures appear within seconds of its end.',
         )
-      : plotsOf(view.points)
+      : renderPlots(view.points)
   }`;
 
-function tilesOf({ total, channels, findings, underWay }: OverviewNow): Markup {
+function renderSummary({ total, channels, findings, underWay }: OverviewNow): Markup {
   const { counts, amounts } = total;
   const calls = counts.calls ?? 0;
   const failures = counts.failures ?? 0;
@@ -203,7 +209,7 @@ function tilesOf({ total, channels, findings, underWay }: OverviewNow): Markup {
   const problems = findings.filter(({ problem }) => problem !== undefined).length;
   const tokens = (counts.prompt_tokens ?? 0) + (counts.completion_tokens ?? 0);
   const { looked = 0, accounts = 0 } = underWay ?? {};
-  return tiles([
+  return renderTiles([
     {
       name: 'In flight',
       value: underWay ? formatInteger(underWay.calls) : '–',
@@ -211,21 +217,21 @@ function tilesOf({ total, channels, findings, underWay }: OverviewNow): Markup {
         ? 'shown while live'
         : looked < accounts
           ? `at ${looked} of ${formatCount(accounts, 'customer')}`
-          : html`${yuan(underWay.held)} reserved`,
+          : html`${renderYuan(underWay.held)} reserved`,
     },
-    { name: 'Calls', value: formatInteger(calls), note: `${short(tokens)} tokens` },
+    { name: 'Calls', value: formatInteger(calls), note: `${formatShort(tokens)} tokens` },
     {
       name: 'Failed',
       value: formatInteger(failures),
-      note: percent(failures, calls),
+      note: formatPercent(failures, calls),
       mark: failures / Math.max(1, calls) > 0.05 && 'bad',
     },
     {
       name: 'First content',
-      value: withinWords(findFirstContentShare(total, 0.95)),
+      value: formatBound(findFirstContentShare(total, 0.95)),
       note: 'p95',
     },
-    { name: 'Charged', value: yuan(amounts.charged ?? 0n), note: marginText(total) },
+    { name: 'Charged', value: renderYuan(amounts.charged ?? 0n), note: formatMargin(total) },
     {
       name: 'Channels',
       value: `${on - resting} of ${on}`,
@@ -241,12 +247,12 @@ function tilesOf({ total, channels, findings, underWay }: OverviewNow): Markup {
   ]);
 }
 
-function plotsOf(all: readonly TrafficPoint[]): Markup {
-  const points = all.map(({ startMs }) => minuteText(startMs));
+function renderPlots(all: readonly TrafficPoint[]): Markup {
+  const points = all.map(({ startMs }) => formatMinute(startMs));
   const within = (share: number) => all.map(({ figures }) => findFirstContentShare(figures, share) ?? null);
   return html`<div class="columns three">
-    ${callsPlot(all, points, 'per interval')} ${chargedPlot(all, points, '¥')}
-    ${plot({
+    ${renderCallsPlot(all, points, 'per interval')} ${renderChargesPlot(all, points, '¥')}
+    ${renderPlot({
       title: 'Time to first content',
       unit: 'ms, upper bound',
       points,
@@ -258,23 +264,23 @@ function plotsOf(all: readonly TrafficPoint[]): Markup {
   </div>`;
 }
 
-const channelTable = (
+const renderChannels = (
   { channels, span: time }: OverviewNow,
   { nowMs }: Visit,
   history: ChannelHistory,
 ): Markup =>
-  table(channels, {
+  renderTable(channels, {
     caption: 'Channels and their state',
     isPlain: true,
     markOf: ({ state, rests }) => (state === 'bad' ? 'bad' : rests.length > 0 ? 'warning' : undefined),
-    empty: emptyState(
+    empty: renderEmptyState(
       'No channels yet',
       html`A channel connects an upstream that serves models. <a href="channels">Create the first one</a>.`,
     ),
     columns: [
       head('Channel', ({ id }) => html`<a href="${channelPath(id)}">${id}</a>`),
-      column('State', (channel) => stateOf(channel, nowMs)),
-      column('Health while live', ({ id }) => strip(history.of(id, time), time)),
+      column('State', (channel) => renderState(channel, nowMs)),
+      column('Health while live', ({ id }) => renderHealth(history.of(id, time), time)),
       number('Priority', ({ priority }) => priority ?? '–'),
       number('Models', ({ models }) => models?.length ?? '–'),
     ],
@@ -283,7 +289,10 @@ const channelTable = (
 const tones = { ok: 'good', failing: 'bad', cooldown: 'warning', off: 'calm' } as const;
 
 /** Draws one cell per step and merges equal neighbours. */
-function strip(cells: readonly (ChannelCondition | undefined)[], { fromMs, stepMs }: TimeSpan): Markup {
+function renderHealth(
+  cells: readonly (ChannelCondition | undefined)[],
+  { fromMs, stepMs }: TimeSpan,
+): Markup {
   const starts = cells.flatMap((cell, at) => (at === 0 || cell !== cells[at - 1] ? [at] : []));
   return html`<svg
     class="strip"
@@ -296,9 +305,9 @@ function strip(cells: readonly (ChannelCondition | undefined)[], { fromMs, stepM
       const cell = cells[at];
       if (cell === undefined) return nothing;
       const end = starts[index + 1] ?? cells.length;
-      const from = minuteText(fromMs + at * stepMs);
+      const from = formatMinute(fromMs + at * stepMs);
       return html`<g data-utc="${from}">
-        <title>${from}, ${span(end * stepMs - at * stepMs)}: ${cell}</title>
+        <title>${from}, ${formatSpan(end * stepMs - at * stepMs)}: ${cell}</title>
         <rect class="${tones[cell]}" x="${at}" width="${end - at}" height="1" />
       </g>`;
     })}
@@ -307,15 +316,15 @@ function strip(cells: readonly (ChannelCondition | undefined)[], { fromMs, stepM
 
 const findingsMax = 15;
 
-const shownFindings = ({ findings }: Pick<OverviewNow, 'findings'>): Markup =>
-  html`${findingTable(findings.slice(0, findingsMax))}
+const renderTopFindings = ({ findings }: Pick<OverviewNow, 'findings'>): Markup =>
+  html`${renderFindings(findings.slice(0, findingsMax))}
   ${findings.length > findingsMax && html`<p><a href="audit">All ${findings.length} warnings</a></p>`}`;
 
-export const findingTable = (findings: OverviewNow['findings']): Markup =>
-  table(findings, {
+export const renderFindings = (findings: OverviewNow['findings']): Markup =>
+  renderTable(findings, {
     caption: 'Rows with an error or a warning',
     markOf: ({ problem }) => (problem === undefined ? 'warning' : 'bad'),
-    empty: emptyState(
+    empty: renderEmptyState(
       'All configuration rows are valid',
       'To check keys, customers and grants too, run npx --no relay-ops check.',
     ),
@@ -326,22 +335,22 @@ export const findingTable = (findings: OverviewNow['findings']): Markup =>
           : html`${name} ${key}`,
       ),
       column('Type', ({ problem }) => (problem === undefined ? 'warning' : 'error')),
-      column('Message', ({ problem, warning }) => wide(problem ?? warning)),
+      column('Message', ({ problem, warning }) => renderWide(problem ?? warning)),
     ],
   });
 
 const modelColumns = [
   head('Model', ({ name }: Summed) => name),
-  ...figureColumns<Summed>((row) => row.figures, 'calls', 'failed', 'firstContent', 'charged'),
+  ...pickFigureColumns<Summed>((row) => row.figures, 'calls', 'failed', 'firstContent', 'charged'),
 ];
 const modelsMax = 10;
 
-function modelTable(models: readonly Summed[], isWhole: boolean): Markup {
+function renderModels(models: readonly Summed[], isWhole: boolean): Markup {
   const byCalls = models.toSorted((a, b) => (b.figures.counts.calls ?? 0) - (a.figures.counts.calls ?? 0));
-  return html`${table(isWhole ? models : byCalls.slice(0, modelsMax), {
+  return html`${renderTable(isWhole ? models : byCalls.slice(0, modelsMax), {
     caption: 'Models today',
     isPlain: !isWhole,
-    empty: emptyState('No calls today', 'Today’s sums appear here when the first call ends.'),
+    empty: renderEmptyState('No calls today', 'Today’s sums appear here when the first call ends.'),
     columns: modelColumns,
   })}
   ${
@@ -353,41 +362,41 @@ function modelTable(models: readonly Summed[], isWhole: boolean): Markup {
   }`;
 }
 
-const monthUnread = emptyBox(
+const monthUnread = renderEmptyBox(
   'Loads while this page is live',
   html`Or see the <a href="customers?order=spent">top spenders</a>.`,
 );
 
-function monthOf({ month, count, total, customers, problems }: OverviewMonth): Markup {
+function renderMonth({ month, count, total, customers, problems }: OverviewMonth): Markup {
   const { charged = 0n, granted = 0n } = total.amounts;
-  return html`${warnings(problems)}
-    ${table(customers, {
+  return html`${renderWarnings(problems)}
+    ${renderTable(customers, {
       caption: 'Customers by spend this month',
       isPlain: true,
-      empty: emptyState('No calls this month', 'Create a customer and a key, then make a call.'),
+      empty: renderEmptyState('No calls this month', 'Create a customer and a key, then make a call.'),
       columns: [
-        head('Customer', ({ name }) => customerLink(name)),
-        ...figureColumns<Summed>((row) => row.figures, 'calls', 'failed', 'charged'),
+        head('Customer', ({ name }) => renderCustomerLink(name)),
+        ...pickFigureColumns<Summed>((row) => row.figures, 'calls', 'failed', 'charged'),
       ],
     })}
     <p class="soft">
-      ${month} (UTC): ${yuan(granted)} granted, ${yuan(charged)} charged to
+      ${month} (UTC): ${renderYuan(granted)} granted, ${renderYuan(charged)} charged to
       <a href="customers?order=spent">${formatCount(count, 'customer')}</a>.
     </p>`;
 }
 
-function refusedTable({ found, bytes: hourly, problem }: Refused): Markup {
+function renderRefusals({ found, bytes: hourly, problem }: Refused): Markup {
   if (!found)
-    return emptyBox(
+    return renderEmptyBox(
       'Not counted',
       problem ??
         html`Only the log has refused calls. Counting them every five minutes reads ${formatLogCost(hourly)}
           per hour. <a href="./?refused=yes">Count refused calls</a>`,
     );
-  return table(found.codes, {
+  return renderTable(found.codes, {
     caption: 'Refused calls in the last hour by code',
     isPlain: true,
-    empty: emptyState(
+    empty: renderEmptyState(
       'No refused calls',
       html`Failed calls are in <a href="requests?status=failed">requests</a>.`,
     ),

@@ -14,48 +14,48 @@ import { adviseNextStep } from '../../../../shared/operate/requests/next-step.ts
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
 import { grantSaid } from '../../outcomes.ts';
-import { when } from '../layout/figures.ts';
+import { renderAge } from '../layout/figures.ts';
 import { typed } from '../../fields/row-field.ts';
-import { emptyBox, notice, type Page } from '../layout/frame.ts';
-import { badge, both, definitions } from '../layout/table.ts';
+import { renderEmptyBox, renderNotice, type Page } from '../layout/frame.ts';
+import { renderBadge, renderBoth, renderDefinitions } from '../layout/table.ts';
 import {
   appliedWaitMs,
-  customerLink,
+  renderCustomerLink,
   customerPath,
-  formPage,
+  buildFormPage,
   may,
-  proposed,
-  pathWith,
+  createProposal,
+  buildPath,
   type Proposal,
   type Routes,
   type Visit,
 } from '../visit/visit.ts';
 
-export function requestStoryPages(routes: Routes): void {
-  routes.slowPage('/requests/:id', readStory, oneRequest);
+export function addRequestPages(routes: Routes): void {
+  routes.slowPage('/requests/:id', readRequest, renderRequest);
   routes.form('/requests/:id/refund', { page: refundPage, propose: proposeRefund, by: 'support' });
 }
 
 export const requestPath = (id: string): string => `requests/${encodeURIComponent(id)}`;
 
 /** From the path, or typed into the search: `requests/find?id=`. */
-const writtenIn = ({ part, query }: Visit): string => query('id') || part('id');
+const readTypedId = ({ part, query }: Visit): string => query('id') || part('id');
 
 /** Searches the log around the time in the id, or around `at`, the time of the log line, which reads less. */
-async function readStory(visit: Visit) {
-  const written = writtenIn(visit);
+async function readRequest(visit: Visit) {
+  const written = readTypedId(visit);
   if (written.startsWith('grant#')) return { requests: [], note: undefined };
   return findLoggedRequests(visit.ports, parseAskedId(written), Number(visit.query('at')) || undefined);
 }
 
-type FoundStory = Awaited<ReturnType<typeof readStory>>;
+type FoundRequest = Awaited<ReturnType<typeof readRequest>>;
 
-async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise<Page> {
+async function renderRequest(visit: Visit, { requests, note }: FoundRequest): Promise<Page> {
   const { ports, identity, nowMs } = visit;
   const [logged, ...others] = requests;
   if (others.length > 0)
     throw usageFailure(`several requests start with this ID: ${requests.map((each) => each.id).join(', ')}`);
-  const id = logged?.id ?? writtenIn(visit);
+  const id = logged?.id ?? readTypedId(visit);
   const isWhole = id.startsWith('grant#') || parseAskedId(id).isWhole;
   const found = isWhole ? await findBookedRequest(ports, id) : undefined;
   const { row, late, problem } = found ?? {};
@@ -65,28 +65,28 @@ async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise
     row && row.kind !== 'grant' && row.charge + (late?.charge ?? 0n) > 0n && may(identity, 'support');
   return {
     title: row?.id ?? id,
-    above: typeof account === 'string' ? [[pathWith('requests', { account }), account]] : [],
+    above: typeof account === 'string' ? [[buildPath('requests', { account }), account]] : [],
     actions: isRefundable ? html`<a class="button" href="${requestPath(row.id)}/refund">Refund</a>` : nothing,
-    body: html`${problem !== undefined && notice('bad', `The charge does not match its ledger row: ${problem}`)}
+    body: html`${problem !== undefined && renderNotice('bad', `The charge does not match its ledger row: ${problem}`)}
     ${
       row &&
       html`<p>
-        ${row.kind === 'grant' ? badge('grant') : statusBadge(listedOf(row).line)} for
-        ${customerLink(row.account)}, ${when(findLedgerTimeMs(row), nowMs)}
+        ${row.kind === 'grant' ? renderBadge('grant') : renderStatus(listedOf(row).line)} for
+        ${renderCustomerLink(row.account)}, ${renderAge(findLedgerTimeMs(row), nowMs)}
       </p>`
     }
-    ${next !== undefined && notice('warning', html`<strong>Next step:</strong> ${next}`)}
+    ${next !== undefined && renderNotice('warning', html`<strong>Next step:</strong> ${next}`)}
     ${
       logged &&
       html`<h2>What happened <span class="soft">from the log</span></h2>
-        ${definitions('steps', explainSteps(logged))}`
+        ${renderDefinitions('steps', explainSteps(logged))}`
     }
-    ${note !== undefined && notice('calm', note)}
+    ${note !== undefined && renderNotice('calm', note)}
     ${
       row
         ? html`<h2>What it cost <span class="soft">from the ledger</span></h2>
-            ${definitions('steps', requestSteps(row, late))}`
-        : emptyBox('Nothing was charged', isWhole ? notInLedger : partOfId)
+            ${renderDefinitions('steps', requestSteps(row, late))}`
+        : renderEmptyBox('Nothing was charged', isWhole ? notInLedger : shortId)
     }`,
     status: row || logged ? 200 : 404,
   };
@@ -94,9 +94,9 @@ async function oneRequest(visit: Visit, { requests, note }: FoundStory): Promise
 
 const notInLedger =
   'The ledger has no row with this ID: the call was refused before it cost anything, is still running, or has just ended.';
-const partOfId = 'Enter the full ID to see what the request cost.';
+const shortId = 'Enter the full ID to see what the request cost.';
 
-const refundPage = formPage(({ part }) => {
+const refundPage = buildFormPage(({ part }) => {
   const id = part('id');
   return {
     title: `Refund ${id}`,
@@ -119,19 +119,19 @@ async function proposeRefund({ ports, part, field }: Visit): Promise<Proposal> {
   const [amount, reason] = [typed(field('amount')), typed(field('reason'))];
   const plan = await planRefundCharge(ports, { id, amount, reason });
   const words = { title: `Refund ${id}`, back: requestPath(id), verb: 'Refund' };
-  const proposal = proposed(plan, words, async () => ({
+  const proposal = createProposal(plan, words, async () => ({
     ...grantSaid(plan, await carryOutGrant(ports, plan, appliedWaitMs)),
     next: [[customerPath(plan.account), `Open ${plan.account}`]],
   }));
   return { ...proposal, refunds: plan.amount };
 }
 
-export function statusBadge({ status, outcome, code, reason, retries }: ListedRequest['line']): Markup {
+export function renderStatus({ status, outcome, code, reason, retries }: ListedRequest['line']): Markup {
   const mark = { refused: 'warning', failed: 'bad', limited: 'bad', client_gone: 'calm' } as const;
   const words =
     (status && code) ?? (outcome === 'client_gone' ? 'client disconnected' : retries && 'retried');
   return html`<span title="${reason ?? ''}"
-    >${both(badge(String(status ?? code), mark[outcome as keyof typeof mark] ?? 'good'), words || nothing)}</span
+    >${renderBoth(renderBadge(String(status ?? code), mark[outcome as keyof typeof mark] ?? 'good'), words || nothing)}</span
   >`;
 }
 

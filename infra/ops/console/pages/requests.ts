@@ -24,34 +24,41 @@ import { shownEndUser, tagsIn } from '../../../../shared/relay/call/attribution.
 import { InvalidRequest } from '../../../../shared/wire/invalid-request.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
-import { clockTime, milliseconds, minuteText, percent } from '../layout/figures.ts';
+import { renderClockTime, milliseconds, formatMinute, formatPercent } from '../layout/figures.ts';
 import { typed, type Field } from '../../fields/row-field.ts';
-import { search } from '../layout/form.ts';
-import { emptyState, notice, warnings, type Page } from '../layout/frame.ts';
-import { outcomesPlot } from '../layout/plot.ts';
+import { renderSearch } from '../layout/form.ts';
+import { renderEmptyState, renderNotice, renderWarnings, type Page } from '../layout/frame.ts';
+import { renderOutcomesPlot } from '../layout/plot.ts';
 import {
-  both,
+  renderBoth,
   column,
-  cut,
+  renderCut,
   head,
   money,
   number,
-  pager,
-  table,
-  tableRows,
-  tabs,
-  tiles,
-  type TableOf,
+  renderPager,
+  renderTable,
+  renderRows,
+  renderTabs,
+  renderTiles,
+  type TableInput,
 } from '../layout/table.ts';
-import { liveBar } from '../visit/live.ts';
-import { customerLink, customerPath, pathWith, type Routes, type Visit, type Watch } from '../visit/visit.ts';
+import { renderLiveBar } from '../visit/live.ts';
+import {
+  renderCustomerLink,
+  customerPath,
+  buildPath,
+  type Routes,
+  type Visit,
+  type Watch,
+} from '../visit/visit.ts';
 import { channelPath } from './channels.ts';
-import { listedOf, requestPath, statusBadge } from './request-story.ts';
+import { listedOf, requestPath, renderStatus } from './request-story.ts';
 
-export function requestPages(routes: Routes): void {
+export function addRequestListPages(routes: Routes): void {
   routes.live('/requests/live', watchList);
-  routes.slowPage('/requests', readList, list);
-  routes.page('/ledger', ledgerOf);
+  routes.slowPage('/requests', readList, renderRequests);
+  routes.page('/ledger', renderLedger);
 }
 
 const rowsAtOnce = 100;
@@ -84,11 +91,11 @@ const filters: readonly Field[] = [
   { name: 'to', label: 'To', placeholder: 'now' },
 ];
 
-const givenIn = ({ query }: Visit): Record<string, string> =>
+const readFilters = ({ query }: Visit): Record<string, string> =>
   Object.fromEntries(filters.map(({ name }) => [name, query(name)]));
 
 /** Throws a Failure that names the field. */
-function askedIn({ query, nowMs }: Visit): AskedRequests {
+function readQuestion({ query, nowMs }: Visit): AskedRequests {
   const moment = (name: string, usual: string): number => {
     const written = query(name) || usual;
     const ms = written === '' ? nowMs : momentOf(written, nowMs, 'past');
@@ -124,7 +131,7 @@ function tagsOf(written: string): AskedRequests['tags'] {
 async function readList(visit: Visit) {
   const { ports, query, nowMs } = visit;
   try {
-    const asked = askedIn(visit);
+    const asked = readQuestion(visit);
     const wanted = requestSearch(asked);
     // A local log costs nothing.
     const source = ports.target.local ? undefined : await ports.log.source();
@@ -144,73 +151,76 @@ async function readList(visit: Visit) {
 type FoundList = Awaited<ReturnType<typeof readList>>;
 type ReadList = Required<Pick<FoundList, 'asked' | 'view'>> & Pick<FoundList, 'source'>;
 
-async function list(visit: Visit, found: FoundList): Promise<Page> {
-  const given = givenIn(visit);
+async function renderRequests(visit: Visit, found: FoundList): Promise<Page> {
+  const given = readFilters(visit);
   const { asked, view, problem } = found;
   const idField = { name: 'id', label: 'Request or response ID', placeholder: 'chatcmpl-01jd3k…' };
   return {
     title: 'Requests',
-    actions: search({ action: 'requests/find', verb: 'Explain', fields: [idField] }),
-    body: html`${search({ action: 'requests', verb: 'Show', fields: filters.map((field) => Object.assign({}, field, { value: given[field.name] })), isDense: true })}
-    ${placeTabs(given['account'] ?? '', 'requests')}
-    ${tabs(
+    actions: renderSearch({ action: 'requests/find', verb: 'Explain', fields: [idField] }),
+    body: html`${renderSearch({ action: 'requests', verb: 'Show', fields: filters.map((field) => Object.assign({}, field, { value: given[field.name] })), isDense: true })}
+    ${renderSources(given['account'] ?? '', 'requests')}
+    ${renderTabs(
       'Time',
-      Object.entries(spans).map(([from, words]) => [pathWith('requests', { ...given, from, to: '' }), words]),
-      pathWith('requests', { ...given, from: given['from'] || usualSpan }),
+      Object.entries(spans).map(([from, words]) => [
+        buildPath('requests', { ...given, from, to: '' }),
+        words,
+      ]),
+      buildPath('requests', { ...given, from: given['from'] || usualSpan }),
     )}
-    ${problem !== undefined && notice('bad', problem)}
-    ${asked && (view ? foundList(visit, { ...found, asked, view }) : askToRead(found.bytes, given))}`,
+    ${problem !== undefined && renderNotice('bad', problem)}
+    ${asked && (view ? renderFoundList(visit, { ...found, asked, view }) : renderPriceQuestion(found.bytes, given))}`,
   };
 }
 
 /** The ledger keeps everything, but has no refused calls. */
-const placeTabs = (account: string, current: string): Markup =>
+const renderSources = (account: string, current: string): Markup =>
   account === ''
     ? nothing
-    : tabs(
+    : renderTabs(
         'Source',
         [
-          [pathWith('requests', { account }), 'All requests (log)'],
-          [pathWith('ledger', { account }), 'Charges (ledger)'],
+          [buildPath('requests', { account }), 'All requests (log)'],
+          [buildPath('ledger', { account }), 'Charges (ledger)'],
         ],
-        pathWith(current, { account }),
+        buildPath(current, { account }),
       );
 
-const askToRead = (bytes: number | undefined, given: Readonly<Record<string, string>>): Markup =>
-  notice(
+const renderPriceQuestion = (bytes: number | undefined, given: Readonly<Record<string, string>>): Markup =>
+  renderNotice(
     'calm',
     html`<p>
         This period needs a large read of the log:
         ${bytes === undefined ? '' : 'about '}${formatLogCost(bytes)}. Daily sums are free: see
         <a href="./?hours=24">the overview</a> and statements.
       </p>
-      <a class="button" href="${pathWith('requests', { ...given, read: 'yes' })}">Read log</a>`,
+      <a class="button" href="${buildPath('requests', { ...given, read: 'yes' })}">Read log</a>`,
   );
 
-function foundList(visit: Visit, { asked, view, source }: ReadList): Markup {
+function renderFoundList(visit: Visit, { asked, view, source }: ReadList): Markup {
   const { nowMs, ports } = visit;
-  const given = givenIn(visit);
+  const given = readFilters(visit);
   const { requests, points, scannedBytes } = view;
   const total = totalOf(points);
   const read = ports.target.local ? '' : `; read ${formatLogCost(scannedBytes)} of the log`;
-  return html`${given['to'] === '' && asked.toMs - asked.fromMs <= hourMs && watchBar(visit, asked, source)}
-    <div id="requests-summary">${summary(points)}</div>
-    ${table(requests, {
+  return html`${given['to'] === '' && asked.toMs - asked.fromMs <= hourMs && renderWatchBar(visit, asked, source)}
+    <div id="requests-summary">${renderSummary(points)}</div>
+    ${renderTable(requests, {
       ...requestTable(nowMs),
       caption: 'Requests',
-      empty: emptyState(
+      empty: renderEmptyState(
         'No matching requests',
         'Choose a longer period or fewer filters. A request appears within seconds of its end, on AWS within two minutes.',
       ),
     })}
-    ${pager(
+    ${renderPager(
       `${formatInteger(requests.length)} of ${formatInteger(total)}, newest first${read}`,
-      requests.length < total && pathWith('requests', { ...given, to: olderThan(requests, asked) }),
+      requests.length < total && buildPath('requests', { ...given, to: findOlderEnd(requests, asked) }),
     )}`;
 }
 
 /** Log queries end at whole seconds, so requests of the last second are shown again unless all fall into it. */
-function olderThan(requests: readonly ListedRequest[], { toMs }: AskedRequests): string {
+function findOlderEnd(requests: readonly ListedRequest[], { toMs }: AskedRequests): string {
   const lastMs = Math.ceil((requests.at(-1)?.atMs ?? toMs) / 1000) * 1000;
   return isoTime(lastMs < toMs ? lastMs : toMs - 1000);
 }
@@ -223,33 +233,33 @@ const countsOf = (points: readonly RequestPoint[]): number[] =>
 const totalOf = (points: readonly RequestPoint[]): number =>
   countsOf(points).reduce((sum, count) => sum + count);
 
-function summary(points: readonly RequestPoint[]): Markup {
+function renderSummary(points: readonly RequestPoint[]): Markup {
   const total = totalOf(points);
   const [, refused = 0, failed = 0] = countsOf(points);
   return html`<div class="columns beside">
-    ${tiles([
+    ${renderTiles([
       { name: 'Requests', value: formatInteger(total) },
-      { name: 'Refused', value: formatInteger(refused), note: percent(refused, total) },
+      { name: 'Refused', value: formatInteger(refused), note: formatPercent(refused, total) },
       {
         name: 'Failed',
         value: formatInteger(failed),
-        note: percent(failed, total),
+        note: formatPercent(failed, total),
         mark: failed > 0 && 'bad',
       },
     ])}
-    ${outcomesPlot(
+    ${renderOutcomesPlot(
       points,
-      points.map(({ startMs }) => minuteText(startMs)),
+      points.map(({ startMs }) => formatMinute(startMs)),
     )}
   </div>`;
 }
 
 /** Starts by itself if that is free, else after a click, with the price beside it. */
-function watchBar(visit: Visit, asked: AskedRequests, source: LogSource | undefined): Markup {
+function renderWatchBar(visit: Visit, asked: AskedRequests, source: LogSource | undefined): Markup {
   const { ports, query } = visit;
   const isFree = ports.target.local;
-  return liveBar(visit, {
-    address: pathWith('requests/live', { live: 'on', ...givenIn(visit) }),
+  return renderLiveBar(visit, {
+    address: buildPath('requests/live', { live: 'on', ...readFilters(visit) }),
     isOn: query('live') === 'on' || (isFree && query('live') !== 'off'),
     rowsMax: rowsWatched,
     isPaid: !isFree,
@@ -261,7 +271,7 @@ function watchBar(visit: Visit, asked: AskedRequests, source: LogSource | undefi
 
 const watchList: Watch = (visit, sinceMs) => {
   const { ports } = visit;
-  const watch = watchRequests(ports, askedIn(visit), sinceMs);
+  const watch = watchRequests(ports, readQuestion(visit), sinceMs);
   return {
     everyMs: watch.everyMs,
     async look() {
@@ -271,8 +281,8 @@ const watchList: Watch = (visit, sinceMs) => {
         nowMs,
         words: `${isoTime(nowMs).slice(11, 19)} UTC${read}`,
         parts: [
-          { id: 'requests-summary', markup: summary(points) },
-          { id: rowsId, rows: true, markup: tableRows(requests, requestTable(nowMs)) },
+          { id: 'requests-summary', markup: renderSummary(points) },
+          { id: rowsId, rows: true, markup: renderRows(requests, requestTable(nowMs)) },
         ],
       };
     },
@@ -281,29 +291,33 @@ const watchList: Watch = (visit, sinceMs) => {
 
 const rowsId = 'requests-rows';
 
-const requestTable = (nowMs: number): Pick<TableOf<ListedRequest>, 'columns' | 'markOf' | 'live'> => ({
+const requestTable = (nowMs: number): Pick<TableInput<ListedRequest>, 'columns' | 'markOf' | 'live'> => ({
   live: { id: rowsId, keyOf: ({ line }) => String(line.request_id) },
   markOf: ({ line: { outcome } }) =>
     outcome === 'refused' ? 'warning' : outcome === 'failed' || outcome === 'limited' ? 'bad' : undefined,
   columns: [
     head('Request', ({ atMs, line }) =>
-      both(
+      renderBoth(
         html`<a href="${requestPath(String(line.request_id))}?at=${atMs}"
           ><code class="cut">${line.request_id}</code></a
         >`,
-        cut([line.end_user, formatTags(line.tags)].filter(Boolean).join(', ')),
+        renderCut([line.end_user, formatTags(line.tags)].filter(Boolean).join(', ')),
       ),
     ),
-    column('Ended (UTC)', ({ atMs }) => clockTime(atMs, nowMs)),
-    column('Status', ({ line }) => statusBadge(line)),
+    column('Ended (UTC)', ({ atMs }) => renderClockTime(atMs, nowMs)),
+    column('Status', ({ line }) => renderStatus(line)),
     column('Customer', ({ line: { account, key_hint: hint } }) =>
-      both(account ? customerLink(account) : '–', hint),
+      renderBoth(account ? renderCustomerLink(account) : '–', hint),
     ),
-    column('Model', ({ line: { model, alias, channel } }) => both(named(model, alias), servedBy(channel))),
+    column('Model', ({ line: { model, alias, channel } }) =>
+      renderBoth(renderModelName(model, alias), renderChannelLink(channel)),
+    ),
     number('Duration', ({ line: { duration_ms: tookMs, FirstContentMs: firstMs } }) =>
-      both(lasted(tookMs), firstMs !== undefined && `first ${lasted(firstMs)}`),
+      renderBoth(formatDuration(tookMs), firstMs !== undefined && `first ${formatDuration(firstMs)}`),
     ),
-    number('Tokens in, out', ({ line }) => both(known(line.prompt_tokens), known(line.completion_tokens))),
+    number('Tokens in, out', ({ line }) =>
+      renderBoth(formatTokens(line.prompt_tokens), formatTokens(line.completion_tokens)),
+    ),
     money(
       'Charged',
       ({ line: { ChargeYuan: charge } }) => (charge === undefined ? undefined : parseYuan(charge.toFixed(9))),
@@ -312,16 +326,17 @@ const requestTable = (nowMs: number): Pick<TableOf<ListedRequest>, 'columns' | '
   ],
 });
 
-const servedBy = (channel: string | undefined): Content =>
+const renderChannelLink = (channel: string | undefined): Content =>
   channel && channel !== 'none' && html`<a href="${channelPath(channel)}">${channel}</a>`;
 
-const lasted = (ms: number | undefined): string => (ms === undefined ? '–' : milliseconds(ms));
-const known = (count: number | undefined): string => (count === undefined ? '–' : formatInteger(count));
+const formatDuration = (ms: number | undefined): string => (ms === undefined ? '–' : milliseconds(ms));
+const formatTokens = (count: number | undefined): string =>
+  count === undefined ? '–' : formatInteger(count);
 
-const named = (model: string | undefined, alias: string | undefined): Markup =>
+const renderModelName = (model: string | undefined, alias: string | undefined): Markup =>
   html`${model || '–'}${alias !== undefined && html` <span class="soft">via ${alias}</span>`}`;
 
-async function ledgerOf({ ports, query, nowMs }: Visit): Promise<Page> {
+async function renderLedger({ ports, query, nowMs }: Visit): Promise<Page> {
   const account = query('account');
   if (account === '') throw usageFailure('account: enter a name');
   const before = query('before');
@@ -331,16 +346,19 @@ async function ledgerOf({ ports, query, nowMs }: Visit): Promise<Page> {
     title: `Ledger of ${account}`,
     section: 'requests',
     above: [[customerPath(account), account]],
-    body: html`${placeTabs(account, 'ledger')}
-    ${warnings(rows.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])))}
-    ${table(
+    body: html`${renderSources(account, 'ledger')}
+    ${renderWarnings(rows.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])))}
+    ${renderTable(
       rows.flatMap((each) => ('row' in each && each.row.kind !== 'grant' ? [listedOf(each.row)] : [])),
       {
         ...columns,
         caption: 'Requests',
-        empty: emptyState('No requests', 'The ledger has no requests of this customer. Check the name.'),
+        empty: renderEmptyState(
+          'No requests',
+          'The ledger has no requests of this customer. Check the name.',
+        ),
       },
     )}
-    ${pager(`${formatCount(rows.length, 'request')}, newest first`, next && pathWith('ledger', { account, before: next }))}`,
+    ${renderPager(`${formatCount(rows.length, 'request')}, newest first`, next && buildPath('ledger', { account, before: next }))}`,
   };
 }

@@ -12,21 +12,21 @@ import { recordsIn } from '../../../../shared/wire/json.ts';
 import { rowFields, seenField, typedRow } from '../../fields/row-field.ts';
 import { planFields, settingFields, settingForms } from '../../fields/setting-fields.ts';
 import { html, shownValue, type Content } from '../../markup.ts';
-import { writer, writtenTime } from '../layout/figures.ts';
-import { lead, notice, warnings, type Page } from '../layout/frame.ts';
-import { badge, column, cut, head, number, table } from '../layout/table.ts';
-import { rowProposal } from '../visit/row-proposal.ts';
-import { formPage, unlessReading, type FormRoute, type Routes, type Visit } from '../visit/visit.ts';
+import { renderWriter, renderRowTime } from '../layout/figures.ts';
+import { renderLead, renderNotice, renderWarnings, type Page } from '../layout/frame.ts';
+import { renderBadge, column, renderCut, head, number, renderTable } from '../layout/table.ts';
+import { proposeRowEdit } from '../visit/row-proposal.ts';
+import { buildFormPage, hideFromReaders, type FormRoute, type Routes, type Visit } from '../visit/visit.ts';
 
-export function settingPages(routes: Routes): void {
-  routes.page('/settings', list);
-  routes.form('/settings/plans/:key', rowForm('plans'));
-  routes.form('/settings/:key', rowForm('settings'));
+export function addSettingPages(routes: Routes): void {
+  routes.page('/settings', renderSettings);
+  routes.form('/settings/plans/:key', buildRowForm('plans'));
+  routes.form('/settings/:key', buildRowForm('settings'));
 }
 
 const levels = [1, 2, 3];
 
-async function list(visit: Visit): Promise<Page> {
+async function renderSettings(visit: Visit): Promise<Page> {
   const { ports, nowMs, options } = visit;
   const [settings, plans] = [await listRows(ports, 'settings'), await listRows(ports, 'plans')];
   const said = [...settings, ...plans].flatMap(({ key, problem, warning }) => {
@@ -37,54 +37,54 @@ async function list(visit: Visit): Promise<Page> {
     options.readOnly ? key : html`<a href="${path}/${key}">${key}</a>`;
   return {
     title: 'Settings',
-    actions: unlessReading(visit, html`<a class="button main" href="settings/notices">Notices</a>`),
-    body: html`${warnings(said)}
-      ${table(withKnown(settings, [...Object.keys(settingForms), ...Object.keys(settingTable)]), {
+    actions: hideFromReaders(visit, html`<a class="button main" href="settings/notices">Notices</a>`),
+    body: html`${renderWarnings(said)}
+      ${renderTable(addKnown(settings, [...Object.keys(settingForms), ...Object.keys(settingTable)]), {
         caption: 'Settings',
         empty: '',
         columns: [
           head('Setting', ({ key }) => link('settings', key)),
           column('Description', ({ key }) => settingForms[key]?.about ?? ''),
-          column('Value', ({ shown }) => valueOf(shown)),
-          column('Changed', ({ shown }) => writtenTime(shown?.at, nowMs), {
+          column('Value', ({ shown }) => renderValue(shown)),
+          column('Changed', ({ shown }) => renderRowTime(shown?.at, nowMs), {
             has: ({ shown }) => shown?.at !== undefined,
           }),
-          column('By', ({ shown }) => (shown?.by === undefined ? '' : writer(shown.by)), {
+          column('By', ({ shown }) => (shown?.by === undefined ? '' : renderWriter(shown.by)), {
             has: ({ shown }) => shown?.by !== undefined,
           }),
         ],
       })}
       <h2>Plans</h2>
-      ${table(withKnown(plans, levels), {
+      ${renderTable(addKnown(plans, levels), {
         caption: 'Plans',
         empty: '',
         columns: [
           head('Level', ({ key }) => link('settings/plans', key)),
           number('Price (¥)', ({ shown }) => shownValue(shown?.row?.['price']) || '–'),
-          column('Covers', ({ shown }) => coversOf(shown)),
+          column('Covers', ({ shown }) => renderCover(shown)),
         ],
       })}`,
   };
 }
 
 /** Lists known keys first, then unknown ones that the table holds. */
-const withKnown = (rows: readonly ShownRow[], known: readonly (string | number)[]) =>
+const addKnown = (rows: readonly ShownRow[], known: readonly (string | number)[]) =>
   [...new Set([...known, ...rows.map(({ key }) => key)])].map((key) => ({
     key,
     shown: rows.find((each) => each.key === key),
   }));
 
-function valueOf(shown: ShownRow | undefined): Content {
+function renderValue(shown: ShownRow | undefined): Content {
   if (shown === undefined) return html`<span class="soft">default</span>`;
-  return shown.row === undefined ? badge('invalid', 'bad') : cut(shownValue(shown.row['value']));
+  return shown.row === undefined ? renderBadge('invalid', 'bad') : renderCut(shownValue(shown.row['value']));
 }
 
-function coversOf(shown: ShownRow | undefined): Content {
+function renderCover(shown: ShownRow | undefined): Content {
   if (shown === undefined) return html`<span class="soft">not set: calls are paid from the balance</span>`;
-  return shown.row === undefined ? badge('invalid', 'bad') : cut(coverWords(shown.row));
+  return shown.row === undefined ? renderBadge('invalid', 'bad') : renderCut(formatCover(shown.row));
 }
 
-const coverWords = (row: RawRow): string =>
+const formatCover = (row: RawRow): string =>
   recordsIn(row['items'])
     .map(
       ({ id, value, models }) =>
@@ -101,7 +101,7 @@ const kinds = {
     about: (key: string | number) => settingForms[key]?.about ?? '',
     fields: (key: string | number, row: RawRow) => settingFields(String(key), row),
     written: ({ value }: RawRow, key: string | number): RawRow => ({
-      value: key === 'notices' ? entriesWith('text', value) : value,
+      value: key === 'notices' ? keepEntries('text', value) : value,
     }),
   },
   plans: {
@@ -111,11 +111,11 @@ const kinds = {
     about: () =>
       'The plan pays for calls of the customers on it, while the setting subscription.enabled is on. Clear its price and entries to delete it; calls are then paid from balances.',
     fields: (_: string | number, row: RawRow) => planFields(row),
-    written: ({ price, items }: RawRow): RawRow => ({ price, items: entriesWith('id', items) }),
+    written: ({ price, items }: RawRow): RawRow => ({ price, items: keepEntries('id', items) }),
   },
 };
 
-function entriesWith(name: string, list: unknown): unknown[] | undefined {
+function keepEntries(name: string, list: unknown): unknown[] | undefined {
   const entries = recordsIn(list).filter((each) => each[name] !== undefined);
   return entries.length === 0 ? undefined : entries;
 }
@@ -130,16 +130,16 @@ async function rowOf({ ports, part }: Visit, of: keyof typeof kinds) {
   return { kind, key, found, row, fields: kind.fields(key, row) };
 }
 
-const rowForm = (of: keyof typeof kinds): FormRoute => ({
-  page: formPage(async (visit) => {
+const buildRowForm = (of: keyof typeof kinds): FormRoute => ({
+  page: buildFormPage(async (visit) => {
     const { kind, key, found, row, fields } = await rowOf(visit, of);
     const { mark, problem, warning } = found ?? {};
     return {
       title: kind.named(key),
       intro: [
-        lead(kind.about(key)),
+        renderLead(kind.about(key)),
         problem !== undefined &&
-          notice('bad', 'This row is invalid, so its values are hidden. Saving replaces them.'),
+          renderNotice('bad', 'This row is invalid, so its values are hidden. Saving replaces them.'),
       ],
       marks: { problem, warning },
       fields: [...rowFields(fields, row), ...(mark === undefined ? [] : [seenField(mark)])],
@@ -157,6 +157,6 @@ const rowForm = (of: keyof typeof kinds): FormRoute => ({
       ? await planRemoveRow(ports, edit, field('seen'))
       : await planSetRow(ports, { ...edit, attributes, seen: found && field('seen'), isNew: !found });
     const grave = isEmpty && of === 'plans';
-    return rowProposal(visit, plan, { title: kind.named(key), back: 'settings', grave });
+    return proposeRowEdit(visit, plan, { title: kind.named(key), back: 'settings', grave });
   },
 });

@@ -19,7 +19,7 @@ const troubleMs = 10_000;
 const retryMs = 500;
 
 /** Returns a function that opens a stream; `begin` throws a Failure for a page that cannot be live. */
-export function liveStreams(
+export function createLiveStreams(
   clock: Clock,
   onFault: (error: unknown, path: string) => void,
   streamMs = watchMs,
@@ -31,7 +31,7 @@ export function liveStreams(
     const words = isKnown
       ? error.message
       : 'Console error: see the terminal that runs the console, or its log.';
-    return { event: framed({ trouble: masked(words) }), isTrouble: true };
+    return { event: formatEvent({ trouble: masked(words) }), isTrouble: true };
   };
   const bodyOf = (watched: Watched, path: string): ReadableStream<Uint8Array> => {
     const ending = new AbortController();
@@ -63,12 +63,12 @@ export function liveStreams(
     );
   };
   return (begin, path) => {
-    if (count >= streamsMax) return refusal(503, `${streamsMax} pages are live already`);
+    if (count >= streamsMax) return answerRefusal(503, `${streamsMax} pages are live already`);
     try {
       const headers = { 'content-type': 'text/event-stream; charset=utf-8' };
       return new Response(bodyOf(begin(), path), { headers });
     } catch (error) {
-      if (error instanceof Failure) return refusal(400, error.message);
+      if (error instanceof Failure) return answerRefusal(400, error.message);
       throw error;
     }
   };
@@ -78,14 +78,14 @@ async function eventOf({ parts, words, nowMs }: LiveLook) {
   const made = await Promise.all(
     parts.map(async ({ markup, ...part }) => ({ ...part, html: masked(String(await markup)) })),
   );
-  return { event: framed({ words, parts: made }, nowMs), isTrouble: false };
+  return { event: formatEvent({ words, parts: made }, nowMs), isTrouble: false };
 }
 
 /** JSON has no line breaks, so it fits one `data:` line. */
-const framed = (data: object, id?: number): string =>
+const formatEvent = (data: object, id?: number): string =>
   `retry: ${retryMs}\n${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
 
-const refusal = (status: number, words: string): Response =>
+const answerRefusal = (status: number, words: string): Response =>
   new Response(`${words}\n`, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
 
 /** A watch that costs money ends after a night. */
@@ -96,18 +96,18 @@ const watchKeyOf = ({ formToken }: Identity): string =>
   createHash('sha256').update(`watch ${formToken}`).digest('hex');
 
 /** @param counted returns false when there are too many */
-export async function refusedWatch(
+export async function refuseWatch(
   { identity, query }: Pick<Visit, 'identity' | 'query'>,
   counted?: (identity: Identity) => Promise<boolean>,
 ): Promise<Response | undefined> {
   if (!isSame(query('watch'), watchKeyOf(identity)))
-    return refusal(403, 'this page belongs to another session');
+    return answerRefusal(403, 'this page belongs to another session');
   return (await counted?.(identity)) === false
-    ? refusal(503, 'too many live pages: try again in five minutes')
+    ? answerRefusal(503, 'too many live pages: try again in five minutes')
     : undefined;
 }
 
-interface LiveBarOf {
+interface LiveBarInput {
   /** The stream's, with a query. */
   address: string;
   isOn: boolean;
@@ -117,9 +117,9 @@ interface LiveBarOf {
 }
 
 /** live.js starts from this element and reports in it. Without script it has no button. */
-export const liveBar = (
+export const renderLiveBar = (
   { identity, nowMs }: Pick<Visit, 'identity' | 'nowMs'>,
-  { address, isOn, rowsMax = 0, isPaid, words }: LiveBarOf,
+  { address, isOn, rowsMax = 0, isPaid, words }: LiveBarInput,
 ): Markup =>
   html`<div
     class="live"

@@ -7,7 +7,7 @@ import { Failure, type Plan } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts, RowWrite } from '../../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import type { Field } from '../../fields/row-field.ts';
-import { form, marksElsewhere, withMarks, type FieldMarks, type SentForm } from '../layout/form.ts';
+import { renderForm, listUnassignedMarks, addMarks, type FieldMarks, type SentForm } from '../layout/form.ts';
 import type { NanoYuan } from '../../../../shared/billing/price.ts';
 import {
   roles,
@@ -15,7 +15,7 @@ import {
   type KeptText,
   type Role,
 } from '../../../../shared/operate/hosted-console.ts';
-import { warnings, type Page, type ReadCost } from '../layout/frame.ts';
+import { renderWarnings, type Page, type ReadCost } from '../layout/frame.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 
 /** The person behind a session; each login creates one. */
@@ -31,10 +31,10 @@ export interface Identity {
 export const may = ({ role }: Pick<Identity, 'role'>, wanted: Role): boolean =>
   roles.indexOf(role) >= roles.indexOf(wanted);
 
-export const neededFor = (route: FormRoute | AskingRoute): Role =>
+export const requiredRole = (route: FormRoute | AskingRoute): Role =>
   'answer' in route ? 'viewer' : (route.by ?? 'operator');
 
-export const refusedWords = ({ role }: Identity): string =>
+export const explainRefusal = ({ role }: Identity): string =>
   role === 'viewer' ? 'This console is read-only.' : `Your role (${role}) does not allow this.`;
 
 export interface ConsoleOptions {
@@ -90,14 +90,14 @@ export interface Answered {
 }
 
 /** `rows` adds to the table body with this id; otherwise the markup replaces the content of the element. */
-export interface LivePart {
+export interface LiveFragment {
   id: string;
   rows?: true;
   markup: Markup;
 }
 
 export interface LiveLook {
-  parts: readonly LivePart[];
+  parts: readonly LiveFragment[];
   /** Status, shown beside the button. */
   words: string;
   /** Epoch milliseconds; an interrupted watch continues from here. */
@@ -127,7 +127,7 @@ export interface Routes {
   file(path: string, name: string, lines: (visit: Visit) => AsyncIterable<string>): void;
 }
 
-interface FormParts {
+interface FormPageInput {
   title: string;
   above?: Page['above'];
   intro?: Content;
@@ -139,32 +139,34 @@ interface FormParts {
 }
 
 /** Leaves out empty parameters. */
-export function pathWith(path: string, asked: Readonly<Record<string, string | undefined>>): string {
+export function buildPath(path: string, asked: Readonly<Record<string, string | undefined>>): string {
   const given = Object.entries(asked).filter((each): each is [string, string] => Boolean(each[1]));
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`;
 }
 
-export const unlessReading = ({ options }: Visit, content: Content): Content =>
+export const hideFromReaders = ({ options }: Visit, content: Content): Content =>
   options.readOnly ? nothing : content;
 
 /** A page with one form, which is posted to the page's own address. */
-export const formPage =
-  (partsOf: (visit: Visit, tried: SentForm | undefined) => FormParts | Promise<FormParts>): PageView =>
+export const buildFormPage =
+  (
+    partsOf: (visit: Visit, tried: SentForm | undefined) => FormPageInput | Promise<FormPageInput>,
+  ): PageView =>
   async (visit, tried) => {
     const made = await partsOf(visit, tried);
     const { title, above = [], intro = '', fields = [], marks = {}, verb = 'Continue', cancel } = made;
-    const parts = { fields: withMarks(fields, marks), verb, cancel, tried };
+    const parts = { fields: addMarks(fields, marks), verb, cancel, tried };
     return {
       title,
       above,
-      body: html`${warnings(marksElsewhere(marks, fields))} ${intro}
-      ${form({ ...parts, action: visit.path, formToken: visit.identity.formToken })}`,
+      body: html`${renderWarnings(listUnassignedMarks(marks, fields))} ${intro}
+      ${renderForm({ ...parts, action: visit.path, formToken: visit.identity.formToken })}`,
     };
   };
 
 export const customerPath = (account: string): string => `customers/${encodeURIComponent(account)}`;
 
-export const customerLink = (account: string): Markup =>
+export const renderCustomerLink = (account: string): Markup =>
   html`<a href="${customerPath(account)}">${account}</a>`;
 
 export interface Proposal {
@@ -192,14 +194,14 @@ export type Ended = { outcome: Outcome } | { error: unknown };
 
 type Words = Pick<Proposal, 'title' | 'back' | 'verb' | 'grave'>;
 
-export const proposed = (
+export const createProposal = (
   { effect, questions, warnings = [], refusal }: Plan<unknown>,
   words: Words,
   carryOut: Proposal['carryOut'],
 ): Proposal => ({ ...words, effect, questions, warnings, refusal, carryOut });
 
 /** A plan without changes may be shown but not carried out. */
-export function proposedWrites(
+export function proposeWrites(
   { ports }: Visit,
   plan: Plan<RowWrite>,
   { said, ...words }: Words & { said: (made: RowWrite[]) => Outcome },
@@ -207,11 +209,15 @@ export function proposedWrites(
   const isNothing = plan.changes.length === 0;
   const refusal = plan.refusal ?? (isNothing ? plan.effect[0] : undefined);
   const questions = isNothing ? [] : plan.questions;
-  return proposed({ ...plan, questions, ...(refusal !== undefined && { refusal }) }, words, async () => {
-    const made = await carryOutWrites(ports, plan);
-    if (made.length === 0) throw new Failure('nothing was saved: somebody else changed this first');
-    return said(made);
-  });
+  return createProposal(
+    { ...plan, questions, ...(refusal !== undefined && { refusal }) },
+    words,
+    async () => {
+      const made = await carryOutWrites(ports, plan);
+      if (made.length === 0) throw new Failure('nothing was saved: somebody else changed this first');
+      return said(made);
+    },
+  );
 }
 
 /** How long an action waits until a grant is applied. */
@@ -248,7 +254,7 @@ export const keptForMs = 30 * 60_000;
 const keptMax = 100;
 
 /** Keeps forms in this process. */
-export function memoryForms({ clock, random }: Pick<OperatorPorts, 'clock' | 'random'>): KeptForms {
+export function createMemoryForms({ clock, random }: Pick<OperatorPorts, 'clock' | 'random'>): KeptForms {
   const all = new Map<string, KeptText & { atMs: number }>();
   const kept = (owner: string, id: string): string | undefined => {
     const found = all.get(id);

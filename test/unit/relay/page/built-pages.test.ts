@@ -2,13 +2,13 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { builtPages } from '../../../../infra/pages/built-pages.ts';
+import { buildPages } from '../../../../infra/pages/built-pages.ts';
 import * as served from '../../../../shared/relay/page/built-pages.ts';
 
 const root = path.resolve(import.meta.dirname, '../../../..');
 
 it('what is built has all that the pages are served with', async () => {
-  const built = await builtPages();
+  const built = await buildPages();
   expect(Object.values(built).filter((value) => value === '')).toEqual([]);
   expect(built).toEqual({ ...served });
 });

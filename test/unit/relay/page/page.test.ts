@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { page } from '../../../../shared/relay/page/models-page.ts';
+import { answerPage } from '../../../../shared/relay/page/models-page.ts';
 import type { PageFacts } from '../../../../shared/relay/page/page-facts.ts';
 import { pageScriptPath } from '../../../../shared/relay/page/built-pages.ts';
 import { modelsInEnglish } from '../../../../shared/relay/page/english.ts';
@@ -35,8 +35,8 @@ const plan = {
   ],
 };
 
-const html = (changes: Partial<PageFacts> = {}) => page({ ...facts, ...changes }, 'text/html,*/*').body;
-const text = (changes: Partial<PageFacts> = {}) => page({ ...facts, ...changes }, '*/*').body;
+const html = (changes: Partial<PageFacts> = {}) => answerPage({ ...facts, ...changes }, 'text/html,*/*').body;
+const text = (changes: Partial<PageFacts> = {}) => answerPage({ ...facts, ...changes }, '*/*').body;
 
 /** Without tags and with single spaces. */
 const wordsOf = (body: string): string => body.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
@@ -154,7 +154,7 @@ describe('foreign text', () => {
 
 describe('headers', () => {
   test('allow the page its own style sheet and nothing else', () => {
-    const { headers, body } = page(facts, 'text/html');
+    const { headers, body } = answerPage(facts, 'text/html');
     expect(headers['content-type']).toBe('text/html; charset=utf-8');
     expect(headers['content-security-policy']).toMatch(
       /^default-src 'none'; script-src 'self'; style-src 'sha256-/,
@@ -165,8 +165,8 @@ describe('headers', () => {
   });
 
   test('keep caches from mixing the two variants', () => {
-    expect(page(facts, 'text/html').headers['vary']).toBe('accept, accept-language');
-    expect(page(facts, '*/*').headers).toMatchObject({
+    expect(answerPage(facts, 'text/html').headers['vary']).toBe('accept, accept-language');
+    expect(answerPage(facts, '*/*').headers).toMatchObject({
       vary: 'accept, accept-language',
       'content-type': 'text/plain; charset=utf-8',
     });
