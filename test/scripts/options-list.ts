@@ -14,7 +14,7 @@ const explanations: { readonly [Name in OptionName]?: string } = {
   objectives: 'observability.md#alarms',
   canary: 'observability.md#the-scheduled-call',
   console: 'console.md',
-  shifting: 'operate.md#deployments-that-roll-back',
+  shifting: 'operate.md#deploy-in-steps-and-roll-back',
   edgeAlarms: '#the-edge',
   budget: '#budget',
   alertSender: 'operate.md#alerts',
