@@ -4,7 +4,7 @@
  * call. Must never hold text of a client or an upstream, nor a secret's reference.
  */
 import { formatYuan, type NanoYuan } from '../billing/price.ts';
-import { findKnownWord } from '../upstreams/read-failure.ts';
+import { findKnownWord } from '../upstreams/vendor-errors.ts';
 import type {
   Candidate,
   ChatCall,

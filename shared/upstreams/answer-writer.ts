@@ -11,10 +11,10 @@ import {
   type ReportedPart,
   type ReportedUsage,
 } from '../wire/chat-response.ts';
-import { asRecord, isRecord, listIn, recordsIn, textIn, type JsonRecord } from '../wire/json.ts';
+import { recordsIn, textIn, type JsonRecord } from '../wire/json.ts';
 import type { InputTransformation, StatePart } from '../wire/turn-state.ts';
 import type { AnswerReport, ReaderContext } from './dialect.ts';
-import { UpstreamFailure, type UpstreamError } from './exchange.ts';
+import { UpstreamFailure } from './exchange.ts';
 
 /** Far more than a model writes, in any script. */
 const keptBytesMax = 4 * 1024 * 1024;
@@ -260,49 +260,3 @@ function countOf(value: unknown): number | undefined {
   if (typeof count !== 'number') return undefined;
   return Number.isNaN(count) ? -1 : Math.round(count);
 }
-
-// One reading of the errors of all vendors, in the body of a refusal and in an event of an answer.
-
-const reasonsMax = 8;
-const reasonPattern = /^[A-Za-z0-9_.-]{1,100}$/;
-
-/**
- * OpenAI's error object, Anthropic's and Google's, which are near it, or one of the shapes of gateways and of servers behind
- * compatible APIs. Undefined: the body holds no error, so the answer is not from the API.
- */
-export function findError(body: unknown): UpstreamError | undefined {
-  // Some upstreams wrap the error in a list.
-  const whole = asRecord(firstOf(body));
-  const { message, detail } = whole;
-  const error = firstOf(whole['error']);
-  if (isRecord(error)) return readError(error);
-  if (typeof error === 'string') return readError({ ...whole, message: error });
-  if (typeof message === 'string') return readError(whole);
-  if (typeof detail === 'string') return { message: detail };
-  return readDetailError(detail) ?? readDetailError(asRecord(message)['detail']);
-}
-
-/** The first of the faults that validating servers list, each with the path of its field in `loc`. */
-function readDetailError(detail: unknown): UpstreamError | undefined {
-  if (!Array.isArray(detail)) return undefined;
-  const { msg, loc } = asRecord(detail[0]);
-  const path = Array.isArray(loc) ? loc.filter((step) => step !== 'body').join('.') : undefined;
-  return { message: msg, ...(path && { param: path }) };
-}
-
-/** Codes stay numbers where they are: Google's and others' repeat the status there and say the rest in `status`. */
-function readError({ message, type, status, code, param, details }: JsonRecord): UpstreamError {
-  const found = listIn(details).map((detail) => textIn(asRecord(detail)['reason']));
-  const reasons = found.filter((reason) => reasonPattern.test(reason)).slice(0, reasonsMax);
-  const named = type ?? (typeof status === 'string' ? status : undefined);
-  return {
-    message,
-    // The type of an event may say only that it is one.
-    type: named === 'error' ? undefined : named,
-    code,
-    param,
-    ...(reasons.length > 0 && { reasons }),
-  };
-}
-
-const firstOf = (value: unknown): unknown => (Array.isArray(value) ? value[0] : value);

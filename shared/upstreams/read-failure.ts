@@ -4,10 +4,17 @@
  */
 import { loopHeader } from '../wire/ids.ts';
 import { parseJson } from '../wire/json.ts';
-import { findError } from './answer-writer.ts';
 import type { ChannelType } from './channel-type.ts';
 import { scrub, type Withheld } from './error-text.ts';
 import { type UpstreamReply, CallerFault, UpstreamFailure, type UpstreamError } from './exchange.ts';
+import {
+  contextTooLong,
+  errorStatusOf,
+  findError,
+  findKnownWord,
+  isTooLong,
+  meansEmptyAccount,
+} from './vendor-errors.ts';
 
 /** Statuses that mean that the caller's request is at fault. */
 const callerFaultStatuses = new Set([400, 404, 413, 422]);
@@ -16,18 +23,6 @@ const upstreamFaultStatuses = new Set([401, 402, 403, 429, 503, 529]);
 const bodyBytesMax = 64 * 1024;
 /** How long the body of a 429 is awaited: its code is worth little to a caller who waits for the next channel. */
 const rateLimitBodyMs = 2_000;
-
-const contextTooLong = 'context_length_exceeded';
-/** Codes and types that say that our account at the upstream is empty. Vendors send them with a 429. */
-const emptyAccountWords = new Set<unknown>([
-  'insufficient_quota',
-  'exceeded_current_quota_error',
-  'billing_not_active',
-  'billing_hard_limit_reached',
-]);
-/** How vendors say that a prompt is longer than the model's context. */
-const tooLongTexts =
-  /maximum context length|prompt is too long|input is too long|exceeds? (?:the |this model's )?(?:maximum )?context (?:length|limit|window|size)|exceeds the maximum number of (?:input )?tokens/i;
 
 interface FailureReading {
   /** Finds errors that our secret or the row causes, not the caller. */
@@ -97,15 +92,6 @@ export function readErrorInAnswer(
   return buildCallerFault(status, error, withheld);
 }
 
-const meansEmptyAccount = ({ code, type }: UpstreamError): boolean =>
-  emptyAccountWords.has(code) || emptyAccountWords.has(type);
-
-const isTooLong = (status: number, { code, message }: UpstreamError): boolean =>
-  code === contextTooLong ||
-  ((status === 400 || status === 413) &&
-    typeof message === 'string' &&
-    tooLongTexts.test(message.slice(0, bodyBytesMax)));
-
 function buildCallerFault(status: number, error: UpstreamError, withheld: readonly Withheld[]): CallerFault {
   const code = scrub(error.code, withheld) ?? '';
   return new CallerFault({
@@ -164,64 +150,4 @@ function retryAfterSeconds(header: string | undefined, nowMs = NaN): number | un
   const stated = Number(text);
   const seconds = Number.isNaN(stated) ? (Date.parse(text) - nowMs) / 1000 : stated;
   return Number.isNaN(seconds) ? undefined : Math.min(Math.max(seconds, 0), secondsMax);
-}
-
-type NamedError = Pick<UpstreamError, 'code' | 'type' | 'reasons'>;
-
-/** Vendors' codes, types and reasons, in any case of letters, and the status that each would have had. The first that fits counts. */
-const statuses: readonly [RegExp, number][] = [
-  [/^(?:authentication_error|invalid_api_key|incorrect_api_key|unauthenticated|unrecognizedclient)$/, 401],
-  [/^billing_error$/, 402],
-  [/^(?:permission_error|permission_denied|accessdenied|unsupported_country_region_territory)$/, 403],
-  [/^(?:rate_limit_exceeded|rate_limit_error|too_many_requests|toomanyrequests|resource_exhausted)$/, 429],
-  [/^throttling(?:_error)?$/, 429],
-  [/^(?:service_unavailable|serviceunavailable|unavailable|slow_down)$/, 503],
-  [/^(?:engine_)?overloaded(?:_error)?$/, 529],
-  [/^(?:server_error|api_error|internal|internal_error|internal_server_error|internalserver)$/, 500],
-  [/^(?:request_too_large|image_too_large|image_file_too_large)$/, 413],
-  [/^(?:invalid_(?:request|request_error|argument|prompt|value|type)|validation|bad_request)$/, 400],
-  [/^(?:invalid_image|invalid_base64|unsupported_|missing_required_)[a-z0-9_]*$/, 400],
-  [/^image_(?:too_small|parse_error|file_not_found)$|^(?:empty_image_file|failed_to_download_image)$/, 400],
-  [/^(?:[a-z_]*policy_violation|content_policy|content_filter|data_inspection_failed)$/, 400],
-  [/^responsibleaipolicyviolation$/, 400],
-];
-/** The longest name that is looked at. */
-const nameLengthMax = 64;
-
-/** Undefined: nothing in the error says one. The code counts before the type, which is wider. */
-export function errorStatusOf({ code, type, reasons = [] }: NamedError): number | undefined {
-  for (const name of [code, type, ...reasons]) {
-    if (typeof name !== 'string' && typeof name !== 'number') continue;
-    const text = String(name);
-    // A code may be the status itself.
-    if (/^[45]\d\d$/.test(text)) return Number(text);
-    const word = text.length > nameLengthMax ? '' : text.toLowerCase().replace(/exception$/, '');
-    const found = statuses.find(([pattern]) => pattern.test(word));
-    if (found) return found[1];
-  }
-  return undefined;
-}
-
-/** Codes, types and reasons that vendors publish: an upstream writes nothing of its own into the log. */
-const knownWords: ReadonlySet<string> = new Set(
-  [
-    'insufficient_quota rate_limit_exceeded tokens requests invalid_api_key invalid_request_error server_error',
-    'billing_hard_limit_reached billing_not_active exceeded_current_quota_error account_deactivated',
-    'context_length_exceeded model_not_found unsupported_parameter unsupported_value invalid_value',
-    'missing_required_parameter unknown_parameter invalid_type invalid_image_url content_policy_violation',
-    'content_filter string_above_max_length integer_above_max_value invalid_json_schema invalid_function_parameters',
-    'authentication_error permission_error not_found_error request_too_large rate_limit_error api_error',
-    'overloaded_error timeout_error billing_error internal_server_error engine_overloaded_error',
-    'INVALID_ARGUMENT FAILED_PRECONDITION PERMISSION_DENIED NOT_FOUND RESOURCE_EXHAUSTED INTERNAL UNAVAILABLE',
-    'DEADLINE_EXCEEDED UNAUTHENTICATED API_KEY_INVALID ValidationException ThrottlingException',
-    'AccessDeniedException ModelTimeoutException ModelNotReadyException ServiceUnavailableException',
-    'ModelErrorException ServiceQuotaExceededException ResourceNotFoundException InternalServerException',
-    'DeploymentNotFound OperationNotSupported upstream_refused',
-  ].flatMap((line) => line.split(' ')),
-);
-
-/** For the log: the first of an error's words that is known; `other`: it has words, none of which is known. */
-export function findKnownWord({ code, type, reasons = [] }: NamedError): string | undefined {
-  const said = [code, ...reasons, type].filter((word) => typeof word === 'string');
-  return said.find((word) => knownWords.has(word)) ?? (said.length > 0 ? 'other' : undefined);
 }

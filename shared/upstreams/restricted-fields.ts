@@ -14,18 +14,54 @@ import {
 } from '../wire/canonical-call.ts';
 import { isRecord, type JsonRecord } from '../wire/json.ts';
 import { tierFactor } from '../wire/service-tier.ts';
-import { CannotCarry, type DialectCode, type RequestSettings } from './dialect.ts';
-import {
-  anything,
-  parseFieldRules,
-  type FieldRules,
-  foldName,
-  prefixFields,
-  isPlain,
-  noFields,
-  wordsOf,
-} from './field-rules.ts';
+import { CannotCarry, type DialectCode, type FieldRules, type RequestSettings } from './dialect.ts';
 import { isCallerTool, limitNames } from './quirks.ts';
+
+// Fields by name, as lines of paths.
+
+/** Inside a field: its value may be anything. */
+const anything = '*';
+const noFields: FieldRules = new Map();
+
+/**
+ * `a.b` is the field b inside a, in each entry where a is a list; `a.*` is an a with anything in it. A field with nothing
+ * inside holds a plain value, or a list of these.
+ */
+export function parseFieldRules(
+  lines: readonly string[],
+  nameOf = (name: string): string => name,
+): FieldRules {
+  type Growing = Map<string, Growing>;
+  const rules: Growing = new Map();
+  for (const path of lines.join(' ').split(' ')) {
+    let inner = rules;
+    for (const name of path.split('.').map(nameOf)) {
+      const next: Growing = inner.get(name) ?? new Map<string, Growing>();
+      inner.set(name, next);
+      inner = next;
+    }
+  }
+  return rules;
+}
+
+/** Paths of the fields inside one, for the lines of `parseFieldRules`. */
+export const prefixFields = (field: string, names: string): string => names.replaceAll(/\S+/g, `${field}.$&`);
+
+/** Upper case first: it has fewer letters that are equal to others by case alone, as servers in Go compare names. */
+const foldCase = (name: string): string => name.toUpperCase().toLowerCase();
+/** Asked first: a body may have tens of thousands of names. */
+const isFolded = /^[a-z\d]*$/;
+/** Without case, `_` and `-`, as some servers compare names. */
+const foldName = (name: string): string =>
+  isFolded.test(name) ? name : foldCase(name).replaceAll(/[_-]/g, '');
+
+/** The words of a name, joined by `_`: `apiBase`, `api-base` and `API_BASE` are `api_base`. */
+const wordsOf = (name: string): string =>
+  foldCase(name.replaceAll('-', '_').replaceAll(/(?<=[a-z\d])(?=[A-Z])/g, '_'));
+
+/** No object and no list of objects. */
+const isPlain = (value: unknown): boolean =>
+  Array.isArray(value) ? value.every((each) => typeof each !== 'object') : typeof value !== 'object';
 
 // What a row lets through is still bounded. Names are compared without case, `_` and `-`, as some servers read them.
 

@@ -30,7 +30,7 @@ export const upstreams: Mutants = {
     by: /Anthropic/,
   },
   'an error in a list is not read': {
-    file: 'shared/upstreams/answer-writer.ts',
+    file: 'shared/upstreams/vendor-errors.ts',
     find: 'const whole = asRecord(firstOf(body));',
     replace: 'const whole = asRecord(body);',
     noticed: 'test/unit/upstreams/read-failure.test.ts',
@@ -87,14 +87,14 @@ export const upstreams: Mutants = {
   },
   'a response that breaks off is whole': {
     file: 'shared/upstreams/dialects/responses/events.ts',
-    find: "      if (this.#writer.opened || this.#items.any) throw new UpstreamFailure('cut');\n",
+    find: "      if (this.#writer.hasOpened || this.#items.hasItems) throw new UpstreamFailure('cut');\n",
     replace: '',
     noticed: 'test/unit/upstreams/responses-answer.test.ts',
     by: /fails/,
   },
   'refused state goes up again': {
     file: 'shared/upstreams/dialects/responses/input.ts',
-    find: "without.has('state') ? parts?.filter((part) => !('opaque' in part && part.opaque['item'])) : parts;",
+    find: "omissions.has('state') ? parts?.filter((part) => !('opaque' in part && part.opaque['item'])) : parts;",
     replace: 'parts;',
     noticed: 'test/unit/upstreams/responses-input.test.ts',
     by: /that was refused goes up without its encrypted items/,

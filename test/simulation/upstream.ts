@@ -1,4 +1,5 @@
-import { CallIds, type Dialect } from '../../shared/upstreams/dialect.ts';
+import { type Dialect } from '../../shared/upstreams/dialect.ts';
+import { CallIds } from '../../shared/upstreams/call-ids.ts';
 import { dialectNames, loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
 import { buildRequest } from '../../shared/upstreams/called-channel.ts';
 import type { BillableCall } from '../../shared/relay/money/bill.ts';

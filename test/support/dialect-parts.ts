@@ -1,4 +1,5 @@
-import { CallIds, type ReaderContext, type RequestSettings } from '../../shared/upstreams/dialect.ts';
+import { type ReaderContext, type RequestSettings } from '../../shared/upstreams/dialect.ts';
+import { CallIds } from '../../shared/upstreams/call-ids.ts';
 import { findModelRules } from '../../shared/upstreams/model-rules.ts';
 import { defaultQuirks } from '../../shared/upstreams/quirks.ts';
 import { type CanonicalCall, splitKnown, type ChatRequest } from '../../shared/wire/canonical-call.ts';

@@ -3,7 +3,7 @@
  * shown and never billed; the upstream charges for it, and no row is written. Text from `cleanText` is safe to show.
  */
 import { BodyEvents } from '../../upstreams/body-events.ts';
-import { CallIds } from '../../upstreams/dialect.ts';
+import { CallIds } from '../../upstreams/call-ids.ts';
 import { loadDialect, ownDialectNames } from '../../upstreams/dialects/dialects.ts';
 import {
   ErrorInAnswer,

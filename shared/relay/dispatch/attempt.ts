@@ -3,7 +3,8 @@
  * the stream ended, because an interrupted answer is billed by the usage it reported.
  */
 import { openBodyEvents } from '../../upstreams/body-events.ts';
-import { CallIds, type AnswerReader, type Dialect } from '../../upstreams/dialect.ts';
+import { type AnswerReader, type Dialect } from '../../upstreams/dialect.ts';
+import { CallIds } from '../../upstreams/call-ids.ts';
 import { hostOf } from '../../upstreams/endpoint-rules.ts';
 import { type UpstreamReply, ErrorInAnswer, UpstreamFailure } from '../../upstreams/exchange.ts';
 import type { StateOrigin, StatePart, TurnState } from '../../wire/turn-state.ts';

@@ -15,12 +15,8 @@ import type { ChannelType } from '../../upstreams/channel-type.ts';
 import { noCompaction, type Omission } from '../../upstreams/dialect.ts';
 import { defaultDialect, dialectPathOf } from '../../upstreams/dialects/dialects.ts';
 import { listWithheldTexts } from '../../upstreams/error-text.ts';
-import {
-  readErrorInAnswer,
-  readFailure,
-  type FailureClock,
-  errorStatusOf,
-} from '../../upstreams/read-failure.ts';
+import { readErrorInAnswer, readFailure, type FailureClock } from '../../upstreams/read-failure.ts';
+import { errorStatusOf } from '../../upstreams/vendor-errors.ts';
 import type { BuiltRequest } from '../../upstreams/called-channel.ts';
 import type { Quirks } from '../../upstreams/quirks.ts';
 import { findLesson } from './lessons.ts';

@@ -2,13 +2,13 @@
 import { vectorNumbersMax, type CanonicalCall } from '../../wire/canonical-call.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
 import { asRecord, isRecord, listIn, recordsIn, removeNulls, type JsonRecord } from '../../wire/json.ts';
-import { findError } from '../answer-writer.ts';
+import { findError } from '../vendor-errors.ts';
 import type { UpstreamEvent } from '../body-events.ts';
 import { CannotCarry } from '../dialect.ts';
 import type { AnswerReader, DialectCode, ReaderContext, RequestSettings, SentBody } from '../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../exchange.ts';
-import { parseFieldRules } from '../field-rules.ts';
-import { applyRowFields } from '../request-parts.ts';
+import { parseFieldRules } from '../restricted-fields.ts';
+import { applyRowFields } from '../request-fields.ts';
 
 /** Throws CannotCarry for another call, and where the row leaves out how long vectors are to be. */
 function buildEmbeddingsBody(

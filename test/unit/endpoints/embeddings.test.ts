@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CallIds } from '../../../shared/upstreams/dialect.ts';
+import { CallIds } from '../../../shared/upstreams/call-ids.ts';
 import { loadDialect } from '../../../shared/upstreams/dialects/dialects.ts';
 import { ErrorInAnswer } from '../../../shared/upstreams/exchange.ts';
 import { defaultQuirks } from '../../../shared/upstreams/quirks.ts';

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CallIds, type RequestSettings } from '../../../shared/upstreams/dialect.ts';
+import { type RequestSettings } from '../../../shared/upstreams/dialect.ts';
+import { CallIds } from '../../../shared/upstreams/call-ids.ts';
 import { buildChatBody } from '../../../shared/upstreams/dialects/chat/request.ts';
 import { defaultQuirks, type Quirks } from '../../../shared/upstreams/quirks.ts';
 import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';

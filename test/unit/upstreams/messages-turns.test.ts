@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { CallIds, type RequestSettings } from '../../../shared/upstreams/dialect.ts';
+import { type RequestSettings } from '../../../shared/upstreams/dialect.ts';
+import { CallIds } from '../../../shared/upstreams/call-ids.ts';
 import { buildMessagesBody } from '../../../shared/upstreams/dialects/messages/request.ts';
 import type { ChatMessage, ChatRequest } from '../../../shared/wire/canonical-call.ts';
 import type { JsonRecord } from '../../../shared/wire/json.ts';

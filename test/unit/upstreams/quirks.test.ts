@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { effortScale } from '../../../shared/upstreams/quirks.ts';
-import { chooseEffort } from '../../../shared/upstreams/request-parts.ts';
+import { chooseEffort } from '../../../shared/upstreams/request-fields.ts';
 
 const three = ['low', 'medium', 'high'];
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ChannelType } from '../../../shared/upstreams/channel-type.ts';
-import { findError } from '../../../shared/upstreams/answer-writer.ts';
+import { findError } from '../../../shared/upstreams/vendor-errors.ts';
 import { type UpstreamReply, CallerFault, UpstreamFailure } from '../../../shared/upstreams/exchange.ts';
 import { readErrorInAnswer, readFailure } from '../../../shared/upstreams/read-failure.ts';
 

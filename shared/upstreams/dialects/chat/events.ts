@@ -12,7 +12,8 @@ import {
 } from '../../../wire/chat-response.ts';
 import { isRecord, type JsonRecord, asRecord, listIn, recordsIn, textIn } from '../../../wire/json.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
-import { AnswerWriter, findError, tooLargeFailure, type VendorCounts } from '../../answer-writer.ts';
+import { AnswerWriter, tooLargeFailure, type VendorCounts } from '../../answer-writer.ts';
+import { findError } from '../../vendor-errors.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, AnswerReport, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure, type UpstreamError } from '../../exchange.ts';

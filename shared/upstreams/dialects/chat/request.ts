@@ -10,23 +10,18 @@ import {
   recordsIn,
 } from '../../../wire/json.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
-import {
-  type CallIds,
-  CannotCarry,
-  type RequestSettings,
-  type SentBody,
-  type DialectCode,
-} from '../../dialect.ts';
+import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
+import { type CallIds } from '../../call-ids.ts';
 import {
   chooseEffort,
-  mapIds,
   findRefusedSampling,
   applyRowFields,
   splitStopSequences,
   toolNameOf,
   wrapInput,
   wrapTool,
-} from '../../request-parts.ts';
+} from '../../request-fields.ts';
+import { mapIds } from '../../call-ids.ts';
 import { continuation, type Quirks, echoedFields, limitFields, callerToolTypes } from '../../quirks.ts';
 import { ChatReader } from './events.ts';
 import { tenantFields } from './tenant-fields.ts';

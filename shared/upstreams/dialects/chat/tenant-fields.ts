@@ -2,7 +2,7 @@
  * What tenants may send in Chat Completions beside the fields that the relay reads itself (`ChatRequest`): a line a source. Never what
  * costs, routes, names something stored, runs code (`chat_template`), or makes an answer longer than its count of tokens.
  */
-import { parseFieldRules, prefixFields } from '../../field-rules.ts';
+import { parseFieldRules, prefixFields } from '../../restricted-fields.ts';
 
 export const tenantFields = parseFieldRules([
   // OpenAI [openai-node 7.55, ChatCompletionCreateParams, November 2026].

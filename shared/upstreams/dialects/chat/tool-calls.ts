@@ -16,7 +16,7 @@ import { JsonScan } from '../../../stream/json-scan.ts';
 import type { ToolCallDelta } from '../../../wire/chat-response.ts';
 import { calledNameMax } from '../../../wire/ids.ts';
 import { callsMax, tooLargeFailure, type AnswerWriter } from '../../answer-writer.ts';
-import { unwrapInput } from '../../request-parts.ts';
+import { unwrapInput } from '../../request-fields.ts';
 
 interface OpenCall {
   /** The index that clients see: dense, in the order in which calls are shown. Undefined: not shown yet. */

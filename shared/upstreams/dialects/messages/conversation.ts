@@ -10,7 +10,7 @@ import type {
   ChatContentPart,
 } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, parseJson, textIn, type JsonRecord } from '../../../wire/json.ts';
-import { mapCallIds, type SentIds } from '../../request-parts.ts';
+import { mapCallIds, type SentIds } from '../../call-ids.ts';
 import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 import { continuation } from '../../quirks.ts';
 import { stretchesOf, type StatePart } from '../../../wire/turn-state.ts';

@@ -24,14 +24,9 @@ import type { StatePart } from '../../../wire/turn-state.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, AnswerReport, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../exchange.ts';
-import {
-  AnswerWriter,
-  callsMax,
-  findError,
-  tooLargeFailure,
-  type VendorCounts,
-} from '../../answer-writer.ts';
-import { unwrapInput } from '../../request-parts.ts';
+import { AnswerWriter, callsMax, tooLargeFailure, type VendorCounts } from '../../answer-writer.ts';
+import { findError } from '../../vendor-errors.ts';
+import { unwrapInput } from '../../request-fields.ts';
 import { deltaKinds, isContent, isWholeMessage, NativeEvents } from './native-events.ts';
 
 /** The fields that are read, of a message and of an event. Compatible endpoints send anything, so each is checked. */

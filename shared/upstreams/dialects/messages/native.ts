@@ -16,7 +16,7 @@ import {
 } from '../../../wire/json.ts';
 import type { RequestSettings, SentBody } from '../../dialect.ts';
 import { continuation, isCallerTool, type Quirks } from '../../quirks.ts';
-import { chooseEffort, applyRowFields } from '../../request-parts.ts';
+import { chooseEffort, applyRowFields } from '../../request-fields.ts';
 import {
   dropsBlocks,
   isThinkingBlock,

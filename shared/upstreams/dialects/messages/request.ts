@@ -3,7 +3,7 @@ import { endUserOf, type CanonicalCall, type ChatRequest } from '../../../wire/c
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import { tierFactor } from '../../../wire/service-tier.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
-import { splitStopSequences, applyRowFields } from '../../request-parts.ts';
+import { splitStopSequences, applyRowFields } from '../../request-fields.ts';
 import { addBreakpoints } from './cache-policy.ts';
 import { buildConversation } from './conversation.ts';
 import { convertSchema } from './grammar-schema.ts';

@@ -3,7 +3,7 @@
  * operator's: `billing_policy`, `fallbacks`, `fallback_credit_token`, `diagnostics`, `thread`, `container`, `mcp_servers`, `compaction`,
  * `inference_geo`. Blocks of content are open.
  */
-import { parseFieldRules, prefixFields } from '../../field-rules.ts';
+import { parseFieldRules, prefixFields } from '../../restricted-fields.ts';
 
 const breakpoint = 'cache_control.type cache_control.ttl cache_control.scope';
 

@@ -3,7 +3,7 @@ import type { ChatRequest } from '../../../wire/canonical-call.ts';
 import { recordsIn, type JsonRecord } from '../../../wire/json.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import type { Quirks } from '../../quirks.ts';
-import { chooseEffort } from '../../request-parts.ts';
+import { chooseEffort } from '../../request-fields.ts';
 
 /** The efforts of a model of which nothing else is known. */
 const defaultEfforts = ['low', 'medium', 'high', 'xhigh', 'max'];

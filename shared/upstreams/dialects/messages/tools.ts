@@ -1,7 +1,7 @@
 /** Tools and the choice of them. Tools whose input is free text become functions with one text `input`. */
 import type { CarriedItems, ChatRequest, ChatTool } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, listIn, type JsonRecord } from '../../../wire/json.ts';
-import { wrapTool } from '../../request-parts.ts';
+import { wrapTool } from '../../request-fields.ts';
 import { convertSchema } from './grammar-schema.ts';
 import { cacheControlOf, type MessagesTurn } from './conversation.ts';
 

@@ -4,7 +4,8 @@ import { asRecord, isRecord, jsonText, recordsIn, type JsonRecord } from '../../
 import type { UpstreamEvent } from '../../body-events.ts';
 import { noCompaction, type AnswerReader, type AnswerReport, type ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../exchange.ts';
-import { AnswerWriter, findError, type VendorCounts } from '../../answer-writer.ts';
+import { AnswerWriter, type VendorCounts } from '../../answer-writer.ts';
+import { findError } from '../../vendor-errors.ts';
 import {
   itemTypes,
   OutputItems,

@@ -7,7 +7,8 @@ import type {
 } from '../../../wire/canonical-call.ts';
 import { asRecord, type JsonRecord, isRecord, textIn } from '../../../wire/json.ts';
 import { type StatePart, stretchesOf } from '../../../wire/turn-state.ts';
-import { mapCallIds, wrapInput } from '../../request-parts.ts';
+import { wrapInput } from '../../request-fields.ts';
+import { mapCallIds } from '../../call-ids.ts';
 import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 
 interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'quirks' | 'omissions'> {

@@ -17,7 +17,7 @@ import {
 import { calledNameMax } from '../../../wire/ids.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import { callsMax, tooLargeFailure, type AnswerWriter } from '../../answer-writer.ts';
-import { unwrapInput } from '../../request-parts.ts';
+import { unwrapInput } from '../../request-fields.ts';
 
 /** Twice the limit of calls. Limits the work, since an item is compared with all earlier ones. */
 const itemsMax = 2048;

@@ -1,18 +1,17 @@
 /** OpenAI's Responses, which Azure and GPT models on Bedrock speak in the same form. */
 import type { CanonicalCall, ChatRequest } from '../../../wire/canonical-call.ts';
-import { asRecord, textIn, removeNulls, type JsonRecord } from '../../../wire/json.ts';
+import { asRecord, listIn, textIn, removeNulls, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
 import {
   chooseEffort,
   findRefusedSampling,
   applyRowFields,
   splitStopSequences,
-} from '../../request-parts.ts';
-import { addCompaction } from './compaction.ts';
+} from '../../request-fields.ts';
+import { parseFieldRules, prefixFields } from '../../restricted-fields.ts';
 import { convertMessages } from './input.ts';
 import { convertTools } from './tools.ts';
 import { ResponsesReader } from './events.ts';
-import { tenantFields } from './tenant-fields.ts';
 
 // Builds the body of a Responses request for one channel.
 
@@ -194,13 +193,58 @@ function chooseOutputLimit(request: ChatRequest, settings: RequestSettings): num
 const dropUndefined = (source: JsonRecord): JsonRecord =>
   Object.fromEntries(Object.entries(source).filter(([, value]) => value !== undefined));
 
+// A conversation that its upstream compacts: at a path of its own, or by an item at the end of the input. Where the upstream does
+// not have that, or the limit is too low for it, the model is asked for a summary like any other.
+// Source: OpenAI's pages "Compaction" and "Compact a response", November 2026.
+
+const compactPath = '/responses/compact';
+/** What the path takes. */
+const compactFields = new Set(
+  'model input instructions prompt_cache_key prompt_cache_options prompt_cache_retention service_tier image'.split(
+    ' ',
+  ),
+);
+/**
+ * The path takes no limit on what is written, and a compaction that meets one ends without an item. What it writes has stayed
+ * below this: the call's own limit, which is what is held for it, must not be lower.
+ */
+const compactionTokensMax = 16_384;
+
+export function buildBody(call: CanonicalCall, settings: RequestSettings): SentBody {
+  const sent = buildResponsesBody(call, settings);
+  const { compacts } = call;
+  const { quirks } = settings;
+  if (!compacts || !sent.carriesItems || !quirks.supportsCompaction) return sent;
+  if ((sent.outputTokensMax ?? Infinity) < compactionTokensMax)
+    return buildResponsesBody(call, { ...settings, quirks: { ...quirks, supportsCompaction: false } });
+  const { tool_choice: _choice, ...body } = sent.body;
+  return { ...sent, body, ...(compacts === 'path' && moveToCompactPath(sent)), compacts: true };
+}
+
+function moveToCompactPath({ body }: SentBody): Partial<SentBody> {
+  const taken = Object.entries(body).filter(([field]) => compactFields.has(field));
+  // The path says what the last item does.
+  const input = listIn(body['input']).slice(0, -1);
+  return { body: { ...Object.fromEntries(taken), input }, path: compactPath, outputTokensMax: undefined };
+}
+
 /** What a count of the input takes [developers.openai.com, "Count input tokens"]. */
 const countedFields = new Set(
   'model input instructions tools tool_choice parallel_tool_calls reasoning text truncation'.split(' '),
 );
 
+/** Fields that tenants may send beside those that the relay reads itself. */
+const tenantFields = parseFieldRules([
+  // OpenAI [openai-node 7.55, ResponseCreateParams, November 2026].
+  'include max_tool_calls truncation image.context_compression',
+  'prompt_cache_retention prompt_cache_options.mode prompt_cache_options.ttl',
+  prefixFields('reasoning', 'effort summary generate_summary context'),
+  // Open Responses [openresponses.org, April 2026].
+  'presence_penalty frequency_penalty',
+]);
+
 export const responses: DialectCode = {
-  body: addCompaction(buildResponsesBody),
+  body: buildBody,
   tenantFields,
   counting: {
     path: '/responses/input_tokens',

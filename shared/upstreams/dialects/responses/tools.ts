@@ -1,7 +1,7 @@
 /** Converts tools and the choice among them to the form of Responses. */
 import type { CanonicalCall, ChatTool } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, recordsIn, removeNulls, type JsonRecord } from '../../../wire/json.ts';
-import { toolNameOf, wrapTool } from '../../request-parts.ts';
+import { toolNameOf, wrapTool } from '../../request-fields.ts';
 import type { RequestSettings } from '../../dialect.ts';
 
 interface SentTools {

@@ -1,104 +1,11 @@
 /**
- * What the requests of all dialects share: ids of tool calls as they go up, custom tools as functions, stop sequences, and
- * what the row sets. Dialects alone need it, so functions load it with them, later.
+ * Rules that the requests of all dialects share: custom tools as functions, efforts, sampling, stop sequences, and the fields that a
+ * channel's row sets.
  */
-import type { CanonicalCall, ChatMessage, ChatTool } from '../wire/canonical-call.ts';
-import { fingerprint } from '../wire/ids.ts';
-import { type CallIds, CannotCarry, type RequestSettings } from './dialect.ts';
+import type { CanonicalCall, ChatTool } from '../wire/canonical-call.ts';
 import { asRecord, isRecord, parseJson, type JsonRecord } from '../wire/json.ts';
+import { CannotCarry, type RequestSettings } from './dialect.ts';
 import { effortScale, type Quirks } from './quirks.ts';
-
-const idForms = {
-  max64: { pattern: /^.{1,64}$/s, length: 64 },
-  max40: { pattern: /^.{1,40}$/s, length: 40 },
-  alnum9: { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 },
-  word64: { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 64 },
-};
-export type CallIdForm = keyof typeof idForms;
-
-/**
- * Maps the ids of one request to ids that the upstream accepts, one to one: an id that fits stays, another becomes one
- * made of its fingerprint. An id's place depends only on the ids before it, so that a longer transcript, whose first
- * ids are the same, maps them the same. `ids`: in the order of the transcript.
- */
-export function mapIds(ids: Iterable<string>, form: CallIdForm): Map<string, string> {
-  const { pattern, length } = idForms[form];
-  const used = new Set<string>();
-  const mappedIds = new Map<string, string>();
-  for (const id of ids) {
-    if (mappedIds.has(id)) continue;
-    let candidate = pattern.test(id) ? id : deriveId(id, 0, length);
-    for (let salt = 1; used.has(candidate); salt += 1) candidate = deriveId(id, salt, length);
-    used.add(candidate);
-    mappedIds.set(id, candidate);
-  }
-  return mappedIds;
-}
-
-/** Letters and digits alone, so that every form accepts it. */
-function deriveId(id: string, salt: number, length: number): string {
-  const digits = fingerprint(`${salt}:${id}`) + fingerprint(`${id}:${salt}`);
-  return length < 10 ? digits.slice(-length).padStart(length, '0') : `call${digits}`;
-}
-
-/**
- * The ids of tool calls as they go up: the vendor's own where this channel gave them, else the client's, mapped where
- * the vendor would refuse them. An id that an earlier call used already is another call's and becomes another id.
- */
-export interface SentIds {
-  calls(message: ChatMessage): readonly string[];
-  /** The id of the call that a tool message answers. */
-  result(message: ChatMessage): string;
-}
-
-export function mapCallIds(
-  messages: readonly ChatMessage[],
-  { callIds, form }: { callIds: CallIds; form: CallIdForm },
-): SentIds {
-  const numberRepeat = createRepeatNumbering();
-  /** What the calls of the latest turn with a client's id are called, without those answered before another. */
-  const open = new Map<string, string[]>();
-  const calls = new Map<ChatMessage, string[]>();
-  const results = new Map<ChatMessage, string>();
-  for (const message of messages) {
-    if (message.role === 'tool') {
-      const id = message.tool_call_id ?? '';
-      const left = open.get(id) ?? [];
-      results.set(message, (left.length > 1 ? left.shift() : left[0]) ?? callIds.restoreVendorId(id));
-    }
-    const asked = (message.tool_calls ?? []).map((call, index) => call.id ?? `call_${index}`);
-    for (const id of asked) open.set(id, []);
-    const ids = asked.map((id) => {
-      const own = numberRepeat(callIds.restoreVendorId(id));
-      open.get(id)?.push(own);
-      return own;
-    });
-    if (ids.length > 0) calls.set(message, ids);
-  }
-  const mappedIds = mapIds([...[...calls.values()].flat(), ...results.values()], form);
-  const mapId = (id: string): string => mappedIds.get(id) ?? id;
-  return {
-    calls: (message) => (calls.get(message) ?? []).map(mapId),
-    result: (message) => mapId(results.get(message) ?? ''),
-  };
-}
-
-/** The names of calls in their order: one that came before gets the number of its use. */
-function createRepeatNumbering(): (id: string) => string {
-  const counts = new Map<string, number>();
-  const used = new Set<string>();
-  return (id) => {
-    let count = (counts.get(id) ?? 0) + 1;
-    let own = count === 1 ? id : `${id}_${count}`;
-    while (used.has(own)) {
-      count += 1;
-      own = `${id}_${count}`;
-    }
-    counts.set(id, count);
-    used.add(own);
-    return own;
-  };
-}
 
 // Custom tools, whose input is free text, for upstreams that know functions alone: the tool becomes a function with
 // one string `input`, and its calls are converted back. Any dialect may use it.
