@@ -1,6 +1,6 @@
 /**
- * What the readers of all dialects share: they write canonical chunks, ids of calls and the report with it, it bounds what one
- * answer makes the relay keep, and it reads vendors' token counts and errors in one way.
+ * Shared by the readers of all dialects: writes canonical chunks, gives tool calls their ids, collects the report,
+ * limits the memory of one answer, and merges the token counts of all vendors.
  */
 import {
   type ChatChunk,
@@ -30,7 +30,7 @@ const readInputTransformation = ({ type, action, reason, id }: JsonRecord): Inpu
   id: textIn(id) || undefined,
 });
 
-/** Clients and the log are shown words of small letters alone, which hold nothing else that an upstream knows. */
+/** Clients and the log get words of small letters only, so nothing else that an upstream knows leaks. */
 const wordOf = (value: unknown): string | undefined => /^[a-z][a-z_]{0,39}$/.exec(textIn(value))?.[0];
 
 export class AnswerWriter {
@@ -54,7 +54,7 @@ export class AnswerWriter {
     return this.#opened.size > 0;
   }
 
-  /** What an event says beside the answer: its counts, and the tier, which is one short word; `auto` leaves it open. */
+  /** An event's token counts and service tier. The tier `auto` says nothing. */
   noteUsage(counts: VendorCounts | undefined, tier?: unknown): void {
     this.#usage.push(counts);
     this.#topLevel.push(counts?.topLevel ?? counts);
@@ -62,13 +62,12 @@ export class AnswerWriter {
     if (typeof tier === 'string' && /^(?!auto$)[\w-]{1,32}$/.test(tier)) this.#serviceTier = tier;
   }
 
-  /** What an event says of the input, as far as clients and the log are told. One that says it again has the whole of it. */
+  /** Keeps what the vendor did to the input. A later list replaces an earlier one. */
   noteTransformations(list: unknown): void {
     if (Array.isArray(list))
       this.#transformations = recordsIn(list).slice(0, 20).map(readInputTransformation);
   }
 
-  /** `parts`: of the first choice's turn. Undefined if they say no more than the visible turn does. */
   report(turn: readonly StatePart[]): AnswerReport {
     const hasMore = turn.some((part) => 'opaque' in part || 'phase' in part);
     const usage = this.#usage.reported;
@@ -80,7 +79,6 @@ export class AnswerWriter {
     };
   }
 
-  /** The first of a choice has its role. */
   writeDelta(delta: ChatDelta, logprobs: unknown = null, index = 0): ChatChunk {
     const isFirst = !this.#opened.has(index);
     this.#opened.add(index);
@@ -96,7 +94,7 @@ export class AnswerWriter {
     return [...opening, this.#buildChunk({ index, delta: {}, logprobs: null, finish_reason: agreed })];
   }
 
-  /** The id that the client sees of the next call. One that the upstream used before is another call's. */
+  /** An id that the upstream used before belongs to another call. */
   assignCallId(vendorId: string | undefined): string {
     const { callIds } = this.#context;
     const index = this.callCount;
@@ -114,10 +112,10 @@ export class AnswerWriter {
   }
 }
 
-// One reading of all vendors' token counts. A dialect names the fields; here they are merged over the events of an answer
-// and brought to one meaning. Must never take an unknown count for zero, nor decide whether a count is plausible.
+// Token counts. A dialect names the vendor's fields; here the counts of all events are merged and get one meaning.
+// Never takes an unknown count for zero, and does not decide whether a count is plausible.
 
-/** The counts of one usage object, as they came: numbers, text, null or nothing. */
+/** The counts of one usage object, unchecked. */
 export interface VendorCounts extends Partial<
   Record<ReportedPart | 'input' | 'output' | 'total' | 'reasoning', unknown>
 > {
@@ -125,11 +123,11 @@ export interface VendorCounts extends Partial<
   writtenForMinutes?: unknown;
   /** The vendor's own counts, where the others are the sum of its runs. */
   topLevel?: VendorCounts;
-  /** The vendor counts thinking in the total alone. Absent: the total adds nothing to the other counts. */
+  /** The vendor counts thinking only in the total. */
   totalHidesThinking?: boolean | undefined;
   /**
-   * Whether `input` leaves out what was read and written. `unsure`: the counts themselves show it, since parts are
-   * never larger than their whole.
+   * `input` does not include cached and written tokens. `unsure`: decide by the counts, since no share is larger than
+   * the whole.
    */
   cacheIsApart?: boolean | 'unsure';
 }
@@ -137,16 +135,15 @@ export interface VendorCounts extends Partial<
 type CacheCounts = Partial<Record<ReportedPart, number | undefined>>;
 
 interface InputCounts extends CacheCounts {
-  /** All of it, what was read and written included. Undefined: only parts of it are known. */
+  /** Includes cached and written tokens. */
   whole?: number | undefined;
-  /** The count of the event that said so, before what was apart was added. */
+  /** As the event counted it, without cached and written tokens that it left out. */
   own?: number | undefined;
 }
 
 /**
- * The counts of one answer, which may come in several events. Of the input the last event that counts it holds, as one
- * set with its parts: some vendors estimate at the start and count at the end. Of the output the largest holds, since it
- * only grows.
+ * The counts of one answer, which may come in several events. For the input, the last event counts, with its shares:
+ * some vendors estimate at the start and count at the end. For the output, the largest counts, since it only grows.
  */
 export class UsageCounts {
   #input: InputCounts = {};
@@ -154,7 +151,6 @@ export class UsageCounts {
   #reasoning: number | undefined;
   #total: number | undefined;
 
-  /** Undefined is ignored. */
   push(counts: VendorCounts | undefined): void {
     if (!counts) return;
     const own = countOf(counts.input);
@@ -168,7 +164,6 @@ export class UsageCounts {
     this.#output = pickLarger(this.#output, outputOf(this.#input, counts));
   }
 
-  /** Undefined: neither input nor output is known. */
   get reported(): ReportedUsage | undefined {
     const { whole, own: _own, ...counted } = this.#input;
     const output = this.#output;
@@ -182,7 +177,6 @@ export class UsageCounts {
 const pickLarger = (known: number | undefined, count: number | undefined): number | undefined =>
   count === undefined ? known : Math.max(known ?? count, count);
 
-/** Only the parts that the event names. */
 function cacheCountsOf(counts: VendorCounts): CacheCounts {
   const counted: CacheCounts = {};
   for (const { reported } of inputParts) {
@@ -198,7 +192,7 @@ function cacheCountsOf(counts: VendorCounts): CacheCounts {
   return counted;
 }
 
-/** A part below zero is no count, and must not make the input smaller. */
+/** A negative count is invalid and must not reduce the input. */
 const cacheOf = ({ cached = 0, written = 0 }: CacheCounts): number =>
   Math.max(cached, 0) + Math.max(written, 0);
 
@@ -211,8 +205,8 @@ function wholeOf(own: number, counted: CacheCounts, { cacheIsApart, total, outpu
 }
 
 /**
- * A later count replaces all that was known, unless it says nothing: some vendors send zero where they do not know, and
- * some repeat what they said without some of its parts.
+ * A later count replaces the earlier one, unless it says nothing: some vendors send zero when they do not know, and
+ * some repeat their counts with fewer details.
  */
 function correctInput(known: InputCounts, stated: InputCounts & { own: number }): InputCounts {
   if (known.whole === undefined) return { ...known, ...stated };
@@ -223,7 +217,7 @@ function correctInput(known: InputCounts, stated: InputCounts & { own: number })
   return isUnknown || isRepeat ? known : stated;
 }
 
-/** Parts without a count of the input are parts of what is known of it, never more. */
+/** Cache counts without an input count belong to the known input and never exceed it. */
 function addCacheCounts(known: InputCounts, counted: CacheCounts): InputCounts {
   if (cacheOf(counted) === 0) return { ...counted, ...known };
   const { whole = 0 } = known;
@@ -233,9 +227,9 @@ function addCacheCounts(known: InputCounts, counted: CacheCounts): InputCounts {
 }
 
 /**
- * The output with reasoning that the vendor counts beside it. Reasoning is beside the output if it is larger, or if the total exceeds
- * input and output by as much. Any other excess is no output: some gateways add what was read from the cache or written to it to a
- * total that has it already.
+ * The output, including reasoning that the vendor counts separately: when it is larger than the output, or when the
+ * total exceeds input and output by it. Any other excess is ignored, because some gateways add cached or written
+ * tokens to a total that already has them.
  */
 function outputOf(
   { whole: input = -1, cached = 0, written = 0 }: InputCounts,
@@ -254,7 +248,7 @@ function outputOf(
   return [0, ...cache].includes(excess - reasoning) ? output + reasoning : output;
 }
 
-/** Digits as text are a count too: JSON writers of 64-bit integers send them. -1: not a number, which no count can be. */
+/** Accepts digits as text, as JSON writers of 64-bit integers send them. Returns -1, which no count can be, for NaN. */
 function countOf(value: unknown): number | undefined {
   const count = typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
   if (typeof count !== 'number') return undefined;

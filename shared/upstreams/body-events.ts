@@ -17,7 +17,7 @@ export interface BodyLimits {
   lineLengthMax: number;
 }
 
-/** Reads an answer by its content type, which decides only whether it is AWS's event stream: its frames are no text. */
+/** The content type only tells AWS's event stream, whose frames are not text, from all other forms. */
 export function openBodyEvents(limits: BodyLimits, contentType?: string, hasLongLists = false): BodyEvents {
   const isEventStream = /^application\/vnd\.amazon\.eventstream\b/i.test(contentType?.trim() ?? '');
   // As numbers of 17 digits, so many vectors as fit into memory have 180 MB.
@@ -28,9 +28,8 @@ export function openBodyEvents(limits: BodyLimits, contentType?: string, hasLong
 }
 
 /**
- * The first character of a text decides what it is: `{` or `[` is one JSON document, `<` a web page, anything else
- * server-sent events, because proxies and upstreams set the content type wrongly. Lines that are not JSON or nest too
- * deep are skipped.
+ * Decides by the first character, because proxies and upstreams set wrong content types: `{` or `[` is one JSON
+ * document, `<` a web page, anything else server-sent events. Skips lines that are not JSON or nest too deep.
  */
 export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
   readonly #limits: BodyLimits;
@@ -40,11 +39,11 @@ export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
   readonly #objects: ListedObjects | undefined;
   #form: 'unknown' | 'json' | 'sse' = 'unknown';
   #document: string[] = [];
-  /** Characters of the document that are events already. */
+  /** Characters of the document that were already passed on as events. */
   #taken = 0;
   #bytes = 0;
 
-  /** `frames`: gives the texts of an answer in frames. Absent: text in one of the forms above, of which `objects` takes those in lists. */
+  /** `frames` decodes an answer that is not text. `objects` takes the objects out of lists in a JSON document. */
   constructor(limits: BodyLimits, frames?: Machine<Uint8Array, string>, objects?: ListedObjects) {
     this.#limits = limits;
     this.#frames = frames;
@@ -91,11 +90,11 @@ export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
 }
 
 /**
- * Takes the objects of a document's list out of it, each as soon as it is whole, and leaves 0 in its place. As one text that is
- * parsed at once, 2,048 vectors of 4,096 numbers would take all the memory that a function has.
+ * Passes on each object of a document's list as soon as it is complete and leaves 0 in its place. Parsing 2,048
+ * vectors of 4,096 numbers at once would take all memory of a function.
  */
 class ListedObjects {
-  /** Of what is before the list: a text there may have brackets. */
+  /** Scans the text before the list: its strings may contain brackets. */
   readonly #before = new JsonScan();
   #hasBegun = false;
   #isOver = false;
@@ -119,7 +118,7 @@ class ListedObjects {
     return { remainder: rest, objects: whole };
   }
 
-  /** How many characters are in no object. */
+  /** Counts the characters before the next object of the list. */
   #skipOutside(text: string): number {
     let from = 0;
     for (; !this.#hasBegun && from < text.length; from += 1) {

@@ -20,19 +20,13 @@ export class CallIds {
   readonly #channel: string;
   readonly #unique: string;
 
-  /**
-   * `channel`: its id, since an id is the vendor's own only where it came from. The last characters of the request's id make
-   * an id unique.
-   */
+  /** An id is the vendor's own only on the channel that it came from. The end of the request's id makes an id unique. */
   constructor({ channel, requestId }: Record<'channel' | 'requestId', string>) {
     this.#channel = fingerprint(channel).slice(-4);
     this.#unique = requestId.slice(-10).replaceAll(/[^0-9a-z]/g, '0');
   }
 
-  /**
-   * The id that the client sees, of at most 64 characters. `index`: the place of the call in the whole answer, which
-   * keeps ids apart. `restoreVendorId` undefined: the upstream sent none.
-   */
+  /** At most 64 characters. `index`: the position of the call in the whole answer, which keeps ids apart. */
   showId(vendorId: string | undefined, index: number): string {
     const made = `call_${this.#channel}${this.#unique}${index.toString(36)}_`;
     if (vendorId === undefined || vendorId === '' || vendorId.length > shownMax) return made;
@@ -46,13 +40,13 @@ export class CallIds {
     return shownId.length > shownMax || this.restoreVendorId(shownId) !== vendorId ? made : shownId;
   }
 
-  /** The vendor's own id in a client's id, if this channel gave it; else the client's id unchanged. */
+  /** Returns the vendor's own id if this channel issued it, or the client's id unchanged. */
   restoreVendorId(clientId: string): string {
     if (clientId.length > shownMax) return clientId;
     const [, channel, encoded] = shownIdPattern.exec(clientId) ?? [];
     if (channel !== this.#channel || encoded === undefined) return clientId;
     const id = decodeBase64Url(encoded);
-    // Only what `show` writes: two ids of a client must not become one by other ways to write the same bytes.
+    // Accept only what `showId` writes: two ids of a client must not become one by another encoding of the same bytes.
     return id === undefined || id === '' || encodeBase64Url(id) !== encoded ? clientId : id;
   }
 }
@@ -84,9 +78,9 @@ const idForms = {
 export type CallIdForm = keyof typeof idForms;
 
 /**
- * Maps the ids of one request to ids that the upstream accepts, one to one: an id that fits stays, another becomes one
- * made of its fingerprint. An id's place depends only on the ids before it, so that a longer transcript, whose first
- * ids are the same, maps them the same. `ids`: in the order of the transcript.
+ * Maps the ids of one request to ids that the upstream accepts, one to one. An id that fits stays; another is derived
+ * from its fingerprint. A result depends only on earlier ids, so a longer transcript with the same beginning maps them
+ * the same. `ids`: in the order of the transcript.
  */
 export function mapIds(ids: Iterable<string>, form: CallIdForm): Map<string, string> {
   const { pattern, length } = idForms[form];
@@ -102,15 +96,15 @@ export function mapIds(ids: Iterable<string>, form: CallIdForm): Map<string, str
   return mappedIds;
 }
 
-/** Letters and digits alone, so that every form accepts it. */
+/** Letters and digits only, so every form accepts it. */
 function deriveId(id: string, salt: number, length: number): string {
   const digits = fingerprint(`${salt}:${id}`) + fingerprint(`${id}:${salt}`);
   return length < 10 ? digits.slice(-length).padStart(length, '0') : `call${digits}`;
 }
 
 /**
- * The ids of tool calls as they go up: the vendor's own where this channel gave them, else the client's, mapped where
- * the vendor would refuse them. An id that an earlier call used already is another call's and becomes another id.
+ * The ids of tool calls as they are sent: the vendor's own if this channel issued them, or else the client's, mapped
+ * if the vendor would refuse them. A repeated id belongs to another call and becomes another id.
  */
 export interface SentIds {
   calls(message: ChatMessage): readonly string[];
@@ -123,7 +117,7 @@ export function mapCallIds(
   { callIds, form }: { callIds: CallIds; form: CallIdForm },
 ): SentIds {
   const numberRepeat = createRepeatNumbering();
-  /** What the calls of the latest turn with a client's id are called, without those answered before another. */
+  /** The sent ids of the latest turn's calls by the client's id, without those that were already answered. */
   const open = new Map<string, string[]>();
   const calls = new Map<ChatMessage, string[]>();
   const results = new Map<ChatMessage, string>();
@@ -150,7 +144,7 @@ export function mapCallIds(
   };
 }
 
-/** The names of calls in their order: one that came before gets the number of its use. */
+/** An id that came before gets the number of its use. */
 function createRepeatNumbering(): (id: string) => string {
   const counts = new Map<string, number>();
   const used = new Set<string>();

@@ -1,6 +1,6 @@
 /**
- * What a channel is for one model, and the request that a call becomes there: URL, headers, body, and whether it is signed.
- * Sends nothing. How a channel differs from its dialect its row says, else its type, else its model.
+ * Quirks and dialect of a channel for one model, and the HTTP request that a call becomes there. Sends nothing. Quirks
+ * come from the channel's row, then its type, then the model's rules.
  */
 import type { CanonicalCall } from '../wire/canonical-call.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../wire/json.ts';
@@ -48,7 +48,7 @@ const typeOf = ({ type }: CalledChannel): ChannelType<OwnAttributeName> => chann
 const limitFieldOf = (channel: CalledChannel): string =>
   channel.max_tokens_field ?? typeOf(channel).limitField(channel);
 
-/** The field that tells a channel's vendor end users apart. Undefined: it does not ask, or the row leaves the field out. */
+/** The field by which the vendor tells end users apart, unless the row drops it. */
 export function endUserFieldOf(channel: CalledChannel): 'user' | 'safety_identifier' | undefined {
   const field = typeOf(channel).endUserField?.(channel);
   return field !== undefined && channel.params.drop.includes(field) ? undefined : field;
@@ -57,14 +57,11 @@ export function endUserFieldOf(channel: CalledChannel): 'user' | 'safety_identif
 export const upstreamModelOf = ({ mapper }: Pick<CalledChannel, 'mapper'>, model: string): string =>
   (Object.hasOwn(mapper, model) ? mapper[model] : undefined) ?? model;
 
-/** Whether a channel can be sent a call of an endpoint. `form`: the endpoint's name. */
+/** `form`: the name of the call's endpoint. */
 export const canCarry = (channel: CalledChannel, form: string): boolean =>
   !ownDialectNames.includes(form) || typeOf(channel).alsoSpeaks?.includes(form) === true;
 
-/**
- * The dialect that a channel speaks for a model: the row's choice, else its type's. `model`: the public name; `form`: that of a call,
- * which may have a dialect of its own.
- */
+/** The row's choice, or its type's. `model`: the public name. `form`: an endpoint that may have a dialect of its own. */
 export function dialectOf(channel: CalledChannel, model: string, form?: string): string {
   if (form !== undefined && ownDialectNames.includes(form)) return form;
   const { dialect } = channel;
@@ -74,13 +71,13 @@ export function dialectOf(channel: CalledChannel, model: string, form?: string):
 }
 
 /**
- * How a channel differs from its dialect for a model, what was said of more models first: by the model's name, the type, the row,
- * the row of this model. `model`: the public name.
+ * Rules of the model are overridden by the type, then by the row, then by the row's rules of this model. `model`: the
+ * public name.
  */
 export function quirksOf(channel: CalledChannel, model: string): Quirks {
   const type = typeOf(channel).quirks?.(channel);
   const { wantsBack, ...known } = findModelRules(upstreamModelOf(channel, model), limitFieldOf(channel));
-  // Only where the field that carries it is known to be taken.
+  // Only if the type is known to accept the field that carries it.
   const isTaken = wantsBack !== 'thought_signature' || type?.acceptedEchoes?.includes('extra_content');
   return {
     ...defaultQuirks,
@@ -96,7 +93,7 @@ function readRowQuirks(channel: CalledChannel, model: string): Partial<Quirks> {
   return { ...convertRules(flat), ...convertRules(findRowRules(channel, model)) };
 }
 
-/** What the row says of this model: the longest pattern counts, and a name before all patterns. */
+/** The row's rules of this model. Longer patterns win, and an exact name wins over all patterns. */
 export function findRowRules(
   { params, mapper }: Pick<CalledChannel, 'mapper' | 'params'>,
   model: string,
@@ -111,14 +108,12 @@ export function findRowRules(
 /** Patterns have at most 128 characters. */
 const specificityOf = (name: string): number => (name.includes('*') ? name.length : 1000);
 
-/** Whether a name or pattern of `model_rules` means the model. */
 export function matchesRule(channel: Pick<CalledChannel, 'mapper'>, name: string, model: string): boolean {
   const names = [model, upstreamModelOf(channel, model)];
   // Each call asks this for each name of a row.
   return name.includes('*') ? matchNames([name], names).length > 0 : names.includes(name);
 }
 
-/** The most output tokens that the row says of the model. */
 export const outputTokensMaxOf = (channel: CalledChannel, model: string): number | undefined =>
   findRowRules(channel, model).max_output_tokens ?? channel.params.max_output_tokens;
 
@@ -139,9 +134,9 @@ interface ChannelCall extends Pick<RequestSettings, CallSettings> {
   call: CanonicalCall;
   model: string;
   secret: string | undefined;
-  /** What the model's refusals taught. */
+  /** Learned from the model's refusals. */
   learned?: Partial<Quirks> | undefined;
-  /** Limits from this one on are left out, because the model refused it. */
+  /** A limit this high is left out, because the model refused it. */
   refusedLimit?: number | undefined;
 }
 
@@ -149,7 +144,7 @@ export interface BuiltRequest {
   request: UpstreamRequest;
   sent: SentBody;
   quirks: Quirks;
-  /** What must not reach a client in the upstream's errors. */
+  /** Must not reach a client in the upstream's errors. */
   known: KnownTexts;
 }
 
@@ -211,7 +206,7 @@ export function buildRequest(channel: CalledChannel, asked: ChannelCall): BuiltR
   };
 }
 
-/** The call in a dialect, as far as the row permits it. Throws CannotCarry. */
+/** Converts the call to the dialect, as far as the row permits. Throws CannotCarry. */
 export function convertCall(
   dialect: Pick<Dialect, 'name' | 'body' | 'tenantFields'>,
   asked: CanonicalCall,
@@ -241,10 +236,10 @@ export function convertCall(
   return { ...sent, dropped: listDroppedFields(asked, { sent, settings }) };
 }
 
-// Which of a client's fields had no effect at a channel. Dialects name what they leave out; here, for all of them, the
-// row's own `drop` is added, and what asks for nothing is taken away.
+// Fields of the client that had no effect. Dialects report what they dropped; this adds the row's own `drop` and
+// removes fields that asked for nothing.
 
-/** Values that are in force without their field, too: OpenAI's defaults. */
+/** OpenAI's defaults, which hold without the field. */
 const defaults = new Map<string, unknown>([
   ['temperature', 1],
   ['top_p', 1],
@@ -261,10 +256,10 @@ const defaults = new Map<string, unknown>([
 ]);
 
 function asksForNothing(field: string, value: unknown): boolean {
-  // Between the client and the relay alone, which streams as it does for every call.
+  // Concerns only the client and the relay, which always streams.
   if (field === 'stream') return true;
   if (defaults.has(field)) return (value ?? defaults.get(field)) === defaults.get(field);
-  // Text is what every answer has.
+  // Every answer has text.
   if (field === 'modalities' && Array.isArray(value) && value.join() === 'text') return true;
   return isNothing(value);
 }
@@ -275,14 +270,14 @@ const isNothing = (value: unknown): boolean =>
   (Array.isArray(value) ? value.length === 0 : isRecord(value) && Object.keys(value).length === 0);
 
 interface Outcome {
-  /** What the dialect made of the call, and left out. */
+  /** The dialect's body, and the fields that it dropped. */
   sent: Pick<SentBody, 'body' | 'dropped' | 'carriesItems' | 'isNative'>;
   settings: Pick<RequestSettings, 'drop' | 'set'>;
 }
 
 function listDroppedFields(call: CanonicalCall, { sent, settings }: Outcome): string[] {
   const { request, unknown, served, items, native } = call;
-  // Elsewhere these are said in other words.
+  // `served` fields count only in a native body: other bodies have them under other names.
   const asked = { ...unknown, ...(sent.isNative && served), ...request };
   const isSent = (holds: (message: JsonRecord) => boolean): boolean =>
     Object.values(sent.body).flatMap(recordsIn).some(holds);
@@ -307,23 +302,23 @@ function listDroppedFields(call: CanonicalCall, { sent, settings }: Outcome): st
     ...(isStateLost ? ['reasoning'] : []),
     ...(request.tools?.some(isAsync) && !sendsAsync(sent) ? ['async'] : []),
   ]);
-  // A name that is no field of the client's says what became of something else, such as the state of a turn.
+  // A name that is not a field stands for something else, such as the state of a turn.
   return [...names].filter((field) => !Object.hasOwn(asked, field) || !asksForNothing(field, asked[field]));
 }
 
-/** The media of the messages of which nothing went up. What a dialect cannot send of a part that it knows, it refuses. */
+/** Media of the messages that were not sent. A dialect refuses media that it knows but cannot send. */
 function findUnsentMedia({ request, native, media }: CanonicalCall, { body }: Outcome['sent']): MediaPlace[] {
   const { system, messages } = native?.body ?? request;
   const lost = findMissingMedia(media ?? walkMedia({ system, messages }), body);
   return lost.filter((place) => /^(?:messages|system)\b/.test(pathOf(place)));
 }
 
-/** Whether the model may go on before the tool has answered. */
+/** The model may continue before the tool has answered. */
 const isAsync = (tool: JsonRecord): boolean => tool['async'] === true;
 const sendsAsync = ({ body, carriesItems }: Outcome['sent']): boolean =>
   carriesItems === true || recordsIn(body['tools']).some(isAsync);
 
-/** Whether a message has state that its client holds in the upstream's own fields, on the message or on its calls. */
+/** State in the upstream's own fields, on the message or on its calls. */
 const holdsState = (message: JsonRecord): boolean =>
   !isNothing(message['reasoning_details']) ||
   [message, ...recordsIn(message['tool_calls'])].some(({ extra_content: extra }) => !isNothing(extra));

@@ -1,6 +1,6 @@
 /**
- * What differs between types of channels while a request is answered. This file names no type; the registry
- * is types/channel-types.ts. The facts about each type and their sources are in docs/channels.md.
+ * The interface of a channel type: how its requests differ, and what configuration needs of its rows. Names no type;
+ * the registry is types/channel-types.ts. docs/channels.md has the facts about each type and their sources.
  */
 import type { UpstreamError, AwsScope } from './exchange.ts';
 import type { Quirks, WrittenRules } from './quirks.ts';
@@ -14,18 +14,18 @@ export type ChannelAttributes<Own extends string = never> = {
 } & { readonly [name in Own]?: string | undefined };
 
 export interface ChannelType<Own extends string = never> {
-  /** The dialect of a model for a row that names none. `model`: the upstream's name. Absent: the default. */
+  /** The dialect of an upstream's model, if the row names none. */
   dialect?(model: string): string;
   /**
-   * Other dialects that endpoints of this type may speak. A refusal that names one's path is repeated in it; calls that have a
-   * dialect of their own go to no other types.
+   * Other dialects that endpoints of this type may speak. A refusal that names the path of one is retried in it. Calls
+   * with a dialect of their own go only to types that list it.
    */
   alsoSpeaks?: readonly string[];
-  /** The URL of a request. Absent: the base address followed by the dialect's path. */
+  /** The default is the base address and the dialect's path. */
   address?(channel: ChannelAttributes<Own>, call: AddressedCall): string;
   /**
-   * The headers that carry the secret. Names are in lower case. `dialect`: the name of the dialect that is spoken;
-   * absent: none, as when models are listed. `sent`: the headers of the dialect.
+   * Returns the headers that carry the secret, in lower case. `dialect` is undefined when models are listed; `sent`
+   * has the dialect's headers.
    */
   credentials: (
     secret: string,
@@ -33,24 +33,23 @@ export interface ChannelType<Own extends string = never> {
     dialect?: string,
     sent?: Readonly<Record<string, string>>,
   ) => Record<string, string>;
-  /** The media types of answers, for upstreams with a framing of their own. Absent: server-sent events and JSON. */
+  /** Media types of answers, for upstreams with their own framing. */
   accept?: string;
   /** Replaces credentials: requests are signed with the function's own role for this service and region. */
   awsScope?(channel: ChannelAttributes<Own>): AwsScope;
-  /** How upstreams of this type differ from their dialect, unless the row says otherwise. What a model wants, model-rules.ts says. */
+  /** Quirks of this type, unless the row overrides them. Rules of models are in model-rules.ts. */
   quirks?(channel: ChannelAttributes<Own>): Partial<Quirks>;
-  /** The version of the API, for dialects that send one. Absent: the dialect's own. */
   apiVersion?(channel: ChannelAttributes<Own>): string | undefined;
   /** The field for a token limit that the client did not set. */
   limitField(channel: ChannelAttributes<Own>): string;
   /**
-   * The field in which the vendor wants to be told end users apart, so that it blocks one of them and not the organisation.
-   * Absent or undefined: it does not ask, and may refuse a field that it does not know.
+   * The field by which the vendor tells end users apart, so that it blocks one of them and not the organisation.
+   * Vendors that do not ask for it may refuse it.
    */
   endUserField?(channel: ChannelAttributes<Own>): 'user' | 'safety_identifier' | undefined;
-  /** Whether the upstream accepts a request for the usage of a stream. Absent: it does. */
+  /** The default is true. */
   reportsUsage?(channel: ChannelAttributes<Own>): boolean;
-  /** Finds errors that our secret or the row causes although the status blames the caller. */
+  /** Finds errors that our secret or the row causes, although the status blames the caller. */
   classifyFault?(status: number, error: UpstreamError): 'secret' | 'channel' | undefined;
 }
 
@@ -60,13 +59,12 @@ interface AddressedCall {
   path: string;
 }
 
-// What configuration and operators need of a channel type: the attributes of its rows and their rules, its
-// list of models, the questions of `init`. Each type exports it separately from its ChannelType. Functions
-// that answer requests do not import it, so the bundler leaves it out of them.
+// For configuration and operators: the attributes of rows and their rules, the list of models, the questions of
+// `init`. Functions that answer requests do not import it, so the bundler leaves it out.
 
 export interface ChannelSetup<Own extends string = never> {
   attributes: { readonly [name in Own]: OwnAttribute };
-  /** The address of a row without `endpoint`. Absent or undefined: the row must have one. */
+  /** The address of a row without `endpoint`. Without a default the row must have one. */
   defaultEndpoint?(channel: ChannelAttributes<Own>): string | undefined;
   /** The problems of a row of this type, each as `attribute: found ..., wanted ...`. */
   problems?(channel: ChannelAttributes<Own>, rules: { local: boolean }): string[];
@@ -113,11 +111,10 @@ export interface UpstreamModelList {
 export interface ModelPage {
   /** Model names as requests use them. */
   models: string[];
-  /** What the list says of them. Absent: names alone. */
   rules?: ReadonlyMap<string, WrittenRules>;
-  /** The day on which the vendor shuts a model down, as it writes it. Absent: it says nothing of that. */
+  /** The day on which the vendor shuts a model down, as the vendor writes it. */
   ends?: ReadonlyMap<string, string>;
-  /** The end of this page, for the next request. Undefined: this is the last page. */
+  /** A cursor for the next request. Undefined on the last page. */
   after?: string | undefined;
 }
 
@@ -146,7 +143,7 @@ export function readModelPage(body: unknown): ModelPage | undefined {
 const isModel = (entry: unknown): entry is JsonRecord & { id: string } =>
   isRecord(entry) && typeof entry['id'] === 'string';
 
-/** The listed names that match a wanted one, in the order of the list. `*` matches any text. */
+/** Keeps the order of the list. `*` matches any text. */
 export function matchNames(wanted: string[], listed: string[]): string[] {
   const patterns = wanted.map(
     (written) => new RegExp(`^${written.split('*').map(escapePattern).join('.*')}$`),

@@ -12,7 +12,7 @@ import type { Quirks } from './quirks.ts';
 /** Fields of a request by name, each with the fields inside it. */
 export type FieldRules = ReadonlyMap<string, FieldRules>;
 
-/** A dialect as it is loaded, with what its line in the registry says. */
+/** A loaded dialect with the name and path of its registry line. */
 export interface Dialect extends DialectCode {
   name: string;
   /** Appended to a channel's base address, such as `/chat/completions`. */
@@ -25,13 +25,15 @@ export interface DialectCode {
    * field that must not be dropped and has no form here.
    */
   body(call: CanonicalCall, settings: RequestSettings): SentBody;
-  /** What a tenant may send, beside what the canonical call has: all else goes up only where a row says so. Absent: nothing. */
+  /** Fields that a tenant may send in addition to the canonical call's. All others need a row that allows them. */
   tenantFields?: FieldRules | undefined;
-  /** Headers of the protocol, beside those of the channel's type. `sent`: what the call became. */
+  /** Headers of the protocol, in addition to those of the channel's type. */
   headers?(settings: RequestSettings, call?: CanonicalCall, sent?: SentBody): Record<string, string>;
-  /** How the upstream is asked for the tokens of an input alone. Absent: it is not. */
+  /** For upstreams that can count the tokens of an input. */
   counting?: CountingForm;
-  /** The lists in its documents may be long: their objects are events of their own, in front of the document without them. */
+  /**
+   * Its documents have long lists, so their objects are passed on as separate events before the rest of the document.
+   */
   hasLongLists?: true;
   /** Reads one answer, streamed or whole. */
   Reader: new (context: ReaderContext) => AnswerReader;
@@ -40,26 +42,25 @@ export interface DialectCode {
 export interface CountingForm {
   /** As of a dialect. */
   path: string;
-  /** What is left of the body that asks for an answer. */
+  /** Reduces the body of a request for an answer. */
   body(body: JsonRecord): JsonRecord;
-  /** Where the reply has the number. */
   tokens(reply: JsonRecord): unknown;
 }
 
 export interface SentBody {
   body: JsonRecord;
-  /** The client's fields that were left out, by name. `reasoning`: state of an earlier turn. */
+  /** The client's fields that were left out, by name. `reasoning` is the state of an earlier turn. */
   dropped: readonly string[];
   /** The effort that was sent, if it is not the requested one. */
   effort?: string | undefined;
-  /** What was sent instead of the tool choice, if it is not the requested one. */
+  /** The tool choice that was sent, if it is not the requested one. */
   toolChoice?: string | undefined;
   outputTokensMax?: number | undefined;
-  /** The upstream may honestly count more than limit and input say. */
+  /** The upstream may correctly count more than limit and input allow. */
   isMultiplied?: boolean | undefined;
-  /** The service tier that was asked for as the client asked for it. Absent: none was. */
+  /** The service tier that was requested, in the client's words. */
   serviceTier?: string | undefined;
-  /** true: a repeat without the limit would send one that is no lower. */
+  /** A repeat without the limit would send one that is no lower. */
   isLimitLowest?: boolean | undefined;
   /** Stop sequences at which the relay ends the text, whether or not they were sent. */
   stop?: readonly string[] | undefined;
@@ -69,15 +70,15 @@ export interface SentBody {
   path?: string | undefined;
   /** The upstream was asked to compact the conversation. */
   compacts?: boolean | undefined;
-  /** What of the client's form no message holds went up in its place. */
+  /** Items of the client's form that no message can hold were sent. */
   carriesItems?: boolean | undefined;
-  /** The body went up in its client's own form, so its answer is passed on in that form, too. */
+  /** The body was sent in the client's own form, so its answer is passed on in that form. */
   isNative?: boolean | undefined;
-  /** Features of the API that go up by name and that the upstream may not know. Absent: none. */
+  /** Features of the API, sent by name, that the upstream may not know. */
   features?: readonly string[] | undefined;
 }
 
-/** A field that this upstream cannot be sent and that must not be dropped. Another candidate may take it. */
+/** A field that this upstream does not support and that must not be dropped. Another candidate may support it. */
 export class CannotCarry extends Error {
   override readonly name = 'CannotCarry';
   /** The field's path in chat form, such as `n`. */
@@ -88,7 +89,7 @@ export class CannotCarry extends Error {
   }
 }
 
-/** What a reader needs to know of the request that it reads the answer to. */
+/** Describes the request whose answer is read. */
 export interface ReaderContext {
   identity: AnswerIdentity;
   sent: SentBody;
@@ -101,22 +102,22 @@ export interface AnswerReader extends Machine<UpstreamEvent, ChatChunk> {
   /** The upstream marked the end. Later events are ignored. */
   readonly done: boolean;
   readonly finishedChoices: number;
-  /** Valid at any time, of what came so far. */
+  /** Valid at any time, for the answer so far. */
   report(): AnswerReport;
 }
 
 export interface AnswerReport {
-  /** As the upstream reported it, see `UsageCounts`. It is in no chunk: the meter checks it first. */
+  /** As the upstream reported it (`UsageCounts`). The meter checks it before any chunk has it. */
   usage: ReportedUsage | undefined;
   /**
-   * The parts of the first choice's turn, if they say more than the visible turn does. Complete once a finish chunk was
+   * Layout and state of the first choice, if they say more than the visible turn. Complete once a finish chunk was
    * returned.
    */
   state: readonly StatePart[] | undefined;
   serviceTier: string | undefined;
-  /** The stop sequence at which the upstream ended the first choice. Absent: it did not, or does not say. */
+  /** The stop sequence that ended the first choice, if the upstream says so. */
   stopSequence?: string | undefined;
-  /** At most 20, with the vendor's ids. Absent: the upstream does not say. */
+  /** At most 20, with the vendor's ids. */
   inputTransformations?: readonly InputTransformation[] | undefined;
 }
 
@@ -130,44 +131,40 @@ export interface RequestSettings {
   set: JsonRecord;
   /** Fields that are not sent to the upstream. */
   drop: readonly string[];
-  /** The channel's maximum of output tokens. Higher limits are lowered to it. */
+  /** The channel's maximum. Higher limits are lowered to it. */
   maxOutputTokens?: number | undefined;
-  /**
-   * The limit that the balance covers, or a limit from outside `request`. Sent even if `request` has none.
-   */
+  /** The limit that the balance covers, or a limit from outside `request`. Sent even if `request` has none. */
   outputTokensLimit?: number | undefined;
-  /** The limit to send where the dialect requires one and nobody set it. */
+  /** For dialects that require a limit, if nobody set one. */
   outputTokensDefault: number;
   /** The field for a limit that the client did not set. A limit that the client set keeps its field. */
   limitField: string;
-  /** Fields that change the price, and tools that run at the upstream, which are sent nevertheless. */
+  /** Fields that change the price, and hosted tools, that are sent nevertheless. */
   allow: readonly string[];
   quirks: Quirks;
-  /** Which of these the row itself says, so that they bind what else goes up as its client wrote it. Absent: none. */
+  /** The quirks that the row itself sets: they also bind bodies that are sent in the client's own form. */
   rowQuirks?: ReadonlySet<string> | undefined;
-  /** The version of the API that the row names, for dialects that send one. */
   apiVersion?: string | undefined;
-  /** The state of earlier turns that may go to this candidate. Turns without an entry get the vendor's replacement. */
+  /** The state of earlier turns that this candidate may get. Turns without an entry get the vendor's replacement. */
   states: ReadonlyMap<ChatMessage, readonly StatePart[]>;
-  /** Turns whose state is another upstream's, so that what a client sent back of it means nothing here. */
+  /** Turns whose state belongs to another upstream, so what the client sent back of it means nothing here. */
   foreignTurns?: ReadonlySet<ChatMessage> | undefined;
-  /** A client's own state may be another candidate's: what is not this one's is to be dropped, not refused. Absent: it is not. */
+  /** A client's own state may belong to another candidate: foreign state is to be dropped, not refused. */
   dropsForeign?: boolean | undefined;
   callIds: CallIds;
-  /** What a repeat leaves out, because the upstream refused it. */
+  /** A repeat leaves these out, because the upstream refused them. */
   omissions: ReadonlySet<Omission>;
-  /** Features of the API that the upstream refused. Absent: none. */
   refusedFeatures?: readonly string[] | undefined;
-  /** What is written to a cache for an hour has no price of its own, so it is written for five minutes. */
+  /** A cache write for an hour has no price of its own, so it is sent as one for five minutes. */
   unpricedHour?: boolean | undefined;
-  /** The service tiers that have a price: these may be asked for. */
+  /** The service tiers that have a price and so may be requested. */
   serviceTiers?: ServiceTiers | undefined;
 }
 
 /**
- * What an upstream may refuse on its own account, so that the same candidate is asked once more without it:
- * `limit` on output tokens, `state` of earlier turns (the vendor's replacement goes up), `echoes`, the fields for such
- * state (nothing does), `include` of encrypted reasoning, `items` that no message holds, `stop` sequences, which the relay cuts.
+ * An upstream may refuse these, and the same candidate is then asked once more without: the `limit` on output tokens,
+ * `state` of earlier turns (the vendor's replacement is sent), `echoes` (no field for such state is), `include` of
+ * encrypted reasoning, `items` that no message holds, and `stop` sequences, which the relay applies itself.
  */
 export type Omission = 'limit' | 'state' | 'echoes' | 'include' | 'items' | 'stop';
 

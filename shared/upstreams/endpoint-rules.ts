@@ -1,4 +1,4 @@
-/** Decides which addresses a channel may call: public https, so that no row leads into our own network. */
+/** Decides which addresses a channel may call: only public https, so that no row leads into our own network. */
 
 export interface EndpointRules {
   /** true on the local stack: http and https on loopback are allowed too. */
@@ -8,7 +8,7 @@ export interface EndpointRules {
 }
 
 /**
- * Why this endpoint is refused, as the end of `endpoint: ...`; undefined if it is allowed.
+ * Returns the reason, to follow `endpoint: `, or undefined if the address is allowed.
  * @param paths paths that are appended to the base address, so it must not contain them
  */
 export function findEndpointProblem(
@@ -47,7 +47,6 @@ function isOwnHost(url: URL, { local, ownHost = '' }: EndpointRules): boolean {
 /** With its port, unless that is the usual one. */
 export const hostOf = (endpoint: string): string | undefined => URL.parse(endpoint)?.host;
 
-/** The endpoint without slashes at its end, as requests need it. */
 export const normaliseEndpoint = (endpoint: string): string => endpoint.replace(/\/+$/, '');
 
 export function findHostProblem(url: URL, rules: EndpointRules): string | undefined {
@@ -75,7 +74,7 @@ function isPublicName(host: string): boolean {
   );
 }
 
-// Which IP addresses are public. Checked in rows, and at connect time for resolved host names.
+// Public IP addresses. Checked in rows, and at connect time for resolved host names.
 
 /**
  * IPv4 networks without public hosts. Source: IANA's registry of special-purpose addresses, and multicast.

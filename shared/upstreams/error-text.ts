@@ -1,11 +1,11 @@
 /**
- * Removes from an upstream's error text what identifies the upstream to clients and in logs: what the relay knows of
- * the channel, then whatever has the shape of an address, a key or an account.
+ * Removes everything from an upstream's error text that identifies the upstream to clients and in logs: what the relay
+ * knows about the channel, then anything shaped like an address, a key or an account.
  */
 
 const lengthMax = 600;
 
-/** A text to remove wherever it stands, or a pattern (with the flag `g`) of one. */
+/** A text to remove everywhere, or a pattern (with the flag `g`). */
 export type Withheld = string | RegExp;
 
 /** Replaces a withheld word until all patterns have run, so that they still match an address around it. */
@@ -53,7 +53,7 @@ export function scrub(value: unknown, withheld: readonly Withheld[]): string | u
   return text.trim().slice(0, lengthMax) || undefined;
 }
 
-// What the relay knows of a channel that its clients must not learn from the upstream's errors.
+// Facts about a channel that its clients must not learn from errors.
 
 export interface KnownTexts {
   secret: string | undefined;
@@ -97,7 +97,7 @@ export function listWithheldTexts({
 }: KnownTexts): Withheld[] {
   const names = model === publicModel ? [] : namesOf(model).filter((name) => name !== publicModel);
   const publicWords = new Set(publicModel.toLowerCase().split(/[^a-z0-9]+/));
-  // Of an address such as `my-resource.openai.azure.com`, the name of the resource alone is telling.
+  // Only the name of the resource in `my-resource.openai.azure.com` identifies anybody.
   const labels = host
     .toLowerCase()
     .split('.')
@@ -120,7 +120,7 @@ const escapePattern = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]
 const matchWholeWord = (text: string, flags: 'g' | 'gi'): RegExp =>
   new RegExp(String.raw`(?<![a-zA-Z0-9])${escapePattern(text)}(?![a-zA-Z0-9])`, flags);
 
-/** The name, longest first, and what is left of it without vendor, region and version, as vendors quote it. */
+/** Longest first: the name, and what remains without vendor, region and version, as vendors quote it. */
 function namesOf(model: string): string[] {
   const names = new Set([model, encodeURIComponent(model), model.slice(model.lastIndexOf('/') + 1)]);
   for (const name of names) {
@@ -131,8 +131,8 @@ function namesOf(model: string): string[] {
 }
 
 /**
- * A name that could be any word (`large`) counts only in quotes, or after `model` and the like. Others count as a
- * whole word in any case of letters, with a version behind them.
+ * A name that could be any word (`large`) counts only in quotes, or after `model` and the like. Other names count as
+ * whole words in any case, with a version behind them.
  */
 function modelNamePattern(name: string): RegExp {
   const literal = escapePattern(name);

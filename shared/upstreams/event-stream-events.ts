@@ -1,6 +1,6 @@
 /**
- * Converts the messages of AWS's event stream to JSON values, for any dialect. An exception in the stream is thrown
- * as what it would be as a status, once the values before it were read.
+ * Converts the messages of AWS's event stream to JSON values. Throws an exception in the stream as its status would
+ * be, after the values before it. Loaded at the first answer in that form.
  */
 import {
   EventStreamBroken,

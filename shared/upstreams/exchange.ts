@@ -1,4 +1,4 @@
-/** An HTTP request to an upstream and its reply, before any dialect reads it. */
+/** An HTTP request to an upstream, its reply before any dialect reads it, and how the exchange can fail. */
 
 export interface AwsScope {
   service: string;
@@ -24,8 +24,8 @@ export interface UpstreamReply {
 }
 
 /**
- * Why there was no connection. `address`: the relay may not connect there. `timeout`: neither refused nor connected in
- * time. `tls_...`: the certificate has expired, is signed by nobody who is trusted, or is for another host.
+ * Why there was no connection. `address`: the relay may not connect there. `timeout`: no reply in time. `tls_...`: the
+ * certificate has expired, is not trusted, or is for another host.
  */
 export type ConnectFault =
   | 'refused'
@@ -38,7 +38,7 @@ export type ConnectFault =
   | 'tls_host'
   | 'address';
 
-/** A failed exchange. `kind` is its stage; after `connect` nothing was sent. `encoding`: compressed, and unreadable. */
+/** A failed exchange. `kind` is its stage; only with `connect` was nothing sent. */
 export class TransportError extends Error {
   readonly kind: 'connect' | 'reset' | 'aborted' | 'encoding';
   /** The system's error code, such as ECONNREFUSED. */
@@ -57,7 +57,7 @@ export class TransportError extends Error {
   }
 }
 
-// How an attempt on a channel fails, as data. The relay decides what of it a client sees.
+// Failures of an attempt, as data. The relay decides what a client sees.
 
 export type UpstreamFailureKind =
   /** No connection: nothing was sent. */
@@ -72,7 +72,7 @@ export type UpstreamFailureKind =
   | 'secret_store'
   /** The channel leads back to this relay, or to one that says the same of its own channel. */
   | 'loop'
-  /** No content in time. One caller's long prompt can bring it about, so it says nothing about the channel. */
+  /** No content in time. One caller's long prompt can cause it, so it says nothing about the channel. */
   | 'first_content_timeout'
   /** Another of the channel's time-outs passed. */
   | 'timeout'
@@ -86,18 +86,17 @@ export type UpstreamFailureKind =
   | 'html'
   /** Neither JSON nor server-sent events, or no readable content. */
   | 'junk'
-  /** Compressed, although it was not asked to be, in a way that cannot be read. */
+  /** Unrequested compression that cannot be decoded. */
   | 'encoding'
   /** An error object instead of an answer, with status 200. */
   | 'error_in_answer'
   /** A line, an event or the whole answer is longer than its limit. */
   | 'too_large';
 
-/** No upstream rests longer for a Retry-After, whatever it says. */
+/** No cooldown is longer, whatever Retry-After says. */
 const cooldownSecondsMax = 86_400;
 
 interface FailureFacts {
-  /** As the upstream said it. */
   retryAfterSeconds?: number | undefined;
   vendorCode?: string | undefined;
   fault?: ConnectFault | undefined;
@@ -110,13 +109,13 @@ export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure';
   readonly kind: UpstreamFailureKind;
   readonly status: number | undefined;
-  /** How long the upstream wants to rest, at most a day. */
+  /** The cooldown that the upstream asked for, at most a day. */
   readonly retryAfterSeconds: number | undefined;
-  /** The same as the upstream said it, for clients. */
+  /** Unlimited, for clients. */
   readonly statedRetrySeconds: number | undefined;
   /** For the log: a known word of the upstream. */
   readonly vendorCode: string | undefined;
-  /** For the log. The cause of a missing connection is for it alone: all are the same to the relay. */
+  /** For the log, which alone tells the causes of a missing connection apart. */
   readonly reason: string;
 
   constructor(kind: UpstreamFailureKind, status?: number, facts: FailureFacts = {}) {

@@ -1,12 +1,13 @@
 /**
- * What models want, whoever serves them: one table of families, a line a rule with its source. A channel's row overrides a
- * line (`params.model_rules`), and what a model's refusals teach overrides both for an hour. No other file knows a model's name.
+ * Rules of models, whoever serves them: one table of families, one line per rule with its source. A channel's row
+ * overrides a line (`params.model_rules`), and the refusals of a model override both for an hour. No other file knows
+ * a model's name.
  */
 import { effortScale, type Quirks } from './quirks.ts';
 
 /**
- * Of the lines that fit the upstream's name of the model, the first that says something of a field counts.
- * @param limitField what the channel has: servers of such a model that accept another field for a limit keep it
+ * Earlier lines win, field by field.
+ * @param limitField the channel's own: servers of such a model that accept another field for a limit keep it
  */
 export function findModelRules(model: string, limitField: string): Partial<Quirks> {
   const fitting = table.filter(([models]) => models.test(model)).toReversed();
@@ -22,7 +23,7 @@ const lowToMax = [...lowToXhigh, 'max'];
 const gpt = (name: string): RegExp => new RegExp(String.raw`(?:^|[./])gpt-${name}`, 'i');
 const gemini = (name: string): RegExp => new RegExp(String.raw`\bgemini-${name}`, 'i');
 
-/** Claude's versions: a minor one after the major, which no date is. */
+/** No minor version after the major one. A date is not a minor version. */
 const noMinor = String.raw`(?![-.]\d{1,2}(?!\d))`;
 /**
  * Claude's names: `claude-opus-4-7`, `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `claude-3-5-haiku-20241022`.
@@ -135,8 +136,8 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
       outputTokensMax: 128_000,
     },
   ],
-  // A Claude that nobody knows is sent nothing that the newest refuse. Its endpoint may not know `block_binding`, and it may
-  // think without being asked, so neither is said; its refusals teach it.
+  // An unknown Claude is sent nothing that the newest models refuse. Its endpoint may not know `block_binding`, and it
+  // may think without being asked, so neither is set; its refusals teach it.
   [/\bclaude\b/i, { sampling: 'none', supportsForcedCalls: false, efforts: ['none', ...lowToMax] }],
 
   // Google. Its total has thinking that the count of the output has not [mozilla-ai/any-llm 1290, 2026-08-16].

@@ -1,6 +1,6 @@
 /**
- * How an upstream differs from its dialect, and a model from others. A channel's row says it under `params`; else its type
- * knows it, else the table of models. This file names no type, no dialect and no model: docs/tables.md has the defaults.
+ * Quirks: how an upstream differs from its dialect, and a model from others; as a row writes them, and as learned from
+ * refusals. Names no type, dialect or model: docs/channels.md has the defaults.
  */
 /** The fields of Chat Completions for a limit on output tokens. */
 export const limitFields = ['max_tokens', 'max_completion_tokens'] as const;
@@ -8,9 +8,9 @@ export type LimitField = (typeof limitFields)[number];
 /** The fields of all dialects for it. */
 export const limitNames = [...limitFields, 'max_output_tokens'] as const;
 
-/** Types of tools that the caller runs. All others run at the upstream, which charges for them. */
+/** Types of tools that the caller runs. The upstream runs all others and charges for them. */
 export const callerToolTypes: ReadonlySet<string> = new Set(['function', 'custom']);
-/** Those of which the vendor of Claude knows the schema. */
+/** Tools whose schema Claude's vendor knows. */
 const claudeToolTypes = /^(?:bash|text_editor|computer|memory)_\d+$/;
 
 /** A tool without a type has a schema of its own. */
@@ -19,10 +19,10 @@ export const isCallerTool = (type: unknown): boolean =>
   type === null ||
   (typeof type === 'string' && (callerToolTypes.has(type) || claudeToolTypes.test(type)));
 
-/** Efforts from none to the most; every vendor knows some of them. */
+/** In ascending order. Every vendor knows some of them. */
 export const effortScale = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 
-/** What a row may say of its upstream. The first of each is the default. */
+/** Values of a row's rules. The first of each is the default. */
 export const callIdForms = ['max64', 'max40', 'alnum9'] as const;
 export const systemPlaces = ['anywhere', 'first'] as const;
 export const nullContents = ['null', 'empty'] as const;
@@ -33,10 +33,10 @@ export const lastTurns = ['any', 'user'] as const;
 export const thinkingForms = ['adaptive', 'budget', 'none'] as const;
 export const thinkingOffs = ['omit', 'disabled', 'between_tools', 'always'] as const;
 
-/** A user's turn where the vendor wants one and nobody wrote it. */
+/** A user's turn for vendors that require one. */
 export const continuation = 'Continue.';
 
-/** Fields beside OpenAI's of an answer, which clients that keep a whole message send back with it. */
+/** Fields of answers, besides OpenAI's, that clients send back with a message. */
 export const echoedFields = [
   'reasoning_content',
   'reasoning',
@@ -46,64 +46,65 @@ export const echoedFields = [
 ] as const;
 
 export interface Quirks {
-  /** Which ids of tool calls it accepts. Others are mapped one to one within the request. */
+  /** Other ids of tool calls are mapped one to one within the request. */
   callIdForm: (typeof callIdForms)[number];
-  /** `first`: it accepts one system message, at the beginning. */
+  /** `first`: only one system message, at the beginning. */
   systemPosition: (typeof systemPlaces)[number];
-  /** `empty`: an assistant message of calls alone has the content "" instead of null. */
+  /** `empty`: an assistant message with calls only has the content "" instead of null. */
   nullContent: (typeof nullContents)[number];
-  /** Reasoning comes inside the content, between `<think>` and `</think>`. */
+  /** Its reasoning is in the content, between `<think>` and `</think>`. */
   usesThinkTags: boolean;
   /** `user`: it refuses a conversation that ends with an answer. */
   lastTurnRole: (typeof lastTurns)[number];
-  /** Which of `temperature` and `top_p` it accepts: both, one of them, neither unless it is sent the effort `none`, or neither. */
+  /** Support of `temperature` and `top_p`: both, one, neither unless the effort is `none`, or neither. */
   sampling: (typeof samplings)[number];
-  /** It accepts stop sequences. */
   supportsStop: boolean;
-  /** The one kind of summary of its reasoning that it knows; every other one that is asked for becomes it. Absent: all. */
+  /** The only kind of reasoning summary that it accepts, sent in place of any other. */
   summaryKind?: 'auto' | undefined;
-  /** The efforts that it knows. Absent: the dialect's own. */
+  /** The default is the dialect's own. */
   efforts?: readonly string[] | undefined;
-  /** How Messages asks it to think: `adaptive` with an effort, `budget` of tokens, or not at all. */
+  /** In Messages: `adaptive` with an effort, a `budget` of tokens, or no thinking. */
   thinkingForm: (typeof thinkingForms)[number];
-  /** What keeps it from thinking there. `omit`: it does not think unless asked. `always`: nothing does. */
+  /** How Messages turns thinking off. `omit`: it does not think unless asked. `always`: nothing turns it off. */
   thinkingOff: (typeof thinkingOffs)[number];
-  /** It accepts a tool choice that forces a call. No Claude does while it thinks. */
+  /** No Claude supports it while it thinks. */
   supportsForcedCalls: boolean;
-  /** A thinking block is valid only while all that stood before it is unchanged. */
+  /** A thinking block is valid only while everything before it is unchanged. */
   bindsThinking: boolean;
-  /** Encrypted reasoning is dropped when what stood before it was changed, and instructions hold for one turn. */
+  /** Encrypted reasoning is dropped when anything before it changes, and instructions hold for one turn. */
   bindsPrefix: boolean;
-  /** It compacts conversations, where its dialect has a form for that. Else it is asked for a summary in words. */
+  /** Compacts conversations, if its dialect can ask for it. Others are asked for a summary in words. */
   supportsCompaction: boolean;
-  /** The shortest prompt that its cache takes. */
+  /** The shortest prompt that its cache accepts. */
   cacheMinTokens: number;
-  /** How many cache breakpoints it takes. */
   cacheBreakpointsMax: number;
-  /** Its documented maximum. Absent: unknown. */
+  /** As documented. */
   outputTokensMax?: number | undefined;
-  /** It accepts tools whose input is free text. Absent: as most upstreams of its dialect do. */
+  /** Supports tools whose input is free text. */
   supportsCustomTools?: boolean | undefined;
   /**
-   * What it wants back with every turn that called tools; where it is lost, the vendor's replacement goes up. `thinking`
-   * has none: such a call goes up without thinking. Absent: what a turn's own state says.
+   * The state that must come back with every turn that called tools. If it is lost, the vendor's replacement is sent;
+   * `thinking` has none, so such a call is sent without thinking. The default is what a turn's own state says.
    */
   wantsBack?: (typeof returnedFields)[number] | undefined;
   /**
-   * Which of `echoedFields` it accepts in an assistant message; others are not sent, nor is the index of calls.
-   * Absent: all, so that state comes back by itself from clients that keep it.
+   * The `echoedFields` that it accepts in an assistant message; others are not sent, nor is the index of calls. The
+   * default is all, so that state returns by itself from clients that keep it.
    */
   acceptedEchoes?: readonly string[] | undefined;
   /**
-   * The fields of a request that it accepts; others are dropped, as are unknown fields of messages, their parts and
-   * tools. Absent: all.
+   * The fields of a request that it accepts. Others are dropped, as are unknown fields of messages, their content and
+   * tools. The default is all.
    */
   acceptedFields?: ReadonlySet<string> | undefined;
-  /** It counts its thinking in the total alone. Absent: its counts name it. */
+  /** Counts its thinking only in the total. */
   totalHidesThinking?: true | undefined;
-  /** It gives vectors as base64, a third of the length. Absent: not asked, since some servers refuse that [stevereiner/flexible-graphrag 17]. */
+  /**
+   * Sends vectors as base64, a third of the length. Not requested by default, since some servers refuse it
+   * [stevereiner/flexible-graphrag 17].
+   */
   packsVectors?: boolean | undefined;
-  /** The one field for a limit that it accepts; a limit in another one moves to it. Absent: both. */
+  /** The only field for a limit that it accepts; a limit in another field moves to it. */
   limitField?: LimitField | undefined;
 }
 
@@ -125,16 +126,16 @@ export const defaultQuirks: Quirks = {
   cacheBreakpointsMax: 4,
 };
 
-// The same as a channel's row writes it, in `params` and for some models in `params.model_rules`.
+// Rules as a channel's row writes them, in `params` and for some models in `params.model_rules`.
 
-/** What a rule may be: one of some texts, a list of them, a whole number between two, true or false. */
+/** One of some texts, a list of them, a whole number in a range, true or false. */
 export type RuleForm =
   | { oneOf: readonly string[] }
   | { listOf: readonly string[] }
   | { least: number; most: number }
   | 'flag';
 
-/** The rules that a row may name, facts too: the quirk of each, and what it may be. */
+/** The rules of rows and facts: the quirk of each, and its values. */
 export const ruleForms = {
   efforts: ['efforts', { listOf: effortScale }],
   thinking: ['thinkingForm', { oneOf: thinkingForms }],
@@ -159,30 +160,28 @@ export const ruleForms = {
 } as const satisfies Record<string, readonly [keyof Quirks, RuleForm]>;
 
 export type RuleName = keyof typeof ruleForms;
-/** The rules of a model as a row writes them. Names that are unknown here are not used. */
+/** Unknown names are ignored. */
 export type WrittenRules = { [Name in RuleName]?: Quirks[(typeof ruleForms)[Name][0]] | undefined };
 
 const forms = Object.entries(ruleForms) as [RuleName, readonly [keyof Quirks, RuleForm]][];
 
-/** The quirks that written rules name. */
 export const convertRules = (written: WrittenRules): Partial<Quirks> =>
   Object.fromEntries(
     forms.flatMap(([name, [quirk]]) => (written[name] === undefined ? [] : [[quirk, written[name]]])),
   ) as Partial<Quirks>;
 
-/** Quirks as a row would write them. */
 export const writeRules = (quirks: Partial<Quirks>): WrittenRules =>
   Object.fromEntries(
     forms.flatMap(([name, [quirk]]) => (quirks[quirk] === undefined ? [] : [[name, quirks[quirk]]])),
   );
 
-/** A rule as a fact: `efforts:low+high`, `sampling:none`. */
+/** Facts such as `efforts:low+high`, `sampling:none`. */
 export const listRuleFacts = (quirks: Partial<Quirks>): `${RuleName}:${string}`[] =>
   Object.entries(writeRules(quirks)).map(
     ([name, value]) => `${name as RuleName}:${[value].flat().join('+')}` as const,
   );
 
-/** The rule of a fact. Empty for other facts, and for values that no rule has. */
+/** Empty for facts of other kinds and for invalid values. */
 export function parseRuleFact(fact: string): WrittenRules {
   const [name = '', text = ''] = fact.split(':');
   if (!Object.hasOwn(ruleForms, name)) return {};
@@ -194,8 +193,8 @@ export function parseRuleFact(fact: string): WrittenRules {
 }
 
 /**
- * What answers taught about a model on a channel. Requests use it at once; the publisher says it on the channel's row.
- * Facts end by themselves: channels change.
+ * Facts that answers taught about a model on a channel. Requests use them at once; the publisher writes them on the
+ * channel's row. They expire, because channels change.
  */
 
 /**
@@ -211,7 +210,6 @@ export type Fact =
   | `speaks:${string}`
   | `${RuleName}:${string}`;
 
-/** The lowest limit that a model is known to refuse. Undefined: none is known. */
 export function findRefusedLimit(facts: readonly LearnedFact[]): number | undefined {
   const limits = facts.flatMap(({ fact }) => {
     const [kind, tokens] = fact.split(':');
@@ -231,11 +229,11 @@ export interface LearnedFact extends ServedModel {
   readonly untilMs: number;
 }
 
-/** What a fact is about: of facts about one rule of a model the newest counts. */
+/** Only the newest fact about one rule of a model counts. */
 export const subjectOf = ({ fact, channel, model }: ServedModel & Pick<LearnedFact, 'fact'>): string =>
   `${Object.keys(parseRuleFact(fact))[0] ?? fact}|${channel}|${model}`;
 
-/** Of facts about one thing the one that ends last, which was learned last. */
+/** The fact that expires last was learned last. */
 export function pickNewestFacts(facts: readonly LearnedFact[]): LearnedFact[] {
   const newest = new Map<string, LearnedFact>();
   for (const one of facts) {

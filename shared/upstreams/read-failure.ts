@@ -1,6 +1,6 @@
 /**
- * Reads an upstream's answer that is not a 2xx, or the error in one that is: decides whose fault it is and what the caller may
- * see. Decides by machine-readable fields; text only names a 400 or 413 `context_length_exceeded`.
+ * Reads an upstream's answer that is not a 2xx, or the error inside one that is: decides whose fault it is and what
+ * the caller may see. Decides by machine-readable fields; only `context_length_exceeded` is also found by text.
  */
 import { loopHeader } from '../wire/ids.ts';
 import { parseJson } from '../wire/json.ts';
@@ -16,20 +16,18 @@ import {
   meansEmptyAccount,
 } from './vendor-errors.ts';
 
-/** Statuses that mean that the caller's request is at fault. */
 const callerFaultStatuses = new Set([400, 404, 413, 422]);
-/** Statuses of an error inside an answer that mean what they mean as the status of a reply. */
+/** An error inside an answer with one of these is treated like a reply with that status. */
 const upstreamFaultStatuses = new Set([401, 402, 403, 429, 503, 529]);
 const bodyBytesMax = 64 * 1024;
-/** How long the body of a 429 is awaited: its code is worth little to a caller who waits for the next channel. */
+/** The body of a 429 is awaited this long: its code is worth little to a caller who waits for the next channel. */
 const rateLimitBodyMs = 2_000;
 
 interface FailureReading {
-  /** Finds errors that our secret or the row causes, not the caller. */
   type: Pick<ChannelType, 'classifyFault'>;
-  /** What must not reach a client: the secret, the upstream's host and its name of the model. */
+  /** Must not reach a client: the secret, the upstream's host and its name of the model. */
   withheld: readonly Withheld[];
-  /** Absent: a Retry-After in the form of a date is not read, and the body of a 429 is awaited for any time. */
+  /** Without it, dates in Retry-After are not read and the body of a 429 is awaited without limit. */
   clock?: FailureClock;
 }
 
@@ -59,7 +57,7 @@ export async function readFailure(
   const [exception = ''] = headers['x-amzn-errortype']?.split(':') ?? [];
   const error = exception === '' ? read : { ...read, reasons: [...(read.reasons ?? []), exception] };
   const said = { vendorCode: findKnownWord(error) };
-  // No status: the account is empty, which is no limit of rate that a client could wait for.
+  // No status: a client cannot wait for our account to be filled.
   if (meansEmptyAccount(error)) return new UpstreamFailure('secret', undefined, said);
   const fault = isRateLimit ? 'channel' : type.classifyFault?.(status, error);
   if (fault === 'secret') return new UpstreamFailure('secret', status, said);
@@ -72,8 +70,8 @@ export async function readFailure(
 }
 
 /**
- * The error of an answer with status 200, before or after its first content. What it says of itself decides as a status
- * would, so that no caller's request counts against the channel; an error that says nothing does.
+ * The error of an answer with status 200, before or after its first content. Its own words decide as a status would,
+ * so that no caller's request counts against the channel; an error without known words does.
  */
 export function readErrorInAnswer(
   error: UpstreamError,
@@ -99,12 +97,12 @@ function buildCallerFault(status: number, error: UpstreamError, withheld: readon
     raw: error,
     message: scrub(error.message, withheld) ?? 'The upstream refused the request.',
     param: scrub(error.param, withheld) ?? null,
-    // Only one word, because the code is also logged and the log must not hold upstreams' sentences.
+    // Only one word, because the code is logged and the log must not hold upstreams' sentences.
     code: /^[\w.-]{1,64}$/.test(code) ? code : 'upstream_refused',
   });
 }
 
-/** Never rejects: a 429 is one whether its body arrives or not. */
+/** Never rejects: without its body a 429 is still a 429. */
 async function readRateLimit(reply: UpstreamReply, clock: FailureClock | undefined): Promise<string> {
   const read = new AbortController();
   try {
@@ -116,7 +114,7 @@ async function readRateLimit(reply: UpstreamReply, clock: FailureClock | undefin
   }
 }
 
-/** The body as text; empty if it is too long, or if `over` resolves first. */
+/** Empty if the body is too long, or if `timeout` resolves first. */
 async function readText({ body }: UpstreamReply, timeout?: Promise<void>): Promise<string> {
   const pieces = body[Symbol.asyncIterator]();
   const read = async (): Promise<string | undefined> => {
@@ -131,18 +129,17 @@ async function readText({ body }: UpstreamReply, timeout?: Promise<void>): Promi
     return undefined;
   };
   const text = await (timeout ? Promise.race([read(), timeout]) : read());
-  // Not awaited: it may wait for the read that nobody awaits any more.
+  // Not awaited: it may wait for the abandoned read.
   if (text === undefined) void pieces.return?.();
   return text ?? '';
 }
 
-/** A time that no client or counter overflows on. */
+/** No client or counter overflows on it. */
 const secondsMax = 366 * 86_400;
 
 /**
- * The seconds of a Retry-After header, which holds seconds or an HTTP date. A date that is over means now; a negative number
- * means nothing, as a date never gives one.
- * @param nowMs milliseconds since the epoch; undefined: dates are not read
+ * Reads seconds or an HTTP date. A past date means now; a negative number is invalid, as a date never gives one.
+ * @param nowMs milliseconds since the epoch; without it dates are not read
  */
 function retryAfterSeconds(header: string | undefined, nowMs = NaN): number | undefined {
   const text = header?.trim() ?? '';

@@ -7,15 +7,15 @@ import { asRecord, isRecord, parseJson, type JsonRecord } from '../wire/json.ts'
 import { CannotCarry, type RequestSettings } from './dialect.ts';
 import { effortScale, type Quirks } from './quirks.ts';
 
-// Custom tools, whose input is free text, for upstreams that know functions alone: the tool becomes a function with
-// one string `input`, and its calls are converted back. Any dialect may use it.
+// Custom tools, whose input is free text, for upstreams that only know functions: the tool becomes a function with one
+// string `input`, and its calls are converted back.
 
 export function toolNameOf(tool: ChatTool): string | undefined {
   const { name } = asRecord(tool.type === 'custom' ? tool['custom'] : tool.function);
   return typeof name === 'string' ? name : undefined;
 }
 
-/** The function that stands for a custom tool. Its grammar goes into the description. */
+/** The grammar of the tool goes into the description. */
 export function wrapTool(tool: ChatTool): ChatTool & { function: { name: string; parameters: JsonRecord } } {
   const { description, format } = asRecord(tool['custom']);
   const { definition, syntax } = asRecord(asRecord(format)['grammar']);
@@ -39,12 +39,11 @@ export function wrapTool(tool: ChatTool): ChatTool & { function: { name: string;
   };
 }
 
-/** The arguments of a call of a wrapped tool. */
 export const wrapInput = (input: string): string => JSON.stringify({ input });
 
 /**
- * The input in the complete arguments of such a call. Some models choose another name for the one string, or write
- * the text without a wrapper: it is accepted as it is.
+ * Reads the input from complete arguments. Some models choose another name for the string, or write the text without a
+ * wrapper: both are accepted.
  */
 export function unwrapInput(text: string): string {
   const value = parseJson(text);
@@ -57,13 +56,12 @@ export function unwrapInput(text: string): string {
   return values.length === 1 && typeof only === 'string' ? only : text;
 }
 
-// Efforts and sampling, as the upstream takes them.
+// Efforts and sampling.
 
 /**
- * The effort to send for a requested one: the nearest lower that is known, below the lowest the lowest, for `none`, too:
- * a model that does not stop reasoning reasons more by default. Undefined: none is to be sent, as the upstream knows none.
- * For a requested effort outside the scale it is the highest; known ones outside the scale are sent only by name, unless
- * there are no others.
+ * The nearest lower effort that is known, or the lowest. For `none` also the lowest, because a model that cannot stop
+ * reasoning reasons more by default. An effort outside the scale becomes the highest; a known one outside the scale is
+ * sent only by name, unless there are no others.
  */
 export function chooseEffort(requested: string, known: readonly string[]): string | undefined {
   if (known.includes(requested)) return requested;
@@ -78,8 +76,8 @@ export function chooseEffort(requested: string, known: readonly string[]): strin
 const rank = (effort: string): number => effortScale.indexOf(effort as (typeof effortScale)[number]);
 
 /**
- * The sampling fields of a request that the upstream refuses. The value 1 is the default and refused by none.
- * @param effort the one that goes up
+ * The value 1 is the default, which no upstream refuses.
+ * @param effort the one that is sent
  */
 export function findRefusedSampling(given: JsonRecord, { sampling }: Quirks, effort: unknown): string[] {
   const isSet = (field: string): boolean => typeof given[field] === 'number';
@@ -88,16 +86,16 @@ export function findRefusedSampling(given: JsonRecord, { sampling }: Quirks, eff
   return ['temperature', 'top_p', 'top_k'].filter((field) => isSet(field) && given[field] !== 1);
 }
 
-// Stop sequences: which of them go up, and which the relay looks for in the answer.
+// Stop sequences.
 
-/** More and longer ones than any vendor takes: what is held of an answer is as long as one. */
+/** More and longer ones than any vendor accepts. The relay holds back as much of an answer as one is long. */
 const watchedSequencesMax = 16;
 const sequenceLengthMax = 256;
 
 /**
- * The relay looks for all sequences, also for those that went up: some upstreams ignore the field. Throws CannotCarry for more or
- * longer ones than it can look for, unless all of them went up.
- * @param sentMax how many the dialect has room for
+ * The relay looks for all sequences, even those that were sent, because some upstreams ignore the field. Throws
+ * CannotCarry for more or longer ones than it can look for, unless all were sent.
+ * @param sentMax how many the dialect allows
  */
 export function splitStopSequences(
   { request: { stop }, stopField = 'stop' }: CanonicalCall,
@@ -116,7 +114,7 @@ export function splitStopSequences(
   return { sent, watched: isWatchable && given.length > 0 ? given : undefined };
 }
 
-/** What the row sets and drops; whether the answer is streamed is its word alone. Changes `body`. */
+/** Applies the row's `set` and `drop`. Only the row decides whether the answer is streamed. Changes `body`. */
 export function applyRowFields(body: JsonRecord, { set, drop, stream }: RequestSettings): void {
   Object.assign(body, set);
   for (const field of drop) delete body[field];

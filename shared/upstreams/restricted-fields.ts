@@ -1,7 +1,8 @@
 /**
- * What of a call goes up: the fields that its dialect lists for tenants, and those that the channel's row allows by name. All
- * dialects and endpoints come through here, so that no tenant changes the price of a call, steers a gateway behind us or names what the
- * operator's organisation keeps at the vendor. Must never change the call, nor drop content: what cannot be left out is CannotCarry.
+ * Filters a call before it is sent: passes the fields that the dialect lists for tenants and those that the channel's
+ * row allows by name. Every call of every dialect and endpoint goes through here, so that no tenant changes the price
+ * of a call, steers a gateway behind us, or names data that the operator's organisation keeps at the vendor. Never
+ * changes the call, and never drops content: what cannot be left out throws CannotCarry.
  */
 import {
   type CanonicalCall,
@@ -19,13 +20,13 @@ import { isCallerTool, limitNames } from './quirks.ts';
 
 // Fields by name, as lines of paths.
 
-/** Inside a field: its value may be anything. */
+/** Matches any value. */
 const anything = '*';
 const noFields: FieldRules = new Map();
 
 /**
- * `a.b` is the field b inside a, in each entry where a is a list; `a.*` is an a with anything in it. A field with nothing
- * inside holds a plain value, or a list of these.
+ * `a.b` is the field b inside a, also in each entry of a list; `a.*` is an a with any content. A field with nothing
+ * inside holds a plain value or a list of them.
  */
 export function parseFieldRules(
   lines: readonly string[],
@@ -44,14 +45,14 @@ export function parseFieldRules(
   return rules;
 }
 
-/** Paths of the fields inside one, for the lines of `parseFieldRules`. */
+/** Prefixes the paths of `parseFieldRules` with a field. */
 export const prefixFields = (field: string, names: string): string => names.replaceAll(/\S+/g, `${field}.$&`);
 
-/** Upper case first: it has fewer letters that are equal to others by case alone, as servers in Go compare names. */
+/** Upper case first, because fewer letters are equal to others by case alone; servers in Go compare names like this. */
 const foldCase = (name: string): string => name.toUpperCase().toLowerCase();
-/** Asked first: a body may have tens of thousands of names. */
+/** Checked first: a body may have tens of thousands of names. */
 const isFolded = /^[a-z\d]*$/;
-/** Without case, `_` and `-`, as some servers compare names. */
+/** Ignores case, `_` and `-`, as some servers do. */
 const foldName = (name: string): string =>
   isFolded.test(name) ? name : foldCase(name).replaceAll(/[_-]/g, '');
 
@@ -59,21 +60,21 @@ const foldName = (name: string): string =>
 const wordsOf = (name: string): string =>
   foldCase(name.replaceAll('-', '_').replaceAll(/(?<=[a-z\d])(?=[A-Z])/g, '_'));
 
-/** No object and no list of objects. */
 const isPlain = (value: unknown): boolean =>
   Array.isArray(value) ? value.every((each) => typeof each !== 'object') : typeof value !== 'object';
 
-// What a row lets through is still bounded. Names are compared without case, `_` and `-`, as some servers read them.
+// Fields that stay limited even if a row allows them. Names are compared without case, `_` and `-`, as some servers
+// read them.
 
-/** Make an answer count more than its limit and its input say: several runs, summaries of the conversation. */
+/** Make an answer count more than its limit and input: several runs, summaries of the conversation. */
 const multiplyingFields = [
   'reasoning.mode context_management compaction multi_agent prediction best_of num_return_sequences',
   'parameters.num_return_sequences sampling_params.n num_generations num_outputs num_completions n_cmpl',
   'completion_count candidate_count n_samples num_beams beam_width use_beam_search compound_custom',
 ];
 /**
- * Lowered to the limit that the balance covers: limits that an upstream may follow instead, floors of the output, and budgets of thinking, which some
- * upstreams count beside the limit.
+ * Lowered to the limit that the balance covers: other limits that an upstream may follow, minimum lengths, and budgets
+ * of thinking, which some upstreams count separately.
  */
 const limitFieldPaths = [
   'max_tokens max_completion_tokens max_output_tokens max_new_tokens max_gen_len max_length max_out_tokens',
@@ -87,12 +88,12 @@ const limitFieldPaths = [
   prefixFields('generation_config', 'max_output_tokens thinking_config.thinking_budget'),
   prefixFields('sampling_params', 'max_new_tokens max_tokens min_new_tokens min_tokens'),
 ];
-/** Name what the operator's organisation keeps at the vendor, at any depth of content, of hosted tools and of free values. */
+/** Name data that the operator's organisation keeps at the vendor, anywhere in content, hosted tools and free values. */
 const storedIds = [
   'file_id file_ids file_uri container_id vector_store_id vector_store_ids knowledge_base_id',
   'knowledge_base_ids skill_id skill_ids conversation_id thread_id assistant_id agent_id cached_content',
 ];
-/** Parts of contents that are nothing else, or tensors, which servers unpack as code. */
+/** Types of content that only refer to such data, or tensors, which servers unpack as code. */
 const restrictedPartTypes = [
   'container_upload',
   'image_file',
@@ -102,8 +103,8 @@ const restrictedPartTypes = [
 ];
 
 /**
- * Of the words of a name one of these keeps it closed where a row passes unknown fields on: counts and money, addresses and
- * credentials, other models, what is stored or shared. So are `lora_path`, `webhookUrl` and `num_retries`.
+ * A name with one of these words is never passed as unknown: counts and money, addresses and credentials, other
+ * models, stored or shared data. `lora_path`, `webhookUrl` and `num_retries` match.
  */
 const closedWords = new RegExp(
   `(?:^|_)(?:${[
@@ -120,7 +121,7 @@ const closedWords = new RegExp(
     .replaceAll(' ', '|')})s?(?:_|$)`,
 );
 
-/** By which gateways know whose call it is, where it goes and under which name it is logged [LiteLLM, November 2026]. */
+/** Metadata by which gateways tell the caller, route the call and name it in logs [LiteLLM, November 2026]. */
 const gatewayMetadata =
   /^(?:user_api_key|litellm|model|api|deployment|requester|caching|existing|trace|generation|parent|hidden|guardrail|spend|tags|headers?)(?:_|$)/;
 
@@ -138,7 +139,7 @@ const idNames = new Set(parseFieldRules(storedIds, foldName).keys());
 const restrictedTypes = new Set(restrictedPartTypes.map(foldName));
 const dialectLimits: ReadonlySet<string> = new Set(limitNames);
 
-/** A copy in which the fields of `rules` are what `change` makes of them, or are gone. `source` where nothing changes. */
+/** Returns a copy in which `change` replaced or removed the fields of `rules`, or `source` if nothing changes. */
 function changeFields(
   source: JsonRecord,
   rules: FieldRules,
@@ -164,11 +165,12 @@ function changeFields(
 type Permissions = Pick<RequestSettings, 'allow' | 'serviceTiers'> &
   Pick<DialectCode, 'tenantFields'> & { dropsUnknown: boolean };
 
-/** In which clients ask for a service tier. Anthropic's `speed` means the tier of its name. */
+/** Clients ask for a service tier in these. Anthropic's `speed` means the tier of its name. */
 export const tierFields: readonly string[] = ['service_tier', 'speed'];
 
 /**
- * The call as it may go up, and the paths of what was left out. Throws CannotCarry for content that a tenant must not name.
+ * Returns the call as it may be sent, and the paths of what was left out. Throws CannotCarry for content that a tenant
+ * must not name.
  * @param isOwn the client wrote in the form of the dialect
  */
 export function filterCall(
@@ -222,7 +224,6 @@ function filterNativeCall(native: NativeCall, gate: Gate, listed: FieldRules): N
   return { ...native, body };
 }
 
-/** The path of what the messages name that is stored at the vendor, and that a row does not allow. */
 export const findStoredPath = (request: ChatRequest, allow: readonly string[]): string | undefined =>
   new Gate({ allow }).findStoredInMessages(request);
 
@@ -231,7 +232,7 @@ export const explainStoredContent = (path: string): string =>
 
 const quoteFields = new Set(['annotations', 'citations']);
 
-/** Fields that are listed for some values alone: what is in force anyway, and edits of the context that only clear. */
+/** Fields that are allowed only with some values: defaults, and edits of the context that only clear. */
 const listedValues = new Map<string, (value: unknown) => boolean>([
   ['prompt_cache_options.ttl', (value) => value === '30m'],
   ['store', (value) => value === false],
@@ -239,22 +240,22 @@ const listedValues = new Map<string, (value: unknown) => boolean>([
 ]);
 const isListed = (at: string, value: unknown): boolean => listedValues.get(at)?.(value) ?? true;
 
-/** What the relay writes itself, or binds to the account: some servers take another spelling for it. */
+/** Fields that the relay writes itself or binds to the account. Some servers also accept other spellings of them. */
 const ownNames = [...chatFieldNames, 'input', 'instructions', 'include', 'text', 'user_id', 'max_tool_calls'];
 
-/** Where a member stands: its name, what is listed beside it, and its path. */
+/** A member of an object: its name, the fields listed for the object, and its path. */
 interface Member {
   field: string;
   listed: FieldRules;
   at: string;
 }
 
-/** What one row allows of one call, and what was left out of it. */
+/** Applies the permissions of one row to one call and collects what was left out. */
 class Gate {
   readonly dropped: string[] = [];
   readonly #allowed: ReadonlySet<string>;
   readonly #passesUnknown: boolean;
-  /** The service tier that the call asks for, by the field that does. Empty: it has no price. */
+  /** The requested service tier by its field, if it has a price. */
   readonly #pricedTier: JsonRecord;
 
   constructor(
@@ -270,7 +271,7 @@ class Gate {
     return this.#allowed.has(foldName(name));
   }
 
-  /** Fields that are not listed for tenants. */
+  /** For fields that are not listed for tenants. */
   permit(path: string, value: unknown): unknown {
     const isPriced = Object.hasOwn(this.#pricedTier, path) && this.#pricedTier[path] === value;
     if (isPriced || this.allows(path)) return value;
@@ -278,7 +279,7 @@ class Gate {
     return undefined;
   }
 
-  /** The members of `source` that may go up. `listed` has their exact names: a server may take another spelling for another field. */
+  /** `listed` has exact names: a server may take another spelling for another field. */
   filterFields(source: JsonRecord, listed: FieldRules, path = ''): JsonRecord {
     const sent = Object.entries(source).flatMap(([field, value]) => {
       const next = this.#filterField(value, { field, listed, at: path + field });
@@ -294,7 +295,7 @@ class Gate {
     if (!inner) return this.#filterUnlisted(value, { field, listed, at });
     if (inner.size > 0 && !inner.has(anything) && typeof value === 'object' && isListed(at, value))
       return this.#filterInside(value, inner, at);
-    // What a schema or an example of a caller's tool names is the caller's.
+    // Schemas and examples of a caller's tool may contain any names.
     const isSent = inner.has(anything)
       ? at.startsWith('tools[]') || this.findStored(value) === undefined
       : inner.size === 0 && isPlain(value) && isListed(at, value);
@@ -305,7 +306,7 @@ class Gate {
     if (Array.isArray(value))
       return value.filter(isRecord).map((each) => this.filterFields(each, listed, `${at}[].`));
     const sent = this.filterFields(value as JsonRecord, listed, `${at}.`);
-    // An object of which nothing is left says nothing.
+    // An empty object means nothing.
     return Object.keys(sent).length > 0 ? sent : undefined;
   }
 
@@ -321,7 +322,7 @@ class Gate {
     return isOpen ? value : this.permit(at, value);
   }
 
-  /** A map of the caller's own, as its vendor documents it: of texts, without what gateways read there. */
+  /** A map of the caller's own texts, without keys that gateways read. */
   filterMetadata(metadata: JsonRecord): JsonRecord {
     if (this.allows('metadata')) return metadata;
     const sent = Object.entries(metadata).filter(([name, value]) => {
@@ -346,7 +347,7 @@ class Gate {
     return undefined;
   }
 
-  /** The path of the first id of something stored, below `value`. The depth of a body is bounded, so that of this recursion is. */
+  /** The path of the first reference to stored data. The depth of a body is limited, so this recursion is too. */
   findStored(value: unknown): string | undefined {
     if (Array.isArray(value)) {
       for (const [i, one] of value.entries()) {
@@ -358,14 +359,14 @@ class Gate {
       if (typeof type === 'string' && restrictedTypes.has(foldName(type)) && !this.allows(type))
         return '.type';
       for (const [field, inner] of Object.entries(value)) {
-        // Most of the members of a large body are neither.
+        // Skips most members of a large body.
         if (typeof inner !== 'string' && typeof inner !== 'object') continue;
         const name = foldName(field);
         if (idNames.has(name) && isId(inner) && !this.allows(field)) return `.${field}`;
-        // Its id may have any name.
+        // The id may have any name.
         const isFile = name === 'source' && isRecord(inner) && inner['type'] === 'file';
         if (isFile && !this.allows('file_id')) return `.${field}`;
-        // What a model asked a tool of its caller has names of the caller's.
+        // Arguments of a caller's tool may contain any names.
         const isCallersContent = quoteFields.has(field) || (type === 'tool_use' && field === 'input');
         if (typeof inner !== 'object' || isCallersContent) continue;
         const found = this.findStored(inner);
@@ -376,13 +377,13 @@ class Gate {
   }
 }
 
-/** Not the property of that name in a schema. */
+/** Excludes a property of that name in a schema. */
 const isId = (value: unknown): boolean =>
   typeof value === 'string' || (Array.isArray(value) && value.some((each) => typeof each === 'string'));
 
 /**
- * The tools that go up, by what they were, and the types of those left out: tools that run at the upstream go up without
- * what is stored there, callers' tools with the fields that are listed.
+ * Maps the original tools to those that are sent, with the types that were left out. Hosted tools must not refer to
+ * stored data; callers' tools keep the listed fields.
  */
 function filterTools(
   asked: readonly ChatTool[],
@@ -402,10 +403,10 @@ function filterTools(
   return { kept, droppedTypes: left };
 }
 
-/** What a caller's own tool is asked and what a schema declares may have any name. */
+/** Calls of the caller's own tools may contain any names. */
 const callerItemTypes = new Set(['tool_search_call']);
 
-/** The items without those that name what is stored at the vendor, with the tools that they declare as these may go up. */
+/** Leaves out items that refer to stored data, and replaces declared tools by their filtered copies. */
 function filterItems(items: CarriedItems, tools: ReadonlyMap<ChatTool, ChatTool>, gate: Gate): CarriedItems {
   const isPermitted = (item: JsonRecord): boolean => {
     const type = String(item['type']);
@@ -423,8 +424,8 @@ function filterItems(items: CarriedItems, tools: ReadonlyMap<ChatTool, ChatTool>
 }
 
 /**
- * Limits by other names are lowered to the limit that goes up, but for those that the row sets. `isMultiplied`: the
- * upstream may honestly count more than limit and input say.
+ * Lowers limits under other names to the limit that is sent, except those that the row sets. `isMultiplied`: the
+ * upstream may correctly count more than limit and input allow.
  */
 export function limitBody(
   body: JsonRecord,
@@ -453,5 +454,5 @@ export function limitBody(
   return { body: changeFields(body, limitRules, lower), lowered, isMultiplied };
 }
 
-/** A budget below zero has no bound; a floor below zero is none. */
+/** A negative budget is unlimited; a negative minimum is no minimum. */
 const lowestAllowed = (path: string): number => (/(?:^|\.)min_/.test(wordsOf(path)) ? -Infinity : 0);

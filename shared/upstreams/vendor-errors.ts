@@ -11,8 +11,8 @@ const reasonsMax = 8;
 const reasonPattern = /^[A-Za-z0-9_.-]{1,100}$/;
 
 /**
- * OpenAI's error object, Anthropic's and Google's, which are near it, or one of the shapes of gateways and of servers behind
- * compatible APIs. Undefined: the body holds no error, so the answer is not from the API.
+ * Reads the error objects of OpenAI, Anthropic and Google, and the shapes of gateways and compatible servers. Returns
+ * undefined if the body has no error, so it is not from the API.
  */
 export function findError(body: unknown): UpstreamError | undefined {
   // Some upstreams wrap the error in a list.
@@ -26,7 +26,7 @@ export function findError(body: unknown): UpstreamError | undefined {
   return readDetailError(detail) ?? readDetailError(asRecord(message)['detail']);
 }
 
-/** The first of the faults that validating servers list, each with the path of its field in `loc`. */
+/** Validating servers list faults, each with the path of its field in `loc`. Reads the first. */
 function readDetailError(detail: unknown): UpstreamError | undefined {
   if (!Array.isArray(detail)) return undefined;
   const { msg, loc } = asRecord(detail[0]);
@@ -34,14 +34,14 @@ function readDetailError(detail: unknown): UpstreamError | undefined {
   return { message: msg, ...(path && { param: path }) };
 }
 
-/** Codes stay numbers where they are: Google's and others' repeat the status there and say the rest in `status`. */
+/** Keeps numeric codes: Google and others repeat the status there and put the word into `status`. */
 function readError({ message, type, status, code, param, details }: JsonRecord): UpstreamError {
   const found = listIn(details).map((detail) => textIn(asRecord(detail)['reason']));
   const reasons = found.filter((reason) => reasonPattern.test(reason)).slice(0, reasonsMax);
   const named = type ?? (typeof status === 'string' ? status : undefined);
   return {
     message,
-    // The type of an event may say only that it is one.
+    // The type of an event may only say that it is an error.
     type: named === 'error' ? undefined : named,
     code,
     param,
@@ -54,7 +54,7 @@ const firstOf = (value: unknown): unknown => (Array.isArray(value) ? value[0] : 
 // The words of errors.
 
 export const contextTooLong = 'context_length_exceeded';
-/** Codes and types that say that our account at the upstream is empty. Vendors send them with a 429. */
+/** Codes and types of an empty account of ours. Vendors send them with a 429. */
 const emptyAccountWords = new Set<unknown>([
   'insufficient_quota',
   'exceeded_current_quota_error',
@@ -62,7 +62,7 @@ const emptyAccountWords = new Set<unknown>([
   'billing_hard_limit_reached',
 ]);
 const messageLengthMax = 64 * 1024;
-/** How vendors say that a prompt is longer than the model's context. */
+/** Sentences about a prompt that is longer than the model's context. */
 const tooLongTexts =
   /maximum context length|prompt is too long|input is too long|exceeds? (?:the |this model's )?(?:maximum )?context (?:length|limit|window|size)|exceeds the maximum number of (?:input )?tokens/i;
 
@@ -77,7 +77,7 @@ export const isTooLong = (status: number, { code, message }: UpstreamError): boo
 
 type NamedError = Pick<UpstreamError, 'code' | 'type' | 'reasons'>;
 
-/** Vendors' codes, types and reasons, in any case of letters, and the status that each would have had. The first that fits counts. */
+/** Codes, types and reasons by the status that they stand for, in any case of letters. The first match counts. */
 const statuses: readonly [RegExp, number][] = [
   [/^(?:authentication_error|invalid_api_key|incorrect_api_key|unauthenticated|unrecognizedclient)$/, 401],
   [/^billing_error$/, 402],
@@ -94,10 +94,9 @@ const statuses: readonly [RegExp, number][] = [
   [/^(?:[a-z_]*policy_violation|content_policy|content_filter|data_inspection_failed)$/, 400],
   [/^responsibleaipolicyviolation$/, 400],
 ];
-/** The longest name that is looked at. */
 const nameLengthMax = 64;
 
-/** Undefined: nothing in the error says one. The code counts before the type, which is wider. */
+/** The code counts before the type, which is less specific. */
 export function errorStatusOf({ code, type, reasons = [] }: NamedError): number | undefined {
   for (const name of [code, type, ...reasons]) {
     if (typeof name !== 'string' && typeof name !== 'number') continue;
@@ -111,7 +110,7 @@ export function errorStatusOf({ code, type, reasons = [] }: NamedError): number 
   return undefined;
 }
 
-/** Codes, types and reasons that vendors publish: an upstream writes nothing of its own into the log. */
+/** Only published words are logged, so an upstream writes nothing of its own into the log. */
 const knownWords: ReadonlySet<string> = new Set(
   [
     'insufficient_quota rate_limit_exceeded tokens requests invalid_api_key invalid_request_error server_error',
@@ -129,7 +128,7 @@ const knownWords: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(' ')),
 );
 
-/** For the log: the first of an error's words that is known; `other`: it has words, none of which is known. */
+/** For the log: the first known word of an error, or `other` if it has only unknown ones. */
 export function findKnownWord({ code, type, reasons = [] }: NamedError): string | undefined {
   const said = [code, ...reasons, type].filter((word) => typeof word === 'string');
   return said.find((word) => knownWords.has(word)) ?? (said.length > 0 ? 'other' : undefined);

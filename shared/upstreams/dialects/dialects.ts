@@ -1,14 +1,14 @@
-/** The registry of dialects, one line each: what is asked of it before it is loaded, and how it is loaded. */
+/** The registry of dialects, one line each: facts that are needed before a dialect is loaded, and how it is loaded. */
 import type { Dialect, DialectCode } from '../dialect.ts';
 
 interface Registered {
   path: string;
-  /** The lowest limit on output tokens that it sends: the vendor refuses lower ones. Absent: 1. */
+  /** The vendor refuses lower limits on output tokens. */
   outputTokensMin?: number;
   load(): Promise<DialectCode>;
 }
 
-/** Loaded at the first call that needs it, so that a dialect that no channel speaks costs the start nothing. */
+/** Loaded by the first call that needs it, so that an unused dialect does not slow down the start. */
 const dialects = {
   chat: { path: '/chat/completions', load: async () => (await import('./chat/request.ts')).chat },
   messages: {
@@ -22,7 +22,10 @@ const dialects = {
   },
 } satisfies Record<string, Registered>;
 
-/** Of calls that are no conversation: all calls of the endpoint of the name go up in it, where the channel's type speaks it, and no others. */
+/**
+ * For calls that are not conversations. All calls of the endpoint of that name use this dialect, if the channel's type
+ * speaks it, and no others do.
+ */
 const ownDialects = {
   embeddings: { path: '/embeddings', load: async () => (await import('./embeddings.ts')).embeddings },
 } satisfies Record<string, Registered>;
@@ -37,7 +40,7 @@ export const defaultDialect: DialectName = 'chat';
 
 export const ownDialectNames = Object.keys(ownDialects);
 
-/** Rejects for a name that is no dialect's; rows are checked against `dialectNames`. */
+/** Rejects for an unknown name; rows are checked against `dialectNames`. */
 export async function loadDialect(name: string): Promise<Dialect> {
   const line = lineOf(name);
   if (!line) throw new Error(`no dialect ${name}`);
@@ -46,8 +49,8 @@ export async function loadDialect(name: string): Promise<Dialect> {
 
 export const dialectPathOf = (name: string): string | undefined => lineOf(name)?.path;
 
-/** The lowest limit on output tokens that a dialect sends; a lower one is raised to it. */
+/** A lower limit is raised to it. */
 export const outputTokensMin = (name: string): number => lineOf(name)?.outputTokensMin ?? 1;
 
-/** The paths that are appended to base addresses. Operators sometimes paste an address with its path. */
+/** Operators sometimes paste an address that already has one of them. */
 export const dialectPaths: readonly string[] = Object.values(registered).map(({ path }) => path);

@@ -1,4 +1,4 @@
-/** OpenAI's embeddings: a call without a conversation, and vectors in the place of an answer. */
+/** OpenAI's embeddings: a call without a conversation, answered by vectors. */
 import { vectorNumbersMax, type CanonicalCall } from '../../wire/canonical-call.ts';
 import type { ChatChunk } from '../../wire/chat-response.ts';
 import { asRecord, isRecord, listIn, recordsIn, removeNulls, type JsonRecord } from '../../wire/json.ts';
@@ -10,7 +10,7 @@ import { ErrorInAnswer, UpstreamFailure } from '../exchange.ts';
 import { parseFieldRules } from '../restricted-fields.ts';
 import { applyRowFields } from '../request-fields.ts';
 
-/** Throws CannotCarry for another call, and where the row leaves out how long vectors are to be. */
+/** Throws CannotCarry for other calls, and if the row drops the requested length of vectors. */
 function buildEmbeddingsBody(
   { request, embedding, unknown }: CanonicalCall,
   settings: RequestSettings,
@@ -19,7 +19,7 @@ function buildEmbeddingsBody(
   const { model, quirks, drop } = settings;
   const { inputs: input, dimensions } = embedding;
   if (dimensions !== undefined && drop.includes('dimensions')) throw fixedLengthError();
-  // An upstream of which all fields are known refuses others. Where the client names nobody, the account is the user.
+  // An upstream whose fields are all known refuses others. If the client names nobody, the account is the user.
   const user = request.user ?? request.safety_identifier;
   const extraFields = quirks.acceptedFields ? {} : { ...unknown, user };
   const encoding = quirks.packsVectors ? 'base64' : undefined;
@@ -31,14 +31,17 @@ function buildEmbeddingsBody(
 const fixedLengthError = (): CannotCarry =>
   new CannotCarry('dimensions', "The vectors of this model have one length: leave out 'dimensions'.");
 
-/** No other candidate would mend it, and the client can. */
+/** No other candidate would help, but the client can. */
 function tooManyNumbersError(): ErrorInAnswer {
   const message =
     'The vectors are more than fit into one answer. Send fewer inputs, or ask for fewer dimensions.';
   return new ErrorInAnswer({ code: 'request_too_large', param: 'input', message });
 }
 
-/** Passes nothing on before there is one sound vector for each input, all of one length: until then another candidate can answer. */
+/**
+ * Passes nothing on before each input has one valid vector, all of one length: until then another candidate can
+ * answer.
+ */
 class EmbeddingsReader implements AnswerReader {
   readonly done = false;
   readonly finishedChoices = 0;
@@ -52,7 +55,7 @@ class EmbeddingsReader implements AnswerReader {
     this.#context = context;
   }
 
-  /** Vectors may come one by one, before the document that they stood in. */
+  /** Vectors may come one by one, before the rest of their document. */
   push(event: UpstreamEvent): ChatChunk[] {
     const value = event.kind === 'value' ? event.value : undefined;
     if (!isRecord(value)) return [];
@@ -74,7 +77,7 @@ class EmbeddingsReader implements AnswerReader {
     const isSound = (vector: Float32Array | undefined): vector is Float32Array =>
       vector !== undefined && vector.length > 0 && vector.length === length && vector.every(Number.isFinite);
     if (this.#vectorCount !== vectors.length || !vectors.every(isSound)) throw new UpstreamFailure('junk');
-    // Many servers do not read the wish. Whoever has it must not make the channel rest for others.
+    // Many servers ignore the requested length. It must not put the channel into cooldown for other clients.
     if (length !== (dimensions ?? length)) throw fixedLengthError();
     const object = 'chat.completion.chunk';
     return [{ id: `chatcmpl-${requestId}`, object, ...shared, choices: [], usage: null, vectors }];
@@ -84,7 +87,7 @@ class EmbeddingsReader implements AnswerReader {
     throw error instanceof UpstreamFailure && error.kind === 'too_large' ? tooManyNumbersError() : error;
   }
 
-  /** What is embedded has no output, of which nobody reports a count. */
+  /** Vectors have no output tokens, and no upstream reports any. */
   report() {
     return { usage: { input: this.#inputTokens, output: 0 }, state: undefined, serviceTier: undefined };
   }
@@ -102,7 +105,7 @@ class EmbeddingsReader implements AnswerReader {
 const readNumbers = (list: unknown): Float32Array =>
   Float32Array.from(listIn(list), (each) => (typeof each === 'number' ? each : NaN));
 
-/** Of 32 bits each, the lowest byte first. Empty: the text is something else. */
+/** Little-endian numbers of 32 bits. Returns none if the text is anything else. */
 function unpackNumbers(base64: string): Float32Array {
   let bytes = '';
   try {
@@ -114,11 +117,11 @@ function unpackNumbers(base64: string): Float32Array {
   return new Float32Array(bytes.length / 4).map((_, at) => view.getFloat32(4 * at, true));
 }
 
-/** Lengths and forms of vectors are the relay's own. Sources: the vendors' pages of November 2026. */
+/** The relay itself sets lengths and forms of vectors. Sources: the vendors' pages of November 2026. */
 const tenantFields = parseFieldRules([
-  // Which side of a search a text is: Voyage, Cohere, NVIDIA NIM, OpenRouter; Jina.
+  // The role of a text in a search: Voyage, Cohere, NVIDIA NIM, OpenRouter; Jina.
   'input_type task late_chunking',
-  // How longer texts are cut: NVIDIA NIM and Cohere, Voyage; vLLM.
+  // Truncation of longer texts: NVIDIA NIM and Cohere, Voyage; vLLM.
   'truncate truncation truncate_prompt_tokens truncation_side add_special_tokens normalize',
 ]);
 

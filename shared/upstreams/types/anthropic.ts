@@ -20,8 +20,8 @@ export const anthropic: ChannelType<'api_version'> = {
   // Messages has it as `metadata.user_id`.
   endUserField: () => 'user',
   /**
-   * Types that other statuses have, which some gateways in front of the API send with a 400. An account without
-   * credit comes as `invalid_request_error`, which only its text tells from a caller's mistake: docs/channels.md.
+   * Some gateways in front of the API send these types with a 400. An account without credit comes as
+   * `invalid_request_error`, and only its text tells it from a caller's mistake: docs/channels.md.
    */
   classifyFault: (_status, { type }) =>
     type === 'authentication_error' || type === 'billing_error' || type === 'permission_error'
@@ -30,12 +30,12 @@ export const anthropic: ChannelType<'api_version'> = {
 };
 
 const [, limits] = ruleForms.max_output_tokens;
-/** Whether a row may say it: the whole row would be a problem else. */
+/** Any other value would make the whole row invalid. */
 const isLimit = (tokens: number): boolean => tokens >= limits.least && tokens <= limits.most;
 
 const isSupported = (capability: unknown): boolean => asRecord(capability)['supported'] === true;
 
-/** What the list says of a model [anthropic-sdk-typescript 1.12, `ModelInfo`, November 2026]. */
+/** [anthropic-sdk-typescript 1.12, `ModelInfo`, November 2026] */
 function readListedRules({ capabilities, max_tokens: limit }: JsonRecord): WrittenRules {
   const { effort, thinking } = asRecord(capabilities);
   const { adaptive, disabled, between_tools: between } = asRecord(asRecord(thinking)['types']);
@@ -45,7 +45,7 @@ function readListedRules({ capabilities, max_tokens: limit }: JsonRecord): Writt
     ...(isRecord(thinking) && {
       thinking: isSupported(adaptive) ? 'adaptive' : isSupported(thinking) ? 'budget' : 'none',
     }),
-    // One that takes a budget alone thinks only when it gets one.
+    // A model that only takes a budget thinks only when it gets one.
     ...(isSupported(adaptive) && {
       efforts: [...(isOff ? ['none'] : []), ...known],
       ...(!isSupported(disabled) && { thinking_off: isOff ? 'between_tools' : 'always' }),

@@ -4,7 +4,7 @@ import { apiVersionAttribute, type ChannelSetup, type ChannelType } from '../cha
 /** Earlier versions refuse `stream_options`. */
 const usageSince = '2024-08-01';
 
-/** Whether an endpoint has the newer form, which needs no `api_version`. */
+/** The newer form needs no `api_version`. */
 const isNewerForm = (endpoint: string): boolean => /\/openai\/v1\/*$/.test(endpoint);
 
 export const azure: ChannelType<'api_version'> = {

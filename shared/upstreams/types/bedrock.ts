@@ -9,7 +9,10 @@ const claude = /^(?:[a-z-]{2,6}\.)?anthropic\./;
 /** The open models `gpt-oss` have no Responses on this endpoint. */
 const gpt = /^(?:[a-z-]{2,6}\.)?openai\.(?!gpt-oss)/;
 
-/** Exceptions under a status of the caller's fault that the row, the role or the account's quota causes. */
+/**
+ * Exceptions that come with a status of the caller's fault, although the row, the role or the account's quota causes
+ * them.
+ */
 const ownExceptions = new Set([
   'AccessDeniedException',
   'ResourceNotFoundException',

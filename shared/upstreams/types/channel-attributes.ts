@@ -8,7 +8,7 @@ export const channelTypeNames = Object.keys(channelTypes) as ChannelTypeName[];
 
 type TypedRow = ChannelAttributes<OwnAttributeName> & { type: ChannelTypeName };
 
-/** Every attribute that only some types have. Types that share one declare it identically. */
+/** The attributes that only some types have. Types that share one declare it identically. */
 export function listOwnAttributes(): { name: OwnAttributeName; attribute: OwnAttribute }[] {
   const all = Object.values(channelSetups).flatMap(({ attributes }) =>
     Object.entries<OwnAttribute>(attributes),
@@ -22,11 +22,10 @@ export function listOwnAttributes(): { name: OwnAttributeName; attribute: OwnAtt
 export const findTypesWith = (name: OwnAttributeName): ChannelTypeName[] =>
   channelTypeNames.filter((type) => Object.hasOwn(channelSetups[type].attributes, name));
 
-/** The base address of a channel: the row's own or its type's; undefined if there is none. */
+/** The row's base address, or its type's. */
 export const endpointOf = (row: TypedRow): string | undefined =>
   row.endpoint === '' ? channelSetups[row.type].defaultEndpoint?.(row) : row.endpoint;
 
-/** Whether requests go to the base address followed by the dialect's path. */
 export const usesDialectPath = ({ type }: Pick<TypedRow, 'type'>): boolean =>
   !('address' in channelTypes[type]);
 

@@ -1,4 +1,7 @@
-/** The registry of channel types: name in rows, part for answers, part for configuration and operators. */
+/**
+ * The registry of channel types: by their name in rows, the code that answers calls and the setup for configuration
+ * and operators.
+ */
 import { anthropic, anthropicSetup } from './anthropic.ts';
 import { azure, azureSetup } from './azure.ts';
 import { bedrock, bedrockSetup } from './bedrock.ts';

@@ -1,6 +1,4 @@
-/**
- * Converts the answers of Chat Completions upstreams, chunks or one whole completion, to canonical chunks.
- */
+/** Converts the answers of Chat Completions upstreams, chunks or one whole completion, to canonical chunks. */
 import {
   type ChatChunk,
   type ChatDelta,
@@ -21,17 +19,14 @@ import type { Quirks } from '../../quirks.ts';
 import { ThinkTags, type SplitText } from './think-tags.ts';
 import { DeclaredNames, UpstreamToolCalls } from './tool-calls.ts';
 
-/** The fields that are read, of a chunk and of a whole completion. Compatible servers send anything, so each is checked. */
+/** Compatible servers send anything, so each field is checked. */
 type ChatEvent = JsonRecord & Partial<Record<'choices' | 'service_tier' | 'citations', unknown>>;
 type ChatChoice = JsonRecord &
   Partial<Record<'index' | 'delta' | 'message' | 'finish_reason' | 'logprobs', unknown>>;
 
 const choicesMax = 128;
 
-/**
- * Deltas are passed on at once; the first of each choice gets the role. At the end comes a finish chunk for
- * each choice. Finish reasons are held until then, because some upstreams send more after them.
- */
+/** Passes deltas on at once. Holds the finish reasons until the end, because some upstreams send more after them. */
 export class ChatReader implements AnswerReader {
   done = false;
   readonly #context: ReaderContext;
@@ -47,7 +42,7 @@ export class ChatReader implements AnswerReader {
     this.#writer = new AnswerWriter(context);
   }
 
-  /** State is kept of the first choice: it is the one that a client continues with. */
+  /** Only the first choice has state: a client continues with it. */
   report(): AnswerReport {
     const first = this.#choices.get(0);
     const { stop: given = [], body } = this.#context.sent;
@@ -58,7 +53,7 @@ export class ChatReader implements AnswerReader {
     };
   }
 
-  /** Whether the answer is complete: every choice has its finish reason, or `[DONE]` was read. */
+  /** Every choice has its finish reason, or `[DONE]` was read. */
   get #isComplete(): boolean {
     return this.done || (this.#choices.size > 0 && this.finishedChoices === this.#choices.size);
   }
@@ -128,7 +123,7 @@ export class ChatReader implements AnswerReader {
     return choice;
   }
 
-  /** Perplexity and xAI cite beside the choices, which are answers to one question; others in the message, and some in both. */
+  /** Perplexity and xAI cite beside the choices, others in the message, and some in both. */
   #writeCitations(choice: Choice): ChatDelta[] {
     const annotations = this.#citingEvent && !choice.isAnnotated ? readCitations(this.#citingEvent) : [];
     if (annotations.length === 0) return [];
@@ -137,21 +132,21 @@ export class ChatReader implements AnswerReader {
   }
 }
 
-/** One choice of an answer: what it said, whether it is finished, and what of it has to come back. */
+/** One choice of an answer: its text, its end, and the state that must come back. */
 class Choice {
   finish: FinishReason | undefined;
   isAnnotated = false;
   readonly #memory: AnswerWriter['memory'];
-  /** Is asked at the first call. */
+  /** Called for the first tool call. */
   readonly #createToolCalls: () => UpstreamToolCalls;
   #hasContent = false;
   #hasDelta = false;
   #tools: UpstreamToolCalls | undefined;
   readonly #tags: ThinkTags | undefined;
-  /** Reasoning in a field and between tags is the same text twice: where it came first, there it is read. */
+  /** Reasoning in a field and between tags is the same text twice, so only the source that came first is read. */
   #reasoningSource: 'field' | 'tags' | undefined;
   readonly #details: ReasoningDetails;
-  /** Under the name by which the upstream sent it: it takes it back under the same. */
+  /** Kept under the upstream's own name, because it accepts it back only under that name. */
   #reasoning: { field: DeltaReading['reasoningField']; text: GrowingText } | undefined;
   #extra: JsonRecord | undefined;
   /** The vendor's event that ended the choice. */
@@ -168,7 +163,6 @@ class Choice {
     if (thinkTags) this.#tags = new ThinkTags();
   }
 
-  /** Returns nothing for a choice without content. */
   push(source: ChatChoice): { delta: ChatDelta; logprobs: unknown } | undefined {
     const { delta: piece, message, finish_reason: reason } = source;
     if (reason === 'error') throw new ErrorInAnswer(findError(source) ?? {});
@@ -186,24 +180,25 @@ class Choice {
     return isEmpty(delta) && logprobs === null ? undefined : { delta, logprobs };
   }
 
-  /** The whole answer was read: some upstreams leave the reason out of a JSON answer, which is no less complete. */
+  /** Some upstreams leave the finish reason out of a complete JSON answer. */
   complete(): void {
     if (this.#hasContent) this.finish ??= 'stop';
   }
 
-  /** What is still to say when the answer ends, and why it ended. */
+  /** Returns the remaining deltas and the reason of the end. */
   end(): { deltas: ChatDelta[]; reason: FinishReason; anyCalls: boolean } {
     const reason = this.finish ?? 'stop';
     const calls = this.#tools?.end(reason === 'stop' || reason === 'tool_calls') ?? [];
-    // A tag may still be held that only began.
+    // An incomplete tag may still be held.
     const texts = this.#tags ? this.#showText(this.#tags.end(), '') : {};
     const deltas = [texts, calls.length > 0 ? { tool_calls: calls } : {}].filter((each) => !isEmpty(each));
     return { deltas, reason, anyCalls: (this.#tools?.shownCalls.length ?? 0) > 0 };
   }
 
   /**
-   * The stop sequence that the choice ended at: the one that the vendor names, as vLLM and SGLang do, which say null or the number of a
-   * token where it was none. Where nothing is said, an answer that ended by itself looks the same, and one sequence alone is taken as hit.
+   * Returns the stop sequence that ended the choice. vLLM and SGLang name it, or say null or a token's number if there
+   * was none. If the vendor says nothing, an answer that ended by itself looks the same, so a single sequence is taken
+   * as hit.
    */
   findStopSequence(given: readonly string[], sent: readonly string[]): string | undefined {
     const ending = this.#lastEvent;
@@ -214,8 +209,8 @@ class Choice {
   }
 
   /**
-   * The turn: reasoning, text, calls. Reasoning text comes back only with turns that called tools, and is in the details if
-   * there are any; signatures and details always come back.
+   * The layout of the turn: reasoning, text, calls. Reasoning text comes back only with turns that called tools, and
+   * is in the details if there are any; signatures and details always come back.
    */
   describeTurn(): StatePart[] {
     const calls = this.#tools?.shownCalls ?? [];
@@ -252,7 +247,7 @@ class Choice {
     };
   }
 
-  /** Text as it was split, behind reasoning in a field of its own. */
+  /** Text between and behind tags, after reasoning in a field of its own. */
   #showText({ content, reasoning: between }: SplitText, inField: string): ChatDelta {
     this.#textLength += content.length;
     const reasoning = inField + this.#chooseReasoning('tags', between);
@@ -296,7 +291,7 @@ const finishReasons = new Map<string, FinishReason>(
   } as const),
 );
 
-/** Undefined for null and empty: the choice continues. An unknown reason counts as `stop`. */
+/** Null and empty mean that the choice continues. An unknown reason counts as `stop`. */
 function readFinishReason(value: unknown): FinishReason | undefined {
   if (typeof value !== 'string' || value === '') return undefined;
   return finishReasons.get(value.toLowerCase()) ?? 'stop';
@@ -309,10 +304,9 @@ function readLogprobs(value: unknown): unknown {
 
 // Reads one delta, or a whole message, field by field.
 
-/** What a delta says. Empty texts and lists: nothing. */
+/** The content of one delta. */
 interface DeltaReading {
   content: string;
-  /** Reasoning in a field of its own, and the name of that field. */
   reasoning: string;
   reasoningField: 'reasoning_content' | 'reasoning';
   refusal: string;
@@ -341,7 +335,7 @@ function readDelta(source: JsonRecord): DeltaReading {
   };
 }
 
-/** Text of a string or, as Mistral sends it, of a list of typed parts. */
+/** Mistral sends a list of typed content parts instead of a string. */
 function textOf(value: unknown, kind: 'text' | 'thinking'): string {
   if (typeof value === 'string') return kind === 'text' ? value : '';
   return recordsIn(value)
@@ -350,7 +344,7 @@ function textOf(value: unknown, kind: 'text' | 'thinking'): string {
     .join('');
 }
 
-/** Addresses in the order in which the text names them by number, with the titles of the search results that say them. */
+/** Addresses in the order of their numbers in the text, with the titles of the search results. */
 function readCitations({ citations, search_results: results }: JsonRecord): UrlCitation[] {
   const titles = new Map(listIn(results).map((each) => [asRecord(each)['url'], asRecord(each)['title']]));
   return listIn(citations).flatMap((each) => {
@@ -374,8 +368,8 @@ function readImage(value: unknown): JsonRecord[] {
 }
 
 /**
- * The counts in an event: beside the choices, in the first choice (Moonshot) or under `x_groq`. A compatible server may
- * use any vendor's names, so they are read by name and not by vendor.
+ * Reads the counts beside the choices, in the first choice (Moonshot) or under `x_groq`. A compatible server may use
+ * any vendor's names, so they are read by name and not by vendor.
  */
 export function countsOfEvent(event: JsonRecord, quirks: Partial<Quirks> = {}): VendorCounts | undefined {
   const { totalHidesThinking } = quirks;
@@ -389,7 +383,7 @@ function countsOf(usage: JsonRecord): VendorCounts {
   const inputDetails = asRecord(usage['prompt_tokens_details'] ?? usage['input_tokens_details']);
   const outputDetails = asRecord(usage['completion_tokens_details'] ?? usage['output_tokens_details']);
   const lifetimes = asRecord(usage['cache_creation'] ?? inputDetails['cache_creation_token_details']);
-  // Anthropic's names. Its own count of input leaves both out; gateways that add them keep the names.
+  // Anthropic's names. Its own input count excludes both; gateways that include them keep the names.
   const { cache_read_input_tokens: read, cache_creation_input_tokens: written } = usage;
   const isNamedSo = typeof (read ?? written) === 'number';
   return {
@@ -410,7 +404,7 @@ function countsOf(usage: JsonRecord): VendorCounts {
   };
 }
 
-/** The error in an event of an answer with status 200. Some servers send the error itself, marked by its type. */
+/** Some servers send the error itself, marked by its type. */
 function findErrorInEvent(event: JsonRecord): UpstreamError | undefined {
   const marked = event['object'] === 'error' || event['type'] === 'error';
   if (!event['error'] && !(marked && !Array.isArray(event['choices']))) return undefined;

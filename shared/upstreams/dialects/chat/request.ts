@@ -1,5 +1,5 @@
-/** OpenAI's Chat Completions, with the variants of compatible upstreams. */
-import type { CanonicalCall, ChatContentPart, ChatMessage, ChatTool } from '../../../wire/canonical-call.ts';
+/** Builds the body of a Chat Completions request, for OpenAI and for compatible upstreams. */
+import type { CanonicalCall, ChatContentPart, ChatMessage } from '../../../wire/canonical-call.ts';
 import {
   asRecord,
   isRecord,
@@ -11,33 +11,31 @@ import {
 } from '../../../wire/json.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
-import { type CallIds } from '../../call-ids.ts';
 import {
   chooseEffort,
   findRefusedSampling,
   applyRowFields,
   splitStopSequences,
-  toolNameOf,
   wrapInput,
-  wrapTool,
 } from '../../request-fields.ts';
-import { mapIds } from '../../call-ids.ts';
-import { continuation, type Quirks, echoedFields, limitFields, callerToolTypes } from '../../quirks.ts';
+import { mapIds, type CallIds } from '../../call-ids.ts';
+import { continuation, type Quirks, echoedFields, limitFields } from '../../quirks.ts';
 import { ChatReader } from './events.ts';
 import { tenantFields } from './tenant-fields.ts';
+import { convertTools, pickFields } from './tools.ts';
 
 /** OpenAI's maximum, which servers of the same form know [platform.openai.com, "Create chat completion"]. */
 const stopsMax = 4;
-/** With these vLLM and SGLang leave a stop sequence in the text, so the relay must not cut it off. */
+/** With these, vLLM and SGLang leave a stop sequence in the text, so the relay must not cut it off. */
 const stopKeepers = ['include_stop_str_in_output', 'no_stop_trim'];
 
-/** Fields that are set apart from the others, or never sent. */
+/** Fields that are set separately, or never sent. */
 const separateFields = ['messages', 'official', 'stream', 'stream_options', 'model'];
 
 /**
- * Never changes the call. Fields that the relay does not know are sent if the client wrote Chat Completions. Requests a
- * stream with usage unless the channel does not support it. Throws CannotCarry for what must not be left out and has no
- * form here.
+ * Never changes the call. Unknown fields are sent if the client wrote Chat Completions. Requests a stream with usage
+ * unless the channel does not support it. Throws CannotCarry for fields that must not be dropped and have no form
+ * here.
  */
 export function buildChatBody(call: CanonicalCall, settings: RequestSettings): SentBody {
   const { form, request, unknown } = call;
@@ -76,7 +74,7 @@ export function buildChatBody(call: CanonicalCall, settings: RequestSettings): S
   };
 }
 
-/** A repeat without state says so, if state was left out. */
+/** Reports the state that a repeat leaves out. */
 function listLostState({ request }: CanonicalCall, { omissions, states }: RequestSettings): string[] {
   if (!omissions.has('state') && !omissions.has('echoes')) return [];
   const echoed = request.messages.some(
@@ -87,8 +85,7 @@ function listLostState({ request }: CanonicalCall, { omissions, states }: Reques
   return states.size > 0 || echoed ? ['reasoning'] : [];
 }
 
-// Converts the messages of a call. A pure function of the transcript that only appends: what an earlier turn became
-// stays as it is when the transcript grows, because upstreams cache by prefix.
+// Messages. Only appends: earlier turns stay the same when the transcript grows, because upstreams cache by prefix.
 
 /** Throws CannotCarry. `wraps`: custom calls are sent as calls of functions. */
 function convertMessages(call: CanonicalCall, settings: RequestSettings, wraps: boolean): JsonRecord[] {
@@ -138,7 +135,10 @@ function convertCommonFields(message: ChatMessage): JsonRecord {
   return converted;
 }
 
-/** Only the text of a tool's result: as parts if the client wrote parts here, else as the string that all accept. */
+/**
+ * The text of a tool's result: as content parts if the client wrote parts, or else as the string that all upstreams
+ * accept.
+ */
 function readResultText(
   parts: readonly ChatContentPart[],
   form: string,
@@ -148,7 +148,7 @@ function readResultText(
   return texts.map(({ text }) => text ?? '').join('\n');
 }
 
-/** The index is a matter of streams. Clients echo it, and upstreams that refuse other echoes refuse it, too. */
+/** The index only matters in streams. Clients send it back, and upstreams that refuse other echoes refuse it too. */
 function convertToolCall(source: object, wraps: boolean, { acceptedEchoes }: Quirks): JsonRecord {
   const call = removeNulls(source);
   if (acceptedEchoes) delete call['index'];
@@ -158,21 +158,21 @@ function convertToolCall(source: object, wraps: boolean, { acceptedEchoes }: Qui
   return { ...others, type: 'function', function: { name, arguments: wrapInput(textIn(input)) } };
 }
 
-// What of an earlier answer comes back with its turn. What an answer leaves for it, its reader says.
+// State of earlier answers that comes back with its turn. The reader of answers collects it.
 
-/** Google's replacement for a signature that was lost or is another vendor's. Source: "Thought signatures". */
+/** Google's replacement for a signature that was lost or belongs to another vendor. Source: "Thought signatures". */
 const skippedSignature = 'skip_thought_signature_validator';
 
 /**
- * An assistant message with its state: what the client sent back itself, else what was kept, else the vendor's
- * replacement. `message`: as it goes up otherwise; it is not changed.
+ * Returns the message with its state: as the client sent it back, or as kept by the relay, or the vendor's
+ * replacement.
  */
 export function attachState(
   message: JsonRecord,
   parts: readonly StatePart[] | undefined,
   { quirks, omissions }: RequestSettings,
 ): JsonRecord {
-  // Reasoning between tags has no field: what a client sends back as one is the relay's own reading of it.
+  // Reasoning between tags has no field. What a client sends back as one is the relay's own reading.
   const echoes = quirks.acceptedEchoes ?? (quirks.usesThinkTags ? [] : echoedFields);
   const isLost = omissions.has('state') || omissions.has('echoes');
   const accepted = isLost ? [] : echoes;
@@ -187,7 +187,7 @@ export function attachState(
   return calls.length > 0 ? { ...fields, tool_calls: calls } : fields;
 }
 
-/** Both names of one text, which goes up once: under the client's name, if it sent one. */
+/** Two names of one text, which is sent once: under the client's name, if it sent one. */
 const reasoningTexts = ['reasoning_content', 'reasoning'];
 
 /** Changes `fields` and `calls`. */
@@ -200,7 +200,7 @@ function putBack(opaque: JsonRecord, fields: JsonRecord, calls: readonly JsonRec
   for (const field of echoedFields) if (field in kept && !isThere(field)) target[field] = kept[field];
 }
 
-/** Servers of the same model name its reasoning in two ways. Lost reasoning is empty. Changes `fields`. */
+/** Servers of one model use two names for its reasoning. Lost reasoning is sent empty. Changes `fields`. */
 function nameReasoning(fields: JsonRecord): void {
   if (fields['reasoning_content'] !== undefined || fields['reasoning_details'] !== undefined) return;
   fields['reasoning_content'] = textIn(fields['reasoning']);
@@ -235,14 +235,14 @@ function refuseFileUrls(messages: readonly ChatMessage[]): void {
   }
 }
 
-/** Gives the vendor its own ids back where they are this channel's, and maps what it does not accept. */
+/** Gives the vendor its own ids back if this channel issued them, and maps ids that it does not accept. */
 function mapCallIds(messages: JsonRecord[], { callIds, quirks }: RequestSettings): JsonRecord[] {
   const restored = restoreVendorIds(messages, callIds);
   const ids = mapIds(restored.flatMap(idsOf), quirks.callIdForm);
   return restored.map((message) => renameIds(message, (id) => ids.get(id) ?? id));
 }
 
-/** A vendor that repeats an id within one turn gets the client's ids there, which tell its results apart. */
+/** If a vendor repeats an id within one turn, it gets the client's ids there, which tell the results apart. */
 function restoreVendorIds(messages: readonly JsonRecord[], callIds: CallIds): JsonRecord[] {
   let turn = new Map<string, string>();
   return messages.map((message) => {
@@ -276,7 +276,7 @@ function renameIds(message: JsonRecord, rename: (id: string) => string): JsonRec
   };
 }
 
-/** One system message, first, with all texts in order. */
+/** Moves all system texts into one first message. */
 function mergeSystemMessages(messages: readonly JsonRecord[]): JsonRecord[] {
   const contents = messages.filter(({ role }) => role === 'system').map(({ content }) => content);
   if (contents.length === 0) return [...messages];
@@ -287,18 +287,18 @@ function mergeSystemMessages(messages: readonly JsonRecord[]): JsonRecord[] {
   return [{ role: 'system', content }, ...messages.filter(({ role }) => role !== 'system')];
 }
 
-// Leaves out what one upstream does not take, by name, and never what would change the answer's meaning.
+// Fields. Drops what an upstream does not accept, but never what would change the meaning of the answer.
 
 interface FittedFields {
   body: JsonRecord;
   dropped: string[];
-  /** The effort that is sent, if it is not the requested one. */
+  /** If it is not the requested one. */
   effort: string | undefined;
 }
 
 const isEmpty = (value: unknown): boolean => value === '' || (Array.isArray(value) && value.length === 0);
 
-/** Fields that must not be left out, each unless its value is what holds without it. */
+/** Fields that must not be dropped, unless they have their default value. */
 const requiredFields = new Map<string, (value: unknown) => boolean>([
   ['response_format', (value) => asRecord(value)['type'] !== 'text'],
   ['tools', (value) => !isEmpty(value)],
@@ -309,7 +309,7 @@ const requiredFields = new Map<string, (value: unknown) => boolean>([
   ...limitFields.map((field): [string, () => boolean] => [field, () => true]),
 ]);
 
-/** `asked`: all fields but the model and the conversation. Throws CannotCarry. */
+/** `asked`: all fields except the model and the conversation. Throws CannotCarry. */
 function fitFields(asked: JsonRecord, { quirks, set }: RequestSettings): FittedFields {
   const body = { ...asked };
   const dropped: string[] = [];
@@ -336,9 +336,8 @@ function fitFields(asked: JsonRecord, { quirks, set }: RequestSettings): FittedF
 
 const messageFields = ['role', 'content', 'name', 'tool_calls', 'tool_call_id'];
 const callFields = ['id', 'type', 'function', 'custom'];
-const functionFields = ['name', 'description', 'parameters', 'strict'];
 
-/** A message for an upstream that refuses unknown fields: what it does not know of it and of its parts is left out. */
+/** For upstreams that refuse unknown fields, also inside content and calls. */
 function filterMessage(
   message: JsonRecord,
   { acceptedFields, acceptedEchoes = echoedFields }: Quirks,
@@ -356,21 +355,7 @@ function filterMessage(
   };
 }
 
-/** A tool that the caller runs, for such an upstream. */
-function filterTool<Tool extends JsonRecord & { type: string }>(
-  tool: Tool,
-  { acceptedFields }: Quirks,
-): Tool {
-  if (!acceptedFields) return tool;
-  const known = { ...pickTypedFields(tool), type: tool.type };
-  const { function: declared } = tool;
-  return {
-    ...known,
-    ...(isRecord(declared) && tool.type === 'function' && { function: pickFields(declared, functionFields) }),
-  } as Tool;
-}
-
-/** `image/jpg` is no registered type, but a common one. */
+/** `image/jpg` is common, but not registered. */
 function filterContentPart(part: unknown): unknown {
   if (!isRecord(part)) return part;
   const known = pickTypedFields(part);
@@ -380,95 +365,17 @@ function filterContentPart(part: unknown): unknown {
   return { ...known, image_url: { ...image, url: `data:image/jpeg${url.slice('data:image/jpg'.length)}` } };
 }
 
-/** Parts and tools have one field beside their type, of the type's name. */
+/** Content parts and tools have one field beside their type, named like the type. */
 const pickTypedFields = (source: JsonRecord): JsonRecord =>
   pickFields(source, ['type', String(source['type'])]);
 
-const pickFields = (source: JsonRecord, names: readonly string[]): JsonRecord =>
-  Object.fromEntries(Object.entries(source).filter(([field]) => names.includes(field)));
-
-// Converts tools and the choice among them. A tool that the caller runs is never left out.
-
-interface SentTools {
-  /** Undefined: none, so that no choice is sent either. */
-  tools: ChatTool[] | undefined;
-  choice: unknown;
-  /** What the choice became because its tool was left out. */
-  changedChoice: 'auto' | undefined;
-  /** Custom tools and their calls are sent as functions. */
-  wraps: boolean;
-  wrapped: ReadonlySet<string>;
-  dropped: string[];
-}
-
-function convertTools({ form, request, unknown }: CanonicalCall, settings: RequestSettings): SentTools {
-  const { quirks, allow } = settings;
-  // Few compatible servers know custom tools, and the others refuse them.
-  const wraps = quirks.supportsCustomTools !== true;
-  const declared = request.tools ?? [];
-  const known = declared.filter(({ type }) => callerToolTypes.has(type) || allow.includes(type));
-  // An upstream with custom tools is OpenAI's or like it, and knows a list of allowed tools; few others do.
-  const asked = limitToAllowedTools(request.tool_choice, known, wraps);
-  const thinks = asRecord(settings.set['thinking'] ?? unknown['thinking'])['type'] !== 'disabled';
-  const chosen = quirks.supportsForcedCalls || !thinks ? asked : replaceForcedChoice(asked);
-  const isCustom = (tool: ChatTool): boolean => wraps && tool.type === 'custom';
-  const tools = chosen.tools.map((tool) => {
-    const { async: isAsync, ...plain } = isCustom(tool) ? wrapTool(tool) : tool;
-    const sent = form === 'chat' && isAsync !== undefined ? { ...plain, async: isAsync } : plain;
-    return callerToolTypes.has(sent.type) ? filterTool(sent, quirks) : sent;
-  });
-  const wrapped = new Set(chosen.tools.filter(isCustom).flatMap((tool) => toolNameOf(tool) ?? []));
-  const dropped = known.length < declared.length ? ['tools'] : [];
-  const sent = { wraps, wrapped, dropped, changedChoice: undefined };
-  if (tools.length === 0) return { ...sent, tools: undefined, choice: undefined };
-  const choice = convertChoice(chosen.choice, wraps, allow);
-  const changed = choice === 'auto' && (isRecord(chosen.choice) || chosen !== asked);
-  return { ...sent, tools, choice, changedChoice: changed ? 'auto' : undefined };
-}
-
-interface ChosenTools {
-  tools: readonly ChatTool[];
-  choice: unknown;
-}
-
-/** A model that refuses to be forced is left the named tool alone, since who names one can often read no other answer. */
-function replaceForcedChoice(asked: ChosenTools): ChosenTools {
-  const { tools, choice } = asked;
-  if (choice === 'required') return { tools, choice: 'auto' };
-  if (!isRecord(choice) || !callerToolTypes.has(String(choice['type']))) return asked;
-  const named = tools.filter((tool) => toolNameOf(tool) === readEntryName(choice));
-  return named.length > 0 ? { tools: named, choice: 'auto' } : asked;
-}
-
-/** Of a list of allowed tools that is not sent, leaves only the tools that it names; the others could not be called. */
-function limitToAllowedTools(choice: unknown, tools: readonly ChatTool[], wraps: boolean): ChosenTools {
-  if (!wraps || !isRecord(choice) || choice['type'] !== 'allowed_tools')
-    return { tools, choice: choice ?? undefined };
-  const { mode, tools: entries } = asRecord(choice['allowed_tools']);
-  const names = new Set(recordsIn(entries).map(readEntryName));
-  const left = tools.filter((tool) => names.has(toolNameOf(tool)));
-  return { tools: left, choice: mode === 'required' ? 'required' : 'auto' };
-}
-
-const readEntryName = (entry: JsonRecord): unknown =>
-  asRecord(entry[entry['type'] === 'custom' ? 'custom' : 'function'])['name'];
-
-/** A choice of a tool that was left out becomes `auto`. */
-function convertChoice(choice: unknown, wraps: boolean, allow: readonly string[]): unknown {
-  if (!isRecord(choice)) return choice;
-  const type = String(choice['type']);
-  if (type === 'custom' && wraps)
-    return { type: 'function', function: { name: asRecord(choice['custom'])['name'] } };
-  return callerToolTypes.has(type) || type === 'allowed_tools' || allow.includes(type) ? choice : 'auto';
-}
-
-// Limits on output tokens. Never asks for more than the channel's maximum and what the balance covers.
+// Limits on output tokens. Never above the channel's maximum and what the balance covers.
 
 const limitFieldsOf = ({ limitField }: RequestSettings): string[] => [
   ...new Set([...limitFields, limitField]),
 ];
 
-/** Puts the limit into a field that the upstream accepts, and lowers it. Changes `body`. */
+/** Moves the limit to a field that the upstream accepts, and lowers it. Changes `body`. */
 function setLimits(body: JsonRecord, settings: RequestSettings): void {
   const { omissions, quirks, maxOutputTokens, outputTokensLimit, limitField } = settings;
   const fields = limitFieldsOf(settings);
@@ -488,7 +395,7 @@ function setLimits(body: JsonRecord, settings: RequestSettings): void {
   if (sent.length === 0 && outputTokensLimit !== undefined) body[limitField] = most;
 }
 
-/** The limit that is sent: the smallest, if there are several. */
+/** The smallest limit that is sent. */
 function limitOf(body: JsonRecord, settings: RequestSettings): number | undefined {
   const limits = limitFieldsOf(settings).map((field) => body[field]);
   const sent = limits.filter((limit) => typeof limit === 'number');

@@ -1,6 +1,7 @@
 /**
- * What tenants may send in Chat Completions beside the fields that the relay reads itself (`ChatRequest`): a line a source. Never what
- * costs, routes, names something stored, runs code (`chat_template`), or makes an answer longer than its count of tokens.
+ * Fields that tenants may send in Chat Completions beside those that the relay reads itself (`ChatRequest`), one line
+ * per source. Never fields that cost, route, name stored data, run code (`chat_template`), or make an answer longer
+ * than its count of tokens.
  */
 import { parseFieldRules, prefixFields } from '../../restricted-fields.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Splits reasoning between `<think>` and `</think>` off the content. The tags count only at the beginning: later ones
- * are text, such as of an answer about them. Nothing is lost but the tags and white space before them.
+ * Splits reasoning between `<think>` and `</think>` from the content. Tags count only at the beginning: later ones are
+ * text, such as in an answer about them. Drops nothing but the tags and white space before them.
  */
 const open = '<think>';
 const close = '</think>';
@@ -14,7 +14,7 @@ export interface SplitText {
 
 export class ThinkTags {
   #position: 'start' | 'inside' | 'after' = 'start';
-  /** The beginning that may become a tag. */
+  /** Text that may be the start of a tag. */
   #buffer = '';
 
   push(text: string): SplitText {
@@ -24,7 +24,6 @@ export class ThinkTags {
     return this.#position === 'inside' ? this.#readInside(buffered) : { content: buffered, reasoning: '' };
   }
 
-  /** What is still held when the answer ends. */
   end(): SplitText {
     const buffered = this.#buffer;
     this.#buffer = '';
@@ -64,7 +63,7 @@ export class ThinkTags {
   }
 }
 
-/** The length of the end of a text that may be the beginning of the closing tag. */
+/** Counts the characters at the end of a text that may be the start of the closing tag. */
 function measureTagStart(text: string): number {
   for (let length = close.length - 1; length > 0; length -= 1)
     if (text.endsWith(close.slice(0, length))) return length;

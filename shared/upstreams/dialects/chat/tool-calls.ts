@@ -1,6 +1,6 @@
 /**
- * Reads tool calls of Chat Completions upstreams, which cut calls into pieces in different ways. Never emits a call
- * twice, arguments after their end, or a custom call that was cut inside its wrapper.
+ * Reads tool calls of Chat Completions upstreams, which split calls in different ways. Never emits a call twice,
+ * arguments after their end, or a custom call that was cut inside its wrapper.
  */
 import {
   canonicalJson,
@@ -19,30 +19,30 @@ import { callsMax, tooLargeFailure, type AnswerWriter } from '../../answer-write
 import { unwrapInput } from '../../request-fields.ts';
 
 interface OpenCall {
-  /** The index that clients see: dense, in the order in which calls are shown. Undefined: not shown yet. */
+  /** The index that clients see, in the order in which calls are shown. Undefined until then. */
   index: number | undefined;
   readonly upstreamIndex: number | undefined;
   readonly upstreamId: string | undefined;
-  /** The number of the delta that it began in. */
+  /** The number of its first delta. */
   readonly delta: number;
   kind: 'function' | 'custom';
-  /** It was taken out of its wrapper and shown whole. */
+  /** It was unwrapped and shown in one piece. */
   isUnwrapped: boolean;
   name: string;
   text: string;
-  /** What of it clients have not got: they need the name in the first piece. */
+  /** Text that clients do not have yet: their first piece needs the name. */
   unsentText: string;
   readonly scan: JsonScan;
-  /** The text came as `{}`, which some upstreams send before the real arguments. */
+  /** Some upstreams send `{}` before the real arguments. */
   isPlaceholder: boolean;
-  /** The complete arguments in canonical form, made at the first repeat. */
+  /** Canonical form of the complete arguments, computed at the first repeat. */
   canonical: string | undefined;
   extra: JsonRecord | undefined;
 }
 
 /**
  * The tool calls of one choice. Upstreams differ in which of index, id, type and name they send, and when. Clients get
- * a dense 0-based index, a separate id for each call, and id, type and name in its first piece.
+ * consecutive indexes from 0, a separate id for each call, and id, type and name in its first piece.
  */
 export class UpstreamToolCalls {
   /** State that came with a piece before any call. */
@@ -73,8 +73,8 @@ export class UpstreamToolCalls {
   }
 
   /**
-   * Returns the last pieces. A call without arguments gets an empty object, so that all arguments are JSON. `whole`:
-   * the answer was not cut.
+   * Returns the last pieces. A call without arguments gets an empty object, so that all arguments are JSON.
+   * `isComplete`: the answer was not cut.
    */
   end(isComplete: boolean): ToolCallDelta[] {
     return this.#calls.flatMap((call): ToolCallDelta[] => {
@@ -105,7 +105,7 @@ export class UpstreamToolCalls {
     return this.#emit(call, text, extra && call.extra);
   }
 
-  /** Finds the call of a piece by index, else by id, else by position. */
+  /** By index, or by id, or by position. */
   #find({ index, id, name, text, extra, position }: CallPiece): OpenCall | undefined {
     const named = id === undefined ? undefined : this.#calls.findLast((call) => call.upstreamId === id);
     if (index !== undefined && named?.upstreamIndex !== index)
@@ -148,7 +148,7 @@ export class UpstreamToolCalls {
     if (call.name.length > lengthMax) throw tooLargeFailure();
   }
 
-  /** Returns the part of the text that is new. */
+  /** Returns the new text. */
   #addText(call: OpenCall, piece: CallPiece): string {
     let { text } = piece;
     if (text === '') return '';
@@ -196,17 +196,17 @@ export class UpstreamToolCalls {
     };
   }
 
-  /** A wrapped call goes out in one piece, when its wrapper is closed. */
+  /** A wrapped call is sent in one piece, once its wrapper is closed. */
   #unwrap(call: OpenCall): ToolCallDelta[] {
     Object.assign(call, { kind: 'custom', isUnwrapped: true, unsentText: unwrapInput(call.text) });
     return [this.#show(call)];
   }
 }
 
-/** Longer ids than any vendor has are no ids. */
+/** Longer than any vendor's ids. */
 const idLengthMax = 1024;
 
-/** One piece of a tool call, whichever of its fields the upstream sent and how. */
+/** One piece of a tool call, in one form for all upstreams. */
 interface CallPiece {
   index: number | undefined;
   id: string | undefined;
@@ -215,14 +215,14 @@ interface CallPiece {
   text: string;
   custom: boolean;
   extra: JsonRecord | undefined;
-  /** The place among the pieces of its delta; undefined: it is the only one. */
+  /** The position among several pieces of one delta. */
   position: number | undefined;
 }
 
 function readPiece(piece: JsonRecord, position: number | undefined): CallPiece {
   const called = asRecord(piece['function']);
   const custom = asRecord(piece['custom']);
-  // A `custom` without content stands beside the function at some upstreams and means nothing.
+  // Some upstreams send an empty `custom` beside the function. It means nothing.
   const isCustom =
     textIn(called['name']) === '' &&
     (textIn(custom['name']) !== '' || textIn(custom['input']) !== '' || piece['type'] === 'custom');
@@ -244,7 +244,7 @@ function indexOf(value: unknown): number | undefined {
   return typeof value === 'string' && /^\d{1,4}$/.test(value) ? Number(value) : undefined;
 }
 
-/** The names of the tools that an upstream was sent, to tell a whole name from a piece of one. */
+/** The names of the tools that were sent, to tell a complete name from a piece of one. */
 export class DeclaredNames {
   readonly lengthMax: number;
   readonly #names: ReadonlySet<string>;
@@ -266,7 +266,7 @@ export class DeclaredNames {
     return this.#names.has(name);
   }
 
-  /** Whether a name has certainly no more pieces. Without any declared tool every name is taken as whole. */
+  /** No declared name continues this one. Without declared tools every name is complete. */
   isWhole(name: string): boolean {
     if (this.#names.size === 0) return true;
     return this.#names.has(name) && ![...this.#names].some((one) => one !== name && one.startsWith(name));
@@ -277,15 +277,15 @@ export class DeclaredNames {
   }
 }
 
-// Whether a piece continues a call, repeats it or starts another one. Upstreams do not say.
+// Upstreams do not say whether a piece continues a call, repeats it or starts another one.
 
 const hasOtherId = (call: OpenCall, { id }: CallPiece): boolean =>
   id !== undefined && call.upstreamId !== undefined && id !== call.upstreamId;
 
 /**
- * Whether a piece with a name starts another call: some upstreams send the index 0 for all. It does not while the
- * arguments of the first are incomplete: some upstreams repeat name, id or both on every piece. `delta`: the number of
- * the piece's delta.
+ * Some upstreams send the index 0 for all calls, so a name may start another call. It does not while the arguments of
+ * the first are incomplete: some upstreams repeat name, id or both on every piece. `delta`: the number of the piece's
+ * delta.
  */
 function startsAnother(call: OpenCall, piece: CallPiece, names: DeclaredNames, delta: number): boolean {
   const { name, text } = piece;
@@ -301,8 +301,8 @@ function startsAnother(call: OpenCall, piece: CallPiece, names: DeclaredNames, d
 }
 
 /**
- * Whether a piece has the whole arguments of a call again, as some servers send them with the finish reason. Without
- * index and id nothing says that it is the same call, and a tool may be called twice with the same arguments.
+ * Some servers send the complete arguments again with the finish reason. Without index and id nothing says that it is
+ * the same call, and a tool may be called twice with the same arguments.
  */
 function isRepeat(call: OpenCall, piece: CallPiece): boolean {
   const { text } = piece;
@@ -317,7 +317,7 @@ function isRepeat(call: OpenCall, piece: CallPiece): boolean {
 /** Writing JSON is recursive and overflows at some thousand levels. */
 const levelsMax = 200;
 
-/** The call's own form is made once, so that repeats cost no more than their own length. */
+/** The call's own form is computed once, so repeats cost no more than their own length. */
 function isSameJson(call: OpenCall, text: string): boolean {
   if (call.scan.deepest > levelsMax) return false;
   call.canonical ??= canonicalOf(call.text);
@@ -332,18 +332,18 @@ function canonicalOf(text: string): string {
 }
 
 /**
- * The part of a piece's text that was not sent yet: a last piece may have the whole arguments although their beginning
- * was sent. A beginning is compared only with a longer text, so that the work stays linear.
+ * Returns the new text of a piece: a last piece may have the complete arguments although their beginning was sent.
+ * Compares a beginning only with longer texts, so that the work stays linear.
  */
 function findUnsentText(call: OpenCall, { name, text }: CallPiece): string {
   const sent = call.text;
   if (text.length <= sent.length || sent.trim() === '' || !text.trimStart().startsWith('{')) return text;
-  // Where a value is expected, an object that begins like the whole may be a part of it.
+  // If a value is expected, an object that begins like the whole may be a part of it.
   if (name === undefined && call.scan.wantsValue) return text;
   return text.startsWith(sent) && isWholeObject(text) ? text.slice(sent.length) : text;
 }
 
-/** Whether a text that begins with `{` is one whole object, and nothing else. */
+/** The text begins with `{`. */
 function isWholeObject(text: string): boolean {
   const scan = new JsonScan();
   const end = scan.push(text);
@@ -351,8 +351,8 @@ function isWholeObject(text: string): boolean {
 }
 
 /**
- * The name of a call, of which another piece came before any argument: joined, the same again, or longer each time.
- * Undefined: it is the name of another call.
+ * Joins a name with another piece that came before any argument: an addition, a repeat, or a longer name. Undefined if
+ * it is the name of another call.
  */
 function joinName(call: OpenCall, piece: string, names: DeclaredNames): string | undefined {
   const joined = call.name + piece;

@@ -56,7 +56,7 @@ export function addBreakpoints(
   };
 }
 
-/** The blocks that end a part that is worth caching, in the order of their worth. */
+/** The blocks that end a section worth caching, most valuable first. */
 function chooseBlocks({ tools, system, turns }: Prompt): JsonRecord[] {
   const [before, last] = turns.filter(({ role }) => role === 'user').slice(-2);
   const long = [last, before].find((turn) => turn && turn.content.length > lookbackBlocks);
@@ -77,19 +77,19 @@ const blocksOf = ({ tools, system, turns }: Prompt): JsonRecord[] => [
   ...turns.flatMap(({ content }) => content),
 ];
 
-/** Those on blocks, and on what the result of a tool holds. */
+/** Counts those on blocks and inside results of tools. */
 const countClientBreakpoints = (prompt: Prompt): number => {
   const blocks: unknown[] = blocksOf(prompt);
   const inside = blocks.map((block) => asRecord(block)['content']).filter(Array.isArray);
   return [...blocks, ...inside.flat()].filter((block) => isRecord(asRecord(block)['cache_control'])).length;
 };
 
-/** Tokens of an image or a document, at least. */
+/** A lower bound for an image or a document. */
 const mediaTokens = 500;
-/** In code and in English a token has about four characters, elsewhere one or two. */
+/** Code and English have about four characters per token, other text one or two. */
 const charactersPerToken = { ascii: 4, other: 1.5 };
 
-/** Whether the prompt has about so many tokens. Reads no more of it than the answer needs. */
+/** Estimates only as far as the answer needs. */
 function hasAtLeast(tokens: number, prompt: Prompt): boolean {
   let remainder = tokens;
   for (const block of blocksOf(prompt)) {

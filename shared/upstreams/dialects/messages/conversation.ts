@@ -1,7 +1,6 @@
 /**
- * Converts messages to `system` and turns that alternate, a user's first. A pure function of the messages that only
- * appends: what a conversation has become stays as it is when messages are added, so that caches and thinking that is
- * bound to its prefix stay valid.
+ * Converts messages to `system` and alternating turns, a user's first. Only appends: the converted conversation stays
+ * the same when messages are added, so that caches and thinking that is bound to its prefix stay valid.
  */
 import type {
   CarriedItems,
@@ -16,7 +15,7 @@ import { continuation } from '../../quirks.ts';
 import { stretchesOf, type StatePart } from '../../../wire/turn-state.ts';
 
 export interface MessagesTurn {
-  /** `system`: what an operator adds in the middle of a conversation. */
+  /** `system`: added by an operator in the middle of a conversation. */
   role: 'user' | 'assistant' | 'system';
   content: JsonRecord[];
 }
@@ -30,7 +29,8 @@ const isSystem = ({ role }: ChatMessage): boolean => role === 'system' || role =
 
 /**
  * Throws CannotCarry for content that has no form here.
- * @param added content of the system's turns, by the message that it follows; they stand between a user's turn and the answer
+ * @param added content of the system's turns, by the message that it follows; they stand between a user's turn and the
+ * answer
  */
 export function buildConversation(
   messages: readonly ChatMessage[],
@@ -53,7 +53,7 @@ export function buildConversation(
   const endWithUser = (): void => {
     if (turns.at(-1)?.role !== 'user') add('user', convertText(continuation));
   };
-  /** Content of the system's next turn. */
+  /** Content of the next system turn. */
   const systemContent: JsonRecord[] = [];
   for (const [offset, message] of messages.slice(leading.length).entries()) {
     const path = `messages[${leading.length + offset}]`;
@@ -61,8 +61,8 @@ export function buildConversation(
     else {
       const state = settings.omissions.has('state') ? undefined : settings.states.get(message);
       const content = convertAssistantMessage(message, path, ids, state);
-      // Two turns of the assistant in a row are two answers. An answer at the end is no beginning to continue: most
-      // models refuse that, and clients of Chat Completions do not mean it. An empty answer leaves what came before it.
+      // Two assistant turns in a row are two answers. An answer at the end is not a beginning to continue: most models
+      // refuse that, and clients of Chat Completions do not mean it. An empty answer changes nothing.
       endWithUser();
       if (content.length > 0) add('system', systemContent.splice(0));
       add('assistant', content);
@@ -74,7 +74,7 @@ export function buildConversation(
   return { system, turns: turns.map(putResultsFirst) };
 }
 
-/** Results of tools stand before all else, as the vendor wants it. */
+/** The vendor wants results of tools before everything else. */
 function putResultsFirst({ role, content }: MessagesTurn): MessagesTurn {
   const results = content.filter(isResult);
   const others = results.length > 0 ? content.filter((block) => !isResult(block)) : content;
@@ -89,7 +89,7 @@ function convertUserMessage(message: ChatMessage, path: string, ids: SentIds): J
     const result = { type: 'tool_result', tool_use_id: ids.result(message) };
     return [{ ...result, ...(content.length > 0 && { content }), ...cacheControlOf(message) }];
   }
-  // Moved to the front it would change the prefix of all turns before it.
+  // At the front it would change the prefix of all turns before it.
   const blocks = isSystem(message) ? content.map(wrapInstruction) : content;
   return keepMessageBreakpoint(blocks, message);
 }
@@ -100,9 +100,9 @@ const wrapInstruction = (block: JsonRecord): JsonRecord =>
     : block;
 
 /**
- * The blocks of an assistant turn. Thinking goes up as it came, at its place among text and calls; before both if the
- * client changed the text. What the layout does not name follows it, text before calls. `path`: of the message in the
- * client's request; `state`: what came with the turn and may go to this upstream.
+ * Sends thinking unchanged, at its position among text and calls, or before both if the client changed the text. Text
+ * and calls that the layout does not name follow. `path`: of the message in the client's request. `state`: came with
+ * the turn and may be sent to this upstream.
  */
 function convertAssistantMessage(
   message: ChatMessage,
@@ -135,7 +135,7 @@ function rebuildTurn(state: readonly StatePart[], text: string, calls: readonly 
   return [...blocks, ...convertText(stretches.join('')), ...otherCalls];
 }
 
-/** Nothing but thinking is opaque here; anything else comes from a damaged store. */
+/** Only thinking is opaque here; anything else comes from a damaged store. */
 const filterThinking = (block: JsonRecord): JsonRecord[] =>
   block['type'] === 'thinking' || block['type'] === 'redacted_thinking' ? [block] : [];
 
@@ -152,7 +152,7 @@ function textOf({ content, ...message }: ChatMessage, path: string): string {
   return joined === '' && typeof message['refusal'] === 'string' ? message['refusal'] : joined;
 }
 
-/** A breakpoint on one of the parts, which become one text, stands on the last block of text. */
+/** The content parts become one text, so a breakpoint on one of them moves to the last block of text. */
 function keepContentBreakpoint(blocks: JsonRecord[], { content }: ChatMessage): JsonRecord[] {
   const contentParts = Array.isArray(content) ? content : [];
   const markedPart = contentParts.findLast((part) => isRecord(asRecord(part)['cache_control']));
@@ -169,16 +169,16 @@ function callBlock(call: ChatToolCall, id: string): JsonRecord {
   return { type: 'tool_use', id, name, input };
 }
 
-/** The vendor accepts objects alone. Arguments that are none, such as cut ones, are kept as a text. */
+/** The vendor accepts only objects. Other arguments, such as cut ones, are kept as text. */
 function inputOf(text: string): JsonRecord {
   if (text.trim() === '') return {};
   const value = parseJson(text);
   return isRecord(value) ? value : { input: value ?? text };
 }
 
-// Converts the content parts of a message to blocks: text, images, documents.
+// Content parts: text, images, documents.
 
-/** A client's cache breakpoint, as a property to spread; empty if there is none. */
+/** Returns the client's cache breakpoint to spread, or nothing. */
 export function cacheControlOf(source: unknown): { cache_control?: JsonRecord } {
   const control = asRecord(source)['cache_control'];
   if (!isRecord(control)) return {};
@@ -189,14 +189,14 @@ export function cacheControlOf(source: unknown): { cache_control?: JsonRecord } 
 /** The vendor refuses blocks without text. */
 const convertText = (text: string): JsonRecord[] => (text.trim() === '' ? [] : [{ type: 'text', text }]);
 
-/** A breakpoint on a whole message stands on its last block. */
+/** A breakpoint on a message moves to its last block. */
 function keepMessageBreakpoint(blocks: JsonRecord[], message: ChatMessage): JsonRecord[] {
   const cache = cacheControlOf(message);
   const last = blocks.at(-1);
   return last && cache.cache_control ? [...blocks.slice(0, -1), { ...last, ...cache }] : blocks;
 }
 
-/** Throws CannotCarry for a part that has no form here. `path`: the message in the client's request. */
+/** Throws CannotCarry for unsupported content. `path`: the message in the client's request. */
 function convertContent(content: ChatMessage['content'], path: string): JsonRecord[] {
   if (typeof content === 'string') return convertText(content);
   return (content ?? []).flatMap((part, index) => {
@@ -223,14 +223,14 @@ function readImageSource(url: string, path: string): JsonRecord {
 
 const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp']);
 
-/** `image/jpg` is no registered type, but a common one. */
+/** `image/jpg` is common, but not registered. */
 function convertInlineImage({ mediaType, base64 }: DataUrl, path: string): JsonRecord {
   const type = mediaType === 'image/jpg' ? 'image/jpeg' : mediaType;
   if (imageTypes.has(type)) return { type: 'base64', media_type: type, data: base64 };
   throw new CannotCarry(path, `Images of type ${type.slice(0, 64)} cannot be sent to this model.`);
 }
 
-/** PDF and plain text, inline or by URL, and images that were sent as files. */
+/** Supports PDF and plain text, inline or by URL, and images that were sent as files. */
 function convertFile({ file_data: data, file_url: url, filename }: JsonRecord, path: string): JsonRecord {
   const title = typeof filename === 'string' && filename !== '' ? { title: filename } : {};
   const buildDocument = (source: JsonRecord): JsonRecord => ({ type: 'document', source, ...title });
@@ -258,7 +258,7 @@ interface DataUrl {
 
 function readDataUrl(url: string): DataUrl | undefined {
   const comma = url.indexOf(',');
-  // The head is short; the pattern never runs over the data.
+  // The head is short, so the pattern never scans the data.
   const head =
     comma < 0 || comma > 200 ? undefined : /^data:([^;,]+)(?:;[^,]*)?;base64$/i.exec(url.slice(0, comma));
   const mediaType = head?.[1]?.toLowerCase();

@@ -1,7 +1,7 @@
 /**
- * Converts the answers of Messages upstreams, events or one whole message, to canonical chunks: text with its citations,
- * thinking with its signature, tool calls. Blocks that the upstream ran itself are left out. Order is not trusted: a start
- * may be missing or come twice, an index may be missing or used again.
+ * Converts the answers of Messages upstreams, events or one whole message, to canonical chunks: text with its
+ * citations, thinking with its signature, tool calls. Leaves out blocks that the upstream ran itself. Does not trust
+ * the order: a start may be missing or come twice, an index may be missing or used again.
  */
 import {
   type ChatChunk,
@@ -29,14 +29,16 @@ import { findError } from '../../vendor-errors.ts';
 import { unwrapInput } from '../../request-fields.ts';
 import { deltaKinds, isContent, isWholeMessage, NativeEvents } from './native-events.ts';
 
-/** The fields that are read, of a message and of an event. Compatible endpoints send anything, so each is checked. */
+/** Compatible endpoints send anything, so each field is checked. */
 type Message = Partial<
   Record<'role' | 'content' | 'stop_reason' | 'stop_details' | 'usage' | 'input_transformations', unknown>
 >;
 type MessagesEvent = Message &
   Partial<Record<'type' | 'index' | 'message' | 'content_block' | 'delta' | 'error', unknown>>;
 
-/** All others are `stop`: `end_turn`, `stop_sequence`, and `pause_turn`, which a client cannot continue either. */
+/**
+ * All other reasons mean `stop`: `end_turn`, `stop_sequence`, and `pause_turn`, which a client cannot continue either.
+ */
 const finishReasons = new Map<string, FinishReason>([
   ['max_tokens', 'length'],
   ['model_context_window_exceeded', 'length'],
@@ -48,14 +50,14 @@ export class MessagesReader implements AnswerReader {
   done = false;
   readonly #writer: AnswerWriter;
   readonly #blocks: ContentBlocks;
-  /** Undefined: the client speaks another form. */
+  /** Only for clients that speak Messages. */
   readonly #native: NativeEvents | undefined;
   #isUnderstood = false;
   #finish: FinishReason | undefined;
-  /** Which of the counts' events names it the vendor does not say. */
+  /** The vendor does not document which usage event carries `speed`. */
   #speed: unknown;
   readonly #asksFast: boolean;
-  /** A message that had its content in `message_start`. It is the answer unless the events of blocks follow. */
+  /** A message with content in `message_start`. It is the answer unless events of blocks follow. */
   #earlyMessage: Message | undefined;
 
   constructor(context: ReaderContext) {
@@ -73,7 +75,7 @@ export class MessagesReader implements AnswerReader {
     return this.#writer.report(this.#blocks.all.flatMap(describeBlock));
   }
 
-  /** The end mark came, or the reason to stop and the end of every block. */
+  /** The end mark came, or a stop reason and the end of every block. */
   get #isComplete(): boolean {
     return this.done || (this.#finish !== undefined && !this.#blocks.all.some(({ isOpen }) => isOpen));
   }
@@ -99,7 +101,7 @@ export class MessagesReader implements AnswerReader {
     const { hasBlocks } = this.#blocks;
     if (!this.#isComplete) throw new UpstreamFailure(this.#isUnderstood || hasBlocks ? 'cut' : 'junk');
     if (this.#finish === undefined && !hasBlocks) throw new UpstreamFailure('empty');
-    // A client runs the calls of an answer that says it is whole.
+    // A client runs the calls of a complete answer.
     const isWithheld = this.#finish === 'length' || this.#finish === 'content_filter';
     if (!isWithheld && this.#blocks.all.some(isCutCall)) throw new UpstreamFailure('cut');
     const last = [...early, ...this.#writeDeltas(this.#blocks.closeAll())];
@@ -160,7 +162,7 @@ export class MessagesReader implements AnswerReader {
     );
   }
 
-  /** Blocks that come with events, too, are those of the events. */
+  /** Blocks of the events replace those of the early message. */
   #readEarly(): ChatDelta[] {
     const message = this.#earlyMessage;
     this.#earlyMessage = undefined;
@@ -174,7 +176,7 @@ export class MessagesReader implements AnswerReader {
     return [...deltas, ...this.#stop(message)];
   }
 
-  /** The vendor's words about a refusal, where it gives any. */
+  /** Shows the vendor's explanation of a refusal, if there is one. */
   #stop({ stop_reason: reason, stop_details: details }: Message): ChatDelta[] {
     if (typeof reason !== 'string' || reason === '') return [];
     this.#finish = finishReasons.get(reason) ?? 'stop';
@@ -185,14 +187,15 @@ export class MessagesReader implements AnswerReader {
   #note({ usage, input_transformations: transformations }: Message): void {
     const { speed = this.#speed, service_tier: capacity } = asRecord(usage);
     this.#speed = speed;
-    // Capacity may be called `priority`, which is a name of fast mode elsewhere: it says nothing of the speed that was asked for.
+    // Capacity may be called `priority`, which means fast mode elsewhere, so it says nothing about the requested
+    // speed.
     const isSpeedStated = speed === 'fast' || (this.#asksFast && typeof speed === 'string');
     this.#writer.noteUsage(countsOf(usage), isSpeedStated ? speed : capacity);
     this.#writer.noteTransformations(transformations);
   }
 }
 
-/** An empty text is a place that the events of blocks fill. */
+/** An empty text is filled by later events. */
 const isFilled = (content: unknown): boolean =>
   listIn(content).some((block) => asRecord(block)['text'] !== '');
 
@@ -202,7 +205,8 @@ export function countsOf(usage: unknown): VendorCounts | undefined {
   const topLevel = readCounts(usage);
   const runs = recordsIn(usage['iterations']).map(readCounts);
   if (runs.length === 0) return topLevel;
-  // Several runs at the upstream, such as a summary before the answer, are charged together; the vendor's own count has not all of them.
+  // Several runs at the upstream, such as a summary before the answer, are charged together. The vendor's own count
+  // does not include all of them.
   const sum: VendorCounts = { ...topLevel, ...runs.reduce(addCounts, {}) };
   const isLess = Object.entries(topLevel).some(
     ([name, count]) => typeof count === 'number' && !(Number(sum[name as keyof VendorCounts]) >= count),
@@ -224,7 +228,7 @@ function readCounts(usage: JsonRecord): VendorCounts {
   };
 }
 
-/** What neither run says stays unknown. */
+/** A count that both runs lack stays unknown. */
 function addCounts(a: VendorCounts, b: VendorCounts): VendorCounts {
   const { cacheIsApart: _, ...names } = { ...a, ...b };
   const sums = (Object.keys(names) as (keyof typeof names)[])
@@ -242,17 +246,17 @@ type BlockKind = 'text' | 'thinking' | 'redacted_thinking' | 'tool_use' | 'other
 
 interface Block {
   kind: BlockKind;
-  /** The block as it started, with all fields that the vendor wants back. */
+  /** The start of the block, with all fields that the vendor wants back. */
   source: JsonRecord;
-  /** Of a call, the JSON of its input. */
+  /** For a call, the JSON of its input. */
   text: GrowingText;
   length: number;
   from: number;
   signature: string;
   isOpen: boolean;
-  /** The index that clients see. Undefined: it is no call, or one that is not shown, or not yet. */
+  /** The index that clients see. Undefined until a call is shown. */
   call: number | undefined;
-  /** Held until the block ends, since they are about all of its text. */
+  /** Held until the block ends, because they refer to all of its text. */
   citations: { url: string; title: string }[];
 }
 
@@ -276,7 +280,7 @@ class ContentBlocks {
   startBlock(index: unknown, source: JsonRecord): ChatDelta[] {
     const found = this.#find(index);
     if (!found?.isOpen) return this.#open(index, source);
-    // A start that repeats the one before: calls by their id, hidden thinking by its data, others by their kind.
+    // A repeated start has the same id (calls), data (hidden thinking) or kind (others).
     const isSame = ['type', 'id', 'data'].every((field) => found.source[field] === source[field]);
     if (!isSame) return [...this.#close(found), ...this.#open(index, source)];
     return found.kind === 'text' || found.kind === 'thinking' ? this.#push(found, source) : [];
@@ -287,7 +291,7 @@ class ContentBlocks {
     const found = this.#find(index);
     if (!kind || found?.kind === 'other') return [];
     if (found?.kind === kind) return this.#push(found, delta);
-    // Without a start a call has no name, and so cannot be run.
+    // A call without a start has no name and cannot be run.
     if (kind === 'tool_use') return [];
     const before = found?.isOpen ? this.#close(found) : [];
     const opened = this.#open(index, { type: kind });
@@ -300,12 +304,12 @@ class ContentBlocks {
     return block?.isOpen ? this.#close(block) : [];
   }
 
-  /** Closes what is still open, after the end mark. A thinking block that was cut before its signature is no state. */
+  /** Closes open blocks after the end mark. A thinking block that was cut before its signature is not state. */
   closeAll(): ChatDelta[] {
     return this.all.filter(({ isOpen }) => isOpen).flatMap((block) => this.#close(block, true));
   }
 
-  /** Without an index it is the latest block. */
+  /** Without an index, the latest block. */
   #find(index: unknown): Block | undefined {
     return typeof index === 'number' ? this.#byIndex.get(index) : this.all.at(-1);
   }
@@ -337,7 +341,7 @@ class ContentBlocks {
       : this.#showCall(block, { type: 'function', function: { name, arguments: '' } });
   }
 
-  /** Reads a piece, or the start of a block, which may hold all of it. */
+  /** Reads a piece, or a start that contains the whole block. */
   #push(block: Block, piece: JsonRecord): ChatDelta[] {
     const { memory } = this.#writer;
     if (block.kind === 'tool_use') return callPiece(block, this.#add(block, piece['partial_json']));
@@ -388,8 +392,9 @@ class ContentBlocks {
   }
 
   /**
-   * A call whose input did not come in pieces has it at its start, or gets an empty object, so that all arguments are JSON.
-   * A wrapped one becomes a custom call once its JSON is complete; cut inside, it is never shown, so that nobody runs it.
+   * A call without pieces has its input in its start, or gets an empty object, so that all arguments are JSON. A
+   * wrapped call becomes a custom call once its JSON is complete; if it was cut inside, it is never shown, so that
+   * nobody runs it.
    */
   #endCall(block: Block, isCut: boolean): ChatDelta[] {
     const { text, source } = block;
@@ -399,7 +404,7 @@ class ContentBlocks {
     const whole = text.text;
     if (!this.#wrapped.has(name)) return isWithoutPieces ? callPiece(block, whole) : [];
     const input = unwrapInput(whole);
-    // A text without a wrapper is whole only where its block ended.
+    // A text without a wrapper is complete only if its block ended.
     const isWhole = isCut
       ? input !== '' && input !== whole
       : parseJson(whole) !== undefined || !whole.trimStart().startsWith('{');
@@ -407,9 +412,9 @@ class ContentBlocks {
   }
 }
 
-// The upstream's own events, for a client of the same form.
+// The upstream's own events, for a client that speaks Messages.
 
-/** Each event on a chunk of its own. */
+/** Attaches each event to a chunk of its own. */
 function attachNativeEvents(
   chunks: ChatChunk[],
   events: readonly JsonRecord[] = [],
@@ -424,7 +429,7 @@ function attachNativeEvents(
 
 const kinds = ['text', 'thinking', 'redacted_thinking', 'tool_use'] as const;
 
-/** A call with neither its end nor all of its arguments. */
+/** A call without its end and with incomplete arguments. */
 const isCutCall = ({ kind, isOpen, text: { text } }: Block): boolean =>
   kind === 'tool_use' && isOpen && text !== '' && parseJson(text) === undefined;
 
@@ -435,8 +440,8 @@ const serializeInput = (input: unknown): string =>
   isRecord(input) ? JSON.stringify(input) : textIn(input) || '{}';
 
 /**
- * What a block keeps of its start. Of text, what tells a repeated start. Of thinking, all that goes back, but its text
- * and signature, which are kept apart: they hold their place, so that the fields go back in their order.
+ * The fields of a block's start that are kept. For text, those that identify a repeated start. For thinking, all that
+ * goes back; its text and signature are kept separately, but hold their position so that the order of fields stays.
  */
 function pickKeptFields(kind: BlockKind, source: JsonRecord): JsonRecord {
   const { type, id, data, thinking, signature } = source;
@@ -450,14 +455,14 @@ function pickKeptFields(kind: BlockKind, source: JsonRecord): JsonRecord {
   };
 }
 
-/** Citations of web pages and of search results with an address. Others are about the client's own documents. */
+/** Reads citations of web pages and of search results with an address. Others refer to the client's own documents. */
 function readCitation(value: unknown): { url: string; title: string }[] {
   const { url, source, title } = asRecord(value);
   const address = textIn(url) || textIn(source);
   return /^https?:\/\//i.test(address) ? [{ url: address, title: textIn(title) }] : [];
 }
 
-/** An empty text is no part: it would not be sent back. Thinking is one when it is whole: it goes back as it was signed. */
+/** Empty text is skipped, because it would not be sent back. Complete thinking goes back as it was signed. */
 function describeBlock({ kind, source, text, length, signature, isOpen, call }: Block): StatePart[] {
   if (kind === 'text') return length === 0 ? [] : [{ text: length }];
   if (kind === 'redacted_thinking') return [{ opaque: source }];

@@ -1,22 +1,22 @@
 /**
- * JSON Schema as the vendor's grammars take it: for output formats and strict tools. Keywords that it refuses move into
- * the description, where the model reads them, and are named. Sources: the vendor's page "Structured outputs" (JSON
- * Schema limitations) and what its SDK makes of a schema (`transformJSONSchema`, 1.12.0), November 2026.
+ * Converts JSON Schema to the form that the vendor's grammars accept, for output formats and strict tools. Unsupported
+ * keywords move into the description, where the model reads them, and are reported. Sources: the vendor's page
+ * "Structured outputs" (JSON Schema limitations) and its SDK (`transformJSONSchema`, 1.12.0), November 2026.
  */
 import { isRecord, type JsonRecord } from '../../../wire/json.ts';
 
 export interface GrammarSchema {
   schema: JsonRecord;
-  /** Keywords that do not bind the model any more. */
+  /** Keywords that no longer bind the model. */
   moved: readonly string[];
-  /** What the vendor bounds over all schemas of a request. */
+  /** The vendor limits these over all schemas of a request. */
   optionalProperties: number;
   unions: number;
 }
 
 /**
- * Undefined: nothing that the vendor takes holds what the schema asks for. It is recursive, refers to elsewhere, or allows
- * names or values of any kind.
+ * Undefined if no supported schema enforces this one: it is recursive, has external references, or allows any names or
+ * values.
  */
 export function convertSchema(schema: unknown): GrammarSchema | undefined {
   const conversion = new Conversion(definitionsOf(schema));
@@ -33,9 +33,9 @@ const supportedFormats = new Set(
 ) as ReadonlySet<unknown>;
 /** Look-around, back references and word boundaries. */
 const unsupportedPattern = /\(\?(?!:)|\\[1-9bBk]/;
-/** They name the document and constrain nothing. */
+/** They identify the document and constrain nothing. */
 const ignoredKeywords = new Set(['$schema', '$id', '$anchor', '$comment']);
-/** Keywords that bind. Only these are named, so that a client writes no names of its own into a header. */
+/** Only binding keywords are reported, so that a client writes no names of its own into a header. */
 const bindingKeywords = new Set(
   (
     'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern format minItems maxItems ' +
@@ -53,7 +53,7 @@ const definitionsOf = (schema: unknown): Set<string> =>
     ),
   );
 
-/** One schema on its way. What is learned of it is complete once its root was converted. */
+/** The conversion of one schema. The results are complete once its root was converted. */
 class Conversion {
   isConvertible = true;
   readonly moved = new Set<string>();
@@ -72,7 +72,7 @@ class Conversion {
     if (!isRecord(schema)) return this.#giveUp();
     if (typeof schema['$ref'] === 'string') return this.#convertReference(schema, schema['$ref']);
     const { allOf } = schema;
-    // A single part says what its parent would: generators wrap a reference in it to describe it.
+    // A single schema in `allOf` replaces its parent: generators wrap a reference in it to describe it.
     if (Array.isArray(allOf) && allOf.length === 1 && isRecord(allOf[0])) {
       const { allOf: _, ...rest } = schema;
       return this.convertNode({ ...allOf[0], ...rest });
@@ -93,7 +93,7 @@ class Conversion {
     return { ...converted, description: texts.join('\n') };
   }
 
-  /** Whether the keyword goes up, as it is or with its schemas converted. Changes `converted`. */
+  /** Returns true if the keyword is sent, unchanged or with its schemas converted. Changes `converted`. */
   #keepsKeyword(converted: JsonRecord, keyword: string, value: unknown): boolean {
     if (keptKeywords.has(keyword)) converted[keyword] = value;
     else if (keyword === 'enum' || keyword === 'const') {
@@ -113,13 +113,13 @@ class Conversion {
     return true;
   }
 
-  /** Every object names all that it may hold. Changes `converted`. */
+  /** Every object lists all its properties. Changes `converted`. */
   #closeObject(converted: JsonRecord, schema: JsonRecord): void {
     const { type, properties, additionalProperties: others } = schema;
     if (![type].flat().includes('object') && !(type === undefined && isRecord(properties))) return;
     const names = isRecord(properties) ? Object.keys(properties) : [];
     const isOpen = others === true || isRecord(others);
-    // What a closed object allows an open one allows too, but a map that names nothing would only be empty.
+    // A closed object allows a subset of an open one, but an object without properties could only be empty.
     if (names.length === 0 && (isOpen || (others === undefined && !isRecord(properties)))) this.#giveUp();
     if (isOpen) this.moved.add('additionalProperties');
     const required = Array.isArray(schema['required']) ? schema['required'] : [];
@@ -158,7 +158,7 @@ class Conversion {
     return Object.fromEntries(converted) as JsonRecord;
   }
 
-  /** The vendor takes nothing beside a reference. */
+  /** The vendor accepts nothing beside a reference. */
   #convertReference(schema: JsonRecord, target: string): JsonRecord {
     const [, name] = referencePattern.exec(target) ?? [];
     if (name === undefined || !this.#definitions.has(name)) return this.#giveUp();

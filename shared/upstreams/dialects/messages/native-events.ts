@@ -1,7 +1,7 @@
 /**
- * The events of an upstream that speaks Messages, for a client that speaks it: as they came, but one block after the other, each
- * begun and ended once. What comes for another block while a call is open waits, since clients join the pieces of a block in
- * the order in which they come. A whole message becomes the events that a stream of it has.
+ * Passes the events of a Messages upstream to a client that speaks Messages: unchanged, but one block after the other,
+ * each started and stopped once. Events of another block wait while a call is open, since clients join the pieces of a
+ * block in the order in which they arrive. A whole message becomes the events of a stream.
  */
 import { JsonScan } from '../../../stream/json-scan.ts';
 import type { Kept } from '../../../wire/chat-response.ts';
@@ -10,11 +10,11 @@ import { asRecord, isRecord, listIn, recordsIn, textIn, type JsonRecord } from '
 interface OpenBlock {
   index: unknown;
   block: JsonRecord;
-  /** Of the pieces of its input. */
+  /** Scans the pieces of its input. */
   scan: JsonScan;
 }
 
-/** The kinds of blocks that are known, by the pieces that they come in. */
+/** The kinds of known blocks by the types of their deltas. */
 export const deltaKinds = new Map<unknown, 'text' | 'thinking' | 'tool_use'>([
   ['text_delta', 'text'],
   ['citations_delta', 'text'],
@@ -24,13 +24,13 @@ export const deltaKinds = new Map<unknown, 'text' | 'thinking' | 'tool_use'>([
 ]);
 const knownBlocks = new Set<unknown>([...deltaKinds.values(), 'redacted_thinking']);
 
-/** How a block begins whose own beginning never came. A call without one has no name. */
+/** The start of a block whose own start never came. A call without one has no name. */
 const impliedStarts = new Map<unknown, JsonRecord>([
   ['text_delta', { type: 'text', text: '' }],
   ['thinking_delta', { type: 'thinking', thinking: '', signature: '' }],
 ]);
 
-/** An answer that is not streamed. Some endpoints leave its type out. */
+/** A message that is not streamed. Some endpoints leave its type out. */
 export const isWholeMessage = ({ type, role, content }: JsonRecord): boolean =>
   type === 'message' || (role === 'assistant' && Array.isArray(content));
 
@@ -38,9 +38,9 @@ export class NativeEvents {
   readonly #memory: Kept;
   #open: OpenBlock | undefined;
   #startedCount = 0;
-  /** What waits, by the upstream's index. */
+  /** By the upstream's index. */
   readonly #waitingEvents = new Map<unknown, JsonRecord[]>();
-  /** The blocks that `message_start` had, unless they come with events. */
+  /** The blocks of `message_start`, unless they come with events. */
   #earlyContent: JsonRecord[] = [];
 
   constructor(memory: Kept) {
@@ -70,7 +70,6 @@ export class NativeEvents {
     }
   }
 
-  /** What is still open or waits. */
   end(): JsonRecord[] {
     const last = this.#takeEarlyBlocks();
     while (this.#open || this.#waitingEvents.size > 0) last.push(...this.#close(), ...this.#releaseWaiting());
@@ -102,7 +101,7 @@ export class NativeEvents {
     const { type, index } = event;
     const open = this.#open;
     const isOther = typeof open?.index === 'number' && typeof index === 'number' && open.index !== index;
-    // Servers that leave the end of a block out begin the next one.
+    // Some servers leave out the end of a block and start the next one.
     const mayBegin =
       type === 'content_block_start' && open && isWhole(open) && !this.#waitingEvents.has(index);
     if (isOther && !mayBegin) {
@@ -143,7 +142,7 @@ export class NativeEvents {
 
   #startBlock(index: unknown, event: JsonRecord): JsonRecord[] {
     const { content_block: block } = event;
-    // Some servers begin a block twice; a call would be run twice.
+    // Some servers start a block twice; a call would be run twice.
     const isAgain = this.#open?.index === index && isRecord(block) && this.#isOpen(block);
     if (!isRecord(block) || isAgain) return [];
     const closed = this.#close();
@@ -163,15 +162,15 @@ export class NativeEvents {
   }
 }
 
-/** What is not known may be in any block, and any piece in a block that is not known. */
+/** An unknown delta fits any block, and any delta fits an unknown block. */
 const fitsBlock = ({ type }: JsonRecord, delta: JsonRecord): boolean =>
   !knownBlocks.has(type) || (deltaKinds.get(delta['type']) ?? type) === type;
 
-/** Its input is, or it has none. */
+/** A call needs complete input. */
 const isWhole = ({ block, scan }: OpenBlock): boolean =>
   scan.complete || (block['type'] !== 'tool_use' && scan.deepest === 0);
 
-/** Streams begin a block without what its deltas bring. */
+/** A stream starts a block without the content of its deltas. */
 function splitBlock(block: JsonRecord, index: number): JsonRecord[] {
   const { type, text, thinking, signature, citations, input } = block;
   const pieces: JsonRecord[] = [];
@@ -199,7 +198,7 @@ function splitBlock(block: JsonRecord, index: number): JsonRecord[] {
   ];
 }
 
-/** A start of text or thinking is an empty one. */
+/** A start of text or thinking is empty. */
 export function isContent({ type, content_block: block }: JsonRecord): boolean {
   const kind = textIn(asRecord(block)['type']);
   return (

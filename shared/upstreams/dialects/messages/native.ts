@@ -1,7 +1,8 @@
 /**
- * The body of a client that wrote Messages, for an upstream that speaks it: it goes up as it came, block by block and value by value, but
- * for the model, the limit, what the channel's row sets and says of the model, and what money and isolation need. No breakpoint is added: this
- * client places its own. Thinking that the relay sealed for its client is left out, since no vendor knows its signature.
+ * Passes the body of a client that wrote Messages to an upstream that speaks it: unchanged, block by block, except for
+ * the model, the limit, the fields and quirks that the channel's row sets, and what money and isolation need. Adds no
+ * breakpoint, because this client sets its own. Leaves out thinking that the relay encrypted for its client, since no
+ * vendor knows its signature.
  */
 import type { CanonicalCall, ChatMessage, ChatRequest } from '../../../wire/canonical-call.ts';
 import { sealPrefix } from '../../../wire/ids.ts';
@@ -31,7 +32,7 @@ interface NativeFacts {
   outputTokensMax: number;
 }
 
-/** Undefined: the client wrote another form. */
+/** Undefined if the client wrote another form. */
 export function buildNativeBody(
   { native, request, unknown, served }: CanonicalCall,
   { settings, outputTokensMax }: NativeFacts,
@@ -82,7 +83,7 @@ export function buildNativeBody(
   dropRefusedFields(body, settings.refusedFeatures ?? []).forEach(noteDropped);
   if (settings.unpricedHour && shortenLifetimes(body)) noteDropped('cache_control.ttl');
   applyRowFields(body, settings);
-  // Only the cache is filled, which the vendor refuses to stream, and for which no other limit is held.
+  // Zero only fills the cache. The vendor refuses to stream that, and no other limit is reserved for it.
   if (outputTokensMax === 0) {
     body['max_tokens'] = 0;
     delete body['stream'];
@@ -91,14 +92,14 @@ export function buildNativeBody(
   const holdsThinking = turns.some(({ content }) => recordsIn(content).some(isThinkingBlock));
   if (settings.dropsForeign && quirks.bindsThinking && holdsThinking && isAdaptive(thinking))
     body['thinking'] = { type: 'adaptive', block_binding: dropsBlocks, ...thinking };
-  // Neither the client's nor the row's, which would be refused again.
+  // Both the client's and the row's thinking would be refused again.
   if (isLost && disabledThinking) body['thinking'] = disabledThinking;
   else if (isLost) delete body['thinking'];
   return { body, dropped, effort, toolChoice };
 }
 
-// What the row itself says of the model binds such a body too, in the ways of a translated one. What is known of the model
-// otherwise does not: its vendor's clients recover from refusals by the vendor's own words.
+// The row's own rules of the model also bind native bodies, as they do converted ones. Other known rules do not: the
+// vendor's clients recover from refusals by the vendor's own words.
 
 interface RuledFacts {
   settings: RequestSettings;
@@ -108,7 +109,10 @@ interface RuledFacts {
 const pickRowQuirks = ({ quirks, rowQuirks }: RequestSettings): Partial<Quirks> =>
   Object.fromEntries(Object.entries(quirks).filter(([quirk]) => rowQuirks?.has(quirk)));
 
-/** The form of thinking, and the effort. Changes `body`. Returns the effort that is sent instead of what the client said. */
+/**
+ * Applies the rules about thinking and effort. Changes `body`. Returns the effort that is sent instead of the
+ * client's.
+ */
 function applyThinkingRules(
   body: JsonRecord,
   request: ChatRequest,
@@ -125,7 +129,7 @@ function applyThinkingRules(
   let effort = own;
   let changed: string | undefined;
   if (isRefused) {
-    // Adaptive thinking without an effort is that of the effort high ["Effort"].
+    // Adaptive thinking without an effort means the effort high ["Effort"].
     const asked = isOff ? 'none' : (request.reasoning_effort ?? 'high');
     const fields = decideThinking({ ...request, reasoning_effort: asked }, facts);
     delete body['thinking'];
@@ -134,7 +138,7 @@ function applyThinkingRules(
     if (isOff || own === undefined) changed = fields.changedEffort;
     if (isOff) effort = fields.effort ?? own;
     else if (form === 'adaptive') effort = own ?? fields.effort;
-    // The budget says it already.
+    // The budget already says it.
     else if (form === 'enabled' && !efforts) effort = undefined;
   }
   if (efforts && typeof effort === 'string') {
@@ -149,7 +153,7 @@ function applyThinkingRules(
   return changed;
 }
 
-/** All else. Changes `body`. Returns what is sent instead of the client's choice of a tool. */
+/** Changes `body`. Returns what is sent instead of the client's tool choice. */
 function applyOtherRules(
   body: JsonRecord,
   request: ChatRequest,
@@ -183,7 +187,7 @@ function applyOtherRules(
   return 'auto';
 }
 
-/** Models that bind thinking think unless they are told not to. */
+/** Models that bind thinking think unless told not to. */
 const isAdaptive = ({ type = 'adaptive' }: JsonRecord): boolean => type === 'adaptive';
 
 function filterTools(tools: unknown, allow: readonly string[]): JsonRecord[] {
@@ -193,7 +197,7 @@ function filterTools(tools: unknown, allow: readonly string[]): JsonRecord[] {
 const isRelayThinking = ({ signature, data }: JsonRecord): boolean =>
   textIn(signature).startsWith(sealPrefix) || textIn(data).startsWith(sealPrefix);
 
-/** The turns, without thinking that this upstream cannot read. A turn that had nothing else is left out. */
+/** Leaves out thinking that this upstream cannot read, and turns that had nothing else. */
 function dropLostThinking(
   messages: readonly JsonRecord[],
   { omissions }: RequestSettings,
@@ -210,7 +214,7 @@ function dropLostThinking(
   });
 }
 
-/** The results of a search, as the relay writes them: before all else, or beside the last words of the user. */
+/** Search results that the relay adds: before the system text, or beside the last words of the user. */
 function buildSystem(system: unknown, added: readonly ChatMessage[]): { system?: unknown } {
   const first = added.filter(({ role }) => role === 'system').map(createTextBlock);
   if (first.length === 0) return system === undefined ? {} : { system };
@@ -234,11 +238,11 @@ const convertToBlocks = (content: unknown): unknown[] =>
 
 const createTextBlock = ({ content }: ChatMessage): JsonRecord => ({ type: 'text', text: textIn(content) });
 
-/** Makes cache writes for an hour those for five minutes. */
+/** Turns cache writes for an hour into writes for five minutes. */
 export const shortenLifetimes = (body: JsonRecord): boolean =>
   changeBreakpoints(body, ({ ttl, ...short }) => ((ttl ?? '5m') === '5m' ? undefined : short));
 
-/** Copies what it changes; the client's body stays as it is. */
+/** Copies what it changes, so the client's body stays as it is. */
 function changeBreakpoints(
   body: JsonRecord,
   change: (control: JsonRecord) => JsonRecord | undefined,
@@ -270,11 +274,11 @@ export function dropThinkingEdits(body: JsonRecord): void {
   else delete body['context_management'];
 }
 
-// Features of the API go up as the client named them, without those of a field that does not go up.
+// Features of the API are sent as the client named them, except those of a dropped field.
 
 /**
- * What a feature is for, a line each: the field, and where it stands. One that is `optional` does no more than make an answer cheaper or
- * sooner, so an upstream that does not know the field, or refuses its feature, is asked again without it.
+ * The field of each feature and its location. An `optional` one only makes an answer cheaper or faster, so an upstream
+ * that does not know the field, or refuses its feature, is asked again without it.
  */
 const features: readonly {
   beta: RegExp;
@@ -300,7 +304,9 @@ const features: readonly {
 
 export const optionalFields = features.flatMap(({ field, optional }) => (optional ? [field] : []));
 
-/** @param refused fields and features by their names. Returns the paths of the fields that were left out. */
+/**
+ * @param refused fields and features by their names. Returns the paths of the fields that were left out.
+ */
 function dropRefusedFields(body: JsonRecord, refused: readonly string[]): string[] {
   return features.flatMap(({ beta, field, of, optional }) => {
     const isRefused = optional && refused.some((each) => each === field || beta.test(each));
@@ -321,7 +327,7 @@ function dropField(body: JsonRecord, field: string, of: (typeof features)[number
   return true;
 }
 
-/** Results of searching for tools that were to be loaded later, as words. */
+/** Results of searching for deferred tools become text. */
 function replaceReferences(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(replaceReferences);
   const { type, content, tool_name: name } = asRecord(value);
@@ -329,7 +335,9 @@ function replaceReferences(value: unknown): unknown {
   return Array.isArray(content) ? { ...asRecord(value), content: replaceReferences(content) } : value;
 }
 
-/** @param dropped the paths of what does not go up */
+/**
+ * @param dropped the paths of what does not go up
+ */
 export function filterBetas(
   betas: readonly string[],
   dropped: readonly string[],

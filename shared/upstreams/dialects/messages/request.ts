@@ -1,4 +1,4 @@
-/** Anthropic's Messages, as Anthropic, Claude on Bedrock and compatible endpoints of other vendors speak it. */
+/** Builds the body of a Messages request, for Anthropic, Claude on Bedrock and compatible endpoints of other vendors. */
 import { endUserOf, type CanonicalCall, type ChatRequest } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import { tierFactor } from '../../../wire/service-tier.ts';
@@ -19,11 +19,9 @@ import {
   shortenLifetimes,
 } from './native.ts';
 
-// Builds the body of a Messages request for one channel.
-
 /**
- * Fields that may be left out and have no form here, but for one name of the end user. `prompt_cache_key` has done its
- * work here when breakpoints are set.
+ * Fields without a form here that may be dropped, except that one may name the end user. `prompt_cache_key` has done
+ * its work when breakpoints are set.
  */
 const droppedFields = [
   'user',
@@ -36,7 +34,10 @@ const droppedFields = [
   'verbosity',
 ] as const;
 
-/** Service tiers by OpenAI's names. `auto`: the priority tier as far as the organisation has bought some, else the standard one. */
+/**
+ * Service tiers by OpenAI's names. `auto`: the priority tier as far as the organisation has bought it, or else the
+ * standard one.
+ */
 const serviceTiers = new Map<string, JsonRecord>([
   ['auto', { service_tier: 'auto' }],
   ['priority', { service_tier: 'auto' }],
@@ -44,10 +45,10 @@ const serviceTiers = new Map<string, JsonRecord>([
   ['fast', { speed: 'fast' }],
 ]);
 
-/** Who allows `service_tier` does not allow `speed`, which is a beta [platform.claude.com, "Fast mode", 2026]. */
+/** A row that allows `service_tier` does not allow `speed`, which is a beta [platform.claude.com, "Fast mode", 2026]. */
 function convertTier({ service_tier: tier }: ChatRequest, settings: RequestSettings): JsonRecord | undefined {
   const { allow, serviceTiers: priced = {} } = settings;
-  // By the price of fast mode it is fast mode, not capacity.
+  // Only fast mode has a price here, so `priority` means fast mode, not capacity.
   const isOther = tier === 'priority' && Object.hasOwn(priced, 'fast') && !Object.hasOwn(priced, tier);
   const meant = isOther ? 'fast' : (tier ?? '');
   if (meant === 'fast' && tierFactor(priced, meant) === undefined && !allow.includes('speed'))
@@ -58,7 +59,7 @@ function convertTier({ service_tier: tier }: ChatRequest, settings: RequestSetti
 /** The vendor refuses a stop sequence of white space alone. */
 const isMoreThanSpace = (sequence: string): boolean => sequence.trim() !== '';
 
-/** Throws CannotCarry for a field that must not be left out and has no form here. */
+/** Throws CannotCarry for a field that must not be dropped and has no form here. */
 export function buildMessagesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
   const { request, unknown } = call;
   const { quirks } = settings;
@@ -85,12 +86,13 @@ export function buildMessagesBody(call: CanonicalCall, settings: RequestSettings
   const ofEveryTurn = quirks.wantsBack === 'thinking';
   const spokenTurns = turns.filter(({ role }) => role !== 'system');
   const isLoopWithoutThinking = lacksThinking(spokenTurns, { ofEveryTurn });
-  // A call that is forced excludes thinking: a client that asks for the one and says nothing of the other means the one.
+  // A forced call excludes thinking. A client that asks only for the forced call means that.
   const isFirst = quirks.supportsForcedCalls && quirks.thinkingOff === 'disabled' && asksForCall(request);
   const asked = isFirst ? { ...request, reasoning_effort: request.reasoning_effort ?? 'none' } : request;
   const thinking = decideThinking(asked, { settings, outputTokensMax, isLoopWithoutThinking });
   const forcesCalls = quirks.supportsForcedCalls && !thinking.isOn;
-  // Another choice would make the vendor read the whole conversation anew, not from its cache ["Tool use with prompt caching"].
+  // Another choice would make the vendor read the whole conversation anew instead of from its cache ["Tool use with
+  // prompt caching"].
   const choiceRequest = call.compacts ? { ...request, tool_choice: 'auto' } : request;
   const tools = convertTools(choiceRequest, { allow: settings.allow, forcesCalls });
   const sampling = filterSampling(request, {
@@ -105,11 +107,11 @@ export function buildMessagesBody(call: CanonicalCall, settings: RequestSettings
   const { format, moved } = formatOf(request);
   const outputConfig = { ...(thinking.effort && { effort: thinking.effort }), ...(format && { format }) };
   const stops = splitStopSequences(call, settings, { sentMax: Infinity, takes: isMoreThanSpace });
-  // No name of a client's gets here as the client wrote it.
+  // Names of end users are pseudonyms here.
   const endUser = endUserOf(request);
 
-  // Vendors cache from the front: tools, then system, then messages. Written in that order, the body of the next turn
-  // begins with this one's.
+  // Vendors cache from the front: tools, then system, then messages. In this order the body of the next turn begins
+  // with this one.
   const body: JsonRecord = {
     model: settings.model,
     ...(prompt.tools.length > 0 && { tools: prompt.tools }),
@@ -163,7 +165,7 @@ function describeLimit(
   };
 }
 
-/** A budget that the row sets must be below the limit, which may be lower than the row expects. */
+/** The row's budget must be below the limit, which may be lower than the row expects. */
 function keepRoomToAnswer(body: JsonRecord): void {
   const { max_tokens: limit, thinking } = body;
   const budget = asRecord(thinking)['budget_tokens'];
@@ -173,21 +175,21 @@ function keepRoomToAnswer(body: JsonRecord): void {
   else body['thinking'] = { ...asRecord(thinking), budget_tokens: lowered };
 }
 
-/** Whether all that a field says is the name of the end user. */
+/** The field contains only the name of the end user. */
 const isCarried = (value: unknown, endUser: string | undefined): boolean =>
   endUser !== undefined &&
   (value === endUser || (isRecord(value) && value['user_id'] === endUser && Object.keys(value).length === 1));
 
-/** `false` asks for nothing, as null does. */
+/** `false` asks for nothing, like null. */
 const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== false;
 
-/** The smallest maximum of the family's models, which other servers of the dialect take as well. */
+/** The smallest maximum of the family's models, which other servers of the dialect also accept. */
 const smallestMaximum = 4_096;
 
 /**
- * The limit, which the vendor requires. Never more than the balance covers, the channel allows and the model's
- * documented maximum. `outputTokensLimit` is also what a client of another endpoint asked for. After a refusal, also
- * never more than the smallest documented maximum where the model has none.
+ * The limit, which the vendor requires. Never above what the balance covers, the channel allows and the model's
+ * documented maximum. `outputTokensLimit` may also come from a client of another endpoint. After a refusal, an
+ * undocumented maximum is taken as the smallest documented one.
  */
 function limitOf(request: ChatRequest, settings: RequestSettings): number {
   const { outputTokensDefault, outputTokensLimit, maxOutputTokens, omissions } = settings;
@@ -202,10 +204,7 @@ function limitOf(request: ChatRequest, settings: RequestSettings): number {
   );
 }
 
-/**
- * The form of the answer, for `output_config`. Throws CannotCarry for JSON without a schema, for a schema that nothing
- * here can hold, and for more answers than one.
- */
+/** Throws CannotCarry for JSON without a schema, for a schema that cannot be enforced, and for more than one answer. */
 function formatOf({ response_format: format, n }: ChatRequest): { format?: JsonRecord; moved: string[] } {
   if ((n ?? 1) > 1) throw new CannotCarry('n', 'This model gives one answer at a time.');
   if (!format || format.type === 'text') return { moved: [] };
@@ -224,12 +223,12 @@ function formatOf({ response_format: format, n }: ChatRequest): { format?: JsonR
 
 /** The version that all these endpoints know. A row may name a later one. */
 const defaultVersion = '2023-06-01';
-/** Without it the vendor refuses `thinking.block_binding`. Endpoints that check betas know it where the model binds. */
+/** The vendor refuses `thinking.block_binding` without it. Endpoints that check betas know it if the model binds. */
 const bindingControls = 'thinking-binding-controls-2026-08-01';
-/** For tools that stand in the middle of a conversation. Where it is refused, they stand at the front. */
+/** For tools in the middle of a conversation. If it is refused, they move to the front. */
 const inlineTools = 'inline-tools-2026-09-15';
 
-/** What says something of an answer, and is refused where none is asked for. */
+/** Fields about the answer, which are refused in a request that only counts tokens. */
 const answerFields = new Set(
   'max_tokens stream stop_sequences temperature top_p top_k metadata service_tier container inference_geo fallbacks'.split(
     ' ',

@@ -1,7 +1,7 @@
 /**
- * What tenants may send in Messages, beta fields included: a line a source. What a beta bills, stores or runs elsewhere is the
- * operator's: `billing_policy`, `fallbacks`, `fallback_credit_token`, `diagnostics`, `thread`, `container`, `mcp_servers`, `compaction`,
- * `inference_geo`. Blocks of content are open.
+ * Fields that tenants may send in Messages, beta fields included, one line per source. Betas that bill, store or run
+ * something elsewhere belong to the operator: `billing_policy`, `fallbacks`, `fallback_credit_token`, `diagnostics`,
+ * `thread`, `container`, `mcp_servers`, `compaction`, `inference_geo`. Blocks of content are open.
  */
 import { parseFieldRules, prefixFields } from '../../restricted-fields.ts';
 

@@ -1,17 +1,17 @@
-/** Thinking, effort and sampling of a request: which of them the model accepts, and together with what. */
+/** Decides the thinking, effort and sampling of a request: which of them the model accepts, and in which combination. */
 import type { ChatRequest } from '../../../wire/canonical-call.ts';
 import { recordsIn, type JsonRecord } from '../../../wire/json.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import type { Quirks } from '../../quirks.ts';
 import { chooseEffort } from '../../request-fields.ts';
 
-/** The efforts of a model of which nothing else is known. */
+/** For models of which nothing else is known. */
 const defaultEfforts = ['low', 'medium', 'high', 'xhigh', 'max'];
 
 /** From this version of the API on, sampling is refused on every model, even with the default values. */
 const versionWithoutSampling = '2026-10-21';
 
-/** Tokens that a model which wants a budget may think, by effort. The vendor's least is 1,024. */
+/** Thinking budgets by effort. The vendor's minimum is 1,024. */
 const budgets = new Map([
   ['none', 1024],
   ['minimal', 1024],
@@ -28,9 +28,9 @@ interface ThinkingFields {
   effort?: string | undefined;
   /** The effort that was sent instead of the requested one. */
   changedEffort?: string | undefined;
-  /** The model will think, so that it accepts neither sampling nor a forced call. */
+  /** The model will think, so it accepts neither sampling nor a forced call. */
   isOn: boolean;
-  /** The thinking of an earlier turn is lost, so that this one goes up without. */
+  /** The thinking of an earlier turn is lost, so this turn is sent without. */
   isLost?: true;
   dropped: string[];
 }
@@ -38,13 +38,13 @@ interface ThinkingFields {
 interface ThinkingFacts {
   settings: RequestSettings;
   outputTokensMax: number;
-  /** The tool loop that the call continues began without thinking, or its thinking is lost; for some models, any loop. */
+  /** The call continues a tool loop that began without thinking or lost it; for some models, any loop. */
   isLoopWithoutThinking: boolean;
 }
 
 /**
- * Models that think by default are asked for the text of it, which they leave out otherwise. A model that
- * cannot stop thinking thinks least for the effort `none`.
+ * Models that think by default leave out the text unless asked for it. A model that cannot stop thinking gets the
+ * lowest effort for `none`.
  */
 export function decideThinking(request: ChatRequest, facts: ThinkingFacts): ThinkingFields {
   const { quirks } = facts.settings;
@@ -60,8 +60,8 @@ export function decideThinking(request: ChatRequest, facts: ThinkingFacts): Thin
   if (asked === undefined && (off === 'omit' || quirks.thinkingForm === 'budget')) return none;
   if (asked === undefined) return { ...none, thinking: requestAdaptiveThinking(quirks), isOn: true };
   if (quirks.thinkingForm === 'budget') {
-    // The budget has to be smaller than the limit. A loop of calls whose last turn has no thinking block is refused with
-    // thinking on.
+    // The budget must be below the limit. A tool loop whose last turn has no thinking block is refused while thinking
+    // is on.
     const budget = Math.min(budgets.get(asked) ?? budgetMax, facts.outputTokensMax - budgetMin);
     return budget < budgetMin || facts.isLoopWithoutThinking
       ? { ...none, dropped: ['reasoning_effort'] }
@@ -74,7 +74,7 @@ export function decideThinking(request: ChatRequest, facts: ThinkingFacts): Thin
   return { thinking: requestAdaptiveThinking(quirks), effort, changedEffort, isOn: true, dropped };
 }
 
-/** As thinking is turned off where its field has to say so. */
+/** For models whose field must say that thinking is off. */
 export const disableThinking = ({ thinkingOff: off }: Quirks): JsonRecord => ({
   type: off === 'omit' ? 'disabled' : off,
 });
@@ -85,8 +85,8 @@ export const isThinkingBlock = (block: JsonRecord | undefined): boolean =>
 type Turn = Readonly<{ content?: unknown }>;
 
 /**
- * Whether the call continues a loop of calls that lacks its thinking: its last turn does not begin with thinking, or, where the
- * upstream wants that of every turn back, any turn with a call.
+ * The call continues a tool loop without its thinking: its last turn does not begin with thinking, or, if the upstream
+ * wants that of every turn, any turn with a call does not.
  */
 export function lacksThinking(turns: readonly Turn[], { ofEveryTurn }: { ofEveryTurn: boolean }): boolean {
   const has = (turn: Turn | undefined, kind: string): boolean =>
@@ -103,10 +103,10 @@ const requestAdaptiveThinking = ({ bindsThinking }: Quirks): JsonRecord => ({
   ...(bindsThinking && { block_binding: dropsBlocks }),
 });
 
-/** A changed prefix, or another account, costs the thinking of earlier turns, not the answer. */
+/** A changed prefix or another account loses the thinking of earlier turns, not the answer. */
 export const dropsBlocks: JsonRecord = { prefix_mismatch_behavior: 'drop_block' };
 
-/** The sampling fields that go up, and the names of those that do not or not as they were. */
+/** Returns the sampling fields to send, and the names of dropped or changed ones. */
 export function filterSampling(
   request: ChatRequest,
   facts: { isThinking: boolean; quirks: Quirks; apiVersion: string },

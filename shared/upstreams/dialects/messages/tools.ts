@@ -1,4 +1,4 @@
-/** Tools and the choice of them. Tools whose input is free text become functions with one text `input`. */
+/** Converts tools and the tool choice. Tools whose input is free text become functions with one text `input`. */
 import type { CarriedItems, ChatRequest, ChatTool } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, listIn, type JsonRecord } from '../../../wire/json.ts';
 import { wrapTool } from '../../request-fields.ts';
@@ -6,10 +6,10 @@ import { convertSchema } from './grammar-schema.ts';
 import { cacheControlOf, type MessagesTurn } from './conversation.ts';
 
 interface ToolFields {
-  /** As they go up, in the order of `sent`. */
+  /** As sent, in the order of `sent`. */
   tools: JsonRecord[];
   sent: readonly ChatTool[];
-  /** Undefined: the field is not sent, which means auto. */
+  /** Undefined means auto. */
   choice: JsonRecord | undefined;
   /** The choice that was sent instead of the requested one. */
   changedChoice: 'auto' | undefined;
@@ -18,10 +18,10 @@ interface ToolFields {
 }
 
 /**
- * A forced choice that is refused becomes `auto`; where it names a tool, that tool alone is sent, since a client that
- * names one can often read no other answer. That changes the prefix of the conversation: the call misses the cache, and
- * thinking that is bound to its prefix is dropped by the vendor (`block_binding`). Where any tool will do, all stay.
- * `allow`: tools that run at the upstream and are sent nevertheless, by type. `forcesCalls`: the model accepts such a choice.
+ * A refused forced choice becomes `auto`. If it names a tool, only that tool is sent, since a client that names one
+ * can often read no other answer. That changes the prefix of the conversation: the call misses the cache, and the
+ * vendor drops thinking that is bound to the prefix (`block_binding`). If any tool will do, all stay. `allow`: hosted
+ * tools that are sent, by type. `forcesCalls`: the model accepts a forced choice.
  */
 export function convertTools(
   request: ChatRequest,
@@ -34,7 +34,7 @@ export function convertTools(
   const dropped = known.length < (request.tools ?? []).length ? ['tools'] : [];
   if (choice.isForeign) dropped.push('tool_choice');
   const allowed = choice.allowed ? known.filter((tool) => choice.allowed?.has(nameOf(tool) ?? '')) : known;
-  // A choice of a tool that was left out leaves the model free.
+  // A choice of a dropped tool leaves the model free.
   const named = allowed.some((tool) => nameOf(tool) === choice.name) ? choice.name : undefined;
   const isForced = choice.mode === 'required' && (choice.name === undefined || named !== undefined);
   const isRefused = isForced && !forcesCalls;
@@ -60,8 +60,8 @@ export function convertTools(
 }
 
 /**
- * The tools that an item added go up where it stands, as the content of a turn of the system: at the front they would change what thinking is
- * bound to. Source: "Mid-conversation tool changes", the vendor's page of November 2026.
+ * Sends the tools that an item added at its position, as the content of a system turn: at the front they would change
+ * the prefix that thinking is bound to. Source: "Mid-conversation tool changes", the vendor's page of November 2026.
  */
 export function placeTools(
   { tools, sent }: Pick<ToolFields, 'tools' | 'sent'>,
@@ -89,7 +89,6 @@ const wrapAddition = (definition: JsonRecord): JsonRecord => ({
   tool: { type: 'tool_definition', definition },
 });
 
-/** Whether the client wants a call whatever happens. */
 export const asksForCall = ({ tool_choice: choice }: ChatRequest): boolean =>
   readChoice(choice).mode === 'required';
 
@@ -97,9 +96,9 @@ interface Choice {
   mode: 'auto' | 'none' | 'required';
   /** The one tool that has to be called. */
   name?: string | undefined;
-  /** The names that may be called. Undefined: all. */
+  /** The only names that may be called. */
   allowed?: ReadonlySet<string>;
-  /** It names a tool that runs elsewhere. */
+  /** It names a hosted tool. */
   isForeign?: boolean;
 }
 
@@ -121,16 +120,16 @@ function readChosenName(value: JsonRecord): string | undefined {
   return typeof name === 'string' ? name : undefined;
 }
 
-/** Undefined for a tool that the caller does not run. */
+/** Undefined for hosted tools. */
 function nameOf(tool: ChatTool): string | undefined {
   if (tool.type === 'function') return tool.function?.name;
   return tool.type === 'custom' ? readChosenName(tool) : undefined;
 }
 
-/** What the vendor takes of strict tools in one request; more of it is a 400. */
+/** The vendor's limits for strict tools in one request; more is a 400. */
 const strictLimits = { tools: 20, optionalProperties: 24, unions: 16 };
 
-/** The tools as they go up. One that cannot be strict goes up as a plain one. */
+/** A tool that cannot be strict is sent as a plain one. */
 function convertToolList(tools: readonly ChatTool[]): { tools: JsonRecord[]; dropped: Set<string> } {
   const dropped = new Set<string>();
   const left = { ...strictLimits };

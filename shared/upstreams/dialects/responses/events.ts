@@ -16,14 +16,14 @@ import {
   type TextKind,
 } from './output-items.ts';
 
-/** The fields that are read, of a whole response and of an event. Compatible servers send anything, so each is checked. */
+/** Compatible servers send anything, so each field is checked. */
 type WholeResponse = Partial<Record<ResponseField, unknown>>;
 type ResponseField = 'object' | 'status' | 'output' | 'usage' | 'service_tier' | 'error' | DetailField;
 type DetailField = 'incomplete_details' | 'input_transformations';
 type ResponsesEvent = JsonRecord & WholeResponse & Partial<Record<EventField, unknown>>;
 type EventField = 'type' | 'response' | 'item' | 'part' | 'delta' | 'logprobs' | 'name' | 'annotation';
 
-/** The texts that come in pieces: of which item, and where their place in it and their whole stand. */
+/** Texts that come in pieces: the type of their item, and the fields of their index and their complete text. */
 const textEvents: Partial<Record<string, [item: string, kind: TextKind, place: string, whole: string]>> = {
   'response.output_text': ['message', 'text', 'content_index', 'text'],
   'response.refusal': ['message', 'refusal', 'content_index', 'refusal'],
@@ -32,7 +32,7 @@ const textEvents: Partial<Record<string, [item: string, kind: TextKind, place: s
   'response.function_call_arguments': ['function_call', 'call', '', 'arguments'],
   'response.custom_tool_call_input': ['custom_tool_call', 'call', '', 'input'],
 };
-/** The events that hold one whole part, by the field with its place. */
+/** Events with one complete content part, and the field of its index. */
 const wholePartEvents: Partial<Record<string, [item: string, place: string]>> = {
   'response.content_part.done': ['message', 'content_index'],
   'response.reasoning_summary_part.done': ['reasoning', 'summary_index'],
@@ -41,16 +41,13 @@ const lastEvents = new Set(
   ['completed', 'incomplete', 'failed', 'cancelled', 'done'].map((end) => `response.${end}`),
 );
 
-/**
- * Pieces are passed on at once. The finish chunk comes at the end, after what the whole response holds beyond the
- * pieces.
- */
+/** Passes pieces on at once. The finish chunk comes last, after anything that only the whole response has. */
 export class ResponsesReader implements AnswerReader {
   readonly #writer: AnswerWriter;
   readonly #items: OutputItems;
   #finish: FinishReason | undefined;
   #isUnderstood = false;
-  /** The answer is to be a compacted conversation: of what it shows the item counts alone. */
+  /** The answer is a compacted conversation: only its compaction item counts. */
   readonly #compacts: boolean;
 
   constructor(context: ReaderContext) {
@@ -77,7 +74,7 @@ export class ResponsesReader implements AnswerReader {
   }
 
   #read(event: UpstreamEvent): ChatChunk[] {
-    // `[DONE]` says nothing here: compatible servers also send it after an answer that broke off.
+    // Ignores `[DONE]`: compatible servers also send it after an answer that broke off.
     if (this.done || event.kind === 'done' || !isRecord(event.value)) return [];
     const value: ResponsesEvent = event.value;
     const { type } = value;
@@ -115,7 +112,7 @@ export class ResponsesReader implements AnswerReader {
     const hasCompaction = this.#items
       .describeTurn()
       .some((part) => 'opaque' in part && isCompaction(part.opaque['item']));
-    // What was cut says nothing of the upstream: a filter or a limit of the caller's ended it.
+    // A cut answer says nothing about the upstream: a filter or a limit of the caller's ended it.
     if (!hasCompaction && finish !== 'stop') return this.#writer.finish(finish, false);
     const message = 'The upstream answered with no compaction.';
     if (!hasCompaction)
@@ -167,13 +164,13 @@ export class ResponsesReader implements AnswerReader {
     return this.#items.findForPiece(type, readItemEvent(value));
   }
 
-  /** The whole response: shows what no event had, and reads how the answer ended. */
+  /** Shows what no event had, and reads how the answer ended. */
   #readResponse(response: WholeResponse): ChatChunk[] {
     this.#isUnderstood = true;
     this.#writer.noteUsage(countsOf(response.usage), response.service_tier);
     this.#writer.noteTransformations(response.input_transformations);
     const { reason } = asRecord(response.incomplete_details);
-    // Some upstreams leave the status of a whole answer out or empty.
+    // Some upstreams leave the status of a complete answer out or empty.
     const status = response.status || (reason === undefined ? undefined : 'incomplete');
     if (status === 'failed') throw new ErrorInAnswer(findError(response) ?? {});
     if (typeof status === 'string' && status !== 'completed' && status !== 'incomplete')
@@ -187,7 +184,7 @@ export class ResponsesReader implements AnswerReader {
   }
 }
 
-/** The response of a last event. Its type says the status where the response does not. */
+/** The type of a last event gives the status if the response does not. */
 function readLastEvent(type: string, value: ResponsesEvent): WholeResponse {
   const response: WholeResponse = asRecord(value.response);
   const status = type === 'response.done' ? undefined : type.slice('response.'.length);
@@ -204,7 +201,10 @@ const readItemEvent = ({ output_index: index, item_id: id }: JsonRecord): ItemEv
   id: readWord(id),
 });
 
-/** Source: `ResponseUsage` of OpenAI's API description. Input counts what was read from and written to the cache, output counts reasoning. */
+/**
+ * Source: `ResponseUsage` of OpenAI's API description. Input includes cached and written tokens, output includes
+ * reasoning.
+ */
 export function countsOf(usage: unknown): VendorCounts | undefined {
   if (!isRecord(usage)) return undefined;
   const details = asRecord(usage['input_tokens_details']);

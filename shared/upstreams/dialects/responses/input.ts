@@ -1,4 +1,4 @@
-/** Converts canonical messages to the input items of Responses. A pure function of each message and those before it. */
+/** Converts canonical messages to the input items of Responses. Depends only on each message and those before it. */
 import type {
   CarriedItems,
   ChatMessage,
@@ -12,12 +12,12 @@ import { mapCallIds } from '../../call-ids.ts';
 import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 
 interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'quirks' | 'omissions'> {
-  /** false: calls of custom tools go up as function calls with one text `input`. */
+  /** false: calls of custom tools are sent as function calls with one text `input`. */
   customTools: boolean;
   carried: CarriedItems | undefined;
-  /** The tools that carried items declare, as they go up. */
+  /** The tools that carried items declare, as sent. */
   itemTools: ReadonlyMap<JsonRecord, readonly JsonRecord[]>;
-  /** The message that goes up as a field. Undefined: none does. */
+  /** The message that is sent as a field. */
   instructions: ChatMessage | undefined;
 }
 
@@ -25,7 +25,7 @@ interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'qu
 export function convertMessages(messages: readonly ChatMessage[], settings: InputSettings): JsonRecord[] {
   const { carried, quirks } = settings;
   const ids = mapCallIds(messages, { callIds: settings.callIds, form: quirks.callIdForm });
-  /** The ids of custom calls so far: their results have an item of their own. */
+  /** The ids of custom calls so far: their results have an item type of their own. */
   const custom = new Set<string>();
   const convertMessage = (message: ChatMessage, path: string): JsonRecord[] => {
     const { role, content } = message;
@@ -79,7 +79,7 @@ function convertCall(
     : { type: 'function_call', ...known, name, arguments: wrapInput(textIn(input)) };
 }
 
-/** An item that only adds tools says nothing without them. */
+/** An item that only adds tools is dropped without them. */
 function convertCarriedItem(item: JsonRecord, { itemTools, omissions }: InputSettings): JsonRecord[] {
   const tools = itemTools.get(item) ?? [];
   if (item['type'] === 'additional_tools') return tools.length > 0 ? [{ ...item, tools }] : [];
@@ -88,8 +88,8 @@ function convertCarriedItem(item: JsonRecord, { itemTools, omissions }: InputSet
 }
 
 /**
- * The items that a message is here. What is encrypted in them may be another origin's: without it, it is a message. So it is where
- * the item of a compaction came from elsewhere: the client's own is sealed.
+ * The client's own items for a message. Their encrypted content may come from another origin: then the message is sent
+ * instead. The same holds for a compaction from another origin, because the client only has it encrypted by the relay.
  */
 function findCarriedItems(
   message: ChatMessage,
@@ -106,7 +106,7 @@ function findCarriedItems(
   return own.length > 0 ? own : undefined;
 }
 
-/** Phases are no secret of another origin, so they stay where encrypted items are left out. */
+/** Phases are not encrypted, so they stay when encrypted items are left out. */
 function statesOf(
   message: ChatMessage,
   { states, omissions }: InputSettings,
@@ -115,7 +115,7 @@ function statesOf(
   return omissions.has('state') ? parts?.filter((part) => !('opaque' in part && part.opaque['item'])) : parts;
 }
 
-/** For upstreams that accept one system message, at the beginning: the texts in their order. */
+/** For upstreams that accept one system message, at the beginning. */
 function mergeSystemItems(items: readonly JsonRecord[]): JsonRecord[] {
   const content = items.filter(isSystem).flatMap((item) => item['content'] as JsonRecord[]);
   if (content.length === 0) return [...items];
@@ -124,12 +124,12 @@ function mergeSystemItems(items: readonly JsonRecord[]): JsonRecord[] {
 
 const isSystem = ({ role }: JsonRecord): boolean => role === 'system' || role === 'developer';
 
-// Rebuilds one assistant turn as the items that the upstream once sent: reasoning, messages and calls in their order.
+// Assistant turns, rebuilt as the items that the upstream once sent: reasoning, messages and calls in their order.
 
 /**
- * Reasoning goes up unchanged, before the part that it led to: the vendor refuses reasoning that nothing follows, so
- * it is left out where that part is missing. What the layout does not name follows at the end, text before calls. `parts`: the
- * layout of the turn and what belongs between its parts.
+ * Sends reasoning unchanged, before the text or call that it led to. The vendor refuses reasoning that nothing
+ * follows, so it is left out if that is missing. Text and calls that the layout does not name follow at the end.
+ * `parts`: the layout of the turn and the state between.
  */
 function rebuildTurn(
   message: ChatMessage,
@@ -178,11 +178,11 @@ const createMessageItem = (part: JsonRecord, phase: JsonRecord): JsonRecord => (
   content: [part],
 });
 
-// Converts the content of canonical messages to the content parts of Responses.
+// Content of messages.
 
 type Content = ChatMessage['content'];
 
-/** What a model reads: text, images and files. `path`: of the content, for errors. Throws CannotCarry. */
+/** Text, images and files. `path`: of the content, for errors. Throws CannotCarry. */
 function convertContent(content: Content, path: string): JsonRecord[] {
   if (typeof content === 'string') return [{ type: 'input_text', text: content }];
   return (content ?? []).map((part, i) => {
@@ -192,7 +192,7 @@ function convertContent(content: Content, path: string): JsonRecord[] {
   });
 }
 
-/** The output of a tool: text, or parts where it is more than one text. Throws CannotCarry. */
+/** Returns one text, or content parts if there is more. Throws CannotCarry. */
 function convertToolOutput(content: Content, path: string): string | JsonRecord[] {
   if (typeof content === 'string') return content;
   const parts = convertContent(content, path);
@@ -222,7 +222,7 @@ const imagePart = ({ image_url: image }: ChatContentPart): JsonRecord => ({
   detail: image?.detail ?? 'auto',
 });
 
-/** A file by its data, its address or its id. Data needs a name, by which the vendor tells the kind of file. */
+/** Sends a file by its data, its address or its id. Data needs a name, by which the vendor tells the type of file. */
 function convertFile(
   { file_data: data, file_url: url, file_id: id, filename }: JsonRecord,
   path: string,
@@ -240,13 +240,13 @@ function convertFile(
   throw new CannotCarry(path, 'A file needs its data or its URL.');
 }
 
-/** The texts of an assistant message, as one text: where its parts began is not part of the turn. */
+/** Joins the texts of an assistant message: their boundaries do not belong to the turn. */
 function readText(content: Content): string {
   if (typeof content === 'string') return content;
   return (content ?? []).map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join('');
 }
 
-/** The refusal of an assistant message, in its field or in its parts. */
+/** Reads the refusal from its field or from content parts. */
 function readRefusal({ content, ...message }: ChatMessage): string {
   if (typeof message['refusal'] === 'string') return message['refusal'];
   const parts = typeof content === 'string' ? [] : (content ?? []);

@@ -1,8 +1,8 @@
 /**
- * The output items of an answer: tells them apart, shows what is new of each as canonical chunks, and keeps the layout by
- * which the turn can come back. Every event names its item by index and id; compatible servers leave either out, send 0 for
- * all, repeat ids, change them between events, or start items that they never announced. What came in pieces and comes again
- * as a whole is shown once.
+ * Tracks the output items of an answer: tells them apart, shows what is new of each as canonical chunks, and keeps the
+ * layout by which the turn can come back. Every event names its item by index and id, but compatible servers leave
+ * either out, send 0 for all, repeat ids, change them between events, or start items without announcing them. A text
+ * that came in pieces and comes again as a whole is shown once.
  */
 import type { Annotation, ChatChunk, ChatDelta, ToolCallDelta } from '../../../wire/chat-response.ts';
 import {
@@ -21,14 +21,14 @@ import { unwrapInput } from '../../request-fields.ts';
 
 /** Twice the limit of calls. Limits the work, since an item is compared with all earlier ones. */
 const itemsMax = 2048;
-/** The same for the parts of an item. */
+/** The same for the texts of an item. */
 const textsMax = 1024;
-/** What a part, an item or a stretch of text takes beside its text, so that empty ones are bounded too. */
+/** Memory of a text or an item beside its content, so that empty ones are limited too. */
 const entryBytes = 128;
-/** Items that the vendor wants back as they are, if they are encrypted. */
+/** Items that the vendor wants back unchanged, if they are encrypted. */
 const opaqueTypes = new Set(['reasoning', 'compaction']);
 const callTypes = new Set(['function_call', 'custom_tool_call']);
-/** Items with content. Those of tools that run at the upstream have none. */
+/** Items with content. Items of hosted tools have none. */
 export const itemTypes: ReadonlySet<string> = new Set([
   ...callTypes,
   ...opaqueTypes,
@@ -38,16 +38,16 @@ export const itemTypes: ReadonlySet<string> = new Set([
 
 export type TextKind = 'text' | 'refusal' | 'summary' | 'reasoning' | 'call';
 
-/** A text of an item as far as clients have seen it. */
+/** A text of an item, as far as clients have seen it. */
 interface ItemText {
   kind: TextKind;
   index: number;
   text: string;
-  /** The whole of it came: later pieces are repeats. */
+  /** It is complete: later pieces are repeats. */
   whole: boolean;
-  /** Where it begins in the answer's visible text, once it has begun. */
+  /** Its offset in the answer's visible text, once it has begun. */
   start: number | undefined;
-  /** How many of its annotations and token probabilities were read. */
+  /** Counts of the annotations and token probabilities that were read. */
   annotations: number;
   logprobs: number;
 }
@@ -58,18 +58,18 @@ export interface AnswerItem {
   outputIndex: number | undefined;
   callId?: string | undefined;
   name?: string | undefined;
-  /** `commentary` or `final_answer`, where the upstream says so. */
+  /** `commentary` or `final_answer`. */
   phase?: string | undefined;
-  /** The index of its call, once clients have seen one. */
+  /** Set once clients have seen the call. */
   callIndex?: number;
-  /** The whole item, if the vendor wants it back as it is. */
+  /** The complete item, if the vendor wants it back unchanged. */
   opaque?: JsonRecord;
   texts: ItemText[];
   /** Some of its text is in the layout. */
   hasText?: true;
   /** Its last event came. */
   isClosed?: true;
-  /** It was found in the list of the whole response. */
+  /** It was found in the list of the complete response. */
   isListed?: true;
 }
 
@@ -78,7 +78,7 @@ export interface ItemEvent {
   id: string | undefined;
 }
 
-/** A place in the layout of the turn: a stretch of an item's text, or a call or an opaque item. */
+/** An entry in the layout of the turn: a stretch of an item's text, a call or an opaque item. */
 interface Slot {
   item: AnswerItem;
   text: number | undefined;
@@ -122,9 +122,9 @@ export class OutputItems {
     });
   }
 
-  // Which item an event is about.
+  // Finding the item of an event.
 
-  /** The item of a piece. Adds one if none fits. */
+  /** Adds an item if none fits. */
   findForPiece(type: string, event: ItemEvent): AnswerItem {
     const found =
       event.outputIndex === undefined && event.id === undefined
@@ -134,7 +134,7 @@ export class OutputItems {
     return found && !isAnother ? found : this.#add(type, event);
   }
 
-  /** The item that begins: a new one, unless it was announced before or its pieces came first. */
+  /** A new item, unless it was announced before or its pieces came first. */
   findForStart(type: string, outputIndex: number | undefined, source: JsonRecord): AnswerItem {
     const event = { outputIndex, id: readWord(source['id']) };
     const found = this.#findByPosition(type, event);
@@ -159,8 +159,8 @@ export class OutputItems {
   }
 
   /**
-   * The item of an entry in the list of the whole response. Its place there is not its index in events where the
-   * upstream left gaps, so what fits best is taken, and every item once.
+   * The position of an entry in the complete response differs from its index in events if the upstream left gaps, so
+   * the best match is taken, and every item once.
    */
   findForEntry(source: JsonRecord): AnswerItem {
     const type = String(source['type']);
@@ -177,7 +177,7 @@ export class OutputItems {
     return item;
   }
 
-  /** Of several items with one index the one with the id, else the latest. */
+  /** Among several items with one index, the one with the id, or else the latest. */
   #findByPosition(type: string, { outputIndex, id }: ItemEvent): AnswerItem | undefined {
     const isThere = (item: AnswerItem): boolean => item.type === type && isAt(item, outputIndex);
     const same = id === undefined ? undefined : this.#all.findLast((item) => item.id === id && isThere(item));
@@ -191,7 +191,7 @@ export class OutputItems {
     if (this.#all.length >= itemsMax) throw tooLargeFailure();
     const item: AnswerItem = { type, id, outputIndex, texts: [] };
     this.#all.push(item);
-    // A call or an opaque item may be known whole only later.
+    // A call or an opaque item may be completed later.
     if (opaqueTypes.has(type) || callTypes.has(type)) this.#addSlot({ item, text: undefined });
     return item;
   }
@@ -201,9 +201,9 @@ export class OutputItems {
     this.#slots.push(slot);
   }
 
-  // What is new of an item.
+  // Showing what is new of an item.
 
-  /** The first event of an item, or what a later one says of it. Its texts wait for pieces or the whole. */
+  /** Reads the facts of an item. Its texts wait for their own events. */
   startItem(item: AnswerItem, source: JsonRecord): ChatChunk[] {
     item.id ??= this.#readWord(source['id']);
     item.callId ??= this.#readWord(source['call_id']);
@@ -219,7 +219,7 @@ export class OutputItems {
     return this.#show(item, part, text, logprobs);
   }
 
-  /** The whole of one text. `taken`: parts that other texts of the same list belong to. */
+  /** Shows a complete text. `taken`: texts that belong to other entries of the same list. */
   showWhole(item: AnswerItem, piece: TextPiece, taken = new Set<ItemText>()): ChatChunk[] {
     const { kind, index, text } = piece;
     const agreeing = (part: ItemText): boolean =>
@@ -234,7 +234,7 @@ export class OutputItems {
     return [...chunks, ...this.#showAnnotations(part, notes)];
   }
 
-  /** `place`: the index of the annotation among those of its part. */
+  /** `place`: the index of the annotation among those of its text. */
   showAnnotation(item: AnswerItem, index: number, note: unknown, place: unknown): ChatChunk[] {
     const part = this.#findText(item, 'text', index);
     if (item.isClosed || (typeof place === 'number' && place < part.annotations)) return [];
@@ -256,7 +256,7 @@ export class OutputItems {
     return chunks;
   }
 
-  /** What was held of items that never ended. `isComplete`: the upstream called the answer complete. */
+  /** Shows held calls that never ended. `isComplete`: the upstream called the answer complete. */
   endOpenCalls(isComplete: boolean): ChatChunk[] {
     const open = this.#all.filter(({ type, isClosed: closed }) => callTypes.has(type) && !closed);
     return open.flatMap((item) => this.#endCall(item, isComplete));
@@ -283,7 +283,7 @@ export class OutputItems {
     part.logprobs += logprobs?.content.length ?? 0;
     const isFirst = part.text === '';
     this.#writer.memory.text(text);
-    // Such a chunk may be the beginning of an answer, which is held until its first content.
+    // Such a chunk may start an answer, which is held until its first content.
     if (text === '' && logprobs !== null) this.#writer.memory.value(logprobs);
     part.text += text;
     if (part.kind === 'call') return this.#showCall(item, text);
@@ -293,7 +293,7 @@ export class OutputItems {
       return [...this.#addText(item, text.length), this.#writer.writeDelta({ content: text }, logprobs)];
     }
     if (part.kind === 'refusal') return [this.#writer.writeDelta({ refusal: text })];
-    // An item shows its summary or its text, whichever comes first: they say the same.
+    // An item shows its summary or its text, whichever comes first, because they say the same.
     const shown = item.texts.find(
       ({ kind, text: own }) => own !== '' && (kind === 'summary' || kind === 'reasoning'),
     );
@@ -303,7 +303,7 @@ export class OutputItems {
     return [this.#writer.writeDelta({ reasoning_content: separator + text })];
   }
 
-  /** A stretch of visible text of an item. Its first names the item's phase. */
+  /** Adds visible text of an item to the layout. The first stretch names the item's phase. */
   #addText(item: AnswerItem, length: number): ChatChunk[] {
     const last = this.#slots.at(-1);
     this.#textLength += length;
@@ -327,8 +327,8 @@ export class OutputItems {
   }
 
   /**
-   * `added`: what is new of its text. Nothing is shown before id and name are known. A custom tool that was sent as a
-   * function is shown once its JSON is whole.
+   * `added`: the new text. Nothing is shown before id and name are known. A custom tool that was sent as a function is
+   * shown once its JSON is complete.
    */
   #showCall(item: AnswerItem, added: string): ChatChunk[] {
     if (item.name === undefined || item.callId === undefined || this.#isWrapped(item)) return [];
@@ -349,7 +349,7 @@ export class OutputItems {
     }
     const shown = item.callIndex === undefined ? [this.#callPiece(item, text)] : [];
     if (item.type !== 'function_call' || text !== '' || !isWhole) return shown;
-    // Later events repeat the empty text, and must not be taken for something new.
+    // Later events repeat the empty text, which must not count as new.
     const part = callTextOf(item);
     if (part) part.text = '{}';
     return [...shown, this.#callPiece(item, '{}')];
@@ -376,7 +376,6 @@ export class OutputItems {
   }
 }
 
-/** Both are known, and not the same. */
 const areDifferent = (one: string | undefined, other: string | undefined): boolean =>
   one !== undefined && other !== undefined && one !== other;
 
@@ -395,14 +394,14 @@ const textKinds: Partial<Record<string, TextKind>> = {
   reasoning_text: 'reasoning',
 };
 
-/** The texts in a whole output item, as its last event and the list of the whole response hold it. */
+/** The texts of a complete output item. */
 function readWholeTexts({ type, arguments: called, input, summary, content }: JsonRecord): TextPiece[] {
   if (callTypes.has(String(type)))
     return [{ kind: 'call', index: 0, text: jsonText(type === 'function_call' ? called : input) }];
   return [summary, content].flatMap((list) => listIn(list).flatMap(readWholeText));
 }
 
-/** The text of one part; none for parts of other types. */
+/** Reads the text of a content part, if its type has one. */
 export function readWholeText(part: unknown, index: number): TextPiece[] {
   const { type, refusal, text: plain, annotations, logprobs } = asRecord(part);
   const kind = textKinds[String(type)];
@@ -410,14 +409,14 @@ export function readWholeText(part: unknown, index: number): TextPiece[] {
   return kind && typeof text === 'string' ? [{ kind, index, text, annotations, logprobs }] : [];
 }
 
-/** Whether what was read of an item is the beginning of a whole one. */
+/** What was read so far is the beginning of the complete item. */
 const isBeginning = ({ texts: parts }: AnswerItem, wholes: readonly TextPiece[]): boolean =>
   parts.every(
     ({ kind, text }) =>
       text === '' || wholes.some((each) => each.kind === kind && each.text.startsWith(text)),
   );
 
-/** `offset`: where the annotated part begins in the whole visible text. Undefined for annotations of other kinds. */
+/** `offset`: of the annotated text in the whole visible text. Undefined for other kinds of annotations. */
 function convertAnnotation(note: unknown, offset: number): Annotation | undefined {
   const { type, url, title, start_index: start, end_index: end, index, ...file } = asRecord(note);
   const range = { start_index: offset + indexOf(start), end_index: offset + indexOf(end) };
@@ -434,7 +433,6 @@ function convertAnnotation(note: unknown, offset: number): Annotation | undefine
 
 const indexOf = (value: unknown): number => (typeof value === 'number' && value >= 0 ? Math.floor(value) : 0);
 
-/** Null if there are none. */
 function convertLogprobs(list: unknown): { content: JsonRecord[]; refusal: null } | null {
   const content = recordsIn(list).map((entry) =>
     Object.assign(convertProbability(entry), {

@@ -1,4 +1,4 @@
-/** OpenAI's Responses, which Azure and GPT models on Bedrock speak in the same form. */
+/** Builds the body of a Responses request, for OpenAI, Azure and GPT models on Bedrock. */
 import type { CanonicalCall, ChatRequest } from '../../../wire/canonical-call.ts';
 import { asRecord, listIn, textIn, removeNulls, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
@@ -13,12 +13,10 @@ import { convertMessages } from './input.ts';
 import { convertTools } from './tools.ts';
 import { ResponsesReader } from './events.ts';
 
-// Builds the body of a Responses request for one channel.
-
 /** Below this the vendor refuses a limit. */
 const outputTokensMin = 16;
 const efforts = ['none', 'low', 'medium', 'high', 'xhigh'];
-/** Fields that have the same name and form here and that may be dropped. */
+/** Fields with the same name and form here that may be dropped. */
 const sameFields = [
   'temperature',
   'top_p',
@@ -28,7 +26,7 @@ const sameFields = [
   'prompt_cache_key',
   'service_tier',
 ] as const;
-/** Fields of the canonical call that have no place here and may be dropped. */
+/** Fields of the canonical call without a form here that may be dropped. */
 const unsupportedFields = [
   'seed',
   'top_k',
@@ -36,13 +34,12 @@ const unsupportedFields = [
   'frequency_penalty',
   'repetition_penalty',
 ] as const;
-/** Those of the cache, which both forms have. */
+/** Fields of the cache, which both forms have. */
 const cacheFields = new Set(['prompt_cache_options', 'prompt_cache_retention']);
 
 /**
- * Nothing is stored upstream, so reasoning is asked for in its encrypted form and goes up again with its turn. Fields
- * that the relay does not know are sent if the client wrote Responses, those of the cache, which both forms have, anyway. Throws
- * CannotCarry.
+ * Nothing is stored upstream, so reasoning is requested in its encrypted form and sent again with its turn. Unknown
+ * fields are sent if the client wrote Responses; fields of the cache always. Throws CannotCarry.
  */
 export function buildResponsesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
   const { request } = call;
@@ -63,7 +60,7 @@ export function buildResponsesBody(call: CanonicalCall, settings: RequestSetting
   if (hasState && settings.omissions.has('state')) dropped.push('reasoning');
 
   const instructions = settings.quirks.bindsPrefix ? call.instructions : undefined;
-  // Vendors cache from the front, so tools and input precede what may change between turns.
+  // Vendors cache from the front, so tools and input precede fields that may change between turns.
   const fields: JsonRecord = {
     model: settings.model,
     tools: tools.tools,
@@ -106,7 +103,7 @@ export function buildResponsesBody(call: CanonicalCall, settings: RequestSetting
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 
-/** Fields that must not be lost and that no Responses upstream takes. */
+/** Throws CannotCarry for fields that must not be dropped and that no Responses upstream supports. */
 function refuseUnsupported({ n, response_format: format }: ChatRequest, unknown: JsonRecord): void {
   if (typeof n === 'number' && n > 1) throw refused('n');
   if (format && !['text', 'json_object', 'json_schema'].includes(format.type))
@@ -119,7 +116,7 @@ function refuseUnsupported({ n, response_format: format }: ChatRequest, unknown:
 const refused = (param: string): CannotCarry =>
   new CannotCarry(param, `This model does not support '${param}'.`);
 
-/** The fields that may be dropped: which are sent, and the names of the others. */
+/** Splits fields that may be dropped into those that are sent and the names of the others. */
 function splitFields(
   request: ChatRequest,
   { quirks }: RequestSettings,
@@ -170,7 +167,7 @@ function buildTextField(
   return Object.keys(sent).length > 0 ? sent : undefined;
 }
 
-/** A summary is asked for only by clients of Responses, since Chat Completions has no field for it. */
+/** Only clients of Responses ask for a summary, since Chat Completions has no field for it. */
 function buildReasoning(
   asked: ChatRequest['reasoning_effort'],
   own: JsonRecord,
@@ -193,20 +190,20 @@ function chooseOutputLimit(request: ChatRequest, settings: RequestSettings): num
 const dropUndefined = (source: JsonRecord): JsonRecord =>
   Object.fromEntries(Object.entries(source).filter(([, value]) => value !== undefined));
 
-// A conversation that its upstream compacts: at a path of its own, or by an item at the end of the input. Where the upstream does
-// not have that, or the limit is too low for it, the model is asked for a summary like any other.
-// Source: OpenAI's pages "Compaction" and "Compact a response", November 2026.
+// Compaction by the upstream: at a path of its own, or by an item at the end of the input. If the upstream does not
+// support it, or the limit is too low for it, the model is asked for a summary like any other. Source: OpenAI's pages
+// "Compaction" and "Compact a response", November 2026.
 
 const compactPath = '/responses/compact';
-/** What the path takes. */
+/** Fields that the path accepts. */
 const compactFields = new Set(
   'model input instructions prompt_cache_key prompt_cache_options prompt_cache_retention service_tier image'.split(
     ' ',
   ),
 );
 /**
- * The path takes no limit on what is written, and a compaction that meets one ends without an item. What it writes has stayed
- * below this: the call's own limit, which is what is held for it, must not be lower.
+ * The path accepts no limit, and a compaction that meets one ends without an item. Compactions have stayed below this,
+ * so the call's own limit, which is reserved for it, must not be lower.
  */
 const compactionTokensMax = 16_384;
 
@@ -223,12 +220,12 @@ export function buildBody(call: CanonicalCall, settings: RequestSettings): SentB
 
 function moveToCompactPath({ body }: SentBody): Partial<SentBody> {
   const taken = Object.entries(body).filter(([field]) => compactFields.has(field));
-  // The path says what the last item does.
+  // The path replaces the last item.
   const input = listIn(body['input']).slice(0, -1);
   return { body: { ...Object.fromEntries(taken), input }, path: compactPath, outputTokensMax: undefined };
 }
 
-/** What a count of the input takes [developers.openai.com, "Count input tokens"]. */
+/** Fields that a count of the input accepts [developers.openai.com, "Count input tokens"]. */
 const countedFields = new Set(
   'model input instructions tools tool_choice parallel_tool_calls reasoning text truncation'.split(' '),
 );

@@ -1,21 +1,24 @@
-/** Converts tools and the choice among them to the form of Responses. */
+/** Converts tools and the tool choice to the form of Responses. */
 import type { CanonicalCall, ChatTool } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, recordsIn, removeNulls, type JsonRecord } from '../../../wire/json.ts';
 import { toolNameOf, wrapTool } from '../../request-fields.ts';
 import type { RequestSettings } from '../../dialect.ts';
 
 interface SentTools {
-  /** Undefined: no tool is left, so that no choice is sent either. */
+  /** Without tools no choice is sent. */
   tools: JsonRecord[] | undefined;
   choice: JsonRecord;
   changedChoice: string | undefined;
   droppedHosted: boolean;
   wrapped: Set<string>;
-  /** The tools that items of the input declare: they stay where they were added, so that what was cached before them holds. */
+  /**
+   * Tools that items of the input declare. They stay at their position, so that what was cached before them stays
+   * valid.
+   */
   itemTools: Map<JsonRecord, JsonRecord[]>;
 }
 
-/** `ownForm`: the client wrote Responses, so that hosted tools are in the form of this upstream. */
+/** `ownForm`: the client wrote Responses, so hosted tools have the form of this upstream. */
 export function convertTools(
   { request, items }: CanonicalCall,
   settings: Pick<RequestSettings, 'allow' | 'quirks'>,
@@ -44,7 +47,7 @@ export function convertTools(
   const all = [...own, ...[...itemTools.values()].flat()];
   if (all.length === 0) return { ...shared, choice: {}, changedChoice: undefined };
   const { tool_choice: asked, parallel_tool_calls: parallel } = request;
-  // A model that refuses to be forced does so while it thinks.
+  // Models refuse forced calls only while they think.
   const { supportsForcedCalls, efforts } = settings.quirks;
   const isOff = request.reasoning_effort === 'none' && (efforts?.includes('none') ?? true);
   const forces = supportsForcedCalls || isOff;
@@ -61,8 +64,7 @@ const copyDescription = ({ description }: JsonRecord): JsonRecord =>
   typeof description === 'string' ? { description } : {};
 
 /**
- * Here a function is strict unless it says otherwise; in Chat Completions it is not. So a chat client's silence is
- * said aloud.
+ * Functions are strict by default here, but not in Chat Completions. So the default of a chat client is made explicit.
  */
 function convertFunction(tool: ChatTool, ownForm: boolean): JsonRecord {
   const called: JsonRecord = tool.function ?? {};
@@ -93,7 +95,7 @@ function convertCustomTool(custom: JsonRecord): JsonRecord {
   };
 }
 
-/** A choice of a tool that is not sent becomes `auto`; a list of allowed tools of which none is sent allows none. */
+/** A choice of a dropped tool becomes `auto`. A list of allowed tools without any sent tool allows none. */
 function convertChoice(choice: unknown, tools: readonly JsonRecord[]): unknown {
   if (!isRecord(choice)) return typeof choice === 'string' ? choice : undefined;
   const { type } = choice;
@@ -111,7 +113,7 @@ function replaceForcedChoice(choice: unknown): unknown {
   return { type: 'allowed_tools', mode: 'auto', tools };
 }
 
-/** The sent tool that a choice in chat form means, by its name, or a hosted one by its type. */
+/** Finds the sent tool of a choice in chat form: by its name, or a hosted one by its type. */
 function findTool(choice: JsonRecord, tools: readonly JsonRecord[]): JsonRecord | undefined {
   const { type } = choice;
   const { name } = asRecord(choice[String(type)]);
