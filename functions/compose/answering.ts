@@ -43,8 +43,7 @@ export const composeAnsweringHandle = (endpoint: Endpoint, clock: Clock = system
 
 /** The ports of every call, of a client or of a background run. */
 export function composeAnsweringPorts(environment: Environment, clock: Clock) {
-  const { aws, concurrencyGiven, local, stack, version } = environment;
-  const { backgroundFunction: functionName } = environment;
+  const { aws, backgroundFunction: functionName, concurrencyGiven, local, stack, version } = environment;
   const log = createJsonLog(version, createRequestMetrics(stack));
   // Shared by all calls of the tables that clients wait for.
   const repeats = new RetryBudget();

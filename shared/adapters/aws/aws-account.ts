@@ -50,11 +50,8 @@ export function createAwsAccount(deps: AwsAccountDeps): AwsAccount {
     },
     async modelAccess(region, model) {
       const path = `/foundation-model-availability/${encodeURIComponent(model)}`;
-      const access = await read(
-        'Bedrock',
-        { service: 'bedrock', region, method: 'GET', path },
-        replies.availability,
-      );
+      const call = { service: 'bedrock', region, method: 'GET', path } as const;
+      const access = await read('Bedrock', call, replies.availability);
       return {
         isAuthorized: access.authorizationStatus === 'AUTHORIZED',
         hasAgreement: access.agreementAvailability.status === 'AVAILABLE',

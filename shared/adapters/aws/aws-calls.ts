@@ -30,7 +30,6 @@ export interface AwsCallsSettings {
   endpoint?: string | undefined;
   /** Limits repeats over all calls of the process. */
   budget?: RetryBudget | undefined;
-  /** Counts requests and reply bytes. */
   meter?: { request(): void; reply(bytes: number): void } | undefined;
 }
 
@@ -58,7 +57,6 @@ export function createAwsCalls(parts: AwsCallsSettings): AwsCalls {
   const { credentials: given } = aws;
   let connection: ServiceConnection | undefined;
 
-  /** @param untilMs of `performance.now()` */
   const callOnce = async (
     target: string,
     body: string,
@@ -218,7 +216,6 @@ interface Reply {
   bytes: Buffer;
 }
 
-/** Sends the request and reads the whole reply. Throws NoReply. */
 function exchange({ secure, options }: ServiceConnection, sent: SentRequest): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const request = (secure ? requestOverHttps : requestOverHttp)({ ...options, headers: sent.headers });
@@ -271,7 +268,6 @@ function exchange({ secure, options }: ServiceConnection, sent: SentRequest): Pr
   });
 }
 
-/** Connected, handshake done, not closed. */
 const isUsable = (socket: Socket & { secureConnecting?: boolean }): boolean =>
   !socket.connecting && socket.secureConnecting !== true && !socket.destroyed;
 
@@ -293,12 +289,10 @@ function readMembers({ headers, bytes, status }: Reply, read: (text: string) => 
 /** Addresses of AWS's services, as the SDK finds them: from a variable, else from the region. */
 
 interface AwsService {
-  /** Used in signatures and host names. */
   name: string;
   /** `x-amz-target` before its dot. */
   target: string;
   contentType: string;
-  /** Overrides the address of this service alone. */
   variable: string;
 }
 
@@ -358,26 +352,18 @@ export class NoReply extends Error {
   readonly wasKept: boolean;
   readonly requestId: string | undefined;
 
-  constructor(
-    code: string,
-    {
-      sent,
-      wasKept = false,
-      requestId,
-    }: { sent: boolean; wasKept?: boolean; requestId?: string | undefined },
-  ) {
+  constructor(code: string, facts: { sent: boolean; wasKept?: boolean; requestId?: string | undefined }) {
     super(`No reply (${code}).`);
     this.code = code;
-    this.sent = sent;
-    this.wasKept = wasKept;
-    this.requestId = requestId;
+    this.sent = facts.sent;
+    this.wasKept = facts.wasKept ?? false;
+    this.requestId = facts.requestId;
   }
 }
 
 /** The service refused the call or failed. Keeps all fields of its error, and the status where the SDK has it. */
 export class ServiceRefusal extends Error {
   readonly $metadata: { httpStatusCode: number };
-  /** AWS's support asks for it. */
   readonly requestId: string | undefined;
 
   constructor(
@@ -393,7 +379,6 @@ export class ServiceRefusal extends Error {
   }
 }
 
-/** Its name differs by service. */
 const readRequestId = (headers: IncomingHttpHeaders): string | undefined =>
   (headers['x-amzn-requestid'] ?? headers['x-amz-request-id'] ?? headers['x-amzn-request-id'])?.toString();
 

@@ -15,7 +15,6 @@ export interface AwsCall {
   service: string;
   /** The variable that overrides the address. Default: `AWS_ENDPOINT_URL_<SERVICE>`. */
   variable?: string;
-  /** Default: the region of the credentials. */
   region?: string;
   method?: 'GET';
   path?: string;

@@ -22,7 +22,6 @@ export async function describeStack(address: StackAddress): Promise<DeployedStac
   };
 }
 
-/** @returns XML. Throws a ServiceRefusal, or the network's error. */
 export const queryStacks = (
   parameters: { Action: string } & Record<string, string>,
   { stack, ...caller }: StackAddress,
@@ -41,7 +40,7 @@ const readOutputs = (xml: string): Map<string, string> =>
     }),
   );
 
-/** Undefined if it cannot be read, for example without permission to describe stacks. */
+/** Returns undefined without permission to describe stacks, too. */
 export async function findBaseUrl(address: StackAddress): Promise<string | undefined> {
   const url = await describeStack(address).then(
     (found) => found?.outputs.get('BaseUrl'),

@@ -8,7 +8,6 @@ import type { UpstreamTransport } from '../../relay/ports/host.ts';
 import { resolveEndpoint } from './aws-calls.ts';
 
 export interface FunctionInvokerDeps {
-  /** Signs with the function's role. */
   transport: UpstreamTransport;
   region: string;
   functionName: string;

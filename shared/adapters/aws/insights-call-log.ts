@@ -18,7 +18,7 @@ import { callAws, buildJsonCall, readReply, type AwsCaller } from './aws-request
 import { dayMs } from '../../wire/iso-time.ts';
 
 export interface CallLogDeps extends AwsCaller {
-  /** Undefined if unknown. Without `endpoint` it is CloudWatch. */
+  /** Without `endpoint` it is CloudWatch. */
   place(): Promise<(LogSource & { endpoint?: string | undefined }) | undefined>;
   explain: (error: unknown, where: string) => Error;
 }
@@ -103,7 +103,7 @@ const groupsReply = z.object({
   ),
 });
 
-/** Filters by name, because a prefix may find more groups. Undefined: an older stack's policy forbids it. */
+/** Filters by name, because a prefix may find more groups. Policies of older stacks forbid this read. */
 async function readRetention(groups: readonly string[], call: Call): Promise<LogSource['kept']> {
   const nowMs = systemClock.now();
   try {
@@ -188,7 +188,6 @@ function formatCondition(condition: LogCondition): string {
   return `${condition.field} like /^${condition.startsWith}/`;
 }
 
-/** Insights wants backticks around names with a hyphen. */
 const quoteField = (field: string): string => (field.includes('-') ? `\`${field}\`` : field);
 
 function quoteValue(value: string): string {

@@ -40,7 +40,6 @@ import {
 } from './runtime-items.ts';
 import { chunksOf, buildExpressions, Table, type TableClient } from './table-client.ts';
 
-/** The newest versions never expire. */
 const keptMax = 50;
 const historyMax = 1000;
 /** More than one, because version numbers are skipped. */
@@ -183,7 +182,6 @@ function buildMoveCondition(from: Pointer | undefined, to: Pointer) {
   );
 }
 
-/** The head with the first part, and all other parts of all copies. */
 function buildItems(version: number, { snapshot, rows, digest, by = [], changed = [] }: SnapshotContent) {
   const [first = new Uint8Array(), ...parts] = packParts(snapshot);
   const rowParts = packParts(rows);

@@ -65,7 +65,6 @@ export function createConsoleStore({ tables, stack, clock, hex }: ConsoleStoreDe
       const id = buildSessionId(cookie);
       const items = await readItems(runtime, [id, ...listRevocationIds(person)]);
       const { name, groups, form_token: formToken, ended, expires, until, revocation } = items.get(id) ?? {};
-      // Never beyond `until`.
       const isOver = Boolean(ended) || !(Number(expires) > readSeconds());
       if (isOver || revocation !== readRevocation(items, person)) return undefined;
       const renewed = Math.min(readSeconds() + idleSeconds, Number(until));
@@ -198,7 +197,6 @@ const readRevocation = (items: ReadonlyMap<string, RuntimeItem>, person: string)
 
 const resultOf = (end: RuntimeItem | undefined) => (end ? { result: end['result'] as string[] } : {});
 
-/** A line is evidence, not a copy. */
 const shortenTexts = (texts: readonly string[]): string[] => [
   ...texts.slice(0, linesMax).map((text) => text.slice(0, lineCharactersMax)),
   ...(texts.length > linesMax ? [`and ${texts.length - linesMax} more`] : []),

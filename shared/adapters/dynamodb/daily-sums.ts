@@ -12,7 +12,6 @@ import {
 } from '../../billing/daily-figures.ts';
 import type { DailyDifference } from '../../billing/audit/daily-audit.ts';
 import {
-  type DailyKey,
   expiryOf,
   parseMinutePeriod,
   formatMinutePeriod,
@@ -67,7 +66,6 @@ const buildCorrection = (
     return { Update: { TableName, Key, ...update, ConditionExpression, ExpressionAttributeValues } };
   });
 
-/** Every call or grant changes one of these figures. */
 function buildFoundCondition({ counts: { calls = 0, grants = 0 }, amounts: { charged = 0n } } = noFigures) {
   const same = [
     equalsOrAbsent('calls', ':foundCalls', calls === 0),
@@ -141,8 +139,6 @@ function readNumber(attributes: Attributes, name: string): string {
 
 const createFormatError = (name: string): Error => new Error(`daily: ${name} is not what functions write`);
 
-// Reads and corrects daily sums, for operators.
-
 export function createDailyReader(store: Store): Pick<LedgerReader, 'daily' | 'addToDaily'> {
   const { tables, target } = store;
   return {
@@ -174,6 +170,9 @@ async function findUsedIds(store: Store, id: string, days: DayRange): Promise<st
 const readBuckets = async (store: Store, ids: readonly string[], range: readonly [string, string]) =>
   (await Promise.all(ids.map((id) => Array.fromAsync(readDailyItems(store, id, range))))).flat();
 
+const readSorted = async (...range: Parameters<typeof readBuckets>): Promise<Attributes[]> =>
+  (await readBuckets(...range)).flat().toSorted(compareByPeriod);
+
 const readDailyItems = (
   { tables, target }: Store,
   id: string,
@@ -185,19 +184,16 @@ const readDailyItems = (
     ':to': to,
   });
 
-// Reads sums of months, models and minutes, for operators.
-
 const keptMs = 3 * dayMs;
 /** DynamoDB refuses requests with longer keys. */
 const sortKeyBytesMax = 1024;
 
 export const createSumReader = (store: Store): SumReader => ({
   async *monthAccounts(month) {
-    const pages = await readBuckets(store, listMonthIds(month), ['account#', `account#${afterAll}`]);
-    yield pages
-      .flat()
-      .toSorted(compareByPeriod)
-      .map((item) => readingOf(item, accountMonthOf));
+    const range = ['account#', `account#${afterAll}`] as const;
+    yield (await readSorted(store, listMonthIds(month), range)).map((item) =>
+      readingOf(item, accountMonthOf),
+    );
   },
   async accountMonths(wanted) {
     const keys = new Map(
@@ -210,13 +206,8 @@ export const createSumReader = (store: Store): SumReader => ({
   },
   async *served({ from, to }) {
     const ids = await findUsedIds(store, servedId, { from, to });
-    const pages = await readBuckets(store, ids, buildDaysRange({ from, to }));
-    yield sumBuckets(
-      pages
-        .flat()
-        .toSorted(compareByPeriod)
-        .map((item) => readingOf(item, dailySumOf)),
-    );
+    const items = await readSorted(store, ids, buildDaysRange({ from, to }));
+    yield sumBuckets(items.map((item) => readingOf(item, dailySumOf)));
   },
   async *minutes(fromMs, toMs) {
     const lastMs = toMs - 1;
@@ -248,16 +239,12 @@ function sumBuckets(items: readonly Reading<DailySum>[]): Reading<ServedDay>[] {
   return [...unread, ...added.map((row) => ({ row }))];
 }
 
-/** Reads a sum with what its key says. */
-const named =
-  <Named>(nameOf: (key: DailyKey) => Named) =>
-  (item: Attributes): Named & { figures: DailyFigures } => {
-    const { key, figures } = dailySumOf(item);
-    return { ...nameOf(key), figures };
-  };
-
 function accountMonthOf(item: Attributes): AccountMonth {
   const { key, figures, firstDay } = dailySumOf(item);
   return { ...parseMonthKey(key), figures, firstDay };
 }
-const minuteItemOf = named(({ period }) => ({ startMs: parseMinutePeriod(period) ?? 0 }));
+
+function minuteItemOf(item: Attributes) {
+  const { key, figures } = dailySumOf(item);
+  return { startMs: parseMinutePeriod(key.period) ?? 0, figures };
+}

@@ -113,9 +113,9 @@ function addToBalance(
       #plan = if_not_exists(#plan, :none), #rate = if_not_exists(#rate, :none)
       ${marks ? ', overdraft = :overdraft' : ''}`;
   const ConditionExpression = shardCount === 1 ? wasNeverSplit : hasSameShardCount;
-  return divideEvenly(amount, shardCount).map((share, part) => ({
+  return divideEvenly(amount, shardCount).map((share, shard) => ({
     Update: {
-      ...quotas.keyInput({ account: buildShardName({ account, shard: part }) }),
+      ...quotas.keyInput({ account: buildShardName({ account, shard }) }),
       ...buildExpressions(
         { UpdateExpression, ConditionExpression },
         { ':amount': share, ':zero': 0, ':none': {}, ':parts': shardCount, ':overdraft': marks || undefined },
@@ -162,7 +162,6 @@ export function readGrantImage(attributes: Attributes): GrantImage {
   return { account, grant_id, ...rest };
 }
 
-/** For operators, with the relay's marks. */
 export const readWrittenGrant = (item: Attributes): WrittenGrant => ({
   account: item['account']?.S ?? '',
   grantId: item['grant_id']?.S ?? '',

@@ -17,7 +17,6 @@ const nameForm = /^[0-9a-z]{6}$/;
 export const formatKey = (key: number): string => key.toString(36).padStart(nameLength, '0');
 
 const parseKey = (name: string): number => Number.parseInt(name, 36);
-/** The item as last read or written. */
 export interface HealthImage {
   readonly entries: ReadonlyMap<number, HealthEntry>;
   /** All entries by name, unreadable ones included. */
@@ -43,7 +42,7 @@ export interface HealthWrite {
   readonly entries: ReadonlyMap<string, string | undefined>;
 }
 
-/** Undefined: no room, because all other entries end later. */
+/** Returns undefined if there is no room, because all other entries end later. */
 export function planHealthWrite(
   { entries: known, texts }: HealthImage,
   { key, entry, nowMs }: { key: number; entry: HealthEntry | undefined; nowMs: number },
@@ -98,7 +97,7 @@ function formatEntry(entry: HealthEntry): string {
   return `${kindLetters[kind]}${formatNumber(untilMs)}${stated}${probe}${account}`;
 }
 
-/** Undefined: another form, such as a later version's. */
+/** Returns undefined for another form, such as a later version's. */
 function parseEntry(text: string): HealthEntry | undefined {
   const [, letter = '', until, stated, probe, failedBy] = cooldownForm.exec(text) ?? [];
   const kind = kinds.get(letter);

@@ -7,6 +7,7 @@ import {
   attributesOf,
   buildExpressions,
   callOrThrowBusy,
+  singleAttempt,
   Table,
   type Attributes,
   type TableClient,
@@ -16,9 +17,6 @@ const minuteSeconds = 60;
 /** Kept longer than a minute, because clocks differ. */
 const rateKeptSeconds = 5 * minuteSeconds;
 
-/** The reserve that needs a count repeats within its own time. */
-const once = { attempts: 1 };
-
 export function createKeyCounters(client: TableClient, stack: string): KeyCounters {
   const table = new Table(client, stack, 'runtime');
   const update = async (id: string, write: ReturnType<typeof buildExpressions>) => {
@@ -27,7 +25,7 @@ export function createKeyCounters(client: TableClient, stack: string): KeyCounte
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     } as const;
     const input = { ...table.keyInput({ id }), ...returned, ...write };
-    const reply = await callOrThrowBusy(() => client.call('UpdateItem', input, once));
+    const reply = await callOrThrowBusy(() => client.call('UpdateItem', input, singleAttempt));
     return { done: reply.done, item: (reply.done ? reply.reply.Attributes : reply.item) ?? {} };
   };
 
@@ -59,7 +57,7 @@ export function createKeyCounters(client: TableClient, stack: string): KeyCounte
     },
     async use(counter) {
       const input = { ...table.keyInput({ id: buildCounterId(counter) }), ConsistentRead: true };
-      return useOf((await client.call('GetItem', input, once)).Item ?? {});
+      return useOf((await client.call('GetItem', input, singleAttempt)).Item ?? {});
     },
     async change(counter, by) {
       const [UpdateExpression, values] = buildBudgetChange(counter.expires, by);

@@ -5,7 +5,7 @@ import { readRow } from '../../config/rows/read-row.ts';
 import type { Clock } from '../../relay/ports/host.ts';
 import type { KeyLookup, KeyStore } from '../../relay/ports/config-store.ts';
 import { firstTryMsMax } from '../../relay/ports/store-errors.ts';
-import { Table, valuesOf, type Attributes, type TableClient } from './table-client.ts';
+import { Table, valuesOf, type Attributes, type StoreDeps } from './table-client.ts';
 import { ExpiringCache } from '../system/node-ports.ts';
 import { keyHash } from '../../wire/ids.ts';
 
@@ -14,10 +14,8 @@ const foundLifetimeMs = 30_000;
 /** A key that was tried before its creation stays unknown for this long. */
 const refusedLifetimeMs = 5000;
 
-interface KeyStoreDeps {
-  client: TableClient;
+interface KeyStoreDeps extends StoreDeps {
   clock: Clock;
-  stack: string;
   entriesMax?: number;
 }
 
@@ -39,15 +37,15 @@ export function createKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
     const reading = readRow(KeyRow, Item);
     if (!('row' in reading)) return { missing: 'invalid_row' };
     const { account } = reading.row;
-    const [read, parts] = await Promise.all([readAccount(account), readShardCount(account)]);
+    const [read, shardCount] = await Promise.all([readAccount(account), readShardCount(account)]);
     hasRead = true;
-    return { row: reading.row, ...read, parts };
+    return { row: reading.row, ...read, parts: shardCount };
   };
   /** Without it, calls of a busy account start on the first shard: slow, not wrong. */
   const readShardCount = async (account: string): Promise<number | undefined> => {
     const Item = await get('runtime', { id: buildShardCountId(account) }).catch(() => undefined);
-    const parts: unknown = Item?.['parts'];
-    return typeof parts === 'number' ? parts : undefined;
+    const count: unknown = Item?.['parts'];
+    return typeof count === 'number' ? count : undefined;
   };
   /** Without a valid row an account has no plan, but its balance still pays. */
   const readAccount = async (account: string) => {

@@ -123,8 +123,8 @@ function createBalanceReader(quotas: Table): Pick<LedgerReader, 'quota' | 'quota
       const others = found.flatMap((each) => ('row' in each ? each.row.others : []));
       const counters = found.flatMap((each) => ('row' in each ? listCounters(each.row.first) : []));
       const more = await quotas.read([...others, ...counters].map(buildShardKey));
-      const parts = new Map(more.map((item) => [item['account']?.S ?? '', item]));
-      return found.map((each) => ('row' in each ? mergeReadings(each.row, parts) : each));
+      const shards = new Map(more.map((item) => [item['account']?.S ?? '', item]));
+      return found.map((each) => ('row' in each ? mergeReadings(each.row, shards) : each));
     },
   };
 }
@@ -150,7 +150,7 @@ function mergeReadings(
     const item = shards.get(name);
     if (!item && other.shard >= firstCounter) continue;
     if (!item)
-      return { key: first.account, problem: `quotas: the part ${name} is missing, so the sums are unknown` };
+      return { key: first.account, problem: `quotas: the shard ${name} is missing, so the sums are unknown` };
     const read = tryReading(item, first.account, decodeQuota);
     if ('problem' in read) return read;
     all.push(read.row);

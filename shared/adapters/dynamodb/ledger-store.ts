@@ -45,7 +45,6 @@ const isTombstone = '#kind = :cancelled';
 /** DynamoDB's limit. */
 const writesMax = 100;
 
-/** The buckets of a week. */
 const spreadMax = 7 * bucketCount;
 
 /** The batch waits up to a second for these. */
@@ -176,11 +175,8 @@ export async function readNewestRows(
   return { items: newest, isAll: least === '' && items.length <= Limit };
 }
 
-// Encoding of rows. Amounts are exact decimals in yuan.
-
 const encodeAmount = (amount: NanoYuan): AttributeValue => ({ N: formatYuan(amount) });
 
-/** Amounts that not every row has. */
 const laterAmounts = ['cost', 'bought', 'search_price', 'search_bought'] as const;
 
 export function encodeLedgerRow(row: LedgerRow): Attributes {

@@ -68,7 +68,6 @@ const buildListKey = (account: string) => ({ id: `made-keys#${account}` });
 
 const isNew = buildExpressions({ ConditionExpression: 'attribute_not_exists(#hash)' });
 
-/** A missing item means an empty list. */
 const buildListUpdate = ({ before, after }: { before: readonly string[]; after: readonly string[] }) =>
   buildExpressions(
     {

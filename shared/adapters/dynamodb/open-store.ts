@@ -9,7 +9,6 @@ import type { AwsOverrides } from '../system/environment.ts';
 import type { Store } from './operator-store.ts';
 import { createTableClient, type TableClient } from './table-client.ts';
 
-/** Operators wait longer than clients. */
 const times = { connectMsMax: 3_000, tryMsMax: 15_000 };
 const localAccess = { region: 'us-east-1', credentials: { accessKeyId: 'local', secretAccessKey: 'local' } };
 

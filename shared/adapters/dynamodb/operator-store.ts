@@ -8,11 +8,10 @@ import { Table, type Attributes, type TableClient } from './table-client.ts';
 export interface Store {
   target: Target;
   tables: TableClient;
-  /** Undefined: no region is configured, and every call fails. */
+  /** Without one, every call fails. */
   region: string | undefined;
   /** Throws if region or credentials are missing. */
   aws: () => Promise<{ region: string; credentials: AwsCredentials }>;
-  /** Counts each attempt. */
   traffic: () => TableTraffic;
 }
 
@@ -59,7 +58,6 @@ interface LocalStack {
   log: { endpoint: string; groups: string[] } | undefined;
   /** Ends in `/v1`. */
   baseUrl: string | undefined;
-  /** The folder that it was started in. */
   clone: string | undefined;
 }
 

@@ -3,9 +3,8 @@
  * rows there.
  */
 import type { RefusalCounts } from '../../relay/ports/money-stores.ts';
-import { attributesOf, buildExpressions, Table, type TableClient } from './table-client.ts';
+import { attributesOf, buildExpressions, Table, type TableClient, singleAttempt } from './table-client.ts';
 
-/** Like other hours of the table. */
 const keptSeconds = 3 * 24 * 60 * 60;
 /** Keeps codes apart from other attributes. */
 const prefix = 'code_';
@@ -27,7 +26,7 @@ export function createRefusalCounts(client: TableClient, stack: string): Refusal
         Object.fromEntries(codes.map(([code], index) => [`#c${index}`, prefix + code])),
       );
       const input = { ...table.keyInput({ id: idOf(account), period: `hour#${hour}` }), ...write };
-      await client.call('UpdateItem', input, { attempts: 1 });
+      await client.call('UpdateItem', input, singleAttempt);
     },
     async since(account, hour) {
       const { Items = [] } = await table.query({

@@ -74,7 +74,6 @@ const scanRows = async (table: Table): Promise<RawRow[]> =>
 
 type RowChange = Exclude<RowWrite, { row: RawRow }>;
 
-/** Adds author and time, except to removals. */
 async function signWrite(write: RowWrite, author: RowAuthor): Promise<RowWrite> {
   if (!isSigned(write.table) || write.kind === 'remove') return write;
   const marks = await author();
@@ -82,7 +81,6 @@ async function signWrite(write: RowWrite, author: RowAuthor): Promise<RowWrite> 
   return { ...write, row: { ...write.row, ...marks } };
 }
 
-/** Includes the contents of sets. */
 const jsonOf = (value: unknown): string | undefined =>
   JSON.stringify(value, (_, each: unknown) =>
     each instanceof Set ? ['a set', ...(each as Set<unknown>)] : each,

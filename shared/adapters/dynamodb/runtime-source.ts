@@ -31,7 +31,7 @@ import {
   readSnapshot,
   type RuntimeItem,
 } from './runtime-items.ts';
-import { buildExpressions, setAndRemove, Table, valuesOf, type TableClient } from './table-client.ts';
+import { buildExpressions, setAndRemove, Table, valuesOf, type StoreDeps } from './table-client.ts';
 
 /** With the compile, an edit is live within 10 s. */
 const freshMs = factsFreshMs;
@@ -46,23 +46,19 @@ const firstReadMsMax = 8000;
 const firstPauseMs = 50;
 const pauseMsMax = 400;
 
-interface ConfigSourceDeps {
-  client: TableClient;
+interface ConfigSourceDeps extends StoreDeps {
   clock: Clock;
   random: Random;
   log: Log;
-  stack: string;
 }
 
 interface ServedConfig {
   snapshot: Snapshot;
-  /** Undefined: nothing is published yet. */
   pointer?: Pointer;
   /** Epoch milliseconds at which the read began. */
   checkedAt: number;
 }
 
-/** An item as last read. */
 export interface ItemView {
   item: RuntimeItem | undefined;
   /** Epoch milliseconds at which the read began. */
@@ -175,11 +171,7 @@ export function createConfigSource({ client, clock, random, log, stack }: Config
   } satisfies ConfigSource & Record<string, unknown>;
 }
 
-interface ViewDeps {
-  client: TableClient;
-  clock: Pick<Clock, 'now'>;
-  stack: string;
-  /** As last read with the configuration. */
+interface ViewDeps extends StoreDeps {
   view: () => ItemView;
 }
 
@@ -306,11 +298,7 @@ export function createLearnedFacts({ client, clock, stack, view }: ViewDeps): Le
   };
 }
 
-export const createLearnedFactsReader = ({
-  client,
-  clock,
-  stack,
-}: Omit<ViewDeps, 'view'>): LearnedFactsReader => ({
+export const createLearnedFactsReader = ({ client, clock, stack }: StoreDeps): LearnedFactsReader => ({
   async all() {
     const items = await readItems(new Table(client, stack, 'runtime'), [learnedId]);
     const nowMs = clock.now();

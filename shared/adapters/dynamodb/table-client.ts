@@ -3,6 +3,7 @@
  * transactions.ts inspect these errors. Must not import the SDK, whose layers cost more than a call.
  */
 import type * as sdk from '@aws-sdk/client-dynamodb';
+import type { Clock } from '../../relay/ports/host.ts';
 import { StoreBusy, StoreUnavailable, tryMsMax } from '../../relay/ports/store-errors.ts';
 import { physicalNameOf, type TableName } from '../../tables/table-names.ts';
 import type { AwsAccess } from '../system/environment.ts';
@@ -120,6 +121,16 @@ export interface TableClient {
   ): Promise<TableOperations[Name]['output']>;
 }
 
+/** What a store of some tables needs. */
+export interface StoreDeps {
+  client: TableClient;
+  clock: Pick<Clock, 'now'>;
+  stack: string;
+}
+
+/** For callers that repeat by themselves, within their own time. */
+export const singleAttempt: CallOptions = { attempts: 1 };
+
 /** A healthy read takes less than 10 ms. */
 type ClientTimes = Pick<AwsCallsSettings, 'attempts' | 'connectMsMax' | 'tryMsMax'>;
 
@@ -189,15 +200,12 @@ export async function callOrThrowBusy<Reply>(call: () => Promise<Reply>): Promis
 export const isInvalid = (error: unknown): boolean =>
   error instanceof Error && error.name === 'ValidationException';
 
-/** The store refused the call or never got it. */
 const hasNoEffect = (error: unknown): boolean =>
   error instanceof NoReply ? !error.sent : error instanceof Error && busyErrors.has(error.name);
 
-/** DynamoDB's limits. */
 const batchReadsMax = 100;
 const batchWritesMax = 25;
 const batchTriesMax = 5;
-/** Doubles with each try. */
 const firstPauseMs = 10;
 
 export const chunksOf = <Each>(all: readonly Each[], size: number): Each[][] =>
@@ -217,7 +225,6 @@ export interface ItemsWanted {
   attributes?: string[];
   /** For items that never change: costs half, but may miss a new item. */
   mayBeOld?: boolean;
-  /** Default: the client's. */
   tryMsMax?: number | undefined;
 }
 
@@ -228,20 +235,6 @@ function buildProjection(attributes: string[] | undefined) {
     ProjectionExpression: names.map(([placeholder]) => placeholder).join(', '),
     ExpressionAttributeNames: Object.fromEntries(names),
   };
-}
-
-async function* readItemPages(
-  client: TableClient,
-  operation: 'Query' | 'Scan',
-  input: TableOperations['Query']['input'],
-): AsyncGenerator<Attributes[]> {
-  let from: Attributes | undefined;
-  do {
-    const page = { ...input, ...(from && { ExclusiveStartKey: from }) };
-    const { Items = [], LastEvaluatedKey } = await client.call<'Query' | 'Scan'>(operation, page);
-    yield Items;
-    from = LastEvaluatedKey;
-  } while (from);
 }
 
 interface Expressions {
@@ -269,7 +262,6 @@ export function buildExpressions<Given extends Expressions>(
   };
 }
 
-/** Empty if nothing is set or removed. */
 export const setAndRemove = (sets: readonly string[], removes: readonly string[]): string =>
   [sets.length > 0 ? `SET ${sets.join(', ')}` : [], removes.length > 0 ? `REMOVE ${removes.join(', ')}` : []]
     .flat()
@@ -349,7 +341,6 @@ export class Table {
     return this.client.call('Query', { TableName: this.name, ...more });
   }
 
-  /** The items of a key condition, page by page. */
   queryRange(KeyConditionExpression: string, values: object, more: { ConsistentRead?: boolean } = {}) {
     return this.readPages('Query', { ...buildExpressions({ KeyConditionExpression }, values), ...more });
   }
@@ -365,11 +356,18 @@ export class Table {
     return { items: Items, isAll: LastEvaluatedKey === undefined };
   }
 
-  readPages(
+  async *readPages(
     operation: 'Query' | 'Scan',
     more: Omit<More<'Query'>, 'ConsistentRead'> & { ConsistentRead?: boolean | undefined } = {},
   ): AsyncGenerator<Attributes[]> {
-    return readItemPages(this.client, operation, { TableName: this.name, ConsistentRead: true, ...more });
+    let from: Attributes | undefined;
+    do {
+      const page = { ConsistentRead: true, ...more, ...(from && { ExclusiveStartKey: from }) };
+      const input = { TableName: this.name, ...page };
+      const { Items = [], LastEvaluatedKey } = await this.client.call<'Query' | 'Scan'>(operation, input);
+      yield Items;
+      from = LastEvaluatedKey;
+    } while (from);
   }
 
   /** Each key must be given once. Omits missing items, in any order. Consistent unless `mayBeOld`. */

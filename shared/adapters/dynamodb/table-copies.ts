@@ -145,10 +145,10 @@ async function replaceQuota(
     if (!reply.done && reply.conditions.length === 0) throw reply.error;
     return reply.done;
   };
-  const counters = [...found.keys()].filter((part) => part >= firstCounter);
+  const counters = [...found.keys()].filter((shard) => shard >= firstCounter);
   for (const some of chunksOf(counters, writesMax))
-    if (!(await put(some.map((part) => createQuotaItem(account, part))))) return false;
-  const highestShardCount = Math.max(0, ...[...found.keys()].filter((part) => part < firstCounter)) + 1;
+    if (!(await put(some.map((shard) => createQuotaItem(account, shard))))) return false;
+  const highestShardCount = Math.max(0, ...[...found.keys()].filter((shard) => shard < firstCounter)) + 1;
   const first = { ...item, highestShardCount, ...(counters.length > 0 && { counters: countersMax }) };
   return put([
     first,
@@ -159,10 +159,10 @@ async function replaceQuota(
 }
 
 const isAsSeen = (found: ReadonlyMap<number, Attributes>, seen: WholeAccount): boolean =>
-  (seen.shards ?? [seen]).every((part) => {
-    const attributes = found.get(part.shard);
+  (seen.shards ?? [seen]).every((shard) => {
+    const attributes = found.get(shard.shard);
     const now = attributes && decodeQuota(attributes);
-    return now && (['available', 'spent', 'granted'] as const).every((name) => now[name] === part[name]);
+    return now && (['available', 'spent', 'granted'] as const).every((name) => now[name] === shard[name]);
   });
 
 /** Compares raw attributes, so also unreadable ones. */

@@ -22,7 +22,6 @@ export type TransactionReply =
 
 const busyCodes = new Set(['TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
 
-/** Writes all or nothing. The token makes a repeat safe. */
 export async function writeTransaction(
   client: TableClient,
   TransactItems: TransactWriteItem[],

@@ -3,10 +3,9 @@
  * The hash is of account and call id. Written once, removed by expiry.
  */
 import { hash } from 'node:crypto';
-import type { Clock } from '../../relay/ports/host.ts';
 import { StateTooLarge, type TurnKey, type TurnStateStore } from '../../relay/ports/runtime-stores.ts';
 import { readItems, sliceBytes, type RuntimeItem } from './runtime-items.ts';
-import { chunksOf, Table, type TableClient } from './table-client.ts';
+import { chunksOf, Table, type StoreDeps } from './table-client.ts';
 
 /** Below DynamoDB's 400 KB for an item. */
 const partBytesMax = 300_000;
@@ -14,13 +13,7 @@ const partsMax = 4;
 /** DynamoDB replies with up to 16 MB. Batches run in parallel, because a client waits. */
 const idsAtOnce = 50;
 
-interface TurnStateStoreDeps {
-  client: TableClient;
-  clock: Pick<Clock, 'now'>;
-  stack: string;
-}
-
-export function createTurnStateStore({ client, clock, stack }: TurnStateStoreDeps): TurnStateStore {
+export function createTurnStateStore({ client, clock, stack }: StoreDeps): TurnStateStore {
   const table = new Table(client, stack, 'runtime');
   const readAll = async (ids: readonly string[]): Promise<Map<string, RuntimeItem>> => {
     const batches = chunksOf([...new Set(ids)], idsAtOnce).map((some) => readItems(table, some));
@@ -46,12 +39,12 @@ export function createTurnStateStore({ client, clock, stack }: TurnStateStoreDep
         const head = heads.get(buildPartId(key, 0));
         if (typeof head?.['expires'] !== 'number' || head['expires'] <= nowSeconds) return [];
         const parts = Math.min(Number(head['parts'] ?? 1), partsMax);
-        const restIds = Array.from({ length: parts - 1 }, (_, index) => buildPartId(key, index + 1));
-        return [{ callId: key.callId, head, restIds }];
+        const otherIds = Array.from({ length: parts - 1 }, (_, index) => buildPartId(key, index + 1));
+        return [{ callId: key.callId, head, otherIds }];
       });
-      const others = await readAll(kept.flatMap(({ restIds }) => restIds));
+      const others = await readAll(kept.flatMap(({ otherIds }) => otherIds));
       return new Map(
-        kept.flatMap(({ callId, head, restIds: otherIds }) => {
+        kept.flatMap(({ callId, head, otherIds }) => {
           const items = [head, ...otherIds.map((id) => others.get(id))];
           const bodies = items.map((item) => item?.['body']).filter((body) => body instanceof Uint8Array);
           // A state with a missing part is unusable.

@@ -56,7 +56,6 @@ class UnknownEvent extends Error {
   override readonly name = 'UnknownEvent';
 }
 
-/** The error that Lambda logs. */
 class JobFailed extends Error {
   override readonly name = 'JobFailed';
 }

@@ -114,7 +114,6 @@ export interface HostRequest {
   /** As sent, with escapes and without the query. */
   path: string;
   query: string;
-  /** Names in any case. */
   headers: Record<string, string | undefined>;
   /** Part of the base URL unless the distribution sends another name. */
   host: string;
@@ -122,7 +121,6 @@ export interface HostRequest {
   body(): string | Uint8Array;
   /** The host ends the invocation then (epoch milliseconds). */
   deadlineMs: number;
-  /** Aborts when the host stops earlier. */
   ends?: AbortSignal;
   /** Set by servers, which serve many requests at once. */
   shared?: SharedHost;

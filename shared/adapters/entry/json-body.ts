@@ -9,7 +9,6 @@ import { findUnpacker } from './packed-body.ts';
 const megabyte = 1024 * 1024;
 /** AWS rejects events above 6 MB itself, so only compressed bodies reach this limit of functions. */
 const functionBytesMax = 6 * megabyte;
-/** The highest limit that a server may set. */
 export const serverMegabytesMax = 64;
 
 const levelsMax = 200;
@@ -23,7 +22,6 @@ const valueBytes = 40;
 
 /** A server, which serves many requests at once. */
 export interface SharedHost {
-  /** The limit of one unpacked body. */
   bodyBytesMax: number;
   room: HeldRoom;
   /** Resolves when the event loop may be held for so many bytes. */
@@ -41,7 +39,7 @@ export async function readJsonBody(
   { valuesMax, large, counted }: BodyReading = {},
 ): Promise<unknown> {
   const bytes = Buffer.byteLength(sent);
-  refuseAbove(bytes, host);
+  if (bytes > bytesMaxOf(host)) throw refuseTooLarge(`has ${bytes} bytes`, host);
   let isLarge = false;
   const admitLarge = async (): Promise<void> => {
     if (!isLarge) await large?.();
@@ -124,16 +122,12 @@ function takeRoom(host: SharedHost | undefined, bytes: number): void {
   );
 }
 
-const bytesMaxOf = (host: SharedHost | undefined): number => host?.bodyBytesMax ?? functionBytesMax;
-
-/** Throws if the body is too large. */
-function refuseAbove(bytes: number, host: SharedHost | undefined): void {
-  if (bytes > bytesMaxOf(host)) throw refuseTooLarge(`has ${bytes} bytes`, host);
-}
+const bytesMaxOf = (host: Pick<SharedHost, 'bodyBytesMax'> | undefined): number =>
+  host?.bodyBytesMax ?? functionBytesMax;
 
 /** @param what follows "The body": `has 7000000 bytes` */
 export function refuseTooLarge(what: string, host: Pick<SharedHost, 'bodyBytesMax'> | undefined): Refusal {
-  const bytesMax = host?.bodyBytesMax ?? functionBytesMax;
+  const bytesMax = bytesMaxOf(host);
   const most = `at most ${bytesMax} bytes (${Math.floor(bytesMax / megabyte)} MB)`;
   const advice = 'Send fewer or smaller images, or less of the conversation.';
   return refuse(

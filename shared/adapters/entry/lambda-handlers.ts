@@ -21,15 +21,9 @@ export function createStreamingHandler(hosted: HostedHandle) {
   });
 }
 
-interface BufferedResult {
-  statusCode: number;
-  headers: Record<string, string>;
-  body: string;
-}
-
 export function createBufferedHandler(hosted: HostedHandle) {
   const answer = createLambdaEntry(hosted);
-  return async (event: HttpEvent, context: Context): Promise<BufferedResult> => {
+  return async (event: HttpEvent, context: Context) => {
     const response = await answer(event, context);
     const body = await joinText(response.body);
     await response.done;
@@ -66,7 +60,6 @@ export function trapRejections(log: Log): void {
 // Writes an answer to the connection of Lambda's runtime and breaks that connection if the answer is cut. Must never end it
 // before the answer is complete: Lambda would report success, even with error trailers.
 
-/** The part of the runtime's request that is used. */
 interface RuntimeStream {
   readonly destroyed: boolean;
   write(text: Text, done?: () => void): boolean;
@@ -104,7 +97,6 @@ export async function writeBody(
   const outcome = isWhole(body.body)
     ? 'open'
     : await writeTexts(stream, connection, { ...body, body: body.body }, onFault);
-  // The connection broke while the answer was awaited.
   if (outcome === 'broken' || stream.destroyed) return;
   if (outcome === 'open') {
     // Status and headers leave with the first write, even an empty one.

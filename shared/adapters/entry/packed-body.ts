@@ -19,7 +19,6 @@ const unpackers: Readonly<Record<string, ZlibUnpack>> = {
 };
 const encodings = 'gzip, zstd, br';
 
-/** Rejects with a Refusal for invalid bytes. */
 type Unpack = (packed: Uint8Array, bytesMax: number) => Promise<Uint8Array | 'too_large'>;
 
 /** Throws a Refusal for an unsupported encoding. @param name in lower case */

@@ -35,7 +35,7 @@ interface TableStreamBatchJob<Change> extends StreamJob {
   takeAll(changes: readonly Change[]): Promise<readonly TakeOutcome[]>;
 }
 
-/** Undefined: ignore the record. Throws Poisoned. */
+/** Returns undefined for records to ignore. Throws Poisoned. */
 type ReadRecord<Change> = (record: DynamoDBRecord) => Change | undefined;
 
 export type TableStreamHandler = (
@@ -141,7 +141,6 @@ const isFromTable = ({ eventSourceARN }: DynamoDBRecord, table: TableName, stack
 const hasConfiguration = (records: DynamoDBRecord[], stack: string): boolean =>
   records.some((record) => !markedTables.some((table) => isFromTable(record, table, stack)));
 
-/** Returns the newest image of each row that still exists. */
 function collectWrittenRows(
   records: DynamoDBRecord[],
   table: WrittenRow['table'],
@@ -174,11 +173,9 @@ export function readQuotaRecord({ dynamodb }: DynamoDBRecord): QuotaChange {
   };
 }
 
-/** Undefined: the row was removed. Throws Poisoned. */
 export const readGrantRecord = ({ dynamodb }: DynamoDBRecord): GrantImage | undefined =>
   dynamodb?.NewImage && readGrantImage(decodeImage(dynamodb.NewImage));
 
-/** Undefined: the item is not a notice. */
 export function readNoticeRecord({ dynamodb }: DynamoDBRecord): string | undefined {
   const id = dynamodb?.Keys?.['id']?.S;
   return id?.startsWith(noticePrefix) ? id.slice(noticePrefix.length) : undefined;

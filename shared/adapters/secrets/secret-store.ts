@@ -41,7 +41,6 @@ interface SecretStoreDeps {
   purpose: SecretPurpose;
   /** Spreads the reads of environments over time. */
   random?: Random;
-  /** For `env:NAME`. */
   variables?: Record<string, string | undefined>;
 }
 
@@ -108,7 +107,7 @@ export function createSecretStore({
   };
 }
 
-/** Reads a reference once. Undefined: the secret holds no text. Throws SecretUnusable, or the store's error. */
+/** Reads a reference once; a secret without text gives undefined. Throws SecretUnusable, or the store's error. */
 function createSecretLoader(
   { aws, local, stack }: Environment,
   variables: Record<string, string | undefined>,
@@ -175,10 +174,8 @@ const permanentErrors: Record<string, UnusableReason> = {
   ParameterNotFound: 'missing',
   ParameterVersionNotFound: 'missing',
   ResourceNotFoundException: 'missing',
-  // Marked for deletion.
   InvalidRequestException: 'missing',
   AccessDeniedException: 'access_denied',
-  // Invalid as a name.
   ValidationException: 'malformed',
 };
 

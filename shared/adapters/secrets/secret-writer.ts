@@ -34,8 +34,8 @@ export function createSecretWriter({ target, explain, ...caller }: SecretWriterD
     });
   return {
     async put({ reference, replace, conflict }, value) {
-      const place = openSecret(reference, caller);
-      await explainFailure(place.put(value, replace), place, conflict);
+      const secret = openSecret(reference, caller);
+      await explainFailure(secret.put(value, replace), secret, conflict);
     },
     async read(reference, use) {
       if (reference.startsWith('env:'))
@@ -49,15 +49,15 @@ export function createSecretWriter({ target, explain, ...caller }: SecretWriterD
         );
       if (!isOfStack(reference, target.stack))
         throw new Failure(`${reference} belongs to another stack than ${target.stack}`);
-      const place = openSecret(reference, caller);
-      const value = (await explainFailure(place.get(), place))?.trim();
+      const secret = openSecret(reference, caller);
+      const value = (await explainFailure(secret.get(), secret))?.trim();
       if (!value) throw new Failure(`${reference} is empty`);
       return value;
     },
     async remove(reference) {
-      const place = openSecret(reference, caller);
-      await place.remove().catch((error: unknown) => {
-        if (!isGone(error)) throw explain(error, place.title);
+      const secret = openSecret(reference, caller);
+      await secret.remove().catch((error: unknown) => {
+        if (!isGone(error)) throw explain(error, secret.title);
       });
     },
     variable: async (name) => readVariable(environment, name),

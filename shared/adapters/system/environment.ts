@@ -12,7 +12,6 @@ export interface Environment {
   originSecrets: string[];
   /** Local stack: allows loopback http endpoints and `env:` secrets. */
   local: boolean;
-  /** The variables that `env:` secrets may read. */
   envSecrets?: readonly string[];
   /** Reserved concurrency of functions that answer calls. */
   concurrencyGiven?: number | undefined;
@@ -20,10 +19,8 @@ export interface Environment {
   backgroundFunction?: string | undefined;
   /** Key of the hashes that vendors get for end users and caches. */
   pseudonymKey?: string | undefined;
-  /** Only with a custom domain. */
   publicHost?: string | undefined;
   tracing?: TracingSettings | undefined;
-  /** Default: the relay's own client. */
   awsClient?: 'sdk' | undefined;
   aws: AwsAccess;
 }
@@ -121,18 +118,15 @@ export const readCanary = (variables: Variables = process.env) => ({
 export const readConsole = (variables: Variables = process.env): unknown =>
   JSON.parse(requireVariable(variables, 'CONSOLE'));
 
-/** Where traces of calls go. */
 export interface TracingSettings {
-  /** Takes OTLP over HTTP as JSON. */
   url: string;
   headers: Record<string, string>;
-  /** Default: the stack's name. */
   service: string | undefined;
   /** Share of calls that are traced, from 0 to 1. */
   ratio: number;
 }
 
-/** Reads OpenTelemetry's standard variables. Undefined: tracing is off. */
+/** Reads OpenTelemetry's standard variables. */
 export function readTracing(variables: Variables): TracingSettings | undefined {
   const base = variables['OTEL_EXPORTER_OTLP_ENDPOINT']?.replace(/\/+$/, '');
   const url = variables['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] || (base && `${base}/v1/traces`);
@@ -164,7 +158,6 @@ const parseHeaders = (text: string): Record<string, string> =>
 
 /** Encrypts turn state for clients. */
 export interface StateKey {
-  /** Part of every encrypted state. */
   number: number;
   /** Any text; the key is its SHA-256. */
   secret: string;
@@ -209,7 +202,6 @@ const createMissingError = (name: string): Error =>
   new Error(`The environment variable ${name} is missing; the stack sets it on every function.`);
 
 /** An operator's choice of AWS account. The SDK's chain finds the rest. */
-
 export interface AwsOverrides {
   region?: string;
   profile?: string;

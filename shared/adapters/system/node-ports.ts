@@ -77,7 +77,6 @@ export const generateHex = (bytes: number): string => randomBytes(bytes).toStrin
 // Encrypts state with AES-256-GCM under numbered keys: the newest encrypts, all decrypt. The text is deflated first. Must
 // never inflate without a bound.
 
-/** More than a reader keeps of one turn. */
 const textBytesMax = 16 * 1024 * 1024;
 const checkLength = 4;
 const nonceLength = 12;
@@ -180,7 +179,6 @@ const loadMsMax = 10_000;
 interface ExpiringCacheOptions<Value> {
   clock: Clock;
   entriesMax: number;
-  /** Counts from the start of the load. */
   lifetimeMs: (value: Value) => number;
 }
 

@@ -61,7 +61,6 @@ interface FaultDescription {
   cause?: FaultDescription;
 }
 
-/** A frame of a bundle has about 60 characters. */
 const framesMax = 8;
 const causeFramesMax = 2;
 const frameCharactersMax = 120;
@@ -180,7 +179,6 @@ function numbersOf(entry: RequestLog, outcome: Outcome): Record<string, number> 
   };
 }
 
-/** Metrics that are not counts. */
 const units: Record<string, string | undefined> = {
   FirstContentMs: 'Milliseconds',
   ChargeYuan: undefined,

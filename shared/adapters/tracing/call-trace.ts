@@ -16,18 +16,15 @@ export interface Span {
   startMs: number;
   endMs?: number;
   attributes: SpanAttributes;
-  /** One word. */
   error?: string | undefined;
 }
 
-/** Later spans are dropped. */
 const spansMax = 48;
 
 export class CallTrace {
   readonly traceId: string;
   readonly parentId: string | undefined;
   readonly sampled: boolean;
-  /** The parent of all other spans. */
   readonly root: Span;
   readonly spans: Span[] = [];
   readonly #clockMs: number;
@@ -53,7 +50,6 @@ export class CallTrace {
     span.error ??= error;
   }
 
-  /** The `traceparent` header of an outgoing request. */
   formatHeader({ spanId }: Span): string {
     return `00-${this.traceId}-${spanId}-${this.sampled ? '01' : '00'}`;
   }
@@ -75,7 +71,7 @@ export interface TraceParent {
 const traceParent =
   /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
-/** Undefined if missing or invalid. The call then starts a trace. */
+/** Without a valid header the call starts a trace. */
 export function readTraceParent(header: string | undefined): TraceParent | undefined {
   const [, version, traceId = '', spanId = '', flags = '', more] =
     traceParent.exec(header?.trim() ?? '') ?? [];
@@ -125,7 +121,6 @@ export function createOtlpExporter(deps: ExporterDeps): (trace: CallTrace) => Pr
   };
 }
 
-/** Returns the reason of a failure. */
 async function send({ url, headers: given }: TracingSettings, body: string): Promise<string | undefined> {
   let headers: Headers;
   try {

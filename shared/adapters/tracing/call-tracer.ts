@@ -17,7 +17,6 @@ interface TracerDeps extends Pick<ExporterDeps, 'settings' | 'stack' | 'version'
 
 export interface TracingDeps extends TracerDeps {
   routes: readonly Pick<RelayRequest, 'method' | 'path'>[];
-  /** Gets ports that record spans. */
   handleOf: (ports: ChatPorts) => Handle;
 }
 
@@ -66,7 +65,6 @@ function traceBody({ body }: RelayResponse, trace: CallTrace): RelayResponse['bo
 }
 
 interface TracedRunsDeps extends TracerDeps {
-  /** Gets ports that record spans. */
   runsOf: (ports: ChatPorts) => (event: RunEvent) => Promise<void>;
 }
 
@@ -108,7 +106,6 @@ function createTracer({ ports, ...parts }: TracerDeps) {
     /** They record spans, and describe a call by its log line. */
     ports: tracePorts({ ...ports, log: { ...log, request } }, () => current.getStore()),
     isChosen: () => random.next() < parts.settings.ratio,
-    /** @param requestId as in the log line */
     begin(requestId: string, parent: Partial<TraceParent> & { sampled: boolean }) {
       const trace = new CallTrace(clock, parent);
       open.set(requestId, trace);
@@ -127,7 +124,6 @@ function createTracer({ ports, ...parts }: TracerDeps) {
   };
 }
 
-/** Uses OpenTelemetry's names for generative AI where they exist. */
 function describe({ root }: CallTrace, line: RequestLog): void {
   Object.assign(root.attributes, {
     'gen_ai.operation.name': 'chat',

@@ -27,7 +27,6 @@ import type { RequestSigner } from '../aws/aws-signature.ts';
 const idleConnectionMs = 60_000;
 
 interface TransportOptions extends AddressRules {
-  /** Default: the system's resolver. */
   resolve?: Resolve;
   sign?: RequestSigner;
 }
@@ -198,7 +197,6 @@ const connectFaults: Record<string, ConnectFault> = {
   EPRIVATE: 'address',
 };
 
-/** OpenSSL's codes for an untrusted chain. */
 const untrusted =
   /^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_|CERT_UNTRUSTED|CERT_REVOKED|INVALID_CA)/;
 

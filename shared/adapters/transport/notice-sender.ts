@@ -8,7 +8,6 @@ import { TransportError, type UpstreamRequest } from '../../upstreams/exchange.t
 
 interface NoticeSenderDeps extends WebhookDeps {
   region: string;
-  /** The ARN of the stack's topic. */
   topic?: string | undefined;
   /** The verified address that mail to customers comes from. */
   sender?: string | undefined;
@@ -69,7 +68,6 @@ export const deriveCustomerSecret = (secret: string, account: string): string =>
 
 const signText = (key: string, text: string): string => createHmac('sha256', key).update(text).digest('hex');
 
-/** Returns undefined after a 2xx, else the reason in one word. */
 async function sendOnce(transport: UpstreamTransport, request: UpstreamRequest): Promise<string | undefined> {
   const signal = AbortSignal.timeout(timeoutMs);
   try {
@@ -87,7 +85,6 @@ async function sendOnce(transport: UpstreamTransport, request: UpstreamRequest):
 
 const connectTimeoutMs = 5_000;
 
-/** @param topic its ARN, which names the region */
 function buildTopicRequest(topic: string, notice: Notice): UpstreamRequest {
   const region = topic.split(':')[3] ?? '';
   const form = new URLSearchParams({
@@ -109,13 +106,10 @@ function buildTopicRequest(topic: string, notice: Notice): UpstreamRequest {
   };
 }
 
-interface Mail {
-  region: string;
-  from: string;
-  to: string;
-}
-
-function buildMailRequest({ region, from, to }: Mail, notice: Notice): UpstreamRequest {
+function buildMailRequest(
+  { region, from, to }: Record<'region' | 'from' | 'to', string>,
+  notice: Notice,
+): UpstreamRequest {
   return {
     url: `https://email.${region}.amazonaws.com/v2/email/outbound-emails`,
     headers: { 'content-type': 'application/json' },

@@ -9,7 +9,7 @@ import {
 import type { SecretStore } from '../../relay/ports/config-store.ts';
 import { hostOf } from '../../upstreams/endpoint-rules.ts';
 import { TransportError, type UpstreamReply } from '../../upstreams/exchange.ts';
-import { parseJson } from '../../wire/json.ts';
+import { isRecord, parseJson, type JsonRecord } from '../../wire/json.ts';
 
 /** SearXNG's "Search API" must have the format `json` enabled. */
 const dialects: Record<SearchSettings['type'], (query: string, settings: SearchSettings) => Dialect> = {
@@ -69,17 +69,15 @@ export function createSearchProviders({ transport, secrets }: SearchDeps) {
 
 const isUnsent = (error: unknown): boolean => error instanceof TransportError && error.kind === 'connect';
 
-type Fields = Record<string, unknown>;
-
 /** Throws SearchFailure if the reply has no list of results. */
 function readResults(answer: unknown): SearchResult[] {
-  const results = isFields(answer) ? answer['results'] : undefined;
+  const results = isRecord(answer) ? answer['results'] : undefined;
   if (!Array.isArray(results)) throw new SearchFailure('The search provider answered without results.');
-  return results.flatMap((result: unknown) => (isFields(result) ? readResult(result) : []));
+  return results.flatMap((result: unknown) => (isRecord(result) ? readResult(result) : []));
 }
 
 /** SearXNG writes `publishedDate`, Tavily `published_date`. */
-function readResult(fields: Fields): SearchResult[] {
+function readResult(fields: JsonRecord): SearchResult[] {
   const url = URL.parse(readTextField(fields, 'url'));
   const text = readTextField(fields, 'content');
   const title = readTextField(fields, 'title');
@@ -88,18 +86,13 @@ function readResult(fields: Fields): SearchResult[] {
   return [{ title, url: url.href, text, ...(date !== '' && { date }) }];
 }
 
-const readTextField = (fields: Fields, name: string): string => {
+function readTextField(fields: JsonRecord, name: string): string {
   const value = fields[name];
   return typeof value === 'string' ? value.trim() : '';
-};
+}
 
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-/** Providers may include whole pages. */
 const bodyBytesMax = 2 * 1024 * 1024;
 
-/** The provider may bill this search. */
 class SearchFailure extends Error {
   override readonly name = 'SearchFailure';
 }

@@ -8,7 +8,7 @@ import {
   type Receiver,
   type StoredNotice,
 } from '../../../relay/ports/alerts.ts';
-import { buildExpressions, Table, valuesOf, type TableClient } from '../table-client.ts';
+import { buildExpressions, Table, valuesOf, type StoreDeps, type TableClient } from '../table-client.ts';
 import { readWhole } from '../quotas/whole-account.ts';
 import { writeTransaction } from '../transactions.ts';
 import { readItems, type RuntimeItem } from '../runtime-items.ts';
@@ -104,10 +104,8 @@ export function createNoticeStore(client: TableClient, stack: string): NoticeSto
 const limitLifetimeMs = 5 * 60_000;
 const limitsMax = 10_000;
 
-interface AlertAccountsDeps {
-  client: TableClient;
+interface AlertAccountsDeps extends StoreDeps {
   clock: Clock;
-  stack: string;
   /** Allows receivers on loopback. */
   local: boolean;
 }
@@ -159,7 +157,6 @@ export const noticePrefix = 'notice#';
 const buildNoticeId = (id: string): string => `${noticePrefix}${id}`;
 const waitingId = 'notices';
 
-/** Delivered notices stay readable this long. */
 const noticeDays = 30;
 
 const decodeMark = (item: RuntimeItem): AlertMark => ({
@@ -176,7 +173,6 @@ const encodeNotice = (notice: Notice): RuntimeItem => ({
   expires: notice.created + noticeDays * 24 * 3600,
 });
 
-/** Undefined: it was delivered or given up. */
 function decodeNotice(item: RuntimeItem): StoredNotice | undefined {
   const { notice, tries, due, left } = item;
   if (typeof notice !== 'string' || !Array.isArray(left) || left.length === 0) return undefined;

@@ -11,7 +11,6 @@ import { parseShard, readQuota, encodeText } from './quota-items.ts';
 
 const id = 'sweep';
 const keptSeconds = 24 * 60 * 60;
-/** Sorts after every time. */
 const progressPeriod = 'progress';
 
 export function createOpenRegistry(client: TableClient, stack: string): OpenRegistry {

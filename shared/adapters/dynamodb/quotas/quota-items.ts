@@ -25,11 +25,9 @@ import type { Attributes } from '../table-client.ts';
 export const encodeNumber = (value: bigint | number): AttributeValue => ({ N: String(value) });
 export const encodeText = (value: string): AttributeValue => ({ S: value });
 
-/** Positions in an entry's list. */
 export const flagsIndex = 7;
 export const untilIndex = 0;
 
-/** The account's minute in the map `rate`. */
 export const rateKey = 'account';
 
 const permitsPrefix = 'places:';
@@ -116,8 +114,8 @@ export const encodeQuota = (item: QuotaItem): Attributes => ({
 });
 
 /** Shard 0 has the account's name, shard 3 `<account>#3`. Accounts with such names are refused. */
-export const buildShardName = ({ account, shard: part = 0 }: AccountShard): string =>
-  part === 0 ? account : `${account}#${part}`;
+export const buildShardName = ({ account, shard = 0 }: AccountShard): string =>
+  shard === 0 ? account : `${account}#${shard}`;
 
 export const buildShardKey = (of: AccountShard): Record<'account', AttributeValue> => ({
   account: { S: buildShardName(of) },
@@ -142,7 +140,6 @@ export function readQuota(attributes: Attributes): QuotaItem {
   }
 }
 
-/** The error names the first invalid attribute. */
 export function decodeQuota(attributes: Attributes): QuotaItem {
   decodeText(attributes['account'], 'account');
   return {
@@ -255,7 +252,6 @@ export interface Expression {
   ReturnValues?: 'ALL_NEW';
 }
 
-/** Transactions return nothing. */
 export type Change = Omit<Expression, 'ReturnValues'>;
 
 /** Collects the clauses of one expression. All names get aliases, because some are reserved words. */
@@ -263,7 +259,6 @@ export class Clauses {
   readonly conditions: string[] = [];
   readonly set: string[] = [];
   readonly remove: string[] = [];
-  /** Changes of sets. */
   readonly add: string[] = [];
   readonly take: string[] = [];
   readonly names: Record<string, string> = {};
@@ -313,22 +308,21 @@ export const hasItem = (c: Clauses): string => `attribute_exists(${c.path('accou
 export const isNotOpen = (c: Clauses, id: string): string => `attribute_not_exists(${c.path('open', id)})`;
 const hasRoom = (c: Clauses, entriesMax: number): string =>
   `size(${c.path('open')}) < ${c.number('openMax', entriesMax)}`;
-/** Accounts that were never split have no count. */
-export const hasShardCount = (c: Clauses, parts: number): string => {
+export const hasShardCount = (c: Clauses, count: number): string => {
   const path = c.path('parts');
-  const same = `${path} = ${c.number('parts', parts)}`;
-  return parts === 1 ? `(${same} OR attribute_not_exists(${path}))` : same;
+  const same = `${path} = ${c.number('parts', count)}`;
+  return count === 1 ? `(${same} OR attribute_not_exists(${path}))` : same;
 };
-const hasFreePermit = (c: Clauses, places: string, max: number): string => {
+const hasFreePermit = (c: Clauses, permits: string, max: number): string => {
   const limit = c.number('placesMax', max);
-  return `(size(${places}) < ${limit} OR (attribute_not_exists(${places}) AND ${limit} > ${addZero(c)}))`;
+  return `(size(${permits}) < ${limit} OR (attribute_not_exists(${permits}) AND ${limit} > ${addZero(c)}))`;
 };
 const balanceCovers = (c: Clauses, amount: string): string => `${c.path('available')} >= ${amount}`;
 export const hasNoOverdraft = (c: Clauses): string => `attribute_not_exists(${c.path('overdraft')})`;
 /** One of several shards must not go below zero, unless all of them have the overdraft mark. */
-export const mayTake = (c: Clauses, part: number, taken: bigint): string => {
+export const mayTake = (c: Clauses, shard: number, taken: bigint): string => {
   const isCovered = balanceCovers(c, c.number('taken', taken));
-  const only = part === 0 ? ` OR ${hasShardCount(c, 1)}` : '';
+  const only = shard === 0 ? ` OR ${hasShardCount(c, 1)}` : '';
   return `(${isCovered} OR attribute_exists(${c.path('overdraft')})${only})`;
 };
 export const markOverdraft = (c: Clauses): void =>
@@ -348,27 +342,17 @@ const addZero = (c: Clauses): string => c.number('zero', 0);
 const addOne = (c: Clauses): string => c.number('one', 1);
 
 export function buildReserve(write: ReserveWrite): Expression {
-  const {
-    id,
-    entry,
-    slot,
-    permit: place,
-    rate,
-    shardCount: parts,
-    openMax,
-    expiredLeases: lapsed,
-    balanceNeeded: atLeast = entry.amount,
-  } = write;
+  const { id, entry, slot, permit, rate, shardCount, openMax, balanceNeeded = entry.amount } = write;
   const c = new Clauses();
   const available = c.path('available');
   const taken = entry.metered ? 0n : entry.amount;
   const amount = c.number('amount', taken);
   c.conditions.push(hasItem(c), isNotOpen(c, id));
   if (openMax !== undefined) c.conditions.push(hasRoom(c, openMax));
-  for (const [of, until] of lapsed ?? []) c.conditions.push(isOpenUntil(c, of, until));
-  if (parts !== undefined) c.conditions.push(hasShardCount(c, parts));
+  for (const [of, until] of write.expiredLeases ?? []) c.conditions.push(isOpenUntil(c, of, until));
+  if (shardCount !== undefined) c.conditions.push(hasShardCount(c, shardCount));
   if (taken > 0n) {
-    const needed = atLeast === taken ? amount : c.number('atLeast', atLeast);
+    const needed = balanceNeeded === taken ? amount : c.number('atLeast', balanceNeeded);
     c.conditions.push(balanceCovers(c, needed), hasNoOverdraft(c));
   }
   c.set.push(
@@ -379,10 +363,10 @@ export function buildReserve(write: ReserveWrite): Expression {
     countUp(c, c.path('plan', slot.key), { max: slot.limit, name: 'slotMax' });
     c.remove.push(c.path('plan', slot.staleKey));
   }
-  if (place) {
-    const places = c.path(buildPermitsName(place.key));
-    c.conditions.push(hasFreePermit(c, places, place.max));
-    c.add.push(`${places} ${c.value('id', { SS: [id] })}`);
+  if (permit) {
+    const permits = c.path(buildPermitsName(permit.key));
+    c.conditions.push(hasFreePermit(c, permits, permit.max));
+    c.add.push(`${permits} ${c.value('id', { SS: [id] })}`);
   }
   if (rate) addRate(c, rate);
   return c.expression('ALL_NEW');
@@ -390,7 +374,7 @@ export function buildReserve(write: ReserveWrite): Expression {
 
 /** @param overdrawn number of shards to mark, if this close overdraws one */
 export function buildClose(write: CloseWrite, overdrawn?: number): Change {
-  const { id, shard: part = 0, entry, closeRecord, releaseSlot, ifNotRenewed } = write;
+  const { id, shard = 0, entry, closeRecord, releaseSlot, ifNotRenewed } = write;
   const refund = refundOf(write);
   const c = new Clauses();
   c.conditions.push(isOpenAs(c, id, entry));
@@ -398,7 +382,7 @@ export function buildClose(write: CloseWrite, overdrawn?: number): Change {
   if (overdrawn !== undefined) {
     c.conditions.push(hasShardCount(c, overdrawn));
     markOverdraft(c);
-  } else if (refund < 0n) c.conditions.push(mayTake(c, part, -refund));
+  } else if (refund < 0n) c.conditions.push(mayTake(c, shard, -refund));
   const add = (path: string, value: string): void => void c.set.push(`${path} = ${path} + ${value}`);
   if (entry.metered) addMetered(c, closeRecord.charge);
   else add(c.path('available'), c.number('refund', refund));
@@ -420,7 +404,6 @@ export function addMetered(c: Clauses, charge: bigint): void {
   c.set.push(`${path} = if_not_exists(${path}, ${addZero(c)}) + ${c.number('charge', charge)}`);
 }
 
-/** @param limit `max`: null means no limit */
 function countUp(c: Clauses, path: string, { max, name }: { max: number | null; name: string }): void {
   if (max !== null) c.conditions.push(isBelow(c, path, c.value(name, encodeNumber(max))));
   c.set.push(`${path} = if_not_exists(${path}, ${addZero(c)}) + ${addOne(c)}`);

@@ -5,7 +5,13 @@
 import { overdraws, refundOf, type AccountShard } from '../../../billing/quota-item.ts';
 import type { QuotaStore, WriteReply } from '../../../relay/ports/money-stores.ts';
 import { countersMax } from '../../../billing/shares.ts';
-import { type Attributes, buildExpressions, callOrThrowBusy, type TableClient } from '../table-client.ts';
+import {
+  type Attributes,
+  buildExpressions,
+  callOrThrowBusy,
+  type TableClient,
+  singleAttempt,
+} from '../table-client.ts';
 import {
   buildShardKey,
   buildEmptyQuota,
@@ -20,8 +26,6 @@ const loadTransactions = () => import('./quota-transactions.ts');
 const hasAnItem = 'attribute_exists(account)';
 const hasNoItem = 'attribute_not_exists(account)';
 
-const once = { attempts: 1 };
-
 export function createQuotaStore(client: TableClient, stack: string): QuotaStore {
   const TableName = physicalNameOf(stack, 'quotas');
 
@@ -29,14 +33,9 @@ export function createQuotaStore(client: TableClient, stack: string): QuotaStore
     of: AccountShard,
     expression: Expression,
   ): Promise<WriteReply<{ updated: Attributes | undefined }>> => {
-    const ReturnValuesOnConditionCheckFailure = 'ALL_OLD';
-    const input = {
-      TableName,
-      Key: buildShardKey(of),
-      ...expression,
-      ReturnValuesOnConditionCheckFailure,
-    } as const;
-    const reply = await callOrThrowBusy(() => client.call('UpdateItem', input, once));
+    const Key = buildShardKey(of);
+    const input = { TableName, Key, ...expression, ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
+    const reply = await callOrThrowBusy(() => client.call('UpdateItem', input, singleAttempt));
     if (reply.done) return { done: true, updated: reply.reply.Attributes };
     return { done: false, item: reply.item && decodeQuota(reply.item) };
   };
@@ -48,7 +47,7 @@ export function createQuotaStore(client: TableClient, stack: string): QuotaStore
       Key: buildShardKey({ account }),
       ...buildExpressions(update, { ':counters': countersMax }),
     };
-    return callOrThrowBusy(() => client.call('UpdateItem', input, once));
+    return callOrThrowBusy(() => client.call('UpdateItem', input, singleAttempt));
   };
 
   const openTransactions = async () => {
@@ -68,22 +67,22 @@ export function createQuotaStore(client: TableClient, stack: string): QuotaStore
       await (await openTransactions()).closeOverdrawn(write, reply.item.shardCount);
       return { done: true };
     },
-    async create(account, part = 0) {
+    async create(account, shard = 0) {
       // Readers of sums look for counters only if the first item has this mark.
-      if (part > 0 && !(await markCounters(account)).done) {
+      if (shard > 0 && !(await markCounters(account)).done) {
         await this.create(account);
         await markCounters(account);
       }
-      const Item = buildEmptyQuota({ account, shard: part });
+      const Item = buildEmptyQuota({ account, shard });
       const input = { TableName, Item, ConditionExpression: hasNoItem };
-      await callOrThrowBusy(() => client.call('PutItem', input, once));
+      await callOrThrowBusy(() => client.call('PutItem', input, singleAttempt));
     },
     // Loaded by the few calls that need them.
     tombstone: async (write) => update(write, (await loadTransactions()).buildTombstone(write)),
     renew: async (write) => update(write, (await loadTransactions()).buildRenew(write)),
-    read: async (account, parts, exact) => (await openTransactions()).read(account, parts, exact),
+    read: async (account, count, exact) => (await openTransactions()).read(account, count, exact),
     move: async (write) => (await openTransactions()).move(write),
     chargeLate: async (charge) => (await openTransactions()).chargeLate(charge),
-    closedAs: async (account, id, part) => (await openTransactions()).closedAs(account, id, part),
+    closedAs: async (account, id, shard) => (await openTransactions()).closedAs(account, id, shard),
   };
 }

@@ -15,7 +15,13 @@ import type {
 import type { QuotaStore } from '../../../relay/ports/money-stores.ts';
 import { StoreBusy } from '../../../relay/ports/store-errors.ts';
 import { physicalNameOf } from '../../../tables/table-names.ts';
-import { attributesOf, type Attributes, callOrThrowBusy, type TableClient } from '../table-client.ts';
+import {
+  attributesOf,
+  type Attributes,
+  callOrThrowBusy,
+  type TableClient,
+  singleAttempt,
+} from '../table-client.ts';
 import { countInBudgets } from '../key-budgets.ts';
 import { countInDaily } from '../daily-sums.ts';
 import { readAsOfOneMoment, writeTransaction } from '../transactions.ts';
@@ -48,10 +54,9 @@ import type { ShardChange, ShardsWrite } from '../../../billing/shards.ts';
 
 export interface QuotaTransactions extends Pick<QuotaStore, 'read' | 'move' | 'chargeLate' | 'closedAs'> {
   /** Also marks all shards as overdrawn. */
-  closeOverdrawn(write: CloseWrite, parts: number): Promise<void>;
+  closeOverdrawn(write: CloseWrite, shardCount: number): Promise<void>;
 }
 
-const once = { attempts: 1 };
 const isNotInLedger = 'attribute_not_exists(id)';
 
 export function createQuotaTransactions(client: TableClient, stack: string): QuotaTransactions {
@@ -60,7 +65,7 @@ export function createQuotaTransactions(client: TableClient, stack: string): Quo
 
   /** @returns positions of the writes whose conditions failed; empty: all were done */
   const transact = async (TransactItems: TransactWriteItem[]): Promise<number[]> => {
-    const reply = await callOrThrowBusy(() => writeTransaction(client, TransactItems, once));
+    const reply = await callOrThrowBusy(() => writeTransaction(client, TransactItems, singleAttempt));
     if (!reply.done || reply.reply.done) return [];
     const { conditions, invalid, error } = reply.reply;
     if (invalid) throw error;
@@ -75,29 +80,30 @@ export function createQuotaTransactions(client: TableClient, stack: string): Quo
   const readCloseKind = async (account: string, id: string, bucket: number | undefined) => {
     const Key = attributesOf({ account: formatLedgerPartition({ account, bucket }), id });
     const input = { TableName: ledger, Key, ConsistentRead: true };
-    const reply = await callOrThrowBusy(() => client.call('GetItem', input, once));
+    const reply = await callOrThrowBusy(() => client.call('GetItem', input, singleAttempt));
     return reply.done ? (reply.reply.Item?.['kind']?.S as CloseKind | undefined) : undefined;
   };
 
-  /** Marks the overdraft on all other shards. */
-  const markOtherShards = ({ account, shard: part = 0 }: AccountShard, parts: number): TransactWriteItem[] =>
-    Array.from({ length: parts }, (_, other) => other)
-      .filter((other) => other !== part)
+  const markOtherShards = ({ account, shard = 0 }: AccountShard, count: number): TransactWriteItem[] =>
+    Array.from({ length: count }, (_, other) => other)
+      .filter((other) => other !== shard)
       .map((other) => ({
-        Update: { TableName, Key: buildShardKey({ account, shard: other }), ...buildOverdraftMark(parts) },
+        Update: { TableName, Key: buildShardKey({ account, shard: other }), ...buildOverdraftMark(count) },
       }));
 
   return {
-    async read(account, parts, exact) {
-      const keys = Array.from({ length: parts }, (_, part) => buildShardKey({ account, shard: part }));
+    async read(account, count, exact) {
+      const keys = Array.from({ length: count }, (_, shard) => buildShardKey({ account, shard }));
       const reply = await callOrThrowBusy(() =>
-        exact ? readAsOfOneMoment(client, TableName, keys, once) : readRoughly(client, TableName, keys),
+        exact
+          ? readAsOfOneMoment(client, TableName, keys, singleAttempt)
+          : readRoughly(client, TableName, keys),
       );
       const items = reply.done ? reply.reply : [];
       return items.flatMap((item) => (item ? decodeQuota(item) : [])).toSorted((a, b) => a.shard - b.shard);
     },
     async move(write) {
-      const { account, shardCount: parts, changes } = write;
+      const { account, shardCount, changes } = write;
       const items = changes.map((change): TransactWriteItem => {
         if (change.seenShardCount === undefined)
           return {
@@ -110,16 +116,19 @@ export function createQuotaTransactions(client: TableClient, stack: string): Quo
         const Key = buildShardKey({ account, shard: change.shard });
         return { Update: { TableName, Key, ...buildShardChange(write, change) } };
       });
-      if (parts !== undefined)
+      if (shardCount !== undefined)
         items.push({
-          Put: { TableName: physicalNameOf(stack, 'runtime'), Item: buildShardCountItem(account, parts) },
+          Put: {
+            TableName: physicalNameOf(stack, 'runtime'),
+            Item: buildShardCountItem(account, shardCount),
+          },
         });
       return (await transact(items)).length === 0;
     },
-    async closeOverdrawn(write, parts) {
+    async closeOverdrawn(write, shardCount) {
       await transactOrThrow([
-        { Update: { TableName, Key: buildShardKey(write), ...buildClose(write, parts) } },
-        ...markOtherShards(write, parts),
+        { Update: { TableName, Key: buildShardKey(write), ...buildClose(write, shardCount) } },
+        ...markOtherShards(write, shardCount),
       ]);
     },
     async chargeLate({ difference, row }) {
@@ -145,7 +154,7 @@ export function createQuotaTransactions(client: TableClient, stack: string): Quo
         ...markOtherShards({ account }, first.shardCount),
       ]);
     },
-    closedAs: (account, id, part) => readCloseKind(account, id, bucketOf(id, part)),
+    closedAs: (account, id, shard) => readCloseKind(account, id, bucketOf(id, shard)),
   };
 }
 
@@ -156,27 +165,24 @@ async function readRoughly(
   keys: Attributes[],
 ): Promise<Attributes[]> {
   const input = { RequestItems: { [TableName]: { Keys: keys } } };
-  const { Responses, UnprocessedKeys } = await client.call('BatchGetItem', input, once);
+  const { Responses, UnprocessedKeys } = await client.call('BatchGetItem', input, singleAttempt);
   // A shard that was not read must not count as empty.
-  if ((UnprocessedKeys?.[TableName]?.Keys?.length ?? 0) > 0) throw new StoreBusy('not all parts were read');
+  if ((UnprocessedKeys?.[TableName]?.Keys?.length ?? 0) > 0) throw new StoreBusy('not all shards were read');
   return Responses?.[TableName] ?? [];
 }
 
-// Changes of transactions over shards.
-
-/** A new shard starts with its share. */
 export function buildNewShard(
-  { account, shardCount: parts = 1, overdraft }: ShardsWrite,
-  { shard: part, moved, plan, minute }: ShardChange,
+  { account, shardCount = 1, overdraft }: ShardsWrite,
+  { shard, moved, plan, minute }: ShardChange,
 ): Attributes {
   const counts = [...plan].flatMap(([key, { calls }]) =>
     calls === 0 ? [] : [[key, encodeNumber(calls)] as const],
   );
   return {
-    ...buildEmptyQuota({ account, shard: part }),
+    ...buildEmptyQuota({ account, shard }),
     available: encodeNumber(moved),
     moved: encodeNumber(moved),
-    parts: encodeNumber(parts),
+    parts: encodeNumber(shardCount),
     plan: { M: Object.fromEntries(counts) },
     rate: { M: minute ? { [rateKey]: encodeMinute(minute.counted) } : {} },
     ...(overdraft === 'begins' && { overdraft: { BOOL: true } }),
@@ -184,14 +190,14 @@ export function buildNewShard(
 }
 
 export function buildShardChange(
-  { shardCount: parts, highestShardCount: made, overdraft }: ShardsWrite,
+  { shardCount, highestShardCount, overdraft }: ShardsWrite,
   change: ShardChange,
 ): Change {
-  const { seenShardCount: seenParts = 1, moved, plan, settledBefore } = change;
+  const { seenShardCount = 1, moved, plan, settledBefore } = change;
   const c = new Clauses();
   const zero = c.number('zero', 0);
   const [available, received] = [c.path('available'), c.path('moved')];
-  c.conditions.push(hasShardCount(c, seenParts));
+  c.conditions.push(hasShardCount(c, seenShardCount));
   const amount = c.number('moved', moved);
   c.set.push(
     `${available} = ${available} + ${amount}`,
@@ -199,14 +205,15 @@ export function buildShardChange(
   );
   const leavesNoDebt = overdraft === 'ends' || overdraft === 'none';
   // The one shard of a joined account may owe.
-  if (leavesNoDebt || (moved < 0n && parts !== 1))
+  if (leavesNoDebt || (moved < 0n && shardCount !== 1))
     c.conditions.push(`${available} >= ${c.number('given', -moved)}`);
   if (overdraft === 'begins') markOverdraft(c);
   if (overdraft === 'none') c.conditions.push(hasNoOverdraft(c));
   if (overdraft === 'ends') c.conditions.push(`attribute_exists(${c.path('overdraft')})`);
-  if (overdraft === 'ends' || parts === 1) c.remove.push(c.path('overdraft'));
-  if (parts !== undefined) c.set.push(`${c.path('parts')} = ${c.number('newParts', parts)}`);
-  if (made !== undefined && change.shard === 0) c.set.push(`${c.path('made')} = ${c.number('made', made)}`);
+  if (overdraft === 'ends' || shardCount === 1) c.remove.push(c.path('overdraft'));
+  if (shardCount !== undefined) c.set.push(`${c.path('parts')} = ${c.number('newParts', shardCount)}`);
+  if (highestShardCount !== undefined && change.shard === 0)
+    c.set.push(`${c.path('made')} = ${c.number('made', highestShardCount)}`);
   for (const [key, { calls, countedMax }] of plan) {
     const count = c.path('plan', key);
     if (calls !== 0)
@@ -238,9 +245,9 @@ const encodeMinute = ({ minute, count, tokens = 0 }: RateCount): AttributeValue 
   M: { minute: encodeNumber(minute), count: encodeNumber(count), tokens: encodeNumber(tokens) },
 });
 
-export function buildOverdraftMark(parts: number): Change {
+export function buildOverdraftMark(shardCount: number): Change {
   const c = new Clauses();
-  c.conditions.push(hasShardCount(c, parts));
+  c.conditions.push(hasShardCount(c, shardCount));
   markOverdraft(c);
   return c.expression();
 }
@@ -274,8 +281,6 @@ const buildLateRecord = ({ id, kind, charge, at }: CloseRow): CloseRecord => ({
   charge,
   at: Math.floor(Date.parse(at) / 1000),
 });
-
-// Rare writes on one item.
 
 export function buildTombstone({ id, entry }: TombstoneWrite): Expression {
   const c = new Clauses();

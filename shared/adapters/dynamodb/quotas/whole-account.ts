@@ -6,7 +6,7 @@ import type { Attributes, Table } from '../table-client.ts';
 import { readAsOfOneMoment } from '../transactions.ts';
 import { buildShardKey, buildShardName, decodeQuota } from './quota-items.ts';
 
-/** Undefined: the account has no item. Errors name the shard and the attribute. */
+/** Errors name the shard and the attribute. */
 export async function readWhole(quotas: Table, account: string): Promise<WholeAccount | undefined> {
   // A balance read directly after a call must include that call.
   const Item = await quotas.get({ account });
@@ -32,7 +32,7 @@ export const shardsMax = 100;
 
 /** Checks the count, because a wrong one must not be counted to. */
 export function listShards(account: string, count: number): { account: string; shard: number }[] {
-  if (count > shardsMax) throw new Error(`quotas: ${count} is no number of parts`);
+  if (count > shardsMax) throw new Error(`quotas: ${count} is an invalid number of shards`);
   return Array.from({ length: count }, (_, shard) => ({ account, shard }));
 }
 
@@ -44,11 +44,11 @@ async function readShards({ client, name }: Table, account: string, count: numbe
 }
 
 function decodeShard(name: string, item: Attributes | undefined): QuotaItem {
-  if (!item) throw new Error(`quotas: the part ${name} is missing, so the sums are unknown`);
+  if (!item) throw new Error(`quotas: the shard ${name} is missing, so the sums are unknown`);
   try {
     return decodeQuota(item);
   } catch (error) {
-    throw new Error(`${error instanceof Error ? error.message : String(error)}, in the part ${name}`, {
+    throw new Error(`${error instanceof Error ? error.message : String(error)}, in the shard ${name}`, {
       cause: error,
     });
   }

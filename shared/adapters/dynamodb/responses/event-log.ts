@@ -12,7 +12,6 @@ import {
   type ResponseTable,
 } from './response-items.ts';
 
-/** Enough for any number. */
 const digits = 16;
 /** UTF-16 code units. Readers continue at once after a partial result. */
 const unpackedAtOnceMax = 4 * 1024 * 1024;
@@ -68,7 +67,6 @@ function takeFirst(items: readonly ResponseItem[]): readonly ResponseItem[] {
   return end < 0 ? items : items.slice(0, Math.max(1, end));
 }
 
-/** Drops events that earlier batches have. */
 function dropDoubles(batches: readonly EventBatch[]): EventBatch[] {
   const clean: EventBatch[] = [];
   let next = 0;
@@ -83,7 +81,6 @@ function dropDoubles(batches: readonly EventBatch[]): EventBatch[] {
 /** Removed together with the request's response. No client can name it. */
 const buildResultId = (key: string): string => `resp-${key}#result`;
 
-/** First results of idempotency keys. */
 export const createResultStore = (table: ResponseTable): ResultStore => ({
   async put({ account, key }, result, expires) {
     const of = { account, id: buildResultId(key), expires };

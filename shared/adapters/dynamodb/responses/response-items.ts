@@ -5,7 +5,6 @@
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { constants, gunzip, gzip } from 'node:zlib';
-import type { Clock } from '../../../relay/ports/host.ts';
 import { ResponseTooLarge, type Admit } from '../../../relay/ports/stored.ts';
 import {
   attributesOf,
@@ -14,7 +13,7 @@ import {
   Table,
   valuesOf,
   type Attributes,
-  type TableClient,
+  type StoreDeps,
 } from '../table-client.ts';
 import { sliceBytes } from '../runtime-items.ts';
 
@@ -28,7 +27,6 @@ export interface ResponseKey {
 const responseIdPattern = /^resp-[0-9A-Za-z_-]{1,64}$/;
 export const isResponseId = (id: string): boolean => responseIdPattern.test(id);
 
-/** Marks a removed response. */
 export const removedStatus = 'removed';
 
 /** Aliased, because some names are reserved words. */
@@ -38,7 +36,6 @@ export const buildProjection = (attributes: readonly string[]) => ({
 
 /** 1 MB each, far more than one response has. */
 const pagesMax = 200;
-/** Each item may have 400 KB. */
 const writtenAtOnceMax = 8;
 
 interface ItemsBetween {
@@ -51,14 +48,13 @@ interface ItemsBetween {
 }
 
 export class ResponseTable extends Table {
-  readonly #clock: Pick<Clock, 'now'>;
+  readonly #clock: StoreDeps['clock'];
 
-  constructor({ client, clock, stack }: { client: TableClient; clock: Pick<Clock, 'now'>; stack: string }) {
+  constructor({ client, clock, stack }: StoreDeps) {
     super(client, stack, 'responses');
     this.#clock = clock;
   }
 
-  /** Unix seconds. */
   now(): number {
     return Math.floor(this.#clock.now() / 1000);
   }
@@ -124,8 +120,8 @@ export class ResponseTable extends Table {
     { content, inside }: { content: unknown; inside: boolean },
   ): Promise<ResponseItem> {
     const { name, parts, bytes, length } = await pack(content);
-    const [first, ...rest] = parts;
-    const others = inside ? rest : parts;
+    const [first, ...further] = parts;
+    const others = inside ? further : parts;
     for (const some of chunksOf([...others.entries()], writtenAtOnceMax))
       await Promise.all(
         some.map(([index, body]) =>
@@ -163,11 +159,9 @@ export class ResponseTable extends Table {
 /** Includes the content's name, so it never leads to other content. */
 const buildPartId = (id: string, name: string, part: number): string => `${id}#b#${name}#${part}`;
 
-/** Parts outside the item itself. */
 export const listPartIds = ({ id, body_name: name, parts }: ResponseItem): string[] =>
   Array.from({ length: Number(parts ?? 0) }, (_, at) => buildPartId(String(id), String(name), at + 1));
 
-/** UTF-16 code units of the unpacked JSON. */
 export const measureContent = (item: ResponseItem): number => Number(item['unpacked'] ?? 0);
 
 /** Below DynamoDB's 400 KB for an item. */

@@ -18,6 +18,7 @@ import {
   valuesOf,
   type Attributes,
   type ConditionalReply,
+  type StoreDeps,
 } from '../table-client.ts';
 import { createEventLog, createResultStore } from './event-log.ts';
 import {
@@ -29,10 +30,8 @@ import {
   type ResponseKey,
 } from './response-items.ts';
 
-export type StoredDeps = ConstructorParameters<typeof ResponseTable>[0];
-
-export function createStoredPorts(parts: StoredDeps): Omit<StoredPorts, 'startRun'> {
-  const table = new ResponseTable(parts);
+export function createStoredPorts(deps: StoreDeps): Omit<StoredPorts, 'startRun'> {
+  const table = new ResponseTable(deps);
   return {
     responses: createResponseStore(table),
     runs: createRunStore(table),
@@ -196,7 +195,6 @@ interface Updated {
 interface Update extends ResponseKey {
   set: Record<string, unknown>;
   condition: string;
-  /** More values of the condition. */
   values?: Record<string, unknown>;
 }
 
