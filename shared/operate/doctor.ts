@@ -16,7 +16,7 @@ export interface DoctorFinding {
   check: string;
   state: 'ok' | 'attention' | 'does not apply';
   found: string;
-  /** What to write into a file, or run in a `shell`, word for word. */
+  /** The exact text for a file, or the command for a `shell`. */
   set?: { where: string; line: string };
 }
 
@@ -34,13 +34,13 @@ export interface StageFile {
 interface Examination {
   account: AwsAccount;
   file: StageFile;
-  /** The options that the outputs of a stack hold. Undefined: they hold none. */
+  /** Reads the deployed options from the outputs of a stack. */
   readOptions: (outputs: ReadonlyMap<string, string>) => Options | undefined;
   /** Why a relay cannot run in a region; undefined: it can. */
   regionProblem: (region: string) => string | undefined;
 }
 
-/** What all checks know. `channels`: those that are used; `unused`: how many rows are off, or have a mistake, which `check` is about. */
+/** What all checks know. `unused` counts rows that are disabled or invalid; `check` reports on those. */
 interface Known extends Examination {
   region: string;
   deployed: Options | undefined;
@@ -165,7 +165,7 @@ function lineOf(name: string, option: string, value: unknown): DoctorFinding['se
 
 const countOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 
-/** What AWS gives an account that is not new, and what of it has to stay unreserved. */
+/** AWS's default for established accounts, of which some must stay unreserved. */
 const usualConcurrency = 1000;
 const unreservedMin = 100;
 
@@ -210,7 +210,7 @@ function checkConcurrency(
   return [reportAttention(check, small, run(ask)), checkReservation()];
 }
 
-/** What AWS gives a table in most regions; a new account may have less. */
+/** AWS's default for a table in most regions; new accounts may have less. */
 const usualTableUnits = 40_000;
 
 /** https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeLimits.html */

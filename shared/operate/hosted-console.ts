@@ -1,6 +1,6 @@
 /**
- * What a console that is deployed keeps, in `runtime`: sessions, forms that wait to be confirmed, what support returned to
- * customers in a day, and the history of what was written through it. Who may do what is no part of it.
+ * What a deployed console stores in `runtime`: sessions, forms waiting for confirmation, refunds by support per
+ * day, and the history of writes. Permissions are decided elsewhere.
  */
 import type { NanoYuan } from '../billing/price.ts';
 
@@ -10,7 +10,7 @@ export const roles = ['viewer', 'support', 'operator'] as const;
 export type Role = (typeof roles)[number];
 
 export interface ConsoleSession {
-  /** Who it is, as rows and the history say it: a verified e-mail address, else `sub:` and what the issuer calls them. */
+  /** The name in rows and history: a verified e-mail address, else `sub:` and the issuer's subject. */
   name: string;
   /** Those of the groups that roles are given to, as of the login. */
   groups: readonly string[];
@@ -19,7 +19,7 @@ export interface ConsoleSession {
 
 /** A write through a hosted console. A line that has no end is under way, or its process was ended in between. */
 export interface HistoryLine {
-  /** Of its day, from 1. */
+  /** Counts the entries of its day from 1. */
   number: number;
   at: string;
   by: string;
@@ -44,7 +44,7 @@ export interface KeptText {
 export interface ConsoleStore {
   /** Returns the cookie of a new session, which nobody can guess. The store has its hash alone. */
   beginSession(person: Omit<ConsoleSession, 'formToken'>): Promise<string>;
-  /** Counts as use of it. Undefined: unknown, idle for too long, at its end, left or revoked. */
+  /** Counts as use. Returns nothing for a session that is unknown, idle too long, expired, logged out or revoked. */
   session(cookie: string): Promise<ConsoleSession | undefined>;
   endSession(cookie: string): Promise<void>;
   /** Ends all sessions that a person has now, or with `all` those of everybody. Needs no clock that is right. */
@@ -53,7 +53,7 @@ export interface ConsoleStore {
   isFirst(text: string): Promise<boolean>;
   /** Returns its id. Throws a Failure for what is too large. */
   keep(text: KeptText): Promise<string>;
-  /** Undefined: it is over, was taken, or has another owner. */
+  /** Returns nothing when the form has expired, was used, or belongs to somebody else. */
   kept(owner: string, id: string): Promise<string | undefined>;
   /** True once. */
   take(owner: string, id: string): Promise<boolean>;

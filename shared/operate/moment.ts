@@ -84,7 +84,7 @@ function normalizeMomentsAt(value: unknown, nowMs: number, path: string): unknow
       const where = path === '' ? name : `${path}.${name}`;
       const towards = Object.hasOwn(towardsOf, name) ? towardsOf[name] : undefined;
       if (towards === undefined || typeof each !== 'string')
-        // What a channel puts into requests is the upstream's.
+        // `params` belong to the upstream, so times in them are left as they are.
         return [name, where === 'params' ? each : normalizeMomentsAt(each, nowMs, where)];
       const stored = normalizeMoment(each, nowMs, towards);
       if (!z.safeParse(time, stored).success)

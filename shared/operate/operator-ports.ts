@@ -24,7 +24,7 @@ import type { ResponseHead, StoredResponse } from '../relay/ports/stored.ts';
 export interface Target {
   /** The prefix of the table names. */
   stack: string;
-  /** Absent: DynamoDB in the AWS account and region that the environment selects. */
+  /** By default DynamoDB in the AWS account and region of the environment. */
   endpoint?: string;
   /** True on a loopback endpoint: rows may use loopback addresses and `env:` secrets there. */
   local: boolean;
@@ -46,11 +46,10 @@ export interface OperatorPorts {
   pages: RowPages;
   ledger: LedgerReader;
   copies: TableCopies;
-  /** Of these ports since they were opened: a page shows the difference from its beginning to its end. */
+  /** Counted since the ports were opened. A page shows the difference over its own time. */
   traffic(): TableTraffic;
   payments: PaymentStore;
   responses: ResponseRows;
-  /** Of the console that the stack deploys, if it does. */
   consoles: ConsoleStore;
   config: ConfigVersions;
   secrets: SecretWriter;
@@ -61,8 +60,8 @@ export interface OperatorPorts {
   account: AwsAccount;
   log: CallLog;
   /**
-   * Who acts: the caller's ARN, or the access key where AWS does not say it; `local` beside local tables. Throws a Failure
-   * when there are no credentials.
+   * The caller's ARN, or the access key if AWS does not say it; `local` for local tables. Throws a Failure without
+   * credentials.
    */
   operator(): Promise<string>;
 }
@@ -82,7 +81,7 @@ export class ExactNumber {
 /** One write of a plan, as data. Only `replace` overwrites without a condition. */
 export type RowWrite = {
   table: TableName;
-  /** Thrown if the row was changed after the plan was made. Absent: such a row is left unchanged. */
+  /** Thrown if the row was changed after the plan was made. Without it, a changed row is left alone. */
   conflict?: Failure;
 } & (
   | { kind: 'create' | 'replace'; row: RawRow }
@@ -111,7 +110,7 @@ type PagedTable = 'accounts' | 'keys';
 
 export interface RowsWanted {
   table: PagedTable;
-  /** The key of the row before the first. Absent: from the start of the table. */
+  /** The key of the row before the first one to read. */
   after?: string | undefined;
   /** Only rows whose attribute contains the text, or is it. */
   where?: { attribute: string; contains: string } | { attribute: string; is: string } | undefined;
@@ -120,7 +119,7 @@ export interface RowsWanted {
 
 export interface RowsFound {
   rows: RawRow[];
-  /** Where the table goes on. Undefined: this was its end, so all rows that fit were seen. */
+  /** Where to continue; missing at the end of the table. */
   next: string | undefined;
 }
 
@@ -140,7 +139,7 @@ export interface RowPages {
     before: string | undefined,
     limit: number,
   ): Promise<{ rows: Reading<LedgerRow>[]; next: string | undefined }>;
-  /** What is known against channels, by the key of the relay. */
+  /** Health entries of channels, by the relay's own key. */
   health(): Promise<ReadonlyMap<number, HealthEntry>>;
   /** The open reservations of the accounts that called last, a hundred at most. Two requests. */
   underWay(nowMs: number): Promise<UnderWay>;
@@ -149,7 +148,7 @@ export interface RowPages {
 /** `accounts`: those that called within minutes, or so many of them that others count little; `looked`: of which calls are counted. */
 export interface UnderWay {
   calls: number;
-  /** What balances hold for them. */
+  /** The sum reserved for them. */
   held: NanoYuan;
   accounts: number;
   looked: number;
@@ -161,7 +160,7 @@ export interface UnderWay {
  */
 export type Reading<Row> = { row: Row } | { key: string; problem: string };
 
-/** What an account did in a month, in UTC: calls, failures, plan calls, tokens, charges and grants. */
+/** An account's calls, failures, plan calls, tokens, charges and grants in a UTC month. */
 export interface AccountMonth {
   account: string;
   month: string;
@@ -170,17 +169,17 @@ export interface AccountMonth {
   firstDay?: string | undefined;
 }
 
-/** What a public model did on a channel on a day, in UTC. `unpaid_...`: the part to which no price was applied. */
+/** A public model's traffic on a channel on a UTC day. `unpaid_...` counts calls without an applied price. */
 export interface ServedDay {
   /** `2026-11-22` */
   day: string;
   model: string;
-  /** Undefined: no channel was tried. */
+  /** Missing if no channel was tried. */
   channel: string | undefined;
   figures: DailyFigures;
 }
 
-/** What ended in a minute: for plots, a row may be missing or count twice. Kept for two days. */
+/** Calls that ended in a minute, kept for two days. Good for plots only: a row may be missing or count twice. */
 export interface Minute {
   /** Its start, in epoch milliseconds. */
   startMs: number;
@@ -215,8 +214,8 @@ export interface LedgerReader extends SumReader {
   /** The sums over the account's parts; a part that cannot be read is a problem of the account. */
   quota(account: string): Promise<Reading<WholeAccount> | undefined>;
   /**
-   * Of many accounts, in no order; those without an item are left out. 100 items for each request. The parts of a busy
-   * account are not of one moment: a sum with `moved` is read again alone where it must be exact.
+   * Many accounts, 100 per request, in any order, without those that have no item. Shards of a busy account are
+   * not read at one moment: read a sum with `moved` again alone if it must be exact.
    */
   quotas(accounts: readonly string[]): Promise<Reading<WholeAccount>[]>;
   accounts(): AsyncIterable<string[]>;
@@ -243,7 +242,6 @@ export interface LostRow {
   table: TableName;
   /** As the store has it, exact. */
   item: object;
-  /** What it charged or granted. */
   amount: NanoYuan | undefined;
   isChanged: boolean;
 }
@@ -255,7 +253,7 @@ export interface LostRow {
 export interface TableCopies {
   /** The seconds to which each of the tables can be restored. Throws a Failure if one has no recovery. */
   window(tables: readonly TableName[]): Promise<Record<'fromMs' | 'toMs', number>>;
-  /** `ACTIVE`: it can be read. Undefined: there is none. */
+  /** `ACTIVE` means readable. */
   status(copy: string, table: TableName): Promise<string | undefined>;
   make(copy: string, table: TableName, atMs: number): Promise<void>;
   remove(copy: string, table: TableName): Promise<void>;
@@ -289,7 +287,7 @@ export interface ConfigVersions {
 
 export interface StoredRow {
   id: string;
-  /** Of its content as it is stored, compressed. Of an item that is a part of another: 0. */
+  /** Size of the stored, compressed content; 0 for a further part of another item. */
   bytes: number;
   /** Unix seconds. */
   expires: number;
@@ -297,7 +295,7 @@ export interface StoredRow {
 
 /** The stored responses of an account. Heads and sizes have no content; `read` has. */
 export interface ResponseRows {
-  /** Undefined: there is none, or it has expired. */
+  /** Returns nothing for a response that never existed or has expired. */
   head(account: string, id: string): Promise<ResponseHead | undefined>;
   read(account: string, id: string): Promise<StoredResponse | undefined>;
   /** Removes a response and its events. False: there was none. */
@@ -339,7 +337,7 @@ export interface LineCount {
 
 export interface LogSource {
   groups: readonly string[];
-  /** How much the groups hold, and since when. Undefined: it may not be asked, or is not known yet. */
+  /** Size and age of the log groups, unless that is unknown or denied. */
   kept?: { bytes: number; sinceMs: number }[] | undefined;
 }
 
@@ -373,13 +371,12 @@ export interface SecretWriter {
   variable(name: string): Promise<string>;
 }
 
-/** What `doctor` reads of the AWS account and region of a deployed relay. Each reading may fail alone. */
+/** Facts about the AWS account and region of a deployed relay. Each read may fail alone. */
 export interface AwsAccount {
-  /** Undefined: CloudFormation has no stack of this name. */
   stack(): Promise<DeployedStack | undefined>;
   concurrency(): Promise<Concurrency>;
   tableLimits(): Promise<TableLimits>;
-  /** Whether Parameter Store answers 10,000 reads a second, which is paid, instead of 40. */
+  /** Parameter Store's paid rate of 10,000 reads a second instead of 40. */
   hasFastParameters(): Promise<boolean>;
   /** Models that the region lists; a region that has none of them is an empty list. */
   models(region: string): Promise<ListedModel[]>;

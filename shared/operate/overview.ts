@@ -92,7 +92,7 @@ async function readToday({ clock, ledger }: OperatorPorts) {
 
 const customersMax = 10;
 
-/** Who spent most this month, and what came in and went out. */
+/** Top customers of the month, with income and cost. */
 async function readMonth({ clock, ledger }: OperatorPorts) {
   const month = utcMonth(clock.now());
   const { rows, problems } = await readAllRows(ledger.monthAccounts(month));
@@ -123,8 +123,8 @@ const keptMinutes = 24 * 60;
 const keptChannels = 100;
 
 /**
- * What looks saw of channels, by minute, for a day: no table has it, and a write for it is one for each call that fails. Of a hundred
- * channels some 10 MB.
+ * Conditions of channels by minute for a day, as seen by open consoles. No table has them: that would cost a write
+ * for each failed call. About 10 MB for a hundred channels.
  */
 export class ChannelHistory {
   readonly #minutes = new Map<number, ReadonlyMap<string, ChannelCondition>>();
@@ -140,7 +140,7 @@ export class ChannelHistory {
     for (const old of this.#minutes.keys()) if (old <= minute - keptMinutes) this.#minutes.delete(old);
   }
 
-  /** The worst of each step. Undefined: nobody looked. */
+  /** The worst condition of each step, if somebody looked. */
   of(id: string, { fromMs, toMs, stepMs }: TimeSpan): (ChannelCondition | undefined)[] {
     return Array.from({ length: Math.round((toMs - fromMs) / stepMs) }, (_, at) => {
       const first = (fromMs + at * stepMs) / minuteMs;

@@ -143,7 +143,7 @@ const stateWords: Record<Payment['state'], string> = {
   rejected: 'it was rejected',
 };
 
-/** Of the setting `payments` as its row is now. Throws a Failure if there is none. */
+/** Reads the setting `payments` from its row. Throws a Failure without one. */
 async function readStripeSetting({ tables, target }: OperatorPorts): Promise<StripeSettings> {
   const raw = await tables.get('settings', 'payments');
   if (!raw) throw new Failure('payments are not set up: see docs/payments.md');

@@ -6,7 +6,7 @@
 import { formatYuan, type NanoYuan } from '../billing/price.ts';
 import type { RowProblem, RowReading } from '../config/rows/read-row.ts';
 
-/** What an action will do. Making a plan writes nothing. */
+/** What an action will do. Planning writes nothing. */
 export interface Plan<Change> {
   /** The writes, in order, as data; empty: nothing to do. */
   changes: Change[];
@@ -14,7 +14,7 @@ export interface Plan<Change> {
   effect: string[];
   /** Questions to confirm before the writes; empty: no confirmation is needed. */
   questions: string[];
-  /** What deserves attention about the result; it needs no answer. */
+  /** Notes about the result that need no answer. */
   warnings?: string[];
   /** Why the plan may be shown but not carried out. `carryOut` throws a Failure with this message. */
   refusal?: string;
@@ -52,7 +52,7 @@ export function requireValid<Row>(
 export const quoteShellWord = (text: string): string =>
   /^[\w.@%+=:,/-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
-/** What a command to copy says of the stack that it is about; without it, it would run on the tables of the machine. */
+/** The stack option for a command to copy; without it, the command would use the local tables. */
 export const formatStackOption = ({ stack, local }: { stack: string; local: boolean }): string =>
   local ? '' : ` --stack ${stack}`;
 

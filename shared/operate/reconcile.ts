@@ -19,7 +19,7 @@ export interface ReconcileInput {
   rate: string;
   modelColumn: string;
   amountColumn: string;
-  /** What stands before the decimals. Undefined: a point, and amounts that may mean something else are refused. */
+  /** The decimal mark. By default a point, and ambiguous amounts are rejected. */
   decimal?: '.' | ',' | undefined;
 }
 
@@ -109,7 +109,7 @@ async function warnOfNoCalls(
     const channels = await tables.scan('channels');
     if (channels.some(({ id }) => id === channel)) return said;
   } catch (error) {
-    // Who repairs may read the sums and no configuration.
+    // The role that repairs may read sums but not the configuration.
     if (error instanceof Failure && error.exitCode === deniedExitCode)
       return `${said}: check the id with \`channel list\``;
     throw error;
@@ -199,8 +199,8 @@ function columnsOf({ text: { lines }, modelColumn, amountColumn }: ReconcileInpu
 }
 
 /**
- * As invoices write them: `$1,234.50`, `1.234,50 EUR`, `(3.20)` for a credit. In 10^-12 of the invoice's currency. Undefined: it
- * is no amount.
+ * Parses an amount as invoices write it (`$1,234.50`, `1.234,50 EUR`, `(3.20)` for a credit) into 10^-12 of the
+ * invoice's currency.
  */
 function amountOf(cell: string, mark: '.' | ','): bigint | undefined {
   // Digits, signs and marks alone. Currencies have two or three letters, or a sign.

@@ -18,8 +18,8 @@ import type { DayRange, OperatorPorts } from './operator-ports.ts';
 import { usageFailure } from './plan.ts';
 
 /**
- * Of channels, `medianMs` and `slowMs` are bounds of the time to first content; undefined: no call had content. Of accounts near
- * empty, `perDay` was spent on average; `estimateDaysLeft` 0: it is empty.
+ * `medianMs` and `slowMs` of channels are bounds of the time to first content. `perDay` of accounts is their
+ * average spending; `estimateDaysLeft` 0 means empty.
  */
 export type ReportView = Awaited<ReturnType<typeof viewReport>>;
 
@@ -84,10 +84,7 @@ async function accountsNearEmpty(ports: OperatorPorts) {
 /** Parts of a day, so that an amount a day is divided in whole numbers. */
 const million = 1_000_000n;
 
-/**
- * What calls and searches whose cost is known earned: charges against cost. `earned` undefined: nothing is known of either.
- * `bought`: with the searches.
- */
+/** Margin of calls and searches with a known cost. `bought` includes searches. */
 export function marginOf({ counts, amounts }: DailyFigures) {
   const knownCalls = counts.bought_calls ?? 0;
   const { bought_charged: sold = 0n, search_bought: searches = 0n } = amounts;
@@ -103,8 +100,7 @@ const boundsMs = firstContentBuckets.map((name) => {
 });
 
 /**
- * Within which time a share of the calls began to answer: the bound of the bucket in which the share is reached. Undefined: no
- * call had content.
+ * The upper bound of the bucket in which this share of calls had its first content.
  * @param share such as 0.95
  */
 function findContentShare({ counts }: DailyFigures, share: number): number | undefined {

@@ -13,7 +13,7 @@ import { isoTime } from '../wire/iso-time.ts';
 interface ResponseInput {
   /** As clients have it, or its request id. */
   id: string;
-  /** Undefined: that of the ledger row of its call. */
+  /** By default the account of the call's ledger row. */
   account?: string | undefined;
 }
 
@@ -70,7 +70,7 @@ type StoredKind = keyof typeof forms;
 export const storedKinds = Object.keys(forms) as StoredKind[];
 
 const createEmptySum = () => ({ count: 0, bytes: 0 });
-/** Undefined: a further part of one of these, whose bytes it has counted. */
+/** Further parts of an item have no kind of their own; their bytes are counted with it. */
 const kindOf = ({ id }: StoredRow): StoredKind | undefined =>
   storedKinds.find((kind) => forms[kind].test(id));
 

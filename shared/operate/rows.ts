@@ -69,7 +69,7 @@ export function refuseNaming(attributes: RawRow, named: RawRow): void {
 export const setAttributes = (row: RawRow, attributes: RawRow): RawRow =>
   Object.fromEntries(Object.entries({ ...row, ...attributes }).filter(([, value]) => value !== undefined));
 
-/** What cannot be seen looks like another customer's name, and no address of a page can be `..`. */
+/** Invisible characters make a name look like another customer's, and a page's address cannot be `..`. */
 const newName = /^(?!\.+$)[^\p{C}]{1,200}$/u;
 
 /**
@@ -92,7 +92,7 @@ export async function findAccount({ tables }: OperatorPorts, account: string, is
   return { row, changes, effect: [`Create customer ${account}`] };
 }
 
-/** Of a row, or of the part of one that is edited alone. Short, and of no use to anybody else. */
+/** A short fingerprint of a row, or of the edited part of one. */
 export const fingerprintRow = (row: unknown): string => fingerprint(canonicalJson(plainRow(row)) ?? '');
 
 /**

@@ -85,7 +85,7 @@ async function read(ports: OperatorPorts, { account, month, by }: StatementWante
       // `day#2026-10-07#gpt-4o`
       .map(({ key: { period }, figures }) => ({ day: period.slice(4, 14), model: period.slice(15), figures }))
       .filter(({ model }) => model !== grantsModel),
-    /** Undefined: they were not asked for. */
+    /** Present only if the caller asked for groups. */
     summed: summed?.groups,
     sum,
     isRunning,
@@ -159,7 +159,6 @@ async function sumCalls(
 
 interface AddedUp {
   months: readonly AccountMonth[];
-  /** Of the month's days. */
   sum: DailyFigures;
   grants: readonly WrittenGrant[];
   summed: readonly Summed[] | undefined;
@@ -195,7 +194,7 @@ function findMismatches(
 function warnOfRunning({ open }: WholeAccount, month: string): string[] {
   const count = [...open.keys()].filter((id) => {
     const ms = requestTimeMs(id);
-    // Of an id without a time, it may be any.
+    // An id without a time may belong to any month.
     return ms === undefined || utcMonth(ms) <= month;
   }).length;
   return count === 0
@@ -205,7 +204,7 @@ function warnOfRunning({ open }: WholeAccount, month: string): string[] {
       ];
 }
 
-/** Of a statement as lines with one column of amounts, for CSV and JSON. */
+/** Columns of a statement for CSV and JSON, one amount per line. */
 export const statementColumns = [
   'kind',
   'day',
@@ -233,7 +232,6 @@ export const formatFigures = ({ counts, amounts }: DailyFigures) => ({
   amount: formatYuan(-(amounts.charged ?? 0n)),
 });
 
-/** Undefined: no call failed. */
 export const noteFailures = ({ counts }: DailyFigures): string | undefined =>
   (counts.failures ?? 0) === 0
     ? undefined

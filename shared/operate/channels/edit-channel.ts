@@ -29,7 +29,7 @@ export interface ChannelInput {
   disabled?: boolean;
 }
 
-/** Of a relay that is set up. A row that is the same was left by an earlier run and is kept; another one is refused. */
+/** Adds a channel during set-up. An identical row from an earlier run is kept; a different one is refused. */
 export async function planAddChannel(
   { tables, target }: OperatorPorts,
   input: ChannelInput,
@@ -98,7 +98,7 @@ export async function planSwitchChannel(
   };
 }
 
-/** Of a row with a problem an earlier version serves. It can be stopped without mending the row. */
+/** An invalid row is served in its last valid version, so it can be disabled without being corrected. */
 async function planStop(ports: OperatorPorts, raw: RawRow): Promise<ConfigPlan> {
   const row = { ...(plainRow(raw) as RawRow), state: false };
   const before = await ports.config.tables();

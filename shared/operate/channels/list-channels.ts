@@ -65,7 +65,7 @@ export interface ListedChannel {
   secret?: string[];
   problem?: string;
   warning?: string;
-  /** What is known against it, if that was read. */
+  /** Cooldowns, if the runtime table was read. */
   rests: RestingPlace[];
 }
 
@@ -138,7 +138,7 @@ export async function viewChannels(ports: OperatorPorts) {
   const isKnown = knownFrom !== undefined && Date.parse(to) - Date.parse(knownFrom) >= idleDays * dayMs;
   const byChannel = Map.groupBy(served, ({ channel }) => channel);
   const channels = sortChannels(rows, ports, entries).map((each) => {
-    // Of an id beyond 200 characters these.
+    // Health entries keep only the first 200 characters of an id.
     const own = byChannel.get(each.id.slice(0, 200)) ?? [];
     const activity = activityOf(own);
     const isOn = each.state === 'on';
@@ -172,13 +172,13 @@ export interface RestingPlace {
   kind: CooldownKind | 'failures';
   /** Epoch milliseconds. Of failures in a row: when the last one was. */
   atMs: number;
-  /** The model that rests. Undefined: the whole channel, or one of its secrets. */
+  /** Undefined when the whole channel or one of its secrets is in cooldown. */
   model: string | undefined;
   /** Failures in a row that have not led to a rest. */
   failures?: number;
 }
 
-/** What rests now, why, and until when: each fact once, those that keep calls away the longest first. */
+/** Cooldowns of a channel, the longest first. Each fact is listed once. */
 export function listCooldowns(channel: ChannelRow, entries: HealthEntries, nowMs: number): RestingPlace[] {
   const found = new Map<number, RestingPlace>();
   for (const name of channel.models)

@@ -69,7 +69,7 @@ export async function planProbe(ports: OperatorPorts, input: TestInput) {
   };
 }
 
-/** Of all calls, roughly: the longest has a tool or a small picture, and models that think do so for a line or two. */
+/** A rough average: the longest call has a tool or a small picture, and reasoning models think for a line or two. */
 const expected = { prompt_tokens: 150 * callsMax, completion_tokens: 150 * callsMax };
 
 /** Sentences for operators. The upstream's own price is known to nobody here. */
@@ -87,7 +87,10 @@ async function estimateProbeCost(ports: OperatorPorts, model: string): Promise<s
   ];
 }
 
-/** Sends a call. Undefined: none is left. Throws a Failure for what says nothing about the channel. */
+/**
+ * Sends a call unless the probe has used all of its calls. Throws a Failure when the answer says nothing about the
+ * channel.
+ */
 type Ask = (dialect: string, request: AskedDirectly['request']) => Promise<ProbeOutcome | undefined>;
 
 /** Throws a Failure, and writes nothing, if the upstream does not answer, or if the row was changed meanwhile. */
@@ -145,7 +148,7 @@ export async function carryOutProbe(
   return { can, rules, sent, unasked, warnings, dropped };
 }
 
-/** What was found otherwise than is known of the model. One that gets budgets of tokens shows nothing of its efforts. */
+/** Rules that differ from what is known of the model. A model with token budgets reveals nothing about its efforts. */
 function deriveRules(channel: ChannelRow, can: Capabilities, unasked: readonly string[]): WrittenRules {
   const { efforts: known = [], thinkingForm, systemPosition } = quirksOf(channel, can.model ?? '');
   const found = new Set([...(can.efforts ?? []), ...known.filter((each) => unasked.includes(each))]);
@@ -157,7 +160,7 @@ function deriveRules(channel: ChannelRow, can: Capabilities, unasked: readonly s
   };
 }
 
-/** Whether the row's calls ask for the usage of a stream. Else an answer without usage shows nothing. */
+/** If the row's calls don't ask for usage, an answer without usage proves nothing. */
 function asksForUsage(channel: ChannelRow): boolean {
   const type: ChannelType<OwnAttributeName> = channelTypes[channel.type];
   return channel.params.stream && channel.params.include_usage && (type.reportsUsage?.(channel) ?? true);
@@ -185,7 +188,7 @@ type ProbeOutcome =
    */
   | { kind: 'refused' | 'denied' | 'unusable'; said: string };
 
-/** Undefined: the dialect has no form for the request, or sends another effort than the asked one, or none. */
+/** Returns nothing when the dialect cannot express the request, or would send another effort. */
 async function buildQuestion(called: CalledDirectly, asked: AskedDirectly): Promise<DirectCall | undefined> {
   try {
     const call = await buildDirectCall(called, asked);
@@ -324,7 +327,7 @@ async function findEfforts(ask: Ask, dialect: string) {
   return { efforts: effortScale.filter((effort) => known.has(effort)), unasked };
 }
 
-/** Throws a Failure for a key that is refused by now. Undefined: the outcome does not show it. */
+/** Throws a Failure when the upstream rejects the key. */
 function applyDecision(outcome: ProbeOutcome, decide: ProbeQuestion['decide']): boolean | undefined {
   if (outcome.kind === 'answered') return decide(outcome);
   if (outcome.kind === 'denied')
@@ -334,14 +337,14 @@ function applyDecision(outcome: ProbeOutcome, decide: ProbeQuestion['decide']): 
   return outcome.kind === 'unusable' ? undefined : false;
 }
 
-/** What a call asks for, and what its answer shows. An upstream that refuses the call cannot do it. */
+/** A request and how to read its answer. An upstream that rejects the request lacks the feature. */
 interface ProbeQuestion {
   capability: 'tools' | 'json_schema' | 'images' | 'system_anywhere';
   fields?: Partial<ChatRequest>;
   before?: ChatMessage[];
   parts?: ChatContentPart[];
   text?: string;
-  /** Undefined: the answer does not show it. */
+  /** Returns undefined when the answer proves neither. */
   decide: (answer: ProbeAnswer) => boolean | undefined;
 }
 
@@ -385,7 +388,6 @@ const toolsQuestion: ProbeQuestion = {
   decide: ({ calls, isCut }) => (calls > 0 ? true : isCut ? undefined : false),
 };
 
-/** What else the answer to the question about tools shows. */
 const hasParallelTools = ({ calls, isCut }: ProbeAnswer): boolean | undefined =>
   calls > 1 ? true : calls === 1 && !isCut ? false : undefined;
 

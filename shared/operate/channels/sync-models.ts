@@ -79,7 +79,7 @@ function differenceOf(channel: ChannelRow, listed: string[], { only = ['*'], kee
   };
 }
 
-/** What the list says otherwise than is known of the models. What the row says of one stands. */
+/** Rules in the vendor's list that differ from what is known. The row's own rules win. */
 function deriveNewRules(channel: ChannelRow, models: string[], listed: ReadonlyMap<string, WrittenRules>) {
   const rules = models.flatMap((model) => {
     const said = findRowRules(channel, model);
@@ -109,7 +109,7 @@ async function listUpstreamModels(ports: OperatorPorts, channel: ChannelRow, sec
   const ends = new Map<string, string>();
   let after: string | undefined;
   for (let pages = 0; pages === 0 || after !== undefined; pages += 1) {
-    // Of a part of the list, the models of the rest would be taken from the channel.
+    // With an incomplete list, the missing models would be removed from the channel.
     if (pages === pagesMax) throw new Failure(`the list of models has more than ${pagesMax} pages`);
     const page = await readPage(ports, list, { channel, secret, after });
     for (const name of page.models) found.add(name);

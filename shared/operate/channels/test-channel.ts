@@ -28,7 +28,6 @@ export interface TestInput {
 }
 
 const testTokensMax = 64;
-/** What is embedded by a model that does that. */
 const embedding = { inputs: ['ready'], dimensions: undefined };
 
 /** `call` contains the secret, so it must not be shown. */
@@ -214,7 +213,8 @@ function findModelName(event: unknown): string | undefined {
 }
 
 /**
- * Undefined: the body is no answer in this dialect. `ending`: `finish_reason`, a note that it is missing, or how the answer failed.
+ * Returns nothing when the body is not an answer in this dialect. `ending` is the `finish_reason`, or says that it
+ * is missing or how the answer failed.
  */
 function replyText({ chunks, model, failure }: ReturnType<typeof readReply>) {
   const failed = failure === undefined ? undefined : reasonOf(failure);

@@ -92,7 +92,7 @@ const rowChecks = {
   grants: (raw: unknown): ValidationResult => readRow(GrantRow, raw),
 };
 
-/** @param beside what warnings of keys depend on. Absent: they have none of these. */
+/** @param beside the rows that warnings of keys depend on */
 const validateRows = (
   table: keyof typeof rowChecks,
   rows: RawRow[],

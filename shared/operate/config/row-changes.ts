@@ -75,12 +75,12 @@ export const differencesOf = (changes: RowDifference[], bad: ReadonlySet<string>
 
 /** An attribute that is not known may be a misspelt one, such as `api_key`. */
 const soundsSecret = /secret|key|token|pass|auth|header|credential/i;
-/** Of addresses, a query and what stands before `@`; else what is long and has no blank. */
+/** A query or user name in a URL, or a long text without blanks, may be a secret. */
 const mayHoldSecret = /\?|:\/\/[^/"]*@|[\w+=~-]{20,}/;
 /** Names of models are long. */
 const namesModels = new Set(['models', 'mapper']);
 
-/** Whether an attribute of a row with a problem may be shown: people paste keys into wrong attributes. */
+/** People paste keys into the wrong attribute, so a value that may be a secret is not shown. */
 function mayBeShown(name: string, value: unknown): boolean {
   if (neverQuoted.has(name) || soundsSecret.test(name)) return false;
   const text = JSON.stringify(value) ?? '';
@@ -149,7 +149,7 @@ export const listSecrets = ({
 export const listSecretUses = (...versions: readonly ConfigRows[]): Set<string> =>
   new Set(versions.flatMap(listSecrets).map(formatUseKey));
 
-/** The rows of the newest version. Undefined: nothing was published yet. */
+/** The rows of the newest version, if any was published. */
 export async function readServedRows({ config }: OperatorPorts): Promise<ConfigRows | undefined> {
   const newest = await config.newest();
   return newest && config.rows(newest);
@@ -198,11 +198,10 @@ export const warningsOf = (findings: Finding[]): Finding[] =>
 
 export const listBadRows = (findings: Finding[]): Set<string> => new Set(problemsOf(findings).map(nameOf));
 
-/** Of the rows as they stand in the tables now. */
 export const findConfigProblems = async (ports: OperatorPorts): Promise<Finding[]> =>
   findProblemsInTables(await ports.config.tables(), ports);
 
-/** What the relay will warn of at a channel's row beside all others, before it is written: models without a price, say. */
+/** Warnings that a channel's row will get, such as models without a price. */
 export async function findChannelWarnings(ports: OperatorPorts, row: RawRow): Promise<string[]> {
   const rows = putOver(await ports.config.tables(), { channels: [row] });
   return findProblems(rows, ports).flatMap(({ table, key, warning }) =>

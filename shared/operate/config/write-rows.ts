@@ -206,9 +206,9 @@ interface RowName {
 interface RowEdit extends RowName {
   /** An undefined attribute is removed; others stay. */
   attributes: RawRow;
-  /** `fingerprintRow` of the row as it was looked at. Absent: it is not compared. */
+  /** `fingerprintRow` of the row that the operator saw. If present, a changed row is not overwritten. */
   seen?: string | undefined;
-  /** Whether the row must be new, or must be there. Absent: it is made if it is not there. */
+  /** Require a new or an existing row. By default a missing row is created. */
   isNew?: boolean | undefined;
 }
 
@@ -285,7 +285,10 @@ export function planPutting(
   return { ...plan, warnings: plan.brought };
 }
 
-/** Which variables a local stack may read it alone knows. One that another row names already is one of them, most likely. */
+/**
+ * Only the running stack knows which variables it may read. A variable that another row names is probably one of
+ * them.
+ */
 function findNewVariable(
   { target }: OperatorPorts,
   { table, attributes, before }: Pick<RowEdit, 'table' | 'attributes'> & { before: ConfigRows },
@@ -309,7 +312,7 @@ const listVariables = (row: unknown): string[] =>
 /** As it would be read from a file: what is undefined is left out, at any depth. */
 export const normalizeRow = (row: RawRow): RawRow => JSON.parse(JSON.stringify(row)) as RawRow;
 
-/** @param seen `fingerprintRow` of the row as it was looked at. Absent: it is not compared */
+/** @param seen `fingerprintRow` of the row that the operator saw */
 export async function planRemoveRow(ports: OperatorPorts, name: RowName, seen?: string): Promise<ConfigPlan> {
   const before = await ports.config.tables();
   const found = findRow(before, name);

@@ -38,9 +38,10 @@ export async function listCustomers(ports: OperatorPorts, wanted: CustomersWante
   return { ...(await addMoney(ports, rows)), ...page };
 }
 
-/** Rows of `accounts`. `count`: all that fit. Undefined: the table goes on after what was looked at. */
+/** A page of `accounts`. `count` is the number of all matches. Without it the table continues after this page. */
 export async function readCustomerRows(ports: OperatorPorts, { name, after, limit }: CustomersWanted) {
-  // Of a table that one request returns whole, a page begins at an offset: `+100`. A name that begins with + has one more.
+  // In a table that one request returns whole, a page starts at an offset such as `+100`. A name that
+  // starts with + has one more +.
   const offset = /^\+\d+$/.test(after ?? '') ? Number(after) : 0;
   const key = offset > 0 ? undefined : after?.replace(/^\+\+/, '+') || undefined;
   const wanted = {
@@ -106,7 +107,7 @@ function stateOf(raw: RawRow) {
 }
 
 export interface SpendingCustomer extends ListedCustomer {
-  /** How long the balance lasts at the pace of late. Undefined: nothing is spent, or it has none. */
+  /** Days until the balance is used up at the recent pace, if anything was spent. */
   daysLeft: number | undefined;
 }
 
@@ -116,14 +117,13 @@ export type SpendingOrder = 'spent' | 'dry';
 /** One request of balances, beside the eight of a month: whoever spends less than so many others runs dry later. */
 const lookedMax = 100;
 
-/** Who spends most this month, or whose balance lasts shortest at the pace of late. Reads sums of months, never the ledger. */
+/** Customers who spend most this month, or whose balance will run out first. Reads monthly sums, never the ledger. */
 export async function listSpending(
   ports: OperatorPorts,
   { order, limit }: { order: SpendingOrder; limit: number },
 ) {
   const { byAccount, paid, running, problems } = await readPaceMonths(ports);
   const inMonth = running.map((row) => [row.account, chargedOf(row)] as const);
-  // Who spends nothing does not run dry.
   const spending = [...paid].filter(([, sum]) => sum > 0n);
   const most = (order === 'dry' ? spending : inMonth).toSorted(([, a], [, b]) => compareLargestFirst(a, b));
   const looked = most.slice(0, order === 'dry' ? lookedMax : limit).map(([account]) => account);

@@ -82,9 +82,7 @@ export const useDays = 30;
 /** Some 350 bytes each: 30 days of 66 models, or a week of 285. */
 const sumsMax = 2000;
 
-/**
- * What a customer called and was charged in the last days, from the sums of `daily`, by one bounded read. Days are those of UTC.
- */
+/** A customer's calls and charges of the last UTC days, from the sums of `daily`, in one bounded read. */
 async function viewCustomerUse({ clock, pages }: OperatorPorts, account: string) {
   const nowMs = clock.now();
   const wanted = utcDay(nowMs - (useDays - 1) * dayMs);

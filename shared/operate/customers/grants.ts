@@ -115,7 +115,7 @@ type GrantOf = Pick<GrantPlan, 'account' | 'grantId'>;
 
 const nameOf = ({ account, grantId }: GrantOf): string => `grant "${grantId}" of ${account}`;
 
-/** Whoever repeats a command of which only the reply was lost moves the money twice, under another id. */
+/** If only the reply was lost, repeating the command under another id would credit the amount twice. */
 const wrapWriteError = (error: unknown, what: string): Failure =>
   new Failure(
     `${error instanceof Error ? error.message : String(error)}; ${what}: check with \`grant show\` before you try again`,
@@ -137,7 +137,6 @@ export const carryOutGrant = async (ports: OperatorPorts, plan: GrantPlan, waitM
 
 const pauseMs = 300;
 
-/** Of a grant that is written. */
 export async function awaitApplied(
   ports: OperatorPorts,
   of: GrantOf,
@@ -166,7 +165,7 @@ export interface GrantsWanted {
   limit: number;
 }
 
-/** What stands in the place of an amount, and is none, may be anything, so it is not shown. */
+/** Do not print an invalid amount: it may hold anything. */
 export const hideInvalidAmount = (grant: WrittenGrant): WrittenGrant => ({
   ...grant,
   amount: parseYuan(grant.amount) === undefined ? '?' : grant.amount,

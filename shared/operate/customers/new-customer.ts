@@ -15,9 +15,8 @@ import { awaitApplied, planGrantAmount, type GrantMade } from './grants.ts';
 
 export interface NewCustomerInput {
   account: string;
-  /** Yuan as typed. Undefined: the customer begins without a balance. */
+  /** Yuan as typed. Without it the customer starts with a balance of 0. */
   grant?: string | undefined;
-  /** Of the account, as its row has them. */
   attributes?: RawRow;
   reason?: string | undefined;
   /** The only models that the key may call. */
@@ -26,7 +25,7 @@ export interface NewCustomerInput {
 
 export type NewCustomerPlan = Awaited<ReturnType<typeof planNewCustomer>>;
 
-/** What the customer gets when it is made; nobody else can have a grant of this id. */
+/** The id of the grant at creation; no other grant can have it. */
 const firstGrantId = 'first';
 export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerInput) {
   const { account, attributes = {}, models, reason } = input;
@@ -104,7 +103,7 @@ async function findEarlierRun(ports: OperatorPorts, account: string) {
 }
 
 export interface CustomerMade extends MadeKey {
-  /** Undefined: nothing was granted. `problem`: why the relay does not take it. */
+  /** `problem` says why the relay rejected the grant. */
   grant: (GrantMade & { problem?: string }) | undefined;
 }
 
@@ -125,14 +124,14 @@ export async function carryOutNewCustomer(
   }
 }
 
-/** The key stands behind `#`: browsers never send that part to a server. Undefined: the address is not known. */
+/** Browsers never send the part after `#` to a server, so the key stays on the customer's machine. */
 export const buildAccountLink = (baseUrl: string | undefined, secretKey: string): string | undefined =>
   baseUrl === undefined ? undefined : `${pageOf(baseUrl)}/account#${secretKey}`;
 
 const pageOf = (baseUrl: string): string => baseUrl.replace(/\/v1\/?$/, '');
 
 /**
- * What a new customer is sent with the key, in lines, ready to send; and what of it is not as it should be.
+ * The message for a new customer, with the key, ready to send, and warnings about it.
  * @param isLinked puts a link into it that opens the account page with the key
  */
 export function writeWelcome(

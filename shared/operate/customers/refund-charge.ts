@@ -15,11 +15,14 @@ import { grantEffect, grantRow, repeatMs, type GrantPlan } from './grants.ts';
 export interface RefundInput {
   /** The id of a ledger row, which is the request's, or the id of an answer. */
   id: string;
-  /** Yuan as typed. Absent: all that was not refunded yet. */
+  /** Yuan as typed; by default everything not yet refunded. */
   amount?: string | undefined;
   /** Shown to the customer. */
   reason?: string | undefined;
-  /** The number of the part, so that a repeat cannot make another. Absent: the next one, if it does not look like a repeat. */
+  /**
+   * The number of the part, so that a repeated command creates no second one. By default the next number, unless
+   * that looks like a repeat.
+   */
   part?: number | undefined;
 }
 

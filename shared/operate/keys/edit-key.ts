@@ -197,7 +197,10 @@ export async function planEnableKey(ports: OperatorPorts, written: string): Prom
   return plan;
 }
 
-/** Whatever its row is by then: that a key works on is worse than any edit that is undone. */
+/**
+ * Disables the key whatever its row says by then: a leaked key that stays enabled is worse than an overwritten
+ * edit.
+ */
 export const disableKeyWrite = (hash: string): RowWrite => ({
   kind: 'update',
   table: 'keys',

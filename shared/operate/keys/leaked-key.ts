@@ -70,10 +70,7 @@ export async function planLeakedKey(
 
 type EarlierLeak = NonNullable<Awaited<ReturnType<typeof findEarlierLeak>>>;
 
-/**
- * What an earlier answer did, for whoever asks again: its reply was lost, or somebody else was quicker. Undefined: this key was
- * not said to have leaked.
- */
+/** Finds what an earlier run did when its reply was lost or somebody else was faster. */
 async function findEarlierLeak(ports: OperatorPorts, { hash, row }: FoundKey) {
   const { _leaked: at, account } = row;
   if (typeof at !== 'string') return undefined;
@@ -148,7 +145,7 @@ export async function viewKeyUse(ports: OperatorPorts, { account, hash, sinceMs 
 
 const hourOf = (row: CloseRow): string => isoTime(Math.floor(findLedgerTimeMs(row) / hourMs) * hourMs);
 
-/** What refunds of single calls returned, by the id of the call: grants named `refund#<id>`, `refund#<id>#2`. */
+/** Refunds of single calls by the id of the call: grants named `refund#<id>`, `refund#<id>#2`. */
 async function refundsOf({ ledger }: OperatorPorts, account: string): Promise<ReadonlyMap<string, NanoYuan>> {
   const refunds = new Map<string, NanoYuan>();
   for await (const page of ledger.grants(account))
@@ -182,10 +179,9 @@ export function writeLeakMessage({ plan: { account, hint }, secretKey, use }: Le
   ];
 }
 
-/** Of the grant that returns what a leaked key spent. @param key first 12 hex digits of its hash, as ledger rows have it */
+/** @param key first 12 hex digits of its hash, as in ledger rows */
 export const nameLeakGrant = (key: string): string => `leaked-${key}`;
 
-/** What the grant of `grant new` is to have. */
 export type LeakedRefund = NonNullable<ReturnType<typeof planLeakRefund>>;
 
 /** Refunds what the key spent, less what was refunded; undefined: nothing is left. Its id lets it happen once. */

@@ -36,7 +36,7 @@ export const keyViewsOf = (rows: readonly RawRow[], nowMs: number): KeyView[] =>
     });
 
 interface KeysWanted {
-  /** A part of an account's name, of a hint or of a hash, never a whole key. Absent: all keys. */
+  /** Part of an account's name, of a hint or of a hash, never a whole key. */
   text?: string | undefined;
   after?: string | undefined;
   limit: number;
@@ -104,7 +104,7 @@ function nameOfKey(row: RawRow): string {
   return `${textOf(row, 'hint') || 'key'} (hash ${hash}, account ${textOf(row, 'account') || 'unreadable'})`;
 }
 
-/** Whether the relay accepts a key, and why. `row` is present if it could be read. */
+/** Why the relay accepts or rejects a key. `row` is present if it could be read. */
 interface KeyState {
   state: 'usable' | 'unknown' | 'invalid' | 'disabled' | 'expired' | 'kind';
   why: string;

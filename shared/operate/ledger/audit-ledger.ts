@@ -43,7 +43,6 @@ interface AuditProgress {
 /** `findings` describe mismatches; `corrected`: so many daily sums were. */
 type Outcome = Awaited<ReturnType<typeof auditDaily>>;
 
-/** What all steps of an audit need. */
 interface Auditing {
   ports: OperatorPorts;
   /** Only days before this one are final. */
@@ -203,7 +202,7 @@ async function auditMonths(
   days: readonly Reading<DailySum>[],
 ): Promise<Outcome> {
   const { rows, problems } = readingsOf(days);
-  // What cannot be read is a finding of the days.
+  // Unreadable rows are reported with the days.
   if (problems.length > 0) return { findings: [], corrected: 0 };
   const known = sumMonths(account, rows);
   const first = await readMonths(ports, account, known);

@@ -164,8 +164,8 @@ export async function readPaceMonths({ clock, ledger }: OperatorPorts) {
 }
 
 /**
- * What a call was charged after its reservation expired. The difference has a ledger row of its own, so who says what a call
- * cost, or returns it, must read both. Undefined: the row of the call has all. One more read, of expired calls alone.
+ * The charge of a call after its reservation had expired. It has its own ledger row, so the total cost needs both.
+ * One more read, for expired calls only.
  */
 export async function findLateCharge(
   { ledger }: OperatorPorts,

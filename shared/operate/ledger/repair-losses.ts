@@ -96,8 +96,8 @@ async function chargeDifference(
 }
 
 /**
- * What the row says of the entry. Nothing is charged late of calls that the balance did not pay. Without a tariff an earlier version
- * may have reserved, so none is made up: the audit would compare the late charge with it.
+ * Rebuilds the open entry from the row. A call that the balance did not pay is not charged late. An earlier
+ * version may have reserved without a tariff, so none is invented: the audit compares the late charge with it.
  */
 const entryOf = ({ search_price: searchPrice = 0n, tariff, ...row }: CloseRow): OpenEntry => ({
   until: 0,

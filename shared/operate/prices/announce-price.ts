@@ -55,11 +55,11 @@ export async function planNewRule(
 interface Reprice {
   model: string;
   attributes: RawRow;
-  /** A rule of its own begins then. Absent: at once. */
+  /** When the new rule starts; by default at once. */
   from?: string | undefined;
   /** A price that was announced for later: `keep` it, `delete` it, or the time to move it to. */
   announced?: string | undefined;
-  /** `fingerprintRow` of its rule as it was looked at. Absent: it is not compared. */
+  /** `fingerprintRow` of the rule that the operator saw. If present, a changed rule is not overwritten. */
   seen?: string | undefined;
 }
 
@@ -189,7 +189,7 @@ function findRuleById({ charges }: ConfigRows, id: number): unknown {
   return rule;
 }
 
-/** Of the rules in force the one with the latest beginning prices a model. */
+/** Among the rules in force, the one that started last prices a model. */
 function checkBeginning(from: string, { id, own, nowMs }: { id: number; own: unknown; nowMs: number }): void {
   const fromMs = Date.parse(from);
   if (fromMs <= nowMs)

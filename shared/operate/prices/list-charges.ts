@@ -49,8 +49,8 @@ export interface ExplainInput {
 }
 
 /**
- * What a call would cost, product by product, as the relay computes it.
- * `above`: its tier holds for more input tokens. `products`: empty where the price is not by tokens. `text`: as in a ledger row.
+ * Explains the cost of a call, product by product. `above` is set if its tier starts above so many input tokens;
+ * `products` is empty for prices that are not by tokens; `text` is as in a ledger row.
  */
 export async function explainCharge(
   { clock, tables }: OperatorPorts,

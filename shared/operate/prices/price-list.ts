@@ -60,7 +60,10 @@ function parseCsvEntries([head = [], ...rows]: string[][]): [string, unknown][] 
 /** The names under which an entry writes rates; absent: it has none. */
 type RateWords = Partial<Record<keyof ListedRates, string>>;
 
-/** Where one of input and output is absent it is that of `base`, else 0. Undefined: there is neither, or a price is no price. */
+/**
+ * A missing input or output price is that of `base`, else 0. Returns nothing if both are missing or a price is
+ * invalid.
+ */
 function readRates(record: unknown, words: RateWords, base?: ListedRates): ListedRates | undefined {
   if (!isRecord(record)) return undefined;
   const rates: Partial<ListedRates> = {};
@@ -97,7 +100,7 @@ const chatModes = new Set<unknown>(['chat', 'completion', 'responses']);
 /** Such as `input_cost_per_token_above_200k_tokens`; names with more behind it are prices of other kinds of calls. */
 const stepPattern = /^(?:input|output)_cost_per_token(_above_(\d+)(k?)_tokens)$/;
 
-/** Undefined: the entry has no price of a model that writes text. */
+/** Returns nothing for entries without a price of a model that writes text. */
 function readListedPrice(raw: Record<string, unknown>): Omit<ListedPrice, 'model'> | undefined {
   if (!chatModes.has(raw['mode'] || 'chat')) return undefined;
   const ranges = rangesOf(raw['tiered_pricing']);

@@ -45,7 +45,7 @@ export async function explainRequest(ports: OperatorPorts, written: string) {
   };
 }
 
-/** What the tables know of an end that the log does not. */
+/** Explains an end that the log does not show, from the tables. */
 function endNote(found: FoundRequest | undefined, logged: LoggedRequest | undefined): string | undefined {
   if (logged?.line) return undefined;
   if (found?.kind === 'booked' && found.row.kind === 'expired' && !found.late)

@@ -28,7 +28,7 @@ export type FoundRequest =
   | {
       kind: 'booked';
       row: LedgerRow;
-      /** What was charged after the row. Undefined: nothing was. */
+      /** The late charge after the row, if any. */
       late: CloseRow | undefined;
       /** Why a charge does not follow from its row's other attributes; undefined: it does. */
       problem: string | undefined;
@@ -44,7 +44,7 @@ export async function findRequest(ports: OperatorPorts, written: string): Promis
   throw new Failure(explainNotFound(parseId(written)));
 }
 
-/** Looks in the ledger alone, which is two reads, or three. Undefined: it has no such row. */
+/** Reads only the ledger, two or three reads. */
 export async function findBookedRequest(
   ports: OperatorPorts,
   written: string,
@@ -236,7 +236,7 @@ function describeCharge(row: CloseRow): string {
   return row.kind === 'settled' && row.charge > 0n ? `${charged} (rounded half up to 9 decimals)` : charged;
 }
 
-/** Which prompt tokens the upstream's cache held. Empty: none. */
+/** Prompt tokens that came from the upstream's cache. */
 export const cacheWords = (counts: PartCounts): string =>
   inputParts
     .flatMap(({ count, words }) => ((counts[count] ?? 0) > 0 ? [`${counts[count]} ${words}`] : []))
@@ -250,7 +250,6 @@ export function describePrice(price: Price): string {
   return `${rule}: ${price.tiers.map(describeTier).join('; ')}${named.join('')}${describeFactor(price)}`;
 }
 
-/** Of the service tier that a price is of. */
 const describeFactor = ({ factor }: TokenPrice): string =>
   factor === undefined ? '' : `, x ${formatDecimal(factor, factorDecimals)}`;
 

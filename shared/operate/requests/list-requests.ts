@@ -46,7 +46,6 @@ export async function countDroppedFields({ log, clock }: OperatorPorts, channel:
 }
 
 const statusNames = ['failed', 'refused', 'retried', 'slow'] as const;
-/** Of the relay's answers, those that are no success. */
 export const requestStatuses: readonly RequestStatus[] = [
   ...statusNames,
   ...[400, 401, 403, 404, 409, 413, 415, 429, 499, 500, 502, 503, 504].map((status) => `${status}` as const),
@@ -75,7 +74,7 @@ const ofStatus: Record<(typeof statusNames)[number], LogCondition> = {
 
 const isName = (status: RequestStatus): status is keyof typeof ofStatus => status in ofStatus;
 
-/** Of CloudWatch Logs Insights. */
+/** The limit of CloudWatch Logs Insights. */
 const limitMax = 10_000;
 
 /** Throws a Failure. Asked before anything is said of the search, so that no log is read for nothing. */
@@ -129,7 +128,7 @@ export async function viewRequests(ports: OperatorPorts, search: LogSearch) {
   };
 }
 
-/** Of each step of the time one, in order; outcomes as docs/observability.md has them. */
+/** One point per step, in order; docs/observability.md defines the outcomes. */
 function pointsOf(counts: readonly LineCount[], { fromMs, toMs }: TimeRange, stepMs: number): RequestPoint[] {
   const first = Math.floor(fromMs / stepMs);
   const points = Array.from({ length: Math.ceil(toMs / stepMs) - first }, (_, index) => ({
@@ -175,7 +174,7 @@ const codesMax = 15;
 const paceOf = ({ target }: OperatorPorts) =>
   target.local ? { everyMs: 1_000, lateMs: 5_000 } : { everyMs: 15_000, lateMs: 3 * minuteMs };
 
-/** Of one look: more come too fast to be read. The counts have all. */
+/** More new lines in one look cannot be read by a person. The counts include all. */
 const seenAtOnce = 100;
 
 /**
@@ -224,10 +223,7 @@ export function watchRequests(ports: OperatorPorts, asked: AskedRequests, sinceM
   };
 }
 
-/**
- * About how much a search of the log will read: of what each group holds, the share of its time. Reads nothing. Undefined: it is
- * not known.
- */
+/** Estimates the bytes that a search of the log will read from each group's size and age. Reads nothing. */
 export function estimateBytes(
   { kept }: LogSource,
   { fromMs, toMs }: TimeRange,
@@ -260,7 +256,7 @@ export function estimateWatchBytes(
 /** How long one watch goes on before it begins anew. */
 export const watchMs = 15 * minuteMs;
 
-/** Of AWS, in most regions: https://aws.amazon.com/cloudwatch/pricing/ */
+/** AWS's price in most regions: https://aws.amazon.com/cloudwatch/pricing/ */
 const dollarsPerByte = 0.005e-9;
 
 export const formatMegabytes = (bytes: number): string =>

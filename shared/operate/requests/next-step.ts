@@ -4,7 +4,10 @@ import { slowMs } from '../../relay/ports/telemetry.ts';
 import type { Target } from '../operator-ports.ts';
 import { formatStackOption, quoteShellWord } from '../plan.ts';
 
-/** What words in braces stand for. `unread`: the last channel that was tried and not asked, for want of its secret. */
+/**
+ * Values for the words in braces. `unread` is the last channel that was not asked because its secret could not be
+ * read.
+ */
 interface Known extends Record<'account' | 'model' | 'channel' | 'unread', string | undefined> {
   onStack: string;
 }
@@ -111,7 +114,6 @@ const fillStep = (text: string, known: Known): string =>
       (_, name: string, other = '') => known[name as keyof Known] ?? other,
     );
 
-/** Undefined: there is nothing to do. */
 export function adviseNextStep(logged: LoggedRequest, target: Target): string | undefined {
   const line = lineOf(logged);
   const { account = 'ACCOUNT', code = '', reason = '', attempts = [] } = line;

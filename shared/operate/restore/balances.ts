@@ -16,7 +16,7 @@ import { formatCount, Failure, formatMoney, type Plan } from '../plan.ts';
 
 interface Rebuilt {
   item: QuotaItem;
-  /** Undefined: it cannot be read, or is gone. */
+  /** Missing if it cannot be read or is gone. */
   seen: WholeAccount | undefined;
 }
 
@@ -27,7 +27,6 @@ export interface CopyInput {
   copy: string;
 }
 
-/** What works on balances is told. */
 export interface Rebuilding {
   ports: OperatorPorts;
   input: CopyInput;
@@ -81,8 +80,8 @@ export async function checkBalances(run: Rebuilding): Promise<{ accounts: number
 }
 
 /**
- * What an audit of the account finds only because it was charged, by the copy, what no row says any more: the words of these findings,
- * with their amounts, so that nothing else of the account is among them.
+ * Findings of an audit that exist only because rows were lost: the account was charged, by the copy, for something
+ * no row records. The words contain the amounts, so nothing else is among them.
  */
 export async function findLostRows(run: Rebuilding, account: string, of: 'live' | 'copy'): Promise<string[]> {
   const evidence = await readEvidence(run, account);
@@ -130,7 +129,7 @@ async function readEvidence(
   return { account, atMs, live, copy, rows, atCopy, open, problems };
 }
 
-/** Of a copy that balances. Else nothing is known, and only rows count. */
+/** Only a copy that balances proves anything; otherwise only rows count. */
 function sumUnrecordedCharges({ copy, atCopy: { all } }: Evidence) {
   if (!copy || findImbalance(copy) !== undefined) return { charged: 0n, metered: 0n };
   const charged = larger(0n, copy.spent - all.charged);

@@ -26,7 +26,7 @@ import {
 } from './balances.ts';
 
 export interface RestoreInput extends CopyInput {
-  /** What to put back beside the money. */
+  /** Tables to restore besides the money. */
   others: readonly TableName[];
   /** Give back what calls that ended after the second were charged. */
   forgive: boolean;
@@ -346,7 +346,7 @@ async function checkCopies(run: Restoring): Promise<StepReport> {
   return reportOf(run, 'copy', all, fine);
 }
 
-/** What lost rows leave is said of accepted accounts, too, but stands in nobody's way. */
+/** Findings from lost rows are reported for accepted accounts too, but do not stop the restore. */
 async function reportOf(
   run: Restoring,
   of: 'live' | 'copy',
@@ -367,7 +367,7 @@ async function planForgiving({ ports, input }: Restoring): Promise<Plan<RowWrite
   const sums = new Map<string, NanoYuan>();
   for await (const page of ports.ledger.ledger({}))
     for (const row of readingsOf(page).rows)
-      // What no balance paid is given back to none.
+      // A call that no balance paid is not credited.
       if (row.kind !== 'grant' && !row.metered && Date.parse(row.at) > input.atMs)
         sums.set(row.account, (sums.get(row.account) ?? 0n) + row.charge);
   const reason = `calls after ${isoTime(input.atMs)} are not charged`;

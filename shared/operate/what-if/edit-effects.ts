@@ -202,8 +202,8 @@ interface Prices {
 }
 
 /**
- * What was charged where the price stays; else what both prices come to by tokens. Calls that expired were charged their input, of
- * which no count says how much: they are left out.
+ * The actual charge if the price stays; else what both prices give for the tokens. Expired calls are left out: no
+ * count says how much input they were charged.
  */
 function boundRevenue({ before, after }: Prices, figures: DailyFigures): Around {
   const charged = figures.amounts.charged ?? 0n;
@@ -235,12 +235,12 @@ function callsPaid(perCall: bigint, charged: NanoYuan): bigint | undefined {
   return one > 0n && charged % one === 0n ? charged / one : undefined;
 }
 
-/** @param paidCalls how many of the calls a price per call was charged for. Undefined: some of them. */
+/** @param paidCalls how many calls paid a price per call, if that is known */
 function chargeBounds(price: Price, usage: Usage, paidCalls?: bigint): Bounds {
   if (price.type === 'non-billing') return nothing;
   if (price.type === 'token-billing') return boundTokenCharge(price, usage);
   const perCall = (price.perCall + 500n) / 1_000n;
-  // Whoever leaves before the first content pays nothing, and no sum says how many did.
+  // A client that leaves before the first content pays nothing, and no sum counts such clients.
   return paidCalls === undefined
     ? { low: 0n, high: perCall * BigInt(usage.calls) }
     : boundExactly(perCall * paidCalls);
@@ -257,7 +257,10 @@ function boundTokenCharge(price: TokenPrice, usage: Usage): Bounds {
   };
 }
 
-/** Of `productsPerNano`, in whatever service tiers. `isWhole`: each token costs whole nano-yuan, so no call is rounded. */
+/**
+ * In units of `productsPerNano`, for any service tier. `isWhole` means each token costs whole nano-yuan, so no
+ * call is rounded.
+ */
 function sumBounds(
   { tiers, factors = {} }: Pick<TokenPrice, 'tiers' | 'factors'>,
   usage: Usage,
@@ -287,8 +290,8 @@ function findReachableTiers(tiers: Tiers, { calls, tokens }: Usage): Tier[] {
 type Channels = readonly ChannelRow[];
 
 /**
- * What calls cost the operator. Calls whose channel is gone are taken by any other one that serves the model.
- * `unknownCalls`: those whose cost no row says after the edit.
+ * The operator's cost. Calls of a removed channel are moved to another channel that serves the model.
+ * `unknownCalls` have no known cost after the edit.
  */
 function boundCost(
   { model, channel, figures }: ServedDay,
@@ -306,7 +309,7 @@ function boundCost(
     findBuyingPrice(row.cost, upstreamModelOf(row, model));
   const stays = findServing(after).find(is);
   const old = before.find(is);
-  // What was off or gone before is not this edit's doing.
+  // A channel that was disabled or gone before is not an effect of this edit.
   const isGone = !stays && !findServing(before).some(is);
   const isSame =
     stays &&
@@ -325,7 +328,7 @@ function boundCost(
   return { before: actual, after: oneOf, unknownCalls: costs.length < takers.length ? calls : 0 };
 }
 
-/** Of all calls: the operator pays for those too that nobody pays for. Each call is rounded once. */
+/** The operator pays for all calls, free ones included. Each call is rounded once. */
 function boundBuyingCost(
   { input = 0, output = 0, per_call = 0, rate = 1, ...price }: BuyingPrice,
   figures: DailyFigures,

@@ -68,7 +68,7 @@ const atOnce = 8;
 const daysLeftMax = 365;
 
 /**
- * Which accounts run empty sooner after an edit, of those that spend most.
+ * Accounts, among those that spend most, that would run out of balance sooner after an edit.
  * @param models whose revenue the edit changes; the calls of an account are taken to be like those of all
  */
 export async function findRunningEmpty(ports: OperatorPorts, days: DayRange, models: readonly ModelEffect[]) {
