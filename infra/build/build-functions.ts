@@ -16,9 +16,9 @@ export interface BuildFolders {
   functionsFolder: string;
   /** Receives one folder per function, and `meta/<name>.json` with the inputs of each bundle. */
   outputFolder: string;
-  /** Absent: no server is built. */
+  /** Without it no server is built. */
   serverEntry?: string;
-  /** Absent: no console is built. */
+  /** Without it no console is built. */
   consoleEntry?: string;
 }
 
@@ -168,7 +168,6 @@ function replaceFolder(target: string, result: Bundle): boolean {
   return true;
 }
 
-/** Whether the folder has these files and no others. */
 function holds(folder: string, files: ReadonlyMap<string, Uint8Array>): boolean {
   try {
     const names = readdirSync(folder);

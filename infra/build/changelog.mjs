@@ -20,7 +20,7 @@ function releaseOf(text, { version, date }) {
   return `${before}${unreleased}\n\n## ${version} - ${date}\n${after}`;
 }
 
-/** What stands under the heading of a release. Throws where it has none with a date. */
+/** Reads the notes of a release. Throws if it has no dated heading. */
 function notesOf(text, version) {
   const heading = headingOf(text, version);
   if (heading === undefined) throw new Error(`docs/CHANGELOG.md has no heading "## ${version} - <date>"`);

@@ -7,7 +7,7 @@
 import { basename } from 'node:path';
 import { build, type BuildOptions, type Metafile, type OutputFile, type Plugin } from 'esbuild';
 
-/** What esbuild made, not yet on disk. */
+/** esbuild's output, not yet on disk. */
 export interface Bundle {
   outputFiles: OutputFile[];
   metafile: Metafile;
@@ -99,7 +99,7 @@ function readAtStart(outputs: Outputs): string[] {
   return [...seen].toSorted();
 }
 
-/** Whether a file beside the one takes this export of a file that is in the one: others are only between its own parts. */
+/** Tells if another file uses this export; other exports are only used inside the one file. */
 function wantedOf(later: string[], passedOn: string[], sources: Map<string, string>) {
   const imports = later.flatMap((file) => [
     ...(sources.get(file) ?? '').matchAll(/import\{([^}]*)\}from"\.\/([^"]+)"/g),

@@ -13,7 +13,7 @@ import { buildSync } from 'esbuild';
 
 const projectFolder = resolve(import.meta.dirname, '..', '..');
 
-/** What apps may import, and the file that has it. Everything else of the package is out of their reach. */
+/** Files that apps may import by name. The rest of the package is out of their reach. */
 const entries = { '.': 'infra/stack/relay', './edge': 'infra/stack/edge/relay-edge' };
 
 /** `test/long/teams.test.ts` tries the lowest and the one that is installed here. */

@@ -48,7 +48,7 @@ function builtinModule(path: string, isWanted: (property: PropertyDescriptor) =>
   ].join('\n');
 }
 
-/** What functions have in the place of packages. */
+/** Replacements of packages in functions. */
 export const startAliases = {
   'node:stream/web': './infra/build/instead/stream-web.ts',
   '@aws-sdk/credential-provider-node': './infra/build/instead/no-providers.ts',

@@ -66,11 +66,11 @@ const choosesStacks = ({ stackName }: Stage, forCdk: readonly string[]): boolean
 
 /** The arguments of `npm run deploy`: its own, and those that are CDK's. */
 interface DeployArguments {
-  /** Undefined: the default stage. */
+  /** Default: the default stage. */
   stage: string | undefined;
   /** Names of options that may be dropped. */
   acceptedDrops: readonly string[];
-  /** Of CDK's: whose credentials are used, and where. */
+  /** CDK's own options for credentials and region. */
   profile: string | undefined;
   region: string | undefined;
   /** In the order given. */

@@ -9,7 +9,7 @@ import { BedrockModels, modelArns, optionNamed, type StageOptions } from '../sta
 
 interface Place {
   stackName: string;
-  /** Of the file or of the command line. Undefined: that of the environment, as for CDK. */
+  /** From the file or the command line; by default from the environment, as in CDK. */
   region: string | undefined;
   profile: string | undefined;
 }
@@ -170,7 +170,7 @@ export function compareOptions(
   };
 }
 
-/** Undefined: the stack has none, and there is no default. */
+/** The deployed value, else the default. */
 const valueIn = (deployed: PublishedOptions, name: string): unknown =>
   Object.hasOwn(deployed, name) ? deployed[name] : optionNamed(name)?.default;
 
@@ -183,7 +183,7 @@ function lostModels(deployed: PublishedOptions, { bedrockModels = [] }: StageOpt
     .map((model) => `bedrockModels.${model}`);
 }
 
-/** What the number that is in use is for, until a second deployment. */
+/** Describes the use of a number until a second deployment. */
 const inUse = {
   originSecrets: 'CloudFront keeps sending it for minutes, and functions without it would answer 403',
   sealKeys: 'it decrypts the turn state that clients hold; keep it for 90 days',

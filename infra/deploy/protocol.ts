@@ -75,7 +75,7 @@ interface Step {
   /** Exit codes of the last block that are right. All others must end with 0. */
   exits: string[];
   minutes: number;
-  /** What a person is to write down. */
+  /** Text for the person to write down. */
   note: string;
   /** `json`: what to write into the options of the stage. `sh`: what to run, up to the first command that fails. */
   blocks: { language: string; code: string }[];

@@ -40,7 +40,7 @@ export async function synthesizeConsole(templateFolder: string): Promise<string>
 
 export const startLocalIssuer = (): Promise<LocalIssuer> => startIssuer({ clientId, clientSecret, people });
 
-/** What the function has in the place of its deployed issuer. */
+/** Variables that replace those of the deployed issuer. */
 export function consoleVariables(
   { issuer }: LocalIssuer,
   environment: Record<string, string>,

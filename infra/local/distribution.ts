@@ -139,7 +139,7 @@ interface LocalFrontDoor {
   close(): Promise<void>;
 }
 
-/** What clients call, on one port. Answers 503 until `open` is called. */
+/** The one port that clients call. Answers 503 until `open` is called. */
 export function createFrontDoor(): LocalFrontDoor {
   let serve = distributionOf([], new Map());
   const server = createServer((request, response) => serve(request, response));

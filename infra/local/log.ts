@@ -32,7 +32,7 @@ interface KeptLine {
   text: string;
 }
 
-/** Of each of two parts; the older one goes when the newer one is full. */
+/** The log has two files; the older one is deleted when the newer one is full. */
 const partBytesMax = 16 * 1024 * 1024;
 /** Lines that are kept in memory too. */
 const recentMax = 2_000;

@@ -15,7 +15,7 @@ export interface LocalIssuer {
 export interface IssuerOptions {
   clientId: string;
   clientSecret: string;
-  /** What tokens say, by the name that one chooses. */
+  /** Claims by the name that a person chooses. */
   people: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Makes of a token's claims what is sent in its place. */
   tokenOf?: (claims: Claims, signed: (claims: object, header?: object) => string) => string;

@@ -42,7 +42,7 @@ interface Definition {
   'x-amazon-apigateway-gateway-responses'?: Record<string, GatewayResponse>;
 }
 
-/** What an event says of the API that it came through. */
+/** Facts about the API that an event contains. */
 interface ApiFacts {
   id: string;
   stage: string;
@@ -59,7 +59,7 @@ interface RestApi extends ApiFacts {
   called(uri: string): { target: LocalFunction; isPermitted: boolean };
 }
 
-/** Undefined: the template has none. Throws StartError for what API Gateway would refuse. */
+/** Reads the template's API, if there is one. Throws StartError for what API Gateway would reject. */
 export function readRestApi(
   references: LocalReferences,
   functions: ReadonlyMap<string, LocalFunction>,
@@ -82,7 +82,7 @@ export function readRestApi(
     throw new StartError(`${id} is edge-optimized: its streams end after 30 s of silence`);
   for (const [path, method] of Object.entries(Body.paths))
     checkIntegration(path, method['x-amazon-apigateway-any-method']['x-amazon-apigateway-integration']);
-  // Of a stage that names its region the template does, too.
+  // A template whose stage names its region names it too.
   const ours = `:${localAccount}:${references.physicalName(id)}/${StageName}/*/*`;
   const permitted = new Set(
     all('AWS::Lambda::Permission').flatMap(([, { Properties = {} }]) => {
@@ -165,7 +165,7 @@ export const restApiUrl =
     }
   };
 
-/** What it answers when a function is silent for too long before its first byte. */
+/** Answers when a function sends no byte for too long. */
 export const timedOut = (api: RestApi): OriginAnswer => {
   const name = 'INTEGRATION_TIMEOUT';
   return ownAnswer(api, { name, usual: 504, message: 'Endpoint request timed out', requestId: randomUUID() });

@@ -37,7 +37,7 @@ const localStackName = 'relay';
 interface StackSettings extends Omit<LocalOptions, 'console' | 'log'> {
   /** Maximum number of processes per function that has a URL. */
   environmentsMax: number;
-  /** What runs in place of a function: another version, or two at once. Default: the function of the template. */
+  /** Runs something else instead of a function, such as another version. Default: the function of the template. */
   inPlaceOf?: (live: LocalFunction) => LocalFunction;
 }
 
@@ -151,7 +151,6 @@ const hasConsole = (template: Template): boolean =>
       'CONSOLE' in ((Properties['Environment'] as { Variables?: object } | undefined)?.Variables ?? {}),
   );
 
-/** What functions find in place of AWS. */
 const localVariables = (
   port: number,
   { dynamodb, lambda, secrets }: { dynamodb: string; lambda: string; secrets: string | undefined },

@@ -151,7 +151,8 @@ class AnswerFromThread {
   }
 }
 
-// Which thread answers a request. What stays on the main thread must never hold it for long, whatever its bytes mean.
+// Decides which thread answers a request. Work on the main thread must never block it for long, whatever
+// the bytes contain.
 
 /** A body of this size takes some 10 ms at most, whatever is in it. */
 const quickBytesMax = 32 * 1024;
@@ -164,7 +165,7 @@ const heavyPaths = /^\/v1\/(responses\/|embeddings)/;
  */
 const grows = /encrypted_content|previous_response_id|item_reference|_[0-9a-z]{26}_|\\u00[4-7]/;
 
-/** Undefined: the main thread. */
+/** Chooses the thread of a request; without a lane, the main thread. */
 export function laneOf({
   path,
   headers,

@@ -14,7 +14,6 @@ interface BodyRoom {
   /** A body above it is not read to its end. */
   bytesMax: number;
   budget: ByteBudget;
-  /** Of this request. */
   claim: Claim;
   arrivals: Arrivals;
 }
@@ -64,8 +63,8 @@ export function readBody(request: IncomingMessage, room: BodyRoom): Promise<Buff
 }
 
 /**
- * What came of a body, copied together as it comes: a client may send it byte by byte, and an object for each of four
- * million pieces is a hundred times their size.
+ * The received bytes, copied together as they arrive: a client may send a body byte by byte, and an object for
+ * each of four million pieces needs a hundred times their size.
  */
 class Kept {
   readonly #claim: Pick<Claim, 'take' | 'release'>;
@@ -79,7 +78,7 @@ class Kept {
     this.#announced = announced;
   }
 
-  /** Undefined: there was no room. */
+  /** Missing if there was no room. */
   get bytes(): Buffer<ArrayBuffer> | undefined {
     return this.#buffer?.subarray(0, this.#length);
   }
@@ -121,14 +120,13 @@ interface Arrival {
   came(size: number): void;
   /** Its body has come, or never will. */
   end(): void;
-  /** Whether others hold room that they can be made to give up. */
   canMakeRoom(): boolean;
   /** Lets the slowest of the others go, so that its room is free. False: none of them is slow. */
   makeRoom(): boolean;
 }
 
 interface Place {
-  /** Of its beginning, or of the last time when it had brought another `slowBytes`. */
+  /** When the body started, or last received another `slowBytes`. */
   sinceMs: number;
   nextBytes: number;
   leave: (why: Leaving) => void;
@@ -221,7 +219,7 @@ export class ByteBudget {
     return BigInt(bytes) <= Atomics.load(this.#left, 0);
   }
 
-  /** What one request takes, as it arrives: bytes that a client only announces keep no room from others. */
+  /** Claims room as bytes arrive: bytes that a client only announces take no room from others. */
   claim(): Claim {
     let taken = 0;
     const give = (bytes: number): void => {

@@ -15,7 +15,7 @@ export interface ServerOptions {
   requestsMax: number;
   /** How long running answers may go on after the signal to end. */
   drainMs: number;
-  /** Between two lines with the metric of requests in flight. Undefined: there are none. */
+  /** Time between two lines with the metric of requests in flight. */
   countMs: number | undefined;
 }
 

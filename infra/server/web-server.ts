@@ -43,7 +43,7 @@ const arrivalMsMax = 60_000;
 const arrivalChecksMs = 5_000;
 /** Most bodies come within a second. For each 4 MB. */
 const slowBodyMs = 5_000;
-/** Of requests that are answered at once, as many may be arriving. */
+/** For each concurrent request, this many may be arriving. */
 const arrivalsPerRequest = 4;
 /** Longer than load balancers and distributions keep idle connections, so that none sends on a closing one. */
 const keepAliveMs = 75_000;
@@ -56,16 +56,15 @@ const lastWordsMs = 2_000;
 const settleMs = 4_000;
 
 interface WebServerParts {
-  /** Which handle serves a raw path. */
   route(path: string): Route;
   options: Pick<ServerOptions, 'requestBytesMax' | 'requestsMax'>;
   /** Bytes of the bodies of all requests in flight. */
   room: BytesLeft;
   /** Answers the calls that would hold this thread. */
   threads: Partial<Record<LaneName, Pick<CallThread, 'answer'>>>;
-  /** Part of the base URL, unless a distribution sends another name. Absent: the address of the server. */
+  /** Host of the base URL, unless a distribution sends another name. Default: the server's address. */
   publicHost: string | undefined;
-  /** How long bodies may take. Absent: as above. */
+  /** How long bodies may take; defaults above. */
   timeouts?: { arrivalMs?: number; slowMs?: number };
 }
 
@@ -85,7 +84,7 @@ export class WebServer {
     this.#budget = new ByteBudget(parts.room);
     const { arrivalMs = arrivalMsMax, slowMs = slowBodyMs } = parts.timeouts ?? {};
     this.#arrivals = new Arrivals({ most: arrivalsPerRequest * parts.options.requestsMax, slowMs });
-    // What cannot be read Node answers itself: 400, 408, 431, or a broken connection where an answer is under way.
+    // Node answers unreadable requests itself: 400, 408, 431, or a broken connection during an answer.
     this.#server = createServer({
       keepAliveTimeout: keepAliveMs,
       requestTimeout: arrivalMs,
@@ -241,7 +240,7 @@ export class WebServer {
   }
 }
 
-// Which handle serves a path: the one of the function to which the distribution sends it.
+// Chooses the handle of the function to which the distribution sends the path.
 
 interface Route {
   name: ServedFunctionName;
@@ -374,7 +373,7 @@ class InFlight {
     work.then(ended, ended);
   }
 
-  /** Whether all of it ends within the time. */
+  /** Waits for the end, at most this long. */
   async endsWithin(waitMs: number): Promise<boolean> {
     const up = new AbortController();
     const timer = setTimeout(() => up.abort(), waitMs);

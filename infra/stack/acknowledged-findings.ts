@@ -25,20 +25,17 @@ interface AcknowledgedConstructs {
   operatorPolicies: IConstruct;
   triggers: Triggers;
   shiftRoles: readonly ShiftRole[];
-  /** Of compute `ecs`. */
+  /** Present with compute `ecs`. */
   service: RelayService | undefined;
   /** Functions run in a VPC. */
   inVpc: boolean;
-  /** Of the scheduled call. */
   canary?: IConstruct | undefined;
-  /** Of operators, where one is deployed. */
   console?: IConstruct | undefined;
-  /** Of copies in another region. */
   backup?: IConstruct | undefined;
   alarms: IConstruct;
   /** That alarms and notices go to. */
   topic?: ITopic | undefined;
-  /** The bucket of the access log. Absent: none is written, or to a bucket that was given. */
+  /** The access log's bucket, if the stack creates one. */
   ownLog?: IConstruct | undefined;
 }
 
@@ -58,7 +55,7 @@ const inside =
 const noFlows =
   'Tasks alone are in this VPC, and nobody comes in but the balancer; a log of all flows costs more than they';
 
-/** What holds of a construct and all below it, by what it is. */
+/** Findings acknowledged for a construct and everything below it, by its kind. */
 const reasons = {
   secrets: {
     own: { SMG4: 'Rotated by deploying with a new number: all that use it read it while deploying' },
@@ -203,7 +200,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
       'Copies have the second in their names that they are restored to',
     ),
   );
-  // What CDK itself adds to a stack with a bucket that empties itself.
+  // CDK adds this to a stack with a bucket that empties itself.
   const provider = emptyingProvider(stack);
   if (provider)
     accept(
@@ -256,7 +253,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   );
 }
 
-/** Of what is made in us-east-1 for the edge. */
+/** Acknowledges the findings of the edge stacks in us-east-1. */
 export const acknowledgeEdge = (construct: IConstruct): void => acknowledge('edge', construct);
 
 function acknowledge(what: keyof typeof reasons, ...constructs: (IConstruct | undefined)[]): void {

@@ -24,11 +24,11 @@ interface AppSettings {
   bundlesFolder?: string;
   /** Overrides `cdk.json`; context values of the CLI override both. */
   context?: Record<string, unknown>;
-  /** What the stage's file says. Default: the file is read. */
+  /** Contents of the stage's file. Default: the file is read. */
   options?: unknown;
   /** The region of the environment, for a stage whose file names none. */
   region?: string | undefined;
-  /** Of the relay's stack. Default: CDK's. */
+  /** Synthesizer of the relay's stack. Default: CDK's. */
   synthesizer?: IStackSynthesizer;
   /** Runs CloudFormation's rules and cdk-nag, which take most of the time of a synthesis. Default: true. */
   validate?: boolean;

@@ -23,7 +23,7 @@ export interface RelayStackProps extends StackProps {
   options: StageOptions;
   /** The build's output: one folder per function. */
   bundlesFolder?: string | undefined;
-  /** Of the ACL that another stack made for this one. */
+  /** ARN of the ACL that another stack created for this one. */
   webAclArn?: string | undefined;
 }
 
@@ -54,7 +54,7 @@ export class RelayStack extends Stack {
         distributionId,
         topic: topicOf(this, 'EdgeTopic', options.edgeAlarms) ?? this.relay.alarmTopic,
       });
-    // What the next deployment and the stacks at the edge read.
+    // The next deployment and the edge stacks read these outputs.
     for (const [name, value] of writeOutputs(publishedOptions(options)))
       void new CfnOutput(this, name, { description: 'Options that differ from their defaults', value });
     if (distributionId !== undefined)

@@ -95,8 +95,9 @@ export interface RelayProps extends Pick<
    */
   name?: string;
   /**
-   * What clients call: `cloudfront`, a distribution before Function URLs; `cloudfront-api`, one before API Gateway; `api`, API
-   * Gateway in the region; `private-api`, API Gateway inside VPCs alone. docs/deploy.md compares them. Default: `cloudfront`.
+   * The address clients call: `cloudfront`, a distribution before Function URLs; `cloudfront-api`, one before API
+   * Gateway; `api`, API Gateway in the region; `private-api`, API Gateway inside VPCs only. docs/deploy.md
+   * compares them. Default: `cloudfront`.
    */
   frontDoor?: FrontDoor;
   /** The VPC endpoints of execute-api through which alone a `private-api` is called. */
@@ -109,7 +110,7 @@ export interface RelayProps extends Pick<
   alarmEmail?: string;
   /** Receives alarms that must wake somebody, apart from the others. Default: they go where all others go. */
   pageEmail?: string;
-  /** What the alarms hold the relay to. Default: 99.5 % availability; 95 % of answers begin within 10 s. */
+  /** Objectives of the alarms. Default: 99.5 % availability; 95 % of answers start within 10 s. */
   objectives?: Objectives;
   /**
    * A scheduled call through the public address, with a key that is stored beside the secrets of channels. It costs the tokens
@@ -151,7 +152,7 @@ export interface RelayProps extends Pick<
   originSecrets?: readonly number[];
   /** Numbers of the keys that seal the state of turns, ascending. The last seals; all open. Default: `[1]`. */
   sealKeys?: readonly number[];
-  /** Of compute `ecs`: image, network, number of tasks. */
+  /** With compute `ecs`: image, network, number of tasks. */
   service?: RelayServiceOptions;
   /** False: no alarm is made, so deployments do not shift calls; a topic still gets notices about accounts. Default: true. */
   alarms?: boolean;
@@ -175,7 +176,7 @@ export interface RelayProps extends Pick<
   bundlesFolder?: string;
 }
 
-/** What checks each prop. One that is not here is refused by its name, for apps in JavaScript too. */
+/** Checks of each prop. An unknown prop is refused by name, for apps in JavaScript too. */
 const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
   name: '',
   disposable: 'disposable',
@@ -220,23 +221,23 @@ const nobodyIsTold =
 const packageFolder = join(import.meta.dirname, '..', '..');
 
 export class Relay extends Construct {
-  /** What clients set as base_url: `https://api.example.com/v1`. */
+  /** The base_url for clients: `https://api.example.com/v1`. */
   readonly baseUrl: string;
-  /** Undefined: clients call an API directly. */
+  /** Missing if clients call an API directly. */
   readonly distribution: Distribution | undefined;
-  /** Undefined: there is none between the distribution and the functions. */
+  /** Missing if the distribution leads to the functions directly. */
   readonly api: CfnRestApi | undefined;
   /** By what they hold, without the relay's name: `tables.keys`. docs/tables.md says who writes which. */
   readonly tables: Readonly<Record<TableName, ITable>>;
   readonly functions: MadeFunctions;
   /**
-   * Of the functions that the distribution leads to; none where an API leads to them. A request that does not come through it
-   * gets a 403, so these are for health checks and firewalls, not for clients.
+   * URLs of the functions behind the distribution; none behind an API. A request that bypasses the distribution
+   * gets a 403, so these are for health checks and firewalls only.
    */
   readonly functionUrls: Readonly<Partial<Record<PublicFunctionName, IFunctionUrl>>>;
-  /** Of compute `ecs`: its ECS service, balancer and VPC. */
+  /** With compute `ecs`: the ECS service, balancer and VPC. */
   readonly service?: RelayService;
-  /** Where alarms go: the given topic, or the one that mails them. Undefined: nowhere. */
+  /** Topic of the alarms: the given one or the one that mails them. */
   readonly alarmTopic: ITopic | undefined;
   readonly alarms: readonly IAlarm[];
   readonly dashboard: DashboardPage;
@@ -248,7 +249,6 @@ export class Relay extends Construct {
   readonly baseUrlOutput: CfnOutput;
   /** The log groups of the functions that answer calls. */
   readonly callLogGroupsOutput: CfnOutput;
-  /** Undefined: none was asked for. */
   readonly budget?: CfnBudget;
   private readonly relayName: string;
 
@@ -257,7 +257,7 @@ export class Relay extends Construct {
     refuseProps(this, props, propRules, Stack.of(this).region);
     const { disposable = false, domain, alertSender, encryptionKey, encryptionKeys: keys = {} } = props;
     const { frontDoor = 'cloudfront' } = props;
-    // Of functions; that of servers is in `service`.
+    // The VPC of functions; that of servers is in `service`.
     const { vpc, ...others } = props;
     const behindCloudFront = hasDistribution(frontDoor);
     const hasApi = frontDoor !== 'cloudfront';

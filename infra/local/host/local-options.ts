@@ -12,7 +12,7 @@ export interface LocalOptions {
   dynamodbEndpoint?: string;
   /** Address of a double of SSM and Secrets Manager, whose secrets functions then read. */
   secretsEndpoint?: string;
-  /** Folder that stores the tables and the demo key. Undefined: nothing is stored. */
+  /** Folder of the tables and the demo key. Without it nothing is kept. */
   dataFolder: string | undefined;
   /** Folder of the synthesized template. */
   templateFolder: string;

@@ -28,7 +28,6 @@ export class StartError extends Error {
   override readonly name = 'StartError';
 }
 
-/** What a started stack says of itself. */
 export interface Started {
   /** Address of the emulated front door: `http://127.0.0.1:8787`. */
   origin: string;
@@ -77,7 +76,7 @@ export function readyText(
 export const keptWords = (dataFolder: string | undefined): string =>
   dataFolder === undefined ? 'data is not saved' : `data is saved in ${dataFolder}`;
 
-/** Of these a person must know; everything is in the log. */
+/** Lines that a person must see; all lines are in the log. */
 const stackTrouble =
   /^environment \S+ pid \d+ ended|timed out after|^event lost|^schedule \S+ failed|reading the stream failed|^the log |FATAL ERROR/;
 const functionTrouble = /^\[(\w+)\] \{.*"level":"(?:ERROR|FATAL)"/;

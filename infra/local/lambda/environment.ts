@@ -258,7 +258,7 @@ export interface StreamedAnswer {
   over: AbortSignal;
 }
 
-/** What a function answered: a whole answer, as JSON, or one that streams. */
+/** A function's answer: one JSON payload, or a stream. */
 export type Answered = { payload: Buffer } | StreamedAnswer;
 
 /** Rejects with a FunctionError when the function failed before it answered. What comes after that counts no more. */

@@ -71,12 +71,12 @@ function queryParameters(query: string): Record<string, string> {
 
 const preludeType = 'application/vnd.awslambda.http-integration-response';
 const errorTypeTrailer = 'lambda-runtime-function-error-type';
-/** Of an event, with the body in it as JSON text or base64, and of an answer that does not stream. */
+/** Limit of an event, with the body in it as JSON text or base64, and of an answer that does not stream. */
 export const wholeBytesMax = 6 * 1024 * 1024;
 
 export type InvokeMode = 'BUFFERED' | 'RESPONSE_STREAM';
 
-/** What an origin answers. A body that emits an error was broken off; one that is destroyed is no longer wanted. */
+/** An origin's answer. A body that emits an error was broken off; a destroyed one is no longer wanted. */
 export interface OriginAnswer {
   status: number;
   headers: OutgoingHttpHeaders;
@@ -190,7 +190,7 @@ function begunAnswer({ body, contentType, over }: StreamedAnswer): Promise<Origi
   });
   // The function broke the stream off, or its process ended.
   body.once('error', () => fail('Runtime.ExitError'));
-  // What was written before the end is bounded by the buffers between the function and here.
+  // The buffers between the function and here bound what was written before the end.
   over.addEventListener('abort', () => body.resume());
   return promise;
 }

@@ -141,7 +141,7 @@ const ignoredTypes: ReadonlySet<string> = new Set([
 
 const isRunType = (type: string): type is RunType => (runTypes as readonly string[]).includes(type);
 
-/** Of types whose names and ARNs are referred to: the property with the name, and what stands around it in the ARN. */
+/** For resource types whose names or ARNs are referenced: the property with the name, and the rest of the ARN. */
 const named: Record<string, { name: string; service: string; path: string }> = {
   'AWS::DynamoDB::GlobalTable': { name: 'TableName', service: 'dynamodb', path: 'table/' },
   'AWS::SecretsManager::Secret': { name: 'Name', service: 'secretsmanager', path: 'secret:' },
@@ -266,7 +266,7 @@ const intrinsics: Record<string, Intrinsic> = {
     const [separator, text] = argument as [string, unknown];
     return String(resolve(text)).split(separator);
   },
-  // Of a stack at the edge, which one machine does not have: a name that leads nowhere.
+  // One machine has no edge stack, so its outputs lead nowhere.
   'Fn::GetStackOutput'(argument, _references, resolve) {
     const { StackName, OutputName } = argument as Record<string, unknown>;
     return `${String(resolve(StackName))}.${String(resolve(OutputName))}`;

@@ -37,7 +37,7 @@ export function anthropicDouble(): Vendor {
   };
 }
 
-/** What the list says of a model [anthropic-sdk-typescript 1.12, `ModelInfo`, November 2026]. */
+/** Facts in the model list [anthropic-sdk-typescript 1.12, `ModelInfo`, November 2026]. */
 function listedFacts({ thinking, effort, sampling, outputMax }: ClaudeModel): object {
   const types = ['adaptive', 'disabled', 'enabled', 'between_tools'].map((type) => [
     type,

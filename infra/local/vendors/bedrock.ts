@@ -166,7 +166,7 @@ function readSignature(request: VendorRequest): SignedRequest {
   return { ...facts, ...(authorization !== undefined && { expected: authorization }) };
 }
 
-/** What signing adds to the headers. */
+/** Headers that signing adds. */
 const signedByItself = new Set(['x-amz-date', 'x-amz-security-token']);
 
 /** `20261122T000256Z` in milliseconds; NaN for anything else. */

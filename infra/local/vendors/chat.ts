@@ -36,7 +36,6 @@ export interface ChatServer extends Pick<AskedTurn, 'refuse' | 'failures'> {
   /** The data of the event that ends a broken stream. */
   streamError: unknown;
   style(call: VendorChatCall): ChatStyle;
-  /** Whether the model thinks for this call. */
   thinks(call: VendorChatCall): boolean;
   /** Prompts of fewer tokens are not cached. */
   cachedFrom: number;
@@ -145,7 +144,7 @@ interface ChatToolCall {
   sent: Record<string, unknown>;
 }
 
-/** Undefined: the body has no model or no messages. */
+/** Returns nothing for a body without a model or messages. */
 export function chatCall(headers: Record<string, string>, text: string): VendorChatCall | undefined {
   const body = objectIn(text);
   const model = body?.['model'];

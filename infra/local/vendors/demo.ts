@@ -65,7 +65,7 @@ export const demoDouble = (): Vendor => ({
     const reply = chatReply(call, { turns, usage: usageOf(call, turns) }, style);
     return {
       ...reply,
-      // What ends a stream comes with its last word.
+      // The end of a stream arrives together with its last word.
       frames: [...reply.frames.filter(isWord), reply.frames.filter((frame) => !isWord(frame)).join('')],
       pace: { firstMs: model === 'demo-slow' ? 3000 : wordMs, frameMs: wordMs },
     };

@@ -35,7 +35,7 @@ export function embeddingEndpoint(
 const tokensIn = (input: unknown): number =>
   Array.isArray(input) ? input.length : promptTokens(jsonText(input));
 
-/** Of the length 1: for each word some places, up or down. */
+/** A vector of length 1: each word moves some dimensions up or down. */
 function vectorOf(text: string, length: number): Float32Array<ArrayBuffer> {
   const vector = new Float32Array(length);
   for (const word of text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text])

@@ -226,7 +226,7 @@ function style({ model }: VendorChatCall): ChatStyle {
   return {
     id: 'Zr8gaY2hNd6kmtkP',
     callId: ({ turn, index }) => `function-call-${turn.question}${1_000_000 + turn.step * 10 + index}`,
-    // What the model thought is in the total alone.
+    // Gemini counts thinking only in the total.
     usage: ({ input, cacheRead, output, thinking }) => ({
       prompt_tokens: input + cacheRead,
       completion_tokens: output - thinking,

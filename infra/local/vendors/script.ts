@@ -1,7 +1,7 @@
 /** The scripted model behind every double: what it looks at, the words that steer it, what it answers, and what that counts. */
 import { sha256, type VendorRefusal, type VendorReply } from './vendor.ts';
 
-/** What the scripted model looks at, whatever the vendor's language. */
+/** The part of a request that the scripted model reads, in any dialect. */
 export interface Transcript {
   /** The last user text. Texts beside tool results are not one. */
   said: string;
@@ -173,7 +173,7 @@ export function beforeStop(text: string, stops: string[] = []): { text: string; 
 /** The words by which clients and relays ask for a summary of a conversation. */
 export const asksSummary = (said: string): boolean => /\bwrite that summary\b/i.test(said.slice(0, reach));
 
-/** What is to be remembered of a conversation: `fact-` and letters or digits. */
+/** Facts to remember: `fact-` followed by letters or digits. */
 export const factsIn = (text: string): string => [...new Set(text.match(/\bfact-[a-z0-9]+/g))].join(', ');
 
 function answerTo({ said, results, whole }: Transcript): string {
@@ -214,7 +214,6 @@ export type SteeringWord =
 /** Before the first byte. */
 type EarlyFailure = (typeof earlyFailures)[number];
 const earlyFailures = ['overload', 'quota', 'throttle', 'window'] as const;
-/** What a vendor answers for each. */
 export type EarlyFailures = Record<
   EarlyFailure,
   readonly [status: number, message: string, more?: Pick<VendorRefusal, 'type' | 'code' | 'param'>]
@@ -350,7 +349,7 @@ export function piecesOf(text: string, size = 7): string[] {
   );
 }
 
-/** What an answer counts, and the part of it that was thought. */
+/** Tokens of an answer, and those of them spent on thinking. */
 export const outputCounts = (turn: ModelTurn): Pick<Counts, 'output' | 'thinking'> => ({
   output: outputTokens(turn),
   thinking: wordsOf(turn.thinking).length,

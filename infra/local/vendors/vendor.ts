@@ -1,4 +1,4 @@
-/** What every double is made of: rules as data, and a reply that needs no socket. */
+/** The parts of every double: rules as data, and a reply that needs no socket. */
 import { createHash, createHmac } from 'node:crypto';
 import { isRecord, jsonText, parseJson, recordsIn } from '../../../shared/wire/json.ts';
 
@@ -25,7 +25,7 @@ export interface VendorReply {
   ending?: 'destroyed' | 'silent';
   /** The rule that the request broke. */
   rule?: string;
-  /** What the vendor tolerates, and a faithful relay does not do, such as a lost thinking block. */
+  /** Things the vendor tolerates but a faithful relay avoids, such as a lost thinking block. */
   notes?: string[];
 }
 
@@ -38,7 +38,7 @@ export interface VendorRefusal {
   param?: string | null;
 }
 
-/** What is refused; a text alone is the message of a 400 of the vendor's usual form. */
+/** The rejection; a plain text is the message of a 400 in the vendor's usual form. */
 export type Check<Call> = (call: Call) => VendorRefusal | string | false | undefined;
 
 /**
@@ -50,7 +50,7 @@ export type Rules<Call> = Record<string, Check<Call>>;
 export interface Vendor {
   name: string;
   models: string[];
-  /** What its list says of a model beside the name. Default: nothing. */
+  /** More facts of a model in the list. Default: none. */
   listed?: (model: string) => object;
   /** Path below the vendor's prefix that a channel's endpoint ends with. */
   base: string;
@@ -114,7 +114,7 @@ export const sha256 = (text: string): string => createHash('sha256').update(text
 
 const mac = (payload: string): string => createHmac('sha256', 'a double').update(payload).digest('base64url');
 
-/** What is opaque to clients, as reasoning is: facts that the vendor recognizes without remembering anything. */
+/** Signs facts that clients cannot read, so that the vendor recognizes them without storing anything. */
 export function sealed(facts: object): string {
   const payload = Buffer.from(JSON.stringify(facts)).toString('base64url');
   return `${payload}.${mac(payload)}`;

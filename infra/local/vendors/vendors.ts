@@ -21,7 +21,6 @@ export interface SeenRequest {
   status: number;
   /** The rule that the request broke, or the failure that its text asked for. */
   rule?: string;
-  /** What the vendor tolerated. */
   notes: string[];
 }
 

@@ -26,7 +26,7 @@ interface BackupCopiesProps extends RelayBackupCopies {
   encryptionKey: IKey | undefined;
 }
 
-/** What was deleted from the others must be gone, and `runtime` is of use to nobody elsewhere. */
+/** Data deleted from the other tables must be gone, and `runtime` is of no use elsewhere. */
 const copied = tableNames.filter(
   (name) => (tableSchemas[name] as TableSchema).recoverable !== false && name !== 'runtime',
 );

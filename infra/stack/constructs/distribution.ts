@@ -52,9 +52,9 @@ export interface RelayDomain {
   hostedZone?: IHostedZone;
 }
 
-/** What the distribution leads to. Whatever it is checks the origin secret, because its address is public. */
+/** The origins of the distribution. Each checks the origin secret, because its address is public. */
 export interface RelayOrigins {
-  /** Of the paths of a function. Those that are one origin return one object. */
+  /** The origin of a function's paths. Functions that share an origin share the object. */
   of(name: FunctionName): IOrigin;
   /** An origin that does not answer yet answers wrong, and CloudFormation would make both at the same time. */
   dependencies: readonly IDependable[];
@@ -131,10 +131,10 @@ interface RelayDistributionProps {
   relayName: string;
   origins: RelayOrigins;
   domain?: RelayDomain;
-  /** Of an ACL that WAF has for CloudFront. */
+  /** ARN of a WAF ACL for CloudFront. */
   webAclArn?: string | undefined;
   console?: ConsoleOrigin | undefined;
-  /** Of standard logs. Absent: none are written. */
+  /** Bucket of standard logs. */
   accessLog?: IBucket | undefined;
 }
 
@@ -144,7 +144,7 @@ interface RelayDistributionProps {
  */
 const readTimeout = Duration.seconds(120);
 
-/** Which clients ask, for lists that some of them read in a form of their own. The function alone sets it. */
+/** Which kind of client asks, because some clients read lists in their own form. Only the edge function sets it. */
 const listFormHeader = 'x-relay-list-form';
 
 /** Copies the client's host name to another header, because `host` must be the origin's own, and says in which form it reads lists. */
@@ -243,7 +243,7 @@ interface Addressed {
   ipv6?: boolean;
 }
 
-/** What leads from a name to the front door. */
+/** Creates the DNS records of the front door. */
 export function addressRecords(scope: Construct, { zone, name, target, ipv6 = true }: Addressed): void {
   const zoneName = zone.zoneName.replace(/\.$/, '');
   // CDK would add the zone's name to one that is not in it, and make a record that nobody asks for.

@@ -10,13 +10,13 @@ import type { Construct } from 'constructs';
 
 /** In the relay's region. Each may be the same. Default of each: a key that AWS manages. */
 export interface RelayKeys {
-  /** Of log groups. */
+  /** Encrypts log groups. */
   logs?: IKey | undefined;
-  /** Of origin secrets and seal keys. Functions may also read secrets of channels that it encrypts. */
+  /** Encrypts origin secrets and seal keys. Functions may also read channel secrets that it encrypts. */
   secrets?: IKey | undefined;
-  /** Of the topics that are made for `alarmEmail` and `pageEmail`. */
+  /** Encrypts the topics created for `alarmEmail` and `pageEmail`. */
   alarmTopic?: IKey | undefined;
-  /** Of the bucket of stream failures, and of the one of `accessLog` true. */
+  /** Encrypts the bucket of stream failures, and that of `accessLog` true. */
   buckets?: IKey | undefined;
 }
 
@@ -51,7 +51,7 @@ export function refuseElsewhere(region: string, prop: string, key: IKey | undefi
     throw new Error(`${prop}: what is in ${region} needs a key there, not ${key.keyArn}`);
 }
 
-/** What a role needs to use a key, through these services alone. */
+/** Statements that let a role use a key, through these services only. */
 export function keyUse(
   stack: Stack,
   key: IKey | undefined,

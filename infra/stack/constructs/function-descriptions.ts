@@ -10,11 +10,14 @@ import type { TableAction } from '../../access/policies.ts';
 
 export interface FunctionDescription {
   purpose: string;
-  /** How it answers requests, through a Function URL or API Gateway. Absent: it answers none; streams or a schedule invoke it. */
+  /**
+   * How it answers requests, through a Function URL or API Gateway. Functions without it are invoked by streams or
+   * a schedule.
+   */
   url?: 'RESPONSE_STREAM' | 'BUFFERED';
   /** The tables whose streams invoke it. */
   streams?: readonly StreamTrigger[];
-  /** Interval of the schedule that invokes it. Absent: no schedule. */
+  /** Interval of its schedule. */
   everyMinutes?: number;
   /** Functions that answer calls send it events. One that waits longer, or that fails, is kept and not tried again. */
   eventSecondsMax?: number;
@@ -48,14 +51,14 @@ export const answersCalls = (name: FunctionName): boolean =>
 export interface StreamTrigger {
   table: TableName;
   recordsAtOnce: number;
-  /** How long Lambda gathers records before it invokes the function with fewer. Absent: not at all. */
+  /** How long Lambda collects records before it invokes the function with fewer. */
   gathersSeconds?: number;
   retries: number;
   /** Older records are not retried. At most 24, because streams keep records for 24 hours. */
   maxAgeHours: number;
   /** True: a batch without retries left goes to the bucket of stream failures. False: it is dropped. */
   keepsFailures: boolean;
-  /** Only records of items with these ids (partition keys) invoke it. Absent: all. */
+  /** Only records of items with these ids (partition keys) invoke it. By default all do. */
   onlyIds?: readonly string[];
   /** Only records of new items whose ids start so invoke it. */
   onlyNewWithPrefix?: string;
@@ -70,7 +73,7 @@ const configurationStream = (table: TableName): StreamTrigger => ({
   keepsFailures: false,
 });
 
-/** Of functions that store, read and replace responses. */
+/** Actions of functions that store, read and replace responses. */
 const storing = ['BatchGetItem', 'BatchWriteItem', 'PutItem', 'Query', 'UpdateItem'] as const;
 
 /** The settings that all functions of endpoints share. */
@@ -116,7 +119,7 @@ const descriptions = {
       accounts: ['GetItem'],
       quotas: ['GetItem'],
       ledger: ['Query'],
-      // What of an account was refused and failed, and what it used by day.
+      // For refused and failed calls of an account, and its use by day.
       daily: ['Query'],
     },
   },
@@ -152,7 +155,7 @@ const descriptions = {
     timeoutSeconds: 120,
     streams: [
       ...(['channels', 'charges', 'plans', 'settings', 'keys', 'accounts'] as const).map(configurationStream),
-      // What was learned about a channel is said on its row. All other items of the table change far too often.
+      // Learned rules are shown on the channel's row. All other items of the table change far too often.
       { ...configurationStream('runtime'), onlyIds: ['learned'] },
     ],
     everyMinutes: 5,
@@ -162,7 +165,7 @@ const descriptions = {
       plans: ['Scan', 'UpdateItem'],
       settings: ['Scan', 'UpdateItem'],
       keys: ['UpdateItem'],
-      // Which accounts the keys of newly written rows are of.
+      // Checks the accounts that new keys belong to.
       accounts: ['BatchGetItem', 'UpdateItem'],
       runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
     },
@@ -217,7 +220,8 @@ const descriptions = {
     streams: [
       {
         table: 'quotas',
-        // Of 1,000 closes a second each of two shards has ten batches a second, which take 10 to 26 ms each at 256 MB.
+        // At 1,000 settled calls a second, each of two shards has ten batches a second, which take 10 to
+        // 26 ms each at 256 MB.
         recordsAtOnce: 100,
         // Every call changes its account, and an alert can wait for some seconds.
         gathersSeconds: 5,
@@ -290,7 +294,7 @@ export const isServed = (name: FunctionName): name is ServedFunctionName =>
   functionDescriptions[name].url !== undefined && name !== 'payments' && name !== 'selfservice';
 export const servedFunctions = functionNames.filter(isServed);
 
-/** What one process needs that answers in the place of all of these. */
+/** Rights of one process that replaces all of these functions. */
 export const serverDescription: Pick<FunctionDescription, 'tables' | 'readsSecrets'> = {
   tables: Object.fromEntries(
     tableNames.map((table) => {

@@ -34,7 +34,7 @@ export interface RelayConsole {
     support?: readonly string[] | undefined;
     operator?: readonly string[] | undefined;
   };
-  /** What each person with the role support may refund in a UTC day, in yuan. Default: 0. */
+  /** Yuan that each person with the role support may refund in a UTC day. Default: 0. */
   supportRefundYuanADay?: number | undefined;
 }
 

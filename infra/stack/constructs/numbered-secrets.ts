@@ -15,9 +15,9 @@ export const originSecretHeader = 'x-relay-origin';
 interface NumberedSecretsProps {
   /** Oldest first, at least one. */
   numbers: readonly number[];
-  /** What the secrets are, for their descriptions. */
+  /** Describes a secret for its description. */
   about: (number: number) => string;
-  /** Absent: the one that AWS manages. */
+  /** Default: AWS's managed key. */
   encryptionKey?: IKey | undefined;
 }
 

@@ -23,7 +23,7 @@ import { functionDescriptions } from './function-descriptions.ts';
 interface OperatorPoliciesProps {
   relayName: string;
   tables: RelayTables;
-  /** Of the functions that answer calls. */
+  /** Log groups of the answering functions. */
   callLogs: readonly ILogGroup[];
 }
 
@@ -148,7 +148,7 @@ function keyAccess(topic: ITopic): PolicyStatement | undefined {
   return statement;
 }
 
-/** Of whoever has the topic. A key of another account needs a policy of its own that lets this one use it. */
+/** The account that owns the topic. A key of another account needs its own policy that lets this one use it. */
 export const accountOf = ({ env }: ITopic): string => (Token.isUnresolved(env.account) ? '*' : env.account);
 
 export function allowNotices(functions: RelayFunctions, { topic, sender }: NoticeAccess): void {

@@ -52,15 +52,15 @@ export interface RelayVpc {
   securityGroupIds: readonly string[];
 }
 
-/** What all that runs the relay's code is deployed with, whatever it is. */
+/** Props shared by everything that runs the relay's code. */
 export type RelayCodeProps = Pick<
   RelayFunctionsProps,
   'relayName' | 'version' | 'tables' | 'disposable' | 'bundlesFolder' | 'keys' | 'secretAccess'
 >;
 
-/** Which secrets functions may read in addition to those whose paths name their purpose. */
+/** Secrets that functions may read besides those whose paths name their purpose. */
 export interface SecretAccess {
-  /** Whether functions may read secrets whose paths name no purpose. */
+  /** Allow functions to read secrets whose paths name no purpose. */
   unbound: boolean;
   /** References in options. Only the function of that purpose may read them, and rows must not name them. */
   deployed: Readonly<Partial<Record<SecretPurpose, string>>>;
@@ -74,7 +74,7 @@ export interface RelayFunctionsProps {
   disposable: boolean;
   /** Comma-separated values of the origin header that functions accept. */
   acceptedOriginSecrets: string;
-  /** Whether functions that answer requests have a Function URL each. */
+  /** Give each function that answers requests a Function URL. */
   functionUrls: boolean;
   /**
    * Where all functions run; not with `cloudfront`, as Function URLs do not stream from a VPC. What they call must be reached
@@ -106,20 +106,21 @@ export interface RelayFunctionsProps {
   /** Where spans of requests go. Default: none are made. */
   tracing?: RelayTracing;
   /**
-   * What answers: `functions`, or `ecs`, a server on Fargate behind a private load balancer, for steady traffic. Then the functions
-   * that would answer are not made; `payments`, and what runs behind the tables, stay functions. Default: `functions`.
+   * Answer calls with `functions`, or with `ecs`, a server on Fargate behind a private load balancer, for steady
+   * traffic. With `ecs` the answering functions are not created; `payments` and background functions stay.
+   * Default: `functions`.
    */
   compute?: 'functions' | 'ecs';
   /** `sdk`: functions reach their tables by AWS's own client, while something is wrong with the relay's. Default: the relay's. */
   awsClient?: 'sdk';
-  /** What the setting `limits` says while it has no row: its value, as in docs/tables.md. Default: none. */
+  /** Value of the setting `limits` while it has no row, as in docs/tables.md. Default: none. */
   defaultLimits?: Readonly<Record<string, unknown>>;
 }
 
 /**
- * What vendors' names of end users and caches are made with. CloudFormation makes the id's random part once for each
- * stack and keeps it, so that it never changes as keys do that are rotated: a new one would cost every conversation its
- * cache, and with some vendors its reasoning. Neither clients nor vendors know it, and no right rests on it.
+ * The key for pseudonyms of end users and caches. CloudFormation creates the random part of the stack id once and
+ * keeps it. It must not change as rotated keys do: a new one would cost every conversation its cache and, with
+ * some vendors, its reasoning. Clients and vendors don't know it, and it grants no rights.
  */
 export const pseudonymKey = Aws.STACK_ID;
 
@@ -281,7 +282,7 @@ interface RelayFunctionProps {
   memoryMegabytes: number;
   logRetention: RetentionDays;
   disposable: boolean;
-  /** Undefined: the function shares what the AWS account has. */
+  /** By default the function shares the account's concurrency. */
   reservedConcurrency: number | undefined;
   relayName: string;
   tables: RelayTables;
@@ -293,9 +294,11 @@ interface RelayFunctionProps {
 
 export class RelayFunction extends Construct {
   readonly lambda: LambdaFunction;
-  /** What requests reach: the version that a deployment has shifted its calls to. Only where it answers requests. */
+  /**
+   * The alias that requests reach, at the version a deployment has shifted to. Only for functions that answer
+   * requests.
+   */
   readonly live?: Alias;
-  /** What it may do with tables and secrets. */
   readonly statements: readonly PolicyStatement[];
   readonly url?: FunctionUrl;
 
@@ -355,15 +358,15 @@ export class RelayFunction extends Construct {
       subnetIds: [...subnetIds],
       securityGroupIds: [...securityGroupIds],
     };
-    // Of network interfaces IAM knows no narrower resource while they are not made yet. Calls of the function's own code have this
-    // key, those that Lambda makes with its role have not.
+    // Network interfaces that do not exist yet have no narrower resource. Calls of the function's own code
+    // carry this key; those that Lambda makes with its role do not.
     const statement = allow('ec2', interfaceActions, '*');
     statement.addCondition('Null', { 'lambda:SourceFunctionArn': 'true' });
     role.addToPolicy(statement);
   }
 }
 
-/** What Lambda does with a function's role to bring it into a VPC. */
+/** Lambda's own calls to bring a function into a VPC. */
 const interfaceActions = [
   'AssignPrivateIpAddresses',
   'CreateNetworkInterface',
@@ -381,7 +384,7 @@ interface Granted {
   secretAccess: SecretAccess;
 }
 
-/** What a description lets a role do with tables and secrets. */
+/** Statements for the tables and secrets of a description. */
 export const grantsOf = (stack: Stack, props: Granted): PolicyStatement[] => [
   ...tableGrants(props),
   ...(props.description.readsSecrets ? secretGrants(stack, props) : []),

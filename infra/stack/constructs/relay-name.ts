@@ -1,6 +1,6 @@
 /**
- * Which name a relay may have. It is the first part of every name that AWS wants to be unique in an account and region: two relays
- * of one name in one place would fail in the middle of a deployment, at the second table, so they are refused before it.
+ * Checks the name of a relay. It starts every name that AWS wants to be unique in an account and region: two
+ * relays with one name in one place would fail in the middle of a deployment, at the second table.
  */
 import { Stack, Token } from 'aws-cdk-lib';
 import type { Construct, IConstruct } from 'constructs';

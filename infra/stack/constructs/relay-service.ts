@@ -135,7 +135,7 @@ export class RelayService extends Construct {
       targetValue: inFlightWanted,
       ...cooldowns,
     });
-    // Of large bodies: a second of processor each.
+    // Large bodies need a second of processor each.
     scaling.scaleOnCpuUtilization('Processor', { targetUtilizationPercent: 70, ...cooldowns });
     // Tasks that start without a way to the registry, or the right to it, trip the circuit breaker. Rows and balances are read in
     // new forms before they are written in them.

@@ -26,7 +26,7 @@ import { physicalNameOf, type TableName } from '../../../shared/tables/table-nam
 export interface RelayTablesProps {
   relayName: string;
   disposable: boolean;
-  /** Absent: the key that AWS manages for DynamoDB. */
+  /** Default: DynamoDB's managed key. */
   encryptionKey?: IKey | undefined;
 }
 
@@ -55,11 +55,11 @@ export class RelayTables extends Construct {
     const { defaultChild } = table.node;
     if (!(defaultChild instanceof CfnGlobalTable)) throw new Error(`${table.node.path} is not one resource`);
     defaultChild.addPropertyOverride('Replicas.0.SSESpecification.KMSMasterKeyId', key.keyArn);
-    // What CDK sets itself where it knows the key, so that grants of the table cover it.
+    // CDK sets this itself if it knows the key, so that grants of the table cover it.
     return Object.assign(table, { encryptionKey: key });
   }
 
-  /** What a role needs beside its actions on a table: the use of the key, through DynamoDB alone. */
+  /** Grants the use of the key, through DynamoDB only. */
   keyAccess(): PolicyStatement[] {
     const actions = ['Decrypt', 'DescribeKey', 'Encrypt', 'GenerateDataKey', 'ReEncryptFrom', 'ReEncryptTo'];
     return keyUse(Stack.of(this), this.key, ['dynamodb'], actions);

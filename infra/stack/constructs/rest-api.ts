@@ -29,20 +29,20 @@ import type { RelayFunctions } from './relay-functions.ts';
 const stageName = 'relay';
 
 /**
- * What functions accept of an API that clients call directly, and its stage says in the variable `origin`, which no request can
- * set. No secret: the permission to call the functions, which this API alone has, is what protects them.
+ * The origin that functions accept from an API that clients call directly. Its stage sets it in the variable
+ * `origin`, which no request can set. It is not a secret: only this API has the permission to call the functions.
  */
 export const originOfStage = Aws.STACK_ID;
 
 export interface RelayApiProps {
   relayName: string;
   functions: RelayFunctions;
-  /** Private: called through these VPC endpoints alone. Absent: a public address of the region. */
+  /** Private: only these VPC endpoints can call it. Without them the API has a public address in the region. */
   vpcEndpointIds?: readonly string[] | undefined;
   /** Nothing is in front of it, so it says itself who calls. */
   direct: boolean;
   domain?: RelayDomain | undefined;
-  /** Of an ACL of the region. */
+  /** ARN of a WAF ACL of the region. */
   webAclArn?: string | undefined;
 }
 
@@ -66,7 +66,7 @@ export class RelayApi extends Construct {
         : { types: ['REGIONAL'] },
       ...(domain && { disableExecuteApiEndpoint: true }),
     });
-    // What is deployed is a copy: a changed definition needs another one.
+    // A deployment is a copy, so a changed definition needs a new one.
     const written = JSON.stringify(Stack.of(this).resolve(body));
     const version = createHash('sha256').update(written).digest('hex').slice(0, 12);
     const deployment = new CfnDeployment(this, `Deployment${version}`, { restApiId: this.api.ref });
@@ -92,7 +92,7 @@ export class RelayApi extends Construct {
         webAclArn,
       });
     const [first] = vpcEndpointIds ?? [];
-    // Of a private API the name with an endpoint in it leads to that endpoint wherever it is looked up.
+    // A private API's name with an endpoint in it leads to that endpoint wherever it is resolved.
     const ownName = first === undefined ? this.api.ref : `${this.api.ref}-${first}`;
     if (domain) this.named(domain, stage);
     this.host = domain?.name ?? `${ownName}.execute-api.${region}.${Aws.URL_SUFFIX}`;
@@ -190,7 +190,7 @@ const forPages = {
   'Access-Control-Expose-Headers': "'x-request-id, retry-after'",
 };
 
-/** What API Gateway says by itself has the form of the relay's errors, for clients of OpenAI and of Anthropic. */
+/** API Gateway's own answers have the form of the relay's errors, for clients of OpenAI and Anthropic. */
 const ownAnswers = {
   REQUEST_TOO_LARGE: answer(413, 'invalid_request_error', 'request_too_large', {
     message:

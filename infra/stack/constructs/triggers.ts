@@ -40,7 +40,7 @@ function filterOf({ table, onlyIds, onlyNewWithPrefix: prefix }: StreamTrigger):
   return onlyIds && having(onlyIds);
 }
 
-/** What CDK adds to a stack for all its buckets that empty themselves. Undefined: there is none. */
+/** CDK's provider for buckets that empty themselves, if the stack has one. */
 export const emptyingProvider = (stack: Stack): IConstruct | undefined =>
   stack.node.tryFindChild('Custom::S3AutoDeleteObjectsCustomResourceProvider');
 
@@ -82,7 +82,7 @@ export class Triggers extends Construct {
           schedule: Schedule.rate(Duration.minutes(everyMinutes)),
         }).addTarget(new LambdaFunction(lambda));
       if (eventSecondsMax === undefined) continue;
-      // What an event names is stored, and its reservation is closed without it, so nothing is tried again.
+      // The event's response is stored and its reservation is settled without it, so nothing is retried.
       for (const statement of this.failureGrants()) lambda.addToRolePolicy(statement);
       lambda.configureAsyncInvoke({
         retryAttempts: 0,
@@ -93,7 +93,10 @@ export class Triggers extends Construct {
     this.mappings = mappings;
   }
 
-  /** Of CDK's function that empties the bucket: without a group of the stack, Lambda makes one that nobody deletes. */
+  /**
+   * Gives the function that empties the bucket a log group of the stack; Lambda would create one that nobody
+   * deletes.
+   */
   private logsOfEmptying(): void {
     const handler = emptyingProvider(Stack.of(this))?.node.tryFindChild('Handler');
     if (!CfnResource.isCfnResource(handler)) throw new Error('CDK empties buckets by another function now');

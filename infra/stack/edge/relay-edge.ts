@@ -1,7 +1,8 @@
 /**
- * What a relay needs in us-east-1 while it runs elsewhere, made only when asked for. Two stacks, as the distribution needs the
- * web ACL before it is made, and an alarm needs the distribution after. Stacks of two regions meet through
- * `Fn::GetStackOutput`: no export, no custom resource, and CloudFormation reads the value when it deploys the reader.
+ * Resources of a relay in us-east-1 while it runs elsewhere, created on request. There are two stacks, because the
+ * distribution needs the web ACL first and an alarm needs the distribution. Stacks of two regions meet through
+ * `Fn::GetStackOutput`: no export, no custom resource, and CloudFormation reads the value when it deploys the
+ * reader.
  */
 import { CfnOutput, Stack, Token } from 'aws-cdk-lib';
 import { Topic } from 'aws-cdk-lib/aws-sns';

@@ -13,18 +13,18 @@ import { acknowledgeEdge } from '../acknowledged-findings.ts';
 import { alarmTopic } from '../observe/alarms.ts';
 
 interface WebAclProps {
-  /** Of the relay. The ACL's own name has the relay's region, as all ACLs of an account are in one place. */
+  /** Name of the relay. The ACL's own name has the relay's region, because all ACLs of an account are in one place. */
   relayName: string;
   region: string;
   /** Requests of one address in a minute; more are refused until the rate falls. */
   requestsPerMinute: number;
-  /** Of an API of the region. Default: of CloudFront. */
+  /** For an API of the region. Default: for CloudFront. */
   regional?: boolean;
 }
 
 const windowSeconds = 60;
 
-/** What a client of the API gets for too many: the form of the relay's own errors. */
+/** The answer to too many requests, in the form of the relay's errors. */
 const refusal = {
   error: {
     message: `Too many requests from this address. Wait for ${windowSeconds} seconds.`,

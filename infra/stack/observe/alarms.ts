@@ -30,11 +30,11 @@ import type { StreamMapping, Triggers } from '../constructs/triggers.ts';
 import { countFailedPayments, relayMetric, throttles, versionErrors, versionLines } from './relay-metric.ts';
 
 export interface Objectives {
-  /** Of a hundred calls, how many must not fail. Default: 99.5. */
+  /** Percent of calls that must not fail. Default: 99.5. */
   availabilityPercent?: number;
-  /** Of a hundred answers, how many must begin in time. Default: 95. */
+  /** Percent of answers that must start in time. Default: 95. */
   firstContentPercent?: number;
-  /** What "in time" is, in seconds from the arrival of the call to the first content. Default: 10. */
+  /** Seconds from the arrival of the call to the first content that count as in time. Default: 10. */
   firstContentSeconds?: number;
 }
 
@@ -53,11 +53,11 @@ interface AlarmParts {
 
 export interface AlarmsProps extends AlarmParts {
   email?: string | undefined;
-  /** Its policy lets CloudWatch publish. Absent: one is made when there is an address. */
+  /** Its policy must let CloudWatch publish. Created if there is an address but no topic. */
   topic?: ITopic | undefined;
-  /** Receives pages alone. Absent: they go where tickets go. */
+  /** Receives pages only. By default they go where tickets go. */
   pageEmail?: string | undefined;
-  /** Of topics that are made here. */
+  /** Key of topics created here. */
   topicKey?: IKey | undefined;
   /** False: there is a topic for notices, but no alarm. */
   on: boolean;
@@ -136,7 +136,7 @@ interface AlarmRow {
   metric: IMetric;
   /** The value per period of the metric that triggers the alarm. */
   threshold: number;
-  /** `below`: values under the threshold and missing data trigger. Absent: values at or above it trigger. */
+  /** With `below`, values under the threshold and missing data trigger. By default values at or above it do. */
   triggers?: 'below';
   /** True: missing data triggers too. For metrics that somebody writes at least once in each period. */
   missingTriggers?: boolean;
@@ -144,7 +144,7 @@ interface AlarmRow {
   periods?: number;
   /** How many of them must trigger. Default: all. */
   periodsMin?: number;
-  /** Of a percentile. True: the alarm keeps its state while there are too few values for it. */
+  /** For a percentile: keep the state while there are too few values. */
   wantsManyValues?: boolean;
 }
 
@@ -152,10 +152,13 @@ const fiveMinutes = Duration.minutes(5);
 const quarterHour = Duration.minutes(15);
 const hour = Duration.hours(1);
 
-/** Whose end another alarm sees: SweeperStopped, BadRows, StreamsBehind, and NeedsAPerson by the reservation that expires. */
+/**
+ * Other alarms notice when these stop: SweeperStopped, BadRows, StreamsBehind, and NeedsAPerson by the reservation
+ * that expires.
+ */
 const seenOtherwise = new Set<FunctionName>(['sweeper', 'config', 'ledger', 'background']);
 
-/** What Stripe reports is rare: one report that was not taken counts as much as so many failures elsewhere. */
+/** Stripe's reports are rare: one rejected report counts as much as this many failures elsewhere. */
 const failuresMin = 5;
 
 /** `shared/adapters/telemetry/log.ts` says which events count as MoneyWrong, NeedsAPerson and Oddities. */
@@ -431,7 +434,7 @@ const callsMin = 50;
 /** So many failures are enough where nothing but failures was seen: a new version may get few calls. */
 const onlyFailuresMin = 5;
 const failurePercentMax = 10;
-/** Of a function that writes no line for CloudWatch to count: runs that end in an error, minute by minute. */
+/** For a function without log lines to count: runs that end in an error, minute by minute. */
 const minutes = { looked: 5, bad: 3 };
 
 const newVersionId = (name: FunctionName): string => `${name}NewVersion`;

@@ -7,7 +7,7 @@ import { physicalNameOf, type TableName } from '../../../shared/tables/table-nam
 import { answersCalls, type FunctionName } from '../constructs/function-descriptions.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 
-/** Of all metrics of relays; functions write theirs by the same in `shared/adapters/telemetry`. */
+/** Namespace of all relay metrics, the same as in `shared/adapters/telemetry`. */
 const relayNamespace = 'relay';
 const period = Duration.minutes(5);
 
@@ -67,8 +67,8 @@ export const tableThrottles = (relayName: string, name: TableName): IMetric =>
     period,
   });
 
-// What a version of a function did, apart from the version beside it: calls and failures by the relay's log lines, and Lambda's
-// own errors, for a version that dies before it writes a line.
+// Metrics of one version of a function, apart from the version beside it: calls and failures from the
+// relay's log lines, and Lambda's own errors, for a version that dies before it writes a line.
 
 /**
  * Lines of a function that answers calls. Refused calls do not count, or a hostile caller could hide a bad version among
@@ -125,7 +125,7 @@ export function versionErrors({ live }: ShiftedFunction): Metric {
   return live.lambda.metric('Errors', { period, statistic: Stats.SUM, dimensionsMap });
 }
 
-/** Of the newest version of a function that answers calls, by its lines. */
+/** From the log lines of an answering function's newest version. */
 export const versionLines = (
   metricName: keyof typeof patterns,
   { relayName, name, live }: ShiftedFunction,

@@ -2,8 +2,8 @@
 
 export const frontDoors = ['cloudfront', 'cloudfront-api', 'api', 'private-api'] as const;
 
-/** What clients call; `api` is an API of API Gateway, which `cloudfront` alone has none of. */
+/** The address clients call. All but `cloudfront` have an API of API Gateway. */
 export type FrontDoor = (typeof frontDoors)[number];
 
-/** Whether CloudFront is in front, whose origin secret everything behind it checks. */
+/** With CloudFront in front, everything behind it checks its origin secret. */
 export const hasDistribution = (door: FrontDoor): boolean => door.startsWith('cloudfront');

@@ -40,7 +40,7 @@ const notWith = (field: OptionName, why: string, isDoor: (door: FrontDoor) => bo
 const isDirect = (door: FrontDoor): boolean => !hasDistribution(door);
 const isPrivate = (door: FrontDoor): boolean => door === 'private-api';
 
-/** Of the 4 KB that all variables of a function have, the others need less than 1 KB. */
+/** A function's variables may have 4 KB together; the others need less than 1 KB. */
 const consoleBytesMax = 3_000;
 
 const checks: readonly Check[] = [
@@ -218,7 +218,7 @@ const checks: readonly Check[] = [
   ],
 ];
 
-/** What is wrong between options. */
+/** Checks that involve several options. */
 export const optionChecks = (options: StageOptions): FieldProblem[] =>
   checks.flatMap(([field, problemOf]) => {
     const problem = problemOf(options);

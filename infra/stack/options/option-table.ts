@@ -41,7 +41,7 @@ interface Arn {
   service: string;
   /** A pattern. */
   resource: string;
-  /** Absent: every one. */
+  /** Default: every region. */
   region?: string;
   wanted: string;
 }
@@ -144,7 +144,7 @@ function profileArns({ profile, regions = [] }: Profile): string[] {
 interface Option<Schema extends z.ZodMiniType = z.ZodMiniType> {
   schema: Schema;
   what: string;
-  /** Absent: without the option there is nothing of it. */
+  /** Without a default, the feature is off. */
   default?: z.input<Schema>;
 }
 
@@ -472,6 +472,5 @@ export type StageOptions = { [Name in OptionName]?: z.input<(typeof optionTable)
 
 export const optionNames = Object.keys(optionTable) as OptionName[];
 
-/** Undefined: there is no option of this name. */
 export const optionNamed = (name: string): Option | undefined =>
   Object.hasOwn(optionTable, name) ? optionTable[name as OptionName] : undefined;

@@ -38,8 +38,8 @@ export function writeOutputs(published: PublishedOptions): [name: string, value:
 }
 
 /**
- * Undefined: the stack publishes none, so it is none of this repository. Throws an Error when they cannot be
- * read.
+ * Reads the options that a stack publishes; a stack of another repository publishes none. Throws an Error if they
+ * cannot be read.
  */
 export function readOutputs(outputs: ReadonlyMap<string, string>): PublishedOptions | undefined {
   const parts = [...outputs].flatMap(([name, value]) => {

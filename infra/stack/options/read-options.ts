@@ -79,7 +79,7 @@ export function stageNamed(stage: string | undefined): Stage {
   return { stackName: `relay-${stage}`, file: `relay.${stage}.json` };
 }
 
-// What the CDK context may say about a deployment: its stage, and nothing that the next deployment would forget.
+// The CDK context may name the stage and nothing else, because the next deployment would forget it.
 
 /** Reads `-c stage=...`. Throws an Error for a value that is no name of a stage. */
 export function stageIn(node: Node): Stage {

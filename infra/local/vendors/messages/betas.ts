@@ -2,7 +2,6 @@
 import { isRecord } from '../../../../shared/wire/json.ts';
 import { type Rules } from '../vendor.ts';
 
-/** What is known before the body is read. */
 export interface Gate {
   headers: Record<string, string>;
   value: Record<string, unknown> | undefined;
@@ -12,7 +11,7 @@ export interface Betas {
   known: ReadonlySet<string>;
   /** The words for names that are not known. */
   unknown: (names: string[]) => string;
-  /** What a field needs, by its path; any of the names is enough. */
+  /** Betas that a field needs, by its path; any one of them is enough. */
   fields: [path: RegExp, betas: string[]][];
 }
 

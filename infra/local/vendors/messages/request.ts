@@ -12,7 +12,7 @@ export interface MessagesCall {
   body: MessagesBody;
   can: ClaudeModel;
   isNewer: boolean;
-  /** Whose cache and whose thinking this is. */
+  /** Owner of the cache and the thinking. */
   account: string;
 }
 
@@ -81,7 +81,7 @@ export function thinkingOf({ body: { thinking }, can }: MessagesCall): 'off' | '
   return (thinking && 'display' in thinking && thinking.display) || can.display;
 }
 
-/** What models can, as Anthropic's pages about models, migration and caching say [November 2026]. */
+/** Abilities of models, from Anthropic's pages about models, migration and caching [November 2026]. */
 export interface ClaudeModel {
   /** `temperature`, `top_p`, `top_k`. */
   sampling: boolean;
@@ -90,7 +90,7 @@ export interface ClaudeModel {
   thinking: ('enabled' | 'disabled' | 'adaptive')[];
   /** Thinks without being asked. */
   thinksAlways: boolean;
-  /** Whether thinking is shown when the request does not say. */
+  /** The default when the request does not say whether thinking is shown. */
   display: 'summarized' | 'omitted';
   /** Thinking is valid only in the conversation that it was made in. */
   boundThinking: boolean;
@@ -229,7 +229,7 @@ const toolChoice = z.discriminatedUnion('type', [
 ]);
 
 const counted = z.optional(z.looseObject({ type: z.string(), value: z.int() }));
-/** What the vendor leaves out of a long conversation. */
+/** Edits that shorten a long conversation. */
 const contextEdit = z.discriminatedUnion('type', [
   kind('clear_thinking_20251015', { keep: z.optional(z.union([z.literal('all'), counted])) }),
   kind('clear_tool_uses_20250919', {

@@ -1,6 +1,7 @@
 /**
- * What Anthropic refuses of parameters, caching and thinking, and of JSON Schemas: the page "Structured outputs", JSON Schema
- * limitations, November 2026, in its words where threads show them. `docs` is platform.claude.com/docs/en.
+ * Anthropic's rejections of parameters, caching, thinking and JSON Schemas: the page "Structured outputs", JSON
+ * Schema / limitations, November 2026, in its words where threads show them. `docs` is
+ * platform.claude.com/docs/en.
  */
 import { isRecord } from '../../../../shared/wire/json.ts';
 import { type Rules } from '../vendor.ts';
@@ -36,7 +37,7 @@ export const parameterRules: Rules<MessagesCall> = {
     const [field] = sentSampling(call);
     return !call.can.sampling && field && `\`${field}\` is deprecated for this model.`;
   },
-  // Of temperature and top_p only one is taken [docs/about-claude/models/migration-guide].
+  // Only one of temperature and top_p is accepted [docs/about-claude/models/migration-guide].
   'one-of-sampling': ({ body }) =>
     body.temperature !== undefined &&
     body.top_p !== undefined &&

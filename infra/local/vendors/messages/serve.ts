@@ -46,7 +46,7 @@ import { messageRules } from './tool-rules.ts';
 type Json = Record<string, unknown>;
 
 export interface MessagesServer {
-  /** What the vendor refuses of headers. */
+  /** Rules for headers. */
   gate: Rules<Gate>;
   isNewer(gate: Gate): boolean;
   /** Taken out of the body before it is read against the schema. */
@@ -63,7 +63,7 @@ export interface MessagesServer {
 interface EventFraming {
   contentType: string;
   frame: (event: { type: string } & Record<string, unknown>) => string | Uint8Array;
-  /** What ends a broken stream. */
+  /** The last bytes of a broken stream. */
   error: string | Uint8Array;
 }
 
@@ -183,7 +183,7 @@ const serverSent: EventFraming = {
   error: sseFrame(overloaded, 'error'),
 };
 
-/** What the vendor tolerates: thinking that was dropped before calls, or belongs to another conversation. */
+/** Notes on what the vendor tolerates: thinking that was dropped before calls, or belongs to another conversation. */
 function notesOn(call: MessagesCall): string[] {
   const blocks = placedBlocks(call);
   const bare = blocks.some(
@@ -227,7 +227,7 @@ function contentOf(call: MessagesCall, turn: ModelTurn): Made[] {
   for (const [index, { name, input }] of turn.calls.entries()) {
     if (index > 0 && turn.thinking !== '' && asks(said, 'interleave')) think(`Now call ${index + 1}.`);
     const id = `toolu_01${turn.question}${String(turn.step).padStart(4, '0')}${index}`;
-    // Of a call that max_tokens cut the text is no JSON.
+    // The arguments of a call that max_tokens cut are not valid JSON.
     made.push({ block: { type: 'tool_use', id, name, input: asRecord(parseJson(input)) }, input });
   }
   return made;

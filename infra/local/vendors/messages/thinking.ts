@@ -18,7 +18,7 @@ const signed = (facts: Signed): string => sealed({ ...facts, text: short(facts.t
 
 type SignedBlock = Extract<Block, { type: 'thinking' | 'redacted_thinking' }>;
 
-/** What a model thinks, as a block: the signature covers what is shown. */
+/** A thinking block. Its signature covers the visible text. */
 export const thinkingBlock = (facts: Signed): SignedBlock => ({
   type: 'thinking',
   thinking: facts.text,
@@ -30,7 +30,7 @@ export const redactedBlock = (facts: Signed): SignedBlock => ({
   data: signed({ ...facts, text: '' }),
 });
 
-/** What is wrong with a block that came back; undefined where nothing is. */
+/** Checks a block that came back. */
 function thinkingProblem(
   block: SignedBlock,
   { account, prefix }: Pick<Signed, 'account' | 'prefix'>,

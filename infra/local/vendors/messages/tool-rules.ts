@@ -1,4 +1,4 @@
-/** What Anthropic refuses of messages, tools and their results. */
+/** Anthropic's rejections of messages, tools and tool results. */
 import type { Rules } from '../vendor.ts';
 import { blocksOf, placedBlocks, type Block, type MessagesCall } from './request.ts';
 
@@ -75,7 +75,7 @@ export const messageRules: Rules<MessagesCall> = {
     if (wrong >= 0) return `tools.${wrong}.custom.name: String should match pattern '${namePattern.source}'`;
     return new Set(tools.map(({ name }) => name)).size < tools.length && 'tools: Tool names must be unique.';
   },
-  // What a result refers to is among the tools [anthropics/claude-code/issues/81863, 2026-07-28].
+  // A result may only refer to known tools [anthropics/claude-code/issues/81863, 2026-07-28].
   'tool-references'(call) {
     const names = new Set((call.body.tools ?? []).map(({ name }) => name));
     const lost = placedBlocks(call)

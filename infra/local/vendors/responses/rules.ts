@@ -1,4 +1,4 @@
-/** What a request of Responses may say: its form, the encrypted content that comes back, and what OpenAI refuses of it. */
+/** The form of a Responses request, the encrypted content that comes back, and OpenAI's rejections. */
 import { prefixHashes, type ScriptTool, type Transcript } from '../script.ts';
 import { asRecord, isRecord, jsonText, recordsIn } from '../../../../shared/wire/json.ts';
 import { contentText, sealed, sha256, unsealed, type VendorRefusal, type Rules } from '../vendor.ts';
@@ -8,7 +8,7 @@ export interface ResponsesCall {
   headers: Record<string, string>;
   body: Record<string, unknown>;
   model: string;
-  /** Whose encrypted content this is: the bearer token stands for it. */
+  /** Owner of the encrypted content, identified by the bearer token. */
   organization: string;
   items: VendorInputItem[];
 }
@@ -62,7 +62,7 @@ export function responsesTranscript({ body, items }: ResponsesCall): Transcript 
   };
 }
 
-/** What the vendor itself reads of an encrypted item. */
+/** Decrypts an item as the vendor would. */
 export const openedText = ({ encrypted_content: content }: Record<string, unknown>): string | undefined => {
   const text = typeof content === 'string' ? unsealed(content.slice(prefix.length))?.['text'] : undefined;
   return typeof text === 'string' ? text : undefined;
@@ -115,16 +115,16 @@ export function promptParts(call: ResponsesCall): string[] {
 /** Since GPT-6.2 [developers.openai.com/api/docs/guides/keep-prefix-unchanged, 2026-11-17]. */
 export const bindsReasoning = ({ model }: Pick<ResponsesCall, 'model'>): boolean => /gpt-6\.2/.test(model);
 
-/** What stands before each item, by hash: tools and items as the model sees them, without instructions. */
+/** Hashes of everything before each item: tools and items as the model sees them, without instructions. */
 export const prefixesOf = ({ body, items }: ResponsesCall): string[] =>
   prefixHashes('gpt', [JSON.stringify(body['tools'] ?? []), ...items.map(asSeen)]);
 
-/** What is the service's own, or says nothing to a model. */
+/** Fields of the service, which the model does not see. */
 const unseen = new Set('id status summary annotations logprobs prompt_cache_breakpoint'.split(' '));
 const asSeen = (item: VendorInputItem): string =>
   JSON.stringify(item, (field, value: unknown) => (unseen.has(field) ? undefined : value));
 
-/** Who the end user is, as far as the request says. */
+/** The end user that the request names. */
 export const endUserOf = ({ body }: ResponsesCall): string =>
   jsonText(body['safety_identifier'] ?? body['user']);
 
@@ -246,7 +246,7 @@ export const responsesRules: Rules<ResponsesCall> = {
   // Encrypted content is unchanged, of this organisation and of its item [BerriAI/litellm/issues/18094, 2025-12-17].
   'encrypted-content'(call) {
     const { items } = call;
-    // Of another organization it is dropped where reasoning is bound.
+    // Where reasoning is bound, another organization's is dropped.
     const organization = bindsReasoning(call) ? undefined : call.organization;
     for (const { encrypted_content: content, id } of items) {
       if (typeof content !== 'string') continue;
@@ -262,7 +262,7 @@ export const responsesRules: Rules<ResponsesCall> = {
     }
     return undefined;
   },
-  // What asks for a compaction is the last item [openai-node 7.57.0, `CompactionTrigger`].
+  // The compaction trigger must be the last item [openai-node 7.57.0, `CompactionTrigger`].
   'trigger-last'({ items }) {
     const index = items.findIndex(({ type }) => type === 'compaction_trigger');
     const message = "'compaction_trigger' must be the final input item.";
@@ -321,7 +321,10 @@ const isReasoningOf = ({ type, id }: VendorInputItem, wanted: string): boolean =
 export const isLooseSchema = (schema: unknown): boolean =>
   isRecord(schema) && schema['type'] === 'object' && schema['additionalProperties'] !== false;
 
-/** What stands in `encrypted_content`: opaque for clients, bound to an organisation and an item, since GPT-6.2 to more. */
+/**
+ * The contents of `encrypted_content`: opaque to clients, bound to an organization and an item, and to more since
+ * GPT-6.2.
+ */
 interface Sealed {
   organization: string;
   item: string;

@@ -181,7 +181,7 @@ function notesOn(call: ResponsesCall): string[] {
 
 const isReasoned = ({ call_id: id }: VendorInputItem): boolean => /^call_[0-9a-f]{24}r\d+$/.test(String(id));
 
-/** Whether reasoning stands right before the calls of the turn, other calls and a commentary apart. */
+/** Looks for reasoning right before the calls of the turn, ignoring other calls and comments. */
 function hasReasoning(before: VendorInputItem[]): boolean {
   const last = before.findLast(
     (item) => !isCall(item) && !(item.type === 'message' && item['role'] === 'assistant'),
@@ -344,7 +344,7 @@ function itemEvents(item: Json, index: number): Event[] {
 
 interface Parts {
   events: Event[];
-  /** What the item is when it is added. */
+  /** The item at the moment it is added. */
   opened: Json;
 }
 
@@ -396,7 +396,7 @@ interface TextEvents {
   part: string;
   text: string;
   field: string;
-  /** Of a part that was opened, and of each event of its text. */
+  /** The opened part, and the fields of each event of its text. */
   opened: Json;
   more: Json;
 }
