@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { build, type BuildOptions, type Metafile } from 'esbuild';
-import { oneFirstFile, type Bundle } from './one-first-file.ts';
+import { joinFirstFiles, type Bundle } from './one-first-file.ts';
 import { withBuiltPages } from '../pages/built-pages.ts';
 import { builtinsWithoutFacade, startAliases } from './start-plugins.ts';
 
@@ -96,7 +96,7 @@ async function buildFunction(
     entryPoints: { index: join(functionsFolder, `${name}.ts`) },
     alias: startAliases,
   });
-  return writeBundle(name, outputFolder, await oneFirstFile(split, options));
+  return writeBundle(name, outputFolder, await joinFirstFiles(split, options));
 }
 
 /**
@@ -122,13 +122,13 @@ function writeBundle(name: string, outputFolder: string, result: Bundle): BuiltF
   const target = join(outputFolder, name);
   refuseDynamicRequire(name, result);
   const changed = replaceFolder(target, result);
-  writeAtomically(metaFile(outputFolder, name), JSON.stringify(stableMeta(result.metafile, target)));
+  writeAtomically(locateMetaFile(outputFolder, name), JSON.stringify(normalizeMeta(result.metafile, target)));
   const bytes = result.outputFiles.reduce((sum, file) => sum + file.contents.byteLength, 0);
   return { name, bytes, changed };
 }
 
 /** Path of esbuild's metafile for a bundle. Its output paths are relative to the bundle. */
-export function metaFile(outputFolder: string, name: string): string {
+export function locateMetaFile(outputFolder: string, name: string): string {
   return join(outputFolder, 'meta', `${name}.json`);
 }
 
@@ -180,13 +180,15 @@ function holds(folder: string, files: ReadonlyMap<string, Uint8Array>): boolean 
   }
 }
 
-function stableMeta(metafile: Metafile, target: string): Metafile {
-  const local = (path: string): string => relative(target, resolve(projectFolder, path));
+function normalizeMeta(metafile: Metafile, target: string): Metafile {
+  const makeRelative = (path: string): string => relative(target, resolve(projectFolder, path));
   const outputs = Object.entries(metafile.outputs).map(([path, output]) => [
-    local(path),
+    makeRelative(path),
     {
       ...output,
-      imports: output.imports.map((item) => (item.external ? item : { ...item, path: local(item.path) })),
+      imports: output.imports.map((item) =>
+        item.external ? item : { ...item, path: makeRelative(item.path) },
+      ),
     },
   ]);
   return { inputs: metafile.inputs, outputs: Object.fromEntries(outputs) as Metafile['outputs'] };

@@ -21,7 +21,7 @@ const entry = 'index.mjs';
 const behind = 'main.mjs';
 
 /** Returns the bundle with the same names of files, and with the inputs of each in the metafile. */
-export async function oneFirstFile(bundle: Bundle, options: BuildOptions): Promise<Bundle> {
+export async function joinFirstFiles(bundle: Bundle, options: BuildOptions): Promise<Bundle> {
   const outputs = new Map(
     Object.entries(bundle.metafile.outputs).map(([path, output]) => [basename(path), output]),
   );
@@ -35,18 +35,18 @@ export async function oneFirstFile(bundle: Bundle, options: BuildOptions): Promi
   const joined = await build({
     ...options,
     entryPoints: Object.fromEntries(
-      [entry, ...later, ...passedOn].map((name) => [stem(name === entry ? oneFile : name), name]),
+      [entry, ...later, ...passedOn].map((name) => [removeExtension(name === entry ? oneFile : name), name]),
     ),
     entryNames: '[name]',
     splitting: false,
     // A file that is read later would wait for the one file, and that one for it.
     supported: { 'top-level-await': false },
-    plugins: [joining(outputs, { first, sources, oneFile, wanted: wantedOf(later, passedOn, sources) })],
+    plugins: [joinOutputs(outputs, { first, sources, oneFile, wanted: wantedOf(later, passedOn, sources) })],
   });
   if (joined.metafile === undefined || joined.outputFiles === undefined)
     throw new Error('The options of a bundle ask for a metafile and for no files on disk.');
   const described = describe(joined.metafile, { outputs, first, oneFile });
-  const before = prepares ? await fileBefore(options) : undefined;
+  const before = prepares ? await buildFileBefore(options) : undefined;
   return {
     outputFiles: [...joined.outputFiles, ...(before?.outputFiles ?? [])],
     metafile: {
@@ -56,10 +56,10 @@ export async function oneFirstFile(bundle: Bundle, options: BuildOptions): Promi
   };
 }
 
-const stem = (name: string): string => name.replace(/\.mjs$/, '');
+const removeExtension = (name: string): string => name.replace(/\.mjs$/, '');
 
 /** Awaits `prepare` at its top, where Lambda still counts a start, and passes the handler on. */
-const fileBefore = (options: BuildOptions) =>
+const buildFileBefore = (options: BuildOptions) =>
   build({
     ...options,
     splitting: false,
@@ -69,7 +69,7 @@ const fileBefore = (options: BuildOptions) =>
       contents: `import { handler, prepare } from './${behind}';\nawait prepare();\nexport { handler };`,
       sourcefile: entry,
     },
-    entryNames: stem(entry),
+    entryNames: removeExtension(entry),
     external: [`./${behind}`],
   });
 
@@ -116,7 +116,7 @@ const isImportedLater = (outputs: Outputs, name: string): boolean =>
     imports.some(({ kind, path }) => kind === 'dynamic-import' && basename(path) === name),
   );
 
-function joining(
+function joinOutputs(
   outputs: Outputs,
   {
     first,
@@ -125,22 +125,22 @@ function joining(
     wanted,
   }: { first: string[]; sources: Map<string, string>; oneFile: string; wanted: ReturnType<typeof wantedOf> },
 ): Plugin {
-  const exported = (name: string): string[] => outputs.get(name)?.exports ?? [];
+  const listExports = (name: string): string[] => outputs.get(name)?.exports ?? [];
   /** The name in the one file of what `name` exports. */
-  const shared = (name: string, each: string): string => `_${first.indexOf(name)}${each}`;
+  const nameShared = (name: string, each: string): string => `_${first.indexOf(name)}${each}`;
   const joinedText = first
     .map((name) => {
-      const renamed = exported(name).flatMap((each) =>
-        wanted(name, each) ? `${each} as ${shared(name, each)}` : [],
+      const renamed = listExports(name).flatMap((each) =>
+        wanted(name, each) ? `${each} as ${nameShared(name, each)}` : [],
       );
       return name === entry
         ? `export * from './${name}';`
         : `export { ${renamed.join(', ')} } from './${name}';`;
     })
     .join('\n');
-  const passingOn = (name: string): string => {
-    const own = exported(name).flatMap((each) =>
-      wanted(name, each) ? `${shared(name, each)} as ${each}` : [],
+  const passExportsOn = (name: string): string => {
+    const own = listExports(name).flatMap((each) =>
+      wanted(name, each) ? `${nameShared(name, each)} as ${each}` : [],
     );
     return `export { ${own.join(', ')} } from './${oneFile}';`;
   };
@@ -161,7 +161,9 @@ function joining(
         return { path: name, namespace: isInOneFile ? 'first' : 'passed-on' };
       });
       plugin.onLoad({ filter: /.*/, namespace: 'one-file' }, () => ({ contents: joinedText }));
-      plugin.onLoad({ filter: /.*/, namespace: 'passed-on' }, ({ path }) => ({ contents: passingOn(path) }));
+      plugin.onLoad({ filter: /.*/, namespace: 'passed-on' }, ({ path }) => ({
+        contents: passExportsOn(path),
+      }));
       plugin.onLoad({ filter: /.*/, namespace: 'first' }, ({ path }) => ({
         contents: sources.get(path) ?? '',
       }));

@@ -43,9 +43,9 @@ export function makePackage(settings: PackageSettings): PackedPackage {
   try {
     compile(folder);
     copyBundles(bundlesFolder, join(folder, 'dist'));
-    writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest(settings), null, 2)}\n`);
+    writeFileSync(join(folder, 'package.json'), `${JSON.stringify(buildManifest(settings), null, 2)}\n`);
     cpSync(join(projectFolder, 'LICENSE'), join(folder, 'LICENSE'));
-    writeFileSync(join(folder, 'README.md'), readme());
+    writeFileSync(join(folder, 'README.md'), writeReadme());
     return pack(folder, settings.outputFolder);
   } finally {
     rmSync(folder, { recursive: true });
@@ -69,8 +69,8 @@ function compile(folder: string): void {
   run(join(projectFolder, 'node_modules', '.bin', 'tsc'), ['-p', config]);
   rmSync(config);
   inlineChecks(folder);
-  toCommonJs(folder);
-  for (const file of filesBelow(folder).filter((name) => name.endsWith('.d.ts'))) {
+  convertToCommonJs(folder);
+  for (const file of listFilesBelow(folder).filter((name) => name.endsWith('.d.ts'))) {
     const types = readFileSync(join(folder, file), 'utf8');
     // The compiler rewrites the imports of JavaScript alone.
     writeFileSync(
@@ -96,7 +96,7 @@ function inlineChecks(folder: string): void {
   const used = new Set<string>();
   for (const entry of Object.values(entries))
     for (const kind of ['.js', '.d.ts']) reach(`${entry}${kind}`, { folder, used });
-  const unused = filesBelow(folder).filter((each) => /\.(js|d\.ts)$/.test(each) && !used.has(each));
+  const unused = listFilesBelow(folder).filter((each) => /\.(js|d\.ts)$/.test(each) && !used.has(each));
   for (const each of unused) rmSync(join(folder, each));
 }
 
@@ -111,8 +111,8 @@ function reach(file: string, { folder, used }: { folder: string; used: Set<strin
 }
 
 /** Runners of tests such as Jest load CommonJS alone; ES modules import it by name, as they do CDK itself. */
-function toCommonJs(folder: string): void {
-  const code = filesBelow(folder).filter((file) => file.endsWith('.js'));
+function convertToCommonJs(folder: string): void {
+  const code = listFilesBelow(folder).filter((file) => file.endsWith('.js'));
   buildSync({
     entryPoints: code.map((file) => join(folder, file)),
     outdir: folder,
@@ -132,7 +132,7 @@ function copyBundles(from: string, to: string): void {
   for (const name of bundles) cpSync(join(from, name), join(to, name), { recursive: true });
 }
 
-function manifest({ name, repository }: PackageSettings): object {
+function buildManifest({ name, repository }: PackageSettings): object {
   const own = JSON.parse(read('package.json')) as Record<string, string>;
   const exported = Object.entries(entries).map(([entry, file]) => [
     entry,
@@ -165,7 +165,8 @@ function manifest({ name, repository }: PackageSettings): object {
 }
 
 /** The page for those who import the construct. Its links lead to pages that are not in the package. */
-const readme = (): string => read('docs/construct.md').replaceAll(/\[([^\]]+)\]\((?!https:)[^)]+\)/g, '$1');
+const writeReadme = (): string =>
+  read('docs/construct.md').replaceAll(/\[([^\]]+)\]\((?!https:)[^)]+\)/g, '$1');
 
 function pack(folder: string, outputFolder: string): PackedPackage {
   const parameters = ['pack', '--json', '--ignore-scripts', '--pack-destination', resolve(outputFolder)];
@@ -185,7 +186,8 @@ const run = (command: string, parameters: string[], cwd = projectFolder): string
 
 const read = (file: string): string => readFileSync(join(projectFolder, file), 'utf8');
 
-const filesBelow = (folder: string): string[] => readdirSync(folder, { recursive: true, encoding: 'utf8' });
+const listFilesBelow = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' });
 
 if (import.meta.main) {
   const { values } = parseArgs({ options: { name: { type: 'string' }, repository: { type: 'string' } } });

@@ -16,12 +16,12 @@ export const builtinsWithoutFacade: Plugin = {
       return { path: path.replace(/^(node:)?/, 'node:'), namespace, sideEffects: false };
     });
     plugin.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => ({
-      contents: builtinModule(path, () => true),
+      contents: writeBuiltinModule(path, () => true),
     }));
     // The exports that an `import()` uses are not known here. All are exported except getters, which load
     // more code when they are read.
     plugin.onLoad({ filter: /.*/, namespace: 'builtin-later' }, ({ path }) => ({
-      contents: builtinModule(path, (property) => property.get === undefined),
+      contents: writeBuiltinModule(path, (property) => property.get === undefined),
     }));
     plugin.onLoad({ filter: /.*/, namespace: 'builtin-object' }, ({ path }) => ({
       contents: `module.exports = process.getBuiltinModule('${path}');`,
@@ -35,7 +35,7 @@ const builtinNamespaces: Partial<Record<ImportKind, string>> = {
 };
 
 /** Marks each export as free of side effects, so that esbuild drops unused exports. */
-function builtinModule(path: string, isWanted: (property: PropertyDescriptor) => boolean): string {
+function writeBuiltinModule(path: string, isWanted: (property: PropertyDescriptor) => boolean): string {
   const properties = Object.entries(Object.getOwnPropertyDescriptors(process.getBuiltinModule(path) ?? {}));
   const names = properties.flatMap(([name, property]) =>
     /^[\w$]+$/.test(name) && isWanted(property) ? name : [],

@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 import { crc32, deflateRawSync } from 'node:zlib';
 import { CfnParameter, Fn, StackSynthesizer, type FileAssetSource } from 'aws-cdk-lib';
 import { createApp } from '../stack/create-app.ts';
-import { packageVersion } from '../stack/relay.ts';
+import { readPackageVersion } from '../stack/relay.ts';
 
 const projectFolder = resolve(import.meta.dirname, '..', '..');
 const bucket = 'AssetBucket';
@@ -31,7 +31,7 @@ class BucketOfParameter extends StackSynthesizer {
   readonly folders = new Map<string, string>();
 
   addFileAsset({ fileName = '', sourceHash }: FileAssetSource) {
-    const objectKey = `relay-${packageVersion()}/${sourceHash}.zip`;
+    const objectKey = `relay-${readPackageVersion()}/${sourceHash}.zip`;
     this.folders.set(objectKey, fileName);
     const objectUrl = `s3://\${${bucket}}/${objectKey}`;
     return { bucketName: Fn.ref(bucket), objectKey, httpUrl: objectUrl, s3ObjectUrl: objectUrl };
@@ -65,10 +65,13 @@ export function makeTemplate(settings: TemplateSettings): { template: string; as
       allowedPattern: '^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$',
     });
     app.synth();
-    const name = join(settings.outputFolder, `${stack.stackName}-${packageVersion()}`);
+    const name = join(settings.outputFolder, `${stack.stackName}-${readPackageVersion()}`);
     const [template, assets] = [`${name}.template.json`, `${name}-assets.zip`];
     writeFileSync(template, readFileSync(join(folder, stack.templateFile)));
-    const zips = Array.from(synthesizer.folders, ([key, each]): Entry => [key, zipped(join(folder, each))]);
+    const zips = Array.from(synthesizer.folders, ([key, each]): Entry => [
+      key,
+      zipFolder(join(folder, each)),
+    ]);
     writeFileSync(assets, zipOf(zips));
     return { template, assets };
   } finally {
@@ -78,7 +81,7 @@ export function makeTemplate(settings: TemplateSettings): { template: string; as
 
 type Entry = readonly [name: string, content: Buffer];
 
-function zipped(folder: string): Buffer {
+function zipFolder(folder: string): Buffer {
   const all = readdirSync(folder, { recursive: true, encoding: 'utf8' }).toSorted();
   const files = all.filter((file) => statSync(join(folder, file)).isFile());
   return zipOf(files.map((file) => [file, readFileSync(join(folder, file))]));
@@ -92,22 +95,30 @@ function zipOf(entries: readonly Entry[]): Buffer {
   for (const [name, content] of entries) {
     const packed = deflateRawSync(content);
     const path = Buffer.from(name);
-    const sizes = [fourBytes(crc32(content), packed.length, content.length), twoBytes(path.length, 0)];
-    const common = Buffer.concat([twoBytes(20, 0x800, 8, 0, 0x21), ...sizes]);
+    const sizes = [
+      encodeFourBytes(crc32(content), packed.length, content.length),
+      encodeTwoBytes(path.length, 0),
+    ];
+    const common = Buffer.concat([encodeTwoBytes(20, 0x800, 8, 0, 0x21), ...sizes]);
     // Made on Unix, and readable for everybody: Lambda runs as another user.
-    const rest = [twoBytes(0, 0, 0), fourBytes(0o100644 * 0x1_0000, offset), path];
-    directory.push(Buffer.from('PK\u0001\u0002'), twoBytes(0x314), common, ...rest);
+    const rest = [encodeTwoBytes(0, 0, 0), encodeFourBytes(0o100644 * 0x1_0000, offset), path];
+    directory.push(Buffer.from('PK\u0001\u0002'), encodeTwoBytes(0x314), common, ...rest);
     files.push(Buffer.concat([Buffer.from('PK\u0003\u0004'), common, path, packed]));
     offset += files.at(-1)?.length ?? 0;
   }
   const central = Buffer.concat(directory);
-  const counts = twoBytes(0, 0, entries.length, entries.length);
-  const end = [Buffer.from('PK\u0005\u0006'), counts, fourBytes(central.length, offset), twoBytes(0)];
+  const counts = encodeTwoBytes(0, 0, entries.length, entries.length);
+  const end = [
+    Buffer.from('PK\u0005\u0006'),
+    counts,
+    encodeFourBytes(central.length, offset),
+    encodeTwoBytes(0),
+  ];
   return Buffer.concat([...files, central, ...end]);
 }
 
-const twoBytes = (...values: number[]): Buffer => Buffer.from(Uint16Array.from(values).buffer);
-const fourBytes = (...values: number[]): Buffer => Buffer.from(Uint32Array.from(values).buffer);
+const encodeTwoBytes = (...values: number[]): Buffer => Buffer.from(Uint16Array.from(values).buffer);
+const encodeFourBytes = (...values: number[]): Buffer => Buffer.from(Uint32Array.from(values).buffer);
 
 if (import.meta.main) {
   const { values } = parseArgs({ options: { stage: { type: 'string' } } });

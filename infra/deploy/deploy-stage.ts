@@ -1,8 +1,8 @@
 /** Deploys a stage with the options of its file, after a comparison with those that the deployed stack publishes. */
 import { parseArgs } from 'node:util';
 import type { StageOptions } from '../stack/options/option-table.ts';
-import { publishedOptions } from '../stack/options/published-options.ts';
-import { readStageFile, stageNamed, type Stage } from '../stack/options/read-options.ts';
+import { selectPublishedOptions } from '../stack/options/published-options.ts';
+import { readStageFile, resolveStage, type Stage } from '../stack/options/read-options.ts';
 import { compareOptions, liftProtection, readDeployed } from './deployed-options.ts';
 
 interface DeployPorts {
@@ -18,12 +18,12 @@ interface DeployPorts {
 export async function deployStage(args: readonly string[], ports: DeployPorts): Promise<number> {
   const { forCdk, profile, region, stage: name, acceptedDrops } = readDeployArguments(args);
   const { print, environment } = ports;
-  const stage = stageNamed(name);
+  const stage = resolveStage(name);
   const { file, stackName } = stage;
   const wanted = readStageFile(ports.folder, stage);
   const place = { stackName, region: wanted.region ?? region, profile };
   const deployed = await readDeployed(place, environment);
-  const names = Object.keys(publishedOptions(wanted));
+  const names = Object.keys(selectPublishedOptions(wanted));
   print(`${file}: ${names.length === 0 ? 'no options' : `options ${names.join(', ')}`}`);
   const stack = `stack ${stackName} in ${deployed.region}`;
   if (deployed.state === 'absent') {

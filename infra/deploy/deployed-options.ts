@@ -3,9 +3,18 @@ import { isDeepStrictEqual } from 'node:util';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { AwsAccess } from '../../shared/adapters/system/environment.ts';
 import { describeStack, queryStacks } from '../../shared/adapters/aws/deployed-stack.ts';
-import { readOutputs, type PublishedOptions, writtenOptions } from '../stack/options/published-options.ts';
+import {
+  readOutputs,
+  type PublishedOptions,
+  selectWrittenOptions,
+} from '../stack/options/published-options.ts';
 import { ServiceRefusal } from '../../shared/adapters/aws/aws-calls.ts';
-import { BedrockModels, modelArns, optionNamed, type StageOptions } from '../stack/options/option-table.ts';
+import {
+  BedrockModels,
+  listModelArns,
+  findOption,
+  type StageOptions,
+} from '../stack/options/option-table.ts';
 
 interface Place {
   stackName: string;
@@ -34,21 +43,21 @@ const neverUp = new Set([
 
 /** Throws an Error that says what to do when the stack cannot be read. */
 export async function readDeployed(place: Place, environment: NodeJS.ProcessEnv): Promise<Deployed> {
-  const aws = await access(place, environment);
+  const aws = await openAccess(place, environment);
   const { region } = aws;
   const stack = await describeStack(addressOf(place, aws, environment)).catch((error: unknown) => {
-    throw unreadable(error, `stack ${place.stackName} in ${region}`);
+    throw wrapReadError(error, `stack ${place.stackName} in ${region}`);
   });
   if (stack === undefined || neverUp.has(stack.status))
     return { region, state: 'absent', isProtected: stack?.isProtected ?? false };
   return {
     region,
     state: 'published',
-    options: optionsIn(stack.outputs, `stack ${place.stackName} in ${region}`),
+    options: readDeployedOptions(stack.outputs, `stack ${place.stackName} in ${region}`),
   };
 }
 
-function optionsIn(outputs: ReadonlyMap<string, string>, what: string): PublishedOptions {
+function readDeployedOptions(outputs: ReadonlyMap<string, string>, what: string): PublishedOptions {
   try {
     const options = readOutputs(outputs);
     if (options === undefined) throw new Error('it has no output Options');
@@ -63,7 +72,7 @@ function optionsIn(outputs: ReadonlyMap<string, string>, what: string): Publishe
 
 /** Lets a stack be deleted. Throws an Error that says what to do when it cannot. */
 export async function liftProtection(place: Place, environment: NodeJS.ProcessEnv): Promise<void> {
-  const aws = await access(place, environment);
+  const aws = await openAccess(place, environment);
   const { stackName } = place;
   const parameters = {
     Action: 'UpdateTerminationProtection',
@@ -87,7 +96,7 @@ const addressOf = ({ stackName: stack }: Place, aws: AwsAccess, environment: Nod
 });
 
 /** The region as CDK chooses it, with the credentials of the profile or the environment. */
-async function access({ region, profile }: Place, environment: NodeJS.ProcessEnv): Promise<AwsAccess> {
+async function openAccess({ region, profile }: Place, environment: NodeJS.ProcessEnv): Promise<AwsAccess> {
   const named = region ?? environment['AWS_REGION'] ?? environment['AWS_DEFAULT_REGION'];
   // The client is made for what it finds out, and sends nothing.
   const { config } = new DynamoDBClient({
@@ -110,7 +119,7 @@ const withoutPermission =
   'Allow it, or compare the options by hand and run npx cdk deploy';
 
 /** @param what the stack and its region */
-function unreadable(error: unknown, what: string): Error {
+function wrapReadError(error: unknown, what: string): Error {
   const cause = { cause: error };
   if (!(error instanceof ServiceRefusal)) {
     const { message, code } = ((error as Error).cause ?? error) as { message: string; code?: string };
@@ -146,10 +155,10 @@ export function compareOptions(
   const isAccepted = (name: string): boolean =>
     accepted.some((each) => name === each || name.startsWith(`${each}.`));
   // A default that is written into the file was not forgotten.
-  const written = writtenOptions(wanted);
+  const written = selectWrittenOptions(wanted);
   const dropped = Object.keys(deployed).filter((name) => !Object.hasOwn(written, name));
   const changed = Object.entries(written).flatMap(([name, value]) => {
-    const before = valueIn(deployed, name);
+    const before = findDeployedValue(deployed, name);
     if (isDeepStrictEqual(before, value)) return [];
     return before === undefined
       ? [`${name}: ${JSON.stringify(value)} (new)`]
@@ -159,26 +168,26 @@ export function compareOptions(
     const how = isAccepted(name) ? 'removed, as accepted' : 'would be removed';
     return `${name}: ${how} (deployed: ${JSON.stringify(deployed[name])})`;
   });
-  const models = Object.hasOwn(written, 'bedrockModels') ? lostModels(deployed, wanted) : [];
+  const models = Object.hasOwn(written, 'bedrockModels') ? findLostModels(deployed, wanted) : [];
   return {
     differences: [...changed, ...lost],
     refused: [...dropped, ...models].filter((name) => !isAccepted(name)),
     broken: [
-      ...brokenRotation('originSecrets', deployed, wanted),
-      ...brokenRotation('sealKeys', deployed, wanted),
+      ...findBrokenRotation('originSecrets', deployed, wanted),
+      ...findBrokenRotation('sealKeys', deployed, wanted),
     ],
   };
 }
 
 /** The deployed value, else the default. */
-const valueIn = (deployed: PublishedOptions, name: string): unknown =>
-  Object.hasOwn(deployed, name) ? deployed[name] : optionNamed(name)?.default;
+const findDeployedValue = (deployed: PublishedOptions, name: string): unknown =>
+  Object.hasOwn(deployed, name) ? deployed[name] : findOption(name)?.default;
 
 /** Channels would get a 403 for a model that is taken out, so each is an option that is dropped: `bedrockModels.arn:...`. */
-function lostModels(deployed: PublishedOptions, { bedrockModels = [] }: StageOptions): string[] {
+function findLostModels(deployed: PublishedOptions, { bedrockModels = [] }: StageOptions): string[] {
   const before = BedrockModels.safeParse(deployed['bedrockModels']);
-  const kept = new Set(modelArns(bedrockModels));
-  return modelArns(before.success ? before.data : [])
+  const kept = new Set(listModelArns(bedrockModels));
+  return listModelArns(before.success ? before.data : [])
     .filter((model) => !kept.has(model))
     .map((model) => `bedrockModels.${model}`);
 }
@@ -190,13 +199,13 @@ const inUse = {
 } as const;
 
 /** In one step nothing old would be accepted while the new one is not yet everywhere. */
-function brokenRotation(
+function findBrokenRotation(
   name: keyof typeof inUse,
   deployed: PublishedOptions,
   wanted: StageOptions,
 ): string[] {
-  const before = valueIn(deployed, name) as readonly number[];
-  const after = wanted[name] ?? (optionNamed(name)?.default as readonly number[]);
+  const before = findDeployedValue(deployed, name) as readonly number[];
+  const after = wanted[name] ?? (findOption(name)?.default as readonly number[]);
   const last = before.at(-1);
   if (last === undefined || after.includes(last)) return [];
   const isBack = name === 'sealKeys' && Math.max(...after) < last;

@@ -8,7 +8,7 @@ import { deployStage } from './deploy-stage.ts';
 
 const folder = join(import.meta.dirname, '..', '..');
 
-function cdk(args: readonly string[]): Promise<number> {
+function runCdk(args: readonly string[]): Promise<number> {
   const child = spawn('cdk', args, { cwd: folder, stdio: 'inherit' });
   // A terminal sends SIGINT to CDK too, which then decides.
   process.on('SIGINT', () => undefined);
@@ -25,7 +25,7 @@ try {
     print: (line) => {
       console.error(line);
     },
-    cdk,
+    cdk: runCdk,
   });
 } catch (error) {
   console.error((error as Error).message);

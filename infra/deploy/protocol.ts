@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { masked } from '../ops/markup.ts';
-import { readStageFile, stageNamed } from '../stack/options/read-options.ts';
+import { readStageFile, resolveStage } from '../stack/options/read-options.ts';
 
 export interface ProtocolPorts {
   /** The root of the repository. */
@@ -29,7 +29,7 @@ export async function runProtocol(
 ): Promise<number> {
   const { folder, environment, print } = ports;
   if (name === undefined) throw new Error('--stage is required: do not use the default stage for trials');
-  const { file: options, stackName } = stageNamed(name);
+  const { file: options, stackName } = resolveStage(name);
   const { disposable, region } = readStageFile(folder, { file: options, stackName });
   if (disposable !== true)
     throw new Error(`${options} lacks "disposable": true, and the last step deletes stack ${stackName}`);
@@ -105,7 +105,8 @@ type StepRun = ProtocolPorts & { append: (text: string) => void; options: string
 async function runStep({ blocks, ...step }: Step, run: StepRun): Promise<string | undefined> {
   const { append, print } = run;
   const startedMs = Date.now();
-  const took = () => `${((Date.now() - startedMs) / 60_000).toFixed(1)} minutes (expected ${step.minutes})`;
+  const describeDuration = () =>
+    `${((Date.now() - startedMs) / 60_000).toFixed(1)} minutes (expected ${step.minutes})`;
   print(`\n${step.number}. ${step.name}`);
   append(`\n## ${step.number}. ${step.name}\n\n${new Date().toISOString()}. To note: ${step.note}\n`);
   for (const [index, { language, code }] of blocks.entries()) {
@@ -114,7 +115,7 @@ async function runStep({ blocks, ...step }: Step, run: StepRun): Promise<string 
     const tail: string[] = [];
     // A killed run keeps the first lines. Of a long block those in the middle are left out.
     const exit = await (language === 'json' ? mergeOptions : runBlock)(code, run, (line) => {
-      const safe = withoutSecrets(line, run.environment);
+      const safe = removeSecrets(line, run.environment);
       print(safe);
       if (++count <= 150) append(safe);
       else tail.push(safe);
@@ -124,11 +125,11 @@ async function runStep({ blocks, ...step }: Step, run: StepRun): Promise<string 
     const right = index === blocks.length - 1 ? step.exits : ['0'];
     if (right.includes(exit)) continue;
     const failure = `block ${index + 1} ended with ${exit}, expected ${right.join(' or ')}`;
-    append(`**Step ${step.number} failed** after ${took()}: ${failure}.`);
+    append(`**Step ${step.number} failed** after ${describeDuration()}: ${failure}.`);
     return failure;
   }
-  append(`**Step ${step.number} done** in ${took()}.`);
-  print(`done in ${took()}. Note: ${step.note}`);
+  append(`**Step ${step.number} done** in ${describeDuration()}.`);
+  print(`done in ${describeDuration()}. Note: ${step.note}`);
   return undefined;
 }
 
@@ -153,7 +154,7 @@ async function runBlock(code: string, run: StepRun, heard: (line: string) => voi
 }
 
 /** A transcript is made to be shown: without keys, values of secret variables, mail addresses and account numbers. */
-function withoutSecrets(line: string, environment: NodeJS.ProcessEnv): string {
+function removeSecrets(line: string, environment: NodeJS.ProcessEnv): string {
   const secrets = Object.entries(environment).flatMap(([name, value = '']) =>
     /KEY|SECRET|TOKEN|PASSWORD/.test(name) && value.length >= 8 ? [value] : [],
   );

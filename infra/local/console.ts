@@ -15,12 +15,16 @@ const oidc = {
   clientSecret: 'ssm:/relay/relay/console/oidc',
 };
 
-const verified = (email: string, groups: string[] = []) => ({ email, email_verified: true, groups });
+const createVerifiedClaims = (email: string, groups: string[] = []) => ({
+  email,
+  email_verified: true,
+  groups,
+});
 const people = {
-  olga: verified('olga@example.com'),
-  sam: verified('sam@example.com', ['support']),
-  vera: verified('vera@example.com', ['viewers']),
-  nobody: verified('nobody@example.com'),
+  olga: createVerifiedClaims('olga@example.com'),
+  sam: createVerifiedClaims('sam@example.com', ['support']),
+  vera: createVerifiedClaims('vera@example.com', ['viewers']),
+  nobody: createVerifiedClaims('nobody@example.com'),
 };
 
 /** The option, as a stage would have it. */
@@ -41,7 +45,7 @@ export async function synthesizeConsole(templateFolder: string): Promise<string>
 export const startLocalIssuer = (): Promise<LocalIssuer> => startIssuer({ clientId, clientSecret, people });
 
 /** Variables that replace those of the deployed issuer. */
-export function consoleVariables(
+export function buildConsoleVariables(
   { issuer }: LocalIssuer,
   environment: Record<string, string>,
 ): Record<string, string> {

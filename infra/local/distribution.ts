@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { StartError } from './host/messages.ts';
 import type { OriginAnswer, FunctionUrl } from './lambda/function-url.ts';
 import { closeServer, listenOnLoopback, ofConnection } from './host/loopback.ts';
-import { patternExpression } from '../stack/constructs/function-descriptions.ts';
+import { compilePattern } from '../stack/constructs/function-descriptions.ts';
 
 /** The origin that receives the requests of one behaviour. */
 interface Origin {
@@ -51,7 +51,7 @@ export function readBehaviours(config: DistributionConfig): Behaviour[] {
     const origin = origins.get(properties.TargetOriginId);
     if (origin === undefined)
       throw new StartError(`a behaviour names the unknown origin ${properties.TargetOriginId}`);
-    const expression = patternExpression(pattern);
+    const expression = compilePattern(pattern);
     return {
       matches: (path) => expression.test(path),
       methods: new Set(properties.AllowedMethods ?? ['GET', 'HEAD']),
@@ -169,13 +169,16 @@ export const distributionOf =
     if (behaviour === undefined || url === undefined) return refuse(503, 'The stack is starting.\n');
     if (!behaviour.methods.has(request.method ?? 'GET')) return refuse(403, methodPage);
     const { origin } = behaviour;
-    const headers = originHeaders(request, origin);
+    const headers = buildOriginHeaders(request, origin);
     const answering = url(request, { target: origin.pathPrefix + target, headers });
     void send(request, response, { answering, readTimeoutMs: origin.readTimeoutMs, timedOut: timeoutPage });
   };
 
 /** The headers for the origin. Like the edge function, moves the viewer's host to `x-forwarded-host`. */
-function originHeaders({ headers, headersDistinct }: IncomingMessage, origin: Origin): IncomingHttpHeaders {
+function buildOriginHeaders(
+  { headers, headersDistinct }: IncomingMessage,
+  origin: Origin,
+): IncomingHttpHeaders {
   const kept = Object.entries(headers).filter(([name]) => !ofConnection.test(name));
   const { host } = headers;
   const { authorization } = headersDistinct;

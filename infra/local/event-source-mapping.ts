@@ -72,7 +72,7 @@ export async function startMapping(
     await sleep(milliseconds, undefined, { signal: stopping.signal }).catch(() => {});
     return !stopping.signal.aborted;
   };
-  const complain = (error: unknown): void => {
+  const logReadFailure = (error: unknown): void => {
     if (!stopping.signal.aborted) log(`[${name}] reading the stream failed: ${(error as Error).message}`);
   };
   const delivery: Delivery = {
@@ -86,14 +86,16 @@ export async function startMapping(
       ),
   };
 
-  const firstIterator = async (shard: string) => {
+  const findFirstIterator = async (shard: string) => {
     const iterator = async (from: Pick<GetShardIteratorInput, 'ShardIteratorType' | 'SequenceNumber'>) =>
       (await client.send(new GetShardIteratorCommand({ StreamArn, ShardId: shard, ...from }))).ShardIterator;
     const position = checkpoints.get(id, shard);
-    const oldest = () => iterator({ ShardIteratorType: 'TRIM_HORIZON' });
-    if (position === undefined) return oldest();
+    const requestOldest = () => iterator({ ShardIteratorType: 'TRIM_HORIZON' });
+    if (position === undefined) return requestOldest();
     // The stream refuses a position older than its oldest record.
-    return iterator({ ShardIteratorType: 'AFTER_SEQUENCE_NUMBER', SequenceNumber: position }).catch(oldest);
+    return iterator({ ShardIteratorType: 'AFTER_SEQUENCE_NUMBER', SequenceNumber: position }).catch(
+      requestOldest,
+    );
   };
   const deliver = async (shard: string, records: DynamoDBRecord[]): Promise<void> => {
     const wanted = records.filter(isWanted);
@@ -105,24 +107,24 @@ export async function startMapping(
     for (let iterator = first; iterator !== undefined && !stopping.signal.aborted;)
       try {
         const read = await client.send(new GetRecordsCommand({ ShardIterator: iterator, Limit }));
-        const records = (read.Records ?? []).map((record) => toStreamRecord(record, StreamArn));
+        const records = (read.Records ?? []).map((record) => convertStreamRecord(record, StreamArn));
         await deliver(shard, records);
         iterator = read.NextShardIterator;
         if (records.length === 0) await wait(pollIntervalMs);
       } catch (error) {
-        complain(error);
+        logReadFailure(error);
         if (!(await wait(longestRetryMs))) return;
-        iterator = await firstIterator(shard).catch(() => iterator);
+        iterator = await findFirstIterator(shard).catch(() => iterator);
       }
   };
   const findShards = async (): Promise<void> => {
     const { StreamDescription } = await client.send(new DescribeStreamCommand({ StreamArn }));
     for (const { ShardId: shard } of StreamDescription?.Shards ?? [])
       if (shard !== undefined && !shards.has(shard))
-        shards.set(shard, readShard(shard, await firstIterator(shard)));
+        shards.set(shard, readShard(shard, await findFirstIterator(shard)));
   };
   const watchShards = async (): Promise<void> => {
-    while (await wait(20 * pollIntervalMs)) await findShards().catch(complain);
+    while (await wait(20 * pollIntervalMs)) await findShards().catch(logReadFailure);
   };
 
   await findShards();
@@ -250,7 +252,10 @@ function readPositions(file: string): Record<string, string> {
 }
 
 /** A record of a table's stream in the form that Lambda passes to a function. */
-export const toStreamRecord = ({ dynamodb, ...record }: _Record, eventSourceARN: string): DynamoDBRecord => {
+export const convertStreamRecord = (
+  { dynamodb, ...record }: _Record,
+  eventSourceARN: string,
+): DynamoDBRecord => {
   const { ApproximateCreationDateTime: at, ...change } = dynamodb ?? {};
   const seconds = Math.floor((at?.getTime() ?? 0) / 1000);
   return {
@@ -258,14 +263,17 @@ export const toStreamRecord = ({ dynamodb, ...record }: _Record, eventSourceARN:
     eventSource: 'aws:dynamodb',
     awsRegion: localRegion,
     eventSourceARN,
-    dynamodb: { ...(toJson(change) as DynamoDBRecord['dynamodb']), ApproximateCreationDateTime: seconds },
+    dynamodb: {
+      ...(convertToJson(change) as DynamoDBRecord['dynamodb']),
+      ApproximateCreationDateTime: seconds,
+    },
   };
 };
 
 /** Lambda's events are JSON, with bytes in base64. */
-function toJson(value: unknown): unknown {
+function convertToJson(value: unknown): unknown {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
-  if (Array.isArray(value)) return value.map(toJson);
+  if (Array.isArray(value)) return value.map(convertToJson);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, toJson(inner)]));
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, convertToJson(inner)]));
 }

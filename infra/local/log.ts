@@ -21,7 +21,7 @@ import { cloneFolder } from './host/running-stack.ts';
 import { localStackId } from '../../shared/adapters/dynamodb/operator-store.ts';
 import { physicalNameOf } from '../../shared/tables/table-names.ts';
 import { callingFunctions } from '../stack/constructs/function-descriptions.ts';
-import { type Listening, listening, serverForPrograms } from './host/loopback.ts';
+import { type Listening, listenOnFreePort, createProgramServer } from './host/loopback.ts';
 import { textIn, valueAt } from '../../shared/wire/json.ts';
 import type { StackLog } from './host/messages.ts';
 
@@ -60,7 +60,7 @@ interface KeptOptions {
  * Goes on when lines cannot be written (a full disk) and when somebody removes the file. Throws when it cannot be opened first.
  * @param folder undefined: nothing outlives the process
  */
-export function keptLines(
+export function createKeptLines(
   folder: string | undefined,
   { warn, bytesMax = partBytesMax }: KeptOptions,
 ): KeptLines {
@@ -86,7 +86,7 @@ export function keptLines(
     if (folder === undefined) rmSync(place, { recursive: true, force: true });
   };
   append('');
-  const all = (): KeptLine[] => [older, newer].flatMap(linesIn);
+  const all = (): KeptLine[] => [older, newer].flatMap(readLines);
   let recent: KeptLine[] = [];
   // Also when the process cannot wait for the end of everything.
   process.once('exit', close);
@@ -116,7 +116,7 @@ export function keptLines(
 }
 
 /** The last line of a stack that was killed may be a part of one. */
-function linesIn(file: string): KeptLine[] {
+function readLines(file: string): KeptLine[] {
   if (!existsSync(file)) return [];
   return readFileSync(file, 'utf8')
     .split('\n')
@@ -128,7 +128,7 @@ function linesIn(file: string): KeptLine[] {
 }
 
 /** The stack's log: every line is kept, and goes on to `shown`. */
-export const keepingLines =
+export const keepLines =
   (kept: KeptLines, shown: StackLog): StackLog =>
   (line) => {
     const [, functionName = 'stack', text = line] = /^\[(\w+)\] (.*)$/.exec(line) ?? [];
@@ -199,7 +199,7 @@ export function startLogsApi(stack: string, kept: KeptLines): Promise<Listening>
       .writeHead(body ? 200 : 400, { 'content-type': 'application/x-amz-json-1.1' })
       .end(JSON.stringify(body ?? { __type: 'InvalidParameterException' }));
   };
-  return listening(serverForPrograms(answerCall));
+  return listenOnFreePort(createProgramServer(answerCall));
 }
 
 function groupsOf(stack: string, lines: KeptLine[], prefix: string): object[] {
@@ -238,7 +238,7 @@ const bytesOf = (lines: KeptLine[]): number => lines.reduce((sum, { text }) => s
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Lines that are not of the relay's own log have no fields. */
-function fieldsIn(text: string): Fields {
+function parseFields(text: string): Fields {
   try {
     return text.startsWith('{') ? (JSON.parse(text) as Fields) : {};
   } catch {
@@ -258,7 +258,7 @@ function queryOf(text: string): ((lines: KeptLine[]) => Results) | undefined {
   const conditions = filter.split(/ and (?=[\w@.`-]+ (?:in|like|>|=) )/).map(conditionOf);
   if (conditions.includes(undefined)) return undefined;
   const matches = ({ text: line }: KeptLine): boolean => {
-    const fields = fieldsIn(line);
+    const fields = parseFields(line);
     return conditions.every((holds) => holds?.(fields));
   };
   return (lines) =>
@@ -279,7 +279,7 @@ function countsOf(lines: KeptLine[], bin: string, field: string): Results {
   const startOf = (atMs: number): string => timeText(Math.floor(atMs / stepMs) * stepMs);
   const groups = Map.groupBy(
     lines,
-    ({ atMs, text }) => `${startOf(atMs)}|${textIn(fieldsIn(text)[field]) ?? ''}`,
+    ({ atMs, text }) => `${startOf(atMs)}|${textIn(parseFields(text)[field]) ?? ''}`,
   );
   return [...groups].map(([key, { length }]) => {
     const [start = '', value = ''] = key.split('|');

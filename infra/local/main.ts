@@ -1,6 +1,6 @@
 /** `npm start`: runs the synthesized stack on this machine until Ctrl-C. */
 import { statfsSync } from 'node:fs';
-import { logToStderr, keptWords, readyText, shownTrouble, StartError } from './host/messages.ts';
+import { logToStderr, describeKeptData, writeReadyText, showTrouble, StartError } from './host/messages.ts';
 import { readOptions, type LocalOptions } from './host/local-options.ts';
 import { synthesizeConsole } from './console.ts';
 import { startStack, type RunningStack } from './start-stack.ts';
@@ -33,7 +33,7 @@ function end(exitCode: number, isAsked = false): void {
     .then((running) => running?.close())
     .catch(() => {});
   const exit = (): never => {
-    if (isAsked && options) logToStderr(`stopped; ${keptWords(options.dataFolder)}`);
+    if (isAsked && options) logToStderr(`stopped; ${describeKeptData(options.dataFolder)}`);
     process.exit(exitCode);
   };
   setTimeout(exit, endingMs);
@@ -49,7 +49,7 @@ process.once('disconnect', () => end(1));
 /** Tables that grow take some pages at once. */
 const roomBytesMin = 1024 * 1024;
 
-function fullFolder(): string | undefined {
+function findFullFolder(): string | undefined {
   const folder = options?.dataFolder;
   if (folder === undefined) return undefined;
   const { bavail, bsize } = statfsSync(folder);
@@ -60,9 +60,9 @@ const screen = {
   write: logToStderr,
   columns: () => process.stderr.columns ?? 200,
   nowMs: () => performance.now(),
-  fullFolder,
+  fullFolder: findFullFolder,
 };
-const trouble = shownTrouble(screen, () => stack?.logFile ?? 'the log');
+const trouble = showTrouble(screen, () => stack?.logFile ?? 'the log');
 const log = (line: string): void => {
   if (options?.log === 'stderr') logToStderr(line);
   // Ctrl-C in a terminal ends the functions too: that is no trouble.
@@ -84,7 +84,7 @@ try {
     logToStderr(`the DynamoDB emulator stopped: ${reason}`);
     end(1);
   });
-  if (endedMs === undefined) process.stdout.write(readyText(stack, options.dataFolder));
+  if (endedMs === undefined) process.stdout.write(writeReadyText(stack, options.dataFolder));
 } catch (error) {
   // A start that Ctrl-C ended fails: that is no news.
   if (endedMs === undefined)

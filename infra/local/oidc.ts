@@ -5,7 +5,7 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { listening } from './host/loopback.ts';
+import { listenOnFreePort } from './host/loopback.ts';
 
 export interface LocalIssuer {
   issuer: string;
@@ -18,7 +18,7 @@ export interface IssuerOptions {
   /** Claims by the name that a person chooses. */
   people: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Makes of a token's claims what is sent in its place. */
-  tokenOf?: (claims: Claims, signed: (claims: object, header?: object) => string) => string;
+  tokenOf?: (claims: Claims, signToken: (claims: object, header?: object) => string) => string;
 }
 
 export type Claims = Record<'iss' | 'aud' | 'sub' | 'nonce', string> & Record<'iat' | 'exp', number>;
@@ -36,27 +36,27 @@ export async function startIssuer(options: IssuerOptions): Promise<LocalIssuer> 
   const codes = new Map<string, Code>();
   let issuer = '';
   const signed = (claims: object, header: object = { alg: 'RS256', kid: 'local' }): string => {
-    const content = [header, claims].map((part) => base64(JSON.stringify(part))).join('.');
+    const content = [header, claims].map((part) => encodeBase64(JSON.stringify(part))).join('.');
     return `${content}.${sign('sha256', Buffer.from(content), privateKey).toString('base64url')}`;
   };
 
   const authorize = (query: URLSearchParams): Reply => {
-    const asked = (name: string): string => query.get(name) ?? '';
-    const isOurs = asked('client_id') === clientId && asked('response_type') === 'code';
-    if (!isOurs || asked('code_challenge_method') !== 'S256' || !isLoopback(asked('redirect_uri')))
-      return page(400, '<p>This is no request of the console.</p>');
-    const name = asked('as');
-    if (!Object.hasOwn(people, name)) return page(200, choices(query, Object.keys(people)));
+    const readQuery = (name: string): string => query.get(name) ?? '';
+    const isOurs = readQuery('client_id') === clientId && readQuery('response_type') === 'code';
+    if (!isOurs || readQuery('code_challenge_method') !== 'S256' || !isLoopback(readQuery('redirect_uri')))
+      return replyWithPage(400, '<p>This is no request of the console.</p>');
+    const name = readQuery('as');
+    if (!Object.hasOwn(people, name)) return replyWithPage(200, renderChoices(query, Object.keys(people)));
     const code = randomBytes(16).toString('hex');
-    const redirect = asked('redirect_uri');
-    codes.set(code, { nonce: asked('nonce'), challenge: asked('code_challenge'), redirect, name });
+    const redirect = readQuery('redirect_uri');
+    codes.set(code, { nonce: readQuery('nonce'), challenge: readQuery('code_challenge'), redirect, name });
     const back = new URL(redirect);
-    for (const [key, value] of Object.entries({ code, state: asked('state'), iss: issuer }))
+    for (const [key, value] of Object.entries({ code, state: readQuery('state'), iss: issuer }))
       back.searchParams.set(key, value);
     return { status: 303, headers: { location: back.href }, body: '' };
   };
 
-  const token = (form: URLSearchParams): Reply => {
+  const exchangeCode = (form: URLSearchParams): Reply => {
     const found = codes.get(form.get('code') ?? '');
     codes.delete(form.get('code') ?? '');
     const verifier = createHash('sha256')
@@ -67,11 +67,11 @@ export async function startIssuer(options: IssuerOptions): Promise<LocalIssuer> 
       form.get('client_secret') === clientSecret &&
       found?.redirect === form.get('redirect_uri') &&
       found?.challenge === verifier;
-    if (!found || !isRight) return json(400, { error: 'invalid_grant' });
+    if (!found || !isRight) return replyWithJson(400, { error: 'invalid_grant' });
     const { name, nonce } = found;
     const iat = Math.floor(Date.now() / 1000);
     const claims = { iss: issuer, aud: clientId, sub: name, nonce, iat, exp: iat + 300, ...people[name] };
-    return json(200, {
+    return replyWithJson(200, {
       access_token: randomBytes(16).toString('hex'),
       token_type: 'Bearer',
       expires_in: 300,
@@ -81,12 +81,14 @@ export async function startIssuer(options: IssuerOptions): Promise<LocalIssuer> 
 
   const answer = async (request: IncomingMessage): Promise<Reply> => {
     const { pathname, searchParams } = new URL(request.url ?? '/', issuer);
-    if (pathname === '/.well-known/openid-configuration') return json(200, metadata(issuer));
+    if (pathname === '/.well-known/openid-configuration') return replyWithJson(200, describeIssuer(issuer));
     if (pathname === '/keys')
-      return json(200, { keys: [{ ...publicKey.export({ format: 'jwk' }), kid: 'local', alg: 'RS256' }] });
+      return replyWithJson(200, {
+        keys: [{ ...publicKey.export({ format: 'jwk' }), kid: 'local', alg: 'RS256' }],
+      });
     if (pathname === '/authorize') return authorize(searchParams);
-    if (pathname === '/token') return token(new URLSearchParams(await text(request)));
-    return page(404, '<p>Not found.</p>');
+    if (pathname === '/token') return exchangeCode(new URLSearchParams(await text(request)));
+    return replyWithPage(404, '<p>Not found.</p>');
   };
   const server = createServer((request, response) => {
     answer(request).then(
@@ -94,7 +96,7 @@ export async function startIssuer(options: IssuerOptions): Promise<LocalIssuer> 
       () => response.destroy(),
     );
   });
-  const { endpoint, close } = await listening(server);
+  const { endpoint, close } = await listenOnFreePort(server);
   issuer = endpoint;
   return { issuer, close };
 }
@@ -105,21 +107,21 @@ interface Reply {
   body: string;
 }
 
-const base64 = (written: string): string => Buffer.from(written).toString('base64url');
+const encodeBase64 = (written: string): string => Buffer.from(written).toString('base64url');
 const isLoopback = (address: string): boolean => /^http:\/\/127\.0\.0\.1:\d+\//.test(address);
-const json = (status: number, value: object): Reply => ({
+const replyWithJson = (status: number, value: object): Reply => ({
   status,
   headers: { 'content-type': 'application/json' },
   body: JSON.stringify(value),
 });
-const page = (status: number, body: string): Reply => ({
+const replyWithPage = (status: number, body: string): Reply => ({
   status,
   headers: { 'content-type': 'text/html; charset=utf-8' },
   body: `<!doctype html><html lang="en"><title>Local issuer</title>${body}</html>`,
 });
 
 /** Names are those of the caller, and addresses have no characters that markup reads. */
-const choices = (query: URLSearchParams, names: readonly string[]): string =>
+const renderChoices = (query: URLSearchParams, names: readonly string[]): string =>
   `<h1>Who are you?</h1><ul>${names
     .map(
       (name) =>
@@ -127,7 +129,7 @@ const choices = (query: URLSearchParams, names: readonly string[]): string =>
     )
     .join('')}</ul>`;
 
-const metadata = (issuer: string) => ({
+const describeIssuer = (issuer: string) => ({
   issuer,
   authorization_endpoint: `${issuer}/authorize`,
   token_endpoint: `${issuer}/token`,

@@ -17,8 +17,8 @@ import {
   wholeBytesMax,
 } from './lambda/function-url.ts';
 import type { LocalFunction } from './lambda/local-function.ts';
-import { functionNamed } from './template/build-functions.ts';
-import { functionOf, type LocalReferences, resourcesOf, restApiHost } from './template/template.ts';
+import { getFunctionByName } from './template/build-functions.ts';
+import { functionOf, type LocalReferences, resourcesOf, nameRestApiHost } from './template/template.ts';
 
 interface Integration {
   type: string;
@@ -107,7 +107,7 @@ export function readRestApi(
     gatewayResponses: Body['x-amazon-apigateway-gateway-responses'] ?? {},
     called(uri) {
       const name = uri.split('/functions/')[1]?.split('/')[0] ?? '';
-      const target = functionNamed(functions, aliases.get(name) ?? name);
+      const target = getFunctionByName(functions, aliases.get(name) ?? name);
       return { target, isPermitted: permitted.has(name) };
     },
   };
@@ -135,7 +135,7 @@ const requestBytesMax = 10 * 1024 * 1024;
 export const idleTimeoutMs = 300_000;
 
 /** Calls by the name of the stage, with `/<stage>` before each path, as a distribution does and clients without a domain do. */
-export const restApiUrl =
+export const createRestApiUrl =
   (api: RestApi): FunctionUrl =>
   async (request, { target: asked, headers }) => {
     const { prefix } = api;
@@ -145,12 +145,13 @@ export const restApiUrl =
     const body = await readBody(request, requestBytesMax);
     if (!asked.startsWith(`${prefix}/`)) return own('DEFAULT_4XX', 403, 'Forbidden');
     const target = asked.slice(prefix.length);
-    const integration = integrationFor(api, target.split('?')[0] ?? '');
+    const integration = findIntegration(api, target.split('?')[0] ?? '');
     if (!integration) return own('DEFAULT_4XX', 403, 'Missing Authentication Token');
     const { method = 'GET', socket } = request;
     const sourceIp = socket.remoteAddress?.replace('::ffff:', '') ?? '127.0.0.1';
-    const domain = headers['host'] ?? restApiHost(api.id);
-    const event = body && restApiEvent({ method, target, headers, body, sourceIp, domain }, requestId, api);
+    const domain = headers['host'] ?? nameRestApiHost(api.id);
+    const event =
+      body && buildRestApiEvent({ method, target, headers, body, sourceIp, domain }, requestId, api);
     if (!event || Buffer.byteLength(JSON.stringify(event)) > wholeBytesMax)
       return own('REQUEST_TOO_LARGE', 413, 'Request Too Long');
     const { target: called, isPermitted } = api.called(integration.uri);
@@ -166,13 +167,13 @@ export const restApiUrl =
   };
 
 /** Answers when a function sends no byte for too long. */
-export const timedOut = (api: RestApi): OriginAnswer => {
+export const answerTimeout = (api: RestApi): OriginAnswer => {
   const name = 'INTEGRATION_TIMEOUT';
   return ownAnswer(api, { name, usual: 504, message: 'Endpoint request timed out', requestId: randomUUID() });
 };
 
 /** The one whose path is most like the request's: itself, else the longest `{proxy+}` above it. */
-function integrationFor({ paths }: RestApi, path: string): Integration | undefined {
+function findIntegration({ paths }: RestApi, path: string): Integration | undefined {
   const rest = '{proxy+}';
   const [longest] = Object.keys(paths)
     .filter((each) => each.endsWith(rest) && path.length >= each.length - rest.length + 1)
@@ -188,20 +189,22 @@ function ownAnswer(
   { name, usual, message, requestId }: { name: string; usual: number; message: string; requestId: string },
 ): OriginAnswer {
   const given = all[name] ?? all[usual < 500 ? 'DEFAULT_4XX' : 'DEFAULT_5XX'] ?? {};
-  const filled = (text: string): string =>
+  const fillTemplate = (text: string): string =>
     text
       .replaceAll('$context.error.messageString', JSON.stringify(message))
       .replaceAll(/^'(.*)'$/g, '$1')
       .replaceAll('context.requestId', requestId);
-  const own = Object.entries(given.responseParameters ?? {}).map(([header, value]) => [
+  const answerItself = Object.entries(given.responseParameters ?? {}).map(([header, value]) => [
     header.replace('gatewayresponse.header.', '').toLowerCase(),
-    filled(value),
+    fillTemplate(value),
   ]);
   const usualHeaders = { 'content-type': 'application/json', 'x-amzn-requestid': requestId };
   return {
     status: given.statusCode ?? usual,
-    headers: { ...usualHeaders, ...(Object.fromEntries(own) as object) },
-    body: filled(given.responseTemplates?.['application/json'] ?? '{"message":$context.error.messageString}'),
+    headers: { ...usualHeaders, ...(Object.fromEntries(answerItself) as object) },
+    body: fillTemplate(
+      given.responseTemplates?.['application/json'] ?? '{"message":$context.error.messageString}',
+    ),
   };
 }
 
@@ -209,7 +212,11 @@ function ownAnswer(
  * Developer Guide, "Input format of a Lambda function for proxy integration", without what functions do not read. The path stays
  * percent-encoded, the query does not.
  */
-export function restApiEvent(request: UrlRequest, requestId: string, api: ApiFacts): APIGatewayProxyEvent {
+export function buildRestApiEvent(
+  request: UrlRequest,
+  requestId: string,
+  api: ApiFacts,
+): APIGatewayProxyEvent {
   const { method, target, body, sourceIp, domain } = request;
   const [path = '/', query = ''] = target.split(/\?(.*)/s);
   const multiValueHeaders = headersOf(request);
@@ -263,7 +270,7 @@ const lastOf = (values: Record<string, string[]>): Record<string, string> =>
   Object.fromEntries(Object.entries(values).map(([name, all]) => [name, all.at(-1) ?? '']));
 
 /** As clients wrote them, each as often as it came; those of the connection stay here. */
-export function headersAsSent({ rawHeaders, headers }: IncomingMessage): IncomingHttpHeaders {
+export function collectRawHeaders({ rawHeaders, headers }: IncomingMessage): IncomingHttpHeaders {
   const sent = new Map<string, string[]>();
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const [name = '', value = ''] = rawHeaders.slice(at, at + 2);

@@ -13,7 +13,7 @@ import { demoModels } from './vendors/demo.ts';
 const stackName = 'relay';
 
 /** The demo key that is printed at start. It stays the same as long as the data folder exists. */
-export function demoKey(dataFolder: string | undefined): string {
+export function readOrCreateDemoKey(dataFolder: string | undefined): string {
   const fresh = `sk-${randomBytes(24).toString('base64url')}`;
   if (dataFolder === undefined) return fresh;
   const file = path.join(dataFolder, 'demo-key');
@@ -40,7 +40,7 @@ export async function seedRows(client: DynamoDBClient, rows: readonly SeedRow[])
         ExpressionAttributeNames: { '#key': tableSchemas[table].partitionKey.name },
       }),
     );
-  await Promise.all(rows.map((row) => unlessConditionFails(putIfAbsent(row))));
+  await Promise.all(rows.map((row) => ignoreFailedCondition(putIfAbsent(row))));
 }
 
 /**
@@ -53,7 +53,7 @@ export async function seedDemo(
   key: string,
 ): Promise<void> {
   const documents = DynamoDBDocumentClient.from(client);
-  const rows = [...demoRows(endpointOf('demo'), key), ...vendorRows(endpointOf)];
+  const rows = [...buildDemoRows(endpointOf('demo'), key), ...buildVendorRows(endpointOf)];
   await seedRows(client, rows);
   const updateEndpoint = ({ id, endpoint }: Record<string, unknown>) =>
     documents.send(
@@ -66,10 +66,10 @@ export async function seedDemo(
       }),
     );
   const channels = rows.filter(({ table }) => table === 'channels');
-  await Promise.all(channels.map(({ row }) => unlessConditionFails(updateEndpoint(row))));
+  await Promise.all(channels.map(({ row }) => ignoreFailedCondition(updateEndpoint(row))));
 }
 
-async function unlessConditionFails(writing: Promise<unknown>): Promise<void> {
+async function ignoreFailedCondition(writing: Promise<unknown>): Promise<void> {
   try {
     await writing;
   } catch (error) {
@@ -80,7 +80,7 @@ async function unlessConditionFails(writing: Promise<unknown>): Promise<void> {
 const grantWaitMs = 10_000;
 
 /** Waits for the demo account's grant, so that the first call with the printed key finds the balance. */
-export async function demoGrantApplied(client: DynamoDBClient): Promise<void> {
+export async function waitForDemoGrant(client: DynamoDBClient): Promise<void> {
   const documents = DynamoDBDocumentClient.from(client);
   const TableName = physicalNameOf(stackName, 'quotas');
   for (const endMs = Date.now() + grantWaitMs; Date.now() < endMs;) {
@@ -98,7 +98,7 @@ interface SeedRow {
 const demoAccount = 'demo';
 
 /** The row of a key, with its hash and the hint that lists show. */
-export function keyRow(key: string): Record<string, unknown> {
+export function buildKeyRow(key: string): Record<string, unknown> {
   return {
     hash: keyHash(key),
     account: demoAccount,
@@ -109,7 +109,7 @@ export function keyRow(key: string): Record<string, unknown> {
 }
 
 /** Rows for a working relay: channel to the demo upstream, price, plan, demo key, account with a balance. */
-export function demoRows(upstreamEndpoint: string, key: string): SeedRow[] {
+export function buildDemoRows(upstreamEndpoint: string, key: string): SeedRow[] {
   return [
     {
       table: 'channels',
@@ -151,7 +151,7 @@ export function demoRows(upstreamEndpoint: string, key: string): SeedRow[] {
       table: 'grants',
       row: { account: demoAccount, grant_id: 'demo', amount: 100, reason: 'made by the demo seed' },
     },
-    { table: 'keys', row: keyRow(key) },
+    { table: 'keys', row: buildKeyRow(key) },
   ];
 }
 
@@ -195,7 +195,7 @@ const vendorModels: [model: string, vendor: string, upstream: string, row: Recor
 ];
 
 /** A channel to each vendor double, and a price. `endpointOf`: the address that a row names for a double. */
-export const vendorRows = (endpointOf: (vendor: string) => string): SeedRow[] => [
+export const buildVendorRows = (endpointOf: (vendor: string) => string): SeedRow[] => [
   {
     table: 'charges',
     row: {

@@ -2,7 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import { forwarded, ofConnection } from './host/loopback.ts';
+import { forwardRequest, ofConnection } from './host/loopback.ts';
 import { logLines, type StackLog, StartError } from './host/messages.ts';
 import { localRegion } from './host/local-options.ts';
 import type { LocalFunction } from './lambda/local-function.ts';
@@ -25,7 +25,7 @@ export async function startServerProcess(
   functions: ReadonlyMap<string, Pick<LocalFunction, 'settings'>>,
   log: StackLog,
 ): Promise<ServerProcess> {
-  const environment = serverEnvironment(functions);
+  const environment = buildServerEnvironment(functions);
   let serial = 0;
   let isStopping = false;
   let child: ChildProcess | undefined;
@@ -66,7 +66,7 @@ export async function startServerProcess(
   };
 }
 
-function serverEnvironment(
+function buildServerEnvironment(
   functions: ReadonlyMap<string, Pick<LocalFunction, 'settings'>>,
 ): Record<string, string> {
   const answering = [...functions.values()].find(({ settings }) => settings.name === 'chat');
@@ -88,11 +88,16 @@ function serverEnvironment(
  * Sends a request of the distribution to the server process, as to a Function URL.
  * @param port of the process, as it is when a request comes
  */
-export const serverUrl =
+export const createServerUrl =
   (port: () => Promise<number>): FunctionUrl =>
   async (request, { target, headers }) => {
     try {
-      const body = await forwarded(request, { host: '127.0.0.1', port: await port(), path: target, headers });
+      const body = await forwardRequest(request, {
+        host: '127.0.0.1',
+        port: await port(),
+        path: target,
+        headers,
+      });
       const kept = Object.entries(body.headers).filter(([name]) => !ofConnection.test(name));
       return { status: body.statusCode ?? 502, headers: Object.fromEntries(kept), body };
     } catch {

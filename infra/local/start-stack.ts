@@ -10,27 +10,33 @@ import {
   distributionOf,
   send,
 } from './distribution.ts';
-import { headersAsSent, idleTimeoutMs, readRestApi, restApiUrl, timedOut } from './rest-api.ts';
+import {
+  collectRawHeaders,
+  idleTimeoutMs,
+  readRestApi,
+  createRestApiUrl,
+  answerTimeout,
+} from './rest-api.ts';
 import { claimPorts, createTablesPort } from './host/loopback.ts';
 import { type StackLog, StartError, type Started } from './host/messages.ts';
 import { writeRunning } from './host/running-stack.ts';
 import { type LocalFunction, startInvokeApi } from './lambda/local-function.ts';
-import { type LocalOptions, localClientSettings } from './host/local-options.ts';
-import { demoGrantApplied, demoKey, realChannelRow, seedDemo, seedRows } from './seed.ts';
+import { type LocalOptions, createLocalClientSettings } from './host/local-options.ts';
+import { waitForDemoGrant, readOrCreateDemoKey, realChannelRow, seedDemo, seedRows } from './seed.ts';
 import { createDynamoClient, createTables } from './template/build-tables.ts';
 import { buildFunctions, buildFunctionUrls } from './template/build-functions.ts';
 import {
   readTemplate,
   resourcesOf,
   createReferences,
-  restApiHost,
+  nameRestApiHost,
   type LocalReferences,
   type Template,
 } from './template/template.ts';
-import { consoleVariables, startLocalIssuer } from './console.ts';
+import { buildConsoleVariables, startLocalIssuer } from './console.ts';
 import { MarksLost } from '../../shared/relay/ports/config-store.ts';
-import { keepingLines, keptLines, publishAddresses, startLogsApi } from './log.ts';
-import { startServerProcess, serverUrl } from './server-process.ts';
+import { keepLines, createKeptLines, publishAddresses, startLogsApi } from './log.ts';
+import { startServerProcess, createServerUrl } from './server-process.ts';
 
 const localStackName = 'relay';
 
@@ -66,8 +72,8 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
     ...(tables ? [['DYNAMODB_PORT', settings.dynamodbPort, tables] as const] : []),
   ]);
   started.defer(claimDataFolder(settings.dataFolder));
-  const kept = started.adopt(keptLines(settings.dataFolder, { warn: shown }), (lines) => lines.close());
-  const log = keepingLines(kept, shown);
+  const kept = started.adopt(createKeptLines(settings.dataFolder, { warn: shown }), (lines) => lines.close());
+  const log = keepLines(kept, shown);
   const demo = settings.seed === 'demo';
   const [emulator, vendors] = await Promise.all([
     startEmulator(settings).then((emulator) => started.adopt(emulator, () => emulator.stop())),
@@ -85,8 +91,8 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
     ? started.adopt(await startLocalIssuer(), (running) => running.close())
     : undefined;
   const localEnvironment = {
-    ...localVariables(port, endpoints),
-    ...(issuer && consoleVariables(issuer, environment)),
+    ...buildLocalVariables(port, endpoints),
+    ...(issuer && buildConsoleVariables(issuer, environment)),
   };
   const { inPlaceOf = (live) => live } = settings;
   const live = buildFunctions(references, { environment, localEnvironment, environmentsMax }, log);
@@ -95,35 +101,35 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   started.defer(async () => {
     await Promise.all([...functions.values()].map((target) => target.close()));
   });
-  const streams = new DynamoDBStreamsClient(localClientSettings(emulator.endpoint));
+  const streams = new DynamoDBStreamsClient(createLocalClientSettings(emulator.endpoint));
   const checkpoints = openCheckpoints(settings.dataFolder);
   for (const mapping of buildMappings(references, functions))
     started.defer(await startMapping(mapping, { client: streams, checkpoints, log }));
-  const key = vendors && demoKey(settings.dataFolder);
+  const key = vendors && readOrCreateDemoKey(settings.dataFolder);
   if (vendors && key !== undefined) await seedDemo(client, (name) => vendors.url(name), key);
   if (settings.upstreamKey) await seedRows(client, [realChannelRow]);
   await publishConfiguration(functions, log);
   const schedules = started.adopt(startSchedules(buildSchedules(references, functions), log), (running) =>
     running.stop(),
   );
-  if (key !== undefined) await demoGrantApplied(client);
+  if (key !== undefined) await waitForDemoGrant(client);
   const api = readRestApi(references, functions);
-  const apiUrl = api && restApiUrl(api);
+  const apiUrl = api && createRestApiUrl(api);
   const hasServer = settings.compute === 'server';
   if (api && hasServer) throw new StartError('RELAY_COMPUTE=server does not support API Gateway');
   const server = hasServer
     ? started.adopt(await startServerProcess(functions, log), (process) => process.stop())
     : undefined;
-  const urls = buildFunctionUrls(template, functions, server && serverUrl(server.port));
+  const urls = buildFunctionUrls(template, functions, server && createServerUrl(server.port));
   const [distribution] = resourcesOf(template, 'AWS::CloudFront::Distribution');
   if (api && apiUrl && distribution === undefined)
     frontDoor.open((request, response) => {
-      const answering = apiUrl(request, { target: request.url ?? '/', headers: headersAsSent(request) });
-      void send(request, response, { answering, readTimeoutMs: idleTimeoutMs, timedOut: timedOut(api) });
+      const answering = apiUrl(request, { target: request.url ?? '/', headers: collectRawHeaders(request) });
+      void send(request, response, { answering, readTimeoutMs: idleTimeoutMs, timedOut: answerTimeout(api) });
     });
   else {
-    if (api && apiUrl) urls.set(restApiHost(api.id), apiUrl);
-    frontDoor.open(distributionOf(readBehaviours(distributionConfig(references)), urls));
+    if (api && apiUrl) urls.set(nameRestApiHost(api.id), apiUrl);
+    frontDoor.open(distributionOf(readBehaviours(readDistributionConfig(references)), urls));
   }
 
   // Registered a second time because disposal runs in reverse: the front door closes first, so that no
@@ -151,7 +157,7 @@ const hasConsole = (template: Template): boolean =>
       'CONSOLE' in ((Properties['Environment'] as { Variables?: object } | undefined)?.Variables ?? {}),
   );
 
-const localVariables = (
+const buildLocalVariables = (
   port: number,
   { dynamodb, lambda, secrets }: { dynamodb: string; lambda: string; secrets: string | undefined },
 ): Record<string, string> => ({
@@ -166,7 +172,7 @@ const localVariables = (
 });
 
 /** Resolves the origins alone: aliases, certificates and edge functions are not emulated. */
-function distributionConfig(references: LocalReferences): DistributionConfig {
+function readDistributionConfig(references: LocalReferences): DistributionConfig {
   const [first, ...others] = resourcesOf(references.template, 'AWS::CloudFront::Distribution');
   if (first === undefined || others.length > 0)
     throw new StartError('the template must have one distribution');

@@ -80,15 +80,15 @@ class AnswerFromThread {
     const listen = (to: AbortSignal, act: () => void): void =>
       to.aborted ? act() : to.addEventListener('abort', act, { signal });
     listen(ends, () => this.#say('end'));
-    listen(gone, () => this.#lose());
-    port.on('message', (said: FromThread) => this.#hear(said));
+    listen(gone, () => this.#failThread());
+    port.on('message', (said: FromThread) => this.#receive(said));
   }
 
   #say(what: ToThread): void {
     this.#port.postMessage(what, []);
   }
 
-  #hear(said: FromThread): void {
+  #receive(said: FromThread): void {
     if ('head' in said) this.#head.resolve(this.#answer(said));
     else if ('text' in said) {
       this.#endsHere = said.endsHere;
@@ -110,7 +110,7 @@ class AnswerFromThread {
     if (whole) this.#isReading = false;
     return {
       ...head,
-      body: whole ?? { [Symbol.asyncIterator]: () => this.#texts() },
+      body: whole ?? { [Symbol.asyncIterator]: () => this.#iterateTexts() },
       endsHere: () => this.#endsHere,
       cut: this.#cut.promise,
       closes: (closed) => void closed.then(() => this.#say('closed')),
@@ -118,7 +118,7 @@ class AnswerFromThread {
     };
   }
 
-  #texts(): AsyncIterator<string | Uint8Array, undefined> {
+  #iterateTexts(): AsyncIterator<string | Uint8Array, undefined> {
     return {
       next: () => {
         this.#asked = Promise.withResolvers();
@@ -137,7 +137,7 @@ class AnswerFromThread {
   }
 
   /** The thread is gone, and with it the rest of the answer. */
-  #lose(): void {
+  #failThread(): void {
     this.#isReading = false;
     this.#head.reject(new Error('the thread that read the call has ended'));
     this.#asked?.reject(new AnswerCut());

@@ -19,15 +19,15 @@ import { responsesEndpoint } from '../../shared/endpoints/responses/responses-en
 import { composeAnsweringHandles } from '../../functions/compose/answering.ts';
 import { composePublicHandle } from '../../functions/compose/public.ts';
 import { CallThread, type LaneName, type ThreadStart } from './call-thread.ts';
-import { bytesLeft } from './request-body.ts';
-import { readServerOptions, withNumberedSecrets } from './server-options.ts';
+import { createByteBudget } from './request-body.ts';
+import { readServerOptions, collectNumberedSecrets } from './server-options.ts';
 import { serveThread } from './thread-calls.ts';
-import { routing, WebServer } from './web-server.ts';
+import { createRouting, WebServer } from './web-server.ts';
 
 // Credentials from wherever the SDK finds them: variables, a web identity, a container's endpoint, an instance's role, files.
 // They are renewed before they expire. Only the server's bundle holds this chain; Lambda gives credentials as variables.
 
-function defaultCredentials() {
+function createDefaultCredentials() {
   const { config } = new DynamoDBClient({});
   return createCredentialSource((options) => config.credentials(options));
 }
@@ -41,12 +41,12 @@ const connectionsPerRequest = 2;
 function compose() {
   // The reader of the log may go: calls that run are billed all the same.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
-  const variables = withNumberedSecrets(process.env);
+  const variables = collectNumberedSecrets(process.env);
   const options = readServerOptions(variables);
   // Without it each process would seal the state of turns with a key of its own, which no other opens.
   if (!variables['SEAL_KEYS']) throw new Error('SEAL_KEYS is missing; docs/server.md says where it is');
   const connectionsMax = connectionsPerRequest * options.requestsMax;
-  const environment = readEnvironment(variables, { credentials: defaultCredentials(), connectionsMax });
+  const environment = readEnvironment(variables, { credentials: createDefaultCredentials(), connectionsMax });
   const log = createJsonLog(environment.version, createRequestMetrics(environment.stack));
   trapRejections(log);
   const answering = composeAnsweringHandles(environment);
@@ -67,7 +67,7 @@ function startThread(): void {
 async function start(): Promise<void> {
   const { options, environment, log, handles } = compose();
   const { publicHost, stack } = environment;
-  const room = bytesLeft(options.bodyBytesMax);
+  const room = createByteBudget(options.bodyBytesMax);
   const workerOf = (lane: LaneName): Worker => {
     const { requestBytesMax } = options;
     const workerData: ThreadStart = { lane, room, requestBytesMax };
@@ -75,7 +75,7 @@ async function start(): Promise<void> {
   };
   const workers = { busy: workerOf('busy'), heavy: workerOf('heavy') };
   const threads = { busy: new CallThread(workers.busy), heavy: new CallThread(workers.heavy) };
-  const server = new WebServer({ route: routing(handles), options, room, threads, publicHost });
+  const server = new WebServer({ route: createRouting(handles), options, room, threads, publicHost });
   let ending: Promise<void> | undefined;
   const end = (code: number, drainMs: number): void => {
     ending ??= (async () => {

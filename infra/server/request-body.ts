@@ -170,20 +170,20 @@ export class Arrivals {
         place.nextBytes = size + slowBytes;
       },
       end: () => void this.#places.delete(place),
-      canMakeRoom: () => this.#slowest(place) !== undefined,
+      canMakeRoom: () => this.#findSlowest(place) !== undefined,
       makeRoom: () => {
-        const slow = this.#slowest(place);
+        const slow = this.#findSlowest(place);
         if (slow) this.#leave(slow, 'slow');
         return slow !== undefined;
       },
     };
   }
 
-  allLeave(): void {
+  dismissAll(): void {
     for (const place of this.#places) this.#leave(place, 'ending');
   }
 
-  #slowest(asking: Place): Place | undefined {
+  #findSlowest(asking: Place): Place | undefined {
     const nowMs = performance.now();
     for (const place of this.#places)
       if (place !== asking && nowMs - place.sinceMs >= this.#bounds.slowMs) return place;
@@ -202,7 +202,7 @@ export class Arrivals {
 /** Seen by all threads. */
 export type BytesLeft = BigInt64Array<SharedArrayBuffer>;
 
-export function bytesLeft(bytes: number): BytesLeft {
+export function createByteBudget(bytes: number): BytesLeft {
   const left = new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT));
   left[0] = BigInt(bytes);
   return left;

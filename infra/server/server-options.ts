@@ -49,14 +49,14 @@ export function readServerOptions(variables: NodeJS.ProcessEnv): ServerOptions {
  * The variables, with those that hold several secrets made of secrets that the platform gives one by one, as ECS does:
  * `ORIGIN_SECRET_1`, `SEAL_KEY_2`. So no value stands in a task definition.
  */
-export function withNumberedSecrets(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const numbered = (kind: RegExp): [number: string, value: string][] =>
+export function collectNumberedSecrets(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const listNumbered = (kind: RegExp): [number: string, value: string][] =>
     Object.entries(variables).flatMap(([name, value]) => {
       const number = kind.exec(name)?.[1];
       return number === undefined || !value ? [] : [[number, value]];
     });
-  const origins = numbered(/^ORIGIN_SECRET_(\d+)$/).map(([, value]) => value);
-  const seals = numbered(/^SEAL_KEY_(\d+)$/);
+  const origins = listNumbered(/^ORIGIN_SECRET_(\d+)$/).map(([, value]) => value);
+  const seals = listNumbered(/^SEAL_KEY_(\d+)$/);
   return {
     ...(origins.length > 0 && { ORIGIN_SECRETS: origins.join(',') }),
     ...(seals.length > 0 && { SEAL_KEYS: JSON.stringify(Object.fromEntries(seals)) }),

@@ -87,7 +87,7 @@ class Asked {
   constructor(port: MessagePort, end: () => void) {
     this.#port = port;
     this.#end = end;
-    port.on('message', (said: ToThread) => this.#hear(said));
+    port.on('message', (said: ToThread) => this.#receive(said));
   }
 
   say(what: FromThread, moved: ArrayBuffer[] = []): void {
@@ -103,7 +103,7 @@ class Asked {
     this.say({ head: { status, headers }, whole }, whole ? [whole.buffer] : []);
   }
 
-  #hear(said: ToThread): void {
+  #receive(said: ToThread): void {
     if (said === 'next') void this.#next();
     else if (said === 'return') void this.#texts?.return?.();
     else if (said === 'closed') this.#closed.resolve();

@@ -26,7 +26,7 @@ import type { ServerOptions } from './server-options.ts';
 import {
   defaultFunction,
   isServed,
-  patternExpression,
+  compilePattern,
   routes,
   type ServedFunctionName,
 } from '../stack/constructs/function-descriptions.ts';
@@ -123,7 +123,7 @@ export class WebServer {
   async end(drainMs: number): Promise<number> {
     this.#isEnding = true;
     this.#server.close();
-    this.#arrivals.allLeave();
+    this.#arrivals.dismissAll();
     if (await this.#inFlight.endsWithin(drainMs)) return 0;
     this.#ends.abort();
     if (await this.#inFlight.endsWithin(lastWordsMs)) return 0;
@@ -156,13 +156,13 @@ export class WebServer {
     { route, claim }: { route: Route; claim: Claim },
   ): Promise<void> {
     const { hosted } = route;
-    const body = this.#refusal() ?? (await this.#bodyOf(request, { route, claim }));
+    const body = this.#findRefusalReason() ?? (await this.#bodyOf(request, { route, claim }));
     if (body === 'gone') return void response.destroy();
-    const why = typeof body === 'string' ? body : this.#refusal();
+    const why = typeof body === 'string' ? body : this.#findRefusalReason();
     if (why !== undefined) {
       const closes = this.#isEnding || why === 'slow';
       const rest = (): Promise<void> => restOf(request);
-      return send(response, turnedAway(hosted, this.#refusalFor(why)), {
+      return send(response, refuseRequest(hosted, this.#chooseRefusal(why)), {
         closes,
         rest,
         onFault: () => undefined,
@@ -189,8 +189,8 @@ export class WebServer {
       claim,
     }: { route: Route; body: Buffer<ArrayBuffer>; claim: Claim },
   ): Promise<HostAnswer> {
-    const asked = hostRequest(request, {
-      host: this.#parts.publicHost ?? this.#ownAddress(),
+    const asked = buildHostRequest(request, {
+      host: this.#parts.publicHost ?? this.#formatAddress(),
       deadlineMs: hosted.clock.now() + requestMsMax,
     });
     const ends = this.#ends.signal;
@@ -217,18 +217,18 @@ export class WebServer {
       : Buffer.alloc(0);
   }
 
-  #refusalFor(why: TurnedAway | 'too_large'): Refusal {
+  #chooseRefusal(why: TurnedAway | 'too_large'): Refusal {
     if (why !== 'too_large') return refusals[why]();
     return refuseTooLarge('has more bytes', { bodyBytesMax: this.#parts.options.requestBytesMax });
   }
 
   /** Why no further request is answered. */
-  #refusal(): 'ending' | 'requests_at_once' | undefined {
+  #findRefusalReason(): 'ending' | 'requests_at_once' | undefined {
     if (this.#isEnding) return 'ending';
     return this.#answering >= this.#parts.options.requestsMax ? 'requests_at_once' : undefined;
   }
 
-  #ownAddress(): string {
+  #formatAddress(): string {
     const { address, family, port } = this.#server.address() as AddressInfo;
     return family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`;
   }
@@ -249,7 +249,7 @@ interface Route {
 }
 
 /** Paths of functions in whose place no server answers are unknown here. */
-export function routing(
+export function createRouting(
   handles: Readonly<Record<ServedFunctionName, HostedHandle>>,
 ): (path: string) => Route {
   const routeTo = (name: ServedFunctionName): Route => ({
@@ -258,7 +258,7 @@ export function routing(
     enter: createHttpEntry(handles[name]),
   });
   const known = routes.flatMap(({ path, function: name }) =>
-    isServed(name) ? [{ pattern: patternExpression(path), route: routeTo(name) }] : [],
+    isServed(name) ? [{ pattern: compilePattern(path), route: routeTo(name) }] : [],
   );
   const others = routeTo(defaultFunction);
   return (path) => known.find(({ pattern }) => pattern.test(path))?.route ?? others;
@@ -266,7 +266,7 @@ export function routing(
 
 // Node's request in the terms that all hosts share.
 
-function hostRequest(
+function buildHostRequest(
   request: IncomingMessage,
   host: Pick<HostRequest, 'host' | 'deadlineMs'>,
 ): ThreadCall['request'] {
@@ -330,22 +330,22 @@ async function send(
 
 type TurnedAway = 'ending' | 'requests_at_once' | 'no_room' | 'slow';
 
-const unavailable = (message: string, reason: string): Refusal =>
+const createUnavailable = (message: string, reason: string): Refusal =>
   refuse('unavailable', `${message} Nothing was charged; try again.`, {
     headers: { 'retry-after': '1' },
     reason,
   });
 
 const refusals: Record<TurnedAway, () => Refusal> = {
-  ending: () => unavailable('This server is going away.', 'server_ending'),
+  ending: () => createUnavailable('This server is going away.', 'server_ending'),
   requests_at_once: () =>
-    unavailable('This server answers as many requests as it can.', 'server_requests_at_once'),
-  no_room: () => unavailable('This server has no room for the body right now.', 'server_no_room'),
-  slow: () => unavailable('The body came too slowly while others waited.', 'server_slow_body'),
+    createUnavailable('This server answers as many requests as it can.', 'server_requests_at_once'),
+  no_room: () => createUnavailable('This server has no room for the body right now.', 'server_no_room'),
+  slow: () => createUnavailable('The body came too slowly while others waited.', 'server_slow_body'),
 };
 
 /** The answer; its line is in the log. */
-function turnedAway({ ids, log }: Pick<HostedHandle, 'ids' | 'log'>, refusal: Refusal): HostAnswer {
+function refuseRequest({ ids, log }: Pick<HostedHandle, 'ids' | 'log'>, refusal: Refusal): HostAnswer {
   const id = ids.next();
   log.request({
     request_id: id,

@@ -10,7 +10,7 @@ import { secretPurposes } from '../../shared/config/rows/secret-reference.ts';
 import { functionDescriptions } from './constructs/function-descriptions.ts';
 import { accountOf, hasUnknownKey } from './constructs/operator-policies.ts';
 import type { RelayFunctions } from './constructs/relay-functions.ts';
-import { type Triggers, emptyingProvider } from './constructs/triggers.ts';
+import { type Triggers, findEmptyingProvider } from './constructs/triggers.ts';
 import type { RelayService } from './constructs/relay-service.ts';
 import type { ShiftRole } from './rollout.ts';
 
@@ -167,45 +167,48 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   acknowledge('service', service);
   acknowledge('alarms', constructs.alarms);
   const stack = Stack.of(operatorPolicies);
-  const partition = shown(stack.partition, 'Partition');
-  const place = [shown(stack.region, 'Region'), shown(stack.account, 'AccountId')].join(':');
-  const arn = (what: string): string => `arn:${partition}:${what.replace(':', `:${place}:`)}`;
-  const managed = (policy: string, reason: string, of = partition): Acknowledgment =>
+  const partition = formatPlaceholder(stack.partition, 'Partition');
+  const place = [
+    formatPlaceholder(stack.region, 'Region'),
+    formatPlaceholder(stack.account, 'AccountId'),
+  ].join(':');
+  const formatFindingArn = (what: string): string => `arn:${partition}:${what.replace(':', `:${place}:`)}`;
+  const acknowledgeManaged = (policy: string, reason: string, of = partition): Acknowledgment =>
     finding(`IAM4[Policy::arn:${of}:iam::aws:policy/service-role/${policy}]`, reason);
   const { relayName } = constructs;
-  const named = (paths: readonly string[]): Acknowledgment[] =>
+  const formatNamed = (paths: readonly string[]): Acknowledgment[] =>
     ['ssm:parameter/relay/', 'secretsmanager:secret:']
       .flatMap((store) => paths.map((path) => `${store}${relayName}/${path}`))
       .map((what) =>
         wildcard(
-          arn(what),
+          formatFindingArn(what),
           "Operators choose the names of secrets; a function can only read those of its purpose under this stack's prefix",
         ),
       );
-  const secrets = named(['*', ...secretPurposes.map((purpose) => `${purpose}/*`)]);
+  const secrets = formatNamed(['*', ...secretPurposes.map((purpose) => `${purpose}/*`)]);
   for (const each of [operatorPolicies, ...(constructs.console ? [constructs.console] : [])])
     accept(
       each,
       ...secrets,
       wildcard('*', 'AWS knows no resource of these actions, which read quotas and lists of models'),
       wildcard(
-        arn(`cloudformation:stack/${relayName}/*`),
+        formatFindingArn(`cloudformation:stack/${relayName}/*`),
         'AWS asks for this very resource where a stack is named and its id is not known',
       ),
     );
   accept(
     operatorPolicies,
     wildcard(
-      arn(`dynamodb:table/${relayName}-restore-20*`),
+      formatFindingArn(`dynamodb:table/${relayName}-restore-20*`),
       'Copies have the second in their names that they are restored to',
     ),
   );
   // CDK adds this to a stack with a bucket that empties itself.
-  const provider = emptyingProvider(stack);
+  const provider = findEmptyingProvider(stack);
   if (provider)
     accept(
       provider,
-      managed(
+      acknowledgeManaged(
         'AWSLambdaBasicExecutionRole',
         "CDK's own, in a trial alone: it empties the bucket of stream failures before the stack is deleted",
       ),
@@ -223,7 +226,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   if (backup)
     accept(
       backup,
-      managed(
+      acknowledgeManaged(
         'AWSBackupServiceRolePolicyForBackup',
         'What AWS Backup needs of a role, as its guide says; it follows what the service learns to do',
         '<AWS::Partition>',
@@ -245,7 +248,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   }
   if (!topic) return;
   const why = 'What SNS asks for; of a key that is not known, only SNS can use it with these rights';
-  const keys = `arn:${partition}:kms:${shown(stack.region, 'Region')}:${accountOf(topic)}:key/*`;
+  const keys = `arn:${partition}:kms:${formatPlaceholder(stack.region, 'Region')}:${accountOf(topic)}:key/*`;
   accept(
     functions.get('notify'),
     finding('IAM5[Action::kms:GenerateDataKey*]', why),
@@ -285,7 +288,8 @@ function accept(construct: IConstruct, ...findings: Acknowledgment[]): void {
 }
 
 /** As findings show it: what is open has its name in angle brackets. */
-const shown = (value: string, name: string): string => (Token.isUnresolved(value) ? `<AWS::${name}>` : value);
+const formatPlaceholder = (value: string, name: string): string =>
+  Token.isUnresolved(value) ? `<AWS::${name}>` : value;
 
 function logicalIdOf(construct: IConstruct): string {
   const { defaultChild } = construct.node;

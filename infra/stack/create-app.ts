@@ -5,13 +5,13 @@ import { App, Validations, type IStackSynthesizer, type Stack } from 'aws-cdk-li
 import { AwsSolutionsChecks } from 'cdk-nag';
 import {
   refuseOptionsInContext,
-  stageIn,
+  readStage,
   readOptions,
   readStageFile,
   valueOf,
 } from './options/read-options.ts';
 import { hasDistribution } from './options/front-door.ts';
-import { regionProblem } from './options/streaming-regions.ts';
+import { findRegionProblem } from './options/streaming-regions.ts';
 import { RelayEdge, RelayEdgeAlarms, edgeRegion } from './edge/relay-edge.ts';
 import { RelayStack, type RelayStackProps } from './relay-stack.ts';
 
@@ -40,17 +40,17 @@ export function createApp(settings: AppSettings): CreatedStacks & { app: App } {
   const app = new App({
     outdir: settings.outputFolder,
     // The CLI passes the context of cdk.json itself. Without the CLI this line supplies its feature flags.
-    context: { ...featureFlags(), ...settings.context },
+    context: { ...readFeatureFlags(), ...settings.context },
     analyticsReporting: false,
     builtinCloudFormationValidation: validate,
   });
-  const stage = stageIn(app.node);
+  const stage = readStage(app.node);
   refuseOptionsInContext(app.node, stage);
   const options =
     settings.options === undefined
       ? readStageFile(projectFolder, stage)
       : readOptions(stage, settings.options);
-  const problem = options.region === undefined ? regionProblem(settings.region ?? '') : undefined;
+  const problem = options.region === undefined ? findRegionProblem(settings.region ?? '') : undefined;
   if (problem !== undefined) throw new Error(`AWS_REGION: ${problem}`);
   const { bundlesFolder, synthesizer } = settings;
   const stacks = addStacks(app, { ...stage, options, bundlesFolder, ...(synthesizer && { synthesizer }) });
@@ -58,7 +58,7 @@ export function createApp(settings: AppSettings): CreatedStacks & { app: App } {
   return { app, ...stacks };
 }
 
-function featureFlags(): Record<string, unknown> {
+function readFeatureFlags(): Record<string, unknown> {
   const { context } = JSON.parse(readFileSync(join(projectFolder, 'cdk.json'), 'utf8')) as {
     context: Record<string, unknown>;
   };

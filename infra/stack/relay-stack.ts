@@ -13,10 +13,10 @@ import { Topic } from 'aws-cdk-lib/aws-sns';
 import { EdgeAlarms, WebAcl } from './edge/web-acl.ts';
 import { edgeRegion } from './edge/relay-edge.ts';
 import { hasDistribution } from './options/front-door.ts';
-import { type StageOptions, modelArns } from './options/option-table.ts';
-import { publishedOptions, writeOutputs } from './options/published-options.ts';
+import { type StageOptions, listModelArns } from './options/option-table.ts';
+import { selectPublishedOptions, writeOutputs } from './options/published-options.ts';
 import { valueOf } from './options/read-options.ts';
-import { packageVersion, Relay, type RelayDomain, type RelayProps } from './relay.ts';
+import { readPackageVersion, Relay, type RelayDomain, type RelayProps } from './relay.ts';
 
 export interface RelayStackProps extends StackProps {
   stackName: string;
@@ -32,7 +32,7 @@ export class RelayStack extends Stack {
 
   constructor(scope: Construct, { stackName, options, bundlesFolder, webAclArn, ...props }: RelayStackProps) {
     const { region } = options;
-    const description = `OpenAI-compatible LLM relay ${packageVersion()}`;
+    const description = `OpenAI-compatible LLM relay ${readPackageVersion()}`;
     super(scope, stackName, {
       stackName,
       description,
@@ -44,7 +44,7 @@ export class RelayStack extends Stack {
     // CDK leaves this id out of logical ids: those of stacks from before the construct stay as they are.
     this.relay = new Relay(this, 'Default', {
       name: stackName,
-      ...relayProps(this, options),
+      ...buildRelayProps(this, options),
       ...(ownAclArn !== undefined && { webAclArn: ownAclArn }),
       ...(bundlesFolder !== undefined && { bundlesFolder }),
     });
@@ -55,7 +55,7 @@ export class RelayStack extends Stack {
         topic: topicOf(this, 'EdgeTopic', options.edgeAlarms) ?? this.relay.alarmTopic,
       });
     // The next deployment and the edge stacks read these outputs.
-    for (const [name, value] of writeOutputs(publishedOptions(options)))
+    for (const [name, value] of writeOutputs(selectPublishedOptions(options)))
       void new CfnOutput(this, name, { description: 'Options that differ from their defaults', value });
     if (distributionId !== undefined)
       void new CfnOutput(this, 'DistributionId', { description: 'The distribution', value: distributionId });
@@ -94,7 +94,7 @@ const notProps: { [Name in keyof StageOptions]?: undefined } = {
 };
 
 /** Options of the same name and form are props as they are. */
-function relayProps(stack: Stack, options: StageOptions): RelayProps {
+function buildRelayProps(stack: Stack, options: StageOptions): RelayProps {
   const { alarmEmail, alarmTopicArn, encryptionKeyArn, bedrockModels, budget, logRetentionDays } = options;
   return defined({
     ...options,
@@ -106,11 +106,11 @@ function relayProps(stack: Stack, options: StageOptions): RelayProps {
     logRetention: Object.values(RetentionDays).find(
       (days): days is RetentionDays => days === logRetentionDays,
     ),
-    bedrockModels: bedrockModels && modelArns(bedrockModels),
+    bedrockModels: bedrockModels && listModelArns(bedrockModels),
     encryptionKey:
       encryptionKeyArn === undefined ? undefined : Key.fromKeyArn(stack, 'EncryptionKey', encryptionKeyArn),
     encryptionKeys: keysOf(stack, options.encryptionKeyArns),
-    budget: budget && withReceiver(budget, alarmEmail),
+    budget: budget && addReceiver(budget, alarmEmail),
     service: options.service && serviceOf(stack, options.service),
   });
 }
@@ -118,7 +118,7 @@ function relayProps(stack: Stack, options: StageOptions): RelayProps {
 const serviceOf = (stack: Stack, { image, vpc, ...counts }: NonNullable<StageOptions['service']>) =>
   defined({
     ...counts,
-    image: image === undefined ? undefined : imageAt(stack, image),
+    image: image === undefined ? undefined : findContainerImage(stack, image),
     vpc: vpc && vpcOf(stack, vpc),
   });
 
@@ -137,7 +137,7 @@ function vpcOf(
 }
 
 /** A task may pull from a repository of AWS only with a right to it. */
-function imageAt(stack: Stack, image: string): ContainerImage {
+function findContainerImage(stack: Stack, image: string): ContainerImage {
   const [, account, region, repositoryName = '', mark] =
     /^(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com\/([^:@]+)[:@](.+)$/.exec(image) ?? [];
   if (account === undefined) return ContainerImage.fromRegistry(image);
@@ -158,7 +158,7 @@ const keysOf = (stack: Stack, arns: StageOptions['encryptionKeyArns']): RelayPro
 
 type Budget = NonNullable<StageOptions['budget']>;
 
-const withReceiver = (budget: Budget, alarmEmail: string | undefined): Budget =>
+const addReceiver = (budget: Budget, alarmEmail: string | undefined): Budget =>
   budget.email === undefined && budget.topicArn === undefined ? { ...budget, email: alarmEmail } : budget;
 
 function domainOf(

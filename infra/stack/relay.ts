@@ -25,11 +25,11 @@ import { Construct } from 'constructs';
 import type { TableName } from '../../shared/tables/table-names.ts';
 import { acknowledgeFindings } from './acknowledged-findings.ts';
 import {
-  accessLogBucket,
-  apiGateway,
-  consoleOrigin,
-  functionUrls,
-  privateBalancer,
+  createAccessLogBucket,
+  useApiGateway,
+  createConsoleOrigin,
+  useFunctionUrls,
+  usePrivateBalancer,
   RelayDistribution,
   type RelayDomain,
 } from './constructs/distribution.ts';
@@ -49,7 +49,7 @@ import {
   type RelayFunctionsProps,
   type SecretAccess,
 } from './constructs/relay-functions.ts';
-import { hostedConsole, type RelayConsole } from './constructs/hosted-console.ts';
+import { createHostedConsole, type RelayConsole } from './constructs/hosted-console.ts';
 import { openKeys, type RelayKeys } from './constructs/encryption-keys.ts';
 import { originOfStage, RelayApi } from './constructs/rest-api.ts';
 import { type FrontDoor, hasDistribution } from './options/front-door.ts';
@@ -59,8 +59,8 @@ import { refuseName } from './constructs/relay-name.ts';
 import { RelayService, type RelayServiceOptions } from './constructs/relay-service.ts';
 import { RelayTables } from './constructs/relay-tables.ts';
 import { Triggers } from './constructs/triggers.ts';
-import { type CanaryOptions, scheduledCall, shiftTraffic } from './rollout.ts';
-import { relayMetric } from './observe/relay-metric.ts';
+import { type CanaryOptions, createScheduledCall, shiftTraffic } from './rollout.ts';
+import { createRelayMetric } from './observe/relay-metric.ts';
 import type { PropRules } from './options/prop-problems.ts';
 import { refuseProps } from './options/refuse-props.ts';
 
@@ -275,7 +275,7 @@ export class Relay extends Construct {
     };
     const common = {
       relayName,
-      version: packageVersion(),
+      version: readPackageVersion(),
       tables,
       disposable,
       bundlesFolder,
@@ -326,7 +326,7 @@ export class Relay extends Construct {
     const triggers = new Triggers(this, 'Triggers', { tables, functions, disposable, keys });
     const ownLog =
       props.accessLog === true
-        ? accessLogBucket(this, { ...props, disposable, key: keys.buckets })
+        ? createAccessLogBucket(this, { ...props, disposable, key: keys.buckets })
         : undefined;
     const api = hasApi
       ? new RelayApi(this, 'Api', {
@@ -341,7 +341,7 @@ export class Relay extends Construct {
     const hosted =
       props.console &&
       originSecrets &&
-      hostedConsole(this, {
+      createHostedConsole(this, {
         ...common,
         ...props.console,
         callLogs,
@@ -356,13 +356,13 @@ export class Relay extends Construct {
       new RelayDistribution(this, 'FrontDoor', {
         relayName,
         origins: service
-          ? privateBalancer(service, functions, originSecrets.newest)
+          ? usePrivateBalancer(service, functions, originSecrets.newest)
           : api
-            ? apiGateway(api, originSecrets.newest)
-            : functionUrls(functions, originSecrets.newest),
+            ? useApiGateway(api, originSecrets.newest)
+            : useFunctionUrls(functions, originSecrets.newest),
         webAclArn: props.webAclArn,
         accessLog: typeof props.accessLog === 'object' ? props.accessLog : ownLog,
-        ...(hosted && { console: consoleOrigin(hosted, originSecrets.newest) }),
+        ...(hosted && { console: createConsoleOrigin(hosted, originSecrets.newest) }),
         ...(domain && { domain }),
       });
     // Without alarms nothing would end a bad deployment, and shifting would only make it slower.
@@ -388,7 +388,7 @@ export class Relay extends Construct {
     const shiftRoles = shifting
       ? shiftTraffic(this, { functions, alarms, linear: props.shifting === 'linear' })
       : [];
-    const canary = props.canary && scheduledCall(this, { ...props.canary, ...common, baseUrl, vpc });
+    const canary = props.canary && createScheduledCall(this, { ...props.canary, ...common, baseUrl, vpc });
     const backup =
       props.backupCopies &&
       new BackupCopies(this, 'BackupCopies', { relayName, tables, encryptionKey, ...props.backupCopies });
@@ -448,11 +448,11 @@ export class Relay extends Construct {
    * Default: the sum of five minutes.
    */
   metric(metricName: string, options: MetricOptions = {}): Metric {
-    return relayMetric(this.relayName, metricName, Stats.SUM).with(options).attachTo(this);
+    return createRelayMetric(this.relayName, metricName, Stats.SUM).with(options).attachTo(this);
   }
 }
 
-export function packageVersion(): string {
+export function readPackageVersion(): string {
   const { version } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8')) as {
     version: string;
   };

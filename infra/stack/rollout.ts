@@ -83,7 +83,7 @@ interface CanaryProps extends CanaryOptions, RelayCodeProps {
 }
 
 /** The scheduled call: a function of its own that calls the relay through its public address, as a customer would. */
-export function scheduledCall(scope: Construct, props: CanaryProps): RelayFunction {
+export function createScheduledCall(scope: Construct, props: CanaryProps): RelayFunction {
   const { relayName, version, baseUrl, bundlesFolder, model, key, everyMinutes = 5 } = props;
   const folder = new Construct(scope, 'Canary');
   const called = new RelayFunction(folder, 'canary', {

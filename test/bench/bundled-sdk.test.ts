@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import type { Metafile } from 'esbuild';
 import { describe, expect, test } from 'vitest';
-import { metaFile } from '../../infra/build/build-functions.ts';
+import { locateMetaFile } from '../../infra/build/build-functions.ts';
 import { answeringFunctions, functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 
 const built = join(import.meta.dirname, '..', '..', 'dist');
@@ -41,7 +41,7 @@ describe('a bundle', () => {
   test.each(functionNames)(
     'of %s has the SDK behind the switch alone: nothing of it is loaded without',
     (name) => {
-      const { outputs } = JSON.parse(readFileSync(metaFile(built, name), 'utf8')) as Metafile;
+      const { outputs } = JSON.parse(readFileSync(locateMetaFile(built, name), 'utf8')) as Metafile;
       const first = new Set(['index.mjs', 'main.mjs']);
       for (const file of first)
         for (const { kind, path } of outputs[file]?.imports ?? [])

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Metafile } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { buildFunctions, metaFile } from '../../infra/build/build-functions.ts';
+import { buildFunctions, locateMetaFile } from '../../infra/build/build-functions.ts';
 import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 import { firstLoadBytes } from './size.ts';
 
@@ -55,7 +55,7 @@ describe('the files of a bundle', () => {
 
   test('are one at the start of each function', () => {
     for (const name of functionNames) {
-      const path = metaFile(join(import.meta.dirname, '..', '..', 'dist'), name);
+      const path = locateMetaFile(join(import.meta.dirname, '..', '..', 'dist'), name);
       const metafile = JSON.parse(readFileSync(path, 'utf8')) as Metafile;
       const { 'index.mjs': index, 'main.mjs': main } = metafile.outputs;
       // A function that prepares itself has one more, of some words, that awaits it.

@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Metafile } from 'esbuild';
-import { metaFile } from '../../infra/build/build-functions.ts';
+import { locateMetaFile } from '../../infra/build/build-functions.ts';
 import { functionDescriptions, functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 import { measureStarts, quantile, type StartCost } from './start-cost.ts';
 
@@ -42,7 +42,7 @@ const kilobytes = (bytes: number): string => `${(bytes / 1000).toFixed(1)} KB`;
 
 /** Prints how much code a function loads; false when it is above the limit. */
 function reportBytes(name: string): boolean {
-  const metafile = JSON.parse(readFileSync(metaFile(outputFolder, name), 'utf8')) as Metafile;
+  const metafile = JSON.parse(readFileSync(locateMetaFile(outputFolder, name), 'utf8')) as Metafile;
   const { first, later } = firstLoadBytes(metafile);
   const limit = kilobytes(firstLoadBytesMax);
   console.log(`${name}: loaded at start ${kilobytes(first)} (limit ${limit}), later ${kilobytes(later)}`);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readOptions, stageNamed } from '../../infra/stack/options/read-options.ts';
-import { regionProblem } from '../../infra/stack/options/streaming-regions.ts';
+import { readOptions, resolveStage } from '../../infra/stack/options/read-options.ts';
+import { findRegionProblem } from '../../infra/stack/options/streaming-regions.ts';
 import { optionsInPage, optionsList } from '../scripts/options-list.ts';
 import { readPage } from './pages.ts';
 
@@ -14,15 +14,15 @@ describe('docs/options.md', () => {
   it('shows a file that the reader takes', () => {
     const example = /^ {4}\{\n(?: {4}.*\n)+? {4}\}$/m.exec(page)?.[0] ?? '';
     const content: unknown = JSON.parse(example);
-    expect(readOptions(stageNamed(undefined), content)).toHaveProperty('domain');
+    expect(readOptions(resolveStage(undefined), content)).toHaveProperty('domain');
   });
 
   it('names the regions that are refused, and no other', () => {
     const listed = /Regions without Function URLs are\s+refused:([^]*?)\(AWS Lambda/.exec(page)?.[1] ?? '';
     const regions = listed.match(/\b[a-z]{2}-[a-z]+-\d\b/g) ?? [];
     expect(regions).toHaveLength(11);
-    expect(regions.filter((region) => regionProblem(region) === undefined)).toEqual([]);
-    expect(['us-east-1', 'eu-central-1', 'ap-southeast-1'].map(regionProblem)).toEqual([
+    expect(regions.filter((region) => findRegionProblem(region) === undefined)).toEqual([]);
+    expect(['us-east-1', 'eu-central-1', 'ap-southeast-1'].map(findRegionProblem)).toEqual([
       undefined,
       undefined,
       undefined,

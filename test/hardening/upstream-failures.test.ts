@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { freePort } from '../../infra/local/host/loopback.ts';
+import { findFreePort } from '../../infra/local/host/loopback.ts';
 import type { TableName } from '../../shared/tables/table-names.ts';
 import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import {
@@ -38,7 +38,7 @@ let firstProcess: number[];
 beforeAll(async () => {
   upstream = await startScriptedUpstream();
   raw = await startRawUpstream();
-  const closed = await freePort('127.0.0.1');
+  const closed = await findFreePort('127.0.0.1');
   const kinds: Record<Kind, Record<string, unknown>> = {
     patient: { endpoint: upstream.endpoint },
     quick: {

@@ -11,7 +11,7 @@ import {
 } from '../../infra/stack/constructs/function-descriptions.ts';
 import { firstLoadBytes, firstLoadBytesMax } from '../bench/size.ts';
 import { channelSetups } from '../../shared/upstreams/types/channel-types.ts';
-import { buildFunctions, metaFile, type BuildFolders } from '../../infra/build/build-functions.ts';
+import { buildFunctions, locateMetaFile, type BuildFolders } from '../../infra/build/build-functions.ts';
 
 const handlerSource = `
 import { createHash } from 'node:crypto';
@@ -36,7 +36,7 @@ function evaluate(expression: string, environment: Record<string, string> = {}):
 }
 
 function metafile(): Metafile {
-  return JSON.parse(readFileSync(metaFile(folders.outputFolder, 'sample'), 'utf8')) as Metafile;
+  return JSON.parse(readFileSync(locateMetaFile(folders.outputFolder, 'sample'), 'utf8')) as Metafile;
 }
 
 /** Packages that would look for credentials elsewhere than in the environment. */
@@ -107,7 +107,7 @@ describe('the bundles of the functions', () => {
   const built = new Map(
     functionNames.map((name) => [
       name,
-      JSON.parse(readFileSync(metaFile(outputFolder, name), 'utf8')) as Metafile,
+      JSON.parse(readFileSync(locateMetaFile(outputFolder, name), 'utf8')) as Metafile,
     ]),
   );
 

@@ -4,11 +4,15 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { createApp } from '../../infra/stack/create-app.ts';
 import { optionsSchema } from '../scripts/options-schema.ts';
-import { publishedOptions, readOutputs, writeOutputs } from '../../infra/stack/options/published-options.ts';
-import { readOptions, readStageFile, stageNamed } from '../../infra/stack/options/read-options.ts';
+import {
+  selectPublishedOptions,
+  readOutputs,
+  writeOutputs,
+} from '../../infra/stack/options/published-options.ts';
+import { readOptions, readStageFile, resolveStage } from '../../infra/stack/options/read-options.ts';
 import { resourcesOf, synthesize } from './synthesize.ts';
 
-const relay = stageNamed(undefined);
+const relay = resolveStage(undefined);
 const keyArn = 'arn:aws:kms:us-east-1:123456789012:key/12345678-1234-1234-1234-123456789012';
 const vpc = { subnetIds: ['subnet-0123456789abcdef0'], securityGroupIds: ['sg-0123456789abcdef0'] };
 const vpcEndpointIds = ['vpce-0123456789abcdef0'];
@@ -236,22 +240,22 @@ describe('the file of a stage', () => {
   test('is relay.json, or relay.<stage>.json, and nothing else is read', () => {
     writeFileSync(join(folder, 'relay.json'), '{"sealKeys": [1, 2]}');
     writeFileSync(join(folder, 'relay.test.json'), '{"sealKeys": [3]}');
-    expect(readStageFile(folder, stageNamed(undefined))).toEqual({ sealKeys: [1, 2] });
-    expect(readStageFile(folder, stageNamed('test'))).toEqual({ sealKeys: [3] });
+    expect(readStageFile(folder, resolveStage(undefined))).toEqual({ sealKeys: [1, 2] });
+    expect(readStageFile(folder, resolveStage('test'))).toEqual({ sealKeys: [3] });
   });
 
   test('that is missing or no JSON is refused by its name', () => {
-    expect(() => readStageFile(folder, stageNamed('prod'))).toThrow(
+    expect(() => readStageFile(folder, resolveStage('prod'))).toThrow(
       /relay\.prod\.json does not exist: the options of stack relay-prod/,
     );
     writeFileSync(join(folder, 'relay.half.json'), '{"domain":');
-    expect(() => readStageFile(folder, stageNamed('half'))).toThrow(/relay\.half\.json is not JSON/);
+    expect(() => readStageFile(folder, resolveStage('half'))).toThrow(/relay\.half\.json is not JSON/);
   });
 
   test.each(['Prod', '1a', 'a'.repeat(22), '../x', 'schema', 'edge-eu-west-1', ''])(
     '%j is no name of a stage, so no file is read',
     (stage) => {
-      expect(() => stageNamed(stage)).toThrow(/stage: found .*expected a lower-case name/);
+      expect(() => resolveStage(stage)).toThrow(/stage: found .*expected a lower-case name/);
     },
   );
 
@@ -279,7 +283,7 @@ describe('an option in the context', () => {
 });
 
 describe('the published options', () => {
-  const optionsOf = (content: Record<string, unknown>) => publishedOptions(readOptions(relay, content));
+  const optionsOf = (content: Record<string, unknown>) => selectPublishedOptions(readOptions(relay, content));
 
   test('are those that differ from their defaults, a map field by field', () => {
     expect(

@@ -5,7 +5,7 @@ import { Annotations, Validations } from 'aws-cdk-lib';
 import { HIPAASecurityChecks, NIST80053R4Checks, NIST80053R5Checks } from 'cdk-nag';
 import { afterEach, expect, test, vi } from 'vitest';
 import { addStacks, createApp } from '../../infra/stack/create-app.ts';
-import { readOptions, stageNamed } from '../../infra/stack/options/read-options.ts';
+import { readOptions, resolveStage } from '../../infra/stack/options/read-options.ts';
 import { optionSets } from './option-sets.ts';
 import { emptyBundles } from './synthesize.ts';
 
@@ -31,7 +31,7 @@ test('stages, from no options to all, have no finding by CloudFormation’s rule
   const [first = {}, ...others] = asked;
   const { app } = createApp({ outputFolder: join(folder, 'out'), bundlesFolder, options: first });
   for (const { stage: name, ...content } of others) {
-    const stage = stageNamed(String(name));
+    const stage = resolveStage(String(name));
     addStacks(app, { ...stage, options: readOptions(stage, content), bundlesFolder });
   }
   // They take as long as all else, so `npm test` leaves them out.

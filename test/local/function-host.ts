@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { createFrontDoor, distributionOf } from '../../infra/local/distribution.ts';
-import { functionUrl, type InvokeMode } from '../../infra/local/lambda/function-url.ts';
+import { createFunctionUrl, type InvokeMode } from '../../infra/local/lambda/function-url.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 
 export interface HostOptions {
@@ -52,7 +52,7 @@ export async function startHost(options: HostOptions): Promise<FunctionHost> {
       readTimeoutMs: options.readTimeoutMs ?? 60_000,
     },
   };
-  const url = functionUrl(target, options.mode ?? 'RESPONSE_STREAM', domain);
+  const url = createFunctionUrl(target, options.mode ?? 'RESPONSE_STREAM', domain);
   distribution.open(distributionOf([behaviour], new Map([[domain, url]])));
   const port = await distribution.listen(0);
   return {

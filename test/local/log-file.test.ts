@@ -4,8 +4,8 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { claimDataFolder } from '../../infra/local/host/emulator.ts';
-import { shownTrouble } from '../../infra/local/host/messages.ts';
-import { keepingLines, keptLines, startLogsApi, type KeptLines } from '../../infra/local/log.ts';
+import { showTrouble } from '../../infra/local/host/messages.ts';
+import { keepLines, createKeptLines, startLogsApi, type KeptLines } from '../../infra/local/log.ts';
 import { createInsightsCallLog } from '../../shared/adapters/aws/insights-call-log.ts';
 
 let folder: string;
@@ -23,8 +23,8 @@ const texts = (): string[] | undefined => kept?.all().map(({ text }) => text);
 
 describe('the log of the local stack', () => {
   it('has the lines of functions and of the stack itself, and turns over when it is full', () => {
-    kept = keptLines(folder, { warn: () => undefined, bytesMax: 200 });
-    const log = keepingLines(kept, () => undefined);
+    kept = createKeptLines(folder, { warn: () => undefined, bytesMax: 200 });
+    const log = keepLines(kept, () => undefined);
     log('[chat] {"a":1}');
     log('environment chat#1 pid 7');
     expect(kept.all()).toMatchObject([
@@ -41,7 +41,7 @@ describe('the log of the local stack', () => {
     const file = path.join(folder, 'log', 'functions.log');
     mkdirSync(path.dirname(file));
     symlinkSync('/dev/full', file);
-    kept = keptLines(folder, { warn: (words) => warned.push(words) });
+    kept = createKeptLines(folder, { warn: (words) => warned.push(words) });
     for (const text of ['1', '2', '3']) kept.add(line(text));
     expect(warned).toEqual([expect.stringMatching(/^the log .*functions\.log cannot be written \(ENOSPC\)/)]);
     unlinkSync(file);
@@ -52,7 +52,7 @@ describe('the log of the local stack', () => {
 
   it('is made anew when somebody removes it', async () => {
     const warned: string[] = [];
-    kept = keptLines(folder, { warn: (words) => warned.push(words) });
+    kept = createKeptLines(folder, { warn: (words) => warned.push(words) });
     kept.add(line('1'));
     rmSync(path.join(folder, 'log'), { recursive: true });
     await vi.waitFor(
@@ -67,7 +67,7 @@ describe('the log of the local stack', () => {
   });
 
   it('of a stack in memory is gone when it ends', () => {
-    kept = keptLines(undefined, { warn: () => undefined });
+    kept = createKeptLines(undefined, { warn: () => undefined });
     const { file } = kept;
     kept.add(line('1'));
     expect(existsSync(file)).toBe(true);
@@ -88,7 +88,7 @@ describe('what a person is shown of it', () => {
       nowMs: () => nowMs,
       fullFolder: () => full,
     };
-    return shownTrouble(screen, () => 'the.log');
+    return showTrouble(screen, () => 'the.log');
   };
 
   it('is what went wrong, and nothing of calls that worked', () => {
@@ -146,7 +146,7 @@ describe('a data folder', () => {
 });
 
 it('is searched and counted as the operators’ tool asks CloudWatch, also when it is longer than what memory has', async () => {
-  const kept = keptLines(folder, { warn: () => undefined });
+  const kept = createKeptLines(folder, { warn: () => undefined });
   const api = await startLogsApi('relay', kept);
   const startMs = Date.parse('2026-11-22T09:00:00Z');
   const credentials = { accessKeyId: 'a', secretAccessKey: 'b' };

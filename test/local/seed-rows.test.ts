@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { demoRows, realChannelRow, vendorRows } from '../../infra/local/seed.ts';
+import { buildDemoRows, realChannelRow, buildVendorRows } from '../../infra/local/seed.ts';
 import { AccountRow } from '../../shared/config/rows/account-row.ts';
 import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
@@ -19,8 +19,8 @@ const schemas = {
   settings: SettingRow,
 };
 const rows = [
-  ...demoRows('http://127.0.0.1:1/v1', 'sk-abcdefghijkl'),
-  ...vendorRows(() => 'http://127.0.0.1:2/v1'),
+  ...buildDemoRows('http://127.0.0.1:1/v1', 'sk-abcdefghijkl'),
+  ...buildVendorRows(() => 'http://127.0.0.1:2/v1'),
 ];
 
 describe('the seeded rows', () => {

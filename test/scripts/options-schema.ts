@@ -4,11 +4,11 @@
  */
 import { writeFileSync } from 'node:fs';
 import * as z from 'zod/mini';
-import { optionNamed, optionNames } from '../../infra/stack/options/option-table.ts';
+import { findOption, optionNames } from '../../infra/stack/options/option-table.ts';
 
 export function optionsSchema(): object {
   const properties = optionNames.flatMap((name) => {
-    const option = optionNamed(name);
+    const option = findOption(name);
     if (option === undefined) return [];
     const { $schema: _, ...rules } = z.toJSONSchema(mapOf(option.schema), { io: 'input' });
     const standard = option.default === undefined ? {} : { default: option.default };

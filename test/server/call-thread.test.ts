@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { CallThread, laneOf } from '../../infra/server/call-thread.ts';
-import { bytesLeft } from '../../infra/server/request-body.ts';
+import { createByteBudget } from '../../infra/server/request-body.ts';
 import { WebServer } from '../../infra/server/web-server.ts';
 import { createHttpEntry } from '../../shared/adapters/entry/http-entry.ts';
 import { systemClock as clock, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
@@ -26,7 +26,7 @@ const hosted: HostedHandle = {
 
 async function serving() {
   const gate = gateOf();
-  const room = bytesLeft(megabyte);
+  const room = createByteBudget(megabyte);
   const workerData: GatedStart = { lane: 'heavy', room, requestBytesMax: megabyte, gate };
   const worker = new Worker(new URL('gated-thread.ts', import.meta.url), { workerData });
   const thread = new CallThread(worker);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { routing } from '../../infra/server/web-server.ts';
-import { readServerOptions, withNumberedSecrets } from '../../infra/server/server-options.ts';
+import { createRouting } from '../../infra/server/web-server.ts';
+import { readServerOptions, collectNumberedSecrets } from '../../infra/server/server-options.ts';
 import { listInPage, serverAccess } from '../scripts/server-access.ts';
 import { readPage } from '../docs/pages.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
@@ -20,12 +20,12 @@ describe('the variables of the server', () => {
 
   test('take secrets that come one by one, and leave those alone that come together', () => {
     const numbered = { ORIGIN_SECRET_1: 'a', ORIGIN_SECRET_2: 'b', SEAL_KEY_2: 'c', SEAL_KEY_10: 'd' };
-    expect(withNumberedSecrets(numbered)).toMatchObject({
+    expect(collectNumberedSecrets(numbered)).toMatchObject({
       ORIGIN_SECRETS: 'a,b',
       SEAL_KEYS: '{"2":"c","10":"d"}',
     });
-    expect(withNumberedSecrets({ ORIGIN_SECRETS: '' })).toEqual({ ORIGIN_SECRETS: '' });
-    expect(withNumberedSecrets({ ...numbered, SEAL_KEYS: 'given' })).toMatchObject({ SEAL_KEYS: 'given' });
+    expect(collectNumberedSecrets({ ORIGIN_SECRETS: '' })).toEqual({ ORIGIN_SECRETS: '' });
+    expect(collectNumberedSecrets({ ...numbered, SEAL_KEYS: 'given' })).toMatchObject({ SEAL_KEYS: 'given' });
   });
 
   test.each([
@@ -64,7 +64,7 @@ describe('the variables of the server', () => {
 
 describe('a path', () => {
   const handleOf = (name: string) => ({ name }) as unknown as HostedHandle;
-  const route = routing({
+  const route = createRouting({
     chat: handleOf('chat'),
     responses: handleOf('responses'),
     messages: handleOf('messages'),

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { Arrivals, bytesLeft } from '../../infra/server/request-body.ts';
+import { Arrivals, createByteBudget } from '../../infra/server/request-body.ts';
 import { healthPath, WebServer } from '../../infra/server/web-server.ts';
 import { createHttpEntry } from '../../shared/adapters/entry/http-entry.ts';
 import { systemClock as clock, timeSortedIds } from '../../shared/adapters/system/node-ports.ts';
@@ -67,7 +67,7 @@ async function serving(
   const server = new WebServer({
     route: () => ({ name: 'chat', hosted, enter: createHttpEntry(hosted) }),
     options: { requestBytesMax, requestsMax },
-    room: bytesLeft(bodyBytesMax),
+    room: createByteBudget(bodyBytesMax),
     threads: {},
     publicHost: undefined,
     timeouts,

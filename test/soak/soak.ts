@@ -1,6 +1,6 @@
 /** A soak from its start to its observations: stack, load, faults, then time to settle, then the tables. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../../infra/local/host/loopback.ts';
+import { findFreePort } from '../../infra/local/host/loopback.ts';
 import { runAudit, type AuditOutcome } from './audit.ts';
 import { balanceFindings } from './checker/balances.ts';
 import type { CallSeen, Observations } from './checker/observations.ts';
@@ -65,7 +65,7 @@ export async function runSoak(
   const requestSeconds = faults.some((kind) => longCalls.has(kind))
     ? longRequestSeconds
     : shortRequestSeconds;
-  const closedEndpoint = `http://127.0.0.1:${await freePort('127.0.0.1')}/v1`;
+  const closedEndpoint = `http://127.0.0.1:${await findFreePort('127.0.0.1')}/v1`;
   const { endpointFor } = upstream;
   const rows = soakRows({ endpointFor, closedEndpoint, prices, requestSeconds });
   await prepare(stack, rows, interruption);

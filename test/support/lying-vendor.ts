@@ -1,5 +1,5 @@
 /** Upstreams that report other counts than they used: `lie=input-zero` in the text of a call of a vendor's double asks for one. */
-import { chunkFrame } from '../../infra/local/vendors/bedrock.ts';
+import { encodeChunkFrame } from '../../infra/local/vendors/bedrock.ts';
 import { isRecord } from '../../shared/wire/json.ts';
 import { type Vendor, type VendorReply } from '../../infra/local/vendors/vendor.ts';
 
@@ -37,7 +37,9 @@ function alteredBytes(frame: Uint8Array, lie: Lie): Uint8Array {
     bytes.subarray(12 + bytes.readUInt32BE(4), bytes.length - 4).toString(),
   ) as { bytes?: string };
   if (event === undefined) return frame;
-  return chunkFrame(altered(JSON.parse(Buffer.from(event, 'base64').toString()), lie) as { type: string });
+  return encodeChunkFrame(
+    altered(JSON.parse(Buffer.from(event, 'base64').toString()), lie) as { type: string },
+  );
 }
 
 /** Every `usage` in a value, however deep, that is an object. */

@@ -1,5 +1,5 @@
-import { bedrockDouble } from '../../infra/local/vendors/bedrock.ts';
-import { vendorDoubles } from '../../infra/local/vendors/vendors.ts';
+import { createBedrockDouble } from '../../infra/local/vendors/bedrock.ts';
+import { createVendorDoubles } from '../../infra/local/vendors/vendors.ts';
 import type { Vendor } from '../../infra/local/vendors/vendor.ts';
 import { createRequestSigner } from '../../shared/adapters/aws/aws-signature.ts';
 import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../shared/upstreams/exchange.ts';
@@ -58,9 +58,10 @@ export class VendorRig {
 
   constructor(models: readonly VendorModel[], options: RigOptions = {}) {
     const now = (): number => this.core.clock.now();
-    const doubles = [...vendorDoubles().filter(({ name }) => name !== 'bedrock'), bedrockDouble(now)].map(
-      lying,
-    );
+    const doubles = [
+      ...createVendorDoubles().filter(({ name }) => name !== 'bedrock'),
+      createBedrockDouble(now),
+    ].map(lying);
     this.#doubles = new Map(doubles.map((double) => [double.name, double]));
     const channels = models.map(({ vendor, model, row }, index) => ({
       id: channelOf(model),

@@ -7,7 +7,7 @@ import { text as textOf } from 'node:stream/consumers';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { closeServer, listenOnLoopback, serverForPrograms } from '../../infra/local/host/loopback.ts';
+import { closeServer, listenOnLoopback, createProgramServer } from '../../infra/local/host/loopback.ts';
 import { startVendorStack, type ServedModel, type VendorStack } from './vendor-stack.ts';
 
 type Json = Record<string, unknown>;
@@ -28,7 +28,7 @@ class Gate {
   readonly server: Server;
 
   constructor(name: string, target: () => string) {
-    this.server = serverForPrograms(async (request, response) => {
+    this.server = createProgramServer(async (request, response) => {
       const body = await textOf(request);
       if (this.down) {
         response.writeHead(503).end('{}');

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DatabaseSync } from 'node:sqlite';
-import { freePort } from './loopback.ts';
+import { findFreePort } from './loopback.ts';
 import type { LocalOptions } from './local-options.ts';
 import { StartError } from './messages.ts';
 
@@ -49,7 +49,7 @@ export async function startEmulator(
   const binary = findBinary();
   if (binary === undefined) throw new StartError(missing);
   for (let attempt = 1; ; attempt += 1) {
-    const place = await hiddenPlace();
+    const place = await chooseHiddenPlace();
     try {
       return await launch(binary, place, options.dataFolder);
     } catch (error) {
@@ -68,12 +68,12 @@ interface Place {
  * The emulator answers every page of every site, so it listens where none finds it: at one of 16 million addresses of this
  * machine, on one of 28,000 ports. Where only 127.0.0.1 is an address (macOS), the port alone hides it.
  */
-async function hiddenPlace(): Promise<Place> {
+async function chooseHiddenPlace(): Promise<Place> {
   const host = `127.${randomInt(1, 255)}.${randomInt(256)}.${randomInt(1, 255)}`;
   try {
-    return { host, port: await freePort(host) };
+    return { host, port: await findFreePort(host) };
   } catch {
-    return { host: '127.0.0.1', port: await freePort('127.0.0.1') };
+    return { host: '127.0.0.1', port: await findFreePort('127.0.0.1') };
   }
 }
 
@@ -108,8 +108,8 @@ async function launch(
     throw new StartError(`the DynamoDB emulator did not start: ${reason}`);
   });
   try {
-    await Promise.race([failed, untilAnswering(endpoint)]);
-    tendIfPossible(file);
+    await Promise.race([failed, waitUntilAnswering(endpoint)]);
+    tryToTend(file);
   } catch (error) {
     await stop();
     throw error;
@@ -119,7 +119,7 @@ async function launch(
 }
 
 /** Another release of the emulator may store stream records otherwise; then the stack only gets slower. */
-function tendIfPossible(file: string): void {
+function tryToTend(file: string): void {
   try {
     tendStreamRecords(file, Math.floor(Date.now() / 1000));
   } catch {
@@ -127,7 +127,7 @@ function tendIfPossible(file: string): void {
   }
 }
 
-async function untilAnswering(endpoint: string): Promise<void> {
+async function waitUntilAnswering(endpoint: string): Promise<void> {
   const deadline = Date.now() + startTimeoutMs;
   for (;;) {
     try {

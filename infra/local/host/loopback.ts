@@ -30,17 +30,17 @@ function isForPrograms({ headers: { origin, host = '', ...others } }: IncomingMe
 }
 
 /** @param answer where it fails, the connection is broken */
-export const serverForPrograms = (
+export const createProgramServer = (
   answer: (request: IncomingMessage, response: ServerResponse) => void | Promise<void>,
 ): Server =>
   createServer((request, response) => {
-    const answering = async (): Promise<void> => {
+    const answerProgram = async (): Promise<void> => {
       if (isForPrograms(request)) return answer(request, response);
       request.resume();
       response.writeHead(403, { 'content-type': 'application/x-amz-json-1.0' }).end(refusal);
       return undefined;
     };
-    void answering().catch(() => response.destroy());
+    void answerProgram().catch(() => response.destroy());
   });
 
 /**
@@ -73,10 +73,10 @@ export interface TablesPort {
 export function createTablesPort(): TablesPort {
   let emulator: URL | undefined;
   const agent = new Agent({ keepAlive: true });
-  const server = serverForPrograms((request, response) => {
+  const server = createProgramServer((request, response) => {
     if (emulator) return passOn(request, response, { emulator, agent });
     request.resume();
-    return unavailable(response);
+    return answerUnavailable(response);
   });
   // Longer than SDKs keep idle connections.
   server.keepAliveTimeout = 75_000;
@@ -97,8 +97,8 @@ async function passOn(
 ): Promise<void> {
   const headers = { ...request.headers, host };
   const to = { hostname, port, path: request.url, headers, agent };
-  const answer = await forwarded(request, to).catch(() => undefined);
-  if (!answer) return unavailable(response);
+  const answer = await forwardRequest(request, to).catch(() => undefined);
+  if (!answer) return answerUnavailable(response);
   const kept = Object.entries(answer.headers).filter(([name]) => !name.startsWith('access-control-'));
   response.writeHead(answer.statusCode ?? 502, Object.fromEntries(kept));
   answer.on('error', () => response.destroy()).pipe(response);
@@ -109,7 +109,7 @@ export const ofConnection =
   /^(connection|expect|host|keep-alive|proxy-(authenticate|authorization|connection)|te|trailer|transfer-encoding|upgrade)$/i;
 
 /** Sends a request on, as long as its client is there. Resolves when the answer begins; rejects where there is none. */
-export async function forwarded(request: IncomingMessage, to: RequestOptions): Promise<IncomingMessage> {
+export async function forwardRequest(request: IncomingMessage, to: RequestOptions): Promise<IncomingMessage> {
   const { method = 'GET', socket } = request;
   const sent = sendRequest({ ...to, method });
   const leave = (): void => void sent.destroy();
@@ -129,7 +129,7 @@ export async function forwarded(request: IncomingMessage, to: RequestOptions): P
 }
 
 /** Tools repeat a call that gets this. */
-const unavailable = (response: ServerResponse): void =>
+const answerUnavailable = (response: ServerResponse): void =>
   void response
     .writeHead(503, { 'content-type': 'application/x-amz-json-1.0' })
     .end(JSON.stringify({ __type: 'com.amazonaws.dynamodb.v20120810#InternalServerError' }));
@@ -141,7 +141,7 @@ export interface Listening {
 }
 
 /** On a free port of loopback. */
-export async function listening(server: Server): Promise<Listening> {
+export async function listenOnFreePort(server: Server): Promise<Listening> {
   const port = await listenOnLoopback(server, 0);
   return { endpoint: `http://127.0.0.1:${port}`, close: () => closeServer(server) };
 }
@@ -162,7 +162,7 @@ export async function closeServer(server: Server): Promise<void> {
 }
 
 /** Resolves with any port that is free at an address of this machine. Rejects with EADDRNOTAVAIL. */
-export async function freePort(host: string): Promise<number> {
+export async function findFreePort(host: string): Promise<number> {
   const server = netCreateServer();
   const free = await listenOnLoopback(server, 0, host);
   server.close();

@@ -46,7 +46,7 @@ const tool = 'npx --no relay-ops';
  * Five or seven lines, few enough for a small terminal. Programs read those of the tables, the key and the last one, which says that it is ready.
  * @param dataFolder undefined: nothing is kept
  */
-export function readyText(
+export function writeReadyText(
   { origin, dynamodbEndpoint, logFile, key, hasConsole }: Started,
   dataFolder: string | undefined,
 ): string {
@@ -67,13 +67,13 @@ export function readyText(
     `tables ${dynamodbEndpoint}`,
     ...trials,
     ...(hasConsole ? [`operator console ${origin}/console/ (choose a user)`] : []),
-    `press Ctrl-C to stop; ${keptWords(dataFolder)}; log ${logFile}`,
+    `press Ctrl-C to stop; ${describeKeptData(dataFolder)}; log ${logFile}`,
     `relay ready on ${origin}/v1`,
     '',
   ].join('\n');
 }
 
-export const keptWords = (dataFolder: string | undefined): string =>
+export const describeKeptData = (dataFolder: string | undefined): string =>
   dataFolder === undefined ? 'data is not saved' : `data is saved in ${dataFolder}`;
 
 /** Lines that a person must see; all lines are in the log. */
@@ -97,11 +97,11 @@ interface Screen {
  * Shows a person what is wrong, each on one line of the terminal and few of them.
  * @param logFile where the others are, once that is known
  */
-export function shownTrouble(screen: Screen, logFile: () => string): StackLog {
+export function showTrouble(screen: Screen, logFile: () => string): StackLog {
   let sinceMs = -Infinity;
   let shown = 0;
   return (line) => {
-    const words = troubleIn(line, screen);
+    const words = findTrouble(line, screen);
     if (words === undefined) return;
     if (screen.nowMs() - sinceMs > minuteMs) [sinceMs, shown] = [screen.nowMs(), 0];
     shown += 1;
@@ -110,7 +110,7 @@ export function shownTrouble(screen: Screen, logFile: () => string): StackLog {
   };
 }
 
-function troubleIn(line: string, { fullFolder }: Screen): string | undefined {
+function findTrouble(line: string, { fullFolder }: Screen): string | undefined {
   if (stackTrouble.test(line)) return line;
   const [, name] = functionTrouble.exec(line) ?? [];
   if (name === undefined) return undefined;

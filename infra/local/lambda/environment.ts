@@ -6,7 +6,7 @@ import path from 'node:path';
 import { finished } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { logLines, type StackLog } from '../host/messages.ts';
-import { serverForPrograms } from '../host/loopback.ts';
+import { createProgramServer } from '../host/loopback.ts';
 import { localRegion } from '../host/local-options.ts';
 
 const runtimeClient = createRequire(import.meta.url).resolve('aws-lambda-ric');
@@ -54,13 +54,13 @@ export class LambdaEnvironment {
   constructor(parts: EnvironmentParts) {
     this.label = `${parts.settings.name}#${parts.serial}`;
     this.#parts = parts;
-    this.#server = serverForPrograms((request, response) => this.#route(request, response));
+    this.#server = createProgramServer((request, response) => this.#route(request, response));
     // An invocation and an idle environment may both send nothing for minutes.
     this.#server.requestTimeout = 0;
     this.#server.headersTimeout = 0;
     this.#server.keepAliveTimeout = 0;
     this.#server.listen(0, '127.0.0.1', () => this.#spawn());
-    this.#timer = setTimeout(() => this.#timedOut('Init', initTimeoutMs), initTimeoutMs);
+    this.#timer = setTimeout(() => this.#failByTimeout('Init', initTimeoutMs), initTimeoutMs);
   }
 
   /** True just after the last byte was sent. Most handlers then return, so it is idle soon. */
@@ -74,7 +74,7 @@ export class LambdaEnvironment {
     this.#invocation = invocation;
     this.#completeAt = undefined;
     this.state = 'busy';
-    this.#timer = setTimeout(() => this.#timedOut('Task', timeoutMs), timeoutMs);
+    this.#timer = setTimeout(() => this.#failByTimeout('Task', timeoutMs), timeoutMs);
     const headers = {
       'content-type': 'application/json',
       'lambda-runtime-aws-request-id': invocation.id,
@@ -89,7 +89,7 @@ export class LambdaEnvironment {
   async kill(): Promise<void> {
     this.#killed = true;
     this.#process?.kill('SIGKILL');
-    if (this.#process === undefined) this.#die('closed');
+    if (this.#process === undefined) this.#stopDead('closed');
     await this.#ended.promise;
     this.#server.closeAllConnections();
   }
@@ -105,17 +105,17 @@ export class LambdaEnvironment {
       cwd: settings.folder,
       // The shim ends when its stdin closes, which happens when this process ends.
       stdio: ['pipe', 'pipe', 'pipe'],
-      env: runtimeEnvironment(settings, this.label, `127.0.0.1:${port}`),
+      env: buildRuntimeEnvironment(settings, this.label, `127.0.0.1:${port}`),
     });
     this.#process = child;
     log(`environment ${this.label} pid ${child.pid}`);
     for (const stream of [child.stdout, child.stderr])
       logLines(stream, (line) => log(`[${settings.name}] ${line}`));
     child.stdin.on('error', () => {});
-    child.on('error', (error) => this.#die(error.message));
+    child.on('error', (error) => this.#stopDead(error.message));
     child.on('exit', (code, signal) => {
       if (!this.#killed) log(`environment ${this.label} pid ${child.pid} ended (${signal ?? code})`);
-      this.#die(`Runtime exited (${signal ?? code})`);
+      this.#stopDead(`Runtime exited (${signal ?? code})`);
     });
   }
 
@@ -124,7 +124,7 @@ export class LambdaEnvironment {
     const { method, url = '', headers } = request;
     const path = url.startsWith(prefix) ? url.slice(prefix.length) : '';
     // The client is free; work is sent as this response.
-    if (method === 'GET' && path === 'invocation/next') return this.#becomeIdle(response);
+    if (method === 'GET' && path === 'invocation/next') return this.#markIdle(response);
     if (path === 'init/error') {
       this.#initError = parseError(await buffer(request));
       return answer(response, 202, accepted);
@@ -150,7 +150,7 @@ export class LambdaEnvironment {
     answer(response, 202, accepted);
   }
 
-  #becomeIdle(response: ServerResponse): void {
+  #markIdle(response: ServerResponse): void {
     // After a streaming handler has thrown or has broken its answer off, the request for work may arrive before the end
     // of the answer, which is on another connection. A slow viewer must not hide that end.
     this.#waiting = response;
@@ -164,10 +164,10 @@ export class LambdaEnvironment {
 
   #answerEnded(): void {
     this.#completeAt = performance.now();
-    if (this.#waiting !== undefined) this.#becomeIdle(this.#waiting);
+    if (this.#waiting !== undefined) this.#markIdle(this.#waiting);
   }
 
-  #timedOut(what: 'Task' | 'Init', timeoutMs: number): void {
+  #failByTimeout(what: 'Task' | 'Init', timeoutMs: number): void {
     const seconds = (timeoutMs / 1000).toFixed(2);
     const message = `${this.#invocation?.id ?? ''} ${what} timed out after ${seconds} seconds`.trim();
     this.#parts.log(`[${this.#parts.settings.name}] ${message}`);
@@ -177,7 +177,7 @@ export class LambdaEnvironment {
     void this.kill();
   }
 
-  #die(message: string): void {
+  #stopDead(message: string): void {
     if (this.state === 'dead') return;
     const error = new FunctionError('Runtime.ExitError', message);
     this.state = 'dead';
@@ -210,7 +210,7 @@ function parseError(body: Buffer): FunctionError {
 /**
  * The variables that Lambda sets. `settings.environment` overrides those above it; those below override it.
  */
-function runtimeEnvironment(
+function buildRuntimeEnvironment(
   settings: FunctionSettings,
   label: string,
   runtimeApi: string,

@@ -20,10 +20,10 @@ export interface UrlRequest {
 const textual = /^(text\/|application\/(json|javascript|xml|[\w.-]+\+(json|xml))\b)/i;
 
 /** Converts a request to a Function URL's event, payload format 2.0. The path stays percent-encoded. */
-export function toUrlEvent(request: UrlRequest, requestId: string): Record<string, unknown> {
+export function buildUrlEvent(request: UrlRequest, requestId: string): Record<string, unknown> {
   const { method, target, body, sourceIp, domain } = request;
   const [path = '/', query = ''] = target.split(/\?(.*)/s);
-  const { headers, cookies } = eventHeaders(request);
+  const { headers, cookies } = splitEventHeaders(request);
   const isText = textual.test(headers['content-type'] ?? '') && headers['content-encoding'] === undefined;
   const prefix = domain.split('.')[0] ?? domain;
   return {
@@ -50,7 +50,7 @@ export function toUrlEvent(request: UrlRequest, requestId: string): Record<strin
   };
 }
 
-function eventHeaders(request: UrlRequest): { headers: Record<string, string>; cookies: string[] } {
+function splitEventHeaders(request: UrlRequest): { headers: Record<string, string>; cookies: string[] } {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(request.headers))
     if (value !== undefined && name !== 'cookie')
@@ -90,16 +90,16 @@ export type FunctionUrl = (
 ) => Promise<OriginAnswer>;
 
 /** Emulates a Function URL: invokes the function once the body of the request is complete. */
-export const functionUrl =
+export const createFunctionUrl =
   (called: LocalFunction, mode: InvokeMode, domain: string): FunctionUrl =>
   async (request, { target, headers }) => {
-    const tooLong = failure(413, 'Request Too Long');
+    const tooLong = createFailure(413, 'Request Too Long');
     const body = await readBody(request, wholeBytesMax);
     if (!body) return tooLong;
     const requestId = randomUUID();
     const { method = 'GET', socket } = request;
     const sourceIp = socket.remoteAddress?.replace('::ffff:', '') ?? '127.0.0.1';
-    const event = toUrlEvent({ method, target, headers, body, sourceIp, domain }, requestId);
+    const event = buildUrlEvent({ method, target, headers, body, sourceIp, domain }, requestId);
     if (Buffer.byteLength(JSON.stringify(event)) > wholeBytesMax) return tooLong;
     const base = { 'x-amzn-requestid': requestId };
     try {
@@ -107,25 +107,26 @@ export const functionUrl =
       return { ...answer, headers: { ...base, ...answer.headers } };
     } catch (error) {
       const { errorType = 'Error' } = error as Partial<FunctionError>;
-      return failure(502, 'Internal Server Error', { ...base, 'x-amzn-errortype': errorType });
+      return createFailure(502, 'Internal Server Error', { ...base, 'x-amzn-errortype': errorType });
     }
   };
 
 /** Rejects when the function failed before it answered. */
 export async function answerOf(invoked: Promise<Answered>, mode: InvokeMode): Promise<OriginAnswer> {
   const answered = await invoked;
-  const answer = 'payload' in answered ? wholeAnswer(answered.payload) : await begunAnswer(answered);
+  const answer =
+    'payload' in answered ? readWholeAnswer(answered.payload) : await startStreamedAnswer(answered);
   const { body } = answer;
   return mode === 'BUFFERED' && body instanceof Readable ? { ...answer, body: await buffer(body) } : answer;
 }
 
-const failure = (status: number, message: string, headers: OutgoingHttpHeaders = {}): OriginAnswer => ({
+const createFailure = (status: number, message: string, headers: OutgoingHttpHeaders = {}): OriginAnswer => ({
   status,
   headers: { ...headers, 'content-type': 'application/json' },
   body: JSON.stringify({ message }),
 });
 
-function wholeAnswer(payload: Buffer): OriginAnswer {
+function readWholeAnswer(payload: Buffer): OriginAnswer {
   if (payload.length > wholeBytesMax) throw new FunctionError('Function.ResponseSizeTooLarge', 'over 6 MB');
   const result = readResult(payload);
   const body = Buffer.from(result.body ?? '', result.isBase64Encoded === true ? 'base64' : 'utf8');
@@ -150,7 +151,7 @@ function readResult(payload: Buffer): BufferedResult {
  * Resolves with status and headers and what streams after them. Reads what the function writes to its end, even when nobody
  * wants it, so that the invocation does not block.
  */
-function begunAnswer({ body, contentType, over }: StreamedAnswer): Promise<OriginAnswer> {
+function startStreamedAnswer({ body, contentType, over }: StreamedAnswer): Promise<OriginAnswer> {
   const { promise, resolve, reject } = Promise.withResolvers<OriginAnswer>();
   let prelude: Buffer | undefined = contentType === preludeType ? Buffer.alloc(0) : undefined;
   const type = prelude ? 'application/octet-stream' : contentType;

@@ -9,7 +9,7 @@ import {
   type FunctionSettings,
   type Invocation,
 } from './environment.ts';
-import { type Listening, listening, readBody, serverForPrograms } from '../host/loopback.ts';
+import { type Listening, listenOnFreePort, readBody, createProgramServer } from '../host/loopback.ts';
 
 /** One Lambda function: its environments, started on demand up to a maximum, and its queue of invocations. */
 export class LocalFunction {
@@ -28,9 +28,9 @@ export class LocalFunction {
   /** Runs the function with the event as soon as an environment is free. */
   invoke(event: unknown, id: string = randomUUID()): Promise<Answered> {
     const invocation = { ...Promise.withResolvers<Answered>(), id, event: JSON.stringify(event) };
-    if (this.#closed) invocation.reject(closing());
+    if (this.#closed) invocation.reject(createClosingError());
     else this.#queue.push(invocation);
-    this.#pump();
+    this.#dispatchWaiting();
     return invocation.promise;
   }
 
@@ -49,11 +49,11 @@ export class LocalFunction {
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const { reject } of this.#queue.splice(0)) reject(closing());
+    for (const { reject } of this.#queue.splice(0)) reject(createClosingError());
     await Promise.all([...this.#environments].map((environment) => environment.kill()));
   }
 
-  #pump(): void {
+  #dispatchWaiting(): void {
     if (this.#closed) return;
     const environments = [...this.#environments];
     // Prefers the environment that was started last.
@@ -69,18 +69,18 @@ export class LocalFunction {
       this.#start();
       coming += 1;
     }
-    if (finishing > 0 && this.#queue.length > 0) setTimeout(() => this.#pump(), finishingMs);
+    if (finishing > 0 && this.#queue.length > 0) setTimeout(() => this.#dispatchWaiting(), finishingMs);
   }
 
   #start(): void {
     this.#started += 1;
     const events: EnvironmentEvents = {
-      idle: () => this.#pump(),
+      idle: () => this.#dispatchWaiting(),
       dead: (dead, initError) => {
         this.#environments.delete(dead);
         // As on AWS, each failed attempt to load the code fails one request.
         if (initError !== undefined) this.#queue.shift()?.reject(initError);
-        this.#pump();
+        this.#dispatchWaiting();
       },
     };
     this.#environments.add(
@@ -89,7 +89,7 @@ export class LocalFunction {
   }
 }
 
-const closing = (): FunctionError => new FunctionError('ServiceException', 'the stack is closing');
+const createClosingError = (): FunctionError => new FunctionError('ServiceException', 'the stack is closing');
 
 // Emulates Lambda's Invoke for events: an event is taken at once, and its function runs without its sender.
 
@@ -104,7 +104,7 @@ interface InvokeApi extends Listening {
 
 export async function startInvokeApi(log: StackLog): Promise<InvokeApi> {
   let functions: ReadonlyMap<string, LocalFunction> = new Map();
-  const server = serverForPrograms(async (request, response) => {
+  const server = createProgramServer(async (request, response) => {
     const refuse = (status: number, type: string): void =>
       void response
         .writeHead(status, { 'content-type': 'application/json', 'x-amzn-errortype': type })
@@ -122,5 +122,5 @@ export async function startInvokeApi(log: StackLog): Promise<InvokeApi> {
     target.call(JSON.parse(body.toString())).catch((error: unknown) => log(`event lost: ${String(error)}`));
     return void response.writeHead(202).end();
   });
-  return { ...(await listening(server)), open: (given) => void (functions = given) };
+  return { ...(await listenOnFreePort(server)), open: (given) => void (functions = given) };
 }

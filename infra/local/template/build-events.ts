@@ -1,6 +1,6 @@
 import type { LocalFunction } from '../lambda/local-function.ts';
 import type { Mapping, MappingProperties } from '../event-source-mapping.ts';
-import { functionNamed } from './build-functions.ts';
+import { getFunctionByName } from './build-functions.ts';
 import { resourcesOf, functionOf, type LocalReferences } from './template.ts';
 import { localAccount, localRegion } from '../host/local-options.ts';
 import type { StackLog } from '../host/messages.ts';
@@ -13,7 +13,7 @@ export function buildMappings(references: LocalReferences, functions: Functions)
     ([id, { Properties = {} }]) => {
       const { FunctionName, DestinationConfig: _, ...rest } = Properties;
       const properties = references.resolve(rest) as MappingProperties;
-      return { id, properties, target: functionNamed(functions, functionOf(FunctionName)) };
+      return { id, properties, target: getFunctionByName(functions, functionOf(FunctionName)) };
     },
   );
 }
@@ -37,13 +37,13 @@ export function buildSchedules({ template, resolve }: LocalReferences, functions
     return Targets.map(({ Input, Arn }) => ({
       id,
       expression,
-      event: Input === undefined ? scheduledEvent(id) : (JSON.parse(String(resolve(Input))) as unknown),
-      target: functionNamed(functions, functionOf(Arn)),
+      event: Input === undefined ? buildScheduledEvent(id) : (JSON.parse(String(resolve(Input))) as unknown),
+      target: getFunctionByName(functions, functionOf(Arn)),
     }));
   });
 }
 
-const scheduledEvent = (id: string) => ({
+const buildScheduledEvent = (id: string) => ({
   version: '0',
   id,
   'detail-type': 'Scheduled Event',

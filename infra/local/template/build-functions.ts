@@ -1,9 +1,15 @@
 import { type StackLog, StartError } from '../host/messages.ts';
 import type { FunctionSettings } from '../lambda/environment.ts';
 import { servedFunctions } from '../../stack/constructs/function-descriptions.ts';
-import { functionUrl, type FunctionUrl, type InvokeMode } from '../lambda/function-url.ts';
+import { createFunctionUrl, type FunctionUrl, type InvokeMode } from '../lambda/function-url.ts';
 import { LocalFunction } from '../lambda/local-function.ts';
-import { resourcesOf, type Template, functionOf, functionUrlHost, type LocalReferences } from './template.ts';
+import {
+  resourcesOf,
+  type Template,
+  functionOf,
+  nameFunctionUrlHost,
+  type LocalReferences,
+} from './template.ts';
 
 export interface LocalFunctionOptions {
   /** Variables of all functions; the template overrides them. */
@@ -50,13 +56,13 @@ export function buildFunctions(
       const environmentsMax = answering.has(id)
         ? options.environmentsMax
         : Math.min(options.environmentsMax, eventEnvironmentsMax);
-      const settings = functionSettings(id, references, { ...options, environmentsMax });
+      const settings = buildFunctionSettings(id, references, { ...options, environmentsMax });
       return [id, new LocalFunction(settings, log)];
     }),
   );
 }
 
-function functionSettings(
+function buildFunctionSettings(
   id: string,
   references: LocalReferences,
   { environment, localEnvironment, environmentsMax }: LocalFunctionOptions,
@@ -78,7 +84,7 @@ function functionSettings(
   return {
     // The first that is published. A URL of the function itself, which AWS would serve from $LATEST, has it here too.
     version: hasVersion ? '1' : '$LATEST',
-    name: resolved.FunctionName ?? shortName(asset.displayName) ?? id,
+    name: resolved.FunctionName ?? shortenName(asset.displayName) ?? id,
     arn: String(references.attribute(id, 'Arn')),
     folder: asset.folder,
     handler: resolved.Handler,
@@ -96,7 +102,7 @@ function functionSettings(
 }
 
 /** Shortens `Functions/chat/Function/Code` to `chat`. */
-function shortName(displayName: string): string | undefined {
+function shortenName(displayName: string): string | undefined {
   const structural = new Set(['Functions', 'Function', 'Code', '']);
   return displayName.split('/').findLast((part) => !structural.has(part));
 }
@@ -111,15 +117,15 @@ export function buildFunctionUrls(
     resourcesOf(template, 'AWS::Lambda::Url').map(([urlId, { Properties = {} }]) => {
       const id = functionOf(Properties['TargetFunctionArn']);
       const mode = (Properties['InvokeMode'] ?? 'BUFFERED') as InvokeMode;
-      const host = functionUrlHost(urlId);
-      const called = functionNamed(functions, id);
+      const host = nameFunctionUrlHost(urlId);
+      const called = getFunctionByName(functions, id);
       const isInPlace = servedFunctions.some((name) => name === called.settings.name);
-      return [host, server && isInPlace ? server : functionUrl(called, mode, host)];
+      return [host, server && isInPlace ? server : createFunctionUrl(called, mode, host)];
     }),
   );
 }
 
-export function functionNamed(functions: ReadonlyMap<string, LocalFunction>, id: string): LocalFunction {
+export function getFunctionByName(functions: ReadonlyMap<string, LocalFunction>, id: string): LocalFunction {
   const found = functions.get(id);
   if (found === undefined) throw new StartError(`${id} is not a function of this stack`);
   return found;

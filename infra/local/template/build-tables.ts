@@ -12,7 +12,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { StartError } from '../host/messages.ts';
 import { resourcesOf, type LocalReferences } from './template.ts';
-import { localClientSettings } from '../host/local-options.ts';
+import { createLocalClientSettings } from '../host/local-options.ts';
 
 interface TableProperties {
   KeySchema: KeySchemaElement[];
@@ -23,7 +23,7 @@ interface TableProperties {
 }
 
 export function createDynamoClient(endpoint: string): DynamoDBClient {
-  return new DynamoDBClient(localClientSettings(endpoint));
+  return new DynamoDBClient(createLocalClientSettings(endpoint));
 }
 
 /** Creates missing tables of the template, and sets the stream ARNs of all tables. */
@@ -66,12 +66,12 @@ async function createTable(
     return TableDescription ?? {};
   } catch (error) {
     if (!(error instanceof ResourceInUseException)) throw error;
-    return existingTable(client, name, properties);
+    return checkExistingTable(client, name, properties);
   }
 }
 
 /** Throws StartError for a table that an older version left with another schema; it must not be deleted. */
-async function existingTable(
+async function checkExistingTable(
   client: DynamoDBClient,
   name: string,
   wanted: TableProperties,

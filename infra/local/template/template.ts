@@ -158,11 +158,11 @@ export interface LocalReferences extends References {
 }
 
 /** A function may have several URLs, each with its own host. */
-export const functionUrlHost = (urlId: string): string =>
+export const nameFunctionUrlHost = (urlId: string): string =>
   `${urlId.toLowerCase()}.lambda-url.${localRegion}.on.aws`;
 
 /** @param id of the API */
-export const restApiHost = (id: string): string => `${id}.execute-api.${localRegion}.amazonaws.com`;
+export const nameRestApiHost = (id: string): string => `${id}.execute-api.${localRegion}.amazonaws.com`;
 
 export function createReferences(template: Template): LocalReferences {
   const attributes = new Map<string, string>();
@@ -186,7 +186,7 @@ export function createReferences(template: Template): LocalReferences {
     const name = Properties?.[named[Type]?.name ?? ''];
     return name === undefined ? `${template.stackName}-${id}` : String(references.resolve(name));
   };
-  const arn = (id: string): string => {
+  const buildArn = (id: string): string => {
     const { service, path: inside } = named[resourceOf(id).Type] ?? { service: 'local', path: '' };
     return `arn:aws:${service}:${localRegion}:${localAccount}:${inside}${physicalName(id)}`;
   };
@@ -198,14 +198,14 @@ export function createReferences(template: Template): LocalReferences {
       if (id in pseudo) return pseudo[id];
       const parameter = template.parameters[id];
       if (parameter !== undefined) return parameter.Default;
-      return resourceOf(id).Type === 'AWS::SecretsManager::Secret' ? arn(id) : physicalName(id);
+      return resourceOf(id).Type === 'AWS::SecretsManager::Secret' ? buildArn(id) : physicalName(id);
     },
     attribute(id, name) {
       const known = attributes.get(`${id}.${name}`);
       if (known !== undefined) return known;
       const { Type } = resourceOf(id);
-      if (name === 'Arn') return arn(id);
-      if (Type === 'AWS::Lambda::Url' && name === 'FunctionUrl') return `https://${functionUrlHost(id)}/`;
+      if (name === 'Arn') return buildArn(id);
+      if (Type === 'AWS::Lambda::Url' && name === 'FunctionUrl') return `https://${nameFunctionUrlHost(id)}/`;
       if (ignoredTypes.has(Type)) return `local-${id}-${name}`;
       throw new StartError(`unknown attribute ${name} of ${Type} (${id})`);
     },

@@ -6,16 +6,16 @@
 import { claudeBetas, type Gate } from './messages/betas.ts';
 import { claudeModels, type ClaudeModel } from './messages/request.ts';
 import {
-  gateRules,
+  createGateRules,
   messagesRules,
   serveCount,
   serveMessages,
   type MessagesServer,
 } from './messages/serve.ts';
 import { PrefixMemory } from './script.ts';
-import { jsonReply, type VendorRefusal, type Rules, type Vendor, type VendorReply } from './vendor.ts';
+import { replyWithJson, type VendorRefusal, type Rules, type Vendor, type VendorReply } from './vendor.ts';
 
-export function anthropicDouble(): Vendor {
+export function createAnthropicDouble(): Vendor {
   const server: MessagesServer = {
     gate,
     isNewer,
@@ -29,8 +29,8 @@ export function anthropicDouble(): Vendor {
     name: 'anthropic',
     base: '/v1',
     models: Object.keys(claudeModels),
-    listed: (model) => listedFacts(claudeModels[model]!),
-    rules: Object.keys({ ...gateRules(server), ...messagesRules }),
+    listed: (model) => describeListedModel(claudeModels[model]!),
+    rules: Object.keys({ ...createGateRules(server), ...messagesRules }),
     serve: (request) =>
       endpoints[`${request.method} ${request.path}`]?.(request, server) ??
       messagesRefusal({ status: 404, message: 'Not Found', type: 'not_found_error' }),
@@ -38,7 +38,7 @@ export function anthropicDouble(): Vendor {
 }
 
 /** Facts in the model list [anthropic-sdk-typescript 1.12, `ModelInfo`, November 2026]. */
-function listedFacts({ thinking, effort, sampling, outputMax }: ClaudeModel): object {
+function describeListedModel({ thinking, effort, sampling, outputMax }: ClaudeModel): object {
   const types = ['adaptive', 'disabled', 'enabled', 'between_tools'].map((type) => [
     type,
     { supported: thinking.some((each) => each === type) },
@@ -68,13 +68,13 @@ export const messagesRefusal = ({
   message,
   type = 'invalid_request_error',
 }: VendorRefusal): VendorReply =>
-  jsonReply(
+  replyWithJson(
     status,
     { type: 'error', error: { type, message }, request_id: 'req_011CDouble' },
     status === 429 ? { 'retry-after': '2' } : undefined,
   );
 
-const unauthorized = (message: string): VendorRefusal => ({
+const refuseUnauthorized = (message: string): VendorRefusal => ({
   status: 401,
   message,
   type: 'authentication_error',
@@ -94,11 +94,13 @@ const gate: Rules<Gate> = {
   'key-header'(call) {
     const { 'x-api-key': key, authorization } = call.headers;
     if (isNewer(call))
-      return key !== undefined && !authorization && unauthorized('Authorization header is required');
-    return authorization !== undefined && key === undefined && unauthorized('x-api-key header is required');
+      return key !== undefined && !authorization && refuseUnauthorized('Authorization header is required');
+    return (
+      authorization !== undefined && key === undefined && refuseUnauthorized('x-api-key header is required')
+    );
   },
   // A wrong key is refused with a 401 [docs/api/errors].
   key: ({ headers }) =>
     /^(Bearer )?wrong/.test(headers['x-api-key'] ?? headers['authorization'] ?? '') &&
-    unauthorized('invalid x-api-key'),
+    refuseUnauthorized('invalid x-api-key'),
 };

@@ -7,14 +7,14 @@ import { EventStreamCodec } from '@smithy/core/event-streams';
 import { messagesRefusal } from './anthropic.ts';
 import { bedrockBetas, type Gate } from './messages/betas.ts';
 import { claudeModels, type ClaudeModel } from './messages/request.ts';
-import { gateRules, messagesRules, serveMessages, type MessagesServer } from './messages/serve.ts';
-import { openaiEndpoints } from './openai.ts';
+import { createGateRules, messagesRules, serveMessages, type MessagesServer } from './messages/serve.ts';
+import { createOpenaiEndpoints } from './openai.ts';
 import { PrefixMemory } from './script.ts';
 import { jsonText } from '../../../shared/wire/json.ts';
 import {
-  jsonReply,
-  objectIn,
-  refusedBy,
+  replyWithJson,
+  parseObject,
+  refuseByRule,
   type VendorRefusal,
   type Rules,
   type Vendor,
@@ -22,13 +22,13 @@ import {
   type VendorRequest,
 } from './vendor.ts';
 import { createSigner } from '../../../shared/adapters/aws/aws-signature.ts';
-import { localClientSettings } from '../host/local-options.ts';
+import { createLocalClientSettings } from '../host/local-options.ts';
 
-export function bedrockDouble(now: () => number = Date.now): Vendor {
-  const openai = openaiEndpoints(/^(openai\.gpt-5\.6|qwen\.qwen3-coder)(-[\w.:]+)?$/);
-  const signing = signatureRules(now);
+export function createBedrockDouble(now: () => number = Date.now): Vendor {
+  const openai = createOpenaiEndpoints(/^(openai\.gpt-5\.6|qwen\.qwen3-coder)(-[\w.:]+)?$/);
+  const signing = createSignatureRules(now);
   const memory = new PrefixMemory();
-  const claude = messagesServer(memory);
+  const claude = createMessagesServer(memory);
   return {
     name: 'bedrock',
     base: '',
@@ -37,16 +37,18 @@ export function bedrockDouble(now: () => number = Date.now): Vendor {
       'openai.gpt-5.6',
       'qwen.qwen3-coder-480b',
     ],
-    rules: Object.keys({ ...signing, ...modelRules, ...gateRules(claude), ...messagesRules }),
+    rules: Object.keys({ ...signing, ...modelRules, ...createGateRules(claude), ...messagesRules }),
     async serve(request) {
       const signed = readSignature(request);
-      const called = { ...signed, model: jsonText(objectIn(request.text)?.['model']) };
-      const refused = refusedBy(signing, signed, exception) ?? refusedBy(modelRules, called, exception);
+      const called = { ...signed, model: jsonText(parseObject(request.text)?.['model']) };
+      const refused =
+        refuseByRule(signing, signed, replyWithException) ??
+        refuseByRule(modelRules, called, replyWithException);
       if (refused) return refused;
       if (request.path.startsWith('/openai/'))
         return openai.serve({ ...request, path: request.path.slice('/openai'.length) }, signed.accessKey);
       if (`${request.method} ${request.path}` !== 'POST /anthropic/v1/messages')
-        return exception({
+        return replyWithException({
           status: 404,
           message: 'UnknownOperationException',
           type: 'UnknownOperationException',
@@ -56,8 +58,8 @@ export function bedrockDouble(now: () => number = Date.now): Vendor {
   };
 }
 
-const exception = ({ status, message, type = 'ValidationException' }: VendorRefusal): VendorReply =>
-  jsonReply(status, { message }, { 'x-amzn-errortype': type });
+const replyWithException = ({ status, message, type = 'ValidationException' }: VendorRefusal): VendorReply =>
+  replyWithJson(status, { message }, { 'x-amzn-errortype': type });
 
 const eventStream = 'application/vnd.amazon.eventstream';
 
@@ -66,8 +68,8 @@ const framingOf = ({ headers }: VendorRequest): Pick<MessagesServer, 'frame'> =>
     ? {
         frame: {
           contentType: eventStream,
-          frame: chunkFrame,
-          error: exceptionFrame(
+          frame: encodeChunkFrame,
+          error: encodeExceptionFrame(
             'internalServerException',
             'The system encountered an unexpected error during processing. Try your request again.',
           ),
@@ -110,7 +112,7 @@ const modelRules: Rules<CalledModel> = {
 
 const versionInBody = 'anthropic_version';
 
-const messagesServer = (memory: PrefixMemory): MessagesServer => ({
+const createMessagesServer = (memory: PrefixMemory): MessagesServer => ({
   gate: {
     // The version is in the header, or as bedrock-2023-05-31 in the body
     // [docs.aws.amazon.com/bedrock/latest/userguide/inference-messages-api.html].
@@ -140,7 +142,7 @@ interface SignedRequest {
   signedAt: number;
 }
 
-const { credentials } = localClientSettings('');
+const { credentials } = createLocalClientSettings('');
 
 function readSignature(request: VendorRequest): SignedRequest {
   const found = request.headers['authorization'];
@@ -176,32 +178,33 @@ const dateOf = (text: string): number =>
 const minutes = 60_000;
 
 /** The refusal's type is the exception's name. */
-const denied = (type: string, message: string): VendorRefusal => ({ status: 403, message, type });
+const refuseDenied = (type: string, message: string): VendorRefusal => ({ status: 403, message, type });
 
 /** In the order in which AWS looks. All of docs.aws.amazon.com/IAM/latest/UserGuide/signature-v4-troubleshooting.html. */
-const signatureRules = (now: () => number): Rules<SignedRequest> => ({
+const createSignatureRules = (now: () => number): Rules<SignedRequest> => ({
   // A request is signed.
   signed: ({ expected }) =>
-    expected === undefined && denied('MissingAuthenticationTokenException', 'Missing Authentication Token'),
+    expected === undefined &&
+    refuseDenied('MissingAuthenticationTokenException', 'Missing Authentication Token'),
   // The access key exists.
   'access-key': ({ accessKey }) =>
     accessKey !== credentials.accessKeyId &&
-    denied('UnrecognizedClientException', 'The security token included in the request is invalid.'),
+    refuseDenied('UnrecognizedClientException', 'The security token included in the request is invalid.'),
   // The signature is scoped to the service bedrock.
   scope: ({ service }) =>
     service !== 'bedrock' &&
-    denied('InvalidSignatureException', "Credential should be scoped to correct service: 'bedrock'. "),
+    refuseDenied('InvalidSignatureException', "Credential should be scoped to correct service: 'bedrock'. "),
   // The signature is not older than five minutes.
   fresh: ({ signedAt }) =>
     Math.abs(now() - signedAt) > 5 * minutes &&
-    denied(
+    refuseDenied(
       'InvalidSignatureException',
       `Signature expired: ${new Date(signedAt).toISOString()} is now earlier than ${new Date(now() - 5 * minutes).toISOString()}`,
     ),
   // The signature covers the method, path, headers and body that arrived.
   signature: ({ expected, found }) =>
     expected !== found &&
-    denied(
+    refuseDenied(
       'InvalidSignatureException',
       'The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.',
     ),
@@ -209,7 +212,7 @@ const signatureRules = (now: () => number): Rules<SignedRequest> => ({
 
 const codec = new EventStreamCodec(String, (text) => Buffer.from(text));
 
-const eventStreamMessage = (headers: Record<string, string>, payload: string): Uint8Array =>
+const encodeEventStreamMessage = (headers: Record<string, string>, payload: string): Uint8Array =>
   codec.encode({
     headers: Object.fromEntries(
       Object.entries(headers).map(([name, value]) => [name, { type: 'string' as const, value }]),
@@ -218,8 +221,8 @@ const eventStreamMessage = (headers: Record<string, string>, payload: string): U
   });
 
 /** One event of the model, as Bedrock wraps it: base64 inside JSON, with padding of random length. */
-export const chunkFrame = (event: { type: string }): Uint8Array =>
-  eventStreamMessage(
+export const encodeChunkFrame = (event: { type: string }): Uint8Array =>
+  encodeEventStreamMessage(
     { ':event-type': 'chunk', ':content-type': 'application/json', ':message-type': 'event' },
     JSON.stringify({
       bytes: Buffer.from(JSON.stringify(event)).toString('base64'),
@@ -227,8 +230,8 @@ export const chunkFrame = (event: { type: string }): Uint8Array =>
     }),
   );
 
-const exceptionFrame = (type: string, message: string): Uint8Array =>
-  eventStreamMessage(
+const encodeExceptionFrame = (type: string, message: string): Uint8Array =>
+  encodeEventStreamMessage(
     { ':exception-type': type, ':content-type': 'application/json', ':message-type': 'exception' },
     JSON.stringify({ message }),
   );

@@ -1,7 +1,7 @@
 /** A server of chat completions: its request, the rules that several have, its replies and the parts in which they differ. */
 import {
   answerAsAsked,
-  outputCounts,
+  countOutput,
   piecesOf,
   PrefixMemory,
   refusalOf,
@@ -16,13 +16,13 @@ import {
 } from './script.ts';
 import { asRecord, isRecord, jsonText, recordsIn } from '../../../shared/wire/json.ts';
 import {
-  contentText,
-  jsonReply,
-  objectIn,
-  refusedBy,
+  readContentText,
+  replyWithJson,
+  parseObject,
+  refuseByRule,
   secretOf,
-  sseFrame,
-  sseReply,
+  formatSseFrame,
+  replyWithSse,
   type Check,
   type VendorRefusal,
   type Rules,
@@ -74,7 +74,7 @@ interface CallPlace {
 }
 
 /** A double that serves chat completions alone. */
-export function chatDouble(
+export function createChatDouble(
   { path, notFound, ...named }: Pick<Vendor, 'name' | 'base' | 'models'> & { path: RegExp; notFound: string },
   server: ChatServer,
 ): Vendor {
@@ -95,29 +95,29 @@ export function serveChat(
   memory: PrefixMemory,
 ): VendorReply {
   const { refuse, failures } = server;
-  const call = chatCall(headers, text);
+  const call = parseChatCall(headers, text);
   if (!call) return refuse({ status: 400, message: 'A JSON object with a model and messages is wanted.' });
-  const refused = refusedBy(server.rules, call, refuse);
+  const refused = refuseByRule(server.rules, call, refuse);
   if (refused) return refused;
   const { body } = call;
   return answerAsAsked({
-    transcript: chatTranscript(call),
+    transcript: readChatTranscript(call),
     streams: body['stream'] === true,
     thinks: server.thinks(call),
-    limit: tokenLimit(call),
+    limit: readTokenLimit(call),
     refuse,
     failures,
     brokenOff: { status: 500, message: 'Internal server error', type: 'server_error' },
-    streamError: sseFrame(server.streamError),
+    streamError: formatSseFrame(server.streamError),
     overlongStream: () =>
-      sseReply(refuse(refusalOf(failures.window)).frames.map((frame) => sseFrame(String(frame)))),
+      replyWithSse(refuse(refusalOf(failures.window)).frames.map((frame) => formatSseFrame(String(frame)))),
     reply(turn) {
-      const { total, seen } = memory.promptCounts(cacheScope(call), promptParts(call));
+      const { total, seen } = memory.promptCounts(cacheScope(call), listPromptParts(call));
       const cacheRead = total < server.cachedFrom ? 0 : seen;
       const prompt = { input: total - cacheRead, cacheRead, cacheWrite5m: 0, cacheWrite1h: 0 };
       const style = server.style(call);
-      const usage = style.usage({ ...prompt, ...outputCounts(turn) });
-      return chatReply(call, { turns: [turn], usage }, style);
+      const usage = style.usage({ ...prompt, ...countOutput(turn) });
+      return replyToChat(call, { turns: [turn], usage }, style);
     },
     notes: () => server.notes?.(call) ?? [],
   });
@@ -145,8 +145,8 @@ interface ChatToolCall {
 }
 
 /** Returns nothing for a body without a model or messages. */
-export function chatCall(headers: Record<string, string>, text: string): VendorChatCall | undefined {
-  const body = objectIn(text);
+export function parseChatCall(headers: Record<string, string>, text: string): VendorChatCall | undefined {
+  const body = parseObject(text);
   const model = body?.['model'];
   if (!body || !Array.isArray(body['messages']) || typeof model !== 'string') return undefined;
   const messages = recordsIn(body['messages']).map((message) =>
@@ -163,29 +163,29 @@ function callIn(sent: Record<string, unknown>): ChatToolCall {
   return { id: jsonText(sent['id']), name: jsonText(name), input: jsonText(input ?? free), sent };
 }
 
-export function chatTranscript({ body, messages }: VendorChatCall): Transcript {
+export function readChatTranscript({ body, messages }: VendorChatCall): Transcript {
   const lastUser = messages.findLastIndex(({ role }) => role === 'user');
   const after = messages.slice(lastUser + 1);
   const names = new Map(after.flatMap(({ calls }) => calls.map(({ id, name }) => [id, name])));
   return {
-    said: contentText(messages[lastUser]?.['content']),
+    said: readContentText(messages[lastUser]?.['content']),
     turns: after.filter(({ calls }) => calls.length > 0).length,
     results: after
       .filter(({ role }) => role === 'tool')
       .map(({ tool_call_id: id, content }) => ({
         name: names.get(jsonText(id)) ?? '',
-        text: contentText(content),
+        text: readContentText(content),
       })),
-    tools: recordsIn(body['tools']).map(toolIn),
-    choice: choiceIn(body['tool_choice']),
+    tools: recordsIn(body['tools']).map(readTool),
+    choice: readChoice(body['tool_choice']),
     stops: [body['stop'] ?? []].flat().map(jsonText),
     ...(body['parallel_tool_calls'] === false && { single: true }),
-    ...schemaIn(body['response_format']),
+    ...readSchema(body['response_format']),
     whole: () => JSON.stringify(body['messages']),
   };
 }
 
-function toolIn(tool: Record<string, unknown>): ScriptTool {
+function readTool(tool: Record<string, unknown>): ScriptTool {
   const { name, parameters } = asRecord(tool['function'] ?? tool['custom']);
   return {
     name: jsonText(name),
@@ -194,23 +194,23 @@ function toolIn(tool: Record<string, unknown>): ScriptTool {
   };
 }
 
-function choiceIn(choice: unknown): Transcript['choice'] {
+function readChoice(choice: unknown): Transcript['choice'] {
   if (choice === 'none' || choice === 'required') return choice;
   const { name } = asRecord(asRecord(choice)['function'] ?? asRecord(choice)['custom']);
   return name === undefined ? 'auto' : { name: jsonText(name) };
 }
 
-function schemaIn(format: unknown): { schema?: JsonSchema } {
+function readSchema(format: unknown): { schema?: JsonSchema } {
   const { schema } = asRecord(asRecord(format)['json_schema']);
   return isRecord(schema) ? { schema } : {};
 }
 
 /** The highest number of tokens that the request allows. */
-export const tokenLimit = ({ body }: VendorChatCall): number =>
+export const readTokenLimit = ({ body }: VendorChatCall): number =>
   Number(body['max_completion_tokens'] ?? body['max_tokens'] ?? Infinity);
 
 /** Tools, then messages: what a cache of prefixes sees. */
-const promptParts = ({ body, messages }: VendorChatCall): string[] => [
+const listPromptParts = ({ body, messages }: VendorChatCall): string[] => [
   JSON.stringify(body['tools'] ?? []),
   ...messages.map(({ calls: _calls, ...message }) => JSON.stringify(message)),
 ];
@@ -223,7 +223,7 @@ const cacheScope = ({
 }: VendorChatCall): string => [secretOf(headers), model, jsonText(key), jsonText(user)].join(' ');
 
 /** The first top-level field that is not in the list. */
-export const unknownField = (body: Record<string, unknown>, known: string[]): string | undefined =>
+export const findUnknownField = (body: Record<string, unknown>, known: string[]): string | undefined =>
   Object.keys(body).find((name) => !known.includes(name));
 
 /** The fields that OpenAI-compatible servers have in common. */
@@ -262,7 +262,7 @@ export const callsAnswered =
   };
 
 /** Each tool message answers a call of the turn before it. */
-export const resultsAsked =
+export const checkResultsAsked =
   (refusal: (message: number) => VendorRefusal | string): Check<VendorChatCall> =>
   ({ messages }) => {
     const stray = messages.findIndex(({ role, tool_call_id: id }, index) => {
@@ -274,7 +274,7 @@ export const resultsAsked =
   };
 
 /** Tools are functions; those of another type, such as custom, are refused. */
-export const functionsAlone =
+export const checkFunctionsOnly =
   (refusal: (tool: number, type: string) => VendorRefusal | string): Check<VendorChatCall> =>
   ({ body }) => {
     const tools = recordsIn(body['tools']);
@@ -288,8 +288,8 @@ interface ChatAnswer {
   usage: object;
 }
 
-export const chatReply = (call: VendorChatCall, answer: ChatAnswer, style: ChatStyle): VendorReply =>
-  call.body['stream'] === true ? streamReply(call, answer, style) : wholeReply(call, answer, style);
+export const replyToChat = (call: VendorChatCall, answer: ChatAnswer, style: ChatStyle): VendorReply =>
+  call.body['stream'] === true ? streamReply(call, answer, style) : buildWholeReply(call, answer, style);
 
 const finishReasons: Record<ModelTurn['finish'], string> = {
   stop: 'stop',
@@ -300,24 +300,28 @@ const finishReasons: Record<ModelTurn['finish'], string> = {
 
 const created = 1_790_000_000;
 
-const wholeReply = ({ model }: VendorChatCall, { turns, usage }: ChatAnswer, style: ChatStyle): VendorReply =>
-  jsonReply(200, {
+const buildWholeReply = (
+  { model }: VendorChatCall,
+  { turns, usage }: ChatAnswer,
+  style: ChatStyle,
+): VendorReply =>
+  replyWithJson(200, {
     id: style.id,
     object: 'chat.completion',
     created,
     model,
     choices: turns.map((turn, index) => ({
       index,
-      message: wholeMessage(turn, style),
+      message: buildWholeMessage(turn, style),
       logprobs: null,
       finish_reason: finishReasons[turn.finish],
     })),
     usage,
   });
 
-function wholeMessage(turn: ModelTurn, style: ChatStyle): object {
+function buildWholeMessage(turn: ModelTurn, style: ChatStyle): object {
   const text = contentOf(turn, style);
-  const calls = turn.calls.map((call, index) => wholeCall(call, { turn, index }, style));
+  const calls = turn.calls.map((call, index) => buildWholeCall(call, { turn, index }, style));
   return {
     role: 'assistant',
     content: turn.finish === 'refusal' || (text === '' && calls.length > 0) ? null : text,
@@ -330,7 +334,7 @@ function wholeMessage(turn: ModelTurn, style: ChatStyle): object {
 const contentOf = ({ thinking, text }: ModelTurn, { thinkTags }: ChatStyle): string =>
   thinkTags ? `<think>${thinking}</think>\n\n${text}` : text;
 
-const wholeCall = (
+const buildWholeCall = (
   { name, input, custom }: ScriptCall,
   place: CallPlace,
   style: ChatStyle,
@@ -347,20 +351,27 @@ const wholeCall = (
 function streamReply(call: VendorChatCall, { turns, usage }: ChatAnswer, style: ChatStyle): VendorReply {
   const options = call.body['stream_options'] as { include_usage?: boolean } | null | undefined;
   const head = { id: style.id, object: 'chat.completion.chunk', created, model: call.model };
-  const chunk = (index: number, delta: object, finish: string | null = null, more: object = {}): string =>
-    sseFrame({ ...head, choices: [{ index, delta, logprobs: null, finish_reason: finish, ...more }] });
+  const formatChunk = (
+    index: number,
+    delta: object,
+    finish: string | null = null,
+    more: object = {},
+  ): string =>
+    formatSseFrame({ ...head, choices: [{ index, delta, logprobs: null, finish_reason: finish, ...more }] });
   const last = style.usageIn === 'choice' ? { usage } : {};
   const deltas = turns.map((turn) => [{ role: 'assistant', content: '' }, ...deltasOf(turn, style)]);
   const steps = Array.from({ length: Math.max(...deltas.map(({ length }) => length)) }, (_, step) => step);
-  return sseReply([
+  return replyWithSse([
     ...steps.flatMap((step) =>
-      deltas.flatMap((list, index) => (list[step] ? [chunk(index, list[step])] : [])),
+      deltas.flatMap((list, index) => (list[step] ? [formatChunk(index, list[step])] : [])),
     ),
-    ...turns.map((turn, index) => chunk(index, lastDelta(turn, style), finishReasons[turn.finish], last)),
+    ...turns.map((turn, index) =>
+      formatChunk(index, buildLastDelta(turn, style), finishReasons[turn.finish], last),
+    ),
     ...(options?.include_usage && style.usageIn === undefined
-      ? [sseFrame({ ...head, choices: [], usage })]
+      ? [formatSseFrame({ ...head, choices: [], usage })]
       : []),
-    sseFrame('[DONE]'),
+    formatSseFrame('[DONE]'),
   ]);
 }
 
@@ -369,7 +380,7 @@ function deltasOf(turn: ModelTurn, style: ChatStyle): object[] {
   const textField = turn.finish === 'refusal' ? 'refusal' : 'content';
   return [
     ...(field ? wordsOf(turn.thinking).map((word) => ({ [field]: word })) : []),
-    ...textPieces(turn, style).map((word) => ({ [textField]: word })),
+    ...splitText(turn, style).map((word) => ({ [textField]: word })),
     ...turn.calls.flatMap((call, index) =>
       callPieces(call, { turn, index }, style).map((piece) => ({ tool_calls: [piece] })),
     ),
@@ -377,14 +388,14 @@ function deltasOf(turn: ModelTurn, style: ChatStyle): object[] {
 }
 
 /** Tags are cut over chunks. */
-const textPieces = (turn: ModelTurn, style: ChatStyle): string[] =>
+const splitText = (turn: ModelTurn, style: ChatStyle): string[] =>
   style.thinkTags ? piecesOf(contentOf(turn, style), 5) : (style.wordsOf ?? wordsOf)(turn.text);
 
 function callPieces(call: ScriptCall, place: CallPlace, style: ChatStyle): object[] {
   const index = style.callIndex?.(place.index) ?? place.index;
   if (style.wholeCalls) {
     const extra = style.extra?.(place);
-    const piece = { index, ...wholeCall(call, place, style, style.extraTrails ? {} : extra) };
+    const piece = { index, ...buildWholeCall(call, place, style, style.extraTrails ? {} : extra) };
     return style.extraTrails && extra ? [piece, extra] : [piece];
   }
   const kind = call.custom ? 'custom' : 'function';
@@ -397,11 +408,11 @@ function callPieces(call: ScriptCall, place: CallPlace, style: ChatStyle): objec
   ];
 }
 
-function lastDelta(turn: ModelTurn, style: ChatStyle): object {
+function buildLastDelta(turn: ModelTurn, style: ChatStyle): object {
   if (!style.repeatsCalls || turn.calls.length === 0) return {};
   const calls = turn.calls.map((call, index) => ({
     index: style.callIndex?.(index) ?? index,
-    ...wholeCall(call, { turn, index }, style),
+    ...buildWholeCall(call, { turn, index }, style),
   }));
   return { tool_calls: calls };
 }

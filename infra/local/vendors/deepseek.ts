@@ -2,11 +2,17 @@
  * DeepSeek's chat endpoint; `house-model` is a name of another server's for the same model. `kimi-k2.6` behaves like Moonshot's
  * Kimi, which has the same rule about thinking: its call ids (`search:0`) count anew in each turn.
  */
-import { callsAnswered, chatDouble, functionsAlone, resultsAsked, type VendorChatCall } from './chat.ts';
+import {
+  callsAnswered,
+  createChatDouble,
+  checkFunctionsOnly,
+  checkResultsAsked,
+  type VendorChatCall,
+} from './chat.ts';
 import { thoughtOf } from './script.ts';
 import { asRecord, jsonText } from '../../../shared/wire/json.ts';
 import {
-  jsonReply,
+  replyWithJson,
   secretOf,
   type VendorRefusal,
   type Rules,
@@ -14,8 +20,8 @@ import {
   type VendorReply,
 } from './vendor.ts';
 
-export const deepseekDouble = (): Vendor =>
-  chatDouble(
+export const createDeepseekDouble = (): Vendor =>
+  createChatDouble(
     {
       name: 'deepseek',
       base: '',
@@ -78,7 +84,7 @@ export const deepseekDouble = (): Vendor =>
 const thinks = ({ body }: VendorChatCall): boolean => asRecord(body['thinking'])['type'] !== 'disabled';
 
 /** Turns with calls that came back with other thinking than the model's, or with none. */
-const spoiledTurns = ({ messages }: VendorChatCall): number[] =>
+const findSpoiledTurns = ({ messages }: VendorChatCall): number[] =>
   messages.flatMap(({ calls, reasoning_content: sent }, index) => {
     if (calls.length === 0 || sent === '') return [];
     const lastUser = messages.slice(0, index).findLastIndex(({ role }) => role === 'user');
@@ -90,7 +96,7 @@ const spoiledTurns = ({ messages }: VendorChatCall): number[] =>
     return sent === thought ? [] : [index];
   });
 
-const serde = (message: string): string =>
+const formatSerdeError = (message: string): string =>
   `Failed to deserialize the JSON body into the target type: ${message} at line 1 column 85`;
 
 const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max', 'ultra'];
@@ -110,7 +116,7 @@ const rules: Rules<VendorChatCall> = {
     const wanted = roles.map((role) => `\`${role}\``).join(', ');
     return (
       index >= 0 &&
-      serde(
+      formatSerdeError(
         `messages[${index}].role: unknown variant \`${messages[index]?.role}\`, expected one of ${wanted}`,
       )
     );
@@ -127,27 +133,29 @@ const rules: Rules<VendorChatCall> = {
     const isKnown = known.includes(jsonText(effort ?? known[0]));
     return (
       !isKnown &&
-      serde(`reasoning_effort: unknown variant \`${jsonText(effort)}\`, expected one of ${wanted}`)
+      formatSerdeError(`reasoning_effort: unknown variant \`${jsonText(effort)}\`, expected one of ${wanted}`)
     );
   },
   // There is no json_schema, only json_object [api-docs.deepseek.com/guides/json_mode].
   'response-format': ({ body: { response_format: format } }) =>
     asRecord(format)['type'] === 'json_schema' && 'This response_format type is unavailable now',
   // A tool is a function; one of another type is refused [danny-avila/LibreChat/issues/12804, 2026-04-24].
-  'functions-alone': functionsAlone((tool) => serde(`tools[${tool}]: missing field \`function\``)),
+  'functions-alone': checkFunctionsOnly((tool) =>
+    formatSerdeError(`tools[${tool}]: missing field \`function\``),
+  ),
   // Each tool call is answered by a tool message directly after its turn [api-docs.deepseek.com/guides/tool_calls].
   'calls-answered': callsAnswered(
     (ids) =>
       `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. (insufficient tool messages following tool_calls message: ${ids.join(', ')})`,
   ),
   // Each tool message answers a call of the turn before it [api-docs.deepseek.com/guides/tool_calls].
-  'results-asked': resultsAsked(
+  'results-asked': checkResultsAsked(
     () => "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'",
   ),
   // While it thinks, turns with calls bring back their reasoning_content byte for byte, or an empty one
   // [api-docs.deepseek.com/guides/thinking_mode, 2026-05-25].
   'reasoning-content'(call) {
-    const [first] = spoiledTurns(call);
+    const [first] = findSpoiledTurns(call);
     if (first === undefined || !thinks(call)) return undefined;
     const message = call.model.startsWith('kimi')
       ? `thinking is enabled but reasoning_content is missing in assistant tool call message at index ${first}`
@@ -161,4 +169,4 @@ const refuse = ({
   message,
   type = 'invalid_request_error',
   code = type,
-}: VendorRefusal): VendorReply => jsonReply(status, { error: { message, type, param: null, code } });
+}: VendorRefusal): VendorReply => replyWithJson(status, { error: { message, type, param: null, code } });

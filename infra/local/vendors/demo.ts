@@ -4,17 +4,17 @@
  * vectors. It takes no credentials. Equal requests get equal answers, word by word; one word counts as one token.
  */
 import {
-  chatCall,
-  chatReply,
-  chatTranscript,
-  tokenLimit,
+  parseChatCall,
+  replyToChat,
+  readChatTranscript,
+  readTokenLimit,
   type VendorChatCall,
   type ChatStyle,
 } from './chat.ts';
-import { embeddingEndpoint } from './embeddings.ts';
+import { createEmbeddingEndpoint } from './embeddings.ts';
 import {
-  argumentsFor,
-  beforeStop,
+  makeArguments,
+  cutAtStop,
   callTokens,
   type ScriptTool,
   type Transcript,
@@ -22,10 +22,10 @@ import {
 } from './script.ts';
 import { recordsIn } from '../../../shared/wire/json.ts';
 import {
-  contentText,
-  jsonReply,
-  sseFrame,
-  sseReply,
+  readContentText,
+  replyWithJson,
+  formatSseFrame,
+  replyWithSse,
   type VendorRefusal,
   type Vendor,
   type VendorReply,
@@ -34,20 +34,21 @@ import {
 const talkingModels = ['demo-chat', 'demo-vision', 'demo-slow', 'demo-error'];
 export const demoModels = [...talkingModels, 'demo-embedding'];
 
-export const demoDouble = (): Vendor => ({
+export const createDemoDouble = (): Vendor => ({
   name: 'demo',
   base: '/v1',
   models: demoModels,
   rules: [],
   serve({ method, path, headers, text }) {
-    if (path === '/v1/embeddings') return embeddingEndpoint({ 'demo-embedding': 256 }, refuse).serve(text);
+    if (path === '/v1/embeddings')
+      return createEmbeddingEndpoint({ 'demo-embedding': 256 }, refuse).serve(text);
     if (`${method} ${path}` !== 'POST /v1/chat/completions')
       return refuse({
         status: 404,
         message: 'There is no such endpoint in the demo upstream.',
         code: 'not_found',
       });
-    const call = chatCall(headers, text);
+    const call = parseChatCall(headers, text);
     if (!call || call.messages.length === 0)
       return refuse({ status: 400, message: 'A model and messages are wanted.', code: 'invalid_request' });
     const { model, body } = call;
@@ -57,12 +58,12 @@ export const demoDouble = (): Vendor => ({
         message: `The model ${model} does not exist.`,
         code: 'model_not_found',
       });
-    const transcript = chatTranscript(call);
-    if (model === 'demo-error') return failureAsked(transcript.said);
+    const transcript = readChatTranscript(call);
+    if (model === 'demo-error') return findRequestedFailure(transcript.said);
     const turns = Array.from({ length: Number(body['n'] ?? 1) }, (_, index) =>
       turnOf(call, transcript, index),
     );
-    const reply = chatReply(call, { turns, usage: usageOf(call, turns) }, style);
+    const reply = replyToChat(call, { turns, usage: usageOf(call, turns) }, style);
     return {
       ...reply,
       // The end of a stream arrives together with its last word.
@@ -76,7 +77,7 @@ const wordMs = 20;
 const isWord = (frame: string | Uint8Array): boolean => String(frame).includes('"finish_reason":null');
 
 const refuse = ({ status, message, code = null }: VendorRefusal): VendorReply =>
-  jsonReply(
+  replyWithJson(
     status,
     {
       error: {
@@ -98,22 +99,22 @@ const style: ChatStyle = {
 
 function turnOf(call: VendorChatCall, transcript: Transcript, index: number): ModelTurn {
   const turn = { thinking: '', text: '', calls: [], step: transcript.turns, question: '' };
-  const tool = toolToCall(call, transcript);
+  const tool = chooseTool(call, transcript);
   if (tool) {
-    const input = argumentsFor(tool.parameters, transcript.said);
+    const input = makeArguments(tool.parameters, transcript.said);
     return { ...turn, calls: [{ name: tool.name, input, custom: false }], finish: 'calls' };
   }
   const which = index === 0 ? '' : ` (Answer ${index + 1}.)`;
-  const { text } = beforeStop(`${answerText(call, transcript)}${which}`, transcript.stops);
+  const { text } = cutAtStop(`${answerText(call, transcript)}${which}`, transcript.stops);
   const words = style.wordsOf!(text);
-  const limit = tokenLimit(call);
+  const limit = readTokenLimit(call);
   return words.length > limit
     ? { ...turn, text: words.slice(0, limit).join(''), finish: 'length' }
     : { ...turn, text: words.join(''), finish: 'stop' };
 }
 
 /** The forced tool, or the first one when the user's text mentions a tool. None after a tool's result. */
-function toolToCall(
+function chooseTool(
   { messages }: VendorChatCall,
   { tools, choice, said }: Transcript,
 ): ScriptTool | undefined {
@@ -129,7 +130,7 @@ function toolToCall(
 function answerText({ model, messages }: VendorChatCall, transcript: Transcript): string {
   const result = messages.at(-1)?.role === 'tool' ? transcript.results.at(-1) : undefined;
   if (result) return `The tool ${result.name === '' ? '' : `${result.name} `}answered: ${result.text}`;
-  const images = imagesIn(messages);
+  const images = countImages(messages);
   if (model === 'demo-vision')
     return `I got ${images === 1 ? '1 image' : `${images === 0 ? 'no' : images} images`} from you.`;
   const said = transcript.said.trim();
@@ -137,14 +138,14 @@ function answerText({ model, messages }: VendorChatCall, transcript: Transcript)
   return `Hello! You said: "${said}". I am the demo model of this relay, so this is all I know.`;
 }
 
-const imagesIn = (messages: VendorChatCall['messages']): number =>
+const countImages = (messages: VendorChatCall['messages']): number =>
   messages.flatMap(({ content }) => recordsIn(content)).filter(({ type }) => type === 'image_url').length;
 
 /** A rough estimate of the prompt: 4 characters a token, and 4 tokens a message and 85 an image on top. */
 function usageOf({ body, messages }: VendorChatCall, turns: ModelTurn[]): object {
-  const characters = messages.reduce((sum, { content }) => sum + contentText(content).length, 0);
+  const characters = messages.reduce((sum, { content }) => sum + readContentText(content).length, 0);
   const tools = recordsIn(body['tools']).length > 0 ? JSON.stringify(body['tools']).length : 0;
-  const prompt = Math.ceil((characters + tools) / 4) + 4 * messages.length + 85 * imagesIn(messages);
+  const prompt = Math.ceil((characters + tools) / 4) + 4 * messages.length + 85 * countImages(messages);
   const completion = turns
     .map(
       ({ text, calls }) =>
@@ -155,10 +156,10 @@ function usageOf({ body, messages }: VendorChatCall, turns: ModelTurn[]): object
 }
 
 /** Pauses between words, so that the failure arrives after the words and not together with them. */
-const brokenOff = (...more: string[]): VendorReply => ({
-  ...sseReply([
+const breakOff = (...more: string[]): VendorReply => ({
+  ...replyWithSse([
     ...['This', ' answer', ' will', ' not'].map((content) =>
-      sseFrame({
+      formatSseFrame({
         id: style.id,
         object: 'chat.completion.chunk',
         created: 0,
@@ -171,17 +172,17 @@ const brokenOff = (...more: string[]): VendorReply => ({
   pace: { firstMs: 0, frameMs: wordMs },
 });
 
-const errorFrame = sseFrame({
+const errorFrame = formatSseFrame({
   error: { message: 'The demo model broke off.', type: 'server_error', param: null, code: 'server_error' },
 });
 
 /** Failures that the user's text can select, besides a status such as `status 429`. */
 const failures: [asked: RegExp, reply: VendorReply][] = [
-  [/error mid-stream/i, brokenOff(errorFrame)],
-  [/early stop/i, brokenOff()],
-  [/hang up/i, { ...brokenOff(), ending: 'destroyed' }],
-  [/silence/i, { ...sseReply([]), ending: 'silent' }],
-  [/empty/i, sseReply([])],
+  [/error mid-stream/i, breakOff(errorFrame)],
+  [/early stop/i, breakOff()],
+  [/hang up/i, { ...breakOff(), ending: 'destroyed' }],
+  [/silence/i, { ...replyWithSse([]), ending: 'silent' }],
+  [/empty/i, replyWithSse([])],
   [
     /html/i,
     {
@@ -193,7 +194,7 @@ const failures: [asked: RegExp, reply: VendorReply][] = [
 ];
 
 /** Fails in the way that the user's last text selects; by default with status 500. */
-function failureAsked(said: string): VendorReply {
+function findRequestedFailure(said: string): VendorReply {
   const [, failure] = failures.find(([asked]) => asked.test(said)) ?? [];
   if (failure) return failure;
   const status = Number(/status ([45]\d\d)/i.exec(said)?.[1] ?? 500);

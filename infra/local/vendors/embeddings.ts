@@ -1,45 +1,45 @@
 /** A server of embeddings: what OpenAI's refuses, and vectors that have in common what their texts have. */
-import { promptTokens } from './script.ts';
+import { countPromptTokens } from './script.ts';
 import { jsonText } from '../../../shared/wire/json.ts';
-import { jsonReply, objectIn, refusedBy, sha256 } from './vendor.ts';
+import { replyWithJson, parseObject, refuseByRule, hashSha256 } from './vendor.ts';
 import type { Rules, VendorRefusal, VendorReply } from './vendor.ts';
 
 type EmbeddingCall = Record<'body', Record<string, unknown>> & { model: string; inputs: unknown[] };
 
 /** Such an endpoint. `models`: how many numbers their vectors have. */
-export function embeddingEndpoint(
+export function createEmbeddingEndpoint(
   models: Record<string, number>,
   refuse: (refusal: VendorRefusal) => VendorReply,
 ): { rules: string[]; serve(text: string): VendorReply } {
   const rules = rulesOf(models);
   const serve = (text: string): VendorReply => {
-    const body = objectIn(text) ?? {};
+    const body = parseObject(text) ?? {};
     const { input, dimensions } = body;
     const model = jsonText(body['model']);
     const inputs = Array.isArray(input) && typeof input[0] !== 'number' ? input : [input];
-    const tokens = inputs.reduce((sum: number, each) => sum + tokensIn(each), 0);
+    const tokens = inputs.reduce((sum: number, each) => sum + countTokens(each), 0);
     const packed = body['encoding_format'] === 'base64';
-    const answered = (each: unknown, index: number): object => {
+    const buildEmbedding = (each: unknown, index: number): object => {
       const vector = vectorOf(jsonText(each), Number(dimensions ?? models[model]));
       const embedding = packed ? Buffer.from(vector.buffer).toString('base64') : Array.from(vector);
       return { object: 'embedding', index, embedding };
     };
-    const refused = refusedBy(rules, { body, model, inputs }, refuse);
+    const refused = refuseByRule(rules, { body, model, inputs }, refuse);
     if (refused) return refused;
     const usage = { prompt_tokens: tokens, total_tokens: tokens };
-    return jsonReply(200, { object: 'list', data: inputs.map(answered), model, usage });
+    return replyWithJson(200, { object: 'list', data: inputs.map(buildEmbedding), model, usage });
   };
   return { rules: Object.keys(rules), serve };
 }
 
-const tokensIn = (input: unknown): number =>
-  Array.isArray(input) ? input.length : promptTokens(jsonText(input));
+const countTokens = (input: unknown): number =>
+  Array.isArray(input) ? input.length : countPromptTokens(jsonText(input));
 
 /** A vector of length 1: each word moves some dimensions up or down. */
 function vectorOf(text: string, length: number): Float32Array<ArrayBuffer> {
   const vector = new Float32Array(length);
   for (const word of text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text])
-    for (const digits of sha256(word).match(/.{4}/g) ?? []) {
+    for (const digits of hashSha256(word).match(/.{4}/g) ?? []) {
       const number = Number.parseInt(digits, 16);
       vector[number % length]! += number < 2 ** 15 ? 1 : -1;
     }

@@ -6,16 +6,16 @@
  */
 import { createHash } from 'node:crypto';
 import {
-  chatDouble,
+  createChatDouble,
   commonFields,
-  functionsAlone,
-  unknownField,
+  checkFunctionsOnly,
+  findUnknownField,
   type VendorChatCall,
   type ChatStyle,
 } from './chat.ts';
 import { asRecord, isRecord, jsonText, recordsIn } from '../../../shared/wire/json.ts';
 import {
-  jsonReply,
+  replyWithJson,
   secretOf,
   type VendorRefusal,
   type Rules,
@@ -23,8 +23,8 @@ import {
   type VendorReply,
 } from './vendor.ts';
 
-export const geminiDouble = (): Vendor =>
-  chatDouble(
+export const createGeminiDouble = (): Vendor =>
+  createChatDouble(
     {
       name: 'gemini',
       base: '/v1beta/openai',
@@ -51,10 +51,10 @@ export const geminiDouble = (): Vendor =>
       streamError: [{ error: { code: 503, message: 'The model is overloaded.', status: 'UNAVAILABLE' } }],
       thinks: ({ body }) => body['reasoning_effort'] !== 'none',
       cachedFrom: 2048,
-      style,
+      style: chooseStyle,
       notes: ({ model, messages }) =>
         signs(model) &&
-        messages.some(({ calls: [first] }) => first && sentSignature(first.sent) === undefined)
+        messages.some(({ calls: [first] }) => first && readSignature(first.sent) === undefined)
           ? ['a call without its thought signature in an earlier turn']
           : [],
     },
@@ -76,7 +76,7 @@ const messageFields = ['role', 'content', 'name', 'refusal', 'tool_calls', 'tool
 const functionFields = ['name', 'description', 'parameters', 'strict'];
 
 /** The first unknown field inside a message or a tool, and where it is. */
-function unknownNested(body: Record<string, unknown>): { place: string; field: string } | undefined {
+function findUnknownNested(body: Record<string, unknown>): { place: string; field: string } | undefined {
   const places: [string, Record<string, unknown>, string[]][] = [];
   for (const [index, message] of recordsIn(body['messages']).entries()) {
     const place = `messages[${index}]`;
@@ -92,7 +92,7 @@ function unknownNested(body: Record<string, unknown>): { place: string; field: s
     if (isRecord(declared)) places.push([`tools[${index}].function`, declared, functionFields]);
   }
   for (const [place, value, known] of places) {
-    const field = unknownField(value, known);
+    const field = findUnknownField(value, known);
     if (field !== undefined) return { place, field };
   }
   return undefined;
@@ -105,12 +105,12 @@ const skip = 'skip_thought_signature_validator';
 const signatureOf = (name: string, input: string): string =>
   createHash('sha512').update(`gemini\n${name}\n${input}`).digest('base64');
 
-function sentSignature(sent: Record<string, unknown>): unknown {
+function readSignature(sent: Record<string, unknown>): unknown {
   return asRecord(asRecord(sent['extra_content'])['google'])['thought_signature'];
 }
 
 /** Turns with calls after the last user message: the ones that Gemini validates. */
-function currentSteps({ messages }: VendorChatCall) {
+function listCurrentSteps({ messages }: VendorChatCall) {
   const lastUser = messages.findLastIndex(({ role }) => role === 'user');
   return messages.flatMap(({ calls: [first] }, index) =>
     first && index > lastUser ? [{ first, index }] : [],
@@ -137,19 +137,19 @@ const rules: Rules<VendorChatCall> = {
     },
   // Fields that Gemini does not know are refused by name [Alishahryar1/free-claude-code/issues/542, 2026-05-24].
   'unknown-name'({ body }) {
-    const field = unknownField(body, fields);
+    const field = findUnknownField(body, fields);
     const message = `Invalid JSON payload received. Unknown name "${field}": Cannot find field.`;
     return field !== undefined && { status: 400, message, param: field };
   },
   // Unknown fields of messages, their parts and calls, and of tools are refused by name and place
   // [ai.google.dev/gemini-api/docs/openai].
   'unknown-nested-name'({ body }) {
-    const found = unknownNested(body);
+    const found = findUnknownNested(body);
     const message = `Invalid JSON payload received. Unknown name "${found?.field}" at '${found?.place}': Cannot find field.`;
     return found && { status: 400, message, param: found.field };
   },
   // A tool is a function; one of another type is refused [ai.google.dev/gemini-api/docs/openai].
-  'functions-alone': functionsAlone(
+  'functions-alone': checkFunctionsOnly(
     (tool) => `Invalid value at 'tools[${tool}].type': only functions are supported.`,
   ),
   // Models that do not exist answer 404 [ai.google.dev/gemini-api/docs/troubleshooting].
@@ -176,7 +176,7 @@ const rules: Rules<VendorChatCall> = {
   // The first call of each step since the last user message needs its thought signature
   // [ai.google.dev/gemini-api/docs/thought-signatures, 2026-06-22].
   'signature-missing'(call) {
-    const lost = currentSteps(call).find(({ first }) => sentSignature(first.sent) === undefined);
+    const lost = listCurrentSteps(call).find(({ first }) => readSignature(first.sent) === undefined);
     if (!signs(call.model) || !lost) return undefined;
     return {
       status: 400,
@@ -186,8 +186,8 @@ const rules: Rules<VendorChatCall> = {
   // A thought signature is the one of its call, or the documented one that skips the validation
   // [ai.google.dev/gemini-api/docs/thought-signatures].
   'signature-valid'(call) {
-    const wrong = currentSteps(call).some(({ first: { sent, name, input } }) => {
-      const signature = sentSignature(sent);
+    const wrong = listCurrentSteps(call).some(({ first: { sent, name, input } }) => {
+      const signature = readSignature(sent);
       return signature !== skip && signature !== signatureOf(name, input);
     });
     return signs(call.model) && wrong && 'Thought signature is not valid.';
@@ -218,10 +218,10 @@ function refuse({ status, message, code, param }: VendorRefusal): VendorReply {
     ...(status === 429 ? [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '7s' }] : []),
   ];
   const error = { code: status, message, status: statusNames[status] ?? 'INVALID_ARGUMENT', details };
-  return jsonReply(status, [{ error }]);
+  return replyWithJson(status, [{ error }]);
 }
 
-function style({ model }: VendorChatCall): ChatStyle {
+function chooseStyle({ model }: VendorChatCall): ChatStyle {
   const flash = model.includes('3-flash');
   return {
     id: 'Zr8gaY2hNd6kmtkP',

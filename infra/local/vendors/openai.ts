@@ -5,9 +5,9 @@ import {
   callIds,
   callsAnswered,
   commonFields,
-  resultsAsked,
+  checkResultsAsked,
   serveChat,
-  unknownField,
+  findUnknownField,
   type VendorChatCall,
   type ChatServer,
 } from './chat.ts';
@@ -15,17 +15,17 @@ import {
   isCall,
   isLooseSchema,
   isOutput,
-  refused,
+  createRefusal,
   responsesFields,
   responsesRules,
   type ResponsesCall,
 } from './responses/rules.ts';
-import { embeddingEndpoint } from './embeddings.ts';
+import { createEmbeddingEndpoint } from './embeddings.ts';
 import { serveResponses } from './responses/serve.ts';
 import { PrefixMemory, type EarlyFailures } from './script.ts';
 import { asRecord, isRecord, jsonText, recordsIn } from '../../../shared/wire/json.ts';
 import {
-  jsonReply,
+  replyWithJson,
   secretOf,
   type Check,
   type VendorRefusal,
@@ -38,9 +38,9 @@ import {
 const vectorLengths = { 'text-embedding-3-small': 1536, 'text-embedding-ada-002': 1536 };
 
 /** OpenAI itself: encrypted content belongs to the bearer token. */
-export function openaiDouble(): Vendor {
-  const talking = openaiEndpoints(/^gpt-(4\.1|5|5\.6|6-astra|6\.1-sol|6\.2-(astra|sol)|7-orion)$/);
-  const vectors = embeddingEndpoint(vectorLengths, refuse);
+export function createOpenaiDouble(): Vendor {
+  const talking = createOpenaiEndpoints(/^gpt-(4\.1|5|5\.6|6-astra|6\.1-sol|6\.2-(astra|sol)|7-orion)$/);
+  const vectors = createEmbeddingEndpoint(vectorLengths, refuse);
   const names = 'gpt-5.6 gpt-4.1 gpt-5 gpt-6-astra gpt-6.1-sol gpt-6.2-astra gpt-6.2-sol gpt-7-orion'.split(
     ' ',
   );
@@ -58,13 +58,13 @@ const thinks = (call: VendorChatCall | ResponsesCall): boolean =>
   reasons(call.model) && effortOf(call) !== 'none';
 
 /** Both endpoints, for whoever serves them below `/v1`. */
-export function openaiEndpoints(models: RegExp): {
+export function createOpenaiEndpoints(models: RegExp): {
   rules: string[];
   serve(request: VendorRequest, organization?: string): VendorReply;
 } {
   const memory = new PrefixMemory();
-  const responses = { rules: openaiResponsesRules(models), refuse, failures, thinks, memory };
-  const chat: ChatServer = { ...chatParts, rules: openaiChatRules(models), thinks };
+  const responses = { rules: createResponsesRules(models), refuse, failures, thinks, memory };
+  const chat: ChatServer = { ...chatParts, rules: createChatRules(models), thinks };
   return {
     rules: Object.keys({ ...chat.rules, ...responses.rules }),
     serve({ method, path, headers, text }, organization = secretOf(headers)) {
@@ -83,7 +83,7 @@ export function openaiEndpoints(models: RegExp): {
 function refuse({ status, message, type, code = null, param = null }: VendorRefusal): VendorReply {
   const kind = type ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
   const headers: Record<string, string> = status === 429 ? { 'retry-after': '2' } : {};
-  return jsonReply(status, { error: { message, type: kind, param, code } }, headers);
+  return replyWithJson(status, { error: { message, type: kind, param, code } }, headers);
 }
 
 const failures: EarlyFailures = {
@@ -156,17 +156,17 @@ const effortOf = ({ body }: AnyCall): unknown =>
  * The efforts of a model [anomalyco/opencode 26268, 2026-05-08, for gpt-5; litellm-docs 1173, 2026-09-03, for gpt-6-astra,
  * which takes `max` on Responses alone; the guides of 6.1 and 6.2, 2026-09-29 and 2026-11-17].
  */
-function effortsOf(model: string, isChat: boolean): string[] {
-  if (model.endsWith('gpt-5')) return ['minimal', 'low', 'medium', 'high'];
+function effortsOf(checkModel: string, isChat: boolean): string[] {
+  if (checkModel.endsWith('gpt-5')) return ['minimal', 'low', 'medium', 'high'];
   const all = ['low', 'medium', 'high', 'xhigh', 'max'];
   // Made up, with efforts that no family has.
-  if (model.endsWith('gpt-7-orion')) return ['minimal', 'medium'];
-  if (/gpt-6-astra/.test(model)) return isChat ? all.slice(0, -1) : all;
-  return /gpt-6\.(1-sol|2)/.test(model) ? all : ['none', ...all];
+  if (checkModel.endsWith('gpt-7-orion')) return ['minimal', 'medium'];
+  if (/gpt-6-astra/.test(checkModel)) return isChat ? all.slice(0, -1) : all;
+  return /gpt-6\.(1-sol|2)/.test(checkModel) ? all : ['none', ...all];
 }
 
 /** A wrong key is refused with a 401 [platform.openai.com/docs/guides/error-codes]. */
-const apiKey: Check<AnyCall> = ({ headers }) =>
+const checkApiKey: Check<AnyCall> = ({ headers }) =>
   secretOf(headers).startsWith('wrong') && {
     status: 401,
     message:
@@ -185,22 +185,22 @@ const model =
     };
 
 /** Fields of the request that are not in the schema are refused [openai/openai-openapi]. */
-const unknownParameter =
+const checkUnknownParameter =
   (fields: string[]): Check<AnyCall> =>
   ({ body }) => {
-    const field = unknownField(body, fields);
-    return field !== undefined && refused(`Unknown parameter: '${field}'.`, field, 'unknown_parameter');
+    const field = findUnknownField(body, fields);
+    return field !== undefined && createRefusal(`Unknown parameter: '${field}'.`, field, 'unknown_parameter');
   };
 
 /** Models that reason take no sampling parameters but the defaults [ItzCrazyKns/Vane/issues/1173, 2026-07-20]. */
-function sampling({ body, model: name }: AnyCall): VendorRefusal | false {
+function checkSampling({ body, model: name }: AnyCall): VendorRefusal | false {
   const field = ['temperature', 'top_p'].find((each) => typeof body[each] === 'number' && body[each] !== 1);
   const message = `Unsupported value: '${field}' does not support ${String(body[field ?? ''])} with this model. Only the default (1) value is supported.`;
-  return reasons(name) && field !== undefined && refused(message, field, 'unsupported_value');
+  return reasons(name) && field !== undefined && createRefusal(message, field, 'unsupported_value');
 }
 
 /** An effort is one of those that the model knows [livekit/agents/pull/7169, 2026-09-08]. */
-function knownEfforts(call: AnyCall): VendorRefusal | undefined {
+function checkEffort(call: AnyCall): VendorRefusal | undefined {
   const effort = effortOf(call);
   const efforts = effortsOf(call.model, 'messages' in call);
   if (effort === undefined || effort === null || !reasons(call.model) || efforts.includes(jsonText(effort)))
@@ -208,90 +208,93 @@ function knownEfforts(call: AnyCall): VendorRefusal | undefined {
   const param = 'messages' in call ? 'reasoning_effort' : 'reasoning.effort';
   const wanted = efforts.map((each) => `'${each}'`).join(', ');
   const message = `Unsupported value: '${param}' does not support '${jsonText(effort)}' with this model. Supported values are: ${wanted}.`;
-  return refused(message, param, 'unsupported_value');
+  return createRefusal(message, param, 'unsupported_value');
 }
 
 /** A strict tool allows no other properties than its schema names [platform.openai.com/docs/guides/function-calling#strict-mode]. */
-function strictSchemas({ body }: AnyCall): VendorRefusal | undefined {
+function checkStrictSchemas({ body }: AnyCall): VendorRefusal | undefined {
   for (const [index, tool] of recordsIn(body['tools']).entries()) {
     const { name, strict, parameters } = isRecord(tool['function']) ? tool['function'] : tool;
     const message = `Invalid schema for function '${jsonText(name)}': In context=(), 'additionalProperties' is required to be supplied and to be false.`;
     if (strict === true && isLooseSchema(parameters))
-      return refused(message, `tools[${index}].parameters`, 'invalid_function_parameters');
+      return createRefusal(message, `tools[${index}].parameters`, 'invalid_function_parameters');
   }
   return undefined;
 }
 
-const tooLong = (id: string, place: string): VendorRefusal =>
-  refused(
+const refuseTooLong = (id: string, place: string): VendorRefusal =>
+  createRefusal(
     `Invalid '${place}': string too long. Expected a string with maximum length 64, but got a string with length ${id.length} instead.`,
     place,
     'string_above_max_length',
   );
 
-const openaiChatRules = (names: RegExp): Rules<VendorChatCall> => ({
-  'api-key': apiKey,
-  'unknown-parameter': unknownParameter(chatFields),
+const createChatRules = (names: RegExp): Rules<VendorChatCall> => ({
+  'api-key': checkApiKey,
+  'unknown-parameter': checkUnknownParameter(chatFields),
   model: model(names),
   // Options of a stream come with a stream [platform.openai.com/docs/api-reference/chat/create].
   'stream-options': ({ body }) =>
     isRecord(body['stream_options']) &&
     body['stream'] !== true &&
-    refused("The 'stream_options' parameter is only allowed when 'stream' is enabled.", 'stream_options'),
+    createRefusal(
+      "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
+      'stream_options',
+    ),
   // Models that reason take max_completion_tokens, not max_tokens
   // [platform.openai.com/docs/api-reference/chat/create].
   'max-tokens': ({ body, model: name }) =>
     reasons(name) &&
     body['max_tokens'] !== undefined &&
-    refused(
+    createRefusal(
       "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
       'max_tokens',
       'unsupported_parameter',
     ),
-  sampling,
-  efforts: knownEfforts,
+  sampling: checkSampling,
+  efforts: checkEffort,
   // Function tools are refused on chat completions unless the effort is none [BerriAI/litellm/pull/34569,
   // 2026-07-24].
   'tools-need-responses': (call) =>
     reasons(call.model) &&
     recordsIn(call.body['tools']).length > 0 &&
     effortOf(call) !== 'none' &&
-    refused(
+    createRefusal(
       `Function tools with reasoning_effort are not supported for ${call.model} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.`,
       'reasoning_effort',
     ),
-  'strict-schemas': strictSchemas,
+  'strict-schemas': checkStrictSchemas,
   // Call ids have at most 64 characters [AnswerDotAI/fastllm/issues/45, 2026-06-08].
-  'call-id-length': callIds((id) => id.length <= 64, tooLong),
+  'call-id-length': callIds((id) => id.length <= 64, refuseTooLong),
   // Each tool call is answered by a tool message directly after its turn [platform.openai.com/docs/api-reference/chat/create].
   'calls-answered': callsAnswered((ids) =>
-    refused(
+    createRefusal(
       `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${ids.join(', ')}`,
       'messages',
     ),
   ),
   // Each tool message answers a call of the turn before it [platform.openai.com/docs/api-reference/chat/create].
-  'results-asked': resultsAsked((index) =>
-    refused(
+  'results-asked': checkResultsAsked((index) =>
+    createRefusal(
       "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
       `messages.[${index}].role`,
     ),
   ),
 });
 
-const openaiResponsesRules = (names: RegExp): Rules<ResponsesCall> => ({
-  'api-key': apiKey,
-  'unknown-parameter': unknownParameter(responsesFields),
+const createResponsesRules = (names: RegExp): Rules<ResponsesCall> => ({
+  'api-key': checkApiKey,
+  'unknown-parameter': checkUnknownParameter(responsesFields),
   model: model(names),
-  sampling,
-  efforts: knownEfforts,
-  'strict-schemas': strictSchemas,
+  sampling: checkSampling,
+  efforts: checkEffort,
+  'strict-schemas': checkStrictSchemas,
   // Call ids have at most 64 characters [AnswerDotAI/fastllm/issues/45, 2026-06-08].
   'call-id-length'({ items }) {
     const index = items.findIndex(
       (item) => (isCall(item) || isOutput(item)) && jsonText(item['call_id']).length > 64,
     );
-    return index >= 0 && tooLong(jsonText(items[index]?.['call_id']), `input[${index}].call_id`);
+    return index >= 0 && refuseTooLong(jsonText(items[index]?.['call_id']), `input[${index}].call_id`);
   },
   ...responsesRules,
 });

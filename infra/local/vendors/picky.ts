@@ -6,18 +6,18 @@
  */
 import {
   callIds,
-  chatDouble,
+  createChatDouble,
   commonFields,
-  functionsAlone,
-  unknownField,
+  checkFunctionsOnly,
+  findUnknownField,
   type VendorChatCall,
   type ChatStyle,
 } from './chat.ts';
 import { recordsIn } from '../../../shared/wire/json.ts';
-import { jsonReply, type VendorRefusal, type Rules, type Vendor, type VendorReply } from './vendor.ts';
+import { replyWithJson, type VendorRefusal, type Rules, type Vendor, type VendorReply } from './vendor.ts';
 
-export const pickyDouble = (): Vendor =>
-  chatDouble(
+export const createPickyDouble = (): Vendor =>
+  createChatDouble(
     {
       name: 'picky',
       base: '/v1',
@@ -44,7 +44,7 @@ export const pickyDouble = (): Vendor =>
       },
       thinks: ({ model }) => model === 'picky-think',
       cachedFrom: Infinity,
-      style,
+      style: chooseStyle,
     },
   );
 
@@ -58,7 +58,7 @@ const fields = [
 ];
 const messageFields = ['role', 'content', 'tool_calls', 'tool_call_id', 'name'];
 
-const extra = (loc: (string | number)[]): VendorRefusal => ({
+const refuseExtra = (loc: (string | number)[]): VendorRefusal => ({
   status: 422,
   message: 'Extra inputs are not permitted',
   param: JSON.stringify(['body', ...loc]),
@@ -66,7 +66,7 @@ const extra = (loc: (string | number)[]): VendorRefusal => ({
 
 const nineCharacters = /^[a-zA-Z0-9]{9}$/;
 
-const shortId = (id: string): VendorRefusal => ({
+const refuseId = (id: string): VendorRefusal => ({
   status: 400,
   message: `Tool call id was ${id} but must be a-z, A-Z, 0-9, with a length of 9.`,
   type: 'invalid_function_call',
@@ -79,19 +79,19 @@ const rules: Rules<VendorChatCall> = {
     !/^picky(-think|-repeat)?$/.test(model) && { status: 404, message: `model '${model}' not found` },
   // Unknown fields of the request are refused [editor-code-assistant/eca/issues/231, 2025-12-12].
   'unknown-field'({ body }) {
-    const field = unknownField(body, fields);
-    return field !== undefined && extra([field]);
+    const field = findUnknownField(body, fields);
+    return field !== undefined && refuseExtra([field]);
   },
   // Unknown fields of a message are refused, reasoning_content too [BerriAI/litellm/issues/30835, 2026-06-19].
   'unknown-message-field'({ body }) {
     for (const [index, message] of recordsIn(body['messages']).entries()) {
-      const field = unknownField(message, messageFields);
-      if (field !== undefined) return extra(['messages', index, String(message['role']), field]);
+      const field = findUnknownField(message, messageFields);
+      if (field !== undefined) return refuseExtra(['messages', index, String(message['role']), field]);
     }
     return undefined;
   },
   // A tool is a function; one of another type is refused [vllm-project/vllm (ChatCompletionToolsParam)].
-  'functions-alone': functionsAlone((tool, type) => ({
+  'functions-alone': checkFunctionsOnly((tool, type) => ({
     status: 422,
     message: `Input should be 'function': tools.${tool}.type is '${type}'`,
   })),
@@ -110,14 +110,14 @@ const rules: Rules<VendorChatCall> = {
     messages.some(({ content }) => content === null || content === undefined) &&
     'invalid message content type: <nil>',
   // Call ids are nine letters or digits [anomalyco/opencode/issues/1680, 2025-08-07].
-  'call-ids': callIds((id) => nineCharacters.test(id), shortId),
+  'call-ids': callIds((id) => nineCharacters.test(id), refuseId),
   // The call ids of tool messages are nine letters or digits [anomalyco/opencode/issues/1680, 2025-08-07].
   'result-ids'({ messages }) {
     const ids = messages
       .filter(({ role }) => role === 'tool')
       .map((message) => String(message['tool_call_id']));
     const wrong = ids.find((id) => !nineCharacters.test(id));
-    return wrong !== undefined && shortId(wrong);
+    return wrong !== undefined && refuseId(wrong);
   },
 };
 
@@ -132,7 +132,7 @@ function refuse({
   const detail = param && [
     { type: 'extra_forbidden', loc: JSON.parse(param) as unknown, msg: message, input: null },
   ];
-  return jsonReply(status, {
+  return replyWithJson(status, {
     object: 'error',
     message: detail ? { detail } : message,
     type,
@@ -141,7 +141,7 @@ function refuse({
   });
 }
 
-function style({ model }: VendorChatCall): ChatStyle {
+function chooseStyle({ model }: VendorChatCall): ChatStyle {
   const repeats = model === 'picky-repeat';
   return {
     id: 'cmpl-7b1c',

@@ -1,5 +1,5 @@
 /** The scripted model behind every double: what it looks at, the words that steer it, what it answers, and what that counts. */
-import { sha256, type VendorRefusal, type VendorReply } from './vendor.ts';
+import { hashSha256, type VendorRefusal, type VendorReply } from './vendor.ts';
 
 /** The part of a request that the scripted model reads, in any dialect. */
 export interface Transcript {
@@ -91,9 +91,9 @@ export function answerAsAsked(asked: AskedTurn): VendorReply {
   if (asks(said, 'overlong')) return streams ? asked.overlongStream() : refuse(refusalOf(failures.window));
   const late = lateFailures.find((word) => asks(said, word));
   if (late === 'cut' && !streams) return refuse(asked.brokenOff);
-  const scripted = scriptedTurn(transcript);
-  const turn = limited(asked.thinks ? scripted : { ...scripted, thinking: '' }, asked.limit);
-  return { ...failing(asked.reply(turn), late, asked.streamError), notes: asked.notes() };
+  const scripted = playTurn(transcript);
+  const turn = limitTurn(asked.thinks ? scripted : { ...scripted, thinking: '' }, asked.limit);
+  return { ...failLate(asked.reply(turn), late, asked.streamError), notes: asked.notes() };
 }
 
 /**
@@ -101,16 +101,16 @@ export function answerAsAsked(asked: AskedTurn): VendorReply {
  * calls the tool that the text names, else the first one; then it answers with a text that names the results. A forced or
  * required tool is called whatever was called before, as models do.
  */
-export function scriptedTurn(transcript: Transcript): ModelTurn {
+export function playTurn(transcript: Transcript): ModelTurn {
   const { said, turns: step, schema } = transcript;
-  const question = sha256(said).slice(0, 8);
-  const wanted = wantedCallsIn(said)[step];
-  const tool = toolToCall(transcript, wanted);
+  const question = hashSha256(said).slice(0, 8);
+  const wanted = listWantedCalls(said)[step];
+  const tool = chooseTool(transcript, wanted);
   if (asks(said, 'refuse'))
     return turnOf({ step, question, text: "I'm sorry, I can't help with that.", finish: 'refusal' });
   if (tool === undefined) {
-    const answer = schema ? argumentsFor(schema, said) : answerTo(transcript);
-    return turnOf({ step, question, ...beforeStop(answer, transcript.stops), finish: 'stop' });
+    const answer = schema ? makeArguments(schema, said) : answerTo(transcript);
+    return turnOf({ step, question, ...cutAtStop(answer, transcript.stops), finish: 'stop' });
   }
   const count = transcript.single ? 1 : callsPerTurnIn(said);
   const text = asks(said, 'explain') ? `I ask ${tool.name}.` : '';
@@ -123,13 +123,13 @@ export function scriptedTurn(transcript: Transcript): ModelTurn {
   });
 }
 
-function toolToCall(
+function chooseTool(
   { tools, choice, said, turns }: Transcript,
   wanted: WantedCall | undefined,
 ): ScriptTool | undefined {
   if (choice === 'none' || asksSummary(said)) return undefined;
   if (typeof choice === 'object') return tools.find(({ name }) => name === choice.name);
-  if (choice === 'auto' && turns >= callingTurnsIn(said)) return undefined;
+  if (choice === 'auto' && turns >= countCallingTurns(said)) return undefined;
   const text = wanted?.name ?? said;
   return tools.find(({ name }) => name === text) ?? tools.find(({ name }) => text.includes(name)) ?? tools[0];
 }
@@ -140,12 +140,12 @@ function callOf(
   wanted: WantedCall | undefined,
 ): ScriptCall {
   const free = `free text of ${name}\nsecond line`;
-  const input = wanted ? wantedInput(wanted, custom) : custom ? free : argumentsFor(parameters, said);
+  const input = wanted ? readWantedInput(wanted, custom) : custom ? free : makeArguments(parameters, said);
   return { name, ...(namespace !== undefined && { namespace }), input, custom };
 }
 
 /** A text for a tool that takes JSON is its property `input`, as relays declare tools that take text. */
-function wantedInput({ input }: WantedCall, custom: boolean): string {
+function readWantedInput({ input }: WantedCall, custom: boolean): string {
   if (!input.startsWith('"')) return input;
   return custom ? (JSON.parse(input) as string) : `{"input":${input}}`;
 }
@@ -163,7 +163,7 @@ const turnOf = ({
   thinking: thoughtOf(turn.step, calls),
 });
 
-export function beforeStop(text: string, stops: string[] = []): { text: string; stoppedBy?: string } {
+export function cutAtStop(text: string, stops: string[] = []): { text: string; stoppedBy?: string } {
   const [first] = stops
     .filter((stop) => stop !== '' && text.includes(stop))
     .toSorted((one, other) => text.indexOf(one) - text.indexOf(other));
@@ -174,10 +174,10 @@ export function beforeStop(text: string, stops: string[] = []): { text: string; 
 export const asksSummary = (said: string): boolean => /\bwrite that summary\b/i.test(said.slice(0, reach));
 
 /** Facts to remember: `fact-` followed by letters or digits. */
-export const factsIn = (text: string): string => [...new Set(text.match(/\bfact-[a-z0-9]+/g))].join(', ');
+export const findFacts = (text: string): string => [...new Set(text.match(/\bfact-[a-z0-9]+/g))].join(', ');
 
 function answerTo({ said, results, whole }: Transcript): string {
-  if (asksSummary(said)) return `Summary: ${factsIn(whole())}.`;
+  if (asksSummary(said)) return `Summary: ${findFacts(whole())}.`;
   if (asks(said, 'long')) return Array.from({ length: 400 }, (_, index) => `word${index + 1}`).join(' ');
   if (results.length === 0) return `You said: "${said}".`;
   return `The tools answered: ${results.map(({ name, text }) => `${name}: ${text}`).join('; ')}.`;
@@ -234,8 +234,8 @@ export const asks = (said: string, word: SteeringWord): boolean =>
 
 const turnsMax = 50;
 
-const callingTurnsIn = (said: string): number =>
-  Math.min(wantedCallsIn(said).length || Number(/\bturns=(\d+)/i.exec(said)?.[1] ?? 1), turnsMax);
+const countCallingTurns = (said: string): number =>
+  Math.min(listWantedCalls(said).length || Number(/\bturns=(\d+)/i.exec(said)?.[1] ?? 1), turnsMax);
 
 interface WantedCall {
   name: string;
@@ -244,14 +244,14 @@ interface WantedCall {
 }
 
 /** The calls that the text spells out, one for each turn. */
-const wantedCallsIn = (said: string): WantedCall[] =>
+const listWantedCalls = (said: string): WantedCall[] =>
   [...said.matchAll(/^call (\S+) (["{].*["}])\s*$/gm)].map(([, name = '', input = '']) => ({ name, input }));
 
 const callsPerTurnIn = (said: string): number =>
   /\b(three|in parallel)\b/i.test(said.slice(0, reach)) ? 3 : 1;
 
 /** The reply as the user's text wants it to fail: half of it, then `errorFrame` or a broken connection. */
-function failing(
+function failLate(
   reply: VendorReply,
   failure: LateFailure | undefined,
   errorFrame: string | Uint8Array,
@@ -264,7 +264,7 @@ function failing(
 }
 
 /** Arguments (JSON text) that match a schema, made from the user's text. */
-export const argumentsFor = (schema: JsonSchema | undefined, said: string): string =>
+export const makeArguments = (schema: JsonSchema | undefined, said: string): string =>
   JSON.stringify(schema === undefined ? {} : objectOf(schema, said, 0));
 
 const depthMax = 6;
@@ -308,11 +308,11 @@ function valueOf(schema: JsonSchema, place: Place): unknown {
     case 'null':
       return null;
     default:
-      return textFor(name, said);
+      return makeText(name, said);
   }
 }
 
-function textFor(name: string, said: string): string {
+function makeText(name: string, said: string): string {
   if (/city|place|location|country/i.test(name))
     return /\b(?:in|at|for) (\p{Lu}\p{L}+)/u.exec(said)?.[1] ?? 'Paris';
   // Coding agents run this in a shell, so it must not contain the user's text.
@@ -333,7 +333,7 @@ export interface Counts {
 }
 
 /** Four characters are a token of a prompt. */
-export const promptTokens = (text: string): number => Math.ceil(text.length / 4);
+export const countPromptTokens = (text: string): number => Math.ceil(text.length / 4);
 
 /** Up to four characters of a word, with the space before them, are a token of an answer; joined they are the text. */
 export const wordsOf = (text: string): string[] => text.match(/\s*\S{1,4}\s*$|\s*\S{1,4}|\s+$/gu) ?? [];
@@ -350,20 +350,20 @@ export function piecesOf(text: string, size = 7): string[] {
 }
 
 /** Tokens of an answer, and those of them spent on thinking. */
-export const outputCounts = (turn: ModelTurn): Pick<Counts, 'output' | 'thinking'> => ({
-  output: outputTokens(turn),
+export const countOutput = (turn: ModelTurn): Pick<Counts, 'output' | 'thinking'> => ({
+  output: countOutputTokens(turn),
   thinking: wordsOf(turn.thinking).length,
 });
 
-const outputTokens = ({ thinking, text, calls }: ModelTurn): number =>
+const countOutputTokens = ({ thinking, text, calls }: ModelTurn): number =>
   wordsOf(thinking).length + wordsOf(text).length + calls.reduce((sum, call) => sum + callTokens(call), 0);
 
 /**
  * The turn as far as `limit` tokens go: thinking first, then text, then calls, of which the last may be cut
  * inside its input.
  */
-function limited(turn: ModelTurn, limit: number): ModelTurn {
-  if (outputTokens(turn) <= limit) return turn;
+function limitTurn(turn: ModelTurn, limit: number): ModelTurn {
+  if (countOutputTokens(turn) <= limit) return turn;
   const thought = wordsOf(turn.thinking).slice(0, limit);
   const words = wordsOf(turn.text).slice(0, limit - thought.length);
   let left = limit - thought.length - words.length;
@@ -378,8 +378,8 @@ function limited(turn: ModelTurn, limit: number): ModelTurn {
 
 /** Hash of the first part, of the first two, and so on: equal hashes are equal prefixes. */
 export function prefixHashes(scope: string, parts: string[]): string[] {
-  let hash = sha256(scope);
-  return parts.map((part) => (hash = sha256(`${hash}\n${part}`)));
+  let hash = hashSha256(scope);
+  return parts.map((part) => (hash = hashSha256(`${hash}\n${part}`)));
 }
 
 const entriesMax = 10_000;
@@ -405,8 +405,8 @@ export class PrefixMemory {
     const hashes = prefixHashes(scope, parts);
     const fresh = hashes.findIndex((hash) => !this.has(hash));
     this.add(hashes);
-    const total = promptTokens(parts.join(''));
-    const seen = promptTokens(parts.slice(0, fresh === -1 ? parts.length : fresh).join(''));
+    const total = countPromptTokens(parts.join(''));
+    const seen = countPromptTokens(parts.slice(0, fresh === -1 ? parts.length : fresh).join(''));
     // The last token of a prompt is never read from a cache.
     return { total, seen: Math.min(seen, total - 1) };
   }

@@ -60,7 +60,7 @@ export interface Vendor {
 }
 
 /** The refusal of the first rule that the call breaks. */
-export function refusedBy<Call>(
+export function refuseByRule<Call>(
   rules: Rules<Call>,
   call: Call,
   refuse: (refusal: VendorRefusal) => VendorReply,
@@ -73,7 +73,7 @@ export function refusedBy<Call>(
   return undefined;
 }
 
-export const jsonReply = (
+export const replyWithJson = (
   status: number,
   value: unknown,
   headers: Record<string, string> = {},
@@ -84,10 +84,10 @@ export const jsonReply = (
 });
 
 /** A server-sent event, with its name where the vendor names events. */
-export const sseFrame = (data: unknown, event?: string): string =>
+export const formatSseFrame = (data: unknown, event?: string): string =>
   `${event === undefined ? '' : `event: ${event}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`;
 
-export const sseReply = (
+export const replyWithSse = (
   frames: VendorReply['frames'],
   contentType = 'text/event-stream; charset=utf-8',
 ): VendorReply => ({
@@ -97,33 +97,36 @@ export const sseReply = (
 });
 
 /** The body as an object; undefined for anything else. */
-export function objectIn(text: string): Record<string, unknown> | undefined {
+export function parseObject(text: string): Record<string, unknown> | undefined {
   const value = parseJson(text);
   return isRecord(value) ? value : undefined;
 }
 
 /** The text of a content, which is a text or parts that may have one. */
-export const contentText = (content: unknown): string =>
+export const readContentText = (content: unknown): string =>
   typeof content === 'string'
     ? content
     : recordsIn(content)
         .map((part) => jsonText(part['text']))
         .join(' ');
 
-export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+export const hashSha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-const mac = (payload: string): string => createHmac('sha256', 'a double').update(payload).digest('base64url');
+const computeMac = (payload: string): string =>
+  createHmac('sha256', 'a double').update(payload).digest('base64url');
 
 /** Signs facts that clients cannot read, so that the vendor recognizes them without storing anything. */
-export function sealed(facts: object): string {
+export function signPayload(facts: object): string {
   const payload = Buffer.from(JSON.stringify(facts)).toString('base64url');
-  return `${payload}.${mac(payload)}`;
+  return `${payload}.${computeMac(payload)}`;
 }
 
 /** The facts; undefined for a text that the vendor did not make. */
-export function unsealed(text: string): Record<string, unknown> | undefined {
+export function verifyPayload(text: string): Record<string, unknown> | undefined {
   const [payload = '', signature] = text.split('.');
-  return signature === mac(payload) ? objectIn(Buffer.from(payload, 'base64url').toString()) : undefined;
+  return signature === computeMac(payload)
+    ? parseObject(Buffer.from(payload, 'base64url').toString())
+    : undefined;
 }
 
 /** The bearer token. */

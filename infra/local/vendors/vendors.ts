@@ -2,15 +2,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Listening, listening, serverForPrograms } from '../host/loopback.ts';
-import { anthropicDouble } from './anthropic.ts';
-import { bedrockDouble } from './bedrock.ts';
-import { deepseekDouble } from './deepseek.ts';
-import { demoDouble } from './demo.ts';
-import { geminiDouble } from './gemini.ts';
-import { openaiDouble } from './openai.ts';
-import { pickyDouble } from './picky.ts';
-import { jsonReply, objectIn, type Vendor, type VendorReply, type VendorRequest } from './vendor.ts';
+import { type Listening, listenOnFreePort, createProgramServer } from '../host/loopback.ts';
+import { createAnthropicDouble } from './anthropic.ts';
+import { createBedrockDouble } from './bedrock.ts';
+import { createDeepseekDouble } from './deepseek.ts';
+import { createDemoDouble } from './demo.ts';
+import { createGeminiDouble } from './gemini.ts';
+import { createOpenaiDouble } from './openai.ts';
+import { createPickyDouble } from './picky.ts';
+import { replyWithJson, parseObject, type Vendor, type VendorReply, type VendorRequest } from './vendor.ts';
 
 export interface SeenRequest {
   method: string;
@@ -33,13 +33,13 @@ export interface Vendors {
 }
 
 /** Fresh doubles: they remember what they were sent, each for itself. */
-export const vendorDoubles = (): Vendor[] => [
-  openaiDouble(),
-  geminiDouble(),
-  deepseekDouble(),
-  anthropicDouble(),
-  bedrockDouble(),
-  pickyDouble(),
+export const createVendorDoubles = (): Vendor[] => [
+  createOpenaiDouble(),
+  createGeminiDouble(),
+  createDeepseekDouble(),
+  createAnthropicDouble(),
+  createBedrockDouble(),
+  createPickyDouble(),
 ];
 
 const logMax = 2000;
@@ -49,29 +49,31 @@ const logMax = 2000;
  * a host without a path.
  */
 export async function startVendors(): Promise<Vendors> {
-  const doubles = new Map([demoDouble(), ...vendorDoubles()].map((vendor) => [vendor.name, vendor]));
+  const doubles = new Map(
+    [createDemoDouble(), ...createVendorDoubles()].map((vendor) => [vendor.name, vendor]),
+  );
   const logs = new Map([...doubles.keys()].map((name) => [name, [] as SeenRequest[]]));
   const answer = async (name: string, incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const request = await requestOf(incoming, name);
     const reply = await replyOf(doubles.get(name), request);
     const log = logs.get(name);
-    log?.push(logged(request, reply));
+    log?.push(recordRequest(request, reply));
     if (log && log.length > logMax) log.shift();
     await send(response, reply);
   };
-  const serverFor = (nameOf: (request: IncomingMessage) => string): Promise<Listening> =>
-    listening(serverForPrograms((request, response) => answer(nameOf(request), request, response)));
+  const startVendorServer = (nameOf: (request: IncomingMessage) => string): Promise<Listening> =>
+    listenOnFreePort(createProgramServer((request, response) => answer(nameOf(request), request, response)));
   const own = 'bedrock';
-  const shared = await serverFor(({ url = '' }) => url.split('/')[1] ?? '');
-  const ofOne = await serverFor(() => own);
-  const vendorNamed = (name: string): Vendor => {
+  const shared = await startVendorServer(({ url = '' }) => url.split('/')[1] ?? '');
+  const ofOne = await startVendorServer(() => own);
+  const getVendor = (name: string): Vendor => {
     const vendor = doubles.get(name);
     if (!vendor) throw new Error(`there is no double of ${name}`);
     return vendor;
   };
   return {
-    url: (name) => (name === own ? ofOne.endpoint : `${shared.endpoint}/${name}${vendorNamed(name).base}`),
-    requests: (name) => logs.get(vendorNamed(name).name) ?? [],
+    url: (name) => (name === own ? ofOne.endpoint : `${shared.endpoint}/${name}${getVendor(name).base}`),
+    requests: (name) => logs.get(getVendor(name).name) ?? [],
     async close() {
       await Promise.all([shared.close(), ofOne.close()]);
     },
@@ -92,14 +94,14 @@ async function requestOf(incoming: IncomingMessage, name: string): Promise<Vendo
 }
 
 async function replyOf(vendor: Vendor | undefined, request: VendorRequest): Promise<VendorReply> {
-  if (!vendor) return jsonReply(404, { error: { message: 'There is no such double.' } });
-  if (request.method === 'GET' && request.path === `${vendor.base}/models`) return modelList(vendor);
+  if (!vendor) return replyWithJson(404, { error: { message: 'There is no such double.' } });
+  if (request.method === 'GET' && request.path === `${vendor.base}/models`) return replyWithModels(vendor);
   return vendor.serve(request);
 }
 
 /** A list that readers of OpenAI's and of Anthropic's form understand. */
-const modelList = ({ models, name, listed }: Vendor): VendorReply =>
-  jsonReply(200, {
+const replyWithModels = ({ models, name, listed }: Vendor): VendorReply =>
+  replyWithJson(200, {
     object: 'list',
     data: models.map((id) =>
       Object.assign({ id, object: 'model', type: 'model', created: 0, owned_by: name }, listed?.(id)),
@@ -109,14 +111,14 @@ const modelList = ({ models, name, listed }: Vendor): VendorReply =>
     last_id: models.at(-1),
   });
 
-const logged = (
+const recordRequest = (
   { method, signedPath, path, headers, text }: VendorRequest,
   reply: VendorReply,
 ): SeenRequest => ({
   method,
   path: signedPath ?? path,
   headers,
-  body: objectIn(text) ?? text,
+  body: parseObject(text) ?? text,
   status: reply.status,
   ...(reply.rule !== undefined && { rule: reply.rule }),
   notes: reply.notes ?? [],

@@ -26,7 +26,7 @@ import {
 } from '../../../shared/adapters/system/node-ports.ts';
 import { findBaseUrl, findLogGroups } from '../../../shared/adapters/aws/deployed-stack.ts';
 import { createHttpsTransport } from '../../../shared/adapters/transport/https-transport.ts';
-import { cloneFolder, runningTables } from '../../local/host/running-stack.ts';
+import { cloneFolder, findRunningTables } from '../../local/host/running-stack.ts';
 import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts, Target } from '../../../shared/operate/operator-ports.ts';
 import type { AwsOverrides } from '../../../shared/adapters/system/environment.ts';
@@ -142,7 +142,7 @@ export function resolveTarget(options: TargetOptions, environment: NodeJS.Proces
   if (named) return { stack: stack ?? defaultStack, endpoint: named, local: isLoopback(named) };
   if (stack !== undefined || region !== undefined || profile !== undefined)
     return { stack: stack ?? defaultStack, local: false, ...place };
-  return { stack: defaultStack, endpoint: runningTables(environment), local: true, clone: cloneFolder() };
+  return { stack: defaultStack, endpoint: findRunningTables(environment), local: true, clone: cloneFolder() };
 }
 
 function isLoopback(endpoint: string): boolean {

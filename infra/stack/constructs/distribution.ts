@@ -1,7 +1,7 @@
 /** The only public address: a CloudFront distribution that sends each path to what answers it. */
 import { Duration, Stack, Token, RemovalPolicy } from 'aws-cdk-lib';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
-import { bucketEncryption } from './encryption-keys.ts';
+import { configureBucketEncryption } from './encryption-keys.ts';
 import type { ICertificate } from 'aws-cdk-lib/aws-certificatemanager';
 import {
   AllowedMethods,
@@ -61,19 +61,19 @@ export interface RelayOrigins {
 }
 
 /** The parts that all origins have. */
-const originSettings = (sentOriginSecret: string) => ({
+const buildOriginSettings = (sentOriginSecret: string) => ({
   readTimeout,
   keepaliveTimeout: Duration.seconds(60),
   customHeaders: { [originSecretHeader]: sentOriginSecret },
 });
 
 /** Each function's own URL. */
-export function functionUrls(functions: RelayFunctions, sentOriginSecret: string): RelayOrigins {
+export function useFunctionUrls(functions: RelayFunctions, sentOriginSecret: string): RelayOrigins {
   const made = new Map<FunctionName, IOrigin>();
   return {
     of(name) {
       const origin =
-        made.get(name) ?? new FunctionUrlOrigin(functions.url(name), originSettings(sentOriginSecret));
+        made.get(name) ?? new FunctionUrlOrigin(functions.url(name), buildOriginSettings(sentOriginSecret));
       made.set(name, origin);
       return origin;
     },
@@ -83,12 +83,12 @@ export function functionUrls(functions: RelayFunctions, sentOriginSecret: string
 }
 
 /** API Gateway for all paths, with its stage before each. */
-export function apiGateway(
+export function useApiGateway(
   api: IDependable & { host: string; path: string },
   sentOriginSecret: string,
 ): RelayOrigins {
   const origin = new HttpOrigin(api.host, {
-    ...originSettings(sentOriginSecret),
+    ...buildOriginSettings(sentOriginSecret),
     protocolPolicy: OriginProtocolPolicy.HTTPS_ONLY,
     originPath: api.path,
   });
@@ -99,15 +99,15 @@ export function apiGateway(
  * Servers behind a balancer without a public address, which CloudFront reaches by interfaces of its own in the VPC: so HTTP is private.
  * The functions that are made all the same have their own URLs.
  */
-export function privateBalancer(
+export function usePrivateBalancer(
   { balancer, service }: { balancer: IApplicationLoadBalancer; service: IDependable },
   functions: RelayFunctions,
   sentOriginSecret: string,
 ): RelayOrigins {
-  const urls = functionUrls(functions, sentOriginSecret);
+  const urls = useFunctionUrls(functions, sentOriginSecret);
   const protocolPolicy = OriginProtocolPolicy.HTTP_ONLY;
   const origin = VpcOrigin.withApplicationLoadBalancer(balancer, {
-    ...originSettings(sentOriginSecret),
+    ...buildOriginSettings(sentOriginSecret),
     protocolPolicy,
   });
   return {
@@ -122,9 +122,12 @@ interface ConsoleOrigin {
   live: IDependable;
 }
 
-export const consoleOrigin = ({ live, url }: RelayFunction, sentOriginSecret: string): ConsoleOrigin => {
+export const createConsoleOrigin = (
+  { live, url }: RelayFunction,
+  sentOriginSecret: string,
+): ConsoleOrigin => {
   if (live === undefined || url === undefined) throw new Error('the console has no URL');
-  return { live, origin: new FunctionUrlOrigin(url, originSettings(sentOriginSecret)) };
+  return { live, origin: new FunctionUrlOrigin(url, buildOriginSettings(sentOriginSecret)) };
 };
 
 interface RelayDistributionProps {
@@ -168,7 +171,7 @@ export class RelayDistribution extends Construct {
     this.distribution = new Distribution(this, 'Distribution', {
       comment: `${props.relayName}: OpenAI-compatible relay`,
       httpVersion: HttpVersion.HTTP2_AND_3,
-      errorResponses: uncachedErrors(),
+      errorResponses: buildUncachedErrors(),
       defaultBehavior: behaviour(props.origins.of(defaultFunction), false),
       additionalBehaviors: {
         ...Object.fromEntries(
@@ -200,7 +203,7 @@ export class RelayDistribution extends Construct {
   private behaviours(props: RelayDistributionProps): (origin: IOrigin, cached: boolean) => BehaviorOptions {
     const cacheForSeconds = this.shortCachePolicy(props.relayName);
     const keepHost = new EdgeFunction(this, 'KeepHost', {
-      functionName: accountWide(this, props.relayName, 'keep-host'),
+      functionName: nameAccountWide(this, props.relayName, 'keep-host'),
       code: FunctionCode.fromInline(hostFunction),
       runtime: FunctionRuntime.JS_2_0,
       comment: 'Sets x-forwarded-host',
@@ -222,7 +225,7 @@ export class RelayDistribution extends Construct {
 
   private shortCachePolicy(relayName: string): CachePolicy {
     return new CachePolicy(this, 'FewSeconds', {
-      cachePolicyName: accountWide(this, relayName, 'few-seconds'),
+      cachePolicyName: nameAccountWide(this, relayName, 'few-seconds'),
       comment: `${relayName}: lists that are the same for everybody`,
       minTtl: Duration.seconds(0),
       defaultTtl: Duration.seconds(5),
@@ -258,11 +261,11 @@ export function addressRecords(scope: Construct, { zone, name, target, ipv6 = tr
  * A name that CloudFront wants to be unique in the account, over all regions. The name that CDK makes comes from the path of
  * the construct, which is the same for all stages of an app that makes them one by one.
  */
-const accountWide = (scope: Construct, relayName: string, purpose: string): string =>
+const nameAccountWide = (scope: Construct, relayName: string, purpose: string): string =>
   `${relayName}-${Stack.of(scope).region}-${purpose}`;
 
 /** Without this, CloudFront caches errors for 10 s for all callers, even on paths without caching. */
-function uncachedErrors(): ErrorResponse[] {
+function buildUncachedErrors(): ErrorResponse[] {
   const statuses = [400, 403, 404, 405, 414, 416, 500, 501, 502, 503, 504];
   return statuses.map((httpStatus) => ({ httpStatus, ttl: Duration.seconds(0) }));
 }
@@ -271,7 +274,7 @@ function uncachedErrors(): ErrorResponse[] {
  * The bucket of CloudFront's standard logs: addresses of clients, paths, times, statuses. Nobody but the account reads it.
  * @param props `logRetention`: a month, as that of functions, unless given
  */
-export const accessLogBucket = (
+export const createAccessLogBucket = (
   scope: Construct,
   {
     disposable,
@@ -283,7 +286,7 @@ export const accessLogBucket = (
     blockPublicAccess: BlockPublicAccess.BLOCK_ALL,
     // CloudFront gives itself the right to write by an ACL. What it writes is the account's.
     objectOwnership: ObjectOwnership.BUCKET_OWNER_PREFERRED,
-    ...bucketEncryption(key),
+    ...configureBucketEncryption(key),
     enforceSSL: true,
     lifecycleRules:
       days === RetentionDays.INFINITE

@@ -52,7 +52,7 @@ export function refuseElsewhere(region: string, prop: string, key: IKey | undefi
 }
 
 /** Statements that let a role use a key, through these services only. */
-export function keyUse(
+export function grantKeyUse(
   stack: Stack,
   key: IKey | undefined,
   services: readonly string[],
@@ -70,7 +70,7 @@ export function keyUse(
   ];
 }
 
-export const bucketEncryption = (
+export const configureBucketEncryption = (
   key: IKey | undefined,
 ): Pick<BucketProps, 'encryption' | 'encryptionKey' | 'bucketKeyEnabled'> =>
   key === undefined

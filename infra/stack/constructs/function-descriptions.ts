@@ -65,7 +65,7 @@ export interface StreamTrigger {
 }
 
 /** Each record only triggers a compilation of the whole configuration, as the schedule does. */
-const configurationStream = (table: TableName): StreamTrigger => ({
+const describeConfigurationStream = (table: TableName): StreamTrigger => ({
   table,
   recordsAtOnce: 100,
   retries: 5,
@@ -154,9 +154,11 @@ const descriptions = {
     keepsBooks: true,
     timeoutSeconds: 120,
     streams: [
-      ...(['channels', 'charges', 'plans', 'settings', 'keys', 'accounts'] as const).map(configurationStream),
+      ...(['channels', 'charges', 'plans', 'settings', 'keys', 'accounts'] as const).map(
+        describeConfigurationStream,
+      ),
       // Learned rules are shown on the channel's row. All other items of the table change far too often.
-      { ...configurationStream('runtime'), onlyIds: ['learned'] },
+      { ...describeConfigurationStream('runtime'), onlyIds: ['learned'] },
     ],
     everyMinutes: 5,
     tables: {
@@ -340,7 +342,7 @@ export const routes: readonly Route[] = [
 export const defaultFunction: ServedFunctionName = 'catalog';
 
 /** A CloudFront path pattern: `*` matches any text, `?` any character; the leading slash is optional. */
-export function patternExpression(pattern: string): RegExp {
+export function compilePattern(pattern: string): RegExp {
   const body = pattern
     .replace(/^\//, '')
     .replace(/[.+^${}()|[\]\\]/g, String.raw`\$&`)

@@ -9,7 +9,7 @@ import type { Construct } from 'constructs';
 import { consoleAccess } from '../../access/policies.ts';
 import { callsBedrock, statementsOf } from './operator-policies.ts';
 import {
-  deployedVariables,
+  buildDeployedVariables,
   RelayFunction,
   type RelayCodeProps,
   type RelayFunctionsProps,
@@ -45,7 +45,7 @@ interface HostedConsoleProps
   callLogs: readonly ILogGroup[];
 }
 
-export function hostedConsole(scope: Construct, props: HostedConsoleProps): RelayFunction {
+export function createHostedConsole(scope: Construct, props: HostedConsoleProps): RelayFunction {
   const { relayName, version, oidc, roles, supportRefundYuanADay, publicHost } = props;
   const made = new RelayFunction(scope, 'Console', {
     ...props,
@@ -64,7 +64,7 @@ export function hostedConsole(scope: Construct, props: HostedConsoleProps): Rela
       RELAY_VERSION: version,
       ORIGIN_SECRETS: props.acceptedOriginSecrets,
       CONSOLE: JSON.stringify({ oidc, roles, supportRefundYuanADay }),
-      ...deployedVariables(props.secretAccess),
+      ...buildDeployedVariables(props.secretAccess),
       ...(publicHost !== undefined && { RELAY_PUBLIC_HOST: publicHost }),
     },
     memoryMegabytes: 512,

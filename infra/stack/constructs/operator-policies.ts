@@ -16,7 +16,7 @@ import {
   type PolicyName,
   type TableAccess,
 } from '../../access/policies.ts';
-import { allow, relaySecrets, type RelayFunctions } from './relay-functions.ts';
+import { allow, formatSecretArn, type RelayFunctions } from './relay-functions.ts';
 import type { RelayTables } from './relay-tables.ts';
 import { functionDescriptions } from './function-descriptions.ts';
 
@@ -33,7 +33,7 @@ export class OperatorPolicies extends Construct {
   constructor(scope: Construct, id: string, props: OperatorPoliciesProps) {
     super(scope, id);
     this.byName = Object.fromEntries(
-      policyNames.map((name) => [name, managedPolicy(this, props, name)]),
+      policyNames.map((name) => [name, createManagedPolicy(this, props, name)]),
     ) as Record<PolicyName, ManagedPolicy>;
     for (const name of policyNames)
       void new CfnOutput(scope, `${name.charAt(0).toUpperCase()}${name.slice(1)}Policy`, {
@@ -42,7 +42,11 @@ export class OperatorPolicies extends Construct {
   }
 }
 
-const managedPolicy = (scope: Construct, props: OperatorPoliciesProps, name: PolicyName): ManagedPolicy =>
+const createManagedPolicy = (
+  scope: Construct,
+  props: OperatorPoliciesProps,
+  name: PolicyName,
+): ManagedPolicy =>
   new ManagedPolicy(scope, name, {
     // A fixed name, so that an error of the command line can say it. Without a description: a changed one would
     // replace the policy, which CloudFormation refuses for a fixed name.
@@ -60,20 +64,20 @@ export function statementsOf(
 ): PolicyStatement[] {
   const { secrets = [], neverWrites = [] } = access;
   return [
-    ...access.tables.map((each) => tableStatement(props.tables, each)),
+    ...access.tables.map((each) => createTableStatement(props.tables, each)),
     ...props.tables.keyAccess(),
-    ...secrets.map((action) => secretStatement(stack, props.relayName, action)),
+    ...secrets.map((action) => createSecretStatement(stack, props.relayName, action)),
     ...(access.searchesCallLogs
       ? [allow('logs', ['StartQuery'], ...props.callLogs.map(({ logGroupArn }) => logGroupArn))]
       : []),
-    ...access.account.map((each) => accountStatement(stack, props.relayName, each)),
+    ...access.account.map((each) => createAccountStatement(stack, props.relayName, each)),
     ...(neverWrites.length === 0
       ? []
-      : [writesDenied(neverWrites.map((name) => props.tables.byName[name].tableArn))]),
+      : [denyWrites(neverWrites.map((name) => props.tables.byName[name].tableArn))]),
   ];
 }
 
-function tableStatement(
+function createTableStatement(
   { byName }: RelayTables,
   { tables, index, actions, ids }: TableAccess,
 ): PolicyStatement {
@@ -90,13 +94,13 @@ function tableStatement(
   return statement;
 }
 
-function secretStatement(stack: Stack, relayName: string, action: string): PolicyStatement {
+function createSecretStatement(stack: Stack, relayName: string, action: string): PolicyStatement {
   const [store = '', name = ''] = action.split(':');
   const service = store === 'ssm' ? store : 'secretsmanager';
-  return allow(service, [name], relaySecrets(stack, service, `${relayName}/*`));
+  return allow(service, [name], formatSecretArn(stack, service, `${relayName}/*`));
 }
 
-function accountStatement(
+function createAccountStatement(
   stack: Stack,
   relayName: string,
   { action, resource }: AccountAction,
@@ -109,7 +113,7 @@ function accountStatement(
 }
 
 /** Holds against every other policy of the same person. Transactions need the actions of their items. */
-const writesDenied = (resources: string[]): PolicyStatement =>
+const denyWrites = (resources: string[]): PolicyStatement =>
   new PolicyStatement({
     effect: Effect.DENY,
     actions: [
@@ -137,7 +141,7 @@ export const hasUnknownKey = (topic: ITopic): boolean =>
   !(topic instanceof Topic) && topic.masterKey === undefined;
 
 /** SNS asks with the rights of whoever publishes. The key of a topic that is only known by its ARN is not known. */
-function keyAccess(topic: ITopic): PolicyStatement | undefined {
+function allowTopicKey(topic: ITopic): PolicyStatement | undefined {
   const { masterKey } = topic;
   const actions = ['Decrypt', 'GenerateDataKey*'];
   if (masterKey !== undefined) return allow('kms', actions, masterKey.keyArn);
@@ -156,7 +160,7 @@ export function allowNotices(functions: RelayFunctions, { topic, sender }: Notic
   if (topic) {
     lambda.addEnvironment('ALERT_TOPIC', topic.topicArn);
     lambda.addToRolePolicy(allow('sns', ['Publish'], topic.topicArn));
-    const ofKey = keyAccess(topic);
+    const ofKey = allowTopicKey(topic);
     if (ofKey) lambda.addToRolePolicy(ofKey);
   }
   if (sender !== undefined) {

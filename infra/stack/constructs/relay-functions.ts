@@ -31,7 +31,7 @@ import {
   type ServedFunctionName,
   type FunctionDescription,
 } from './function-descriptions.ts';
-import { keyUse, type RelayKeys } from './encryption-keys.ts';
+import { grantKeyUse, type RelayKeys } from './encryption-keys.ts';
 import type { RelayTables } from './relay-tables.ts';
 import { secretPurposes, type SecretPurpose } from '../../../shared/config/rows/secret-reference.ts';
 import { tableNames } from '../../../shared/tables/table-schemas.ts';
@@ -170,11 +170,11 @@ export class RelayFunctions extends Construct {
         ...(description.callsModels && {
           SEAL_KEYS: props.sealKeys,
           PSEUDONYM_KEY: pseudonymKey,
-          NODE_OPTIONS: heapBounds(memoryMegabytes),
-          ...(tracing && tracingVariables(tracing)),
+          NODE_OPTIONS: formatHeapBounds(memoryMegabytes),
+          ...(tracing && buildTracingVariables(tracing)),
         }),
         ...(name === 'config' && publicHost !== undefined && { RELAY_PUBLIC_HOST: publicHost }),
-        ...(name === 'config' && deployedVariables(props.secretAccess)),
+        ...(name === 'config' && buildDeployedVariables(props.secretAccess)),
         ...(name === 'config' && defaultLimits && { RELAY_LIMITS: JSON.stringify(defaultLimits) }),
         ...(forAnswers !== undefined && { RELAY_CONCURRENCY: String(forAnswers) }),
       },
@@ -219,11 +219,11 @@ export class RelayFunctions extends Construct {
  * Half of the memory for the heap, and small first generations of it: by default the collector lets garbage grow to the
  * memory of the function before it works, and the buffers of a fast answer come on top.
  */
-const heapBounds = (megabytes: number): string =>
+const formatHeapBounds = (megabytes: number): string =>
   `--max-old-space-size=${Math.floor(megabytes / 2)} --max-semi-space-size=4`;
 
 /** The names that exporters of OpenTelemetry know. CloudFormation puts the headers in when it deploys. */
-export const tracingVariables = ({
+export const buildTracingVariables = ({
   endpoint,
   headersSecret,
   share,
@@ -249,7 +249,7 @@ const deny = (...given: Parameters<typeof allow>): PolicyStatement => {
 type SecretStoreName = 'ssm' | 'secretsmanager';
 
 /** Secrets of one relay in one store. Names are chosen by people, and Secrets Manager adds six characters to each. */
-export const relaySecrets = (stack: Stack, store: SecretStoreName, path: string): string =>
+export const formatSecretArn = (stack: Stack, store: SecretStoreName, path: string): string =>
   store === 'ssm'
     ? stack.formatArn({ service: store, resource: 'parameter', resourceName: `relay/${path}` })
     : stack.formatArn({
@@ -260,7 +260,7 @@ export const relaySecrets = (stack: Stack, store: SecretStoreName, path: string)
       });
 
 /** Tells the code which references rows must not name. */
-export const deployedVariables = ({ deployed }: SecretAccess): Record<string, string> =>
+export const buildDeployedVariables = ({ deployed }: SecretAccess): Record<string, string> =>
   Object.keys(deployed).length === 0 ? {} : { DEPLOYED_SECRETS: JSON.stringify(deployed) };
 
 // One function with its log group, its role and, where described, its alias and its Function URL.
@@ -386,11 +386,11 @@ interface Granted {
 
 /** Statements for the tables and secrets of a description. */
 export const grantsOf = (stack: Stack, props: Granted): PolicyStatement[] => [
-  ...tableGrants(props),
-  ...(props.description.readsSecrets ? secretGrants(stack, props) : []),
+  ...listTableGrants(props),
+  ...(props.description.readsSecrets ? listSecretGrants(stack, props) : []),
 ];
 
-function tableGrants(props: Granted): PolicyStatement[] {
+function listTableGrants(props: Granted): PolicyStatement[] {
   const statements = tableNames.flatMap((name) => {
     const actions = props.description.tables[name] ?? [];
     const { tableArn } = props.tables.byName[name];
@@ -402,7 +402,7 @@ function tableGrants(props: Granted): PolicyStatement[] {
 }
 
 /** Until all secrets are moved, rows may name any path, so everything is allowed except what belongs to other purposes. */
-function secretGrants(
+function listSecretGrants(
   stack: Stack,
   { relayName, keys, description, secretAccess }: Granted,
 ): PolicyStatement[] {
@@ -413,24 +413,25 @@ function secretGrants(
   return (['ssm', 'secretsmanager'] as const)
     .flatMap((store) => {
       const action = store === 'ssm' ? 'GetParameter' : 'GetSecretValue';
-      const below = (path: string): string => relaySecrets(stack, store, `${relayName}/${path}`);
+      const formatSecretsBelow = (path: string): string =>
+        formatSecretArn(stack, store, `${relayName}/${path}`);
       const deployedOf = (purposes: readonly SecretPurpose[]): string[] =>
-        purposes.flatMap((purpose) => deployedSecret(stack, store, deployed[purpose]));
-      const bound = [...own.map((purpose) => below(`${purpose}/*`)), ...deployedOf(own)];
+        purposes.flatMap((purpose) => formatDeployedSecret(stack, store, deployed[purpose]));
+      const bound = [...own.map((purpose) => formatSecretsBelow(`${purpose}/*`)), ...deployedOf(own)];
       if (!unbound || own.every((purpose) => deployedPurposes.has(purpose)))
         return [allow(store, [action], ...bound)];
-      const denied = [...others.map((purpose) => below(`${purpose}/*`)), ...deployedOf(others)];
-      return [allow(store, [action], below('*')), deny(store, [action], ...denied)];
+      const denied = [...others.map((purpose) => formatSecretsBelow(`${purpose}/*`)), ...deployedOf(others)];
+      return [allow(store, [action], formatSecretsBelow('*')), deny(store, [action], ...denied)];
     })
-    .concat(keyUse(stack, keys.secrets, ['secretsmanager', 'ssm'], ['Decrypt']));
+    .concat(grantKeyUse(stack, keys.secrets, ['secretsmanager', 'ssm'], ['Decrypt']));
 }
 
 /** Only options name secrets of these purposes, so their functions need no other paths. */
 const deployedPurposes: ReadonlySet<SecretPurpose> = new Set(['console', 'canary']);
 
 /** Secrets Manager adds a hyphen and six characters to a name. */
-function deployedSecret(stack: Stack, store: SecretStoreName, reference = ''): string[] {
+function formatDeployedSecret(stack: Stack, store: SecretStoreName, reference = ''): string[] {
   const [, path] = /^(?:ssm:\/relay\/|secretsmanager:)(.+)$/.exec(reference) ?? [];
   if (path === undefined || !reference.startsWith(`${store}:`)) return [];
-  return [relaySecrets(stack, store, store === 'ssm' ? path : `${path}-??????`)];
+  return [formatSecretArn(stack, store, store === 'ssm' ? path : `${path}-??????`)];
 }

@@ -29,7 +29,7 @@ export function refuseName(
 }
 
 function areInOnePlace(one: IConstruct, other: IConstruct): boolean {
-  const [here, there] = [deployedWith(one), deployedWith(other)];
+  const [here, there] = [findDeployedStack(one), findDeployedStack(other)];
   if (here === there) return true;
   // A stack without account and region may be deployed anywhere.
   const places = [here.account, here.region, there.account, there.region];
@@ -37,7 +37,7 @@ function areInOnePlace(one: IConstruct, other: IConstruct): boolean {
 }
 
 /** A nested stack goes where its parent goes. */
-function deployedWith(construct: IConstruct): Stack {
+function findDeployedStack(construct: IConstruct): Stack {
   const stack = Stack.of(construct);
-  return stack.nestedStackParent ? deployedWith(stack.nestedStackParent) : stack;
+  return stack.nestedStackParent ? findDeployedStack(stack.nestedStackParent) : stack;
 }

@@ -36,7 +36,7 @@ import {
 import { type ILogGroup, LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { type ISecret, Secret } from 'aws-cdk-lib/aws-secretsmanager';
 import { Construct } from 'constructs';
-import { relayMetric } from '../observe/relay-metric.ts';
+import { createRelayMetric } from '../observe/relay-metric.ts';
 import { serverDescription } from './function-descriptions.ts';
 import type { NumberedSecrets } from './numbered-secrets.ts';
 import { callsBedrock } from './operator-policies.ts';
@@ -48,7 +48,7 @@ import {
   type RelayFunctions,
   type RelayCodeProps,
   type RelayFunctionsProps,
-  tracingVariables,
+  buildTracingVariables,
 } from './relay-functions.ts';
 
 export interface RelayServiceOptions {
@@ -106,7 +106,7 @@ export class RelayService extends Construct {
       removalPolicy: logRemoval(props.disposable),
       ...(props.keys.logs && { encryptionKey: props.keys.logs }),
     });
-    this.vpc = props.vpc ?? ownVpc(this);
+    this.vpc = props.vpc ?? createVpc(this);
     const { vpc } = this;
     // Upstreams are anywhere.
     const tasks = new SecurityGroup(this, 'Tasks', { vpc, description: `${relayName}: servers` });
@@ -131,7 +131,9 @@ export class RelayService extends Construct {
     const cooldowns = { scaleOutCooldown: Duration.minutes(1), scaleInCooldown: drain };
     // Not requests of a balancer: a stream of ten minutes is one of them as one of a second is, and none while it runs.
     scaling.scaleToTrackCustomMetric('InFlight', {
-      metric: relayMetric(relayName, 'RequestsInFlight', 'Average').with({ period: Duration.minutes(1) }),
+      metric: createRelayMetric(relayName, 'RequestsInFlight', 'Average').with({
+        period: Duration.minutes(1),
+      }),
       targetValue: inFlightWanted,
       ...cooldowns,
     });
@@ -182,12 +184,12 @@ export class RelayService extends Construct {
         RELAY_CONCURRENCY: String(requestsMax * tasksMax),
         RELAY_DRAIN_SECONDS: String(drainSeconds),
         RELAY_COUNT_SECONDS: '15',
-        ...(tracing && tracingVariables({ ...tracing, headersSecret: undefined })),
+        ...(tracing && buildTracingVariables({ ...tracing, headersSecret: undefined })),
       },
       // ECS reads them when a task starts, so that no value is in the definition, which many may read.
       secrets: {
-        ...numbered('ORIGIN_SECRET_', originSecrets),
-        ...numbered('SEAL_KEY_', sealKeys),
+        ...numberSecrets('ORIGIN_SECRET_', originSecrets),
+        ...numberSecrets('SEAL_KEY_', sealKeys),
         ...(headers !== undefined && {
           OTEL_EXPORTER_OTLP_HEADERS: valueOf(Secret.fromSecretNameV2(this, 'TracingHeaders', headers)),
         }),
@@ -247,7 +249,7 @@ const imageOf = (bundlesFolder: string): ContainerImage =>
   ContainerImage.fromAsset(join(bundlesFolder, 'server'), { platform: Platform.LINUX_ARM64 });
 
 /** Tables are reached by a gateway of the VPC, which costs nothing. */
-const ownVpc = (scope: Construct): Vpc =>
+const createVpc = (scope: Construct): Vpc =>
   new Vpc(scope, 'Vpc', {
     maxAzs: 2,
     natGateways: 0,
@@ -260,5 +262,5 @@ const ownVpc = (scope: Construct): Vpc =>
 
 const valueOf = (secret: ISecret): TaskSecret => TaskSecret.fromSecretsManager(secret);
 
-const numbered = (prefix: string, { secrets }: NumberedSecrets): Record<string, TaskSecret> =>
+const numberSecrets = (prefix: string, { secrets }: NumberedSecrets): Record<string, TaskSecret> =>
   Object.fromEntries([...secrets].map(([number, secret]) => [`${prefix}${number}`, valueOf(secret)]));

@@ -20,7 +20,7 @@ import {
   type TableSchema,
   tableNames,
 } from '../../../shared/tables/table-schemas.ts';
-import { keyUse, refuseElsewhere } from './encryption-keys.ts';
+import { grantKeyUse, refuseElsewhere } from './encryption-keys.ts';
 import { physicalNameOf, type TableName } from '../../../shared/tables/table-names.ts';
 
 export interface RelayTablesProps {
@@ -50,7 +50,10 @@ export class RelayTables extends Construct {
     const isOpen = Token.isUnresolved(Stack.of(this).region);
     const encryption =
       key && !isOpen ? TableEncryptionV2.customerManagedKey(key) : TableEncryptionV2.awsManagedKey();
-    const table = new TableV2(this, name, { ...tableProps(name, tableSchemas[name], props), encryption });
+    const table = new TableV2(this, name, {
+      ...buildTableProps(name, tableSchemas[name], props),
+      encryption,
+    });
     if (key === undefined || !isOpen) return table;
     const { defaultChild } = table.node;
     if (!(defaultChild instanceof CfnGlobalTable)) throw new Error(`${table.node.path} is not one resource`);
@@ -62,7 +65,7 @@ export class RelayTables extends Construct {
   /** Grants the use of the key, through DynamoDB only. */
   keyAccess(): PolicyStatement[] {
     const actions = ['Decrypt', 'DescribeKey', 'Encrypt', 'GenerateDataKey', 'ReEncryptFrom', 'ReEncryptTo'];
-    return keyUse(Stack.of(this), this.key, ['dynamodb'], actions);
+    return grantKeyUse(Stack.of(this), this.key, ['dynamodb'], actions);
   }
 
   streamArn(name: TableName): string {
@@ -72,16 +75,16 @@ export class RelayTables extends Construct {
   }
 }
 
-function tableProps(name: TableName, schema: TableSchema, props: RelayTablesProps): TablePropsV2 {
+function buildTableProps(name: TableName, schema: TableSchema, props: RelayTablesProps): TablePropsV2 {
   return {
     tableName: physicalNameOf(props.relayName, name),
-    partitionKey: attribute(schema.partitionKey),
-    ...(schema.sortKey && { sortKey: attribute(schema.sortKey) }),
+    partitionKey: describeAttribute(schema.partitionKey),
+    ...(schema.sortKey && { sortKey: describeAttribute(schema.sortKey) }),
     ...(schema.ttl !== undefined && { timeToLiveAttribute: schema.ttl }),
     ...(schema.stream && { dynamoStream: StreamViewType[schema.stream] }),
     globalSecondaryIndexes: (schema.indexes ?? []).map((index) => ({
       indexName: index.name,
-      partitionKey: attribute(index.partitionKey),
+      partitionKey: describeAttribute(index.partitionKey),
       projectionType: ProjectionType.KEYS_ONLY,
     })),
     billing: Billing.onDemand(),
@@ -92,6 +95,6 @@ function tableProps(name: TableName, schema: TableSchema, props: RelayTablesProp
   };
 }
 
-function attribute(key: KeyAttribute): Attribute {
+function describeAttribute(key: KeyAttribute): Attribute {
   return { name: key.name, type: key.type === 'S' ? AttributeType.STRING : AttributeType.NUMBER };
 }

@@ -20,7 +20,7 @@ import {
   defaultFunction,
   functionDescriptions,
   type FunctionName,
-  patternExpression,
+  compilePattern,
   routes,
 } from './function-descriptions.ts';
 import type { RelayFunctions } from './relay-functions.ts';
@@ -56,7 +56,7 @@ export class RelayApi extends Construct {
     super(scope, id);
     const { relayName, functions, vpcEndpointIds, domain, webAclArn } = props;
     const { partition, region, account } = Stack.of(this);
-    const body = definition(functions, vpcEndpointIds, { name: relayName, partition, region });
+    const body = buildDefinition(functions, vpcEndpointIds, { name: relayName, partition, region });
     this.api = new CfnRestApi(this, 'Api', {
       name: relayName,
       description: `${relayName}: OpenAI-compatible relay`,
@@ -120,12 +120,12 @@ export class RelayApi extends Construct {
 }
 
 /** The API as OpenAPI, with API Gateway's extensions. */
-function definition(
+function buildDefinition(
   functions: RelayFunctions,
   vpcEndpointIds: readonly string[] | undefined,
   { name, partition, region }: { name: string; partition: string; region: string },
 ): object {
-  const integration = (called: FunctionName): object => {
+  const buildIntegration = (called: FunctionName): object => {
     const streams = functionDescriptions[called].url === 'RESPONSE_STREAM';
     const action = streams
       ? '2021-11-15/functions/*/response-streaming-invocations'
@@ -152,7 +152,7 @@ function definition(
               parameters: [{ name: 'proxy', in: 'path', required: true, schema: { type: 'string' } }],
             }),
             responses: {},
-            'x-amazon-apigateway-integration': integration(called),
+            'x-amazon-apigateway-integration': buildIntegration(called),
           },
         },
       ]),
@@ -160,14 +160,14 @@ function definition(
     // Bodies that are compressed have the type of what is in them, so all are taken as they come, as base64.
     'x-amazon-apigateway-binary-media-types': ['*/*'],
     'x-amazon-apigateway-gateway-responses': ownAnswers,
-    ...(vpcEndpointIds && { 'x-amazon-apigateway-policy': policyFor(vpcEndpointIds) }),
+    ...(vpcEndpointIds && { 'x-amazon-apigateway-policy': buildApiPolicy(vpcEndpointIds) }),
   };
 }
 
 const rest = '/{proxy+}';
 
-const calledBy = (path: string): FunctionName =>
-  routes.find((route) => patternExpression(route.path).test(path))?.function ?? defaultFunction;
+const findCalledFunction = (path: string): FunctionName =>
+  routes.find((route) => compilePattern(route.path).test(path))?.function ?? defaultFunction;
 
 /** Each path of the routes, those above it, and what is below each: a CloudFront pattern matches more than a resource does. */
 export function apiPaths(): [path: string, called: FunctionName][] {
@@ -176,8 +176,8 @@ export function apiPaths(): [path: string, called: FunctionName][] {
     ends.flatMap((path) => [...path.matchAll(/(?=\/)|$/g)].map(({ index }) => path.slice(0, index))),
   );
   return [...nodes].flatMap((node): [string, FunctionName][] => [
-    [node || '/', calledBy(node || '/')],
-    [`${node}${rest}`, calledBy(`${node}/any`)],
+    [node || '/', findCalledFunction(node || '/')],
+    [`${node}${rest}`, findCalledFunction(`${node}/any`)],
   ]);
 }
 
@@ -223,7 +223,7 @@ function answer(
   };
 }
 
-const policyFor = (vpcEndpointIds: readonly string[]): object => ({
+const buildApiPolicy = (vpcEndpointIds: readonly string[]): object => ({
   Version: '2012-10-17',
   Statement: [
     {

@@ -16,7 +16,7 @@ import { Construct, type IConstruct } from 'constructs';
 import { tableSchemas } from '../../../shared/tables/table-schemas.ts';
 import { allow, type RelayFunctions } from './relay-functions.ts';
 import { functionDescriptions, type FunctionName, type StreamTrigger } from './function-descriptions.ts';
-import { bucketEncryption, keyUse, type RelayKeys } from './encryption-keys.ts';
+import { configureBucketEncryption, grantKeyUse, type RelayKeys } from './encryption-keys.ts';
 import type { RelayTables } from './relay-tables.ts';
 
 export interface TriggersProps {
@@ -35,13 +35,13 @@ export interface StreamMapping {
 /** Matches the records of the items that it names. Lambda discards others without an invocation, free of charge. */
 function filterOf({ table, onlyIds, onlyNewWithPrefix: prefix }: StreamTrigger): object | undefined {
   const { name, type } = tableSchemas[table].partitionKey;
-  const having = (ids: readonly unknown[]) => ({ dynamodb: { Keys: { [name]: { [type]: ids } } } });
-  if (prefix !== undefined) return { eventName: ['INSERT'], ...having([{ prefix }]) };
-  return onlyIds && having(onlyIds);
+  const matchKeys = (ids: readonly unknown[]) => ({ dynamodb: { Keys: { [name]: { [type]: ids } } } });
+  if (prefix !== undefined) return { eventName: ['INSERT'], ...matchKeys([{ prefix }]) };
+  return onlyIds && matchKeys(onlyIds);
 }
 
 /** CDK's provider for buckets that empty themselves, if the stack has one. */
-export const emptyingProvider = (stack: Stack): IConstruct | undefined =>
+export const findEmptyingProvider = (stack: Stack): IConstruct | undefined =>
   stack.node.tryFindChild('Custom::S3AutoDeleteObjectsCustomResourceProvider');
 
 const failuresKept = Duration.days(90);
@@ -59,7 +59,7 @@ export class Triggers extends Construct {
     this.failures = new Bucket(this, 'Failures', {
       blockPublicAccess: BlockPublicAccess.BLOCK_ALL,
       objectOwnership: ObjectOwnership.BUCKET_OWNER_ENFORCED,
-      ...bucketEncryption(props.keys.buckets),
+      ...configureBucketEncryption(props.keys.buckets),
       enforceSSL: true,
       lifecycleRules: [{ expiration: failuresKept, abortIncompleteMultipartUploadAfter: Duration.days(1) }],
       // Failed records are evidence in questions of money, so the bucket outlives the stack. Its name is
@@ -98,7 +98,7 @@ export class Triggers extends Construct {
    * deletes.
    */
   private logsOfEmptying(): void {
-    const handler = emptyingProvider(Stack.of(this))?.node.tryFindChild('Handler');
+    const handler = findEmptyingProvider(Stack.of(this))?.node.tryFindChild('Handler');
     if (!CfnResource.isCfnResource(handler)) throw new Error('CDK empties buckets by another function now');
     const logGroup = new LogGroup(this, 'EmptyingLogs', {
       retention: RetentionDays.ONE_DAY,
@@ -144,7 +144,7 @@ export class Triggers extends Construct {
     return [
       allow('s3', ['ListBucket'], this.failures.bucketArn),
       allow('s3', ['PutObject'], this.failures.arnForObjects('*')),
-      ...keyUse(Stack.of(this), this.keys.buckets, ['s3'], ['GenerateDataKey']),
+      ...grantKeyUse(Stack.of(this), this.keys.buckets, ['s3'], ['GenerateDataKey']),
     ];
   }
 }

@@ -19,14 +19,14 @@ export interface RelayEdgeProps {
 }
 
 /** With the relay's region, as relays of several regions have their edges in one. */
-const edgeStackName = ({ relayName, region }: RelayEdgeProps, part = 'edge'): string =>
+const nameEdgeStack = ({ relayName, region }: RelayEdgeProps, part = 'edge'): string =>
   `${relayName}-${part}-${region}`;
 
 /** CDK's `Fn.getStackOutput`, which older versions of CDK do not have. */
-const stackOutput = (StackName: string, OutputName: string, Region: string): string =>
+const getStackOutput = (StackName: string, OutputName: string, Region: string): string =>
   Token.asString({ 'Fn::GetStackOutput': { StackName, Region, OutputName } });
 
-const stackProps = (stackName: string, description: string) => ({
+const buildStackProps = (stackName: string, description: string) => ({
   stackName,
   description,
   env: { region: edgeRegion },
@@ -39,12 +39,12 @@ export class RelayEdge extends Stack {
   readonly webAclArn: string;
 
   constructor(scope: Construct, props: RelayEdgeProps & { requestsPerMinute: number }) {
-    const name = edgeStackName(props);
-    super(scope, name, stackProps(name, `The web ACL of ${props.relayName} in ${props.region}`));
+    const name = nameEdgeStack(props);
+    super(scope, name, buildStackProps(name, `The web ACL of ${props.relayName} in ${props.region}`));
     refuseProps(this, props, propRules, this.region);
     const { arn } = new WebAcl(this, 'WebAcl', props);
     void new CfnOutput(this, 'WebAclArn', { description: 'The web ACL of the distribution', value: arn });
-    this.webAclArn = stackOutput(name, 'WebAclArn', edgeRegion);
+    this.webAclArn = getStackOutput(name, 'WebAclArn', edgeRegion);
   }
 }
 
@@ -57,13 +57,13 @@ export class RelayEdgeAlarms extends Stack {
       topicArn?: string | undefined;
     },
   ) {
-    const name = edgeStackName(props, 'edge-alarms');
+    const name = nameEdgeStack(props, 'edge-alarms');
     super(
       scope,
       name,
-      stackProps(name, `Alarms on the distribution of ${props.relayName} in ${props.region}`),
+      buildStackProps(name, `Alarms on the distribution of ${props.relayName} in ${props.region}`),
     );
-    const distributionId = stackOutput(props.relayStackName, 'DistributionId', props.region);
+    const distributionId = getStackOutput(props.relayStackName, 'DistributionId', props.region);
     const topic =
       props.topicArn === undefined ? undefined : Topic.fromTopicArn(this, 'Topic', props.topicArn);
     void new EdgeAlarms(this, 'Alarms', { distributionId, email: props.email, topic });

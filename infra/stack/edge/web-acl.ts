@@ -10,7 +10,7 @@ import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import { acknowledgeEdge } from '../acknowledged-findings.ts';
-import { alarmTopic } from '../observe/alarms.ts';
+import { createAlarmTopic } from '../observe/alarms.ts';
 
 interface WebAclProps {
   /** Name of the relay. The ACL's own name has the relay's region, because all ACLs of an account are in one place. */
@@ -34,7 +34,7 @@ const refusal = {
   },
 };
 
-const measured = (metricName: string): CfnWebACL.VisibilityConfigProperty => ({
+const configureVisibility = (metricName: string): CfnWebACL.VisibilityConfigProperty => ({
   cloudWatchMetricsEnabled: true,
   // Samples hold headers of requests, and so keys.
   sampledRequestsEnabled: false,
@@ -54,7 +54,7 @@ export class WebAcl extends Construct {
       description: `Limits what one address can ask of ${relayName} in ${region}`,
       scope: regional ? 'REGIONAL' : 'CLOUDFRONT',
       defaultAction: { allow: {} },
-      visibilityConfig: measured(`${relayName}-${region}`),
+      visibilityConfig: configureVisibility(`${relayName}-${region}`),
       customResponseBodies: {
         tooMany: { contentType: 'APPLICATION_JSON', content: JSON.stringify(refusal) },
       },
@@ -83,7 +83,7 @@ export class WebAcl extends Construct {
               },
             },
           },
-          visibilityConfig: measured('TooManyOfOneAddress'),
+          visibilityConfig: configureVisibility('TooManyOfOneAddress'),
         },
       ],
     });
@@ -127,7 +127,7 @@ export class EdgeAlarms extends Construct {
       treatMissingData: TreatMissingData.NOT_BREACHING,
     });
     acknowledgeEdge(this);
-    const own = topic === undefined && email !== undefined ? alarmTopic(this, 'Topic') : undefined;
+    const own = topic === undefined && email !== undefined ? createAlarmTopic(this, 'Topic') : undefined;
     if (email !== undefined) own?.addSubscription(new EmailSubscription(email));
     const receiver = topic ?? own;
     if (receiver) alarm.addAlarmAction(new SnsAction(receiver));

@@ -27,7 +27,13 @@ import {
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { RelayService } from '../constructs/relay-service.ts';
 import type { StreamMapping, Triggers } from '../constructs/triggers.ts';
-import { countFailedPayments, relayMetric, throttles, versionErrors, versionLines } from './relay-metric.ts';
+import {
+  countFailedPayments,
+  createRelayMetric,
+  createThrottleMetric,
+  createVersionErrors,
+  createVersionLines,
+} from './relay-metric.ts';
 
 export interface Objectives {
   /** Percent of calls that must not fail. Default: 99.5. */
@@ -70,12 +76,13 @@ export class Alarms extends Construct {
   constructor(scope: Construct, id: string, props: AlarmsProps) {
     super(scope, id);
     const { email, pageEmail, topicKey } = props;
-    const topic = props.topic ?? (email === undefined ? undefined : alarmTopic(this, 'Topic', topicKey));
-    if (topic) this.topic = usable(Stack.of(this), topic);
+    const topic =
+      props.topic ?? (email === undefined ? undefined : createAlarmTopic(this, 'Topic', topicKey));
+    if (topic) this.topic = requireUsableTopic(Stack.of(this), topic);
     if (email !== undefined) topic?.addSubscription(new EmailSubscription(email));
-    const pageTopic = pageEmail === undefined ? topic : alarmTopic(this, 'PageTopic', topicKey);
+    const pageTopic = pageEmail === undefined ? topic : createAlarmTopic(this, 'PageTopic', topicKey);
     if (pageEmail !== undefined) pageTopic?.addSubscription(new EmailSubscription(pageEmail));
-    for (const row of props.on ? alarmRows(props) : []) {
+    for (const row of props.on ? listAlarmRows(props) : []) {
       const isBelow = row.triggers === 'below';
       const alarm = new Alarm(this, row.id, {
         alarmDescription: `[${row.severity}] ${row.description}`,
@@ -98,14 +105,14 @@ export class Alarms extends Construct {
 
   /** The alarm that gives up a deployment of the function. */
   ofNewVersion(name: FunctionName): Alarm {
-    const found = this.all.find(({ node }) => node.id === newVersionId(name));
+    const found = this.all.find(({ node }) => node.id === nameNewVersionAlarm(name));
     if (found === undefined) throw new Error(`no alarm on the newest version of ${name}`);
     return found;
   }
 }
 
 /** A topic that the alarms of its account may publish to. */
-export function alarmTopic(scope: Construct, id: string, key?: IKey): Topic {
+export function createAlarmTopic(scope: Construct, id: string, key?: IKey): Topic {
   const topic = new Topic(scope, id, { enforceSSL: true, ...(key && { masterKey: key }) });
   // A topic policy replaces SNS's default policy, under which the account's alarms may publish.
   topic.addToResourcePolicy(
@@ -120,7 +127,7 @@ export function alarmTopic(scope: Construct, id: string, key?: IKey): Topic {
 }
 
 /** Alarms stay silent, without an error, where their topic is in another region or keeps an order. */
-function usable({ region }: Stack, topic: ITopic): ITopic {
+function requireUsableTopic({ region }: Stack, topic: ITopic): ITopic {
   const there = topic.env.region;
   const isElsewhere = region !== there && !Token.isUnresolved(region) && !Token.isUnresolved(there);
   if (isElsewhere || topic.fifo)
@@ -162,30 +169,30 @@ const seenOtherwise = new Set<FunctionName>(['sweeper', 'config', 'ledger', 'bac
 const failuresMin = 5;
 
 /** `shared/adapters/telemetry/log.ts` says which events count as MoneyWrong, NeedsAPerson and Oddities. */
-function alarmRows(parts: AlarmParts): AlarmRow[] {
+function listAlarmRows(parts: AlarmParts): AlarmRow[] {
   const { relayName, functions, triggers, service, shifting, canary } = parts;
   const own = (name: string, statistic: string, period = fiveMinutes): Metric =>
-    relayMetric(relayName, name, statistic).with({ period });
-  const ofLambda = (
+    createRelayMetric(relayName, name, statistic).with({ period });
+  const measureLambda = (
     metric: string,
     name: FunctionName,
     statistic: string = Stats.SUM,
     period = fiveMinutes,
   ) => functions.get(name).lambda.metric(metric, { period, statistic });
-  const ofEach = (metric: string, names: readonly FunctionName[], period = fiveMinutes) =>
-    Object.fromEntries(names.map((name) => [name, ofLambda(metric, name, Stats.SUM, period)]));
+  const measureEach = (metric: string, names: readonly FunctionName[], period = fiveMinutes) =>
+    Object.fromEntries(names.map((name) => [name, measureLambda(metric, name, Stats.SUM, period)]));
   const names = [...functions.byName.keys()];
   const answering = names.filter(answersCalls);
   const buffered = names.filter((name) => functionDescriptions[name].url === 'BUFFERED');
   // An API counts what all functions answer together, upstreams' failures too.
   const viaUrls = functions.get('payments').url !== undefined;
-  const failedPayments = () =>
+  const measureFailedPayments = () =>
     countFailedPayments(relayName, functions.get('payments').lambda.logGroup).with({ period: hour });
   const crashing = names.filter((name) => !functionDescriptions[name].url && !seenOtherwise.has(name));
   return [
     ...windows.flatMap((window) => [
-      availability(parts, window, window.severity === 'page' ? answering : []),
-      firstContent(parts, window),
+      alarmOnAvailability(parts, window, window.severity === 'page' ? answering : []),
+      alarmOnFirstContent(parts, window),
     ]),
     {
       id: 'MoneyWrong',
@@ -193,7 +200,10 @@ function alarmRows(parts: AlarmParts): AlarmRow[] {
       description:
         'An account does not balance, a charge was lost, an item of money cannot be read, or records of the stream of quotas were given up: query Events that need a person names it, the bucket of stream failures has the records',
       // Grants that were given up are applied by the schedule, or count as MoneyWrong.
-      metric: sumOf({ wrong: own('MoneyWrong', Stats.SUM), givenUp: givenUp(triggers.mappings) }, 'sum'),
+      metric: sumOf(
+        { wrong: own('MoneyWrong', Stats.SUM), givenUp: measureGivenUp(triggers.mappings) },
+        'sum',
+      ),
       threshold: 1,
     },
     {
@@ -241,14 +251,14 @@ function alarmRows(parts: AlarmParts): AlarmRow[] {
       severity: 'ticket',
       description:
         'DynamoDB throttled writes to quotas: one account has too many requests at once, or traffic doubled at once; the graph Throttled calls of tables says what else is throttled',
-      metric: throttles(relayName, 'quotas', 'WriteThrottleEvents'),
+      metric: createThrottleMetric(relayName, 'quotas', 'WriteThrottleEvents'),
       threshold: 10,
     },
     {
       id: 'FunctionErrors',
       severity: 'ticket',
       description: `Function ${crashing.join(' or ')} crashed or timed out: the graph Errors of functions says which, its log group why`,
-      metric: sumOf(ofEach('Errors', crashing), 'sum'),
+      metric: sumOf(measureEach('Errors', crashing), 'sum'),
       threshold: 1,
     },
     ...(service
@@ -259,7 +269,7 @@ function alarmRows(parts: AlarmParts): AlarmRow[] {
             severity: 'ticket',
             description: "A function was refused an environment: the account's concurrency is used up",
             // Others draw on the same concurrency, and are called again by Lambda or by their callers.
-            metric: sumOf(ofEach('Throttles', answering), 'sum'),
+            metric: sumOf(measureEach('Throttles', answering), 'sum'),
             threshold: 1,
           } as const,
         ]),
@@ -272,8 +282,8 @@ function alarmRows(parts: AlarmParts): AlarmRow[] {
         {
           ...(service && { unanswered: service.unanswered(hour) }),
           ...(viaUrls
-            ? ofEach('Url5xxCount', buffered, hour)
-            : { ...ofEach('Errors', buffered, hour), refused: failedPayments() }),
+            ? measureEach('Url5xxCount', buffered, hour)
+            : { ...measureEach('Errors', buffered, hour), refused: measureFailedPayments() }),
         },
         'failures, those of payments by their weight',
         hour,
@@ -286,7 +296,7 @@ function alarmRows(parts: AlarmParts): AlarmRow[] {
       severity: 'ticket',
       description:
         'Function ledger is behind the stream of quotas by minutes, so rows are late: its log group says what fails',
-      metric: ofLambda('IteratorAge', 'ledger', Stats.MAXIMUM),
+      metric: measureLambda('IteratorAge', 'ledger', Stats.MAXIMUM),
       threshold: fiveMinutes.toMilliseconds(),
     },
     ...(canary
@@ -303,7 +313,7 @@ function alarmRows(parts: AlarmParts): AlarmRow[] {
           } as const,
         ]
       : []),
-    ...(shifting ? names.flatMap((name) => newVersion(parts, name)) : []),
+    ...(shifting ? names.flatMap((name) => alarmOnNewVersion(parts, name)) : []),
   ];
 }
 
@@ -330,7 +340,7 @@ const sumOf = (
 };
 
 /** Records of the stream of `quotas` that function ledger gave up: rows of the ledger that nobody tries again to write. */
-function givenUp(mappings: readonly StreamMapping[]): Metric {
+function measureGivenUp(mappings: readonly StreamMapping[]): Metric {
   const found = mappings.find((each) => each.function === 'ledger');
   if (found === undefined) throw new Error('function ledger reads no stream');
   return new Metric({
@@ -363,16 +373,16 @@ const windows: Window[] = [
 const percentMax = 90;
 
 /** 100 - 99.9 is not 0.1. */
-const rounded = (percent: number): number => Number(percent.toFixed(6));
+const roundPercent = (percent: number): number => Number(percent.toFixed(6));
 
 /** Percent of calls that may not be as the objective wants them, and percent that triggers. */
 function sharesOf(objectivePercent: number, { burnRate }: Window): { budget: number; trigger: number } {
-  const budget = rounded(100 - objectivePercent);
-  return { budget, trigger: Math.min(rounded(burnRate * budget), percentMax) };
+  const budget = roundPercent(100 - objectivePercent);
+  return { budget, trigger: Math.min(roundPercent(burnRate * budget), percentMax) };
 }
 
 /** @param dying whose calls that write no line, as their function died, are added; each makes a ticket anyway, when the sweeper closes it */
-function availability(
+function alarmOnAvailability(
   { relayName, functions, service, objectives }: AlarmParts,
   window: Window,
   dying: readonly FunctionName[],
@@ -390,7 +400,7 @@ function availability(
   if (service && severity === 'page') died['unanswered'] = service.unanswered(period);
   // 1 or 0 for each call that was not refused: a flood of wrong keys would hide an outage.
   const calls = (statistic: string): IMetric =>
-    relayMetric(relayName, 'CallFailed', statistic).with({ period });
+    createRelayMetric(relayName, 'CallFailed', statistic).with({ period });
   return {
     id: `Availability${suffix}`,
     severity,
@@ -412,16 +422,16 @@ function availability(
  * By a percentile, which is one metric to pay for: that 72 of 100 answers are late and that the 28th percentile is late
  * are the same.
  */
-function firstContent({ relayName, objectives }: AlarmParts, window: Window): AlarmRow {
+function alarmOnFirstContent({ relayName, objectives }: AlarmParts, window: Window): AlarmRow {
   const { firstContentPercent = 95, firstContentSeconds = 10 } = objectives;
   const { severity, suffix, period } = window;
   const { budget, trigger } = sharesOf(firstContentPercent, window);
-  const percentile = Stats.percentile(rounded(100 - trigger));
+  const percentile = Stats.percentile(roundPercent(100 - trigger));
   return {
     id: `FirstContent${suffix}`,
     severity,
     description: `Of a hundred answers ${trigger} begin after ${firstContentSeconds} s or later, and the objective allows ${budget}: the dashboard says on which channels`,
-    metric: relayMetric(relayName, 'FirstContentMs', percentile).with({ period }),
+    metric: createRelayMetric(relayName, 'FirstContentMs', percentile).with({ period }),
     threshold: firstContentSeconds * 1000,
     wantsManyValues: true,
   };
@@ -437,15 +447,15 @@ const failurePercentMax = 10;
 /** For a function without log lines to count: runs that end in an error, minute by minute. */
 const minutes = { looked: 5, bad: 3 };
 
-const newVersionId = (name: FunctionName): string => `${name}NewVersion`;
+const nameNewVersionAlarm = (name: FunctionName): string => `${name}NewVersion`;
 
-function newVersion({ relayName, functions }: AlarmParts, name: FunctionName): AlarmRow[] {
+function alarmOnNewVersion({ relayName, functions }: AlarmParts, name: FunctionName): AlarmRow[] {
   const { live } = functions.get(name);
   if (live === undefined) return [];
   const shifted = { relayName, name, live };
-  const errors = versionErrors(shifted);
+  const errors = createVersionErrors(shifted);
   const common = {
-    id: newVersionId(name),
+    id: nameNewVersionAlarm(name),
     severity: 'ticket',
     description: `The newest version of function ${name} fails, and the deployment is rolled back: its log group says why`,
   } as const;
@@ -464,8 +474,8 @@ function newVersion({ relayName, functions }: AlarmParts, name: FunctionName): A
     expression: `IF(all >= ${callsMin}, 100 * bad / all, IF(bad >= ${onlyFailuresMin} AND bad >= all, 100, 0))`,
     // A call whose function dies writes no line, so it is added.
     usingMetrics: {
-      bad: sumOf({ failures: versionLines('VersionFailures', shifted), errors }),
-      all: sumOf({ calls: versionLines('VersionCalls', shifted), errors }),
+      bad: sumOf({ failures: createVersionLines('VersionFailures', shifted), errors }),
+      all: sumOf({ calls: createVersionLines('VersionCalls', shifted), errors }),
     },
     label: 'failures of the newest version in a hundred calls',
     period: fiveMinutes,

@@ -22,7 +22,7 @@ import { answeringFunctions, type FunctionName, type LogsOf } from '../construct
 import type { RelayService } from '../constructs/relay-service.ts';
 import type { RelayFunctions } from '../constructs/relay-functions.ts';
 import type { Triggers } from '../constructs/triggers.ts';
-import { ofEachChannel, relayMetric, requestsThat, tableThrottles } from './relay-metric.ts';
+import { searchEachChannel, createRelayMetric, searchRequests, sumTableThrottles } from './relay-metric.ts';
 import type { TableName } from '../../../shared/tables/table-names.ts';
 
 interface DashboardProps {
@@ -45,7 +45,7 @@ export class Dashboard extends Construct {
       // Dashboards of all regions of an account are in one list.
       dashboardName: `${props.relayName}-${Stack.of(this).region}`,
       defaultInterval: Duration.hours(3),
-      widgets: [...rows(props), ...(all.length > 0 ? [[states]] : [])],
+      widgets: [...layOutRows(props), ...(all.length > 0 ? [[states]] : [])],
     });
   }
 }
@@ -67,11 +67,11 @@ const outcomes = {
   failed: '#d62728',
 };
 
-const graph = (title: string, left: IMetric[], more: GraphWidgetProps = {}): IWidget =>
+const createGraph = (title: string, left: IMetric[], more: GraphWidgetProps = {}): IWidget =>
   new GraphWidget({ title, left, width: 8, height: 6, leftYAxis: { min: 0, showUnits: false }, ...more });
 
 /** Over the selected time range. */
-const total = (title: string, metric: IMetric): IWidget =>
+const createTotal = (title: string, metric: IMetric): IWidget =>
   new SingleValueWidget({
     title,
     width: 6,
@@ -81,11 +81,13 @@ const total = (title: string, metric: IMetric): IWidget =>
     sparkline: false,
   });
 
-function rows({ relayName, functions, triggers, service, logsOf }: DashboardProps): IWidget[][] {
+function layOutRows({ relayName, functions, triggers, service, logsOf }: DashboardProps): IWidget[][] {
   const own = (name: string, statistic: string, label: string): IMetric =>
-    relayMetric(relayName, name, statistic).with({ label, period: minute });
-  const firstContent = (statistic: string) => [ofEachChannel(relayName, 'FirstContentMs', statistic)];
-  const ofEach = (metric: string, statistic: string, names: readonly FunctionName[]): IMetric[] =>
+    createRelayMetric(relayName, name, statistic).with({ label, period: minute });
+  const measureFirstContent = (statistic: string) => [
+    searchEachChannel(relayName, 'FirstContentMs', statistic),
+  ];
+  const measureEach = (metric: string, statistic: string, names: readonly FunctionName[]): IMetric[] =>
     names.map((label) => functions.get(label).lambda.metric(metric, { statistic, label, period: minute }));
   const streamReaders = [...new Set(triggers.mappings.map((mapping) => mapping.function))];
   // A dashboard with more metrics is not free. Runs that crash are among the reservations that expire, and what customers do for
@@ -95,18 +97,20 @@ function rows({ relayName, functions, triggers, service, logsOf }: DashboardProp
   );
   return [
     [
-      total('Requests', own('Requests', Stats.SUM, 'requests')),
-      total('Failures', own('Failures', Stats.SUM, 'failed or limited')),
-      total('Revenue', own('ChargeYuan', Stats.SUM, 'yuan')),
-      total('Time to first content', own('FirstContentMs', Stats.percentile(50), 'ms, p50')),
+      createTotal('Requests', own('Requests', Stats.SUM, 'requests')),
+      createTotal('Failures', own('Failures', Stats.SUM, 'failed or limited')),
+      createTotal('Revenue', own('ChargeYuan', Stats.SUM, 'yuan')),
+      createTotal('Time to first content', own('FirstContentMs', Stats.percentile(50), 'ms, p50')),
     ],
     [
-      graph(
+      createGraph(
         'Requests by outcome',
-        Object.entries(outcomes).map(([outcome, color]) => requestsThat(relayName, outcome).with({ color })),
+        Object.entries(outcomes).map(([outcome, color]) =>
+          searchRequests(relayName, outcome).with({ color }),
+        ),
         { width: 12, stacked: true },
       ),
-      graph(
+      createGraph(
         'Failed requests and attempts',
         [
           own('Failures', Stats.SUM, 'requests that failed'),
@@ -117,12 +121,12 @@ function rows({ relayName, functions, triggers, service, logsOf }: DashboardProp
       ),
     ],
     [
-      graph('Time to first content by channel, p50 (ms)', firstContent('p50')),
-      graph('Time to first content by channel, p95 (ms)', firstContent('p95')),
-      graph('Answers by channel', firstContent('SampleCount'), { stacked: true }),
+      createGraph('Time to first content by channel, p50 (ms)', measureFirstContent('p50')),
+      createGraph('Time to first content by channel, p95 (ms)', measureFirstContent('p95')),
+      createGraph('Answers by channel', measureFirstContent('SampleCount'), { stacked: true }),
     ],
     [
-      graph('Revenue (yuan)', [own('ChargeYuan', Stats.SUM, 'charged')]),
+      createGraph('Revenue (yuan)', [own('ChargeYuan', Stats.SUM, 'charged')]),
       new LogQueryWidget({
         title: 'Tokens',
         width: 8,
@@ -134,7 +138,7 @@ function rows({ relayName, functions, triggers, service, logsOf }: DashboardProp
           'stats sum(prompt_tokens) as prompt, sum(completion_tokens) as completion by bin(5m)',
         ],
       }),
-      graph(
+      createGraph(
         'Share of answers with estimated usage',
         [
           new MathExpression({
@@ -152,11 +156,11 @@ function rows({ relayName, functions, triggers, service, logsOf }: DashboardProp
       ),
     ],
     [
-      graph('Open reservations', [
+      createGraph('Open reservations', [
         own('OpenReservations', Stats.MAXIMUM, 'open'),
         own('ExpiredReservations', Stats.SUM, 'expired'),
       ]),
-      graph('Money: anything above zero needs a person', [
+      createGraph('Money: anything above zero needs a person', [
         own('ConservationBroken', Stats.SUM, 'does not balance'),
         own('SettleLost', Stats.SUM, 'settle lost'),
         own('ReserveUnknown', Stats.SUM, 'reserve unknown'),
@@ -166,39 +170,44 @@ function rows({ relayName, functions, triggers, service, logsOf }: DashboardProp
         own('ReservationPoisoned', Stats.SUM, 'reservation unreadable'),
         own('PaymentParked', Stats.SUM, 'payment parked'),
       ]),
-      graph('Rows that operators edit', [
+      createGraph('Rows that operators edit', [
         own('BadRows', Stats.MAXIMUM, 'bad rows, unpriced models'),
         own('WarnedRows', Stats.MAXIMUM, 'rows with a warning'),
         own('ConfigCompileFailed', Stats.SUM, 'compiles that failed'),
       ]),
     ],
     [
-      graph(
+      createGraph(
         'Throttled calls of tables',
-        busyTables.map((name) => tableThrottles(relayName, name)),
+        busyTables.map((name) => sumTableThrottles(relayName, name)),
         { width: 12 },
       ),
-      graph('Age of streams (ms)', ofEach('IteratorAge', Stats.MAXIMUM, streamReaders), { width: 12 }),
+      createGraph('Age of streams (ms)', measureEach('IteratorAge', Stats.MAXIMUM, streamReaders), {
+        width: 12,
+      }),
     ],
     [
-      graph('Errors of functions', ofEach('Errors', Stats.SUM, watched)),
+      createGraph('Errors of functions', measureEach('Errors', Stats.SUM, watched)),
       ...(service
         ? [
-            graph('Requests in flight', [
+            createGraph('Requests in flight', [
               own('RequestsInFlight', Stats.AVERAGE, 'of a task'),
               own('RequestsInFlight', Stats.MAXIMUM, 'of the busiest task'),
             ]),
-            graph('Servers', [
+            createGraph('Servers', [
               service.service.metricCpuUtilization({ label: 'processor (%)', period: minute }),
               service.service.metricMemoryUtilization({ label: 'memory (%)', period: minute }),
               service.unanswered(minute).with({ label: 'requests that none answered' }),
             ]),
           ]
         : [
-            graph('Answers under way', ofEach('ConcurrentExecutions', Stats.MAXIMUM, answeringFunctions)),
-            graph(
+            createGraph(
+              'Answers under way',
+              measureEach('ConcurrentExecutions', Stats.MAXIMUM, answeringFunctions),
+            ),
+            createGraph(
               'Run time of functions, p95 (ms)',
-              ofEach('Duration', Stats.percentile(95), answeringFunctions),
+              measureEach('Duration', Stats.percentile(95), answeringFunctions),
             ),
           ]),
     ],

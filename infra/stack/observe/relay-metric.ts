@@ -12,7 +12,7 @@ const relayNamespace = 'relay';
 const period = Duration.minutes(5);
 
 /** A metric of the whole stack. The statistic has CloudWatch's name: `Sum`, `p95`. */
-export const relayMetric = (relayName: string, metricName: string, statistic: string): Metric =>
+export const createRelayMetric = (relayName: string, metricName: string, statistic: string): Metric =>
   new Metric({
     namespace: relayNamespace,
     metricName,
@@ -25,7 +25,11 @@ export const relayMetric = (relayName: string, metricName: string, statistic: st
  * One line per channel. Channels are table rows, so the template cannot list them and CloudWatch searches for
  * them. Alarms cannot use a search.
  */
-export function ofEachChannel(relayName: string, metricName: string, statistic: string): SearchExpression {
+export function searchEachChannel(
+  relayName: string,
+  metricName: string,
+  statistic: string,
+): SearchExpression {
   const search = `{relay,stack,channel} MetricName="${metricName}" stack="${relayName}"`;
   return new SearchExpression({
     expression: `SEARCH('${search}', '${statistic}')`,
@@ -35,7 +39,7 @@ export function ofEachChannel(relayName: string, metricName: string, statistic: 
 }
 
 /** Number of requests of all channels with this outcome. */
-export function requestsThat(relayName: string, outcome: string): MathExpression {
+export function searchRequests(relayName: string, outcome: string): MathExpression {
   const search = `{relay,stack,channel,outcome} MetricName="Requests" stack="${relayName}" outcome="${outcome}"`;
   return new MathExpression({
     expression: `SUM(SEARCH('${search}', 'Sum'))`,
@@ -45,7 +49,7 @@ export function requestsThat(relayName: string, outcome: string): MathExpression
   });
 }
 
-export const throttles = (relayName: string, name: TableName, metricName: string): Metric =>
+export const createThrottleMetric = (relayName: string, name: TableName, metricName: string): Metric =>
   new Metric({
     namespace: 'AWS/DynamoDB',
     metricName,
@@ -55,13 +59,13 @@ export const throttles = (relayName: string, name: TableName, metricName: string
   });
 
 /** Throttled reads and writes of a table. */
-export const tableThrottles = (relayName: string, name: TableName): IMetric =>
+export const sumTableThrottles = (relayName: string, name: TableName): IMetric =>
   new MathExpression({
     expression: `FILL(${name}Reads, 0) + FILL(${name}Writes, 0)`,
     // Names must be unique in a graph of several tables.
     usingMetrics: {
-      [`${name}Reads`]: throttles(relayName, name, 'ReadThrottleEvents'),
-      [`${name}Writes`]: throttles(relayName, name, 'WriteThrottleEvents'),
+      [`${name}Reads`]: createThrottleMetric(relayName, name, 'ReadThrottleEvents'),
+      [`${name}Writes`]: createThrottleMetric(relayName, name, 'WriteThrottleEvents'),
     },
     label: name,
     period,
@@ -105,7 +109,7 @@ export function countFailedPayments(relayName: string, log: ILogGroup): Metric {
     metricValue: '1',
     dimensions: { stack: '$.stack' },
   });
-  return relayMetric(relayName, metricName, Stats.SUM);
+  return createRelayMetric(relayName, metricName, Stats.SUM);
 }
 
 interface ShiftedFunction {
@@ -115,7 +119,7 @@ interface ShiftedFunction {
 }
 
 /** Runs of the newest version that ended in an error, while it shares the alias with the one before, as Lambda counts them. */
-export function versionErrors({ live }: ShiftedFunction): Metric {
+export function createVersionErrors({ live }: ShiftedFunction): Metric {
   const { functionName } = live.lambda;
   const dimensionsMap = {
     FunctionName: functionName,
@@ -126,7 +130,7 @@ export function versionErrors({ live }: ShiftedFunction): Metric {
 }
 
 /** From the log lines of an answering function's newest version. */
-export const versionLines = (
+export const createVersionLines = (
   metricName: keyof typeof patterns,
   { relayName, name, live }: ShiftedFunction,
 ): Metric =>

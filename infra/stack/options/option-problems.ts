@@ -1,6 +1,6 @@
 /** Rules about several options together. */
 import * as z from 'zod/mini';
-import { regionOf, type OptionName, type StageOptions, optionNamed, optionNames } from './option-table.ts';
+import { regionOf, type OptionName, type StageOptions, findOption, optionNames } from './option-table.ts';
 import { findNearestName } from '../../../shared/wire/nearest-name.ts';
 import { servedFunctions } from '../constructs/function-descriptions.ts';
 import { type FrontDoor, hasDistribution } from './front-door.ts';
@@ -20,7 +20,7 @@ const needs = (field: OptionName, needed: OptionName): Check => [
 ];
 
 /** Things that the stack uses in its own region alone. */
-const inOwnRegion = (field: 'alarmTopicArn' | 'encryptionKeyArn'): Check => [
+const requireOwnRegion = (field: 'alarmTopicArn' | 'encryptionKeyArn'): Check => [
   field,
   ({ region, [field]: found }) =>
     found !== undefined &&
@@ -32,7 +32,7 @@ const inOwnRegion = (field: 'alarmTopicArn' | 'encryptionKeyArn'): Check => [
 const doorOf = ({ frontDoor = 'cloudfront' }: StageOptions): FrontDoor => frontDoor;
 
 /** @param why of a value that the door has no place for */
-const notWith = (field: OptionName, why: string, isDoor: (door: FrontDoor) => boolean): Check => [
+const excludeWithDoor = (field: OptionName, why: string, isDoor: (door: FrontDoor) => boolean): Check => [
   field,
   (options) =>
     Boolean(options[field]) && isDoor(doorOf(options)) && `frontDoor is "${doorOf(options)}": ${why}`,
@@ -44,12 +44,12 @@ const isPrivate = (door: FrontDoor): boolean => door === 'private-api';
 const consoleBytesMax = 3_000;
 
 const checks: readonly Check[] = [
-  notWith(
+  excludeWithDoor(
     'vpc',
     'Function URLs do not stream from a VPC; doors of API Gateway do',
     (door) => door === 'cloudfront',
   ),
-  notWith('vpcEndpointIds', 'only a private API is called through them', (door) => !isPrivate(door)),
+  excludeWithDoor('vpcEndpointIds', 'only a private API is called through them', (door) => !isPrivate(door)),
   [
     'vpcEndpointIds',
     (options) =>
@@ -64,7 +64,7 @@ const checks: readonly Check[] = [
       doorOf(options) !== 'cloudfront' &&
       'compute is "ecs": the server is behind CloudFront alone',
   ],
-  notWith('console', 'the console is behind CloudFront alone', isDirect),
+  excludeWithDoor('console', 'the console is behind CloudFront alone', isDirect),
   [
     'console',
     ({ console: hosted, vpc }) =>
@@ -83,10 +83,14 @@ const checks: readonly Check[] = [
       Buffer.byteLength(JSON.stringify(hosted)) > consoleBytesMax &&
       `more than ${consoleBytesMax} bytes do not fit into its function: name groups in the place of people`,
   ],
-  notWith('domain', 'a private API has the name that API Gateway makes', isPrivate),
-  notWith('edgeAlarms', 'there is no CloudFront that could fail', isDirect),
-  notWith('accessLog', 'it is a log of CloudFront', isDirect),
-  notWith('originSecrets', 'only API Gateway may call the functions, so there is no secret', isDirect),
+  excludeWithDoor('domain', 'a private API has the name that API Gateway makes', isPrivate),
+  excludeWithDoor('edgeAlarms', 'there is no CloudFront that could fail', isDirect),
+  excludeWithDoor('accessLog', 'it is a log of CloudFront', isDirect),
+  excludeWithDoor(
+    'originSecrets',
+    'only API Gateway may call the functions, so there is no secret',
+    isDirect,
+  ),
   [
     'canary',
     (options) =>
@@ -124,8 +128,8 @@ const checks: readonly Check[] = [
       !`.${domain}`.endsWith(`.${hostedZone.name}`) &&
       `the domain ${domain} is not in the zone ${hostedZone.name}`,
   ],
-  inOwnRegion('alarmTopicArn'),
-  inOwnRegion('encryptionKeyArn'),
+  requireOwnRegion('alarmTopicArn'),
+  requireOwnRegion('encryptionKeyArn'),
   [
     'backupCopies.vaultArn',
     ({ backupCopies, region }) =>
@@ -219,7 +223,7 @@ const checks: readonly Check[] = [
 ];
 
 /** Checks that involve several options. */
-export const optionChecks = (options: StageOptions): FieldProblem[] =>
+export const checkOptions = (options: StageOptions): FieldProblem[] =>
   checks.flatMap(([field, problemOf]) => {
     const problem = problemOf(options);
     return problem ? [{ field, problem }] : [];
@@ -229,11 +233,11 @@ export const optionChecks = (options: StageOptions): FieldProblem[] =>
 
 const shownCharactersMax = 100;
 
-export function fieldProblems(name: string, value: unknown): FieldProblem[] {
-  const option = optionNamed(name);
+export function findFieldProblems(name: string, value: unknown): FieldProblem[] {
+  const option = findOption(name);
   if (option === undefined) {
     const where = '; docs/options.md lists them';
-    return [{ field: name, problem: unknownProblem(name, optionNames, 'an option', where) }];
+    return [{ field: name, problem: describeUnknownName(name, optionNames, 'an option', where) }];
   }
   const parsed = z.safeParse(option.schema, value);
   return parsed.success ? [] : parsed.error.issues.flatMap((issue) => issueProblems(issue, name, value));
@@ -247,26 +251,31 @@ function issueProblems(issue: z.core.$ZodIssue, name: string, value: unknown): F
   if (issue.code === 'unrecognized_keys')
     return issue.keys.map((key) => ({
       field: `${written}.${key}`,
-      problem: unknownProblem(key, fieldsOf(name), `a field of ${name}`),
+      problem: describeUnknownName(key, fieldsOf(name), `a field of ${name}`),
     }));
   let found: unknown = value;
   for (const step of issue.path) found = (found as Record<PropertyKey, unknown>)[step];
-  return [{ field: written, problem: `found ${quoted(found)}, expected ${issue.message}` }];
+  return [{ field: written, problem: `found ${quoteValue(found)}, expected ${issue.message}` }];
 }
 
 /** @param kind what the names are: `an option` */
-export function unknownProblem(name: string, names: readonly string[], kind: string, where = ''): string {
+export function describeUnknownName(
+  name: string,
+  names: readonly string[],
+  kind: string,
+  where = '',
+): string {
   const nearest = findNearestName(name, names);
   return `not ${kind}${nearest === undefined ? where : `; did you mean ${nearest}?`}`;
 }
 
 /** The fields of an option that is a map. */
 export function fieldsOf(name: string): string[] {
-  const { schema } = optionNamed(name) ?? {};
+  const { schema } = findOption(name) ?? {};
   return schema instanceof z.ZodMiniObject ? Object.keys(schema._zod.def.shape) : [];
 }
 
-function quoted(found: unknown): string {
+function quoteValue(found: unknown): string {
   const written = JSON.stringify(found) ?? 'nothing';
   return written.length > shownCharactersMax ? `${written.slice(0, shownCharactersMax)}…` : written;
 }

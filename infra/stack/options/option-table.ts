@@ -7,16 +7,16 @@ import { parseYuan } from '../../../shared/billing/price.ts';
 import { LimitsValue } from '../../../shared/config/setting-rows.ts';
 import { functionNames, type FunctionName } from '../constructs/function-descriptions.ts';
 import { frontDoors } from './front-door.ts';
-import { regionProblem } from './streaming-regions.ts';
+import { findRegionProblem } from './streaming-regions.ts';
 
 // Kinds of values of options. Every message says what is wanted.
 
 const flag = z.boolean('true or false');
 
 /** @param wanted the pattern in words */
-const text = (pattern: RegExp, wanted: string) => z.string(wanted).check(z.regex(pattern, wanted));
+const matchText = (pattern: RegExp, wanted: string) => z.string(wanted).check(z.regex(pattern, wanted));
 
-function count(from: number, to: number) {
+function matchCount(from: number, to: number) {
   const wanted = `a whole number from ${from} to ${to}`;
   return z.int(wanted).check(z.gte(from, wanted), z.lte(to, wanted));
 }
@@ -24,13 +24,13 @@ function count(from: number, to: number) {
 const AnyMap = z.record(z.string(), z.unknown());
 
 /** A map with these fields. An unknown one is named. */
-const fields = <Shape extends Record<string, z.ZodMiniType>>(shape: Shape) =>
+const matchFields = <Shape extends Record<string, z.ZodMiniType>>(shape: Shape) =>
   z.strictObject(shape, {
     error: ({ input }) =>
       z.safeParse(AnyMap, input).success ? undefined : `a map {${Object.keys(shape).join(', ')}}`,
   });
 
-const email = text(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'an e-mail address');
+const email = matchText(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'an e-mail address');
 
 const accountPart = String.raw`\d{12}`;
 const regionPart = '[a-z]{2,4}(?:-[a-z]+)+-[0-9]{1,2}';
@@ -46,14 +46,14 @@ interface Arn {
   wanted: string;
 }
 
-const arn = ({ service, resource, region = regionPart, wanted }: Arn) =>
-  text(new RegExp(`^arn:aws:${service}:${region}:${accountPart}:${resource}$`), wanted);
+const matchArn = ({ service, resource, region = regionPart, wanted }: Arn) =>
+  matchText(new RegExp(`^arn:aws:${service}:${region}:${accountPart}:${resource}$`), wanted);
 
 /** The region in an ARN. */
 export const regionOf = (name: string): string => name.split(':')[3] ?? '';
 
 /** Numbers of generated secrets, oldest first. */
-function secretNumbers(most: number) {
+function matchSecretNumbers(most: number) {
   const wanted = `a list of 1 to ${most} different whole numbers, the newest last, such as [1] or [1,2]`;
   return z.array(z.int(wanted).check(z.gte(1, wanted), z.lte(9999, wanted)), wanted).check(
     z.minLength(1, wanted),
@@ -85,7 +85,7 @@ const wantedRegions =
 const Profile = z.strictObject(
   {
     profile: z.string(wantedProfile).check(z.regex(profilePattern, wantedProfile)),
-    regions: z.optional(z.array(text(regionPattern, wantedRegions), wantedRegions)),
+    regions: z.optional(z.array(matchText(regionPattern, wantedRegions), wantedRegions)),
   },
   wantedModels,
 );
@@ -99,39 +99,39 @@ export const BedrockModels = z
   .array(
     // Not a plain union, which would say of a profile with a wrong region only that it fits neither.
     z.union([z.string(wantedModels).check(z.regex(modelPattern, wantedModels)), Profile], {
-      error: ({ input }) => (isProfile(input) ? problemIn(input) : wantedModels),
+      error: ({ input }) => (isProfile(input) ? findProfileProblem(input) : wantedModels),
     }),
     wantedModels,
   )
   .check(({ value, issues }) => {
     for (const [index, item] of value.entries()) {
-      const message = itemProblem(item, value);
+      const message = findItemProblem(item, value);
       if (message !== undefined) issues.push({ code: 'custom', message, input: item, path: [index] });
     }
   });
 
-const problemIn = (item: object): string =>
+const findProfileProblem = (item: object): string =>
   z.safeParse(Profile, item).error?.issues[0]?.message ?? wantedModels;
 
-function itemProblem(item: Item, all: readonly Item[]): string | undefined {
+function findItemProblem(item: Item, all: readonly Item[]): string | undefined {
   if (typeof item !== 'string') {
     const isGlobal = profilePattern.exec(item.profile)?.[3] === 'global';
     return isGlobal || (item.regions ?? []).length > 0 ? undefined : wantedRegions;
   }
   // A profile without its model answers every call with a 403.
   const [profile, , , , model] = profilePattern.exec(item) ?? [];
-  const arns = modelArns(all);
+  const arns = listModelArns(all);
   if (profile === undefined || arns.some((other) => other.endsWith(`:foundation-model/${model}`)))
     return undefined;
   return `also the ARNs of ${model} in every region that the profile routes to, or {profile, regions}`;
 }
 
 /** The ARNs that the items stand for: a profile for itself and its model in each of its regions. */
-export const modelArns = (items: readonly Item[]): string[] => [
-  ...new Set(items.flatMap((item) => (typeof item === 'string' ? [item] : profileArns(item)))),
+export const listModelArns = (items: readonly Item[]): string[] => [
+  ...new Set(items.flatMap((item) => (typeof item === 'string' ? [item] : listProfileArns(item)))),
 ];
 
-function profileArns({ profile, regions = [] }: Profile): string[] {
+function listProfileArns({ profile, regions = [] }: Profile): string[] {
   const [, partition, source = '', geography, model] = profilePattern.exec(profile) ?? [];
   // AWS asks for the model of a global profile in the region of the call, and once without a region.
   const places = new Set([source, ...(geography === 'global' ? [''] : []), ...regions]);
@@ -148,38 +148,38 @@ interface Option<Schema extends z.ZodMiniType = z.ZodMiniType> {
   default?: z.input<Schema>;
 }
 
-const option = <Schema extends z.ZodMiniType>(
+const declareOption = <Schema extends z.ZodMiniType>(
   schema: Schema,
   what: string,
   standard?: z.input<Schema>,
 ): Option<Schema> => ({ schema, what, ...(standard !== undefined && { default: standard }) });
 
-const regionName = text(regionPattern, 'a region, such as eu-central-1').check(
-  z.refine((region: string) => regionProblem(region) === undefined, {
-    error: ({ input }) => `another region: ${regionProblem(String(input))}`,
+const regionName = matchText(regionPattern, 'a region, such as eu-central-1').check(
+  z.refine((region: string) => findRegionProblem(region) === undefined, {
+    error: ({ input }) => `another region: ${findRegionProblem(String(input))}`,
   }),
 );
-const hostName = text(
+const hostName = matchText(
   /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/,
   'a lower-case host name',
 );
 
 /** Narrower than an address may be, because it becomes part of a permission. */
-const sender = text(
+const sender = matchText(
   /^[A-Za-z0-9._+-]{1,64}@([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/,
   'an e-mail address that SES has verified, its domain in lower case',
 );
 
 const topicName = '[A-Za-z0-9_-]{1,256}';
-const topicArn = arn({ service: 'sns', resource: topicName, wanted: 'the ARN of a standard SNS topic' });
+const topicArn = matchArn({ service: 'sns', resource: topicName, wanted: 'the ARN of a standard SNS topic' });
 
-const keyArn = arn({
+const keyArn = matchArn({
   service: 'kms',
   resource: 'key/([0-9a-f-]{36}|mrk-[0-9a-f]{32})',
   wanted: 'the ARN of a KMS key',
 });
 
-const megabytes = z.optional(count(128, 10_240));
+const megabytes = z.optional(matchCount(128, 10_240));
 const memory = Object.fromEntries(functionNames.map((name) => [name, megabytes])) as Record<
   FunctionName,
   typeof megabytes
@@ -208,98 +208,103 @@ const shiftingWanted = 'true, false or "linear"';
 const edgeTopicWanted = 'true, or the ARN of an SNS topic in us-east-1';
 
 /** @param what that it is of */
-const secretReference = (what: string, purpose: 'canary' | 'console') =>
-  text(
+const matchSecretReference = (what: string, purpose: 'canary' | 'console') =>
+  matchText(
     /^(ssm:\/relay\/[\w.-]+(\/[\w.-]+)+|secretsmanager:[\w+=.@-]+(\/[\w+=.@-]+)+)$/,
     `${what}: ssm:/relay/<stack>/${purpose}/<name> or secretsmanager:<stack>/${purpose}/<name>`,
   );
 
 const wantedPeople = 'a list of groups and e-mail addresses';
-const people = z.array(text(/^[^\s,]{1,200}( [^\s,]{1,200}){0,9}$/, wantedPeople), wantedPeople);
+const people = z.array(matchText(/^[^\s,]{1,200}( [^\s,]{1,200}){0,9}$/, wantedPeople), wantedPeople);
 
-const ascending = (numbers: readonly number[]): boolean =>
+const isAscending = (numbers: readonly number[]): boolean =>
   numbers.every((number, index) => number > (numbers[index - 1] ?? 0));
 
 const idsOf = (kind: string, most: number) => {
   const wanted = `a list of 1 to ${most} ids, such as ["${kind}-0123456789abcdef0"]`;
   return z
-    .array(text(new RegExp(`^${kind}-[0-9a-f]{8,17}$`), wanted), wanted)
+    .array(matchText(new RegExp(`^${kind}-[0-9a-f]{8,17}$`), wanted), wanted)
     .check(z.minLength(1, wanted), z.maxLength(most, wanted));
 };
 
 export const optionTable = {
-  region: option(regionName, 'region of the stage, whatever the environment says'),
-  frontDoor: option(
+  region: declareOption(regionName, 'region of the stage, whatever the environment says'),
+  frontDoor: declareOption(
     z.literal(frontDoors, `one of ${frontDoors.join(', ')}`),
     'what clients call: CloudFront, CloudFront with API Gateway, or API Gateway for everyone or for your VPCs',
     'cloudfront',
   ),
-  vpcEndpointIds: option(idsOf('vpce', 10), 'VPC endpoints of execute-api that may call a private API'),
-  vpc: option(
-    fields({ subnetIds: idsOf('subnet', 16), securityGroupIds: idsOf('sg', 5) }),
+  vpcEndpointIds: declareOption(
+    idsOf('vpce', 10),
+    'VPC endpoints of execute-api that may call a private API',
+  ),
+  vpc: declareOption(
+    matchFields({ subnetIds: idsOf('subnet', 16), securityGroupIds: idsOf('sg', 5) }),
     'subnets and security groups for all functions; needs API Gateway as front door',
   ),
-  disposable: option(
+  disposable: declareOption(
     flag,
     'for trials: nothing is protected, and tables, logs and failed stream records are deleted with the stack',
     false,
   ),
-  domain: option(hostName, 'your host name; needs certificateArn'),
-  certificateArn: option(
-    arn({
+  domain: declareOption(hostName, 'your host name; needs certificateArn'),
+  certificateArn: declareOption(
+    matchArn({
       service: 'acm',
       resource: 'certificate/[0-9a-f-]+',
       wanted: 'the ARN of an ACM certificate',
     }),
     'certificate of the domain: in us-east-1 for CloudFront, in the region of the stage for an API',
   ),
-  hostedZone: option(
-    fields({
-      id: text(/^Z[A-Z0-9]{1,31}$/, 'the id of a Route 53 zone, such as Z0123456789ABCDEFGHIJ'),
+  hostedZone: declareOption(
+    matchFields({
+      id: matchText(/^Z[A-Z0-9]{1,31}$/, 'the id of a Route 53 zone, such as Z0123456789ABCDEFGHIJ'),
       name: hostName,
     }),
     'Route 53 zone for the records of the domain; without it you create them',
   ),
-  alarms: option(
+  alarms: declareOption(
     flag,
     'false: no alarms; alarmEmail and alarmTopicArn then get only notices about accounts',
     true,
   ),
-  alarmEmail: option(email, 'receives alarms and alerts; SNS asks this address to confirm'),
-  pageEmail: option(email, 'receives the alarms that must wake somebody, instead of alarmEmail'),
-  objectives: option(
-    fields({
+  alarmEmail: declareOption(email, 'receives alarms and alerts; SNS asks this address to confirm'),
+  pageEmail: declareOption(email, 'receives the alarms that must wake somebody, instead of alarmEmail'),
+  objectives: declareOption(
+    matchFields({
       availabilityPercent: z.optional(percent),
       firstContentPercent: z.optional(percent),
-      firstContentSeconds: z.optional(count(1, 600)),
+      firstContentSeconds: z.optional(matchCount(1, 600)),
     }),
     'objectives that the alarms watch (99.5, 95 and 10)',
   ),
-  canary: option(
-    fields({
-      model: text(/^[A-Za-z0-9._:/@-]{1,128}$/, 'the public name of a model'),
-      key: secretReference('the reference of a key', 'canary'),
-      everyMinutes: z.optional(count(2, 10)),
+  canary: declareOption(
+    matchFields({
+      model: matchText(/^[A-Za-z0-9._:/@-]{1,128}$/, 'the public name of a model'),
+      key: matchSecretReference('the reference of a key', 'canary'),
+      everyMinutes: z.optional(matchCount(2, 10)),
     }),
     'a scheduled call through the public address, with its own key',
   ),
-  console: option(
-    fields({
-      oidc: fields({
-        issuer: text(
+  console: declareOption(
+    matchFields({
+      oidc: matchFields({
+        issuer: matchText(
           /^https:\/\/(?!login\.microsoftonline\.com\/(common|organizations|consumers)\b)[a-z0-9.-]+(:\d{1,5})?(\/[\w./~-]*)?$/,
           'the https address of an issuer of one organisation, without query or fragment',
         ),
-        clientId: text(/^[\x21-\x7e]{1,256}$/, 'the id of a client at the issuer'),
-        clientSecret: secretReference('the reference of the client’s secret', 'console'),
+        clientId: matchText(/^[\x21-\x7e]{1,256}$/, 'the id of a client at the issuer'),
+        clientSecret: matchSecretReference('the reference of the client’s secret', 'console'),
         scopes: z.optional(
           z
-            .array(text(/^[\x21\x23-\x5b\x5d-\x7e]{1,100}$/, 'a scope'), 'a list of scopes with openid')
+            .array(matchText(/^[\x21\x23-\x5b\x5d-\x7e]{1,100}$/, 'a scope'), 'a list of scopes with openid')
             .check(z.refine((list) => list.includes('openid'), 'a list of scopes with openid')),
         ),
-        groupsClaim: z.optional(text(/^[\x21-\x7e]{1,200}$/, 'the name of a claim, such as cognito:groups')),
+        groupsClaim: z.optional(
+          matchText(/^[\x21-\x7e]{1,200}$/, 'the name of a claim, such as cognito:groups'),
+        ),
       }),
-      roles: fields({
+      roles: matchFields({
         viewer: z.optional(people),
         support: z.optional(people),
         operator: z.optional(people),
@@ -314,148 +319,162 @@ export const optionTable = {
     }),
     'console at /console/ for people who log in through OpenID Connect, by role',
   ),
-  shifting: option(
+  shifting: declareOption(
     z.union([flag, z.literal('linear')], shiftingWanted),
     'true: new versions get a tenth of the calls for five minutes, then all; "linear": a tenth more each minute; false: all at once',
     true,
   ),
-  alarmTopicArn: option(
+  alarmTopicArn: declareOption(
     topicArn,
     'an existing standard topic of the region instead of a new one; its policy must let cloudwatch.amazonaws.com publish; alarmEmail subscribes to it',
   ),
-  edgeAlarms: option(
+  edgeAlarms: declareOption(
     z.union(
-      [flag, arn({ service: 'sns', resource: topicName, wanted: edgeTopicWanted, region: 'us-east-1' })],
+      [flag, matchArn({ service: 'sns', resource: topicName, wanted: edgeTopicWanted, region: 'us-east-1' })],
       edgeTopicWanted,
     ),
     'alarm on 5xx answers of CloudFront: true reports to alarmEmail, or give a topic in us-east-1',
     false,
   ),
-  budget: option(
-    fields({ monthlyUsd: count(1, 10_000_000), email: z.optional(email), topicArn: z.optional(topicArn) }),
+  budget: declareOption(
+    matchFields({
+      monthlyUsd: matchCount(1, 10_000_000),
+      email: z.optional(email),
+      topicArn: z.optional(topicArn),
+    }),
     'mails when the whole AWS account costs more',
   ),
-  alertSender: option(
+  alertSender: declareOption(
     sender,
     'sends mail to the contacts of accounts from this address, which SES must have verified',
   ),
-  originSecrets: option(secretNumbers(3), 'numbers of the secrets between CloudFront and the functions', [1]),
-  sealKeys: option(
-    secretNumbers(10).check(z.refine(ascending, 'ascending numbers, such as [1,2]')),
+  originSecrets: declareOption(
+    matchSecretNumbers(3),
+    'numbers of the secrets between CloudFront and the functions',
+    [1],
+  ),
+  sealKeys: declareOption(
+    matchSecretNumbers(10).check(z.refine(isAscending, 'ascending numbers, such as [1,2]')),
     'numbers of the keys that encrypt the state of turns',
     [1],
   ),
-  bedrockModels: option(BedrockModels, 'Bedrock models that the relay may call with its own role', []),
-  unboundSecrets: option(
+  bedrockModels: declareOption(BedrockModels, 'Bedrock models that the relay may call with its own role', []),
+  unboundSecrets: declareOption(
     flag,
     'true: functions also read secrets whose paths name no purpose; false in new stacks, and after `relay-ops secret move`',
     true,
   ),
-  reservedConcurrency: option(
-    count(1, 100_000),
+  reservedConcurrency: declareOption(
+    matchCount(1, 100_000),
     'concurrent calls reserved for each of chat, responses and messages, and allowed at most; account_concurrency is half of it by default',
   ),
-  compute: option(
+  compute: declareOption(
     z.literal(['functions', 'ecs'], 'functions or ecs'),
     'what answers calls: functions, or a server on ECS Fargate',
     'functions',
   ),
-  service: option(
-    fields({
+  service: declareOption(
+    matchFields({
       image: z.optional(
-        text(
+        matchText(
           imagePattern,
           'an image with its tag or digest, such as 123456789012.dkr.ecr.us-east-1.amazonaws.com/relay:1',
         ),
       ),
       vpc: z.optional(
-        fields({
-          id: text(
+        matchFields({
+          id: matchText(
             /^vpc-[0-9a-f]{8,17}$/,
             'the id of a VPC with an internet gateway, such as vpc-0123456789abcdef0',
           ),
           zones: z
-            .array(text(/^[a-z]{2,4}(-[a-z]+)+-\d{1,2}[a-z]$/, wantedZones), wantedZones)
+            .array(matchText(/^[a-z]{2,4}(-[a-z]+)+-\d{1,2}[a-z]$/, wantedZones), wantedZones)
             .check(z.minLength(2, wantedZones)),
           subnets: z
-            .array(text(/^subnet-[0-9a-f]{8,17}$/, wantedSubnets), wantedSubnets)
+            .array(matchText(/^subnet-[0-9a-f]{8,17}$/, wantedSubnets), wantedSubnets)
             .check(z.minLength(2, wantedSubnets)),
           public: z.optional(flag),
         }),
       ),
-      tasksMin: z.optional(count(1, 1000)),
-      tasksMax: z.optional(count(1, 5000)),
+      tasksMin: z.optional(matchCount(1, 1000)),
+      tasksMax: z.optional(matchCount(1, 5000)),
     }),
     'for compute ecs: an existing image and VPC, and the number of tasks (2 to 10)',
   ),
-  moneyConcurrency: option(
-    count(5, 1000),
+  moneyConcurrency: declareOption(
+    matchCount(5, 1000),
     'concurrent calls reserved for each of ledger, grants, sweeper and config, and allowed at most',
   ),
-  memory: option(fields(memory), 'megabytes by function, such as {"chat": 512}', {}),
-  awsClient: option(
+  memory: declareOption(matchFields(memory), 'megabytes by function, such as {"chat": 512}', {}),
+  awsClient: declareOption(
     z.literal('sdk', 'sdk'),
     'sdk: functions use AWS’s DynamoDB client instead of the relay’s',
   ),
-  limits: option(LimitsValue, 'the setting limits while it has no row'),
-  logRetentionDays: option(
+  limits: declareOption(LimitsValue, 'the setting limits while it has no row'),
+  logRetentionDays: declareOption(
     z.literal(retentionDays, `one of ${retentionDays.join(', ')}`),
     'days that functions keep their log, one of CloudWatch’s steps (1, 3, 5, 7, 14, 30, 60, 90 ... 3653)',
     30,
   ),
-  tracing: option(
-    fields({
-      endpoint: text(
+  tracing: declareOption(
+    matchFields({
+      endpoint: matchText(
         /^https:\/\/[a-z0-9.-]+(:\d{1,5})?(\/[\w./~-]*)?$/i,
         'an https address without user, query or fragment',
       ),
-      headersSecret: z.optional(text(/^[\w/+=.@-]{1,512}$/, 'the name of a secret in Secrets Manager')),
+      headersSecret: z.optional(matchText(/^[\w/+=.@-]{1,512}$/, 'the name of a secret in Secrets Manager')),
       share: z.optional(z.number(wantedShare).check(z.gte(0, wantedShare), z.lte(1, wantedShare))),
     }),
     'OTLP receiver of traces (https), the secret with its headers, the share of calls (0 to 1)',
   ),
-  webAcl: option(
+  webAcl: declareOption(
     z.union(
       [
         flag,
-        arn({
+        matchArn({
           service: 'wafv2',
           resource: `global/${webAclName}`,
           wanted: webAclWanted,
           region: 'us-east-1',
         }),
-        arn({ service: 'wafv2', resource: `regional/${webAclName}`, wanted: webAclWanted }),
+        matchArn({ service: 'wafv2', resource: `regional/${webAclName}`, wanted: webAclWanted }),
       ],
       webAclWanted,
     ),
     'true: a web ACL that limits each address; or the ARN of yours (regional for an API)',
     false,
   ),
-  webAclRequestsPerMinute: option(
-    count(10, 2_000_000),
+  webAclRequestsPerMinute: declareOption(
+    matchCount(10, 2_000_000),
     'requests a minute that the new ACL allows each address',
     600,
   ),
-  accessLog: option(
-    z.union([flag, text(/^(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, accessLogWanted)], accessLogWanted),
+  accessLog: declareOption(
+    z.union(
+      [flag, matchText(/^(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, accessLogWanted)],
+      accessLogWanted,
+    ),
     'CloudFront’s log of every request: true creates a bucket, or give the name of one',
     false,
   ),
-  backupCopies: option(
-    fields({
-      vaultArn: arn({
+  backupCopies: declareOption(
+    matchFields({
+      vaultArn: matchArn({
         service: 'backup',
         resource: 'backup-vault:[A-Za-z0-9_-]{2,50}',
         wanted: 'the ARN of a backup vault in another region',
       }),
-      days: z.optional(count(1, 3650)),
+      days: z.optional(matchCount(1, 3650)),
       hourly: z.optional(flag),
     }),
     'copies of the tables in a vault of another region, daily or hourly, kept for days (35)',
   ),
-  encryptionKeyArn: option(keyArn, 'your KMS key in the region of the stage, which encrypts the tables'),
-  encryptionKeyArns: option(
-    fields({
+  encryptionKeyArn: declareOption(
+    keyArn,
+    'your KMS key in the region of the stage, which encrypts the tables',
+  ),
+  encryptionKeyArns: declareOption(
+    matchFields({
       logs: z.optional(keyArn),
       secrets: z.optional(keyArn),
       alarmTopic: z.optional(keyArn),
@@ -472,5 +491,5 @@ export type StageOptions = { [Name in OptionName]?: z.input<(typeof optionTable)
 
 export const optionNames = Object.keys(optionTable) as OptionName[];
 
-export const optionNamed = (name: string): Option | undefined =>
+export const findOption = (name: string): Option | undefined =>
   Object.hasOwn(optionTable, name) ? optionTable[name as OptionName] : undefined;

@@ -2,7 +2,7 @@
  * Checks props of the construct by the schemas of the options. The package holds this as one file with all that it imports, as
  * it brings no other package along: so no type of another file is part of its signature.
  */
-import { optionChecks, fieldProblems, fieldsOf, unknownProblem } from './option-problems.ts';
+import { checkOptions, findFieldProblems, fieldsOf, describeUnknownName } from './option-problems.ts';
 import type { StageOptions } from './option-table.ts';
 
 /**
@@ -21,18 +21,18 @@ type Props = Readonly<Record<string, unknown>>;
  * @param region where the construct is; absent: open
  * @returns a line for each problem
  */
-export function propProblems(
+export function findPropProblems(
   props: Props,
   rules: PropRules,
   { isKnown, region }: { isKnown: IsKnown; region?: string },
 ): string[] {
-  const checked = checkedIn(props, rules, isKnown);
+  const checked = listChecked(props, rules, isKnown);
   const place: Checked[] = region === undefined ? [] : [['region', 'region', region]];
-  const problems = [...problemsIn(props, rules, isKnown), ...place.flatMap(problemsOf)];
+  const problems = [...findProblems(props, rules, isKnown), ...place.flatMap(problemsOf)];
   if (problems.length > 0) return problems;
   const options = Object.fromEntries([...checked, ...place].map(([, option, value]) => [option, value]));
   const propOf = new Map(checked.map(([name, option]) => [option, name]));
-  return optionChecks(options as StageOptions).map((each) => named(each, propOf));
+  return checkOptions(options as StageOptions).map((each) => nameByProp(each, propOf));
 }
 
 type Checked = [prop: string, option: string, value: unknown];
@@ -47,16 +47,16 @@ export function isPlain(value: unknown): boolean {
   return form === null || Object.getPrototypeOf(form) === null;
 }
 
-const checkedIn = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[] =>
+const listChecked = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[] =>
   Object.entries(props).flatMap(([name, value]): Checked[] => {
     const option = ruleOf(rules, name);
     if (typeof option !== 'string' || option === '' || value === undefined || !isPlain(value)) return [];
-    const said = withoutObjects(value, fieldsOf(option));
+    const said = removeObjects(value, fieldsOf(option));
     return isKnown(said) ? [[name, option, said]] : [];
   });
 
 /** Without what a field has in CDK's form, such as a VPC, where an option names it. */
-const withoutObjects = (value: unknown, fields: readonly string[]): unknown =>
+const removeObjects = (value: unknown, fields: readonly string[]): unknown =>
   typeof value !== 'object' || value === null || Array.isArray(value)
     ? value
     : Object.fromEntries(
@@ -64,20 +64,23 @@ const withoutObjects = (value: unknown, fields: readonly string[]): unknown =>
       );
 
 /** Unknown names, at the top and in maps, and what is wrong with each value by itself. */
-function problemsIn(props: Props, rules: PropRules, isKnown: IsKnown): string[] {
+function findProblems(props: Props, rules: PropRules, isKnown: IsKnown): string[] {
   const names = Object.entries(props).flatMap(([name, value]) => {
     const rule = ruleOf(rules, name);
-    if (rule === undefined) return [`${name}: ${unknownProblem(name, Object.keys(rules), 'a prop')}`];
+    if (rule === undefined) return [`${name}: ${describeUnknownName(name, Object.keys(rules), 'a prop')}`];
     if (typeof rule === 'string' || typeof value !== 'object' || value === null) return [];
-    return problemsIn({ ...value }, rule, isKnown).map((problem) => `${name}.${problem}`);
+    return findProblems({ ...value }, rule, isKnown).map((problem) => `${name}.${problem}`);
   });
-  return [...names, ...checkedIn(props, rules, isKnown).flatMap(problemsOf)];
+  return [...names, ...listChecked(props, rules, isKnown).flatMap(problemsOf)];
 }
 
 const problemsOf = ([name, option, value]: Checked): string[] =>
-  fieldProblems(option, value).map((each) => named(each, new Map([[option, name]])));
+  findFieldProblems(option, value).map((each) => nameByProp(each, new Map([[option, name]])));
 
-function named({ field, problem }: { field: string; problem: string }, propOf: Map<string, string>): string {
+function nameByProp(
+  { field, problem }: { field: string; problem: string },
+  propOf: Map<string, string>,
+): string {
   const [option = '', ...rest] = field.split(/(?=[.[])/);
   return `${[propOf.get(option) ?? option, ...rest].join('')}: ${problem}`;
 }

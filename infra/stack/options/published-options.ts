@@ -1,7 +1,7 @@
 /** Options as the deployed stack publishes them, so that the next deployment cannot forget one. */
 import { isDeepStrictEqual } from 'node:util';
 import { isRecord, parseJson } from '../../../shared/wire/json.ts';
-import { optionNamed, optionNames, type StageOptions } from './option-table.ts';
+import { findOption, optionNames, type StageOptions } from './option-table.ts';
 
 /** Name to value: what differs from a stack without options. A field of a map stands for itself: `memory.chat`. */
 export type PublishedOptions = Record<string, unknown>;
@@ -11,15 +11,15 @@ const outputCharactersMax = 1000;
 
 const outputName = /^Options(\d*)$/;
 
-export const publishedOptions = (given: StageOptions): PublishedOptions =>
+export const selectPublishedOptions = (given: StageOptions): PublishedOptions =>
   Object.fromEntries(
-    Object.entries(writtenOptions(given)).filter(
-      ([name, value]) => !isDeepStrictEqual(value, optionNamed(name)?.default),
+    Object.entries(selectWrittenOptions(given)).filter(
+      ([name, value]) => !isDeepStrictEqual(value, findOption(name)?.default),
     ),
   );
 
 /** Everything that a file says, defaults too. */
-export function writtenOptions(given: StageOptions): PublishedOptions {
+export function selectWrittenOptions(given: StageOptions): PublishedOptions {
   const named = optionNames.flatMap((name): [string, unknown][] => {
     const value: unknown = given[name];
     if (value === undefined) return [];

@@ -3,8 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod/mini';
 import type { Node } from 'constructs';
-import { optionChecks, fieldProblems } from './option-problems.ts';
-import { optionNamed, type OptionName, type StageOptions, optionNames } from './option-table.ts';
+import { checkOptions, findFieldProblems } from './option-problems.ts';
+import { findOption, type OptionName, type StageOptions, optionNames } from './option-table.ts';
 
 /**
  * @param content what the file of the stage says, as JSON
@@ -15,9 +15,9 @@ export function readOptions({ file }: Stage, content: unknown): StageOptions {
   if (!parsed.success || Array.isArray(content))
     throw new Error(`${file}: expected one JSON object of options`);
   const { $schema: _, ...given } = parsed.data;
-  const problems = Object.entries(given).flatMap(([name, value]) => fieldProblems(name, value));
+  const problems = Object.entries(given).flatMap(([name, value]) => findFieldProblems(name, value));
   // A rule about two fields says nothing new about a field that has a problem of its own.
-  const found = problems.length === 0 ? optionChecks(given) : [];
+  const found = problems.length === 0 ? checkOptions(given) : [];
   const all = [...problems, ...found].map(({ field, problem }) => `  ${field}: ${problem}`);
   if (all.length > 0)
     throw new Error(
@@ -31,7 +31,7 @@ export function valueOf<Name extends OptionName>(
   given: StageOptions,
   name: Name,
 ): NonNullable<StageOptions[Name]> {
-  const value = given[name] ?? (optionNamed(name)?.default as StageOptions[Name]);
+  const value = given[name] ?? (findOption(name)?.default as StageOptions[Name]);
   if (value === undefined) throw new Error(`option ${name} has no default`);
   return value;
 }
@@ -70,7 +70,7 @@ export interface Stage {
 const stagePattern = /^(?!schema$)(?!(?:.*-)?edge-)[a-z][a-z0-9-]{0,20}$/;
 
 /** @param stage undefined: the default stage. Throws an Error when it cannot be the name of one. */
-export function stageNamed(stage: string | undefined): Stage {
+export function resolveStage(stage: string | undefined): Stage {
   if (stage === undefined) return { stackName: 'relay', file: 'relay.json' };
   if (!stagePattern.test(stage))
     throw new Error(
@@ -82,11 +82,11 @@ export function stageNamed(stage: string | undefined): Stage {
 // The CDK context may name the stage and nothing else, because the next deployment would forget it.
 
 /** Reads `-c stage=...`. Throws an Error for a value that is no name of a stage. */
-export function stageIn(node: Node): Stage {
+export function readStage(node: Node): Stage {
   const found: unknown = node.tryGetContext('stage') ?? undefined;
   if (found !== undefined && typeof found !== 'string')
     throw new Error(`stage: found ${JSON.stringify(found)}, expected a name`);
-  return stageNamed(found);
+  return resolveStage(found);
 }
 
 /** Throws an Error that names every option in the context, of the command line or of cdk.json, and where it belongs. */

@@ -33,7 +33,7 @@ export const withoutEdgeLogs: ReadonlySet<string> = new Set([
 const otherPartition = /^(cn|us-gov|us-iso[a-z]?|eu-isoe|eusc)-/;
 
 /** Why a relay cannot run in a region; undefined: it can. */
-export function regionProblem(region: string): string | undefined {
+export function findRegionProblem(region: string): string | undefined {
   if (otherPartition.test(region))
     return `${region} is outside the partition aws, which this stack is written for`;
   return withoutFunctionUrls.has(region)

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { pathToFileURL } from 'node:url';
 import { buffer } from 'node:stream/consumers';
-import { toUrlEvent } from '../../../infra/local/lambda/function-url.ts';
+import { buildUrlEvent } from '../../../infra/local/lambda/function-url.ts';
 
 interface Head {
   statusCode: number;
@@ -26,7 +26,7 @@ const context = { awsRequestId: 'bench', functionName: 'chat', getRemainingTimeI
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { method = 'POST', url: target = '/', headers } = request;
   const body = await buffer(request);
-  const event = toUrlEvent(
+  const event = buildUrlEvent(
     { method, target, headers, body, sourceIp: '127.0.0.1', domain: 'bench.local' },
     'bench',
   );

@@ -6,7 +6,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DynamoDBDocumentClient, GetCommand, PutCommand, QueryCommand } from '@aws-sdk/lib-dynamodb';
-import { keyRow } from '../../../infra/local/seed.ts';
+import { buildKeyRow } from '../../../infra/local/seed.ts';
 import { readOptions } from '../../../infra/local/host/local-options.ts';
 import { startStack, type RunningStack } from '../../../infra/local/start-stack.ts';
 import { createDynamoClient } from '../../../infra/local/template/build-tables.ts';
@@ -99,7 +99,7 @@ async function prepare(documents: DynamoDBDocumentClient): Promise<void> {
   const rows: [string, Record<string, unknown>][] = [
     ['settings', { name: 'limits', value: { request_seconds: requestSeconds } }],
     ['charges', { id: 0, type: 'token-billing', models: ['demo-chat'], input: 0.5, output: 1 }],
-    ['keys', { ...keyRow(key), account }],
+    ['keys', { ...buildKeyRow(key), account }],
     ['grants', { account, grant_id: 'start', amount: 10, reason: 'demo' }],
   ];
   for (const [table, Item] of rows)

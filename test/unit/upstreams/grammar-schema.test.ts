@@ -1,7 +1,11 @@
 /** JSON Schemas as Claude's grammars take them, against the rules of the double, which share no code with them. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { openObject, recursion, refusedKeyword } from '../../../infra/local/vendors/messages/rules.ts';
+import {
+  openObject,
+  findRecursion,
+  findRefusedKeyword,
+} from '../../../infra/local/vendors/messages/rules.ts';
 import { convertSchema } from '../../../shared/upstreams/dialects/messages/grammar-schema.ts';
 
 type Json = Record<string, unknown>;
@@ -10,7 +14,7 @@ const object = (properties: Json, more: Json = {}): Json => ({ type: 'object', p
 const closed = (properties: Json, more: Json = {}): Json =>
   object(properties, { ...more, additionalProperties: false });
 const refusals = (schema: unknown): (string | undefined)[] =>
-  [openObject, refusedKeyword, recursion].map((find) => find(schema));
+  [openObject, findRefusedKeyword, findRecursion].map((find) => find(schema));
 
 describe('a schema for a grammar', () => {
   it.each<[string, Json, Json, string[]]>([

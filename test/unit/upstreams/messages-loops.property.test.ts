@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Vendor } from '../../../infra/local/vendors/vendor.ts';
-import { anthropicDouble } from '../../../infra/local/vendors/anthropic.ts';
+import { createAnthropicDouble } from '../../../infra/local/vendors/anthropic.ts';
 import { ChunksToCompletion } from '../../../shared/endpoints/chat/fold.ts';
 import { BodyEvents } from '../../../shared/upstreams/body-events.ts';
 import type { RequestSettings } from '../../../shared/upstreams/dialect.ts';
@@ -69,7 +69,7 @@ const tools = ['weather', 'clock'].map((name) => ({
 
 /** A tool loop to its end. Returns the bodies that went up and the cached tokens of each call. */
 async function loop(said: string, request: Partial<ChatRequest>, settings: Partial<RequestSettings>) {
-  const vendor = anthropicDouble();
+  const vendor = createAnthropicDouble();
   const messages: ChatMessage[] = [
     { role: 'system', content: 'You look things up. '.repeat(400) },
     { role: 'user', content: said },
@@ -126,7 +126,7 @@ describe('a tool loop with the strict double', () => {
   });
 
   it('goes on after a call with other tools, which bound thinking does not survive', async () => {
-    const vendor = anthropicDouble();
+    const vendor = createAnthropicDouble();
     const settings = { model: 'claude-opus-5-5' };
     const first: ChatRequest = { model: 'm', messages: [{ role: 'user', content: 'weather' }], tools };
     const { choice, state } = await ask(vendor, { request: first, states: new Map(), settings });

@@ -1,5 +1,5 @@
 import { SignatureV4 } from '@smithy/signature-v4';
-import { vendorDoubles } from '../../../infra/local/vendors/vendors.ts';
+import { createVendorDoubles } from '../../../infra/local/vendors/vendors.ts';
 import type { Vendor, VendorReply } from '../../../infra/local/vendors/vendor.ts';
 import { Sha256 } from '../../support/sha256.ts';
 
@@ -15,7 +15,7 @@ export interface Sent {
 }
 
 export function doubleOf(name: string): Vendor {
-  const found = vendorDoubles().find((vendor) => vendor.name === name);
+  const found = createVendorDoubles().find((vendor) => vendor.name === name);
   if (!found) throw new Error(name);
   return found;
 }

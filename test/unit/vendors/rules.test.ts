@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { vendorDoubles } from '../../../infra/local/vendors/vendors.ts';
+import { createVendorDoubles } from '../../../infra/local/vendors/vendors.ts';
 import { chatExamples } from './examples.ts';
 import { anthropicExamples, bedrockExamples, shownElsewhere } from './messages-examples.ts';
 import { doubleOf, send, textOf } from './rig.ts';
@@ -17,7 +17,7 @@ const cases = Object.entries(examples).flatMap(([vendor, rules]) =>
 );
 
 describe('the rules of the doubles', () => {
-  test.each(vendorDoubles())('of $name are all shown', ({ name, rules }) => {
+  test.each(createVendorDoubles())('of $name are all shown', ({ name, rules }) => {
     const shown = Object.keys(examples[name as keyof typeof examples]);
     const expected = rules.filter((id) => !shownElsewhere.includes(id));
     expect(shown.toSorted()).toEqual(expected.toSorted());

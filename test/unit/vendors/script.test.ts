@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { scriptedTurn, type Transcript } from '../../../infra/local/vendors/script.ts';
+import { playTurn, type Transcript } from '../../../infra/local/vendors/script.ts';
 import { doubleOf, jsonOf, send } from './rig.ts';
 
 const said = ['Do it.', 'call run {"cmd":"ls -l"}', 'call patch "a\\nb"', 'call ns__run {"cmd":"pwd"}'].join(
@@ -15,7 +15,7 @@ const transcript = (turns: number, more: Partial<Transcript> = {}): Transcript =
   ...more,
 });
 const callsAt = (turns: number, more?: Partial<Transcript>) =>
-  scriptedTurn(transcript(turns, more)).calls.map(({ name, input }) => [name, input]);
+  playTurn(transcript(turns, more)).calls.map(({ name, input }) => [name, input]);
 
 describe('a text that spells calls out', () => {
   it('has one for each turn, with exactly its input, and then an answer', () => {

@@ -62,32 +62,32 @@ export const bedrockBetas: Betas = {
   ],
 };
 
-const namedIn = ({ headers }: Gate): string[] =>
+const listNamedBetas = ({ headers }: Gate): string[] =>
   (headers['anthropic-beta'] ?? '')
     .split(',')
     .map((name) => name.trim())
     .filter(Boolean);
 
-export const betaRules = ({ known, unknown, fields }: Betas): Rules<Gate> => ({
+export const createBetaRules = ({ known, unknown, fields }: Betas): Rules<Gate> => ({
   // Names that the vendor does not know are refused [pacifio/cersei/issues/20, 2026-06-25; anthropics/claude-code/issues/13770].
   betas(gate) {
-    const others = namedIn(gate).filter((name) => !known.has(name));
+    const others = listNamedBetas(gate).filter((name) => !known.has(name));
     return others.length > 0 && unknown(others);
   },
   // A field of a feature is unknown without the feature's name [Wei-Shaw/sub2api/issues/2726, 2026-05-23;
   // anthropics/claude-code/issues/31033, 2026-03-05].
   'beta-fields'(gate) {
-    const named = namedIn(gate);
+    const named = listNamedBetas(gate);
     const isLocked = (path: string): boolean =>
       fields.some(([pattern, betas]) => pattern.test(path) && !betas.some((beta) => named.includes(beta)));
-    const locked = [...pathsIn(gate.value)].find(isLocked);
+    const locked = [...listPaths(gate.value)].find(isLocked);
     return locked !== undefined && `${locked}: Extra inputs are not permitted`;
   },
 });
 
 /** The paths of all members, outer ones first. */
-function* pathsIn(value: unknown, at: string[] = []): Generator<string> {
+function* listPaths(value: unknown, at: string[] = []): Generator<string> {
   if (at.length > 0) yield at.join('.');
   const inner = Array.isArray(value) || isRecord(value) ? Object.entries(value) : [];
-  for (const [name, each] of inner) yield* pathsIn(each, [...at, name]);
+  for (const [name, each] of inner) yield* listPaths(each, [...at, name]);
 }

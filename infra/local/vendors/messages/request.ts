@@ -4,7 +4,7 @@
  */
 import * as z from 'zod/mini';
 import { asksSummary, type JsonSchema, type Transcript } from '../script.ts';
-import { contentText } from '../vendor.ts';
+import { readContentText } from '../vendor.ts';
 
 /** A Messages request of the right form for a model that exists. */
 export interface MessagesCall {
@@ -20,12 +20,12 @@ export const blocksOf = (content: string | Block[]): Block[] =>
   typeof content === 'string' ? [{ type: 'text', text: content }] : content;
 
 /** Each block with its message, in order. */
-export const placedBlocks = ({ body: { messages } }: MessagesCall) =>
+export const listBlocks = ({ body: { messages } }: MessagesCall) =>
   messages.flatMap(({ role, content }, message) =>
     blocksOf(content).map((block, index) => ({ role, block, message, index })),
   );
 
-export function messagesTranscript({ body }: MessagesCall): Transcript {
+export function readMessagesTranscript({ body }: MessagesCall): Transcript {
   const { messages, tools = [], tool_choice: choice } = body;
   const isSaid = ({ role, content }: MessagesBody['messages'][number]): boolean =>
     role === 'user' && !blocksOf(content).some(({ type }) => type === 'tool_result');
@@ -39,16 +39,16 @@ export function messagesTranscript({ body }: MessagesCall): Transcript {
   const last = blocksOf(messages.at(-1)?.content ?? '').at(-1);
   const said = last?.type === 'text' && asksSummary(last.text) ? last : text;
   return {
-    said: contentText(said && [said]),
+    said: readContentText(said && [said]),
     turns: after.filter((blocks) => blocks.some(({ type }) => type === 'tool_use')).length,
     results: after
       .flat()
       .flatMap((block) =>
         block.type === 'tool_result'
-          ? [{ name: names.get(block.tool_use_id) ?? '', text: contentText(block.content) }]
+          ? [{ name: names.get(block.tool_use_id) ?? '', text: readContentText(block.content) }]
           : [],
       ),
-    tools: [...tools, ...addedTools(body)].map(({ name, input_schema: parameters }) => ({
+    tools: [...tools, ...listAddedTools(body)].map(({ name, input_schema: parameters }) => ({
       name,
       parameters: parameters as JsonSchema,
     })),
@@ -63,7 +63,7 @@ export function messagesTranscript({ body }: MessagesCall): Transcript {
 }
 
 /** Tools that a turn of the system adds [docs/build-with-claude/mid-conversation-system-messages]. */
-const addedTools = ({ messages }: MessagesBody) =>
+const listAddedTools = ({ messages }: MessagesBody) =>
   messages.flatMap(({ content }) =>
     blocksOf(content).flatMap((each) => (each.type === 'tool_addition' ? [each.tool.definition] : [])),
   );
@@ -143,40 +143,49 @@ export const claudeModels: Record<string, ClaudeModel> = {
   'claude-lyra-7': { ...older, thinking: ['enabled'], prefill: false, outputMax: 48_000 },
 };
 
-const maybe = <Schema extends z.ZodMiniType>(schema: Schema) => z.optional(z.nullable(schema));
+const allowMissing = <Schema extends z.ZodMiniType>(schema: Schema) => z.optional(z.nullable(schema));
 /** A map with these members and no others, told from its like by its type. */
-const kind = <Type extends string, Shape extends Record<string, z.ZodMiniType>>(type: Type, shape: Shape) =>
-  z.strictObject({ type: z.literal(type), ...shape });
+const declareKind = <Type extends string, Shape extends Record<string, z.ZodMiniType>>(
+  type: Type,
+  shape: Shape,
+) => z.strictObject({ type: z.literal(type), ...shape });
 const anything = z.record(z.string(), z.unknown());
 const flag = z.optional(z.boolean());
-const mark = kind('ephemeral', { ttl: z.optional(z.enum(['5m', '1h'])), scope: z.optional(z.string()) });
-const cached = { cache_control: maybe(mark) };
-const optionalText = maybe(z.string());
+const mark = declareKind('ephemeral', {
+  ttl: z.optional(z.enum(['5m', '1h'])),
+  scope: z.optional(z.string()),
+});
+const cached = { cache_control: allowMissing(mark) };
+const optionalText = allowMissing(z.string());
 
-const textBlock = kind('text', { text: z.string(), ...cached, citations: maybe(z.array(z.unknown())) });
+const textBlock = declareKind('text', {
+  text: z.string(),
+  ...cached,
+  citations: allowMissing(z.array(z.unknown())),
+});
 const source = z.union([
-  kind('base64', { media_type: z.string(), data: z.string() }),
-  kind('url', { url: z.string() }),
-  kind('file', { file_id: z.string() }),
-  kind('text', { media_type: z.literal('text/plain'), data: z.string() }),
+  declareKind('base64', { media_type: z.string(), data: z.string() }),
+  declareKind('url', { url: z.string() }),
+  declareKind('file', { file_id: z.string() }),
+  declareKind('text', { media_type: z.literal('text/plain'), data: z.string() }),
 ]);
-const image = kind('image', { source, ...cached });
-const document = kind('document', {
+const image = declareKind('image', { source, ...cached });
+const document = declareKind('document', {
   source,
   title: optionalText,
   context: optionalText,
-  citations: maybe(z.strictObject({ enabled: z.boolean() })),
+  citations: allowMissing(z.strictObject({ enabled: z.boolean() })),
   ...cached,
 });
-const reference = kind('tool_reference', { tool_name: z.string(), ...cached });
+const reference = declareKind('tool_reference', { tool_name: z.string(), ...cached });
 const tool = z.strictObject({
-  type: maybe(z.literal('custom')),
+  type: allowMissing(z.literal('custom')),
   name: z.string(),
   description: z.optional(z.string()),
   input_schema: z.looseObject({ type: z.literal('object') }),
   strict: flag,
   defer_loading: flag,
-  eager_input_streaming: maybe(z.boolean()),
+  eager_input_streaming: allowMissing(z.boolean()),
   input_examples: z.optional(z.array(anything)),
   allowed_callers: z.optional(z.array(z.string())),
   ...cached,
@@ -187,15 +196,15 @@ const block = z.discriminatedUnion('type', [
   image,
   document,
   // An answer's block comes back with all that it had.
-  kind('tool_use', {
+  declareKind('tool_use', {
     id: z.string(),
     name: z.string(),
     input: anything,
     caller: z.optional(z.looseObject({ type: z.string() })),
-    toolset_name: maybe(z.string()),
+    toolset_name: allowMissing(z.string()),
     ...cached,
   }),
-  kind('tool_result', {
+  declareKind('tool_result', {
     tool_use_id: z.string(),
     content: z.optional(
       z.union([z.string(), z.array(z.discriminatedUnion('type', [textBlock, image, document, reference]))]),
@@ -203,43 +212,45 @@ const block = z.discriminatedUnion('type', [
     is_error: flag,
     ...cached,
   }),
-  kind('thinking', { thinking: z.string(), signature: z.string() }),
-  kind('redacted_thinking', { data: z.string() }),
-  kind('tool_addition', { tool: kind('tool_definition', { definition: tool }) }),
+  declareKind('thinking', { thinking: z.string(), signature: z.string() }),
+  declareKind('redacted_thinking', { data: z.string() }),
+  declareKind('tool_addition', { tool: declareKind('tool_definition', { definition: tool }) }),
 ]);
 
 const shown = {
-  display: maybe(z.enum(['summarized', 'omitted'])),
+  display: allowMissing(z.enum(['summarized', 'omitted'])),
   /** Part of a beta: what to do with a block of another conversation. */
-  block_binding: maybe(z.strictObject({ prefix_mismatch_behavior: maybe(z.enum(['error', 'drop_block'])) })),
+  block_binding: allowMissing(
+    z.strictObject({ prefix_mismatch_behavior: allowMissing(z.enum(['error', 'drop_block'])) }),
+  ),
 };
 const thinking = z.discriminatedUnion('type', [
-  kind('enabled', { budget_tokens: z.int().check(z.gte(1024)), ...shown }),
-  kind('adaptive', shown),
-  kind('disabled', {}),
-  kind('between_tools', {}),
+  declareKind('enabled', { budget_tokens: z.int().check(z.gte(1024)), ...shown }),
+  declareKind('adaptive', shown),
+  declareKind('disabled', {}),
+  declareKind('between_tools', {}),
 ]);
 
 const single = { disable_parallel_tool_use: flag };
 const toolChoice = z.discriminatedUnion('type', [
-  kind('auto', single),
-  kind('any', single),
-  kind('tool', { name: z.string(), ...single }),
-  kind('none', {}),
+  declareKind('auto', single),
+  declareKind('any', single),
+  declareKind('tool', { name: z.string(), ...single }),
+  declareKind('none', {}),
 ]);
 
 const counted = z.optional(z.looseObject({ type: z.string(), value: z.int() }));
 /** Edits that shorten a long conversation. */
 const contextEdit = z.discriminatedUnion('type', [
-  kind('clear_thinking_20251015', { keep: z.optional(z.union([z.literal('all'), counted])) }),
-  kind('clear_tool_uses_20250919', {
+  declareKind('clear_thinking_20251015', { keep: z.optional(z.union([z.literal('all'), counted])) }),
+  declareKind('clear_tool_uses_20250919', {
     trigger: counted,
     keep: counted,
     clear_at_least: counted,
-    exclude_tools: maybe(z.array(z.string())),
-    clear_tool_inputs: maybe(z.union([z.boolean(), z.array(z.string())])),
+    exclude_tools: allowMissing(z.array(z.string())),
+    clear_tool_inputs: allowMissing(z.union([z.boolean(), z.array(z.string())])),
   }),
-  kind('compact_20260112', { trigger: counted, instructions: optionalText }),
+  declareKind('compact_20260112', { trigger: counted, instructions: optionalText }),
 ]);
 
 const fields = {
@@ -257,18 +268,18 @@ const fields = {
   thinking: z.optional(thinking),
   output_config: z.optional(
     z.strictObject({
-      effort: maybe(z.enum(['low', 'medium', 'high', 'xhigh', 'max'])),
-      format: maybe(kind('json_schema', { schema: anything })),
+      effort: allowMissing(z.enum(['low', 'medium', 'high', 'xhigh', 'max'])),
+      format: allowMissing(declareKind('json_schema', { schema: anything })),
     }),
   ),
   stop_sequences: z.optional(z.array(z.string())),
   stream: flag,
   metadata: z.optional(z.strictObject({ user_id: optionalText })),
-  context_management: maybe(z.strictObject({ edits: z.optional(z.array(contextEdit)) })),
+  context_management: allowMissing(z.strictObject({ edits: z.optional(z.array(contextEdit)) })),
   service_tier: z.optional(z.enum(['auto', 'standard_only'])),
   container: optionalText,
   inference_geo: optionalText,
-  speed: maybe(z.enum(['standard', 'fast'])),
+  speed: allowMissing(z.enum(['standard', 'fast'])),
   ...cached,
 };
 
@@ -294,14 +305,16 @@ export function readBody(value: unknown, isNewer: boolean): { body: MessagesBody
 
 function sentenceOf(issue: z.core.$ZodIssue, base: PropertyKey[] = []): string {
   const path = [...base, ...issue.path];
-  const at = (more: PropertyKey[] = []): string => [...path, ...more].map(String).join('.');
+  const formatPath = (more: PropertyKey[] = []): string => [...path, ...more].map(String).join('.');
   if (issue.code === 'unrecognized_keys')
-    return `${at([issue.keys[0] ?? ''])}: Extra inputs are not permitted`;
+    return `${formatPath([issue.keys[0] ?? ''])}: Extra inputs are not permitted`;
   if (issue.code === 'invalid_union') {
     // The variant that came furthest knows best what is wrong.
     const [deepest] = issue.errors.flat().toSorted((a, b) => b.path.length - a.path.length);
-    return deepest ? sentenceOf(deepest, path) : `${at()}: Input tag does not match any of the expected tags`;
+    return deepest
+      ? sentenceOf(deepest, path)
+      : `${formatPath()}: Input tag does not match any of the expected tags`;
   }
-  if (issue.code === 'invalid_type' && issue.input === undefined) return `${at()}: Field required`;
-  return `${at()}: ${issue.message}`;
+  if (issue.code === 'invalid_type' && issue.input === undefined) return `${formatPath()}: Field required`;
+  return `${formatPath()}: ${issue.message}`;
 }

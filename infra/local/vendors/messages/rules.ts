@@ -5,14 +5,14 @@
  */
 import { isRecord } from '../../../../shared/wire/json.ts';
 import { type Rules } from '../vendor.ts';
-import { placedBlocks, thinkingOf, type MessagesCall } from './request.ts';
-import { breakpoints, returnedThinking } from './thinking.ts';
+import { listBlocks, thinkingOf, type MessagesCall } from './request.ts';
+import { listBreakpoints, listReturnedThinking } from './thinking.ts';
 
 const extendedThinking = 'https://platform.claude.com/docs/en/build-with-claude/extended-thinking';
 
 const samplingFields = ['temperature', 'top_p', 'top_k'] as const;
 
-const inFormat = (
+const findInFormat = (
   { body: { output_config: config } }: MessagesCall,
   find: (schema: unknown) => string | undefined,
 ): string | undefined => {
@@ -20,10 +20,10 @@ const inFormat = (
   return problem === undefined ? undefined : `output_config.format.schema: ${problem}`;
 };
 
-const thinkingPlace = ({ message, index }: { message: number; index: number }): string =>
+const formatThinkingPlace = ({ message, index }: { message: number; index: number }): string =>
   `messages.${message}.content.${index}`;
 
-const sentSampling = ({ body }: MessagesCall) => samplingFields.filter((field) => body[field] !== undefined);
+const listSampling = ({ body }: MessagesCall) => samplingFields.filter((field) => body[field] !== undefined);
 const isForced = ({ body: { tool_choice: choice } }: MessagesCall): boolean =>
   choice?.type === 'any' || choice?.type === 'tool';
 
@@ -34,7 +34,7 @@ export const parameterRules: Rules<MessagesCall> = {
     `max_tokens: ${limit} > ${can.outputMax}, which is the maximum allowed number of output tokens for ${model}`,
   // Newer models take no sampling parameters [The-PR-Agent/pr-agent/issues/2456, 2026-06-18].
   'sampling-refused'(call) {
-    const [field] = sentSampling(call);
+    const [field] = listSampling(call);
     return !call.can.sampling && field && `\`${field}\` is deprecated for this model.`;
   },
   // Only one of temperature and top_p is accepted [docs/about-claude/models/migration-guide].
@@ -76,25 +76,25 @@ export const parameterRules: Rules<MessagesCall> = {
     typeof body.output_config?.effort === 'string' &&
     'This model does not support the effort parameter.',
   // The objects of an output format allow no other properties than they name [docs/build-with-claude/structured-outputs].
-  'format-schema': (call) => inFormat(call, openObject),
+  'format-schema': (call) => findInFormat(call, openObject),
   // An output format has no keywords that bound numbers, texts and lists, no oneOf and no values of any kind
   // [agentjido/req_llm/issues/302, 2025-12-28].
-  'format-keywords': (call) => inFormat(call, refusedKeyword),
+  'format-keywords': (call) => findInFormat(call, findRefusedKeyword),
   // An output format is not recursive [docs/build-with-claude/structured-outputs#json-schema-limitations].
-  'format-recursion': (call) => inFormat(call, recursion),
+  'format-recursion': (call) => findInFormat(call, findRecursion),
   // The schema of a strict tool has the limits of an output format, and at most 20 tools are strict
   // [docs/agents-and-tools/tool-use/strict-tool-use].
   'strict-tools'({ body: { tools = [] } }) {
     const strict = tools.filter((tool) => tool.strict);
     if (strict.length > 20) return 'Too many strict tools: at most 20 are supported per request.';
     const [problem] = strict.flatMap(({ input_schema: schema }) =>
-      [openObject, refusedKeyword, recursion].flatMap((find) => find(schema) ?? []),
+      [openObject, findRefusedKeyword, findRecursion].flatMap((find) => find(schema) ?? []),
     );
     return problem !== undefined && `tools.custom.input_schema: ${problem}`;
   },
   // An inline image is a JPEG, PNG, GIF or WebP by its registered type [anthropics/claude-code/issues/400, 2025-03-08].
   'image-type'(call) {
-    const found = placedBlocks(call).find(
+    const found = listBlocks(call).find(
       ({ block }) =>
         block.type === 'image' &&
         block.source.type === 'base64' &&
@@ -102,7 +102,7 @@ export const parameterRules: Rules<MessagesCall> = {
     );
     return (
       found &&
-      `${thinkingPlace(found)}.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'`
+      `${formatThinkingPlace(found)}.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'`
     );
   },
   // The newest models refuse a forced tool choice [can1357/oh-my-pi/issues/12939, 2026-09-23].
@@ -118,13 +118,13 @@ export const parameterRules: Rules<MessagesCall> = {
     'Thinking may not be enabled when tool_choice forces tool use.',
   // At most four blocks carry cache_control [envoyproxy/ai-gateway/pull/1712, 2025-12-30].
   breakpoints(call) {
-    const count = breakpoints(call).length;
+    const count = listBreakpoints(call).length;
     return count > 4 && `A maximum of 4 blocks with cache_control may be provided. Found ${count}.`;
   },
   // Breakpoints of an hour stand before those of five minutes
   // [docs/build-with-claude/prompt-caching#mixing-different-ttls].
   'breakpoint-order'(call) {
-    const ttls = breakpoints(call).map(({ ttl }) => ttl);
+    const ttls = listBreakpoints(call).map(({ ttl }) => ttl);
     return (
       ttls.lastIndexOf('1h') > ttls.indexOf('5m') &&
       ttls.includes('5m') &&
@@ -142,26 +142,28 @@ export const thinkingRules: Rules<MessagesCall> = {
   // The signature of a thinking block is one that the vendor made
   // [docs/build-with-claude/extended-thinking#preserving-thinking-blocks].
   'thinking-signature'(call) {
-    const found = returnedThinking(call).find(({ problem }) => problem === 'forged');
-    return found && `${thinkingPlace(found)}: Invalid \`signature\` in \`thinking\` block`;
+    const found = listReturnedThinking(call).find(({ problem }) => problem === 'forged');
+    return found && `${formatThinkingPlace(found)}: Invalid \`signature\` in \`thinking\` block`;
   },
   // Thinking blocks come back as they were [anthropics/claude-code/issues/63155, 2026-05-28].
   'thinking-unchanged'(call) {
-    const found = returnedThinking(call).find(({ problem }) => problem === 'changed');
+    const found = listReturnedThinking(call).find(({ problem }) => problem === 'changed');
     return (
       found &&
-      `${thinkingPlace(found)}: \`thinking\` or \`redacted_thinking\` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.`
+      `${formatThinkingPlace(found)}: \`thinking\` or \`redacted_thinking\` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.`
     );
   },
   // Thinking is valid only for its model and account, while system, tools and all messages before it are the same
   // [pydantic/pydantic-ai/pull/7989, 2026-09-02; anomalyco/opencode/issues/48637, 2026-09-12].
   'thinking-bound'(call) {
-    const found = returnedThinking(call).find(({ problem }) => problem === 'bound' || problem === 'foreign');
+    const found = listReturnedThinking(call).find(
+      ({ problem }) => problem === 'bound' || problem === 'foreign',
+    );
     return (
       found &&
       call.can.boundThinking &&
       !drops(call) &&
-      `${thinkingPlace(found)}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block". That setting requires the \`thinking-binding-controls-2026-08-01\` value in the \`anthropic-beta\` header.`
+      `${formatThinkingPlace(found)}: Invalid \`signature\` in \`thinking\` block. The block is bound to a different conversation. Remove the block, or set \`thinking.block_binding.prefix_mismatch_behavior\` to "drop_block". That setting requires the \`thinking-binding-controls-2026-08-01\` value in the \`anthropic-beta\` header.`
     );
   },
   // With a budget for thinking, the last assistant turn with calls starts with its thinking
@@ -169,12 +171,12 @@ export const thinkingRules: Rules<MessagesCall> = {
   'thinking-first'(call) {
     const { thinking, messages } = call.body;
     const last = messages.findLastIndex(({ role }) => role === 'assistant');
-    const blocks = placedBlocks(call).filter(({ message }) => message === last);
+    const blocks = listBlocks(call).filter(({ message }) => message === last);
     const [first] = blocks;
     if (thinking?.type !== 'enabled' || !first || !blocks.some(({ block }) => block.type === 'tool_use'))
       return undefined;
     if (first.block.type === 'thinking' || first.block.type === 'redacted_thinking') return undefined;
-    return `${thinkingPlace(first)}.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${first.block.type}\`. When \`thinking\` is enabled, a final \`assistant\` message must start with a thinking block (preceeding the lastmost set of \`tool_use\` and \`tool_result\` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable \`thinking\`.`;
+    return `${formatThinkingPlace(first)}.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${first.block.type}\`. When \`thinking\` is enabled, a final \`assistant\` message must start with a thinking block (preceeding the lastmost set of \`tool_use\` and \`tool_result\` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable \`thinking\`.`;
   },
 };
 
@@ -199,14 +201,14 @@ const everywhere = [
 const formats = new Set('date-time time date duration email hostname uri ipv4 ipv6 uuid'.split(' '));
 
 /** The schemas inside a schema, it first. */
-function* schemasIn(schema: unknown): Generator<Schema> {
+function* listSchemas(schema: unknown): Generator<Schema> {
   if (!isRecord(schema)) return;
   yield schema;
   for (const list of ['properties', '$defs', 'definitions'])
-    if (isRecord(schema[list])) for (const each of Object.values(schema[list])) yield* schemasIn(each);
+    if (isRecord(schema[list])) for (const each of Object.values(schema[list])) yield* listSchemas(each);
   for (const list of ['anyOf', 'oneOf', 'allOf'])
-    if (Array.isArray(schema[list])) for (const each of schema[list]) yield* schemasIn(each);
-  yield* schemasIn(schema['items']);
+    if (Array.isArray(schema[list])) for (const each of schema[list]) yield* listSchemas(each);
+  yield* listSchemas(schema['items']);
 }
 
 const typesOf = ({ type, properties, items }: Schema): string[] =>
@@ -214,15 +216,15 @@ const typesOf = ({ type, properties, items }: Schema): string[] =>
 
 /** An object that says nothing of other properties, or allows them. */
 export const openObject = (schema: unknown): string | undefined =>
-  [...schemasIn(schema)].some(
+  [...listSchemas(schema)].some(
     (each) => typesOf(each).includes('object') && each['additionalProperties'] !== false,
   )
     ? "For 'object' type, 'additionalProperties' must be explicitly set to false"
     : undefined;
 
 /** A keyword that the type does not have there. */
-export function refusedKeyword(schema: unknown): string | undefined {
-  for (const each of schemasIn(schema)) {
+export function findRefusedKeyword(schema: unknown): string | undefined {
+  for (const each of listSchemas(schema)) {
     if ('$ref' in each) continue;
     const types = typesOf(each);
     const known = new Set([...everywhere, ...types.flatMap((type) => supported[type] ?? [])]);
@@ -240,14 +242,14 @@ export function refusedKeyword(schema: unknown): string | undefined {
 }
 
 /** A reference that leads back to its own definition, or out of the definitions. */
-export function recursion(schema: unknown): string | undefined {
+export function findRecursion(schema: unknown): string | undefined {
   const resolve = (ref: unknown): unknown => {
     const [, list = '', name = ''] = /^#\/(\$defs|definitions)\/(.+)$/.exec(String(ref)) ?? [];
     const definitions = isRecord(schema) ? schema[list] : undefined;
     return isRecord(definitions) ? definitions[name] : undefined;
   };
   const leadsBack = (from: unknown, path: unknown[]): boolean =>
-    [...schemasIn(from)].some(({ $ref: ref }) => {
+    [...listSchemas(from)].some(({ $ref: ref }) => {
       if (ref === undefined) return false;
       const target = resolve(ref);
       return target === undefined || path.includes(target) || leadsBack(target, [...path, target]);

@@ -3,7 +3,7 @@ import { asRecord, parseJson } from '../../../../shared/wire/json.ts';
 import {
   answerAsAsked,
   asks,
-  outputCounts,
+  countOutput,
   piecesOf,
   refusalOf,
   wordsOf,
@@ -13,19 +13,19 @@ import {
   type ModelTurn,
 } from '../script.ts';
 import {
-  jsonReply,
-  objectIn,
-  refusedBy,
-  sseFrame,
-  sseReply,
+  replyWithJson,
+  parseObject,
+  refuseByRule,
+  formatSseFrame,
+  replyWithSse,
   type VendorRefusal,
   type Rules,
   type VendorReply,
 } from '../vendor.ts';
-import { betaRules, type Betas, type Gate } from './betas.ts';
+import { createBetaRules, type Betas, type Gate } from './betas.ts';
 import {
-  messagesTranscript,
-  placedBlocks,
+  readMessagesTranscript,
+  listBlocks,
   readBody,
   thinkingOf,
   type Block,
@@ -34,12 +34,12 @@ import {
 } from './request.ts';
 import { parameterRules, thinkingRules } from './rules.ts';
 import {
-  cachedCounts,
+  countCached,
   ownerOf,
   prefixBefore,
-  redactedBlock,
-  returnedThinking,
-  thinkingBlock,
+  buildRedactedBlock,
+  listReturnedThinking,
+  buildThinkingBlock,
 } from './thinking.ts';
 import { messageRules } from './tool-rules.ts';
 
@@ -70,9 +70,9 @@ interface EventFraming {
 export const messagesRules: Rules<MessagesCall> = { ...messageRules, ...parameterRules, ...thinkingRules };
 
 /** Rules of the request's form and model; each vendor adds those of its headers. */
-export const gateRules = (server: MessagesServer): Rules<Gate> => ({
+export const createGateRules = (server: MessagesServer): Rules<Gate> => ({
   ...server.gate,
-  ...betaRules(server.betas),
+  ...createBetaRules(server.betas),
   // The body has the fields of the schema, all that are required and no others
   // [docs/api/messages (the SDK: MessageCreateParamsBase)].
   body(gate) {
@@ -97,7 +97,7 @@ interface Posted {
 }
 
 export function serveMessages({ headers, text }: Posted, server: MessagesServer): VendorReply {
-  return served({ headers, value: objectIn(text) }, server, (call) => answer(call, server));
+  return serveGate({ headers, value: parseObject(text) }, server, (call) => answer(call, server));
 }
 
 /** Fields that no count takes [docs/api/messages-count-tokens (the SDK: MessageCountTokensParams)]. */
@@ -108,28 +108,32 @@ const answerFields =
 
 /** Counts as the usage of an answer does. */
 export function serveCount({ headers, text }: Posted, server: MessagesServer): VendorReply {
-  const value = objectIn(text);
+  const value = parseObject(text);
   const extra = answerFields.find((field) => value && field in value);
   if (extra !== undefined)
     return server.refuse({ status: 400, message: `${extra}: Extra inputs are not permitted` });
   const limit = server.modelOf(String(value?.['model']))?.outputMax ?? 1;
-  return served({ headers, value: value && { ...value, max_tokens: limit } }, server, (call) => {
-    const { input, cacheRead, cacheWrite5m, cacheWrite1h } = cachedCounts(call, new PrefixMemory());
-    return jsonReply(200, { input_tokens: input + cacheRead + cacheWrite5m + cacheWrite1h });
+  return serveGate({ headers, value: value && { ...value, max_tokens: limit } }, server, (call) => {
+    const { input, cacheRead, cacheWrite5m, cacheWrite1h } = countCached(call, new PrefixMemory());
+    return replyWithJson(200, { input_tokens: input + cacheRead + cacheWrite5m + cacheWrite1h });
   });
 }
 
-function served(gate: Gate, server: MessagesServer, reply: (call: MessagesCall) => VendorReply): VendorReply {
+function serveGate(
+  gate: Gate,
+  server: MessagesServer,
+  reply: (call: MessagesCall) => VendorReply,
+): VendorReply {
   const { refuse } = server;
   const { headers } = gate;
-  const stopped = refusedBy(gateRules(server), gate, refuse);
+  const stopped = refuseByRule(createGateRules(server), gate, refuse);
   if (stopped) return stopped;
   const isNewer = server.isNewer(gate);
   const read = readBody(bodyOf(gate, server), isNewer);
   const can = 'body' in read ? server.modelOf(read.body.model) : undefined;
   if ('problem' in read || !can) throw new Error('the gate let a wrong body pass');
   const call = { headers, body: read.body, can, isNewer, account: server.account(gate) };
-  return refusedBy(messagesRules, call, refuse) ?? reply(call);
+  return refuseByRule(messagesRules, call, refuse) ?? reply(call);
 }
 
 const failures: EarlyFailures = {
@@ -151,7 +155,7 @@ function answer(
   { refuse, memory, frame: framing = serverSent }: MessagesServer,
 ): VendorReply {
   const { stream: streams = false, max_tokens: limit } = call.body;
-  const transcript = messagesTranscript(call);
+  const transcript = readMessagesTranscript(call);
   const { contentType, frame, error } = framing;
   const { message, type = 'invalid_request_error' } = refusalOf(failures.window);
   return answerAsAsked({
@@ -163,15 +167,15 @@ function answer(
     failures,
     brokenOff: { status: 500, message: 'Internal server error', type: 'api_error' },
     streamError: streams ? error : '',
-    overlongStream: () => sseReply([frame({ type: 'error', error: { type, message } })], contentType),
+    overlongStream: () => replyWithSse([frame({ type: 'error', error: { type, message } })], contentType),
     reply(turn) {
       const made = contentOf(call, turn);
-      const counts = { ...cachedCounts(call, memory), ...outputCounts(turn) };
+      const counts = { ...countCached(call, memory), ...countOutput(turn) };
       const answered: MessageAnswer = { turn, made, counts };
-      if (!streams) return jsonReply(200, wholeMessage(call, answered));
-      return sseReply(messageEvents(call, answered).map(frame), contentType);
+      if (!streams) return replyWithJson(200, buildWholeMessage(call, answered));
+      return replyWithSse(buildMessageEvents(call, answered).map(frame), contentType);
     },
-    notes: () => notesOn(call),
+    notes: () => noteTolerated(call),
   });
 }
 
@@ -179,13 +183,13 @@ const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 
 
 const serverSent: EventFraming = {
   contentType: 'text/event-stream; charset=utf-8',
-  frame: (event) => sseFrame(event, event.type),
-  error: sseFrame(overloaded, 'error'),
+  frame: (event) => formatSseFrame(event, event.type),
+  error: formatSseFrame(overloaded, 'error'),
 };
 
 /** Notes on what the vendor tolerates: thinking that was dropped before calls, or belongs to another conversation. */
-function notesOn(call: MessagesCall): string[] {
-  const blocks = placedBlocks(call);
+function noteTolerated(call: MessagesCall): string[] {
+  const blocks = listBlocks(call);
   const bare = blocks.some(
     ({ block, message }) =>
       block.type === 'tool_use' &&
@@ -193,7 +197,9 @@ function notesOn(call: MessagesCall): string[] {
   );
   return [
     ...(thinkingOf(call) !== 'off' && bare ? ['calls without the thinking of their turn'] : []),
-    ...(returnedThinking(call).some(({ problem }) => problem) ? ['thinking of another conversation'] : []),
+    ...(listReturnedThinking(call).some(({ problem }) => problem)
+      ? ['thinking of another conversation']
+      : []),
   ];
 }
 
@@ -209,9 +215,9 @@ const stopReasons: Record<ModelTurn['finish'], string> = {
 
 /** The content of the answer. Each thinking block is signed with all that stands before it. */
 function contentOf(call: MessagesCall, turn: ModelTurn): Made[] {
-  const { said } = messagesTranscript(call);
+  const { said } = readMessagesTranscript(call);
   const made: Made[] = [];
-  const think = (text: string): void => {
+  const addThinking = (text: string): void => {
     const [shown, prefix] = [
       thinkingOf(call) === 'summarized' ? text : '',
       prefixBefore(
@@ -220,12 +226,12 @@ function contentOf(call: MessagesCall, turn: ModelTurn): Made[] {
       ).at(-1) ?? '',
     ];
     const facts = { text: shown, account: ownerOf(call), prefix };
-    made.push({ block: asks(said, 'redacted') ? redactedBlock(facts) : thinkingBlock(facts) });
+    made.push({ block: asks(said, 'redacted') ? buildRedactedBlock(facts) : buildThinkingBlock(facts) });
   };
-  if (turn.thinking !== '') think(turn.thinking);
+  if (turn.thinking !== '') addThinking(turn.thinking);
   if (turn.text !== '') made.push({ block: { type: 'text', text: turn.text } });
   for (const [index, { name, input }] of turn.calls.entries()) {
-    if (index > 0 && turn.thinking !== '' && asks(said, 'interleave')) think(`Now call ${index + 1}.`);
+    if (index > 0 && turn.thinking !== '' && asks(said, 'interleave')) addThinking(`Now call ${index + 1}.`);
     const id = `toolu_01${turn.question}${String(turn.step).padStart(4, '0')}${index}`;
     // The arguments of a call that max_tokens cut are not valid JSON.
     made.push({ block: { type: 'tool_use', id, name, input: asRecord(parseJson(input)) }, input });
@@ -250,7 +256,7 @@ interface MessageAnswer {
   counts: Counts;
 }
 
-const wholeMessage = (call: MessagesCall, answer: MessageAnswer): Json => ({
+const buildWholeMessage = (call: MessagesCall, answer: MessageAnswer): Json => ({
   id: `msg_01Double${call.account.length}${answer.turn.step}`,
   type: 'message',
   role: 'assistant',
@@ -264,13 +270,13 @@ const wholeMessage = (call: MessagesCall, answer: MessageAnswer): Json => ({
       ? { type: 'refusal', category: 'general_harms', explanation: 'The double refuses, as asked.' }
       : null,
   ...(call.body.context_management && { context_management: { applied_edits: [] } }),
-  ...('block_binding' in (call.body.thinking ?? {}) && { input_transformations: droppedThinking(call) }),
+  ...('block_binding' in (call.body.thinking ?? {}) && { input_transformations: listDroppedThinking(call) }),
   usage: usageOf(answer.counts),
 });
 
 /** By the SDK's type, `BetaThinkingDroppedInputTransformation`. */
-const droppedThinking = (call: MessagesCall): Json[] =>
-  returnedThinking(call)
+const listDroppedThinking = (call: MessagesCall): Json[] =>
+  listReturnedThinking(call)
     .filter(({ problem }) => problem)
     .map(({ message, index, problem }) => ({
       type: 'thinking_dropped',
@@ -279,8 +285,8 @@ const droppedThinking = (call: MessagesCall): Json[] =>
     }));
 
 /** The events of a stream, in order. */
-function messageEvents(call: MessagesCall, answer: MessageAnswer): ({ type: string } & Json)[] {
-  const whole = wholeMessage(call, answer);
+function buildMessageEvents(call: MessagesCall, answer: MessageAnswer): ({ type: string } & Json)[] {
+  const whole = buildWholeMessage(call, answer);
   const {
     stop_reason: reason,
     stop_sequence: sequence,
@@ -309,26 +315,26 @@ function messageEvents(call: MessagesCall, answer: MessageAnswer): ({ type: stri
 
 function blockEvents({ block, input = '' }: Made, index: number): ({ type: string } & Json)[] {
   const delta = (value: Json) => ({ type: 'content_block_delta', index, delta: value });
-  const started = (value: Json) => ({ type: 'content_block_start', index, content_block: value });
+  const startBlock = (value: Json) => ({ type: 'content_block_start', index, content_block: value });
   const stopped = { type: 'content_block_stop', index };
   if (block.type === 'thinking')
     return [
-      started({ type: 'thinking', thinking: '', signature: '' }),
+      startBlock({ type: 'thinking', thinking: '', signature: '' }),
       ...wordsOf(block.thinking).map((thinking) => delta({ type: 'thinking_delta', thinking })),
       delta({ type: 'signature_delta', signature: block.signature }),
       stopped,
     ];
   if (block.type === 'text')
     return [
-      started({ type: 'text', text: '', citations: null }),
+      startBlock({ type: 'text', text: '', citations: null }),
       ...wordsOf(block.text).map((text) => delta({ type: 'text_delta', text })),
       stopped,
     ];
   if (block.type === 'tool_use')
     return [
-      started({ ...block, input: {}, caller: { type: 'direct' } }),
+      startBlock({ ...block, input: {}, caller: { type: 'direct' } }),
       ...['', ...piecesOf(input)].map((json) => delta({ type: 'input_json_delta', partial_json: json })),
       stopped,
     ];
-  return [started(block), stopped];
+  return [startBlock(block), stopped];
 }

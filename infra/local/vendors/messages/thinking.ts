@@ -1,6 +1,6 @@
 /** Thinking blocks with their signatures, and the cache of prompts: what depends on all that stands before a block. */
-import { prefixHashes, promptTokens, type Counts, type PrefixMemory } from '../script.ts';
-import { sealed, sha256, unsealed } from '../vendor.ts';
+import { prefixHashes, countPromptTokens, type Counts, type PrefixMemory } from '../script.ts';
+import { signPayload, hashSha256, verifyPayload } from '../vendor.ts';
 import { blocksOf, type Block, type MessagesBody, type MessagesCall } from './request.ts';
 
 /**
@@ -13,59 +13,59 @@ interface Signed {
   prefix: string;
 }
 
-const short = (text: string): string => sha256(text).slice(0, 20);
-const signed = (facts: Signed): string => sealed({ ...facts, text: short(facts.text) });
+const hashShort = (text: string): string => hashSha256(text).slice(0, 20);
+const signFacts = (facts: Signed): string => signPayload({ ...facts, text: hashShort(facts.text) });
 
 type SignedBlock = Extract<Block, { type: 'thinking' | 'redacted_thinking' }>;
 
 /** A thinking block. Its signature covers the visible text. */
-export const thinkingBlock = (facts: Signed): SignedBlock => ({
+export const buildThinkingBlock = (facts: Signed): SignedBlock => ({
   type: 'thinking',
   thinking: facts.text,
-  signature: signed(facts),
+  signature: signFacts(facts),
 });
 
-export const redactedBlock = (facts: Signed): SignedBlock => ({
+export const buildRedactedBlock = (facts: Signed): SignedBlock => ({
   type: 'redacted_thinking',
-  data: signed({ ...facts, text: '' }),
+  data: signFacts({ ...facts, text: '' }),
 });
 
 /** Checks a block that came back. */
-function thinkingProblem(
+function findThinkingProblem(
   block: SignedBlock,
   { account, prefix }: Pick<Signed, 'account' | 'prefix'>,
 ): 'forged' | 'changed' | 'foreign' | 'bound' | undefined {
-  const facts = unsealed(block.type === 'thinking' ? block.signature : block.data);
+  const facts = verifyPayload(block.type === 'thinking' ? block.signature : block.data);
   if (!facts) return 'forged';
-  if (facts['text'] !== short(block.type === 'thinking' ? block.thinking : '')) return 'changed';
+  if (facts['text'] !== hashShort(block.type === 'thinking' ? block.thinking : '')) return 'changed';
   if (facts['account'] !== account) return 'foreign';
   return facts['prefix'] === prefix ? undefined : 'bound';
 }
 
-const withoutMarks = (value: unknown): string =>
+const serializeWithoutMarks = (value: unknown): string =>
   JSON.stringify(value, (key: string, inner: unknown) => (key === 'cache_control' ? undefined : inner));
 
 /**
  * A result's text and its only text block are one thing. What an answer's blocks say beside themselves may come back with
  * them or not.
  */
-const plain = (block: Block): unknown =>
+const normalizeBlock = (block: Block): unknown =>
   block.type === 'tool_result' && typeof block.content === 'string'
     ? { ...block, content: [{ type: 'text', text: block.content }] }
     : { ...block, caller: undefined, citations: undefined };
 
 /** Tools that are loaded later come in where a result refers to them. */
-const firstTools = ({ tools = [] }: MessagesBody) =>
+const listFirstTools = ({ tools = [] }: MessagesBody) =>
   tools.filter(({ defer_loading: isLater }) => isLater !== true);
 
 /** Tools, system, then each block with its role: less `cache_control`, texts as blocks. */
-function promptParts(body: MessagesBody): string[] {
+function listPromptParts(body: MessagesBody): string[] {
   const { system = [], messages } = body;
   return [
-    ...firstTools(body).map((tool) => `tool ${withoutMarks(tool)}`),
-    ...blocksOf(system).map((block) => `system ${withoutMarks(block)}`),
+    ...listFirstTools(body).map((tool) => `tool ${serializeWithoutMarks(tool)}`),
+    ...blocksOf(system).map((block) => `system ${serializeWithoutMarks(block)}`),
     ...messages.flatMap(({ role, content }) =>
-      blocksOf(content).map((block) => `${role} ${withoutMarks(plain(block))}`),
+      blocksOf(content).map((block) => `${role} ${serializeWithoutMarks(normalizeBlock(block))}`),
     ),
   ];
 }
@@ -74,41 +74,41 @@ function promptParts(body: MessagesBody): string[] {
 export const prefixBefore = (body: MessagesBody, more: Block[] = []): string[] => [
   'start',
   ...prefixHashes('claude', [
-    ...promptParts(body),
-    ...more.map((block) => `assistant ${withoutMarks(plain(block))}`),
+    ...listPromptParts(body),
+    ...more.map((block) => `assistant ${serializeWithoutMarks(normalizeBlock(block))}`),
   ]),
 ];
 
 /** How many parts stand before the messages. */
-const headLength = (body: MessagesBody): number =>
-  firstTools(body).length + blocksOf(body.system ?? []).length;
+const countHeadParts = (body: MessagesBody): number =>
+  listFirstTools(body).length + blocksOf(body.system ?? []).length;
 
 /** Thinking belongs to an account and a model. */
 export const ownerOf = ({ account, body }: MessagesCall): string => `${account} ${body.model}`;
 
 /** Each thinking block that came back, with its problem. */
-export function returnedThinking(call: MessagesCall) {
+export function listReturnedThinking(call: MessagesCall) {
   const { body } = call;
   const account = ownerOf(call);
   const prefixes = prefixBefore(body);
-  let part = headLength(body);
+  let part = countHeadParts(body);
   return body.messages.flatMap(({ content }, message) =>
     blocksOf(content).flatMap((block, index) => {
       const prefix = prefixes[part] ?? '';
       part += 1;
       if (block.type !== 'thinking' && block.type !== 'redacted_thinking') return [];
-      return [{ message, index, problem: thinkingProblem(block, { account, prefix }) }];
+      return [{ message, index, problem: findThinkingProblem(block, { account, prefix }) }];
     }),
   );
 }
 
 type Ttl = '5m' | '1h';
 
-/** The parts that end at a breakpoint, in the order of `promptParts`. */
-export function breakpoints({ body }: MessagesCall): { part: number; ttl: Ttl }[] {
+/** The parts that end at a breakpoint, in the order of `listPromptParts`. */
+export function listBreakpoints({ body }: MessagesCall): { part: number; ttl: Ttl }[] {
   const { system = [], messages } = body;
   const marks = [
-    ...firstTools(body).map((tool) => tool.cache_control),
+    ...listFirstTools(body).map((tool) => tool.cache_control),
     ...blocksOf(system).map(markOf),
     ...messages.flatMap(({ content }) => blocksOf(content).map(markOf)),
   ];
@@ -124,11 +124,11 @@ const markOf = (block: object) => ('cache_control' in block ? (block.cache_contr
 const lookback = 20;
 
 /** Reads the longest remembered prefix, and remembers those that end at breakpoints. */
-export function cachedCounts(call: MessagesCall, memory: PrefixMemory): Omit<Counts, 'output' | 'thinking'> {
-  const parts = promptParts(call.body);
-  const tokensUpTo = (part: number): number => promptTokens(parts.slice(0, part + 1).join(''));
+export function countCached(call: MessagesCall, memory: PrefixMemory): Omit<Counts, 'output' | 'thinking'> {
+  const parts = listPromptParts(call.body);
+  const countTokensUpTo = (part: number): number => countPromptTokens(parts.slice(0, part + 1).join(''));
   const hashes = prefixHashes(`${call.account} ${call.body.model}`, parts);
-  const marks = breakpoints(call).filter(({ part }) => tokensUpTo(part) >= call.can.cachedFrom);
+  const marks = listBreakpoints(call).filter(({ part }) => countTokensUpTo(part) >= call.can.cachedFrom);
   const isKnown = (part: number): boolean => memory.has(hashes[part] ?? '');
   const read = marks
     .flatMap(({ part }) => Array.from({ length: Math.min(lookback, part + 1) }, (_, back) => part - back))
@@ -137,13 +137,13 @@ export function cachedCounts(call: MessagesCall, memory: PrefixMemory): Omit<Cou
   let from = read;
   const written = { '5m': 0, '1h': 0 };
   for (const { part, ttl } of marks.filter((mark) => mark.part > read)) {
-    written[ttl] += tokensUpTo(part) - (from < 0 ? 0 : tokensUpTo(from));
+    written[ttl] += countTokensUpTo(part) - (from < 0 ? 0 : countTokensUpTo(from));
     from = part;
   }
   memory.add(marks.map(({ part }) => hashes[part] ?? ''));
-  const cacheRead = read < 0 ? 0 : tokensUpTo(read);
+  const cacheRead = read < 0 ? 0 : countTokensUpTo(read);
   return {
-    input: promptTokens(parts.join('')) - cacheRead - written['5m'] - written['1h'],
+    input: countPromptTokens(parts.join('')) - cacheRead - written['5m'] - written['1h'],
     cacheRead,
     cacheWrite5m: written['5m'],
     cacheWrite1h: written['1h'],

@@ -1,18 +1,20 @@
 /** Anthropic's rejections of messages, tools and tool results. */
 import type { Rules } from '../vendor.ts';
-import { blocksOf, placedBlocks, type Block, type MessagesCall } from './request.ts';
+import { blocksOf, listBlocks, type Block, type MessagesCall } from './request.ts';
 
 const idPattern = /^[a-zA-Z0-9_-]{1,64}$/;
 const namePattern = /^[a-zA-Z0-9_-]{1,128}$/;
 
-const blocksIn = ({ body }: MessagesCall, message: number): Block[] =>
+const listMessageBlocks = ({ body }: MessagesCall, message: number): Block[] =>
   blocksOf(body.messages[message]?.content ?? '');
 
 const idsOf = (call: MessagesCall, message: number): string[] =>
-  blocksIn(call, message).flatMap((block) => (block.type === 'tool_use' ? [block.id] : []));
+  listMessageBlocks(call, message).flatMap((block) => (block.type === 'tool_use' ? [block.id] : []));
 
-const answersIn = (call: MessagesCall, message: number): string[] =>
-  blocksIn(call, message).flatMap((block) => (block.type === 'tool_result' ? [block.tool_use_id] : []));
+const listAnswers = (call: MessagesCall, message: number): string[] =>
+  listMessageBlocks(call, message).flatMap((block) =>
+    block.type === 'tool_result' ? [block.tool_use_id] : [],
+  );
 
 export const messageRules: Rules<MessagesCall> = {
   // The first message is the user's, and there is one [docs/api/messages].
@@ -48,7 +50,7 @@ export const messageRules: Rules<MessagesCall> = {
     const { messages, system = 'none' } = call.body;
     const empty = messages.findIndex(({ content }) => content.length === 0);
     if (empty >= 0) return `messages.${empty}: all messages must have non-empty content`;
-    const texts = [...blocksOf(system), ...placedBlocks(call).map(({ block }) => block)];
+    const texts = [...blocksOf(system), ...listBlocks(call).map(({ block }) => block)];
     return (
       texts.some((block) => block.type === 'text' && block.text === '') &&
       'messages: text content blocks must be non-empty'
@@ -57,7 +59,7 @@ export const messageRules: Rules<MessagesCall> = {
   // Since 2026-10-21 an assistant message has no documents, and user texts no citations
   // [apidog.com/blog/claude-api-version-2026-10-21/, 2026-11-02].
   'assistant-documents'(call) {
-    const found = placedBlocks(call).find(
+    const found = listBlocks(call).find(
       ({ role, block }) =>
         (role === 'assistant' && block.type === 'document') ||
         (role === 'user' && block.type === 'text' && (block.citations?.length ?? 0) > 0),
@@ -78,7 +80,7 @@ export const messageRules: Rules<MessagesCall> = {
   // A result may only refer to known tools [anthropics/claude-code/issues/81863, 2026-07-28].
   'tool-references'(call) {
     const names = new Set((call.body.tools ?? []).map(({ name }) => name));
-    const lost = placedBlocks(call)
+    const lost = listBlocks(call)
       .flatMap(({ block }) =>
         block.type === 'tool_result' && Array.isArray(block.content) ? block.content : [],
       )
@@ -94,7 +96,7 @@ export const messageRules: Rules<MessagesCall> = {
     'tool_choice: tool_choice may only be specified while providing tools.',
   // Ids of calls keep to a pattern [upstreams.md §3: call ids].
   'tool-use-ids'(call) {
-    const wrong = placedBlocks(call).find(
+    const wrong = listBlocks(call).find(
       ({ block }) => block.type === 'tool_use' && !idPattern.test(block.id),
     );
     return (
@@ -104,13 +106,13 @@ export const messageRules: Rules<MessagesCall> = {
   },
   // Ids of calls are unique in the conversation [anthropics/claude-code/issues (messages: `tool_use` ids must be unique)].
   'unique-ids'(call) {
-    const ids = placedBlocks(call).flatMap(({ block }) => (block.type === 'tool_use' ? [block.id] : []));
+    const ids = listBlocks(call).flatMap(({ block }) => (block.type === 'tool_use' ? [block.id] : []));
     return new Set(ids).size < ids.length && 'messages: `tool_use` ids must be unique';
   },
   // Each call is answered in the next message [anthropics/claude-code/issues/1831, 2025-06-09].
   'calls-answered'(call) {
     for (const index of call.body.messages.keys()) {
-      const answered = answersIn(call, index + 1);
+      const answered = listAnswers(call, index + 1);
       const open = idsOf(call, index).filter((id) => !answered.includes(id));
       if (open.length > 0)
         return `messages.${index}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${open.join(', ')}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`;
@@ -119,14 +121,14 @@ export const messageRules: Rules<MessagesCall> = {
   },
   // Each result belongs to a call of the message before it [anthropics/claude-code/issues/64383, 2026-06-01].
   'results-asked'(call) {
-    for (const { block, message, index } of placedBlocks(call))
+    for (const { block, message, index } of listBlocks(call))
       if (block.type === 'tool_result' && !idsOf(call, message - 1).includes(block.tool_use_id))
         return `messages.${message}.content.${index}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${block.tool_use_id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`;
     return undefined;
   },
   // Results stand before other content of their message [docs/agents-and-tools/tool-use/implement-tool-use].
   'results-first'(call) {
-    const late = placedBlocks(call).find(
+    const late = listBlocks(call).find(
       ({ block, message, index }) =>
         block.type === 'tool_result' &&
         blocksOf(call.body.messages[message]?.content ?? '')

@@ -1,7 +1,14 @@
 /** The form of a Responses request, the encrypted content that comes back, and OpenAI's rejections. */
 import { prefixHashes, type ScriptTool, type Transcript } from '../script.ts';
 import { asRecord, isRecord, jsonText, recordsIn } from '../../../../shared/wire/json.ts';
-import { contentText, sealed, sha256, unsealed, type VendorRefusal, type Rules } from '../vendor.ts';
+import {
+  readContentText,
+  signPayload,
+  hashSha256,
+  verifyPayload,
+  type VendorRefusal,
+  type Rules,
+} from '../vendor.ts';
 
 /** A Responses request whose outer form is right; the rules look at the rest. */
 export interface ResponsesCall {
@@ -17,7 +24,7 @@ export interface VendorInputItem extends Record<string, unknown> {
   type: string;
 }
 
-export function responsesCall(
+export function parseResponsesCall(
   headers: Record<string, string>,
   body: Record<string, unknown>,
   organization: string,
@@ -40,7 +47,7 @@ export const isOutput = ({ type }: VendorInputItem): boolean =>
   type === 'function_call_output' || type === 'custom_tool_call_output';
 export const isUser = ({ type, role }: VendorInputItem): boolean => type === 'message' && role === 'user';
 
-export function responsesTranscript({ body, items }: ResponsesCall): Transcript {
+export function readResponsesTranscript({ body, items }: ResponsesCall): Transcript {
   // Behind a compaction nothing of a question is left but what the item says.
   const lastUser = items.findLastIndex((item) => isUser(item) || item.type === 'compaction');
   const after = items.slice(lastUser + 1).filter(({ type }) => type !== 'reasoning');
@@ -49,31 +56,37 @@ export function responsesTranscript({ body, items }: ResponsesCall): Transcript 
   );
   const { schema } = asRecord(asRecord(body['text'])['format']);
   return {
-    said: openedText(items[lastUser] ?? {}) ?? contentText(items[lastUser]?.['content']),
+    said: readEncryptedText(items[lastUser] ?? {}) ?? readContentText(items[lastUser]?.['content']),
     // Calls of one turn stand together.
     turns: after.filter((item, index) => isCall(item) && !(index > 0 && isCall(after[index - 1]!))).length,
     results: after
       .filter(isOutput)
-      .map(({ call_id: id, output }) => ({ name: names.get(jsonText(id)) ?? '', text: contentText(output) })),
-    ...toolsIn(body, items),
+      .map(({ call_id: id, output }) => ({
+        name: names.get(jsonText(id)) ?? '',
+        text: readContentText(output),
+      })),
+    ...readTools(body, items),
     ...(body['parallel_tool_calls'] === false && { single: true }),
     ...(isRecord(schema) && { schema }),
-    whole: () => items.map((item) => openedText(item) ?? JSON.stringify(item)).join('\n'),
+    whole: () => items.map((item) => readEncryptedText(item) ?? JSON.stringify(item)).join('\n'),
   };
 }
 
 /** Decrypts an item as the vendor would. */
-export const openedText = ({ encrypted_content: content }: Record<string, unknown>): string | undefined => {
-  const text = typeof content === 'string' ? unsealed(content.slice(prefix.length))?.['text'] : undefined;
+export const readEncryptedText = ({
+  encrypted_content: content,
+}: Record<string, unknown>): string | undefined => {
+  const text =
+    typeof content === 'string' ? verifyPayload(content.slice(prefix.length))?.['text'] : undefined;
   return typeof text === 'string' ? text : undefined;
 };
 
-function toolsIn(
+function readTools(
   { tools, tool_choice: choice }: Record<string, unknown>,
   items: VendorInputItem[],
 ): Pick<Transcript, 'tools' | 'choice'> {
   const added = items.flatMap((item) => recordsIn(item['tools']));
-  const declared = [...recordsIn(tools), ...added].flatMap((tool) => callable(tool));
+  const declared = [...recordsIn(tools), ...added].flatMap((tool) => listCallable(tool));
   if (choice === 'none' || choice === 'required') return { tools: declared, choice };
   if (!isRecord(choice)) return { tools: declared, choice: 'auto' };
   if (choice['type'] === 'allowed_tools') {
@@ -87,9 +100,9 @@ function toolsIn(
 }
 
 /** Hosted tools are the vendor's to call. */
-function callable(tool: Record<string, unknown>, namespace?: string): ScriptTool[] {
+function listCallable(tool: Record<string, unknown>, namespace?: string): ScriptTool[] {
   const { type, name, parameters, tools } = tool;
-  if (type === 'namespace') return recordsIn(tools).flatMap((inner) => callable(inner, jsonText(name)));
+  if (type === 'namespace') return recordsIn(tools).flatMap((inner) => listCallable(inner, jsonText(name)));
   if (type !== 'function' && type !== 'custom') return [];
   return [
     {
@@ -102,9 +115,9 @@ function callable(tool: Record<string, unknown>, namespace?: string): ScriptTool
 }
 
 /** Instructions, tools, then items: what a cache of prefixes sees. Models that bind reasoning have instructions after all else, in no cache. */
-export function promptParts(call: ResponsesCall): string[] {
+export function listPromptParts(call: ResponsesCall): string[] {
   const { body, items } = call;
-  const left = new Set(droppedReasoning(call).map(({ item }) => item));
+  const left = new Set(listDroppedReasoning(call).map(({ item }) => item));
   return [
     ...(bindsReasoning(call) ? [] : [jsonText(body['instructions'])]),
     JSON.stringify(body['tools'] ?? []),
@@ -117,11 +130,11 @@ export const bindsReasoning = ({ model }: Pick<ResponsesCall, 'model'>): boolean
 
 /** Hashes of everything before each item: tools and items as the model sees them, without instructions. */
 export const prefixesOf = ({ body, items }: ResponsesCall): string[] =>
-  prefixHashes('gpt', [JSON.stringify(body['tools'] ?? []), ...items.map(asSeen)]);
+  prefixHashes('gpt', [JSON.stringify(body['tools'] ?? []), ...items.map(serializeItem)]);
 
 /** Fields of the service, which the model does not see. */
 const unseen = new Set('id status summary annotations logprobs prompt_cache_breakpoint'.split(' '));
-const asSeen = (item: VendorInputItem): string =>
+const serializeItem = (item: VendorInputItem): string =>
   JSON.stringify(item, (field, value: unknown) => (unseen.has(field) ? undefined : value));
 
 /** The end user that the request names. */
@@ -129,14 +142,14 @@ export const endUserOf = ({ body }: ResponsesCall): string =>
   jsonText(body['safety_identifier'] ?? body['user']);
 
 /** The reasoning that is left out, each with the reason [OpenAI's SDK 7.57, `Response.InputTransformation`, 2026-11-25]. */
-export function droppedReasoning(call: ResponsesCall) {
+export function listDroppedReasoning(call: ResponsesCall) {
   if (!bindsReasoning(call)) return [];
   const prefixes = prefixesOf(call);
   return call.items.flatMap((item, at) => {
-    const facts = item.type === 'reasoning' ? factsIn(jsonText(item['encrypted_content'])) : undefined;
+    const facts = item.type === 'reasoning' ? decryptFacts(jsonText(item['encrypted_content'])) : undefined;
     if (!facts) return [];
     const reason =
-      (facts['organization'] !== short(call.organization) && 'organization_mismatch') ||
+      (facts['organization'] !== hashShort(call.organization) && 'organization_mismatch') ||
       (facts['endUser'] !== endUserOf(call) && 'end_user_mismatch') ||
       (facts['model'] !== call.model && 'model_mismatch') ||
       (facts['prefix'] !== prefixes[at] && 'prefix_mismatch');
@@ -167,7 +180,7 @@ const itemFields: Record<string, string[]> = {
   item_reference: ['id'],
 };
 
-export const refused = (message: string, param: string, code: string | null = null): VendorRefusal => ({
+export const createRefusal = (message: string, param: string, code: string | null = null): VendorRefusal => ({
   status: 400,
   message,
   param,
@@ -177,7 +190,7 @@ export const refused = (message: string, param: string, code: string | null = nu
 const isUnknown = (field: string, { type }: VendorInputItem): boolean =>
   field !== 'type' && !itemFields[type]?.includes(field);
 
-const partTypes = (role: unknown): string[] =>
+const listPartTypes = (role: unknown): string[] =>
   role === 'assistant' ? ['output_text', 'refusal'] : ['input_text', 'input_image', 'input_file'];
 
 export const responsesRules: Rules<ResponsesCall> = {
@@ -186,21 +199,21 @@ export const responsesRules: Rules<ResponsesCall> = {
     const index = items.findIndex(({ type }) => !itemFields[type]);
     const wanted = Object.keys(itemFields).map((type) => `'${type}'`);
     const message = `Invalid value: '${items[index]?.type}'. Supported values are: ${wanted.join(', ')}.`;
-    return index >= 0 && refused(message, `input[${index}].type`, 'invalid_value');
+    return index >= 0 && createRefusal(message, `input[${index}].type`, 'invalid_value');
   },
   // Input items have the fields of their schema and no others [openai/openai-openapi (CreateResponse)].
   'item-field'({ items }) {
     for (const [index, item] of items.entries()) {
       const field = Object.keys(item).find((name) => isUnknown(name, item));
       const place = `input[${index}].${field}`;
-      if (field) return refused(`Unknown parameter: '${place}'.`, place, 'unknown_parameter');
+      if (field) return createRefusal(`Unknown parameter: '${place}'.`, place, 'unknown_parameter');
     }
     return undefined;
   },
   // An assistant's message has output parts, any other input parts [openai/openai-openapi (CreateResponse)].
   'content-type'({ items }) {
     for (const [index, { type, role, content }] of items.entries()) {
-      const known = partTypes(role);
+      const known = listPartTypes(role);
       const part =
         type === 'message'
           ? recordsIn(content).findIndex((each) => !known.includes(jsonText(each['type'])))
@@ -208,7 +221,7 @@ export const responsesRules: Rules<ResponsesCall> = {
       const place = `input[${index}].content[${part}]`;
       const wanted = known.map((each) => `'${each}'`).join(' and ');
       if (part >= 0)
-        return refused(
+        return createRefusal(
           `Invalid value at '${place}'. Supported values are: ${wanted}.`,
           place,
           'invalid_value',
@@ -220,7 +233,7 @@ export const responsesRules: Rules<ResponsesCall> = {
   'output-limit': ({ body: { max_output_tokens: limit } }) =>
     typeof limit === 'number' &&
     limit < 16 &&
-    refused(
+    createRefusal(
       `Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got ${limit} instead.`,
       'max_output_tokens',
       'integer_below_min_value',
@@ -228,7 +241,7 @@ export const responsesRules: Rules<ResponsesCall> = {
   // A response that was not stored cannot be continued by its id [smg-project/smg/pull/916, 2026-03-26].
   'previous-response': ({ body: { previous_response_id: id } }) =>
     typeof id === 'string' &&
-    refused(
+    createRefusal(
       `Previous response with id '${id}' not found.`,
       'previous_response_id',
       'previous_response_not_found',
@@ -241,7 +254,7 @@ export const responsesRules: Rules<ResponsesCall> = {
         type === 'item_reference' || (type === 'reasoning' && id !== undefined && !content),
     );
     const message = `Item with id '${jsonText(lost?.['id'])}' not found. Items are not persisted when \`store\` is set to false. Try again with \`store\` set to true, or remove this item from your input.`;
-    return lost && { ...refused(message, 'input'), status: 404 };
+    return lost && { ...createRefusal(message, 'input'), status: 404 };
   },
   // Encrypted content is unchanged, of this organisation and of its item [BerriAI/litellm/issues/18094, 2025-12-17].
   'encrypted-content'(call) {
@@ -250,7 +263,7 @@ export const responsesRules: Rules<ResponsesCall> = {
     const organization = bindsReasoning(call) ? undefined : call.organization;
     for (const { encrypted_content: content, id } of items) {
       if (typeof content !== 'string') continue;
-      const problem = encryptionProblem(content, { organization, item: id });
+      const problem = findEncryptionProblem(content, { organization, item: id });
       const shown =
         typeof id === 'string' ? `for item ${id}` : `${content.slice(0, 4)}...${content.slice(-4)}`;
       if (problem)
@@ -266,7 +279,7 @@ export const responsesRules: Rules<ResponsesCall> = {
   'trigger-last'({ items }) {
     const index = items.findIndex(({ type }) => type === 'compaction_trigger');
     const message = "'compaction_trigger' must be the final input item.";
-    return index >= 0 && index < items.length - 1 && refused(message, `input[${index}]`);
+    return index >= 0 && index < items.length - 1 && createRefusal(message, `input[${index}]`);
   },
   // A reasoning item stands before what came of it [vercel/ai/issues/7099, 2025-07-07].
   'reasoning-followed'({ items }) {
@@ -274,7 +287,7 @@ export const responsesRules: Rules<ResponsesCall> = {
       (item, at) => item.type === 'reasoning' && !followsReasoning(items[at + 1]),
     );
     const message = `Item '${jsonText(items[index]?.['id'])}' of type 'reasoning' was provided without its required following item.`;
-    return index >= 0 && refused(message, 'input');
+    return index >= 0 && createRefusal(message, 'input');
   },
   // A call that comes back with its item id needs the reasoning item of its turn before it
   // [0xPlaygrounds/rig/issues/751, 2025-08-28].
@@ -285,7 +298,7 @@ export const responsesRules: Rules<ResponsesCall> = {
     });
     const { type, id } = items[index] ?? { type: '' };
     const message = `Item '${jsonText(id)}' of type '${type}' was provided without its required 'reasoning' item: '${reasoningIdOf(id)}'.`;
-    return index >= 0 && refused(message, 'input');
+    return index >= 0 && createRefusal(message, 'input');
   },
   // Each call has an output [platform.openai.com/docs/guides/function-calling], asynchronous ones later
   // [developers.openai.com/api/docs/guides/async-tool-calling].
@@ -295,7 +308,7 @@ export const responsesRules: Rules<ResponsesCall> = {
       (item) => isCall(item) && item['async'] !== true && !answered.has(item['call_id']),
     );
     const message = `No tool output found for ${open?.type === 'custom_tool_call' ? 'custom tool' : 'function'} call ${jsonText(open?.['call_id'])}.`;
-    return open && refused(message, 'input');
+    return open && createRefusal(message, 'input');
   },
   // Each output belongs to a call before it [platform.openai.com/docs/guides/function-calling].
   'outputs-asked'({ items }) {
@@ -305,7 +318,7 @@ export const responsesRules: Rules<ResponsesCall> = {
         !items.slice(0, at).some((each) => isCall(each) && each['call_id'] === item['call_id']),
     );
     const message = `No tool call found for function call output with call_id ${jsonText(stray?.['call_id'])}.`;
-    return stray && refused(message, 'input');
+    return stray && createRefusal(message, 'input');
   },
 };
 
@@ -335,22 +348,22 @@ interface Sealed {
 }
 
 const prefix = 'gAAAA';
-const short = (text: string): string => sha256(text).slice(0, 16);
+const hashShort = (text: string): string => hashSha256(text).slice(0, 16);
 
-export const encrypted = ({ organization, ...facts }: Sealed): string =>
-  prefix + sealed({ ...facts, organization: short(organization) });
+export const encryptFacts = ({ organization, ...facts }: Sealed): string =>
+  prefix + signPayload({ ...facts, organization: hashShort(organization) });
 
-const factsIn = (content: string): Record<string, unknown> | undefined =>
-  content.startsWith(prefix) ? unsealed(content.slice(prefix.length)) : undefined;
+const decryptFacts = (content: string): Record<string, unknown> | undefined =>
+  content.startsWith(prefix) ? verifyPayload(content.slice(prefix.length)) : undefined;
 
 /** Why the content cannot be used for the item; undefined where it can. `organization` undefined: it is not bound to one. */
-export function encryptionProblem(
+export function findEncryptionProblem(
   content: string,
   { organization, item }: { organization: string | undefined; item: unknown },
 ): string | undefined {
-  const facts = factsIn(content);
+  const facts = decryptFacts(content);
   if (!facts) return 'Encrypted content could not be decrypted or parsed.';
-  if (organization !== undefined && facts['organization'] !== short(organization))
+  if (organization !== undefined && facts['organization'] !== hashShort(organization))
     return 'Encrypted content organization_id did not match the target organization.';
   // Codex leaves the id out.
   if (item !== undefined && item !== null && item !== facts['item'])
@@ -360,7 +373,7 @@ export function encryptionProblem(
 
 /** Digits that stand in all ids of one turn: equal requests get equal ids. */
 export const turnDigits = (organization: string, parts: string[]): string =>
-  sha256(JSON.stringify([organization, parts])).slice(0, 24);
+  hashSha256(JSON.stringify([organization, parts])).slice(0, 24);
 
 /** The reasoning item of the turn that a call's item belongs to. */
 export const reasoningIdOf = (callItemId: unknown): string | undefined => {

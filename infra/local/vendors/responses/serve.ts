@@ -2,10 +2,10 @@
 import {
   answerAsAsked,
   asks,
-  factsIn,
-  outputCounts,
+  findFacts,
+  countOutput,
   piecesOf,
-  promptTokens,
+  countPromptTokens,
   refusalOf,
   wordsOf,
   type AskedTurn,
@@ -15,27 +15,27 @@ import {
 } from '../script.ts';
 import { asRecord, jsonText, recordsIn } from '../../../../shared/wire/json.ts';
 import {
-  jsonReply,
-  objectIn,
-  refusedBy,
-  sseFrame,
-  sseReply,
+  replyWithJson,
+  parseObject,
+  refuseByRule,
+  formatSseFrame,
+  replyWithSse,
   type VendorRefusal,
   type Rules,
   type VendorReply,
 } from '../vendor.ts';
 import {
   bindsReasoning,
-  droppedReasoning,
-  encrypted,
+  listDroppedReasoning,
+  encryptFacts,
   endUserOf,
   isCall,
   isUser,
   prefixesOf,
-  promptParts,
-  refused,
-  responsesCall,
-  responsesTranscript,
+  listPromptParts,
+  createRefusal,
+  parseResponsesCall,
+  readResponsesTranscript,
   turnDigits,
   type VendorInputItem,
   type ResponsesCall,
@@ -62,16 +62,18 @@ export function serveResponses(
   server: ResponsesServer,
 ): VendorReply {
   const { rules, refuse } = server;
-  const body = objectIn(text);
+  const body = parseObject(text);
   if (!body) return refuse({ status: 400, message: 'We could not parse the JSON body of your request.' });
   if (body['input'] === undefined)
-    return refuse(refused("Missing required parameter: 'input'.", 'input', 'missing_required_parameter'));
-  const call = responsesCall(headers, body, organization);
+    return refuse(
+      createRefusal("Missing required parameter: 'input'.", 'input', 'missing_required_parameter'),
+    );
+  const call = parseResponsesCall(headers, body, organization);
   const unknown = asked && Object.keys(body).find((field) => !fieldsOf[asked].split(' ').includes(field));
-  if (unknown) return refuse(refused(`Unknown parameter: '${unknown}'.`, unknown, 'unknown_parameter'));
-  const refusal = refusedBy(rules, call, refuse);
+  if (unknown) return refuse(createRefusal(`Unknown parameter: '${unknown}'.`, unknown, 'unknown_parameter'));
+  const refusal = refuseByRule(rules, call, refuse);
   if (refusal || !asked) return refusal ?? answer(call, server);
-  return asked === 'compact' ? compactedReply(call, server) : countReply(call);
+  return asked === 'compact' ? replyCompacted(call, server) : countReply(call);
 }
 
 /** [developers.openai.com/api/reference, "Compact a response" and "Get input token counts", November 2026] */
@@ -83,16 +85,16 @@ const fieldsOf = {
 };
 
 const countReply = (call: ResponsesCall): VendorReply =>
-  jsonReply(200, {
+  replyWithJson(200, {
     object: 'response.input_tokens',
-    input_tokens: promptTokens(promptParts(call).join('')),
+    input_tokens: countPromptTokens(listPromptParts(call).join('')),
   });
 
 function answer(call: ResponsesCall, { refuse, failures, thinks, memory }: ResponsesServer): VendorReply {
   const streams = call.body['stream'] === true;
   const { message, type } = brokenOff;
   return answerAsAsked({
-    transcript: responsesTranscript(call),
+    transcript: readResponsesTranscript(call),
     streams,
     thinks: thinks(call),
     limit: Number(call.body['max_output_tokens'] ?? Infinity),
@@ -100,21 +102,23 @@ function answer(call: ResponsesCall, { refuse, failures, thinks, memory }: Respo
     failures,
     brokenOff,
     streamError: eventFrame({ type: 'error', code: type, message, param: null, sequence_number: 99 }),
-    overlongStream: () => overlong(call, refusalOf(failures.window)),
+    overlongStream: () => replyTooLong(call, refusalOf(failures.window)),
     reply(turn) {
       const asked = call.items.at(-1)?.type === 'compaction_trigger';
-      const output = asked ? [compactionItem(call)] : outputItems(call, turn);
+      const output = asked ? [buildCompactionItem(call)] : buildOutputItems(call, turn);
       const isCut = !asked && turn.finish === 'length';
-      const finished = finishedResponse(call, { output, isCut, counts: countsOf(call, turn, memory) });
-      return streams ? sseReply(responseFrames(emptyResponse(call), finished)) : jsonReply(200, finished);
+      const finished = buildFinishedResponse(call, { output, isCut, counts: countsOf(call, turn, memory) });
+      return streams
+        ? replyWithSse(buildResponseFrames(emptyResponse(call), finished))
+        : replyWithJson(200, finished);
     },
-    notes: () => notesOn(call),
+    notes: () => noteTolerated(call),
   });
 }
 
 /** A stream that fails with its first event. */
-const overlong = (call: ResponsesCall, { code, message }: VendorRefusal): VendorReply =>
-  sseReply([
+const replyTooLong = (call: ResponsesCall, { code, message }: VendorRefusal): VendorReply =>
+  replyWithSse([
     eventFrame({
       type: 'response.failed',
       response: { ...emptyResponse(call), status: 'failed', error: { code, message } },
@@ -130,27 +134,30 @@ const brokenOff = {
 
 function countsOf(call: ResponsesCall, turn: ModelTurn, memory: PrefixMemory): Counts {
   const key = jsonText(call.body['prompt_cache_key']);
-  const { total, seen } = memory.promptCounts(`${call.organization} ${call.model} ${key}`, promptParts(call));
+  const { total, seen } = memory.promptCounts(
+    `${call.organization} ${call.model} ${key}`,
+    listPromptParts(call),
+  );
   const isCached = total >= 1024;
   const cacheRead = isCached ? seen : 0;
   const written = isCached ? total - cacheRead - 1 : 0;
-  const apart = bindsReasoning(call) ? promptTokens(jsonText(call.body['instructions'])) : 0;
+  const apart = bindsReasoning(call) ? countPromptTokens(jsonText(call.body['instructions'])) : 0;
   const input = total - cacheRead - written + apart;
-  return { input, cacheRead, cacheWrite5m: written, cacheWrite1h: 0, ...outputCounts(turn) };
+  return { input, cacheRead, cacheWrite5m: written, cacheWrite1h: 0, ...countOutput(turn) };
 }
 
-const compactionItem = (call: ResponsesCall) => {
-  const id = `cmp_${turnDigits(call.organization, promptParts(call))}`;
-  const text = `${call.items.length} items: ${factsIn(responsesTranscript(call).whole())}`;
+const buildCompactionItem = (call: ResponsesCall) => {
+  const id = `cmp_${turnDigits(call.organization, listPromptParts(call))}`;
+  const text = `${call.items.length} items: ${findFacts(readResponsesTranscript(call).whole())}`;
   return {
     id,
     type: 'compaction',
-    encrypted_content: encrypted({ organization: call.organization, item: id, text }),
+    encrypted_content: encryptFacts({ organization: call.organization, item: id, text }),
   };
 };
 
-function compactedReply(call: ResponsesCall, { memory, refuse }: ResponsesServer): VendorReply {
-  if (call.items.length === 0) return refuse(refused("Missing required parameter: 'input'.", 'input'));
+function replyCompacted(call: ResponsesCall, { memory, refuse }: ResponsesServer): VendorReply {
+  if (call.items.length === 0) return refuse(createRefusal("Missing required parameter: 'input'.", 'input'));
   const turn: ModelTurn = {
     thinking: '',
     text: 'a summary of some words',
@@ -159,8 +166,8 @@ function compactedReply(call: ResponsesCall, { memory, refuse }: ResponsesServer
     step: 0,
     question: '',
   };
-  const item = compactionItem(call);
-  return jsonReply(200, {
+  const item = buildCompactionItem(call);
+  return replyWithJson(200, {
     id: item.id.replace('cmp', 'resp'),
     object: 'response.compaction',
     created_at: 1_790_000_000,
@@ -170,12 +177,12 @@ function compactedReply(call: ResponsesCall, { memory, refuse }: ResponsesServer
 }
 
 /** Calls whose turn had reasoning that did not come back are accepted without an item id, and worse answers follow; so is reasoning that is dropped. */
-function notesOn(call: ResponsesCall): string[] {
+function noteTolerated(call: ResponsesCall): string[] {
   const { items } = call;
   const lacks = items.some(
     (item, at) => isCall(item) && isReasoned(item) && !hasReasoning(items.slice(0, at)),
   );
-  const dropped = droppedReasoning(call).map(({ reason }) => `dropped: ${reason}`);
+  const dropped = listDroppedReasoning(call).map(({ reason }) => `dropped: ${reason}`);
   return [...(lacks ? ['a call without the reasoning of its turn'] : []), ...dropped];
 }
 
@@ -190,8 +197,8 @@ function hasReasoning(before: VendorInputItem[]): boolean {
 }
 
 /** The output items of a turn. Thinking that is empty gives no reasoning item. */
-function outputItems(call: ResponsesCall, turn: ModelTurn): Json[] {
-  const digits = turnDigits(call.organization, promptParts(call));
+function buildOutputItems(call: ResponsesCall, turn: ModelTurn): Json[] {
+  const digits = turnDigits(call.organization, listPromptParts(call));
   const reasons = turn.thinking !== '';
   const status = turn.finish === 'length' ? 'incomplete' : 'completed';
   const calls = turn.calls.map(({ name, input, custom, namespace }, index) => {
@@ -211,22 +218,23 @@ function outputItems(call: ResponsesCall, turn: ModelTurn): Json[] {
   });
   const isCut = status === 'incomplete' && calls.length === 0;
   const made: Json[] = [];
-  const think = (id: string, text: string): void => {
+  const addReasoning = (id: string, text: string): void => {
     const items = made.map((item) => Object.assign({}, item, { type: jsonText(item['type']) }));
-    made.push(reasoningItem({ ...call, items: [...call.items, ...items] }, id, text));
+    made.push(buildReasoningItem({ ...call, items: [...call.items, ...items] }, id, text));
   };
-  if (reasons) think(`rs_${digits}`, turn.thinking);
+  if (reasons) addReasoning(`rs_${digits}`, turn.thinking);
   if (turn.text !== '')
-    made.push(messageItem(turn, { id: `msg_${digits}`, status: isCut ? status : 'completed' }));
-  const interleaves = reasons && asks(responsesTranscript(call).said, 'interleave');
+    made.push(buildMessageItem(turn, { id: `msg_${digits}`, status: isCut ? status : 'completed' }));
+  const interleaves = reasons && asks(readResponsesTranscript(call).said, 'interleave');
   for (const [index, each] of calls.entries()) {
-    if (interleaves && made.at(-1)?.['type'] !== 'reasoning') think(`rs_${digits}_${index}`, 'Now this one.');
+    if (interleaves && made.at(-1)?.['type'] !== 'reasoning')
+      addReasoning(`rs_${digits}_${index}`, 'Now this one.');
     made.push(each);
   }
   return made;
 }
 
-function reasoningItem(call: ResponsesCall, id: string, text: string): Json {
+function buildReasoningItem(call: ResponsesCall, id: string, text: string): Json {
   const { body, organization, model } = call;
   const facts = { organization, item: id, text };
   const bound = bindsReasoning(call)
@@ -238,11 +246,11 @@ function reasoningItem(call: ResponsesCall, id: string, text: string): Json {
     id,
     type: 'reasoning',
     summary: reasoning['summary'] ? [{ type: 'summary_text', text }] : [],
-    ...(included && { encrypted_content: encrypted({ ...facts, ...bound }) }),
+    ...(included && { encrypted_content: encryptFacts({ ...facts, ...bound }) }),
   };
 }
 
-function messageItem(turn: ModelTurn, { id, status }: { id: string; status: string }): Json {
+function buildMessageItem(turn: ModelTurn, { id, status }: { id: string; status: string }): Json {
   const part =
     turn.finish === 'refusal'
       ? { type: 'refusal', refusal: turn.text }
@@ -263,7 +271,7 @@ const usageOf = ({ input, cacheRead, cacheWrite5m, output, thinking }: Counts): 
 function emptyResponse(call: ResponsesCall): Json {
   const { body, model } = call;
   return {
-    id: `resp_${turnDigits(call.organization, promptParts(call))}`,
+    id: `resp_${turnDigits(call.organization, listPromptParts(call))}`,
     object: 'response',
     created_at: 1_790_000_000,
     status: 'in_progress',
@@ -272,7 +280,7 @@ function emptyResponse(call: ResponsesCall): Json {
     error: null,
     incomplete_details: null,
     ...(bindsReasoning(call) && {
-      input_transformations: droppedReasoning(call).map(({ reason, id }) => ({
+      input_transformations: listDroppedReasoning(call).map(({ reason, id }) => ({
         type: 'reasoning',
         action: 'removed',
         reason,
@@ -304,7 +312,7 @@ function emptyResponse(call: ResponsesCall): Json {
   };
 }
 
-const finishedResponse = (
+const buildFinishedResponse = (
   call: ResponsesCall,
   { output, isCut, counts }: { output: Json[]; isCut: boolean; counts: Counts },
 ): Json => ({
@@ -319,20 +327,20 @@ const finishedResponse = (
 type Event = { type: string } & Json;
 
 /** The events of a response, numbered: `started` before, `finished` after all items of its output. */
-function responseFrames(started: Json, finished: Json): string[] {
+function buildResponseFrames(started: Json, finished: Json): string[] {
   const events = [
     { type: 'response.created', response: started },
     { type: 'response.in_progress', response: started },
-    ...recordsIn(finished['output']).flatMap((item, index) => itemEvents(item, index)),
+    ...recordsIn(finished['output']).flatMap((item, index) => buildItemEvents(item, index)),
     { type: `response.${jsonText(finished['status'])}`, response: finished },
   ];
   return events.map((event, number) => eventFrame({ ...event, sequence_number: number }));
 }
 
-const eventFrame = (event: { type: string } & Json): string => sseFrame(event, event.type);
+const eventFrame = (event: { type: string } & Json): string => formatSseFrame(event, event.type);
 
 /** The first event of an item, those between, and the last. */
-function itemEvents(item: Json, index: number): Event[] {
+function buildItemEvents(item: Json, index: number): Event[] {
   const place = { item_id: item['id'], output_index: index };
   const { events, opened } = partsOf(item, place);
   return [
@@ -369,9 +377,9 @@ function partsOf(item: Json, place: Json): Parts {
         ),
       };
     case 'function_call':
-      return inputEvents(item, place, { event: 'response.function_call_arguments', field: 'arguments' });
+      return buildInputEvents(item, place, { event: 'response.function_call_arguments', field: 'arguments' });
     case 'custom_tool_call':
-      return inputEvents(item, place, { event: 'response.custom_tool_call_input', field: 'input' });
+      return buildInputEvents(item, place, { event: 'response.custom_tool_call_input', field: 'input' });
     case 'compaction':
       return { opened: {}, events: [{ type: 'response.compaction.compacting', ...place }] };
     default:
@@ -380,7 +388,11 @@ function partsOf(item: Json, place: Json): Parts {
 }
 
 /** A call that was cut has no event that ends its input. */
-function inputEvents(item: Json, place: Json, { event, field }: { event: string; field: string }): Parts {
+function buildInputEvents(
+  item: Json,
+  place: Json,
+  { event, field }: { event: string; field: string },
+): Parts {
   const input = jsonText(item[field]);
   const at = (type: string, more: Json): Event => ({ type: `${event}.${type}`, ...place, ...more });
   return {

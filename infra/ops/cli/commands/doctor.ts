@@ -1,9 +1,9 @@
 /** The command `doctor`: what the AWS account and region mean for the relay, and what to set. Changes nothing. */
 import { examineAccount, type StageFile } from '../../../../shared/operate/doctor.ts';
 import { formatCount, Failure } from '../../../../shared/operate/plan.ts';
-import { publishedOptions, readOutputs } from '../../../stack/options/published-options.ts';
-import { readOptions, stageNamed, type Stage } from '../../../stack/options/read-options.ts';
-import { regionProblem } from '../../../stack/options/streaming-regions.ts';
+import { selectPublishedOptions, readOutputs } from '../../../stack/options/published-options.ts';
+import { readOptions, resolveStage, type Stage } from '../../../stack/options/read-options.ts';
+import { findRegionProblem } from '../../../stack/options/streaming-regions.ts';
 import { shows } from '../command.ts';
 import { inRepository, readTextFile, readTextFileIfAny } from '../text-files.ts';
 import { parseJson } from '../../../../shared/wire/json.ts';
@@ -20,7 +20,12 @@ the Bedrock models that channels call. If something needs attention, the next li
   examples: ['doctor --stack relay', 'doctor --stack relay-test --json'],
   async run({ ports, terminal }, { options }: { options?: string }) {
     const file = await readStageFile(ports.target.stack, options);
-    const examination = { account: ports.account, file, regionProblem, readOptions: readOutputs };
+    const examination = {
+      account: ports.account,
+      file,
+      regionProblem: findRegionProblem,
+      readOptions: readOutputs,
+    };
     const { format, print } = terminal;
     const findings = await examineAccount(ports, examination);
     const text = (): void => {
@@ -53,7 +58,7 @@ async function readStageFile(stack: string, named: string | undefined): Promise<
   const content = parseJson(text);
   if (content === undefined) return { ...file, problem: `${name} is not valid JSON` };
   try {
-    const options = publishedOptions(readOptions({ ...stage, file: name }, content));
+    const options = selectPublishedOptions(readOptions({ ...stage, file: name }, content));
     return { ...file, options };
   } catch (error) {
     return { ...file, problem: error instanceof Error ? error.message : String(error) };
@@ -64,7 +69,7 @@ async function readStageFile(stack: string, named: string | undefined): Promise<
 function stageOf(stack: string): Stage {
   const stage = stack.startsWith('relay-') ? stack.slice('relay-'.length) : undefined;
   try {
-    return stageNamed(stage);
+    return resolveStage(stage);
   } catch {
     return { stackName: stack, file: 'relay.json' };
   }

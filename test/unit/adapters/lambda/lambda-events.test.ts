@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createRelayRequest } from '../../../../shared/adapters/entry/http-entry.ts';
 import { readHttpEvent } from '../../../../shared/adapters/entry/lambda-events.ts';
-import { toUrlEvent } from '../../../../infra/local/lambda/function-url.ts';
-import { restApiEvent } from '../../../../infra/local/rest-api.ts';
+import { buildUrlEvent } from '../../../../infra/local/lambda/function-url.ts';
+import { buildRestApiEvent } from '../../../../infra/local/rest-api.ts';
 import { urlEvent } from './url-event.ts';
 
 describe('a Function URL event as a request', () => {
@@ -31,7 +31,7 @@ const eventOf = (
   const { variables = { origin: 'marker' }, prefix = '/relay' } = stage;
   const request = { method, target, headers, body, sourceIp: '203.0.113.7', domain };
   const api = { id: 'a1b2c3', stage: 'relay', prefix, variables, binaryTypes: ['*/*'] };
-  const event = restApiEvent(request, 'r', api);
+  const event = buildRestApiEvent(request, 'r', api);
   return { ...event, ...(stage.inPath && { path: `/relay${event.path}` }) };
 };
 const requestOf = (event: APIGatewayProxyEvent) =>
@@ -55,7 +55,7 @@ describe('an event of a REST API as a request', () => {
         const search = new URLSearchParams(query).toString();
         const target = `/v1/${path.map(encodeURIComponent).join('/')}${search && `?${search}`}`;
         const given = { method, target, headers, body: Buffer.from(body) };
-        const viaUrl = toUrlEvent({ ...given, sourceIp: '203.0.113.7', domain }, 'r');
+        const viaUrl = buildUrlEvent({ ...given, sourceIp: '203.0.113.7', domain }, 'r');
         const [one, other] = [readHttpEvent(viaUrl as never, 42), readHttpEvent(eventOf(given), 42)];
         for (const key of ['method', 'path', 'query', 'deadlineMs'] as const)
           expect(other[key]).toEqual(one[key]);

@@ -7,7 +7,7 @@ import {
   GetShardIteratorCommand,
 } from '@aws-sdk/client-dynamodb-streams';
 import type { DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
-import { toStreamRecord } from '../../../../infra/local/event-source-mapping.ts';
+import { convertStreamRecord } from '../../../../infra/local/event-source-mapping.ts';
 import type { Metrics } from '../../../../shared/relay/ports/telemetry.ts';
 import { emulatorClient } from '../../../support/emulator.ts';
 import { localAccess } from '../../adapters/dynamodb/store.ts';
@@ -32,7 +32,7 @@ export async function openStream(endpoint: string, table: string): Promise<Table
         const read = await client.send(new GetRecordsCommand({ ShardIterator }));
         ShardIterator = read.NextShardIterator;
         if (!read.Records?.length) return records;
-        records.push(...read.Records.map((record) => toStreamRecord(record, StreamArn)));
+        records.push(...read.Records.map((record) => convertStreamRecord(record, StreamArn)));
       }
     },
   };

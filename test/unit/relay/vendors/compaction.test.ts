@@ -1,7 +1,7 @@
 /** Conversations that are compacted, as Codex does, against every double: what stays known, what goes up, what it costs. */
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { unsealed } from '../../../../infra/local/vendors/vendor.ts';
+import { verifyPayload } from '../../../../infra/local/vendors/vendor.ts';
 import { asRecord, recordsIn } from '../../../../shared/wire/json.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 import { byTokens } from '../../../support/billing-rig.ts';
@@ -31,7 +31,7 @@ const ofType = (items: readonly Json[], type: string): Json[] =>
 const read = (body: unknown): string =>
   JSON.stringify(body).replaceAll(
     /"gAAAA([^"]+)"/g,
-    (_, content: string) => `"${String(unsealed(content)?.['text'])}"`,
+    (_, content: string) => `"${String(verifyPayload(content)?.['text'])}"`,
   );
 
 /** Reasoning is dropped there when what stood before it has changed. */
