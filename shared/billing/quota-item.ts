@@ -253,7 +253,7 @@ const tombstoneGraceSeconds = 30;
  * The writes that close an account's expired reservations: those whose lease ended more than the grace period
  * ago. Reads only the item. Search and input are charged, because they were sent; a call that was counted on a
  * plan stays counted. Of a background call that never began, neither is. A call that renews its lease meanwhile wins.
- * `nowSeconds`: Unix time.
+ * `secondsOf`: Unix time.
  */
 export function closeExpired(item: QuotaItem, nowSeconds: number, graceSeconds: number): CloseWrite[] {
   const graceOf = ({ tombstone }: OpenEntry): number =>

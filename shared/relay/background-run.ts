@@ -8,16 +8,16 @@ import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
 import type { ChatCall, DispatchedCall, DispatchReport } from './call/call.ts';
-import { checkedCall, type Caller, type CheckedCall, type ReadCall } from './read-call.ts';
+import { checkCall, type Caller, type CheckedCall, type ReadCall } from './read-call.ts';
 import { WorkBudget } from './call/work-budget.ts';
 import type { RelayResponse } from './http/http.ts';
 import { refuse, type Refusal } from './http/refusal.ts';
 import {
   createRelay,
   handleCall,
-  orThrow,
+  throwIfRefused,
   reserveWithStates,
-  withLimits,
+  applyLimits,
   type Edge,
   type RelayDeps,
   type ReservedCall,
@@ -26,10 +26,10 @@ import { Backoff } from './retry.ts';
 import { reserveForRun } from './money/bill.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 import type { StoredResponse } from './ports/stored.ts';
-import { conversationOf } from './stored/conversation.ts';
-import { acceptedCallIn, requestIdOf, type AcceptedCall } from './stored/accepted-call.ts';
+import { readConversation } from './stored/conversation.ts';
+import { readAcceptedCall, requestIdOf, type AcceptedCall } from './stored/accepted-call.ts';
 import { StoredReader } from './stored/reads.ts';
-import { claimSeconds, eventWriter, RunRecorder, RunWatch } from './stored/run.ts';
+import { claimSeconds, createEventWriter, RunRecorder, RunWatch } from './stored/run.ts';
 
 /** The event, and what the host knows of the invocation. */
 export interface RunEvent {
@@ -49,7 +49,10 @@ const hostReserveMs = 40_000;
 const claimMsMax = 20_000;
 
 /** Rejects only when it is not known whether there is something to run. */
-export function backgroundRuns(ports: ChatPorts, endpoint: Endpoint): (event: RunEvent) => Promise<void> {
+export function createBackgroundRuns(
+  ports: ChatPorts,
+  endpoint: Endpoint,
+): (event: RunEvent) => Promise<void> {
   const relay = createRelay(ports, endpoint);
   return async (event) => {
     const { account, id, run } = event;
@@ -59,10 +62,10 @@ export function backgroundRuns(ports: ChatPorts, endpoint: Endpoint): (event: Ru
       ports.stored.runs.claim({ account, id, run }, until()),
     );
     if (!response) return ports.log.event('background_not_claimed', { request_id: requestIdOf(id), account });
-    const claimed = claimedRun(ports, { response, snapshot, event });
+    const claimed = prepareRun(ports, { response, snapshot, event });
     const watching = claimed.watch.watch();
     try {
-      await drained(await handleCall(relay, runEdge(relay, claimed)));
+      await drain(await handleCall(relay, createRunEdge(relay, claimed)));
     } finally {
       claimed.watch.stop();
       await watching;
@@ -79,7 +82,7 @@ interface ClaimedRun {
   deadlineMs: number;
 }
 
-function claimedRun(
+function prepareRun(
   ports: ChatPorts,
   { response, snapshot, event }: Pick<ClaimedRun, 'response' | 'snapshot'> & { event: RunEvent },
 ): ClaimedRun {
@@ -97,16 +100,16 @@ function claimedRun(
     expires: Math.ceil(hostDeadlineMs / 1000) + eventMinutes * 60,
     mayWrite: () => watch.holds,
   };
-  const events = streamed ? eventWriter({ clock, log, events: stored.events }, written) : undefined;
+  const events = streamed ? createEventWriter({ clock, log, events: stored.events }, written) : undefined;
   const recorder = new RunRecorder(ports, { run, claimed: response, watch, events, eventMinutes });
   return { response, snapshot, watch, recorder, deadlineMs };
 }
 
 /** A call whose client has its answer already: its key's minute counted it when it was accepted, and nobody waits for it. */
-function runEdge(relay: RelayDeps, claimed: ClaimedRun): Edge {
+function createRunEdge(relay: RelayDeps, claimed: ClaimedRun): Edge {
   const { ports, reservations } = relay;
   const { response, watch, recorder } = claimed;
-  const accepted = acceptedCallIn(response);
+  const accepted = readAcceptedCall(response);
   const { model } = response.body.response;
   return {
     requestId: requestIdOf(response.head.id),
@@ -125,18 +128,18 @@ function runEdge(relay: RelayDeps, claimed: ClaimedRun): Edge {
         reserveForRun(reservations, ports, checked.call, { waiting, shard }),
       );
       await watch.look();
-      if (!watch.reason) return withLimits(checked, held);
+      if (!watch.reason) return applyLimits(checked, held);
       await held.bill.cancel();
       throw refuse('unavailable', 'The response was stopped before it began.');
     },
     makeStoppable,
-    createRecorder: () => Promise.resolve((seal) => recorder.sealing(seal)),
+    createRecorder: () => Promise.resolve((seal) => recorder.encryptWith(seal)),
     refusedFacts: {
       key: accepted?.key,
       model: typeof model === 'string' ? model : undefined,
       droppedTools: undefined,
     },
-    storeRefusal: (error) => recorder.fails(error),
+    storeRefusal: (error) => recorder.storeFailure(error),
   };
 }
 
@@ -150,7 +153,7 @@ async function readAccepted(
   const tariff = accepted && deserializeTariff(accepted.tariff);
   if (!tariff) throw refuse('unavailable', 'This version cannot run the response. Send the request again.');
   const { startedMs, entry, attribution, concurrencyGiven } = accepted;
-  if (ports.clock.now() > accepted.untilMs) throw tooLate();
+  if (ports.clock.now() > accepted.untilMs) throw refuseLate();
   const requestId = requestIdOf(response.head.id);
   const work = new WorkBudget();
   const { signal } = watch;
@@ -160,12 +163,12 @@ async function readAccepted(
   // Its answer is made as events, whether or not somebody follows them.
   const body = { ...accepted.body, stream: true };
   const source = { body, headers: {}, attribution, caller, facts };
-  const checked = orThrow(await checkedCall(relay, source));
+  const checked = throwIfRefused(await checkCall(relay, source));
   const { unread } = checked.read;
   if (!unread) return checked;
   const reader = new StoredReader(ports, checked.call.key.account, { work });
-  const conversation = await conversationOf(reader, unread);
-  return orThrow(await checkedCall(relay, source, conversation));
+  const conversation = await readConversation(reader, unread);
+  return throwIfRefused(await checkCall(relay, source, conversation));
 }
 
 /** As the caller was when the call was accepted: what was allowed then is done. */
@@ -176,7 +179,7 @@ const callerOf = ({ key, account, parts }: AcceptedCall, snapshot: Snapshot): Ca
   snapshot,
 });
 
-const tooLate = (): Refusal =>
+const refuseLate = (): Refusal =>
   refuse(
     'unavailable',
     'The response could not begin in time. Nothing was charged; send the request again.',
@@ -233,7 +236,7 @@ function isAsked({ tried }: DispatchReport): boolean {
 }
 
 /** Resolves when everything of the answer is done. Its recorder has had each text before. */
-async function drained({ body, done }: RelayResponse): Promise<void> {
+async function drain({ body, done }: RelayResponse): Promise<void> {
   if (typeof body !== 'string') for await (const text of body) void text;
   await done;
 }

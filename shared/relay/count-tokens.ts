@@ -22,11 +22,11 @@ import type { RelayResponse } from './http/http.ts';
 import { respondJson, Refusal } from './http/refusal.ts';
 import { within } from './retry.ts';
 import type { Admission } from './money/admission.ts';
-import { pricedOnceProven } from './money/bill.ts';
+import { priceOnceProven } from './money/bill.ts';
 import { endlessBalance, type ReservationRequest } from './money/open-reservation.ts';
 import type { Reservations } from './money/reservations.ts';
 import { readSums } from './money/shards.ts';
-import { countUnbilled, withinKeySlots, withinSlots } from './money/unbilled-limits.ts';
+import { countUnbilled, runWithinKeyPermits, runWithinPermits } from './money/unbilled-limits.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 
 /** How long a client waits for the upstream's count. */
@@ -34,7 +34,7 @@ const countMs = 3_000;
 /** Of a key without a limit of its own: money bounds its calls, but no counts. */
 const countsOfMinute = 60;
 
-interface CountParts {
+interface CountDeps {
   ports: ChatPorts;
   endpoint: Endpoint;
   health: HealthRecorder;
@@ -47,7 +47,7 @@ interface CountParts {
  * @param whole reads what the call goes on from
  */
 export async function countTokens(
-  { ports, endpoint, health, reservations, admission }: CountParts,
+  { ports, endpoint, health, reservations, admission }: CountDeps,
   counting: Counting,
   { call: { key, identity } }: CheckedCall,
   whole: () => Promise<CheckedCall>,
@@ -57,11 +57,11 @@ export async function countTokens(
   const checked = await whole();
   // A count makes no search, and needs no money for one.
   const call = { ...checked.call, tariff: { ...checked.call.tariff, search: undefined } };
-  const billing = { ...ports, inflate: checked.source.facts.work.inflating(ports.inflate) };
-  const { costs, request } = await pricedOnceProven(billing, call, () => admission.prove(call));
+  const billing = { ...ports, inflate: checked.source.facts.work.limitInflate(ports.inflate) };
+  const { costs, request } = await priceOnceProven(billing, call, () => admission.prove(call));
   const admittedCount = { requestId, call, request, reservations };
-  const counted = await admitted(ports, admittedCount, async () =>
-    upstreamCount(ports, health, await withSentStates(ports, { ...checked, call })),
+  const counted = await countWithinLimits(ports, admittedCount, async () =>
+    askUpstream(ports, health, await openSentStates(ports, { ...checked, call })),
   );
   const { candidate, reason, status } = counted;
   const cost = costs.find(({ model }) => model === candidate?.model) ?? costs[0];
@@ -89,7 +89,7 @@ export async function countTokens(
 }
 
 /** What the vendor wrote itself counts, too. Throws InvalidRequest for a damaged seal. */
-async function withSentStates(ports: ChatPorts, checked: CheckedCall): Promise<ChatCall> {
+async function openSentStates(ports: ChatPorts, checked: CheckedCall): Promise<ChatCall> {
   if (!mayHaveStates(checked)) return checked.call;
   const { statesOf } = await import('./state/turn-states.ts');
   const { states, dropped } = statesOf(ports, checked);
@@ -101,14 +101,14 @@ interface AdmittedCount {
   call: Pick<ChatCall, 'key'>;
   /** Undefined: nothing limits the call, and it costs nothing. */
   request: ReservationRequest | undefined;
-  reservations: CountParts['reservations'];
+  reservations: CountDeps['reservations'];
 }
 
 /**
  * Counts while the account could make the call, and while no more counts of key and account are under way than they may have
  * calls: both count by the minute, as reads of what is stored do. Any balance will do, since a count takes none.
  */
-async function admitted<T>(
+async function countWithinLimits<T>(
   ports: ChatPorts,
   { requestId, call, request, reservations }: AdmittedCount,
   count: () => Promise<T>,
@@ -123,9 +123,9 @@ async function admitted<T>(
     of: `account:${account}`,
     most: need.accountConcurrency,
     requestId,
-    refused: () => request.refused({ reason: 'open_entries' }, whole),
+    refused: () => request.createRefusal({ reason: 'open_entries' }, whole),
   };
-  return withinKeySlots(ports, { ...call, requestId }, () => withinSlots(ports, slots, count));
+  return runWithinKeyPermits(ports, { ...call, requestId }, () => runWithinPermits(ports, slots, count));
 }
 
 interface UpstreamCount {
@@ -138,11 +138,7 @@ interface UpstreamCount {
 }
 
 /** Asks the candidate that would be asked first, once. Throws a Refusal where the upstream refuses the request itself. */
-async function upstreamCount(
-  ports: ChatPorts,
-  health: HealthRecorder,
-  call: ChatCall,
-): Promise<UpstreamCount> {
+async function askUpstream(ports: ChatPorts, health: HealthRecorder, call: ChatCall): Promise<UpstreamCount> {
   const candidate = (await orderCandidates(call, health)).take()?.candidate;
   if (!candidate) return { reason: 'all_channels_cooling' };
   const over = new AbortController();
@@ -150,7 +146,7 @@ async function upstreamCount(
   const unlimited = { outputTokensLimit: Number.MAX_SAFE_INTEGER, signal: over.signal };
   const asked = { ...callTo(call, candidate.model), ...unlimited };
   const variant = findLearnedVariant(ports, candidate, call);
-  const attempt = new Attempt(ports, { candidate, call: asked, variant, speaking: countingDialect });
+  const attempt = new Attempt(ports, { candidate, call: asked, variant, speaking: createCountingDialect });
   const work = attempt.chunks.next().then(() => undefined);
   try {
     const late = 'upstream_timeout';
@@ -158,13 +154,13 @@ async function upstreamCount(
     const { usage, upstreamStatus } = attempt.report();
     return { candidate, tokens: usage?.input, status: upstreamStatus, ...(reason && { reason }) };
   } catch (error) {
-    return { candidate, reason: whyUncounted(error), status: attempt.report().upstreamStatus };
+    return { candidate, reason: explainMissingCount(error), status: attempt.report().upstreamStatus };
   } finally {
     over.abort('over');
   }
 }
 
-function whyUncounted(error: unknown): string {
+function explainMissingCount(error: unknown): string {
   if (error instanceof UpstreamFailure) return error.reason;
   if (error instanceof CannotCarry) return 'no_count';
   // It wants the call in another form, or has no such path.
@@ -174,7 +170,7 @@ function whyUncounted(error: unknown): string {
 }
 
 /** A dialect as it asks for a count. Throws CannotCarry for one that does not. */
-function countingDialect(dialect: Dialect): Dialect {
+function createCountingDialect(dialect: Dialect): Dialect {
   const { counting } = dialect;
   if (!counting) throw new CannotCarry('model', 'The upstream of this model counts no tokens.');
   return {

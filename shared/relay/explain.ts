@@ -28,15 +28,15 @@ export interface ExplainedCall {
 
 const passedOverMax = 4;
 
-export function explained({ call, report, reserved, heard, ending }: ExplainedCall): Partial<RequestLog> {
+export function explainCall({ call, report, reserved, heard, ending }: ExplainedCall): Partial<RequestLog> {
   const story = report.story?.() ?? { tried: [], uncarried: [], order: undefined };
   const { shown, more } = passedOverOf(story);
   const { startedMs } = call;
   return {
     // An upstream may have put its own words where a code belongs.
     ...(ending.refusal && { code: codeOf(ending.refusal) }),
-    attempts: story.tried.map((one) => triedLine(one, call)),
-    passed_over: shown.length > 0 ? shown.map((one) => passedLine(one, call)) : undefined,
+    attempts: story.tried.map((one) => describeTried(one, call)),
+    passed_over: shown.length > 0 ? shown.map((one) => describePassed(one, call)) : undefined,
     more_candidates: more || undefined,
     reserved: reserved && {
       yuan: formatYuan(reserved.entry.amount),
@@ -51,7 +51,7 @@ export function explained({ call, report, reserved, heard, ending }: ExplainedCa
 }
 
 /** Times from the request's arrival. `ms`: how long it took to fail, or to its first content. */
-function triedLine(one: TriedCandidate, { startedMs, candidates }: ChatCall): TriedLine {
+function describeTried(one: TriedCandidate, { startedMs, candidates }: ChatCall): TriedLine {
   const { candidate, outcome, contentMs, endedMs, standing, forms, attempt, vendorCode } = one;
   const until = contentMs ?? endedMs;
   return {
@@ -68,7 +68,7 @@ function triedLine(one: TriedCandidate, { startedMs, candidates }: ChatCall): Tr
   };
 }
 
-const passedLine = (
+const describePassed = (
   { candidate, is, kind, untilMs }: PassedOver,
   { startedMs, candidates }: ChatCall,
 ): PassedOverLine => ({
@@ -116,7 +116,7 @@ export class RefusalTally {
   }
 
   /** Takes what may be written now. */
-  due(nowMs: number): HourOfRefusals[] {
+  takeDue(nowMs: number): HourOfRefusals[] {
     const due: HourOfRefusals[] = [];
     for (const [account, kept] of this.#accounts) {
       if (nowMs - kept.writtenMs < writePauseMs) continue;

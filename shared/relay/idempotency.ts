@@ -13,7 +13,7 @@ import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { refuse, type Refusal } from './http/refusal.ts';
 import { Backoff, retried, within } from './retry.ts';
 import { mayStore } from './call/access.ts';
-import { countUnbilled, withinKeySlots } from './money/unbilled-limits.ts';
+import { countUnbilled, runWithinKeyPermits } from './money/unbilled-limits.ts';
 import { StoredReader } from './stored/reads.ts';
 
 /** How long a killed invocation keeps its claim after its deadline, if it has no reservation that is swept. */
@@ -91,13 +91,13 @@ export async function claimIdempotencyKey(
       const result = { account, key: reply.requestId };
       return retried(ports, () => ports.stored.results.read(result, admit));
     };
-    const { acceptedBefore, repeatResult } = await import('./stored/repeated.ts');
+    const { findAccepted: acceptedBefore, repeatResult } = await import('./stored/repeated.ts');
     const first =
-      (await withinKeySlots(ports, { key: call.key, requestId }, kept)) ??
+      (await runWithinKeyPermits(ports, { key: call.key, requestId }, kept)) ??
       (isRun ? await acceptedBefore(ports, { call, read }, reply) : undefined);
     if (first) return { repeated: await repeatResult(ports, call, { first, request }) };
   }
-  throw taken(reply, keeps);
+  throw refuseTaken(reply, keeps);
 }
 
 interface OpenClaim {
@@ -120,7 +120,7 @@ const createClaim = (
     const { clock, log } = ports;
     const { identity, key, signal } = call;
     const waitMs = signal.aborted ? hurriedMsMax : keepMsMax;
-    const work = keptResult(ports, call, result, isStored);
+    const work = storeResult(ports, call, result, isStored);
     const why = await within(clock, waitMs, { work, late: 'write_late' });
     if (why !== undefined)
       log.event('result_not_kept', { request_id: identity.requestId, account: key.account, why });
@@ -132,7 +132,7 @@ const createClaim = (
 });
 
 /** Why it is not kept. Undefined: it is. Never rejects. */
-async function keptResult(
+async function storeResult(
   { log, stored }: ClaimPorts,
   { identity, key }: ChatCall,
   result: Parameters<ResultKeeper['keep']>[0],
@@ -162,7 +162,7 @@ const malformed = 'The header Idempotency-Key must be 1 to 255 printable ASCII c
  * What became of the first request.
  * @param keeps the key may store: whoever comes again once the first is over gets its result
  */
-function taken(reply: Exclude<ClaimReply, { state: 'claimed' }>, keeps: boolean): Refusal {
+function refuseTaken(reply: Exclude<ClaimReply, { state: 'claimed' }>, keeps: boolean): Refusal {
   const first = `The request ${reply.requestId}`;
   const headers = { 'x-should-retry': 'false' };
   if (reply.state === 'running') {

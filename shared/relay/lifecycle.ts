@@ -23,9 +23,9 @@ import { createAnswer, type Answer, type AnswerInput, type AnswerReport } from '
 import type { ChatCall, DispatchedCall, DispatchReport, ServingModel } from './call/call.ts';
 import type { Claimed, IdempotencyClaim } from './idempotency.ts';
 import {
-  checkedCall,
+  checkCall,
   mayHaveStates,
-  readRequest,
+  readCall,
   type CallFacts,
   type Caller,
   type CheckedCall,
@@ -40,7 +40,7 @@ import { HealthRecorder } from './health/health-recorder.ts';
 import { type Handle, type RelayRequest, type RelayResponse, responsesPrefix } from './http/http.ts';
 import { toRefusal, respondRefusal } from './http/refusal.ts';
 import { Admission } from './money/admission.ts';
-import { admitCall, servingFacts, type Bill, type BillReport } from './money/bill.ts';
+import { admitCall, describeServing, type Bill, type BillReport } from './money/bill.ts';
 import { Reservations } from './money/reservations.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 import type { TurnStates } from './state/turn-states.ts';
@@ -122,11 +122,11 @@ export async function handleCall(relay: RelayDeps, edge: Edge): Promise<RelayRes
     return refuseCall(relay, edge, { error, caller: checked.source.caller, asked: checked });
   }
   const done = settleThenLog(relay, running);
-  return { ...(await running.answer.response()), done };
+  return { ...(await running.answer.respond()), done };
 }
 
 const searchFor = async ({ ports }: RelayDeps, call: ChatCall): Promise<SearchedRequest> =>
-  (await import('./search.ts')).withSearch(ports, call);
+  (await import('./search.ts')).searchForCall(ports, call);
 
 interface RunningCall extends ReservedCall {
   claim: IdempotencyClaim | undefined;
@@ -165,16 +165,16 @@ async function settleThenLog({ ports, logger }: RelayDeps, running: RunningCall)
   const logFault = (error: unknown): void => log.fault(call.identity.requestId, error);
   const ended = await running.ended;
   const { report, outcome, measure, length, firstMs, end, status, refusal } = ended;
-  if (length > settledFirstLengthMax) await answer.delivery.handOver(call.deadlineMs);
+  if (length > settledFirstLengthMax) await answer.delivery.awaitHandOver(call.deadlineMs);
   // The charge first: who repeats the request meets a call that runs until its charge is written.
   const settled = await settle(bill, ended).catch((error: unknown): BillReport => (logFault(error), {}));
   logExcess(log, call, { report, settled });
   // None of these depends on another: the claim, the health of channels, and what the answer left to be written.
-  const writes = await Promise.allSettled([claim?.finish(costsNothing(outcome)), ...answer.writes()]);
+  const writes = await Promise.allSettled([claim?.finish(costsNothing(outcome)), ...answer.listWrites()]);
   for (const write of writes) if (write.status === 'rejected') logFault(write.reason);
   const reportsUsage = report.channel?.params.include_usage !== false;
   const implausible = !costsNothing(outcome) && isImplausible(measure.flags, reportsUsage);
-  const logged = logger.answered({
+  const logged = logger.logAnswer({
     call: callTo(call, report.model),
     report,
     billed: settled,
@@ -185,7 +185,7 @@ async function settleThenLog({ ports, logger }: RelayDeps, running: RunningCall)
   });
   // The invocation waits for its client, and nothing of the call does.
   if (answer.committed) {
-    await answer.delivery.handOver(call.deadlineMs + handOverMs);
+    await answer.delivery.awaitHandOver(call.deadlineMs + handOverMs);
     answer.delivery.cut('deadline');
   }
   await logged;
@@ -193,7 +193,7 @@ async function settleThenLog({ ports, logger }: RelayDeps, running: RunningCall)
 
 function settle(bill: Bill, { report, outcome, measure, end }: AnswerReport): Promise<BillReport> {
   const { model: answered, sent, isSearchBilled } = report;
-  const serving = servingFacts(report, answered, outcome.usage);
+  const serving = describeServing(report, answered, outcome.usage);
   const flag = formatFlags(measure.flags);
   return bill.close({ outcome, flag, end, answered, tier: sent.serviceTier, serving, isSearchBilled });
 }
@@ -232,22 +232,25 @@ function refuseCall(relay: RelayDeps, edge: Edge, { error, caller, asked }: Refu
     ...refusedFacts,
   };
   const stored = edge.storeRefusal?.(refusal.body.error);
-  const done = Promise.all([logger.refused(facts), reservations.cancelled(requestId), stored]).then(() => {});
+  const done = Promise.all([logger.logRefusal(facts), reservations.awaitCancel(requestId), stored]).then(
+    () => {},
+  );
   return { ...respondRefusal(refusal, requestId, endpoint), done };
 }
 
 /** A call as it is sent: with the states of its earlier turns, and the limits that the balance pays. */
-export const withLimits = (checked: CheckedCall, { bill, turns }: ReservedWithStates): ReservedCall => {
+export const applyLimits = (checked: CheckedCall, { bill, turns }: ReservedWithStates): ReservedCall => {
   const { call } = checked;
   const { alias } = call;
   const limitOf = (model: string): number | undefined =>
-    bill.outputTokensLimit(model) ?? call.outputTokensAsked;
-  const limited = (one: ServingModel): ServingModel => ({ ...one, outputTokensLimit: limitOf(one.model) });
+    bill.limitOutputTokens(model) ?? call.outputTokensAsked;
+  const limitModel = (one: ServingModel): ServingModel => ({ ...one, outputTokensLimit: limitOf(one.model) });
   const [first, ...others] = alias?.models ?? [];
   const paidCall: ChatCall = Object.freeze({
     ...call,
     ...(turns && { states: turns.states, stateDropped: turns.dropped }),
-    ...(alias && first && { alias: { ...alias, models: [limited(first), ...others.map(limited)] as const } }),
+    ...(alias &&
+      first && { alias: { ...alias, models: [limitModel(first), ...others.map(limitModel)] as const } }),
     outputTokensLimit: limitOf(call.model.base),
     limitedBy: bill.limitedBy,
   });
@@ -281,15 +284,15 @@ export function answerWith(ports: ChatPorts, first: Endpoint, ...others: Endpoin
     const isCompacted = request.path === compacting?.path;
     const isOwn = isCompacted || request.path === counting?.path;
     if (storing && request.path.startsWith(responsesPrefix) && !isOwn) {
-      const { storedHandle } = await import('./stored/routes.ts');
+      const { createStoredHandle: storedHandle } = await import('./stored/routes.ts');
       return storedHandle(ports)(request);
     }
     const over = new AbortController();
     const asked = isCompacted ? { ...relay, endpoint: { ...endpoint, ...compacting } } : relay;
     const edge =
       request.path === counting?.path
-        ? countingEdge(relay, counting, { request, over: over.signal })
-        : clientEdge(asked, request, over.signal);
+        ? createCountingEdge(relay, counting, { request, over: over.signal })
+        : createClientEdge(asked, request, over.signal);
     const response = await handleCall(asked, edge);
     // Without a reason of ours, each abort makes a DOMException with a stack.
     return { ...response, done: response.done.finally(() => over.abort('over')) };
@@ -300,7 +303,7 @@ export function answerWith(ports: ChatPorts, first: Endpoint, ...others: Endpoin
 const hostReserveMs = 5_000;
 
 /** @param over aborts when the call is over */
-function clientEdge(relay: RelayDeps, request: RelayRequest, over: AbortSignal): Edge {
+function createClientEdge(relay: RelayDeps, request: RelayRequest, over: AbortSignal): Edge {
   const { ports } = relay;
   const { clock, concurrencyGiven } = ports;
   const startedMs = clock.now();
@@ -308,7 +311,7 @@ function clientEdge(relay: RelayDeps, request: RelayRequest, over: AbortSignal):
   const factsOf = ({ snapshot }: Caller): CallFacts => {
     const ownMs = startedMs + snapshot.settings.limits.requestSeconds * 1000;
     const deadlineMs = Math.min(ownMs, hostDeadlineMs - hostReserveMs);
-    const signal = deadlineSignal(clock, { deadlineMs, hostEnds, over });
+    const signal = createDeadlineSignal(clock, { deadlineMs, hostEnds, over });
     const work = new WorkBudget();
     return { requestId, work, entry: entryOf(request), concurrencyGiven, startedMs, deadlineMs, signal };
   };
@@ -316,7 +319,7 @@ function clientEdge(relay: RelayDeps, request: RelayRequest, over: AbortSignal):
     requestId,
     startedMs,
     commitsAtOnce: false,
-    readCall: () => readRequest(relay, request, factsOf),
+    readCall: () => readCall(relay, request, factsOf),
     claimIdempotencyKey: async (checked) => {
       const header = request.headers['idempotency-key'];
       if (header === undefined) return undefined;
@@ -334,7 +337,7 @@ function clientEdge(relay: RelayDeps, request: RelayRequest, over: AbortSignal):
 }
 
 /** A call whose input alone is looked at: it is answered in the place of its reserve. */
-function countingEdge(
+function createCountingEdge(
   relay: RelayDeps,
   counting: Counting,
   { request, over }: { request: RelayRequest; over: AbortSignal },
@@ -342,7 +345,7 @@ function countingEdge(
   const { read } = counting;
   const counted = { ...relay, endpoint: { ...relay.endpoint, read } };
   return {
-    ...clientEdge(counted, request, over),
+    ...createClientEdge(counted, request, over),
     claimIdempotencyKey: () => Promise.resolve(undefined),
     reserve: async (checked) => {
       const { countTokens } = await import('./count-tokens.ts');
@@ -359,7 +362,7 @@ const entryOf = ({ baseUrl, hops }: RelayRequest): ChatCall['entry'] =>
   hops === undefined ? undefined : Object.freeze({ host: new URL(baseUrl).host, hops });
 
 /** Aborts at a given time, or when its host ends, unless the call is over first. */
-function deadlineSignal(
+function createDeadlineSignal(
   clock: Clock,
   {
     deadlineMs,
@@ -385,13 +388,13 @@ async function reserveForClient(
 ): Promise<Reserved> {
   const { ports, reservations, admission } = relay;
   const { call, source } = checked;
-  const billing = { ...ports, inflate: source.facts.work.inflating(ports.inflate) };
+  const billing = { ...ports, inflate: source.facts.work.limitInflate(ports.inflate) };
   const admitted = await admitCall(reservations, billing, call, () => admission.prove(call));
   if (checked.read.unread) await admitted.prove();
   const whole = await readConversation(relay, request, checked);
   if (!checked.read.storage?.background)
-    return withLimits(whole, await reserveWithStates(ports, whole, () => admitted.reserve(whole.call)));
-  const { accept } = await import('./stored/accept.ts');
+    return applyLimits(whole, await reserveWithStates(ports, whole, () => admitted.reserve(whole.call)));
+  const { acceptCall: accept } = await import('./stored/accept.ts');
   const prove = async (): Promise<Record<string, string>> => {
     const headers = await admitted.proveWhole(whole.call);
     if (mayHaveStates(whole)) (await import('./state/turn-states.ts')).statesOf(ports, whole);
@@ -409,12 +412,12 @@ async function readConversation(
   const { unread } = checked.read;
   if (!unread) return checked;
   const { work } = checked.source.facts;
-  const { conversationBefore } = await import('./stored/conversation.ts');
+  const { readConversationBefore: conversationBefore } = await import('./stored/conversation.ts');
   const conversation = await conversationBefore(relay.ports, checked.call, { unread, request, work });
-  return orThrow(await checkedCall(relay, checked.source, conversation));
+  return throwIfRefused(await checkCall(relay, checked.source, conversation));
 }
 
-export function orThrow(read: ReadCall): CheckedCall {
+export function throwIfRefused(read: ReadCall): CheckedCall {
   if ('error' in read) throw read.error;
   return read.checked;
 }

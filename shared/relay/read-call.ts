@@ -8,7 +8,7 @@ import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
 import { claudeCodePrefix, matchRoute, tagsHeader, type RelayRequest } from './http/http.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 import { refusalAgeMsMax } from './ports/config-store.ts';
-import { summaryOpener } from './state/summary-seals.ts';
+import { createSummaryOpener } from './state/summary-seals.ts';
 import type { Conversation } from './stored/conversation.ts';
 import type { Attribution } from '../billing/ledger-row.ts';
 import { NotInTariff, type Tariff } from '../billing/tariff.ts';
@@ -17,13 +17,18 @@ import {
   admitKey,
   admitModel,
   aliasOf,
-  allowedModels,
-  keyIn,
+  listAllowedModels,
+  findKey,
   mayStore,
   parseModelName,
   type AdmittedKey,
 } from './call/access.ts';
-import { capableOf, modelsOfAlias, ofOneModel, type ServingChannels } from './call/serving-channels.ts';
+import {
+  selectCapable,
+  selectAliasModels,
+  keepOneModel,
+  type ServingChannels,
+} from './call/serving-channels.ts';
 import { estimateInput, findMedia } from '../billing/estimate/input-tokens.ts';
 import { endUserOf, type ChatRequest } from '../wire/canonical-call.ts';
 import { modelNamePattern } from '../wire/ids.ts';
@@ -100,7 +105,7 @@ interface CallSource {
  * Reads a request of a client. Clients take some refusals as final, so what these were decided from is looked at once more.
  * @param factsOf what of the call depends on who sent it
  */
-export async function readRequest(
+export async function readCall(
   relay: ReadDeps,
   request: RelayRequest,
   factsOf: (caller: Caller) => CallFacts,
@@ -116,12 +121,12 @@ export async function readRequest(
       const mayRepeat = headers['idempotency-key'] !== undefined && mayStore(caller);
       const asking = { ...caller, ...facts, mayRepeat };
       await admission.glance(asking);
-      const large = async (): Promise<void> => void (endLarge = await admission.large(asking));
+      const large = async (): Promise<void> => void (endLarge = await admission.admitLargeBody(asking));
       const counted = facts.work.readBody.bind(facts.work);
       const body = await request.json({ valuesMax: endpoint.bodyValuesMax, large, counted });
-      const wanted = wantedIn(body, caller);
+      const wanted = findWanted(body, caller);
       if (wanted) await admission.glance(asking, wanted);
-      return await checkedCall(relay, { body, headers, caller, facts });
+      return await checkCall(relay, { body, headers, caller, facts });
     } catch (error) {
       return { error, caller };
     } finally {
@@ -132,7 +137,7 @@ export async function readRequest(
   if (!('error' in first) || !first.caller) return first;
   try {
     const { error, caller: seen } = first;
-    return (await hasChanged(ports, { error, key: keyIn(endpoint, headers), seen }))
+    return (await hasChanged(ports, { error, key: findKey(endpoint, headers), seen }))
       ? await reading()
       : first;
   } catch (error) {
@@ -177,12 +182,12 @@ async function hasChanged(
 }
 
 /** What a body asks for, before it is checked. Undefined: the checks say what is wrong with it. */
-function wantedIn(body: unknown, { key, snapshot }: Caller): Wanted | undefined {
+function findWanted(body: unknown, { key, snapshot }: Caller): Wanted | undefined {
   const { model, official } = asRecord(body);
   if (typeof model !== 'string' || !modelNamePattern.test(model)) return undefined;
   const name = parseModelName(model, official === true);
   const alias = aliasOf(snapshot, name.base);
-  const models = alias ? allowedModels(key, alias) : [name.base];
+  const models = alias ? listAllowedModels(key, alias) : [name.base];
   return { models, isAlias: alias !== undefined, official: name.official };
 }
 
@@ -193,11 +198,11 @@ async function admitCaller(ports: ChatPorts, endpoint: Endpoint, request: RelayR
     throw refuseRoute(request);
   }
   const { config, keys, clock } = ports;
-  const keyLookup = (async () => keys.find(keyIn(endpoint, request.headers)))();
+  const keyLookup = (async () => keys.find(findKey(endpoint, request.headers)))();
   keyLookup.catch(() => {}); // Awaited below. A refusal by the configuration takes precedence.
   let snapshot = await config.current();
   if (snapshot.settings.relayClosed) snapshot = await config.notOlderThan(refusalAgeMsMax);
-  if (snapshot.settings.relayClosed) throw relayClosed(snapshot);
+  if (snapshot.settings.relayClosed) throw refuseClosed(snapshot);
   const { row, account, parts } = admitKey(await keyLookup, clock.now());
   return { key: row, account, parts, snapshot };
 }
@@ -206,7 +211,7 @@ async function admitCaller(ports: ChatPorts, endpoint: Endpoint, request: RelayR
  * Checks everything that a body says. A call that refers to stored responses is checked twice: by itself, so that what is
  * wrong with it is refused before the store is asked, and with the conversation that was read for it. Never rejects.
  */
-export async function checkedCall(
+export async function checkCall(
   relay: ReadDeps,
   source: CallSource,
   conversation?: Conversation,
@@ -215,7 +220,7 @@ export async function checkedCall(
   const { caller } = source;
   let asked: AskedCall | undefined;
   try {
-    asked = await askedCall(relay, source, conversation);
+    asked = await parseCall(relay, source, conversation);
     const named = modelsOf(channels, source, asked);
     checkLength(asked);
     await checkContents(asked, caller);
@@ -233,7 +238,7 @@ export const mayHaveStates = ({ call, read }: Pick<CheckedCall, 'call' | 'read'>
   call.request.messages.some((one) => one.tool_calls);
 
 /** Checks schema, model name, official gate and whitelist. */
-async function askedCall(
+async function parseCall(
   { endpoint, ports: { sealer } }: ReadDeps,
   { body, headers, caller, attribution: given, facts }: CallSource,
   conversation: Conversation | undefined,
@@ -242,11 +247,16 @@ async function askedCall(
   const reading = storing && mayStore(caller) ? await storing() : undefined;
   const atHand = reading && { reading, stored: conversation };
   const reader = (endpoint.otherForm && (await endpoint.otherForm(body))) ?? endpoint;
-  const written = reader.read(body, headers, atHand, summaryOpener(sealer, caller.key.account, facts.work));
+  const written = reader.read(
+    body,
+    headers,
+    atHand,
+    createSummaryOpener(sealer, caller.key.account, facts.work),
+  );
   const read = { ...written, call: { ...written.call, media: [...findMedia(written.call)] } };
   const { request } = read.call;
   const { model: requested, official } = request;
-  const attribution = given ?? (await attributionIn(request, headers));
+  const attribution = given ?? (await findAttribution(request, headers));
   const model = parseModelName(requested, official === true);
   admitModel(caller, model);
   if (model.web) checkSearchable(read);
@@ -267,7 +277,7 @@ function checkSearchable({ call: { embedding, compacts } }: EndpointRequest): vo
 const saysWhom = (header: string): boolean => header === tagsHeader || header.startsWith(claudeCodePrefix);
 
 /** Throws an InvalidRequest. Loaded by the first call that names somebody. */
-async function attributionIn(request: ChatRequest, headers: RelayRequest['headers']): Promise<Attribution> {
+async function findAttribution(request: ChatRequest, headers: RelayRequest['headers']): Promise<Attribution> {
   if (endUserOf(request) === undefined && !Object.keys(headers).some(saysWhom)) return {};
   const { attributionOf } = await import('./call/attribution.ts');
   return attributionOf(request, headers);
@@ -285,18 +295,18 @@ function modelsOf(
   const { request, embedding, form } = read.call;
   const call = { snapshot, startedMs, tariff: agreed };
   const alias = aliasOf(snapshot, name.base);
-  const allowed = alias ? allowedModels(key, alias) : [name.base];
+  const allowed = alias ? listAllowedModels(key, alias) : [name.base];
   const covered = agreed ? allowed.filter((model) => agreed.prices.has(model)) : allowed;
   if (covered.length === 0) throw new NotInTariff(`the tariff of the call does not cover ${name.base}`);
   const named: NamedModels = alias
-    ? modelsOfAlias({ alias, name, allowed: covered, request }, (model) => serving.find(call, model))
+    ? selectAliasModels({ alias, name, allowed: covered, request }, (model) => serving.find(call, model))
     : {
         model: Object.freeze(name),
-        ...capableOf(serving.of(call, name.base), { model: name.base, request }),
+        ...selectCapable(serving.findOrRefuse(call, name.base), { model: name.base, request }),
       };
   const models = named.alias?.models.map(({ model }) => model) ?? [name.base];
   const tariff = agreed ?? serving.tariffOf(call, { models, web: name.web });
-  return { ...(embedding ? ofOneModel(named, form) : named), tariff };
+  return { ...(embedding ? keepOneModel(named, form) : named), tariff };
 }
 
 /** Before anything is reserved or sent: the vendors that refuse so much have read it by then. */
@@ -310,11 +320,11 @@ function checkLength({ read: { call, inputTokensMax: most } }: AskedCall): void 
 async function checkContents({ read }: AskedCall, { snapshot }: Caller): Promise<void> {
   if (read.call.media?.length === 0) return;
   const { checkContentUrls } = await import('./call/content-urls.ts');
-  checkContentUrls(mediaWithPaths(read), snapshot.settings);
+  checkContentUrls(listMedia(read), snapshot.settings);
 }
 
 /** At the paths of the client's own body. */
-function* mediaWithPaths({ call, placed }: EndpointRequest): Generator<MediaPlace, void, undefined> {
+function* listMedia({ call, placed }: EndpointRequest): Generator<MediaPlace, void, undefined> {
   if (!placed) yield* findMedia(call);
   for (const { item, param } of placed ?? []) yield* walkMedia(item, param);
   if (placed) yield* walkMedia(call.unknown);
@@ -343,7 +353,7 @@ function callOf(
   });
 }
 
-function relayClosed({ settings: { contact } }: Snapshot): Refusal {
+function refuseClosed({ settings: { contact } }: Snapshot): Refusal {
   const more = contact === '' ? '' : ` Contact: ${contact}`;
   return refuse('relay_closed', `The relay is closed at the moment.${more}`);
 }

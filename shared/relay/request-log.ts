@@ -3,7 +3,7 @@ import { formatFlags } from '../billing/usage.ts';
 import { partCountsOf } from '../wire/chat-response.ts';
 import { standardTiers } from '../wire/service-tier.ts';
 import type { SentFacts } from '../endpoints/endpoint.ts';
-import { droppedNames } from './answer/answer.ts';
+import { listDroppedNames } from './answer/answer.ts';
 import type { Measure } from './answer/meter.ts';
 import type { ChatCall, DispatchReport } from './call/call.ts';
 import type { Refusal } from './http/refusal.ts';
@@ -24,7 +24,7 @@ interface AnswerFacts {
 }
 
 /** The log line of a dispatched call. */
-function answerLine({ call, report, billed, measure, ending }: AnswerFacts): RequestLog {
+function buildAnswerLine({ call, report, billed, measure, ending }: AnswerFacts): RequestLog {
   const { status, end, refusal, durationMs } = ending;
   const counted = measure.anyContent || !refusal;
   const { prompt_tokens, completion_tokens, prompt_tokens_details } = measure.usage;
@@ -37,14 +37,14 @@ function answerLine({ call, report, billed, measure, ending }: AnswerFacts): Req
     status,
     end,
     duration_ms: durationMs,
-    ...refusalFields(refusal),
+    ...buildRefusalFields(refusal),
     key_hint: call.key.hint,
     account: call.key.account,
     model: call.model.base,
     alias: call.alias?.name,
     ...call.attribution,
     dropped_tools: call.droppedTools || undefined,
-    dropped: droppedNames(report.sent),
+    dropped: listDroppedNames(report.sent),
     dropped_count: new Set(report.sent.dropped).size || undefined,
     input_transformations: reasonsOf(report.sent),
     ...(report.search !== undefined && { search: report.search }),
@@ -53,7 +53,7 @@ function answerLine({ call, report, billed, measure, ending }: AnswerFacts): Req
     retries: Math.max(0, report.tried.length - 1) || undefined,
     upstream_status: report.upstreamStatus,
     first_content_ms: report.firstContentMs,
-    ...(counted && { ...tokens, ...usageFields(measure, report.usage) }),
+    ...(counted && { ...tokens, ...buildUsageFields(measure, report.usage) }),
     ...(call.limitedBy && {
       limited_by: call.limitedBy,
       max_tokens: call.outputTokensLimit,
@@ -67,7 +67,7 @@ function answerLine({ call, report, billed, measure, ending }: AnswerFacts): Req
 }
 
 /** What the upstream reported is named beside what was charged, so that one line shows both. */
-const usageFields = (
+const buildUsageFields = (
   { flags, implausible }: AnswerFacts['measure'],
   reported: DispatchReport['usage'],
 ): Partial<RequestLog> =>
@@ -98,15 +98,15 @@ export class RequestLogger {
   }
 
   /** Never rejects. */
-  async answered(facts: AnswerFacts & ExplainedCall): Promise<void> {
+  async logAnswer(facts: AnswerFacts & ExplainedCall): Promise<void> {
     const { call, report, ending } = facts;
     const { log } = this.#ports;
     const { requestId } = call.identity;
-    let line = answerLine(facts);
+    let line = buildAnswerLine(facts);
     const isSlow = (report.firstContentMs ?? 0) > slowMs;
     if (ending.end !== 'completed' || report.tried.length > 1 || isSlow) {
       try {
-        line = { ...line, ...(await loadExplain()).explained(facts) };
+        line = { ...line, ...(await loadExplain()).explainCall(facts) };
       } catch (error) {
         log.fault(requestId, error);
       }
@@ -116,8 +116,8 @@ export class RequestLogger {
   }
 
   /** A call that was refused before any upstream was asked. Never rejects. */
-  async refused(facts: RefusedFacts): Promise<void> {
-    this.#ports.log.request(refusalLine(facts));
+  async logRefusal(facts: RefusedFacts): Promise<void> {
+    this.#ports.log.request(buildRefusalLine(facts));
     await this.#count(facts.requestId, facts.key?.account, facts.refusal);
   }
 
@@ -129,7 +129,7 @@ export class RequestLogger {
       const { RefusalTally: Tally } = await loadExplain();
       const tally = (this.#tally ??= new Tally());
       if (account !== undefined && refusal) tally.count(account, refusal, clock.now());
-      const due = tally.due(clock.now());
+      const due = tally.takeDue(clock.now());
       if (due.length === 0) return;
       // In a later turn the host has written the last byte of a refusal, which it gets only now.
       await clock.sleep(0);
@@ -153,7 +153,7 @@ export interface RefusedFacts {
 }
 
 /** The log line of a request that was refused before any call to an upstream. */
-function refusalLine(facts: RefusedFacts): RequestLog {
+function buildRefusalLine(facts: RefusedFacts): RequestLog {
   const { refusal, key } = facts;
   return {
     request_id: facts.requestId,
@@ -161,7 +161,7 @@ function refusalLine(facts: RefusedFacts): RequestLog {
     status: refusal.status,
     end: 'refused',
     duration_ms: facts.durationMs,
-    ...refusalFields(refusal),
+    ...buildRefusalFields(refusal),
     key_hint: key?.hint,
     account: key?.account,
     model: facts.model,
@@ -170,7 +170,7 @@ function refusalLine(facts: RefusedFacts): RequestLog {
   };
 }
 
-function refusalFields(refusal: Refusal | undefined): Partial<RequestLog> {
+function buildRefusalFields(refusal: Refusal | undefined): Partial<RequestLog> {
   if (!refusal) return {};
   const { body, reason, facts, headers } = refusal;
   const seconds = Number(headers['retry-after'] ?? NaN);

@@ -39,7 +39,7 @@ function mayContinue({ request, states }: SearchingCall): boolean {
  * conversation has or may get turns with state. Returns the request unchanged after any
  * failure. Takes at most three seconds. Never rejects.
  */
-export async function withSearch(ports: SearchPorts, call: SearchingCall): Promise<SearchedRequest> {
+export async function searchForCall(ports: SearchPorts, call: SearchingCall): Promise<SearchedRequest> {
   const { request } = call;
   const { results, isBilled } = await searchWeb(ports, call);
   if (typeof results === 'string') return { request, outcome: results, isBilled };
@@ -93,7 +93,7 @@ const queryLengthMax = 400;
 /** The search query: the user's last text, as one line. Empty: the user sent no text. */
 export function searchQuery(messages: readonly ChatMessage[]): string {
   for (const message of messages.toReversed()) {
-    const text = message.role === 'user' ? oneLine(textOf(message)) : '';
+    const text = message.role === 'user' ? flattenText(textOf(message)) : '';
     if (text !== '') return cut(text, queryLengthMax);
   }
   return '';
@@ -138,8 +138,8 @@ export function searchMessage(
 const messageTokens = 8;
 
 function describe({ title, url, text, date }: SearchResult): string {
-  const dated = date === undefined || date === '' ? '' : `\nDate: ${cut(oneLine(date), dateLengthMax)}`;
-  return `${cut(oneLine(title), titleLengthMax)}\n${cut(url, urlLengthMax)}${dated}\n${oneLine(text)}`;
+  const dated = date === undefined || date === '' ? '' : `\nDate: ${cut(flattenText(date), dateLengthMax)}`;
+  return `${cut(flattenText(title), titleLengthMax)}\n${cut(url, urlLengthMax)}${dated}\n${flattenText(text)}`;
 }
 
 /** From above, because the reservation counted no more. */
@@ -164,7 +164,7 @@ function cutToTokens(text: string, tokensMax: number): string {
 const readLengthMax = 20_000;
 
 /** Removes control characters and the tags with which providers highlight matches. */
-const oneLine = (text: string): string =>
+const flattenText = (text: string): string =>
   cut(text, readLengthMax)
     .replace(/<\/?[a-z][^<>]{0,200}>/gi, '')
     .replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ')

@@ -184,7 +184,7 @@ export const besideText = ({ reasoning_content: reasoning = '', refusal = '' }: 
 
 /**
  * What one answer makes a process keep, in bytes. Every place that accumulates adds what it keeps; what only passes
- * through is not counted. Over the limit, `tooMuch` is thrown.
+ * through is not counted. Over the limit, `refuseLength` is thrown.
  */
 export class Kept {
   readonly #bytesMax: number;

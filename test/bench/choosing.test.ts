@@ -28,18 +28,21 @@ describe('choosing among 503 channels that each serve 300 models', () => {
   it('looks at the channels at the first call to a model of a snapshot, and never for names that nobody serves', () => {
     const { snapshot, reads } = counted();
     const serving = new ServingChannels();
-    const { candidates } = serving.of({ snapshot, startedMs: 1 }, first);
+    const { candidates } = serving.findOrRefuse({ snapshot, startedMs: 1 }, first);
     expect(candidates).toHaveLength(channelCount);
     expect(reads()).toBe(channelCount);
-    expect(serving.of({ snapshot, startedMs: 2 }, first).candidates).toBe(candidates);
-    expect(() => serving.of({ snapshot, startedMs: 1 }, 'nobody/serves-this')).toThrow(Refusal);
+    expect(serving.findOrRefuse({ snapshot, startedMs: 2 }, first).candidates).toBe(candidates);
+    expect(() => serving.findOrRefuse({ snapshot, startedMs: 1 }, 'nobody/serves-this')).toThrow(Refusal);
     expect(reads()).toBe(channelCount);
-    serving.of({ snapshot, startedMs: 1 }, second);
+    serving.findOrRefuse({ snapshot, startedMs: 1 }, second);
     expect(reads()).toBe(2 * channelCount);
   });
 
   it('scores each once, and asks for the health of no other than is taken', () => {
-    const { candidates } = new ServingChannels().of({ snapshot: snapshotOf(5), startedMs: 1 }, first);
+    const { candidates } = new ServingChannels().findOrRefuse(
+      { snapshot: snapshotOf(5), startedMs: 1 },
+      first,
+    );
     const score = scoreOf({ key: keyRow(), request });
     const scored: string[] = [];
     const looked: string[] = [];

@@ -122,7 +122,7 @@ function requestOf(call: string, { need, request, budget, entry }: Kind): Reserv
     deadlineMs: nowMs + 600_000,
     need: whole,
     entry: { input: 1_000_000n, key, model: 'gpt-4o-mini', price, official: false, ...entry },
-    refused: async ({ reason }) => refuse('insufficient_quota', reason),
+    createRefusal: async ({ reason }) => refuse('insufficient_quota', reason),
     budget: budget && { ...budget, call: whole.id },
     ...request,
   };

@@ -54,7 +54,7 @@ async function begin(available = 100n): Promise<void> {
 async function refused(): Promise<void> {
   const request = reservationRequest();
   await expect(reservations.reserve(request)).rejects.toThrow(StoreUnavailable);
-  await reservations.cancelled(request.need.id);
+  await reservations.awaitCancel(request.need.id);
 }
 
 async function end(): Promise<void> {
@@ -85,7 +85,7 @@ function reservationRequest(id = 'call'): ReservationRequest {
     need,
     deadlineMs: clock.now() + 5_000,
     entry,
-    refused: async () => refuse('insufficient_quota', 'refused'),
+    createRefusal: async () => refuse('insufficient_quota', 'refused'),
   };
 }
 
@@ -127,7 +127,7 @@ const faults = fc.constantFrom<Fault[]>(
 async function call(index: number): Promise<'settled' | 'refused'> {
   const request = reservationRequest(`call${index}`);
   const reservation = await reservations.reserve(request).catch(() => undefined);
-  await reservations.cancelled(request.need.id);
+  await reservations.awaitCancel(request.need.id);
   if (reservation) await settle(reservation);
   return reservation ? 'settled' : 'refused';
 }

@@ -5,8 +5,8 @@ import { storedReading } from '../../shared/endpoints/responses/stored-input.ts'
 import { createStoredPorts } from '../../shared/adapters/dynamodb/responses/response-store.ts';
 import { tablesOn } from '../support/sdk-tables.ts';
 import type { StoredPorts } from '../../shared/relay/ports/stored.ts';
-import { follower } from '../../shared/relay/stored/follow.ts';
-import { conversationOf } from '../../shared/relay/stored/conversation.ts';
+import { createFollower } from '../../shared/relay/stored/follow.ts';
+import { readConversation } from '../../shared/relay/stored/conversation.ts';
 import { readPage } from '../docs/pages.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { meteredClient } from '../support/metered-client.ts';
@@ -99,7 +99,7 @@ async function run(account: string, loop: Loop): Promise<{ bytes: number }> {
   for (let turn = 1; turn <= turns; turn += 1) {
     const unread = storedReading.references({ previous_response_id: previous, input: 'x' });
     const conversation =
-      unread && (await conversationOf(new StoredReader({ ...times, stored }, account), unread));
+      unread && (await readConversation(new StoredReader({ ...times, stored }, account), unread));
     expect(conversation?.earlier ?? []).toHaveLength(turn - 1);
     const id = `resp-${String(turn).padStart(26, '0')}`;
     const head = conversation?.previous;
@@ -174,7 +174,7 @@ describe('storing, as docs/cost.md has it', () => {
     await stored.responses.put(queuedOf(opened, of, { request: { text: words(12_000, 1) } }));
     await stored.runs.claim(run, until);
     const reader = new StoredReader({ ...times, stored }, of.account);
-    const poll = follower({ clock, stored }, reader, { id: of.id, after: 0, until });
+    const poll = createFollower({ clock, stored }, reader, { id: of.id, after: 0, until });
     const polled = { reads: 0, writes: 0 };
     for (let half = 0; half < 120; half += 1) {
       const frames = Array.from({ length: 25 }, (_, i) => frame(half * 25 + i + 1));

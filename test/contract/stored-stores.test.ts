@@ -5,7 +5,7 @@ import { createTableClient, type TableClient } from '../../shared/adapters/dynam
 import { tablesOn } from '../support/sdk-tables.ts';
 import { createStoredPorts } from '../../shared/adapters/dynamodb/responses/response-store.ts';
 import { ResponseTooLarge } from '../../shared/relay/ports/stored.ts';
-import { endMark, eventsKept } from '../../shared/relay/stored/reads.ts';
+import { endMark, countStoredEvents } from '../../shared/relay/stored/reads.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryStored } from '../support/memory-stored.ts';
@@ -208,7 +208,7 @@ describe('the table of responses', () => {
     await events.append(of, { from: 20, frames: ['x', 'y', endMark] }, nowOf(opened) + 60);
     calls.length = 0;
     replies.length = 0;
-    expect(await eventsKept(events, of)).toBe(22);
+    expect(await countStoredEvents(events, of)).toBe(22);
     expect(calls).toEqual(['Query relay-responses']);
     expect(replies[0]).toBeLessThan(10_000);
     client.destroy();

@@ -212,7 +212,7 @@ export const money: Mutants = {
   },
   'a request may refer to any number of responses': {
     file: 'shared/relay/stored/conversation.ts',
-    find: '  if (others.size > referredMax) throw tooManyReferred(wanted);\n',
+    find: '  if (others.size > referredMax) throw refuseReferences(wanted);\n',
     replace: '',
     noticed: 'test/unit/relay/stored/stored-conversation.test.ts',
     by: /name 128 responses at most/,

@@ -4,7 +4,7 @@ import { buildTariff, findServiceTiers } from '../../shared/billing/tariff.ts';
 import type { AnswerOutcome } from '../../shared/billing/usage.ts';
 import { admitCall, type Bill, type BillableCall } from '../../shared/relay/money/bill.ts';
 import type { CalledAlias, ServingModel, ChannelLimits } from '../../shared/relay/call/call.ts';
-import { channelLimits, callTo } from '../../shared/relay/call/serving-channels.ts';
+import { computeChannelLimits, callTo } from '../../shared/relay/call/serving-channels.ts';
 import { parseModelName } from '../../shared/relay/call/access.ts';
 import { toRefusal } from '../../shared/relay/http/refusal.ts';
 import type { CallAsked, Delivered } from '../oracle/endings.ts';
@@ -79,7 +79,7 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
     if (made.accepts) await admitted.proveWhole({ ...billed });
     else bill = await admitted.reserve(billed);
   } catch (error) {
-    await reservations.cancelled(id);
+    await reservations.awaitCancel(id);
     const { status } = toRefusal(error);
     hold(status === 429 || status === 503, `${id} was refused with ${status}: ${String(error)}`);
     hold(
@@ -150,7 +150,7 @@ export async function answer(
 
 function askUpstream({ mutation }: Pick<Server, 'mutation'>, call: BillableCall, bill: Bill): AskedUpstream {
   const model = call.model.base as Model;
-  const { body: written, tier } = bodyFor(call, bill.outputTokensLimit(model) ?? call.outputTokensAsked);
+  const { body: written, tier } = bodyFor(call, bill.limitOutputTokens(model) ?? call.outputTokensAsked);
   const body = mutation?.body?.(dialects[model], written) ?? written;
   const limit = limitIn(model, body);
   // Where output costs nothing, only the client's limit goes up.
@@ -254,7 +254,7 @@ function othersThan(name: Model, random: SeededRandom): Model[] {
 }
 
 const limitsOf = (model: Model): ChannelLimits =>
-  channelLimits(channels.map((channel) => ({ channel, model })));
+  computeChannelLimits(channels.map((channel) => ({ channel, model })));
 
 const aliasOf = (named: [Model, ...Model[]]): CalledAlias => {
   const serving = (model: Model): ServingModel => ({

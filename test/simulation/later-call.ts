@@ -53,7 +53,7 @@ export async function runLater(
     const ports = { clock: environment, inflate: inflateWithZlib };
     bill = await reserveForRun(reservations, ports, { ...billed, deadlineMs }, { waiting, shard: undefined });
   } catch (error) {
-    await reservations.cancelled(later.id);
+    await reservations.awaitCancel(later.id);
     const { status } = toRefusal(error);
     hold(status === 429 || status === 503, `${later.id} was refused with ${status}: ${String(error)}`);
     if (faults() > faultsBefore) server.losesBudget();

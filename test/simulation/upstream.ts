@@ -3,7 +3,7 @@ import { CallIds } from '../../shared/upstreams/call-ids.ts';
 import { dialectNames, loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
 import { buildRequest } from '../../shared/upstreams/called-channel.ts';
 import type { BillableCall } from '../../shared/relay/money/bill.ts';
-import { defaultOutputTokens } from '../../shared/relay/call/serving-channels.ts';
+import { computeDefaultOutputTokens } from '../../shared/relay/call/serving-channels.ts';
 import type { JsonRecord } from '../../shared/wire/json.ts';
 import type { CallAsked, Delivered } from '../oracle/endings.ts';
 import type { Tokens } from '../oracle/price-list.ts';
@@ -32,7 +32,7 @@ export function bodyFor(
     model: call.model.base,
     secret: undefined,
     outputTokensLimit,
-    outputTokensDefault: defaultOutputTokens(call),
+    outputTokensDefault: computeDefaultOutputTokens(call),
     states: new Map(),
     callIds,
     omissions: new Set(),

@@ -10,7 +10,7 @@ import type { Handle, RelayRequest, RelayResponse } from '../../shared/relay/htt
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import { embeddingsEndpoint } from '../../shared/endpoints/embeddings/embeddings-endpoint.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
-import { backgroundRuns, type RunEvent } from '../../shared/relay/background-run.ts';
+import { createBackgroundRuns, type RunEvent } from '../../shared/relay/background-run.ts';
 import { answerWith } from '../../shared/relay/lifecycle.ts';
 import { SearchRefused, type SearchResult } from '../../shared/relay/ports/host.ts';
 import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
@@ -209,7 +209,7 @@ export class CoreRig {
   runs(event: Partial<RunEvent> = {}): Promise<void> {
     this.#ran += 1;
     const last = this.stored.started.at(-1) ?? { account: 'acme', id: 'resp-none' };
-    const run = backgroundRuns(this.#ports(), frozen(responsesEndpoint));
+    const run = createBackgroundRuns(this.#ports(), frozen(responsesEndpoint));
     return run({ ...last, run: `run ${this.#ran}`, hostDeadlineMs: this.clock.now() + 900_000, ...event });
   }
 

@@ -92,7 +92,7 @@ export class ReservationsRig {
         price: formatPrice(whole.price),
         official: false,
       },
-      refused: async ({ reason }) => {
+      createRefusal: async ({ reason }) => {
         const isBusy = reason === 'contended' || reason === 'out_of_time';
         return refuse(isBusy ? 'unavailable' : 'insufficient_quota', `refused: ${reason}`, {
           reason: `reserve_${reason}`,
@@ -110,7 +110,7 @@ export class ReservationsRig {
     const admitted = reservations.admit(request);
     const reserve = admitted.then((rateCount) => reservations.reserve({ ...request, rateCount }));
     const reserved = reserve.catch(async (error: unknown) => {
-      await reservations.cancelled(request.need.id);
+      await reservations.awaitCancel(request.need.id);
       throw error;
     });
     return this.clock.run(reserved);

@@ -4,7 +4,7 @@ import type { Attribution } from '../../../shared/billing/ledger-row.ts';
 import { parseDecimal, convertToPerThousand } from '../../../shared/billing/price.ts';
 import { momentOf, wantedMoment, type Towards } from '../../../shared/operate/moment.ts';
 import type { TypedPrice } from '../../../shared/operate/prices/first-prices.ts';
-import { shownEndUser, tagsIn } from '../../../shared/relay/call/attribution.ts';
+import { showEndUser, readTags } from '../../../shared/relay/call/attribution.ts';
 import { InvalidRequest } from '../../../shared/wire/invalid-request.ts';
 
 function refuse(expected: string): never {
@@ -112,12 +112,12 @@ export const attributing = {
 
 /** As rows and log lines keep it. */
 function parseEndUser(written: string): string {
-  return shownEndUser(written) ?? refuse('the name of an end user');
+  return showEndUser(written) ?? refuse('the name of an end user');
 }
 
 function parseTags(written: string): Attribution['tags'] {
   try {
-    return Object.fromEntries(tagsIn(written, '--tag'));
+    return Object.fromEntries(readTags(written, '--tag'));
   } catch (error) {
     if (!(error instanceof InvalidRequest)) throw error;
     throw new InvalidArgumentError(error.message);

@@ -27,7 +27,7 @@ import type { AccountReader } from '../ports/money-stores.ts';
 import { requestTimeMs, timeText } from '../../wire/ids.ts';
 import { grantsModel } from '../../billing/daily-keys.ts';
 import { addFigures, countRow, type DailySum } from '../../billing/daily-figures.ts';
-import { shownEndUser, tagsIn } from '../call/attribution.ts';
+import { showEndUser, readTags } from '../call/attribution.ts';
 import { dayMs } from '../../wire/iso-time.ts';
 
 const limitMax = 100;
@@ -75,8 +75,8 @@ const pageOf = <Entry>(data: Entry[], last: LedgerRow | undefined) => ({
 
 /** Undefined: all rows are. */
 function readWanted(query: URLSearchParams): Attribution | undefined {
-  const tags = tagsIn(query.getAll('tag').join(), 'tag');
-  const end_user = shownEndUser(query.get('end_user') ?? '');
+  const tags = readTags(query.getAll('tag').join(), 'tag');
+  const end_user = showEndUser(query.get('end_user') ?? '');
   return tags.size > 0 || end_user !== undefined ? { tags: Object.fromEntries(tags), end_user } : undefined;
 }
 

@@ -21,7 +21,7 @@ import { createLoggedHandle } from '../http/logged-handle.ts';
 import { accountKeyIdOf, matchSelfServiceRoute, refuseRoute } from '../http/refuse-route.ts';
 import { respondJson, refuse, smallBody, type Refusal } from '../http/refusal.ts';
 import { Backoff } from '../retry.ts';
-import { counterKey } from '../money/bill.ts';
+import { counterKeyOf } from '../money/bill.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { KeyChange, ManagedKeyStore, SeenKey } from '../ports/managed-keys.ts';
 import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
@@ -78,7 +78,7 @@ export const createManagedKeysHandle = (ports: ManagedKeysPorts): Handle =>
 
 async function countWrite(ports: ManagedKeysPorts, key: KeyRow): Promise<void> {
   const nowMs = ports.clock.now();
-  const counter = `writes-${counterKey(key)}`;
+  const counter = `writes-${counterKeyOf(key)}`;
   const count = await new Backoff(ports, budgetMs).until(() =>
     ports.counters.countCall(counter, minuteOf(nowMs), writesPerMinute),
   );
@@ -342,4 +342,9 @@ const logKeyChange = (
   own: KeyRow,
   { action, hash }: { action: string; hash: string },
 ): void =>
-  log.event('account_key', { account: own.account, action, key: counterKey({ hash }), by: counterKey(own) });
+  log.event('account_key', {
+    account: own.account,
+    action,
+    key: counterKeyOf({ hash }),
+    by: counterKeyOf(own),
+  });

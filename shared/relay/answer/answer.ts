@@ -72,16 +72,16 @@ export interface AnswerRecorder {
   /** What of the keeping is said in headers, if they go out after `keep`. Absent: nothing. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Texts of the answer that belong together, in order, heartbeats included, whether or not the client still takes them. */
-  wrote(batch: readonly string[]): void;
+  addTexts(batch: readonly string[]): void;
   /**
    * The whole answer, after its items and before its end are sent: resolves when it can be read by others, or will not
    * be. The same of an answer that fails after its client has seen it begin. Never rejects.
    */
   keep(whole: JsonRecord): Promise<void>;
   /** After the last text. `failed`: the answer as it failed, whether or not it was kept. Never rejects. */
-  ended(failed: JsonRecord | undefined): Promise<void>;
+  finish(failed: JsonRecord | undefined): Promise<void>;
   /** What is left to do once the call is paid. Never rejects; absent: nothing. */
-  written?(): Promise<void>;
+  awaitWrites?(): Promise<void>;
 }
 
 /** What only some answers need is loaded first. */
@@ -139,11 +139,11 @@ export class Answer {
     this.#input = input;
     // The item that has the state of a stored turn: no client sees it. Of a turn that was cut off, the upstream's is another.
     const item = `rs_${call.identity.requestId}_state`;
-    this.#recorder = input.recorder?.(() => (this.#cut?.ended ? undefined : input.turn?.sealed(item)));
+    this.#recorder = input.recorder?.(() => (this.#cut?.ended ? undefined : input.turn?.encryptState(item)));
     this.#lastTextMs = ports.clock.now();
     this.delivery = new Delivery(ports, this.#queue, call);
     this.#meter = new Meter(call, input);
-    this.#renderer = this.#newRenderer();
+    this.#renderer = this.#createRenderer();
   }
 
   /** Whether text was sent, so that the client has a status. */
@@ -152,9 +152,9 @@ export class Answer {
   }
 
   /** Of what is written beside the answer and belongs to it, each by itself: health and facts, states, what keeps the answer. */
-  writes(): (Promise<void> | undefined)[] {
+  listWrites(): (Promise<void> | undefined)[] {
     const { dispatch, turn } = this.#input;
-    return [dispatch.written(), turn?.written(), this.#recorder?.written?.()];
+    return [dispatch.written(), turn?.awaitWrites(), this.#recorder?.awaitWrites?.()];
   }
 
   /** Reads the whole stream into the response queue. Resolves when its last text is on its way. Never rejects; to be called once. */
@@ -196,7 +196,7 @@ export class Answer {
   readonly #fault = (error: unknown): void => this.#ports.log.fault(this.#call.identity.requestId, error);
 
   async #recordEnd(refusal: Refusal | undefined): Promise<void> {
-    await this.#recorder?.ended(refusal && this.#renderer.whole?.(refusal.body.error));
+    await this.#recorder?.finish(refusal && this.#renderer.whole?.(refusal.body.error));
   }
 
   /** Commits a silent answer with a heartbeat, then sends one after each `idleMs` of silence. */
@@ -231,7 +231,7 @@ export class Answer {
       } catch (error) {
         if (!this.#renderer.sentWhole || !dispatch.report().another) throw error;
         this.#meter = new Meter(this.#call, this.#input);
-        this.#renderer = this.#newRenderer();
+        this.#renderer = this.#createRenderer();
       }
     }
   }
@@ -249,7 +249,7 @@ export class Answer {
 
   /** A failure that cannot be rendered breaks the connection; the call is closed all the same. */
   async #fail(thrownRefusal: Refusal, error: unknown): Promise<void> {
-    const refusal = this.#inTermsOfEndpoint(thrownRefusal);
+    const refusal = this.#translateRefusal(thrownRefusal);
     this.#refusal = refusal;
     const { error: shown } = refusal.body;
     if (shown.code === 'internal') this.#fault(error);
@@ -281,13 +281,13 @@ export class Answer {
   /** Whatever the client got of it. */
   async #keepResult(): Promise<void> {
     const { claim } = this.#input;
-    const refused = this.#refused();
-    const { status, headers } = this.#head ?? refused ?? this.#headOfAnswer();
+    const refused = this.#findRefusal();
+    const { status, headers } = this.#head ?? refused ?? this.#buildHead();
     const body = refused?.body ?? this.#texts.join('');
     await claim?.keep(this.#keepsResult ? { status, headers, body } : 'too_large');
   }
 
-  #newRenderer(): Renderer {
+  #createRenderer(): Renderer {
     const { dispatch, read, turn, commitsAtOnce } = this.#input;
     const renderer = read.renderer(this.#call.identity, {
       now: () => Math.floor(this.#ports.clock.now() / 1000),
@@ -295,7 +295,7 @@ export class Answer {
       model: () => dispatch.report().model,
       usage: () => this.#meter.measure().usage,
       sealedState: (...of) =>
-        read.keepsState === true && !this.#cut?.ended ? turn?.sealed(...of) : undefined,
+        read.keepsState === true && !this.#cut?.ended ? turn?.encryptState(...of) : undefined,
       stored: () => this.#recorder?.stored ?? false,
       stoppedAt: () => this.#cut?.endedAt ?? dispatch.report().sent.stoppedAt,
       opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
@@ -310,13 +310,13 @@ export class Answer {
   }
 
   /** The response for the host. Resolves when the status is decided. */
-  async response(): Promise<Omit<RelayResponse, 'done'>> {
+  async respond(): Promise<Omit<RelayResponse, 'done'>> {
     await this.#queue.opened;
-    const refused = this.#refused();
+    const refused = this.#findRefusal();
     if (refused) return refused;
     const queue = this.#queue;
     return {
-      ...(this.#head ?? this.#headOfAnswer()),
+      ...(this.#head ?? this.#buildHead()),
       body: queue,
       endsHere: () => queue.endsHere,
       cut: queue.wasCut,
@@ -325,38 +325,38 @@ export class Answer {
   }
 
   /** Undefined: it was not refused before its first text. */
-  #refused(): (Pick<RelayResponse, 'status' | 'headers'> & { body: string }) | undefined {
+  #findRefusal(): (Pick<RelayResponse, 'status' | 'headers'> & { body: string }) | undefined {
     if (!this.#refusal || this.#queue.committed) return undefined;
     const { requestId } = this.#call.identity;
     const { status, headers, body } = respondRefusal(this.#refusal, requestId, this.#input.form);
-    return { status, headers: { ...headers, ...this.#headerFacts() }, body };
+    return { status, headers: { ...headers, ...this.#collectHeaders() }, body };
   }
 
-  #headOfAnswer(): Pick<RelayResponse, 'status' | 'headers'> {
+  #buildHead(): Pick<RelayResponse, 'status' | 'headers'> {
     const headers = {
       'content-type': this.#renderer.contentType,
       'cache-control': 'no-cache, no-transform',
       'x-request-id': this.#call.identity.requestId,
       ...this.#input.form.answerHeaders?.(this.#call.identity.requestId),
-      ...this.#headerFacts(),
+      ...this.#collectHeaders(),
     };
     return { status: 200, headers };
   }
 
-  #headerFacts(): Record<string, string> {
+  #collectHeaders(): Record<string, string> {
     const { tried, sent, model } = this.#input.dispatch.report();
     // The heartbeat commits before anyone knows who answers.
     const isKnown = this.#call.alias !== undefined && this.#firstText !== undefined;
     return {
       ...(tried.length > 0 && { 'x-relay-attempts': String(tried.length) }),
       ...(isKnown && { 'x-relay-model': model }),
-      ...sentHeaders(sent),
+      ...buildSentHeaders(sent),
       ...this.#input.bill.headers,
       ...this.#recorder?.headers,
     };
   }
 
-  #inTermsOfEndpoint(refusal: Refusal): Refusal {
+  #translateRefusal(refusal: Refusal): Refusal {
     const { tooLarge } = this.#renderer;
     if (refusal.status !== 413 || !tooLarge) return refusal;
     const { status, code } = tooLarge;
@@ -366,7 +366,7 @@ export class Answer {
 
   /** No heartbeat comes between the texts of a batch. */
   async #write(batch: readonly string[]): Promise<void> {
-    await this.delivery.room();
+    await this.delivery.awaitRoom();
     this.#firstText ??= this.#queue.clientLeft ? 'dropped' : 'taken';
     this.#firstMs ??= this.#ports.clock.now();
     this.#push(batch);
@@ -376,11 +376,11 @@ export class Answer {
 
   #push(batch: readonly string[]): void {
     for (const text of batch) {
-      if (text !== '') this.#head ??= this.#headOfAnswer();
+      if (text !== '') this.#head ??= this.#buildHead();
       if (this.#input.claim) this.#collect(text);
       this.#queue.push(text);
     }
-    this.#recorder?.wrote(batch);
+    this.#recorder?.addTexts(batch);
   }
   /** Of an answer that has become too long, the end is held back no longer. */
   #collect(text: string): void {
@@ -399,14 +399,14 @@ const namesMax = 20;
 const name = /^[\w.[\]-]{1,64}$/;
 
 /** The fields that were not sent, each once. Undefined: all were sent. */
-export function droppedNames({ dropped }: Pick<SentFacts, 'dropped'>): string[] | undefined {
+export function listDroppedNames({ dropped }: Pick<SentFacts, 'dropped'>): string[] | undefined {
   const names = [...new Set(dropped)].filter((field) => name.test(field)).slice(0, namesMax);
   return names.length > 0 ? names : undefined;
 }
 
-export function sentHeaders(sent: SentFacts): Record<string, string> {
+export function buildSentHeaders(sent: SentFacts): Record<string, string> {
   const { effort = '', toolChoice = '' } = sent;
-  const dropped = droppedNames(sent);
+  const dropped = listDroppedNames(sent);
   return {
     ...(dropped && { 'x-relay-dropped': dropped.join(', ') }),
     ...(name.test(effort) && { 'x-relay-effort': effort }),

@@ -38,7 +38,7 @@ export class Delivery {
   }
 
   /** Holds the upstream back while the client is slow. The upstream is read to its end even after a cut. */
-  async room(): Promise<void> {
+  async awaitRoom(): Promise<void> {
     const { signal } = this.#call;
     while (this.#queue.full)
       if (!(await this.#within(stuckMs, this.#queue.taken(), signal)))
@@ -49,7 +49,7 @@ export class Delivery {
    * Resolves when the client has the rest or cannot have it, at the latest then. Nothing but the invocation, and of a long
    * answer its reservation, waits for a slow client.
    */
-  async handOver(untilMs: number): Promise<void> {
+  async awaitHandOver(untilMs: number): Promise<void> {
     const waitMs = (): number => Math.min(stuckMs, untilMs - this.#clock.now());
     while (!this.#queue.over) {
       const ms = waitMs();

@@ -26,7 +26,7 @@ export interface Measure extends CheckedUsage {
   isWhole: boolean;
 }
 
-interface MeteredParts {
+interface MeterInput {
   bill: Bill;
   dispatch: DispatchedCall;
 }
@@ -37,14 +37,14 @@ interface MeteredParts {
  */
 export class Meter implements Machine<ChatChunk, ChatChunk> {
   readonly #call: ChatCall;
-  readonly #parts: MeteredParts;
+  readonly #parts: MeterInput;
   readonly #streamed = new StreamedText();
   #last: ChatChunk | undefined;
   #anyContent = false;
   #atLimit = false;
   #whole: CheckedUsage | undefined;
 
-  constructor(call: ChatCall, parts: MeteredParts) {
+  constructor(call: ChatCall, parts: MeterInput) {
     this.#call = call;
     this.#parts = parts;
   }
@@ -61,7 +61,7 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
     const { dispatch, bill } = this.#parts;
     const report = dispatch.report();
     return checkUsage(report.usage, {
-      ...usageBounds(this.#call, report, bill),
+      ...computeUsageBounds(this.#call, report, bill),
       streamed: this.#streamed,
       isCut: isCut || report.isCut === true,
     });
@@ -105,7 +105,7 @@ const outputSlackTokens = 64;
 /** What tools that run at the upstream may read. */
 const hostedToolsTokens = 200_000;
 
-export function usageBounds(
+export function computeUsageBounds(
   call: ChatCall,
   report: DispatchReport,
   bill: Pick<Bill, 'inputTokens'>,

@@ -17,14 +17,14 @@ export type AdmittedKey = Extract<KeyLookup, { row: KeyRow }>;
 type Headers = Readonly<Record<string, string | undefined>>;
 
 /** The key that a request holds where its endpoint looks for it. Throws before any lookup when there is no well-formed one. */
-export function keyIn({ keyHeader = bearer }: Pick<Endpoint, 'keyHeader'>, headers: Headers): string {
+export function findKey({ keyHeader = bearer }: Pick<Endpoint, 'keyHeader'>, headers: Headers): string {
   const shown = keyHeader.shown(headers);
   const key = keyHeader.sent(headers);
-  if (typeof key === 'object') throw invalidKey(key.conflict, 'key_conflict');
+  if (typeof key === 'object') throw refuseInvalidKey(key.conflict, 'key_conflict');
   if (key === undefined)
-    throw invalidKey(`No API key was sent. Send it as the header "${shown}".`, 'key_missing');
+    throw refuseInvalidKey(`No API key was sent. Send it as the header "${shown}".`, 'key_missing');
   if (!isSecretKey(key))
-    throw invalidKey(
+    throw refuseInvalidKey(
       `The ${shown.split(':')[0]} header does not hold an API key of this relay. Send "${shown}".`,
       'key_malformed',
     );
@@ -32,17 +32,17 @@ export function keyIn({ keyHeader = bearer }: Pick<Endpoint, 'keyHeader'>, heade
 }
 
 /** The key in an Authorization header. */
-export const readKey = (authorization: string | undefined): string => keyIn({}, { authorization });
+export const readKey = (authorization: string | undefined): string => findKey({}, { authorization });
 
 /**
  * The key that a lookup found. Throws when it is not usable: the message is the same for every reason; the
  * log has the reason.
  */
 export function admitKey(lookup: KeyLookup, nowMs: number): AdmittedKey {
-  if ('missing' in lookup) throw unusableKey(`key_${lookup.missing}`);
+  if ('missing' in lookup) throw refuseUnusableKey(`key_${lookup.missing}`);
   const reason = findKeyRefusal(lookup.row, nowMs);
-  if (reason !== undefined) throw unusableKey(`key_${reason}`);
-  if (lookup.accountOff) throw unusableKey('key_account_disabled');
+  if (reason !== undefined) throw refuseUnusableKey(`key_${reason}`);
+  if (lookup.accountOff) throw refuseUnusableKey('key_account_disabled');
   return lookup;
 }
 
@@ -56,7 +56,10 @@ export function aliasOf({ settings, models }: Snapshot, name: string): AliasSett
  * The models of an alias that a key may use through it: all if its whitelist names the alias, else those that it names
  * itself.
  */
-export function allowedModels({ models: whitelist }: Pick<KeyRow, 'models'>, alias: AliasSettings): string[] {
+export function listAllowedModels(
+  { models: whitelist }: Pick<KeyRow, 'models'>,
+  alias: AliasSettings,
+): string[] {
   if (whitelist === undefined || whitelist.includes(alias.name)) return alias.models;
   return alias.models.filter((model) => whitelist.includes(model));
 }
@@ -64,7 +67,7 @@ export function allowedModels({ models: whitelist }: Pick<KeyRow, 'models'>, ali
 function isAllowed(key: KeyRow, snapshot: Snapshot, base: string): boolean {
   if (key.models === undefined || key.models.includes(base)) return true;
   const alias = aliasOf(snapshot, base);
-  return alias !== undefined && allowedModels(key, alias).length > 0;
+  return alias !== undefined && listAllowedModels(key, alias).length > 0;
 }
 
 /** Checks the official gate, then the whitelist. */
@@ -81,10 +84,10 @@ export function admitModel({ key, snapshot }: { key: KeyRow; snapshot: Snapshot 
     });
 }
 
-const invalidKey = (message: string, reason: string): Refusal =>
+const refuseInvalidKey = (message: string, reason: string): Refusal =>
   refuse('invalid_api_key', message, { reason });
-const unusableKey = (reason: string): Refusal =>
-  invalidKey('The API key is not valid. Check that it is complete and active.', reason);
+const refuseUnusableKey = (reason: string): Refusal =>
+  refuseInvalidKey('The API key is not valid. Check that it is complete and active.', reason);
 
 /** Splits a requested model into base name and modifiers. Removes at most one prefix and one suffix. */
 export function parseModelName(requested: string, officialFlag: boolean): ModelName {

@@ -32,7 +32,7 @@ export function attributionOf(
   request: ChatRequest,
   headers: Readonly<Record<string, string | undefined>>,
 ): Attribution {
-  const tags = tagsIn(headers[tagsHeader] ?? '', tagsHeader);
+  const tags = readTags(headers[tagsHeader] ?? '', tagsHeader);
   for (const [name, header] of clientsTags) {
     const value = headers[claudeCodePrefix + header]?.trim() ?? '';
     if (tags.has(name) || !valuePattern.test(value)) continue;
@@ -40,25 +40,25 @@ export function attributionOf(
     if (!fits(tags)) tags.delete(name);
   }
   return {
-    end_user: shownEndUser(endUserOf(request) ?? ''),
+    end_user: showEndUser(endUserOf(request) ?? ''),
     tags: tags.size > 0 ? Object.fromEntries(tags) : undefined,
   };
 }
 
 /** Reads `a=b,c=d`. Throws an InvalidRequest that names `param`. */
-export function tagsIn(written: string, param: string): Map<string, string> {
+export function readTags(written: string, param: string): Map<string, string> {
   const tags = new Map<string, string>();
   if (written.trim() === '') return tags;
   for (const pair of written.split(',')) {
     const [, name = '', value = ''] = /^([^=]*)=(.*)$/.exec(pair.trim()) ?? [];
-    if (!isTagName(name) || !valuePattern.test(value) || tags.has(name)) throw malformed(param);
+    if (!isTagName(name) || !valuePattern.test(value) || tags.has(name)) throw refuseTags(param);
     tags.set(name, value);
   }
-  if (!fits(tags)) throw malformed(param);
+  if (!fits(tags)) throw refuseTags(param);
   return tags;
 }
 
-const malformed = (param: string): InvalidRequest =>
+const refuseTags = (param: string): InvalidRequest =>
   new InvalidRequest('invalid_value', param, `Invalid value for '${param}': ${wantedTags} are wanted.`);
 
 const fits = (tags: ReadonlyMap<string, string>): boolean =>
@@ -72,7 +72,7 @@ const endUserMax = 64;
  * is another one each time and stands among the tags: what stays is its account, else its device. Of any other the beginning is
  * kept, not a hash: people read it.
  */
-export function shownEndUser(written: string): string | undefined {
+export function showEndUser(written: string): string | undefined {
   const name = written.length > endUserMax ? (stableName(written) ?? written) : written;
   // Control characters are none of a name, and terminals obey them.
   const shown = name

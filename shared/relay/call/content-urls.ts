@@ -25,7 +25,7 @@ export function checkContentUrls(
     const isUrl = value !== '' || field === 'url';
     if (!(isUrl && (/(?:^|_)url$|Url$/.test(field) || looksLikeUrl(value)))) continue;
     const isImage = kind === 'picture' || block.includes('image');
-    const problem = urlProblem(value, isImage, beginnings);
+    const problem = findUrlProblem(value, isImage, beginnings);
     if (problem === undefined) continue;
     const param = pathOf({ link });
     throw new InvalidRequest(isImage ? 'invalid_image_url' : 'invalid_url', param, `'${param}' ${problem}`);
@@ -33,7 +33,7 @@ export function checkContentUrls(
 }
 
 /** The rest of a sentence that begins with the path. Never quotes the URL, which may hold a secret. */
-function urlProblem(url: string, isImage: boolean, beginnings: readonly string[]): string | undefined {
+function findUrlProblem(url: string, isImage: boolean, beginnings: readonly string[]): string | undefined {
   const isData = /^data:/i.test(url);
   if (isData && !isImage) return undefined;
   if (!isData && url.length > urlLengthMax)

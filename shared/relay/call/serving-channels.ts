@@ -50,16 +50,16 @@ export class ServingChannels {
 
   /** Undefined: no enabled channel serves the model, or it has no price and must have one. */
   find({ snapshot, startedMs, tariff }: PricedCall, model: string): ModelServing | undefined {
-    const served = this.#served(snapshot, model);
+    const served = this.#findServed(snapshot, model);
     if (!served || tariff?.prices.has(model) || !needsPrice(snapshot, model)) return served;
     return findRule(served.charges, model, startedMs) === undefined ? undefined : served;
   }
 
   /** Throws a Refusal when there are none. */
-  of(call: PricedCall, model: string): ModelServing {
+  findOrRefuse(call: PricedCall, model: string): ModelServing {
     const { snapshot } = call;
     const found = this.find(call, model);
-    if (!found) throw modelNotFound(model, snapshot.models.includes(model) ? 'no_price' : 'no_channel');
+    if (!found) throw refuseUnknownModel(model, snapshot.models.includes(model) ? 'no_price' : 'no_channel');
     return found;
   }
 
@@ -70,23 +70,23 @@ export class ServingChannels {
   ): Tariff {
     const { limits, search: setting } = snapshot.settings;
     const { defaultOutputTokens } = limits;
-    const rulesOf = (model: string) => this.#served(snapshot, model)?.charges ?? [];
+    const rulesOf = (model: string) => this.#findServed(snapshot, model)?.charges ?? [];
     const search = web && setting ? parseYuan(setting.price ?? 0) : undefined;
     return buildTariff({ models, rulesOf, defaultOutputTokens, search, nowMs });
   }
 
-  #served(snapshot: Snapshot, model: string): ModelServing | undefined {
+  #findServed(snapshot: Snapshot, model: string): ModelServing | undefined {
     const models = this.#bySnapshot.get(snapshot) ?? new Map<string, ModelServing>();
     this.#bySnapshot.set(snapshot, models);
     // Names that nobody serves cost little and leave nothing behind, however many a caller invents.
     const served =
-      models.get(model) ?? (snapshot.models.includes(model) ? servedModel(snapshot, model) : undefined);
+      models.get(model) ?? (snapshot.models.includes(model) ? buildModelServing(snapshot, model) : undefined);
     if (served) models.set(model, served);
     return served;
   }
 }
 
-export const modelNotFound = (model: string, reason: 'no_channel' | 'no_price'): Refusal =>
+export const refuseUnknownModel = (model: string, reason: 'no_channel' | 'no_price'): Refusal =>
   refuse(
     'model_not_found',
     `The model "${model}" is not available here. GET /v1/models lists those that are.`,
@@ -107,7 +107,7 @@ export function callTo<Call extends Pick<ChatCall, 'identity' | 'model' | 'alias
   return Object.freeze({ ...call, outputTokensLimit: undefined, ...served, identity, model });
 }
 
-function servedModel(snapshot: Snapshot, model: string): ModelServing | undefined {
+function buildModelServing(snapshot: Snapshot, model: string): ModelServing | undefined {
   const serves = ({ models }: { models: readonly string[] }): boolean => models.includes(model);
   const channels = snapshot.channels.filter(serves);
   if (channels.length === 0) return undefined;
@@ -116,7 +116,7 @@ function servedModel(snapshot: Snapshot, model: string): ModelServing | undefine
     channels.some((channel) => lacks(channel, model, needed));
   return Object.freeze({
     candidates: Object.freeze(candidates),
-    limits: channelLimits(candidates),
+    limits: computeChannelLimits(candidates),
     denied: new Set(neededCapabilities.filter(isDenied)),
     charges: Object.freeze(snapshot.charges.filter(serves)),
   });
@@ -146,7 +146,7 @@ const fieldThatNeeds: Record<NeededCapability, (request: ChatRequest) => string 
   // Tools of other types run at the upstream, or are dropped.
   tools: ({ tools }) =>
     tools?.some(({ type }) => type === 'function' || type === 'custom') ? 'tools' : undefined,
-  images: ({ messages }) => imageIn(messages),
+  images: ({ messages }) => findImage(messages),
   json_schema: ({ response_format: format }) =>
     format?.type === 'json_schema' ? 'response_format' : undefined,
 };
@@ -155,7 +155,7 @@ const fieldThatNeeds: Record<NeededCapability, (request: ChatRequest) => string 
  * What of `serving` can do what the call needs. Throws an InvalidRequest that names the field if nothing is left. A
  * channel can do what no probe denied. `model`: the public base name.
  */
-export function capableOf(
+export function selectCapable(
   { denied, charges: _charges, ...serving }: ModelServing,
   { model, request }: { model: string; request: ChatRequest },
 ): Serving {
@@ -180,10 +180,10 @@ export function capableOf(
       throw new InvalidRequest('unsupported_parameter', stored, explainStoredContent(stored));
   }
   if (candidates === serving.candidates) return serving;
-  return { ...serving, candidates: Object.freeze(candidates), limits: channelLimits(candidates) };
+  return { ...serving, candidates: Object.freeze(candidates), limits: computeChannelLimits(candidates) };
 }
 
-function imageIn(messages: ChatRequest['messages']): string | undefined {
+function findImage(messages: ChatRequest['messages']): string | undefined {
   for (const [i, { content }] of messages.entries()) {
     const j = Array.isArray(content) ? content.findIndex(({ type }) => type === 'image_url') : -1;
     if (j >= 0) return `messages[${i}].content[${j}]`;
@@ -204,7 +204,7 @@ interface CallToAlias {
  * served, and the first model's InvalidRequest when none can.
  * @param find undefined: nobody serves the model
  */
-export function modelsOfAlias(
+export function selectAliasModels(
   { alias, name, allowed, request }: CallToAlias,
   find: (model: string) => ModelServing | undefined,
 ): NamedModels {
@@ -213,7 +213,7 @@ export function modelsOfAlias(
     const found = find(model);
     if (!found) return [];
     try {
-      return [Object.freeze({ model, ...capableOf(found, { model, request }) })];
+      return [Object.freeze({ model, ...selectCapable(found, { model, request }) })];
     } catch (error) {
       if (!(error instanceof InvalidRequest)) throw error;
       incapable ??= error;
@@ -221,7 +221,7 @@ export function modelsOfAlias(
     }
   });
   const [first, ...rest] = serving;
-  if (!first) throw incapable ?? modelNotFound(alias.name, 'no_channel');
+  if (!first) throw incapable ?? refuseUnknownModel(alias.name, 'no_channel');
   const models = Object.freeze([first, ...rest] as const);
   return {
     model: Object.freeze({ ...name, base: first.model }),
@@ -237,7 +237,7 @@ const nameOf = ({ channel, model }: Candidate): string => upstreamModelOf(channe
  * The candidates of one upstream model: vectors of two mean nothing to each other, and a client compares those of many calls. It is
  * that of the first candidate by the rows, of the first priority, and not by health: so it stays the same. Throws an InvalidRequest.
  */
-export function ofOneModel(named: NamedModels, form: string): NamedModels {
+export function keepOneModel(named: NamedModels, form: string): NamedModels {
   const able = named.candidates.filter(({ channel }) => canCarry(channel, form));
   const [top] = able;
   const words = `The model "${named.alias?.name ?? named.model.base}" is not offered for ${form} here.`;
@@ -266,7 +266,7 @@ const leastTokensReasoning = 4_096;
 /** Efforts that spend few tokens before the answer. */
 const lowEfforts: ReadonlySet<string> = new Set(['none', 'minimal', 'low']);
 
-function reasons({ request }: Pick<ChatCall, 'request'>): boolean {
+function isReasoning({ request }: Pick<ChatCall, 'request'>): boolean {
   const { reasoning_effort: effort } = request;
   return typeof effort === 'string' && !lowEfforts.has(effort);
 }
@@ -275,14 +275,14 @@ function reasons({ request }: Pick<ChatCall, 'request'>): boolean {
  * The limit of a call whose client sent none. Reasoning takes its tokens from it, so it is doubled then. Never more than
  * the tokens whose log probabilities the relay can hold.
  */
-export function defaultOutputTokens(call: Pick<ChatCall, 'request' | 'tariff' | 'model'>): number {
+export function computeDefaultOutputTokens(call: Pick<ChatCall, 'request' | 'tariff' | 'model'>): number {
   const usual = findModelLimits(call.tariff, call.model.base).defaultOutputTokens;
-  return Math.min(reasons(call) ? 2 * usual : usual, logprobTokensMax(call.request) ?? Infinity);
+  return Math.min(isReasoning(call) ? 2 * usual : usual, logprobTokensMax(call.request) ?? Infinity);
 }
 
 /** What is reserved for, and sent to an upstream that the balance pays. */
-export function outputLimit(
-  call: Parameters<typeof defaultOutputTokens>[0] & Pick<ChatCall, 'limits' | 'outputTokensAsked'>,
+export function computeOutputLimit(
+  call: Parameters<typeof computeDefaultOutputTokens>[0] & Pick<ChatCall, 'limits' | 'outputTokensAsked'>,
 ): OutputLimit {
   const { request, outputTokensAsked, limits: channels, tariff, model } = call;
   const { maxOutputTokens = Infinity } = findModelLimits(tariff, model.base);
@@ -290,19 +290,21 @@ export function outputLimit(
   const fields = [request.max_completion_tokens, request.max_tokens, outputTokensAsked];
   const sent = fields.filter((limit) => typeof limit === 'number');
   const asked = sent.length > 0 ? Math.max(...sent) : undefined;
-  const usual = defaultOutputTokens(call);
+  const usual = computeDefaultOutputTokens(call);
   const known = Math.min(channels.most, maxOutputTokens);
   return {
     // Zero: the call has no output.
     tokens: asked === 0 ? 0 : Math.max(Math.min(asked ?? usual, known), channels.fewest),
     // What a row sets is sent whatever the balance covers.
-    least: Math.max(reasons(call) ? leastTokensReasoning : leastTokens, channels.set),
+    least: Math.max(isReasoning(call) ? leastTokensReasoning : leastTokens, channels.set),
     heldWhole: asked !== undefined && asked <= (Number.isFinite(known) ? known : usual),
   };
 }
 
 /** Of the channels of all candidates, of which there may be hundreds: to be kept. */
-export function channelLimits(candidates: readonly Pick<Candidate, 'channel' | 'model'>[]): ChannelLimits {
+export function computeChannelLimits(
+  candidates: readonly Pick<Candidate, 'channel' | 'model'>[],
+): ChannelLimits {
   const most = candidates.map(({ channel, model }) => outputTokensMaxOf(channel, model) ?? Infinity);
   const dialects = new Set(candidates.map(({ channel, model }) => dialectOf(channel, model)));
   const sets = candidates.flatMap(({ channel: { params } }) => limitNames.map((name) => params.set[name]));

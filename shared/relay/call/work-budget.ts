@@ -18,7 +18,7 @@ export class WorkBudget {
   }
 
   /** False: there is no work left for another seal. `length`: of the text in it; one that does not open costs as much as an empty one. */
-  openSeal(length: number): boolean {
+  openState(length: number): boolean {
     this.#left -= costs.seal + length;
     return this.#left > 0;
   }
@@ -29,7 +29,7 @@ export class WorkBudget {
   }
 
   /** Inflates what is left work for. Throws a Refusal. */
-  inflating(inflate: Inflate): Inflate {
+  limitInflate(inflate: Inflate): Inflate {
     return (bytes, lengthMax) => {
       const text = inflate(bytes, lengthMax);
       this.#draw((text?.length ?? lengthMax) * costs.inflatedByte, 'files');

@@ -22,7 +22,7 @@ import {
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatCall, AttemptReport, TriedCandidate, Candidate } from '../call/call.ts';
 import { findModelLimits, findServiceTiers } from '../../billing/tariff.ts';
-import { defaultOutputTokens } from '../call/serving-channels.ts';
+import { computeDefaultOutputTokens } from '../call/serving-channels.ts';
 import { endUserOf } from '../../wire/canonical-call.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../wire/json.ts';
 import { fingerprint, hopHeader } from '../../wire/ids.ts';
@@ -211,7 +211,7 @@ export class Attempt {
       model,
       secret,
       outputTokensLimit: Number.isFinite(most) ? most : undefined,
-      outputTokensDefault: defaultOutputTokens(this.#call),
+      outputTokensDefault: computeDefaultOutputTokens(this.#call),
       refusedLimit,
       states: fitting.states,
       foreignTurns: fitting.foreign,

@@ -9,7 +9,7 @@ import { needsPrice } from '../../config/snapshot.ts';
 import type { ChatCall } from '../call/call.ts';
 import { smallSize } from '../http/http.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
-import { accountLimitsOf, counterKey, planQuery } from './bill.ts';
+import { accountLimitsOf, counterKeyOf, planQuery } from './bill.ts';
 import type { ReservationRequest } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
 
@@ -47,9 +47,9 @@ export class Admission {
   /** Throws the Refusal of what is known without a read. `wanted` undefined: the body is not read. */
   async glance(asking: Asking, wanted?: Wanted): Promise<void> {
     const { key, mayRepeat } = asking;
-    if (mayRepeat || !this.#reservations.mayRefuse(key.account, counterKey(key))) return;
-    const request = leastRequest(asking, wanted);
-    const again = request && this.#reservations.refusalAgain(request);
+    if (mayRepeat || !this.#reservations.mayRefuse(key.account, counterKeyOf(key))) return;
+    const request = buildLeastRequest(asking, wanted);
+    const again = request && this.#reservations.repeatRefusal(request);
     if (again) throw await again;
   }
 
@@ -57,7 +57,7 @@ export class Admission {
    * Resolves when a large body may be unpacked and parsed: its account may pay, and no other one of its key is. Returns what ends
    * that. Throws a Refusal, or StoreUnavailable.
    */
-  async large(asking: Asking): Promise<() => void> {
+  async admitLargeBody(asking: Asking): Promise<() => void> {
     await this.#proveLarge(asking);
     return this.#turn(asking);
   }
@@ -68,7 +68,7 @@ export class Admission {
     const models = alias?.models.map((one) => one.model) ?? [model.base];
     const asking = { ...call, requestId: identity.requestId, mayRepeat: false };
     const wanted = { models, isAlias: alias !== undefined, official: model.official };
-    const request = leastRequest(asking, wanted);
+    const request = buildLeastRequest(asking, wanted);
     if (request) await this.#reservations.prove(request);
   }
 
@@ -79,11 +79,11 @@ export class Admission {
     // Every model of the key is free, so the balance doesn't matter.
     if (priced.length === 0 && models.length > 0) return;
     const mayBeServed = asking.mayRepeat || asking.key.official || priced.length < models.length;
-    const paid = leastRequest(asking, { models: priced, isAlias: true, official: false });
+    const paid = buildLeastRequest(asking, { models: priced, isAlias: true, official: false });
     if (!paid) return;
     if (!mayBeServed) return this.#reservations.prove(paid);
-    const again = await this.#reservations.refusalAgain(paid);
-    if (again) throw isForMoney(again) ? onceASecond() : again;
+    const again = await this.#reservations.repeatRefusal(paid);
+    if (again) throw isForMoney(again) ? refuseUnpaidBody() : again;
     // The body says whether it is one of those. The refusal is remembered for a second.
     await this.#reservations.prove(paid).catch((error: unknown) => {
       if (!isForMoney(error)) throw error;
@@ -91,7 +91,7 @@ export class Admission {
   }
 
   async #turn({ key, signal }: Asking): Promise<() => void> {
-    const name = counterKey(key);
+    const name = counterKeyOf(key);
     const waiting = this.#queues.get(name);
     const release = (): void => {
       const next = this.#queues.get(name)?.shift();
@@ -102,12 +102,12 @@ export class Admission {
       this.#queues.set(name, []);
       return release;
     }
-    if (waiting.length >= waitingMax) throw tooManyLarge();
+    if (waiting.length >= waitingMax) throw refuseQueuedBody();
     await new Promise<void>((resolve, reject) => {
       const leave = (): void => {
         const at = waiting.indexOf(begin);
         if (at >= 0) waiting.splice(at, 1);
-        reject(outOfTime());
+        reject(refuseUnreadBody());
       };
       const begin = (): void => {
         signal.removeEventListener('abort', leave);
@@ -124,7 +124,7 @@ export class Admission {
  * What the cheapest call would reserve that a caller may mean. Undefined: a free one that nothing limits.
  * @param wanted undefined: whatever the key may call
  */
-function leastRequest(asking: Asking, wanted?: Wanted): ReservationRequest | undefined {
+function buildLeastRequest(asking: Asking, wanted?: Wanted): ReservationRequest | undefined {
   const { key, account, snapshot, startedMs: nowMs, requestId, parts, deadlineMs } = asking;
   const models = wanted?.models ?? modelsOf(asking);
   const free = models.filter((model) => isFree(findPrice(snapshot.charges, model, nowMs)));
@@ -140,7 +140,7 @@ function leastRequest(asking: Asking, wanted?: Wanted): ReservationRequest | und
     price: leastPrice,
     slots: listPlanSlots({ ...planQuery(asking), model }),
     estimate: nothing,
-    key: counterKey(key),
+    key: counterKeyOf(key),
     maxConcurrency: key.max_concurrency,
     ...accountLimitsOf(asking),
     nowMs,
@@ -154,7 +154,7 @@ function leastRequest(asking: Asking, wanted?: Wanted): ReservationRequest | und
     need,
     rpm: key.rpm,
     entry: { input: 0n, key: need.key, model: model ?? '', price: '', official: isOfficial },
-    refused: async (reason, item) => {
+    createRefusal: async (reason, item) => {
       const { refuseReserve } = await import('./reserve-refusals.ts');
       const call = { snapshot, key };
       return refuseReserve({ call, need, reason, item, nowMs, budget: undefined, isLeast: true });
@@ -192,21 +192,21 @@ const isForMoney = (error: unknown): boolean =>
 const again = { 'retry-after': '1' };
 const size = `${smallSize.bytes} bytes or ${smallSize.values} values`;
 
-const onceASecond = (): Refusal =>
+const refuseUnpaidBody = (): Refusal =>
   refuse(
     'rate_limit_exceeded',
     `A moment ago the balance did not cover a request, so no body of more than ${size} is read now. Please try again in 1s.`,
     { headers: again, reason: 'limit_unpaid_bodies' },
   );
 
-const tooManyLarge = (): Refusal =>
+const refuseQueuedBody = (): Refusal =>
   refuse(
     'rate_limit_exceeded',
     `${waitingMax} bodies of this API key with more than ${size} are waiting to be read. Please try again in 1s.`,
     { headers: again, reason: 'limit_large_bodies' },
   );
 
-const outOfTime = (): Refusal =>
+const refuseUnreadBody = (): Refusal =>
   refuse('unavailable', 'The request ran out of time before its body could be read; try again.', {
     headers: again,
     reason: 'body_out_of_time',

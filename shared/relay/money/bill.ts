@@ -32,7 +32,7 @@ import { computeCharge, costsNothing, type AnswerOutcome } from '../../billing/u
 import type { SentFacts } from '../../endpoints/endpoint.ts';
 import { upstreamModelOf } from '../../upstreams/called-channel.ts';
 import type { ChatCall, DispatchReport } from '../call/call.ts';
-import { callTo, outputLimit } from '../call/serving-channels.ts';
+import { callTo, computeOutputLimit } from '../call/serving-channels.ts';
 import { rateHeaders } from '../http/http.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
@@ -104,12 +104,12 @@ export async function admitCall(
   prove: () => Promise<void>,
 ): Promise<AdmittedCall> {
   const { clock } = ports;
-  const admitted = await pricedOnceProven(ports, call, prove);
+  const admitted = await priceOnceProven(ports, call, prove);
   checkSearchIsPaid(call, admitted.costs);
   const rateCount = admitted.request && (await reservations.admit(admitted.request));
   return {
     async reserve(whole) {
-      const { costs, request } = whole === call ? admitted : await priced(ports, whole);
+      const { costs, request } = whole === call ? admitted : await priceCall(ports, whole);
       const reservation = request && (await reservations.reserve({ ...request, rateCount }));
       return openBill({ reservations, clock, call: whole, costs, reservation });
     },
@@ -117,9 +117,9 @@ export async function admitCall(
       if (admitted.request) await reservations.prove({ ...admitted.request, rateCount });
     },
     async proveWhole(whole) {
-      const { request } = whole === call ? admitted : await priced(ports, whole);
+      const { request } = whole === call ? admitted : await priceCall(ports, whole);
       if (request) await reservations.prove({ ...request, rateCount }, true);
-      return minuteHeaders(call, rateCount, clock.now());
+      return buildMinuteHeaders(call, rateCount, clock.now());
     },
   };
 }
@@ -134,7 +134,7 @@ export async function reserveForRun(
   call: BillableCall,
   { waiting, shard }: Pick<ReservationRequest, 'waiting' | 'shard'>,
 ): Promise<Bill> {
-  const { costs, request } = await priced(ports, call);
+  const { costs, request } = await priceCall(ports, call);
   const own = request && { ...request, rpm: undefined, waiting, shard };
   // The entry that is there holds its share of the budget.
   const asked = own && shard !== undefined ? { ...own, budget: undefined } : own;
@@ -164,7 +164,7 @@ export class Bill {
     return this.#input.reservation;
   }
 
-  #costIf(answering: string | undefined): CallCost {
+  #findCost(answering: string | undefined): CallCost {
     const { costs } = this.#input;
     return costs.find(({ model }) => model === answering) ?? costs[0];
   }
@@ -183,9 +183,9 @@ export class Bill {
    * The limit that must go upstream, because the balance pays no more. Undefined: it does not pay by tokens.
    * @param answering the model that is asked; undefined: the call's own
    */
-  outputTokensLimit(answering?: string): number | undefined {
+  limitOutputTokens(answering?: string): number | undefined {
     const { slot, amount } = this.reserved?.payment ?? { amount: 0n };
-    const most = boundedOutput(this.#costIf(answering));
+    const most = findOutputBound(this.#findCost(answering));
     return amount > 0n && !slot && most !== undefined ? Math.min(this.limitedTo ?? most, most) : undefined;
   }
 
@@ -197,7 +197,7 @@ export class Bill {
     const { unknown, embedding, native } = this.#input.call;
     const { isNative, dropped } = facts;
     const sent = { request, unknown, embedding, native: isNative ? native : undefined, dropped };
-    return estimateInput(sent, this.#costIf(answering).media).unbiased;
+    return estimateInput(sent, this.#findCost(answering).media).unbiased;
   }
 
   /** Headers about limits, for every response to the call. */
@@ -208,14 +208,14 @@ export class Bill {
       headers['x-relay-max-tokens'] = String(this.limitedTo);
     }
     const { call, clock } = this.#input;
-    return { ...headers, ...minuteHeaders(call, this.reserved?.rateCount, clock.now()) };
+    return { ...headers, ...buildMinuteHeaders(call, this.reserved?.rateCount, clock.now()) };
   }
 
   /** Official mode only: computes what a usage and a search would have cost, in yuan. */
   get quota(): ((usage: ChatUsage, report: DispatchReport) => number) | undefined {
     if (!this.#input.call.model.official) return undefined;
     return (usage, { model, sent, isSearchBilled }) => {
-      const price = applyServiceTier(this.#costIf(model).price, sent.serviceTier);
+      const price = applyServiceTier(this.#findCost(model).price, sent.serviceTier);
       return convertToYuanNumber(computeCost(price, usage) + (isSearchBilled ? this.#searchPrice : 0n));
     };
   }
@@ -240,7 +240,7 @@ export class Bill {
     const { amount, slot, official, ...entry } = reservation.entry;
     const { usage } = outcome;
     const isNothing = costsNothing(outcome);
-    const { model, price: held } = this.#costIf(answered);
+    const { model, price: held } = this.#findCost(answered);
     const price = applyServiceTier(held, tier);
     const search = isSearchBilled ? this.#searchPrice : 0n;
     const due = computeCharge(price, outcome, search);
@@ -282,7 +282,7 @@ export class Bill {
   }
 }
 
-const minuteHeaders = (
+const buildMinuteHeaders = (
   { key: { rpm } }: Pick<ChatCall, 'key'>,
   count: number | undefined,
   nowMs: number,
@@ -290,13 +290,13 @@ const minuteHeaders = (
   rpm === undefined || count === undefined ? {} : rateHeaders(rpm, Math.max(0, rpm - count), nowMs);
 
 /** The limit that bounds the cost. Undefined: output costs nothing, or the call costs the same at any length. */
-const boundedOutput = ({ price, estimate }: CallCost): number | undefined =>
+const findOutputBound = ({ price, estimate }: CallCost): number | undefined =>
   price.type === 'token-billing' && findHighestRates(price, estimate.inputTokensMax).output > 0n
     ? estimate.outputTokensMax
     : undefined;
 
 /** What a call costs and reserves. `request` undefined: nothing, and nothing limits it. */
-async function priced(
+async function priceCall(
   ports: BillPorts,
   call: BillableCall,
 ): Promise<{ costs: Costs; request: ReservationRequest | undefined }> {
@@ -310,24 +310,27 @@ const refuseInflating = (): never => {
 };
 
 /** The same, but `prove` is asked before a file of the call is unpacked. Most calls have none. */
-export async function pricedOnceProven(
+export async function priceOnceProven(
   ports: BillPorts,
   call: BillableCall,
   prove: () => Promise<void>,
-): ReturnType<typeof priced> {
+): ReturnType<typeof priceCall> {
   try {
-    return await priced({ ...ports, inflate: refuseInflating }, call);
+    return await priceCall({ ...ports, inflate: refuseInflating }, call);
   } catch (error) {
     if (error !== unproven) throw error;
   }
   await prove();
-  return priced(ports, call);
+  return priceCall(ports, call);
 }
 
 async function costsOf({ inflate }: BillPorts, call: BillableCall): Promise<Costs> {
   const reader = await loadMediaReader(call, inflate);
   const later = call.alias?.models.slice(1) ?? [];
-  return [costOfModel(call, reader), ...later.map(({ model }) => costOfModel(callTo(call, model), reader))];
+  return [
+    estimateModelCost(call, reader),
+    ...later.map(({ model }) => estimateModelCost(callTo(call, model), reader)),
+  ];
 }
 
 // Which channel served a call, and what it cost the operator: for the close record. Must not read a store.
@@ -335,7 +338,7 @@ async function costsOf({ inflate }: BillPorts, call: BillableCall): Promise<Cost
 type ServingFacts = Pick<CloseRecord, 'channel' | 'upstream_model' | 'first_content_ms' | 'bought'>;
 
 /** `model`: the public name. */
-export function servingFacts(
+export function describeServing(
   { channel, firstContentMs, sent }: Pick<DispatchReport, 'channel' | 'firstContentMs' | 'sent'>,
   model: string,
   usage: TokenCounts,
@@ -361,7 +364,7 @@ export type BillableCall = Omit<
 
 const keyLength = 12;
 /** By which counters and open entries name a key. */
-export const counterKey = ({ hash }: { hash: string }): string => hash.slice(0, keyLength);
+export const counterKeyOf = ({ hash }: { hash: string }): string => hash.slice(0, keyLength);
 /** No balance covers as many, so content of unknown size is only for calls that the balance does not pay. */
 const unboundedTokens = Number.MAX_SAFE_INTEGER;
 
@@ -395,13 +398,13 @@ export function accountLimitsOf({
 }
 
 /** The cost of the call's own model. `reader`: of content beside text. */
-function costOfModel(call: BillableCall, reader: MediaReader | undefined): CallCost {
+function estimateModelCost(call: BillableCall, reader: MediaReader | undefined): CallCost {
   const { model, request, tariff } = call;
   const limits = findModelLimits(tariff, model.base);
   const media = reader?.(limits.imageTokens);
   const input = estimateInput(call, media);
   const searchTokens = tariff.search === undefined ? 0 : searchTokensMax;
-  const output = outputLimit(call);
+  const output = computeOutputLimit(call);
   const inputTokensMax = Math.ceil((input.above + searchTokens) * limits.inputFactor);
   return {
     model: model.base,
@@ -463,7 +466,7 @@ function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequ
     slots,
     estimate,
     ...(others.length > 0 && { alternatives: others }),
-    key: counterKey(key),
+    key: counterKeyOf(key),
     maxConcurrency: key.max_concurrency,
     ...accountLimitsOf(call),
     nowMs,
@@ -494,7 +497,7 @@ function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequ
     rpm: key.rpm,
     budget,
     entry,
-    refused,
+    createRefusal: refused,
   };
 }
 

@@ -11,7 +11,7 @@ const accountsMax = 1_000;
 /** Maximum age of a cached balance. A slot that another environment released is tried again within this time. */
 const trustedMs = 10_000;
 /** How long the number of parts is trusted that was read in an image: as long as one that was read with a key. */
-const partsTrustedMs = 30_000;
+const shardCountTrustedMs = 30_000;
 /** A need that was refused is refused again without a write within this time. */
 const refusedMs = 1_000;
 
@@ -38,12 +38,12 @@ export class CachedBalances {
   }
 
   /** The account's sums. @param parts their number as read with the key */
-  of(account: string, parts = 1): QuotaItem {
+  estimateSums(account: string, parts = 1): QuotaItem {
     const cached = this.#balances.get(account);
-    if (!cached || !this.#isYounger(cached.seenMs, partsTrustedMs))
-      return { ...unseen(account), shardCount: parts };
+    if (!cached || !this.#isYounger(cached.seenMs, shardCountTrustedMs))
+      return { ...createUnknownQuota(account), shardCount: parts };
     if (this.#isYounger(cached.countsMs, trustedMs)) return cached.item;
-    return { ...unseen(account), shardCount: cached.item.shardCount };
+    return { ...createUnknownQuota(account), shardCount: cached.item.shardCount };
   }
 
   /** The sums of an account that refused a call a moment ago. */
@@ -59,26 +59,31 @@ export class CachedBalances {
   }
 
   /** Remembers a part as the store returned it. The counts of one part of several tell nothing of the sums. */
-  saw(item: QuotaItem): void {
+  keepShard(item: QuotaItem): void {
     // A counter says nothing of the others, and calls that draw one ask nothing of them.
     if (item.shard >= firstCounter) return;
     const { account, shardCount: parts, available } = item;
     const cached = this.#balances.get(account);
     if (parts > 1) {
-      const { plan, rate } = this.of(account);
-      const guess = { ...unseen(account), shardCount: parts, plan, rate: minuteOf(item) ?? rate };
+      const { plan, rate } = this.estimateSums(account);
+      const guess = { ...createUnknownQuota(account), shardCount: parts, plan, rate: minuteOf(item) ?? rate };
       return this.#keep(guess, item, cached?.countsMs ?? 0);
     }
     const { refused } = cached ?? {};
     // Money came since the refusal. A place is not bought with money.
     if (cached && refused && !refused.passing && available > refused.item.available)
       cached.refused = undefined;
-    this.sawSums(item, 1);
+    this.storeSums(item, 1);
   }
 
-  sawSums(sums: QuotaItem, parts: number): void {
+  storeSums(sums: QuotaItem, parts: number): void {
     this.#keep(
-      { ...unseen(sums.account), shardCount: parts, plan: new Map(sums.plan), rate: minuteOf(sums) },
+      {
+        ...createUnknownQuota(sums.account),
+        shardCount: parts,
+        plan: new Map(sums.plan),
+        rate: minuteOf(sums),
+      },
       sums,
     );
   }
@@ -87,9 +92,9 @@ export class CachedBalances {
    * @param passing a place was missing. A client has its answer a moment before its place is free, so the first such
    * refusal says little; a second one within its time says that the account is at its limit.
    */
-  sawRefusal(sums: QuotaItem, passing: boolean): void {
+  keepRefusal(sums: QuotaItem, passing: boolean): void {
     // An account without a grant has no item.
-    if (!this.#balances.has(sums.account)) this.sawSums(sums, sums.shardCount);
+    if (!this.#balances.has(sums.account)) this.storeSums(sums, sums.shardCount);
     const cached = this.#balances.get(sums.account);
     if (!cached) return;
     const { refused } = cached;
@@ -98,7 +103,7 @@ export class CachedBalances {
   }
 
   /** Money and a place came back. Forgets the refusal, and the count of a slot that was released. */
-  closed(account: string, releasedSlot: string): void {
+  noteClose(account: string, releasedSlot: string): void {
     const cached = this.#balances.get(account);
     if (!cached) return;
     cached.item.plan.delete(releasedSlot);
@@ -128,4 +133,7 @@ export class CachedBalances {
 /** The minute that is counted. How many calls it counts changes too fast to be unseen. */
 const minuteOf = ({ rate }: QuotaItem): QuotaItem['rate'] => rate && { minute: rate.minute, count: 0 };
 
-const unseen = (account: string): QuotaItem => ({ ...createQuotaItem(account), available: endlessBalance });
+const createUnknownQuota = (account: string): QuotaItem => ({
+  ...createQuotaItem(account),
+  available: endlessBalance,
+});

@@ -30,7 +30,7 @@ export async function settleLate(
 ): Promise<void> {
   const { quotas, log } = ports;
   const unsure = backoff.unknowns > 0;
-  const kind = unsure ? await closedAs(ports, write, backoff) : 'expired';
+  const kind = unsure ? await findCloseKind(ports, write, backoff) : 'expired';
   if (kind === undefined || kind === 'cancelled')
     return log.event('settle_late', { ...formatLoss(write), unsure: true });
   if (kind !== 'expired') return;
@@ -42,7 +42,7 @@ export async function settleLate(
   log.event('settle_late', { ...formatLoss(write), difference_nano: String(difference) });
 }
 
-async function closedAs(
+async function findCloseKind(
   { quotas, clock }: ReservationsPorts,
   { account, id, shard: part }: CloseWrite,
   backoff: Backoff,
@@ -68,7 +68,7 @@ const tombstoneSeconds = 30;
  * Closes any applied try of a reserve, and puts a tombstone under its id, so that tries still in flight fail.
  * Returns whether no try was applied, and none will be.
  */
-export async function guard(
+export async function guardReserve(
   ports: Pick<ReservationsPorts, 'clock' | 'random' | 'quotas' | 'log'>,
   reserve: GuardedReserve,
   backoff: Backoff,
@@ -77,13 +77,13 @@ export async function guard(
   const { account, part, id } = reserve;
   try {
     for (let inFlight = reserve.triesInFlight; inFlight > 0; inFlight -= 1) {
-      const bar = (): ReturnType<QuotaStore['tombstone']> =>
+      const putTombstone = (): ReturnType<QuotaStore['tombstone']> =>
         quotas.tombstone({ account, shard: part, id, entry: tombstoneOf(reserve, clock) });
-      let reply = await backoff.until(bar);
+      let reply = await backoff.until(putTombstone);
       if (isMissing(reply)) {
         // A grant may create the item before the try arrives.
         if (part === 0 || part >= firstCounter) await backoff.until(() => quotas.create(account, part));
-        reply = await backoff.until(bar);
+        reply = await backoff.until(putTombstone);
         if (isMissing(reply)) throw new StoreUnavailable(`part ${part} of ${account} is missing`);
       }
       const applied = reply.done ? undefined : reply.item?.open.get(id);

@@ -40,7 +40,7 @@ export interface ReservationRequest {
   shard?: number | undefined;
   entry: Pick<OpenEntry, 'input' | 'searchPrice' | 'key' | 'model' | 'price' | 'tariff' | 'official'>;
   /** The refusal that the caller gets. `item`: the sums of the account at that time. */
-  refused(reason: ReserveFailure, item: QuotaItem): Promise<Refusal>;
+  createRefusal(reason: ReserveFailure, item: QuotaItem): Promise<Refusal>;
 }
 
 /** Why nothing was reserved. `contended`: others were faster each time. */

@@ -25,7 +25,7 @@ import { CachedBalances } from './cached-balances.ts';
 import type { GuardedReserve } from './late-settle.ts';
 import type { Reservation, ReservationRequest, ReservationsPorts } from './open-reservation.ts';
 import {
-  leaseEnd,
+  computeLeaseEnd,
   renewEveryMs,
   tryToReserve,
   type FailedReserve,
@@ -72,7 +72,7 @@ export class Reservations {
    * @returns which call of the minute it is
    */
   async admit(request: ReservationRequest): Promise<number | undefined> {
-    const again = this.refusalAgain(request);
+    const again = this.repeatRefusal(request);
     if (again) throw await again;
     const { account, need, rpm } = request;
     const { key, searchRpm } = need;
@@ -83,12 +83,12 @@ export class Reservations {
       if (count === undefined) {
         if (this.#fullMinutes.size >= fullMinutesMax) this.#fullMinutes.clear();
         this.#fullMinutes.set(key, { minute, rpm });
-        throw await request.refused({ reason: 'rate' }, createQuotaItem(account));
+        throw await request.createRefusal({ reason: 'rate' }, createQuotaItem(account));
       }
     }
     const name = `searches-${key}`;
     if (searchRpm !== undefined && (await this.#countInMinute(name, minute, searchRpm)) === undefined)
-      throw await request.refused({ reason: 'search_rate' }, createQuotaItem(account));
+      throw await request.createRefusal({ reason: 'search_rate' }, createQuotaItem(account));
     return count;
   }
 
@@ -99,7 +99,7 @@ export class Reservations {
     return backoff.until(() => counters.countCall(name, minute, most));
   }
 
-  /** Whether anything is known that `refusalAgain` could refuse a call for. `key`: as counters name it. */
+  /** Whether anything is known that `repeatRefusal` could refuse a call for. `key`: as counters name it. */
   mayRefuse(account: string, key: string): boolean {
     return this.#balances.refusalOf(account) !== undefined || this.#fullMinutes.has(key);
   }
@@ -108,15 +108,17 @@ export class Reservations {
    * What the account was short of a moment ago, or the key in this minute, is refused again without a write. Undefined: it is not
    * known to be short of anything.
    */
-  refusalAgain(request: ReservationRequest): Promise<Refusal> | undefined {
+  repeatRefusal(request: ReservationRequest): Promise<Refusal> | undefined {
     const { account, need, rpm } = request;
     const full = this.#fullMinutes.get(need.key);
     const isCounted = request.rateCount !== undefined;
     if (!isCounted && full?.minute === minuteOf(need.nowMs) && full.rpm === rpm)
-      return request.refused({ reason: 'rate' }, createQuotaItem(account));
+      return request.createRefusal({ reason: 'rate' }, createQuotaItem(account));
     const sums = this.#balances.refusalOf(account);
     const again = sums && planReservation(need, sums);
-    return sums && again && isRefusal(again) && isOfAccount(again) ? request.refused(again, sums) : undefined;
+    return sums && again && isRefusal(again) && isOfAccount(again)
+      ? request.createRefusal(again, sums)
+      : undefined;
   }
 
   /**
@@ -125,13 +127,13 @@ export class Reservations {
    * @param isFresh reads balance, limits and the key's budget in any case
    */
   async prove(request: ReservationRequest, isFresh = false): Promise<void> {
-    const again = this.refusalAgain(request);
+    const again = this.repeatRefusal(request);
     if (again) throw await again;
     const { account } = request;
     let { need } = request;
     const known = this.#balances.storedOf(account) ?? createQuotaItem(account);
     if (!isFresh && !isRefusal(planReservation(need, known))) return;
-    const budget = isFresh ? await this.#budgetUse(request) : undefined;
+    const budget = isFresh ? await this.#readBudget(request) : undefined;
     if (budget) need = { ...need, budgetLeft: budget.left };
     const { readSums } = await import('./shards.ts');
     // An image that is a second old may pay. It must not say that an account has no money.
@@ -140,11 +142,11 @@ export class Reservations {
       const plan = planReservation(need, sums);
       if (isRefusal(plan) && plan.reason === 'budget') plan.isShared = budget?.isShared === true;
       if (isRefusal(plan) && exact) throw await this.refused(request, plan, sums);
-      if (!isRefusal(plan)) return this.#balances.sawSums(sums, sums.shards?.[0].shardCount ?? 1);
+      if (!isRefusal(plan)) return this.#balances.storeSums(sums, sums.shards?.[0].shardCount ?? 1);
     }
   }
 
-  async #budgetUse({
+  async #readBudget({
     budget,
   }: ReservationRequest): Promise<{ left: NanoYuan; isShared: boolean } | undefined> {
     if (!budget) return undefined;
@@ -154,8 +156,8 @@ export class Reservations {
 
   /** The refusal of a call by the sums of its account, which is remembered unless it is the key's own. */
   refused(request: ReservationRequest, refusal: ReserveRefusal, sums: QuotaItem): Promise<Refusal> {
-    if (isOfAccount(refusal)) this.#balances.sawRefusal(sums, refusal.reason === 'open_entries');
-    return request.refused(refusal, sums);
+    if (isOfAccount(refusal)) this.#balances.keepRefusal(sums, refusal.reason === 'open_entries');
+    return request.createRefusal(refusal, sums);
   }
 
   /**
@@ -183,7 +185,7 @@ export class Reservations {
   }
 
   async #reserveNow(request: ReservationRequest): Promise<Reservation> {
-    const again = this.refusalAgain(request);
+    const again = this.repeatRefusal(request);
     if (again) throw await again;
     const { account } = request;
     const mustWait = (): boolean => this.#settling.has(account);
@@ -199,7 +201,7 @@ export class Reservations {
   }
 
   /** Resolves when what a refused reserve may have left is cancelled, or never will be. To be asked once. Never rejects. */
-  async cancelled(requestId: string): Promise<void> {
+  async awaitCancel(requestId: string): Promise<void> {
     const work = this.#cancelling.get(requestId);
     this.#cancelling.delete(requestId);
     await work;
@@ -217,7 +219,13 @@ export class Reservations {
         const reply = await backoff.until(async () =>
           signal.aborted
             ? { done: false }
-            : quotas.renew({ account, shard: part, id, entry, until: leaseEnd(clock.now(), hostDeadlineMs) }),
+            : quotas.renew({
+                account,
+                shard: part,
+                id,
+                entry,
+                until: computeLeaseEnd(clock.now(), hostDeadlineMs),
+              }),
         );
         // Closed by the sweeper: the settle finds that out.
         if (!reply.done) return;
@@ -232,7 +240,7 @@ export class Reservations {
     const { account, part, id, entry } = reservation;
     const rateTokens = reservation.countsTokens ? closeRecord.completion_tokens : undefined;
     const write: CloseWrite = { account, shard: part, id, entry, releaseSlot, closeRecord, rateTokens };
-    this.#balances.closed(account, releaseSlot ? entry.slot : '');
+    this.#balances.noteClose(account, releaseSlot ? entry.slot : '');
     const leftMs = reservation.hostDeadlineMs - this.#ports.clock.now();
     // The last try must have ended, and its failure been logged, before the host kills.
     const budgetMs = leftMs > 0 ? leftMs - tryMsMax : lateSettleBudgetMs;
@@ -325,7 +333,7 @@ export class Reservations {
   /** Ends the tries of a reserve that may still be applied. Returns whether none was and none will be. */
   async #guard(reserve: GuardedReserve, budgetMs: number, pauseMsMax?: number): Promise<boolean> {
     if (reserve.triesInFlight === 0) return true;
-    const { guard } = await import('./late-settle.ts');
+    const { guardReserve: guard } = await import('./late-settle.ts');
     // The sweeper closes what a short one leaves.
     const bounds = pauseMsMax === undefined ? { repeats: this.#ports.repeats } : { pauseMsMax };
     return guard(this.#ports, reserve, new Backoff(this.#ports, budgetMs, bounds));

@@ -172,7 +172,7 @@ export async function refuseContended(step: ReserveStep, item: QuotaItem): Promi
   const short = planReservation(shareNeed(step.needWithRoom(item), item), { ...item, available: -1n });
   // An estimate says nothing about what others hold.
   const isShort = isRefusal(short) && isForMoney(short) && sums.available < endlessBalance;
-  return request.refused(
+  return request.createRefusal(
     isShort ? { reason: 'reserved', available: sums.available, need: short.need } : { reason: 'contended' },
     sums,
   );

@@ -36,7 +36,7 @@ const leaseMs = 60_000;
 export const renewEveryMs = leaseMs - 2_000;
 
 /** The end of a lease that starts now, in Unix seconds. No call lives longer than its host. */
-export const leaseEnd = (nowMs: number, hostDeadlineMs: number): number =>
+export const computeLeaseEnd = (nowMs: number, hostDeadlineMs: number): number =>
   Math.ceil(Math.min(nowMs + leaseMs, hostDeadlineMs) / 1000);
 
 /** A settle must finish before the host kills the invocation, some seconds after the deadline. */
@@ -98,7 +98,7 @@ export async function tryToReserve(
     const { shard } = request;
     const item = { ...estimateShard(tries, request.parts), ...(shard !== undefined && { shard }) };
     state = { item, search: {}, shard: 0, writes: 0, payments: [] };
-    for (let count = 1; count <= triesMax && state.writes < writesMaxOn(state.item); count += 1) {
+    for (let count = 1; count <= triesMax && state.writes < limitWrites(state.item); count += 1) {
       const result: TryResult = await tryOnce(tries, state, count === triesMax);
       if ('reservation' in result) return { ...result, throttled: backoff.throttled };
       state = result;
@@ -122,7 +122,7 @@ async function tryOnce(tries: Tries, state: TryState, isLastTry: boolean): Promi
   const step = stepOf(tries, state);
   const onShard = item.shardCount === 1 ? need : shareNeed(step.needWithRoom(item), item);
   const own = { ...onShard, budgetLeft: hold?.left };
-  const lastTry = isLastTry || writes === writesMaxOn(item) - 1;
+  const lastTry = isLastTry || writes === limitWrites(item) - 1;
   const payment = planReservation(own, item, { lastTry });
   if (isRefusal(payment)) {
     const { planAfterRefusal } = await import('./shards.ts');
@@ -132,7 +132,7 @@ async function tryOnce(tries: Tries, state: TryState, isLastTry: boolean): Promi
   const write = reserveWriteOf(request, { item, payment, need: own }, ports.clock.now());
   const payments = [...state.payments, payment];
   const reply = await backoff.until(() => send(tries, write));
-  if (reply.item) balances.saw(reply.item);
+  if (reply.item) balances.keepShard(reply.item);
   if (reply.done) {
     const { entry } = write;
     return { reservation: await keepReservation(tries, { shard, entry, payment, item: reply.item }) };
@@ -163,14 +163,16 @@ function stepOf(tries: Tries, { search, shard, writes }: TryState): ReserveStep 
     reads,
     isPinned: backoff.unknowns > 0,
     isLast: writes >= shardWritesMax - 1,
-    keepSums: (sums, shardCount) => balances.sawSums(sums, shardCount),
+    keepSums: (sums, shardCount) => balances.storeSums(sums, shardCount),
     estimateShard: () => estimateShard(tries),
     needWithRoom: ({ shardCount }) =>
-      shardCount === 1 ? need : { ...need, slots: listSlotsWithRoom(need.slots, balances.of(account).plan) },
+      shardCount === 1
+        ? need
+        : { ...need, slots: listSlotsWithRoom(need.slots, balances.estimateSums(account).plan) },
     refuse: async (refusal, sums) => {
-      if (isOfAccount(refusal)) balances.sawRefusal(sums, refusal.reason === 'open_entries');
+      if (isOfAccount(refusal)) balances.keepRefusal(sums, refusal.reason === 'open_entries');
       const isShared = hold?.isShared === true;
-      return request.refused(refusal.reason === 'budget' ? { ...refusal, isShared } : refusal, sums);
+      return request.createRefusal(refusal.reason === 'budget' ? { ...refusal, isShared } : refusal, sums);
     },
   };
 }
@@ -189,7 +191,7 @@ function estimateShard({ request, balances, ports }: Tries, shardCount?: number)
   const { account, need } = request;
   const counter = need.metered ? drawCounter(need, ports.random.next()) : undefined;
   if (counter !== undefined) return createQuotaItem(account, counter);
-  const sums = balances.of(account, shardCount);
+  const sums = balances.estimateSums(account, shardCount);
   if (sums.shardCount === 1) return sums;
   // A shard without a share in a slot may have got room from another one.
   const plan = new Map(need.slots.map(({ key }) => [key, -1]));
@@ -203,7 +205,7 @@ async function send(
   // An environment may resume from a freeze after the sweeper has closed an earlier try; a new try would then be
   // charged a second time.
   if (ports.clock.now() >= endMs)
-    throw await request.refused({ reason: 'out_of_time' }, createQuotaItem(request.account));
+    throw await request.createRefusal({ reason: 'out_of_time' }, createQuotaItem(request.account));
   if (mustWait()) throw new StoreBusy('settles go first');
   return ports.quotas.reserve(write);
 }
@@ -228,7 +230,7 @@ async function keepReservation(
 }
 
 /** What others take from one shard of several is not fought over. */
-const writesMaxOn = ({ shardCount }: QuotaItem): number => (shardCount === 1 ? triesMax : shardWritesMax);
+const limitWrites = ({ shardCount }: QuotaItem): number => (shardCount === 1 ? triesMax : shardWritesMax);
 
 /** @param need with the limits of this shard */
 function reserveWriteOf(
@@ -251,7 +253,7 @@ function reserveWriteOf(
     id,
     entry: {
       ...entry,
-      until: leaseEnd(nowMs, hostDeadlineOf({ deadlineMs })),
+      until: computeLeaseEnd(nowMs, hostDeadlineOf({ deadlineMs })),
       amount,
       slot: slot?.key ?? '',
       budget: amount > 0n ? budget?.counter.period : undefined,

@@ -42,27 +42,27 @@ export async function planAfterRefusedWrite(
   const { account, need } = step.request;
   if (part >= firstCounter) {
     if (!image) await step.reads.until(() => step.ports.quotas.create(account, part));
-    return nextTry(step, image ?? createQuotaItem(account, part));
+    return planNextTry(step, image ?? createQuotaItem(account, part));
   }
-  if (image?.shardCount === 1 && part === 0) return nextTry(step, image);
+  if (image?.shardCount === 1 && part === 0) return planNextTry(step, image);
   if (!image && part === 0) {
     const empty = createQuotaItem(account);
     if (!isRefusal(planReservation(need, empty)))
       await step.reads.until(() => step.ports.quotas.create(account));
-    return nextTry(step, empty);
+    return planNextTry(step, empty);
   }
   if (step.isPinned) {
     // Shares of a part that is not in use would come on top of those of the others.
     if (!image || part >= image.shardCount)
       throw await refuseContended(step, { ...step.estimateShard(), shard: 0, shardCount: 1 });
-    return nextTry(step, image);
+    return planNextTry(step, image);
   }
   // The number of parts was wrong. What a part says that is no more in use, or never was, is not to be trusted.
   if (!image || part >= image.shardCount)
-    return nextTry(step, { ...step.estimateShard(), shard: 0, shardCount: 1 });
+    return planNextTry(step, { ...step.estimateShard(), shard: 0, shardCount: 1 });
   return image.shardCount === parts || step.isLast
     ? findOtherShard(step, image)
-    : nextTry(step, step.estimateShard());
+    : planNextTry(step, step.estimateShard());
 }
 
 /** What to try after a refused plan. Throws the refusal. */
@@ -76,7 +76,7 @@ export async function planAfterRefusal(
   throw await step.refuse(refusal, item);
 }
 
-const nextTry = ({ sums, hasGathered, searchEndMs }: ReserveStep, item: QuotaItem): NextTry => ({
+const planNextTry = ({ sums, hasGathered, searchEndMs }: ReserveStep, item: QuotaItem): NextTry => ({
   item,
   search: { sums, hasGathered, searchEndMs },
 });
@@ -108,7 +108,7 @@ async function decideOnExactBalance(before: ReserveStep, refused: QuotaItem): Pr
   const plan = planReservation(step.needWithRoom(images[0]), whole);
   // The last read showed what was missing in the one before. A try may still be applied to another shard.
   if (!isRefusal(plan) && step.isPinned) throw await refuseContended(step, images[0]);
-  if (!isRefusal(plan)) return nextTry(step, images[0]);
+  if (!isRefusal(plan)) return planNextTry(step, images[0]);
   // Nobody else comes by: what refuses calls makes none that would find out that it is quiet.
   if (isOverdrawn(images) && planJoin(images)) await joinShards(step.ports, images[0]);
   throw await step.refuse(plan, whole);
@@ -117,7 +117,7 @@ async function decideOnExactBalance(before: ReserveStep, refused: QuotaItem): Pr
 /** The shards of an account whose sum pays for the call, none of them overdrawn any more; others as they are. */
 async function clearOverdraftIfPaid(step: ReserveStep, images: AccountShards): Promise<AccountShards> {
   const plan = planReservation(step.needWithRoom(images[0]), mergeShards(images));
-  const isPaid = mustPayFromSum(images, plan) && !step.request.need.metered;
+  const isPaid = isPaidFromSum(images, plan) && !step.request.need.metered;
   const write = isPaid ? planOverdraftEnd(images) : undefined;
   if (!write) return images;
   // If others did it, there is nothing left to do.
@@ -128,7 +128,7 @@ async function clearOverdraftIfPaid(step: ReserveStep, images: AccountShards): P
 const isOverdrawn = (images: AccountShards): boolean => images.some(({ overdraft }) => overdraft);
 
 /** No shard may pay for the call by what it has itself. */
-const mustPayFromSum = (images: AccountShards, plan: CallPayment | ReserveRefusal): boolean =>
+const isPaidFromSum = (images: AccountShards, plan: CallPayment | ReserveRefusal): boolean =>
   isOverdrawn(images) && (isRefusal(plan) ? isForMoney(plan) : plan.amount > 0n);
 
 async function readShards(step: ReserveStep, refused: QuotaItem, exact: boolean): Promise<AccountShards> {
@@ -185,12 +185,12 @@ async function chooseFrom(
   const open = step.isPinned ? usable.filter(({ shard: part }) => part === step.shard) : usable;
   const whole = mergeShards(images);
   const plan = planReservation(need, whole);
-  if (mustPayFromSum(images, plan) && !need.metered) return {};
+  if (isPaidFromSum(images, plan) && !need.metered) return {};
   const chosen = chooseShard(need, open, { chance: step.ports.random.next(), lastTry: step.isLast });
   const slot = isRefusal(plan) ? undefined : plan.slot;
   const withRoom = slot && (await moveRoom(step, { images, open }, slot));
   const found = withRoom ?? chosen;
-  if (found) return nextTry(step, found);
+  if (found) return planNextTry(step, found);
   if (!isRefusal(plan)) return gatherFunds({ ...step, sums: whole }, { images, open }, plan);
   if (plan.reason === 'quota') return { sums: whole };
   throw await step.refuse(plan, whole);
@@ -231,22 +231,22 @@ async function gatherFunds(
   plan: CallPayment,
 ): Promise<NextTry> {
   const need = step.needWithRoom(images[0]);
-  const withMoney = (item: QuotaItem): ReturnType<typeof planReservation> =>
+  const planWithMoney = (item: QuotaItem): ReturnType<typeof planReservation> =>
     planReservation(shareNeed(need, item), { ...item, available: plan.amount });
   const used = open.filter((item) => usesShard(need, item));
   const to = used
-    .filter((item) => !isRefusal(withMoney(item)))
+    .filter((item) => !isRefusal(planWithMoney(item)))
     .toSorted((a, b) => compareLargestFirst(a.available, b.available))[0];
   if (!to) {
-    const refusal = used.map(withMoney).find(isRefusal) ?? { reason: 'concurrency' };
+    const refusal = used.map(planWithMoney).find(isRefusal) ?? { reason: 'concurrency' };
     throw await step.refuse(refusal, mergeShards(images));
   }
   const write = plan.amount > 0n && !need.metered ? planGather(images, to, plan.amount) : undefined;
-  if (!write) return nextTry(step, to);
+  if (!write) return planNextTry(step, to);
   // Whoever moves money meets others who do, so it is tried once.
   const moved = !step.hasGathered && (await actSoon(step, to, () => step.ports.quotas.move(write)));
   if (!moved) throw await refuseContended(step, to);
-  return nextTry({ ...step, hasGathered: true }, { ...to, available: plan.amount });
+  return planNextTry({ ...step, hasGathered: true }, { ...to, available: plan.amount });
 }
 
 // Splits a busy account into parts, and joins a quiet one. Must never keep a call waiting or make it fail.
@@ -267,7 +267,7 @@ export async function splitShards(
   const wanted = Math.max(atLeast, countWantedShards(item, clock.now()));
   if (wanted <= parts) return;
   const limits = new Map(need.slots.map(({ key, limit }) => [key, limit]));
-  await unlessBusy(async () => {
+  await skipIfBusy(async () => {
     for (let tries = 0; tries < triesMax; tries += 1) {
       const images = await quotas.read(account, wanted, true);
       const count = countAffordableShards(images, wanted);
@@ -284,7 +284,7 @@ export async function joinShards(
   { quotas, log }: ReservationsPorts,
   { account, shardCount: parts }: QuotaItem,
 ): Promise<void> {
-  await unlessBusy(async () => {
+  await skipIfBusy(async () => {
     const images = await quotas.read(account, parts, true);
     const write = planJoin(images);
     if (write && images.length === images[0]?.shardCount && (await quotas.move(write)))
@@ -293,7 +293,7 @@ export async function joinShards(
 }
 
 /** What did not work now is tried again by later calls. */
-async function unlessBusy(work: () => Promise<void>): Promise<void> {
+async function skipIfBusy(work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {

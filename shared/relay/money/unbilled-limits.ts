@@ -7,7 +7,7 @@ import type { ChatCall } from '../call/call.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { Backoff } from '../retry.ts';
-import { counterKey } from './bill.ts';
+import { counterKeyOf } from './bill.ts';
 
 type CountPorts = Pick<ChatPorts, 'clock' | 'random' | 'counters' | 'log'>;
 
@@ -20,23 +20,23 @@ export async function countUnbilled(ports: CountPorts, { key }: Pick<ChatCall, '
   if (rpm === undefined) return;
   const minute = minuteOf(ports.clock.now());
   const count = await new Backoff(ports, countMsMax).until(() =>
-    ports.counters.countCall(counterKey(key), minute, rpm),
+    ports.counters.countCall(counterKeyOf(key), minute, rpm),
   );
-  if (count === undefined) throw await refusedFor(ports, key, 'rate');
+  if (count === undefined) throw await createLimitRefusal(ports, key, 'rate');
 }
 
 /** Works while no more of the key is under way than it may have calls at once. */
-export function withinKeySlots<T>(
+export function runWithinKeyPermits<T>(
   ports: CountPorts,
   { key, requestId }: { key: ChatCall['key']; requestId: string },
   work: () => Promise<T>,
 ): Promise<T> {
-  const refused = (): Promise<Refusal> => refusedFor(ports, key, 'concurrency');
-  const slots = { of: counterKey(key), most: key.max_concurrency, requestId, refused };
-  return withinSlots(ports, slots, work);
+  const refused = (): Promise<Refusal> => createLimitRefusal(ports, key, 'concurrency');
+  const slots = { of: counterKeyOf(key), most: key.max_concurrency, requestId, refused };
+  return runWithinPermits(ports, slots, work);
 }
 
-interface Slots {
+interface PermitQuery {
   /** Whose slots they are, as a name of counters. */
   of: string;
   /** Undefined: without a bound. */
@@ -45,9 +45,9 @@ interface Slots {
   refused: () => Promise<Refusal>;
 }
 
-export async function withinSlots<T>(
+export async function runWithinPermits<T>(
   ports: CountPorts,
-  { of, most, requestId, refused }: Slots,
+  { of, most, requestId, refused }: PermitQuery,
   work: () => Promise<T>,
 ): Promise<T> {
   if (most === undefined) return work();
@@ -67,7 +67,11 @@ export async function withinSlots<T>(
   }
 }
 
-async function refusedFor({ clock }: CountPorts, key: ChatCall['key'], reason: 'rate' | 'concurrency') {
+async function createLimitRefusal(
+  { clock }: CountPorts,
+  key: ChatCall['key'],
+  reason: 'rate' | 'concurrency',
+) {
   const { refuseForLimit } = await import('./reserve-refusals.ts');
   return refuseForLimit(key, { reason, nowMs: clock.now() });
 }

@@ -13,25 +13,25 @@ import type { Sealer } from '../ports/host.ts';
  * room for thousands, each of which may unpack to megabytes.
  */
 const lengthMax = 4 * 1024 * 1024;
-const sealLength = 64 * 1024;
+const stateLength = 64 * 1024;
 
-export const sealSummary = (sealer: Sealer, account: string, summary: string): string =>
+export const encryptSummary = (sealer: Sealer, account: string, summary: string): string =>
   sealer.seal(JSON.stringify({ account, summary }));
 
 /** For one body. What is damaged or of another account is reported where states are opened. */
-export function summaryOpener(sealer: Sealer, account: string, work: WorkBudget): SummaryOpener {
+export function createSummaryOpener(sealer: Sealer, account: string, work: WorkBudget): SummaryOpener {
   const texts = new Map<string, string>();
   let length = 0;
   const open = (sealed: string): string => {
     const opened = sealer.open(sealed);
     const text = typeof opened === 'object' ? opened.text : '';
-    work.openSeal(text.length);
+    work.openState(text.length);
     texts.set(sealed, text);
     return text;
   };
   return (sealed, param) => {
     const text = texts.get(sealed) ?? open(sealed);
-    length += sealLength + text.length;
+    length += stateLength + text.length;
     if (length > lengthMax)
       throw new InvalidRequest(
         'conversation_too_long',

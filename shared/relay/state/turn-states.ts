@@ -18,7 +18,7 @@ import { within } from '../retry.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Sealer } from '../ports/host.ts';
 import { StateTooLarge } from '../ports/runtime-stores.ts';
-import { sealSummary } from './summary-seals.ts';
+import { encryptSummary } from './summary-seals.ts';
 
 /** How many turns are looked up, and how many seals one call may open, newest first. */
 const turnsMax = 200;
@@ -35,7 +35,7 @@ const statesLengthMax = 16 * 1024 * 1024;
 
 /** The oldest are left out many at a time: vendors drop the state behind a turn that has lost its own, so each step costs all of it. */
 const turnsStep = 100;
-const turnsWithState = (count: number): number =>
+const countTurnsWithState = (count: number): number =>
   count - turnsStep * Math.max(0, Math.ceil((count - turnsMax) / turnsStep));
 
 type StatePorts = Pick<ChatPorts, 'clock' | 'sealer' | 'turnStates' | 'learned' | 'log'>;
@@ -45,14 +45,14 @@ export class TurnStates {
   readonly states = new Map<ChatMessage, TurnState>();
   dropped = false;
   readonly #sealer: Sealer;
-  readonly #bindings: SealBindings;
+  readonly #bindings: StateBindings;
   /** By their text: 200 copies of one under other item ids took 2.7 s. */
-  readonly #opened = new Map<string, OpenedSeal>();
+  readonly #opened = new Map<string, OpenedState>();
   readonly #work: WorkBudget;
   #length = 0;
   #isSpent = false;
 
-  constructor(sealer: Sealer, bindings: SealBindings, work: WorkBudget) {
+  constructor(sealer: Sealer, bindings: StateBindings, work: WorkBudget) {
     this.#sealer = sealer;
     this.#bindings = bindings;
     this.#work = work;
@@ -68,7 +68,7 @@ export class TurnStates {
     }
     const opened = known ?? openTurn(this.#sealer, this.#bindings, text);
     this.#opened.set(text, opened);
-    if (!known) this.#isSpent = !this.#work.openSeal(opened.length);
+    if (!known) this.#isSpent = !this.#work.openState(opened.length);
     if (opened.is === 'damaged') return false;
     const fits =
       opened.is === 'own' &&
@@ -100,7 +100,7 @@ export async function reserveThenOpenStates<Held extends { cancel(): Promise<voi
   reserve: () => Promise<Held>,
 ): Promise<{ bill: Held; turns: TurnStates }> {
   const { call, read } = checked;
-  const bare = bareTurns(call, read.sealed);
+  const bare = findBareTurns(call, read.sealed);
   const refused = new AbortController();
   const { signal } = refused;
   const looking = bare.size > 0 ? lookUp(ports, call, { callIds: [...bare.keys()], signal }) : undefined;
@@ -130,7 +130,7 @@ export function statesOf({ sealer }: Pick<StatePorts, 'sealer'>, checked: WithTu
   const { call, read, source } = checked;
   const { key, alias, model } = call;
   const models = alias?.models.map((one) => one.model) ?? [model.base];
-  return openSeals(sealer, { account: key.account, models }, { ...read, call }, source.facts.work);
+  return openStates(sealer, { account: key.account, models }, { ...read, call }, source.facts.work);
 }
 
 /**
@@ -145,9 +145,9 @@ function belongs({ callIds }: TurnState, message: ChatMessage, whole: boolean): 
 const callIdsOf = ({ tool_calls }: ChatMessage): string[] => (tool_calls ?? []).map(({ id }) => id ?? '');
 
 /** Opens the seals of a call's turns. Throws InvalidRequest for a damaged one that the client sent. */
-export function openSeals(
+export function openStates(
   sealer: Sealer,
-  bindings: SealBindings,
+  bindings: StateBindings,
   { sealed, call, foreignLeftOut }: Pick<EndpointRequest, 'sealed' | 'call' | 'foreignLeftOut'>,
   work: WorkBudget,
 ): TurnStates {
@@ -156,7 +156,7 @@ export function openSeals(
   if (!sealed) return turns;
   const held = call.request.messages.filter((message) => sealed.has(message));
   if (held.length > turnsMax) turns.dropped = true;
-  for (const message of held.slice(-turnsWithState(held.length)).toReversed()) {
+  for (const message of held.slice(-countTurnsWithState(held.length)).toReversed()) {
     const seal = sealed.get(message);
     if (!seal || turns.add(message, { ...seal, whole: false })) continue;
     if (!seal.stored)
@@ -171,7 +171,7 @@ export function openSeals(
 }
 
 /** The turns to look up, newest first, by the id of their first call: what called tools and came back without its state. */
-function bareTurns(
+function findBareTurns(
   { request, candidates }: Pick<ChatCall, 'request' | 'candidates'>,
   sealed: EndpointRequest['sealed'],
 ): Map<string, ChatMessage> {
@@ -179,7 +179,7 @@ function bareTurns(
   /** The models' whole state is their reasoning text. */
   let textIsState: boolean | undefined;
   for (const message of request.messages.toReversed()) {
-    if (message.role !== 'assistant' || sealed?.has(message) === true || echoesState(message)) continue;
+    if (message.role !== 'assistant' || sealed?.has(message) === true || hasEchoedState(message)) continue;
     const [callId = ''] = callIdsOf(message);
     if (callId === '') continue;
     if (typeof message['reasoning_content'] === 'string') {
@@ -190,14 +190,14 @@ function bareTurns(
     }
     bare.set(callId, message);
   }
-  return new Map([...bare].slice(0, turnsWithState(bare.size)));
+  return new Map([...bare].slice(0, countTurnsWithState(bare.size)));
 }
 
 /**
  * Whether the client sent the upstream's own state back. Reasoning text alone is not all of it: clients see the text of
  * signed thinking and of encrypted reasoning, too, and send that text back.
  */
-function echoesState({ reasoning_details: details, tool_calls: calls }: ChatMessage): boolean {
+function hasEchoedState({ reasoning_details: details, tool_calls: calls }: ChatMessage): boolean {
   return (
     (Array.isArray(details) && details.length > 0) ||
     (calls ?? []).some(({ extra_content: extra }) => typeof extra === 'object' && extra !== null)
@@ -264,16 +264,16 @@ export class TurnRecorder {
   }
 
   /** The state of the turn so far, or a summary, sealed for an item of the client's. Undefined: there is no state. */
-  sealed(itemId: string, summary?: string): string | undefined {
+  encryptState(itemId: string, summary?: string): string | undefined {
     const { call, dispatch } = this.#of;
     const { state, model } = dispatch.report();
     const { account } = call.key;
-    if (summary !== undefined) return sealSummary(this.#ports.sealer, account, summary);
-    return state && sealTurn(this.#ports.sealer, { account, model }, { state, itemId });
+    if (summary !== undefined) return encryptSummary(this.#ports.sealer, account, summary);
+    return state && encryptTurn(this.#ports.sealer, { account, model }, { state, itemId });
   }
 
   /** Resolves when everything is written. Never rejects. */
-  async written(): Promise<void> {
+  async awaitWrites(): Promise<void> {
     await Promise.all(this.#writes);
   }
 
@@ -310,18 +310,18 @@ export class TurnRecorder {
     const nowMs = clock.now();
     const keptSeconds = call.snapshot.settings.limits.stateDays * daySeconds;
     const expires = Math.floor(nowMs / 1000) + keptSeconds;
-    const writes = [turnStates.put({ account, callId }, this.sealed('') ?? '', expires)];
+    const writes = [turnStates.put({ account, callId }, this.encryptState('') ?? '', expires)];
     // Prolonged in time: the fact must outlive the states that it says to look up.
     const known = learned.of(served).find(({ fact }) => fact === 'keeps_state');
     const untilMs = nowMs + 2 * keptSeconds * 1000;
     if (!known || known.untilMs < nowMs + keptSeconds * 1000)
       writes.push(learned.learn({ ...served, fact: 'keeps_state', untilMs }));
-    const reported = writes.map((write) => write.catch((error: unknown) => this.#lost(error)));
+    const reported = writes.map((write) => write.catch((error: unknown) => this.#logLost(error)));
     this.#writes.push(...reported);
     await within(clock, waitMs, { work: Promise.all(reported), late: undefined });
   }
 
-  #lost(error: unknown): void {
+  #logLost(error: unknown): void {
     const { log } = this.#ports;
     const { identity, key } = this.#of.call;
     const why = error instanceof StateTooLarge ? 'too_large' : 'write_failed';
@@ -339,7 +339,7 @@ const isFinish = ({ choices }: ChatChunk): boolean =>
 // Seals the state of a turn for one account and one model. A seal that does not fit must never reach a call.
 
 /** What a seal may be bound to, so that a call may open it: one of the models that may answer. */
-interface SealBindings {
+interface StateBindings {
   account: string;
   models: readonly string[];
 }
@@ -354,7 +354,7 @@ interface SealedTurn {
  * @param model the model that answers: a call to it, or to an alias of it, opens the seal
  * @param itemId the id of the item that will hold the seal; empty: none
  */
-export const sealTurn = (
+export const encryptTurn = (
   sealer: Sealer,
   { account, model }: { account: string; model: string },
   { state, itemId }: { state: TurnState; itemId: string },
@@ -364,11 +364,11 @@ export const sealTurn = (
  * `foreign`: the seal is whole, but its key is gone, or it belongs to another account or model. `damaged`: it was changed.
  * `length`: of what was opened.
  */
-type OpenedSeal =
+type OpenedState =
   | { is: 'own'; length: number; item: string; state: TurnState }
   | { is: 'foreign' | 'damaged'; length: number };
 
-function openTurn(sealer: Sealer, { account, models }: SealBindings, text: string): OpenedSeal {
+function openTurn(sealer: Sealer, { account, models }: StateBindings, text: string): OpenedState {
   const opened = sealer.open(text);
   if (opened === 'damaged') return { is: 'damaged', length: 0 };
   if (opened === 'unknown_key') return { is: 'foreign', length: 0 };

@@ -13,12 +13,12 @@ import type { RelayRequest, RelayResponse } from '../http/http.ts';
 import { respondJson } from '../http/refusal.ts';
 import { ResponseTooLarge, type ResponseHead, type StoredResponse } from '../ports/stored.ts';
 import type { Conversation } from './conversation.ts';
-import { follow } from './follow.ts';
+import { followResponse } from './follow.ts';
 import { headOf } from './kept-answer.ts';
 import { retried } from '../retry.ts';
-import { acceptedCall, withdrawnRun } from './accepted-call.ts';
+import { buildAcceptedCall, nameWithdrawnRun } from './accepted-call.ts';
 
-interface AskedLater {
+interface AcceptInput {
   call: ChatCall;
   read: EndpointRequest;
   body: unknown;
@@ -37,37 +37,37 @@ const nothingRuns =
  * Throws a Refusal, an InvalidRequest or StoreUnavailable; nothing then runs.
  * @param prove throws when the call can't be paid as things are; returns headers about limits
  */
-export async function accept(
+export async function acceptCall(
   ports: ChatPorts,
   prove: () => Promise<Record<string, string>>,
-  asked: AskedLater,
+  asked: AcceptInput,
 ): Promise<RelayResponse> {
   const { call } = asked;
   const { startRun } = ports.stored;
   if (!startRun) throw new InvalidRequest('unsupported_parameter', 'background', nothingRuns);
   const limitHeaders = await prove();
   const { requestId } = call.identity;
-  const response = queuedResponse(call, asked, ports.clock.now());
+  const response = buildQueuedResponse(call, asked, ports.clock.now());
   await put(ports, response);
   await start(ports, startRun, response.head);
   const { account, background: { streamed } = {} } = response.head;
   ports.log.event('background_accepted', { request_id: requestId, account, streamed });
   const queued = respondJson(requestId, response.body.response);
-  const answer = streamed ? await followed(ports, asked, response) : queued;
+  const answer = streamed ? await followOrShowQueued(ports, asked, response) : queued;
   const headers = { ...answer.headers, ...limitHeaders };
   await asked.claim?.keep({ status: answer.status, headers, body: streamed ? undefined : queued.body });
   return { ...answer, headers, done: Promise.all([asked.claim?.finish(false), answer.done]).then(() => {}) };
 }
 
 /** A client that does not get the rest now knows the id, and comes back for it. */
-async function followed(
+async function followOrShowQueued(
   ports: ChatPorts,
-  { call, request }: AskedLater,
+  { call, request }: AcceptInput,
   response: StoredResponse,
 ): Promise<RelayResponse> {
   const { id } = response.head;
   try {
-    return await follow(ports, call, { id, request });
+    return await followResponse(ports, call, { id, request });
   } catch (error) {
     ports.log.fault(call.identity.requestId, error);
     const { headers, ...answer } = respondJson(call.identity.requestId, response.body.response);
@@ -106,7 +106,7 @@ async function start(ports: ChatPorts, startRun: StartRun, head: ResponseHead): 
   try {
     await retried(ports, () => startRun({ account, id }));
   } catch (error) {
-    if (await withdrawn(ports, head)) throw error;
+    if (await withdrawUnlessRunning(ports, head)) throw error;
   }
 }
 
@@ -114,12 +114,12 @@ async function start(ports: ChatPorts, startRun: StartRun, head: ResponseHead): 
  * Claims the response as a run would, so that none can any more, and removes it. False: a run has it, or that is not known.
  * The queued response then tells its client what became of it.
  */
-async function withdrawn(ports: ChatPorts, head: ResponseHead): Promise<boolean> {
+async function withdrawUnlessRunning(ports: ChatPorts, head: ResponseHead): Promise<boolean> {
   const { account, id } = head;
   const { clock, log, stored } = ports;
   try {
     const until = Math.floor(clock.now() / 1000);
-    const claim = { account, id, run: withdrawnRun(id) };
+    const claim = { account, id, run: nameWithdrawnRun(id) };
     if (!(await retried(ports, () => stored.runs.claim(claim, until)))) return false;
     await withdraw(ports, head);
     return true;
@@ -129,13 +129,13 @@ async function withdrawn(ports: ChatPorts, head: ResponseHead): Promise<boolean>
   }
 }
 
-function queuedResponse(
+function buildQueuedResponse(
   call: ChatCall,
-  { read, body, conversation }: AskedLater,
+  { read, body, conversation }: AcceptInput,
   nowMs: number,
 ): StoredResponse {
-  const accepted = acceptedCall(call, { body, nowMs });
-  const whole = queuedObject(call.identity, read);
+  const accepted = buildAcceptedCall(call, { body, nowMs });
+  const whole = renderQueued(call.identity, read);
   const input = read.storage?.input(call.identity.requestId) ?? [];
   const head = headOf(call, { conversation, status: 'queued', input, whole });
   const streamed = isRecord(body) && body['stream'] === true;
@@ -147,7 +147,7 @@ function queuedResponse(
 }
 
 /** The response as its client gets it now. */
-export function queuedObject(identity: ChatCall['identity'], read: EndpointRequest): JsonRecord {
+export function renderQueued(identity: ChatCall['identity'], read: EndpointRequest): JsonRecord {
   const renderer = read.renderer(identity, {
     now: () => identity.created,
     usage: () => ({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }),

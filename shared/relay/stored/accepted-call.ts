@@ -28,7 +28,7 @@ export interface AcceptedCall extends CallerFacts {
 }
 
 /** @param nowMs its acceptance, which may come long after it has arrived */
-export function acceptedCall(
+export function buildAcceptedCall(
   call: ChatCall,
   { body, nowMs }: { body: unknown; nowMs: number },
 ): AcceptedCall {
@@ -49,11 +49,11 @@ export function acceptedCall(
 }
 
 /** Undefined: the response is answered. */
-export const acceptedCallIn = ({ body }: Pick<StoredResponse, 'body'>): AcceptedCall | undefined =>
+export const readAcceptedCall = ({ body }: Pick<StoredResponse, 'body'>): AcceptedCall | undefined =>
   (body.call ?? body.request) as AcceptedCall | undefined;
 
 /** The run that claims a response so that no other can. */
-export const withdrawnRun = (id: string): string => `withdrawn ${id}`;
+export const nameWithdrawnRun = (id: string): string => `withdrawn ${id}`;
 
 /** The name of its call: of its reservation, its log line, its ledger row. */
 export const requestIdOf = (id: string): string => id.replace(/^resp-/, '');

@@ -17,7 +17,7 @@ import type { ChatCall } from '../call/call.ts';
 import type { WorkBudget } from '../call/work-budget.ts';
 import type { RelayRequest } from '../http/http.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
-import { withinKeySlots } from '../money/unbilled-limits.ts';
+import { runWithinKeyPermits } from '../money/unbilled-limits.ts';
 import { isStoredId, StoredReader } from './reads.ts';
 
 export interface Conversation extends StoredConversation {
@@ -36,26 +36,26 @@ const readAtOnce = 8;
 
 const field = 'previous_response_id';
 
-/** What a client's call goes on from, among as many reads as its key may have at once. Throws what `conversationOf` throws. */
-export const conversationBefore = (
+/** What a client's call goes on from, among as many reads as its key may have at once. Throws what `readConversation` throws. */
+export const readConversationBefore = (
   ports: ChatPorts,
   { key }: Pick<ChatCall, 'key'>,
   { unread, request, work }: { unread: StoredReferences; request: RelayRequest; work: WorkBudget },
 ): Promise<Conversation> =>
-  withinKeySlots(ports, { key, requestId: request.id }, () =>
-    conversationOf(new StoredReader(ports, key.account, { room: request.room, work }), unread),
+  runWithinKeyPermits(ports, { key, requestId: request.id }, () =>
+    readConversation(new StoredReader(ports, key.account, { room: request.room, work }), unread),
   );
 
 /** Throws the refusals of what is not found, and InvalidRequest for a conversation that is too long. */
-export async function conversationOf(
+export async function readConversation(
   reader: StoredReader,
   references: StoredReferences,
 ): Promise<Conversation> {
   const { previous, items } = references;
-  othersOf(items, new Map());
-  const chain = previous === undefined ? [] : await chainOf(reader, previous);
+  listOtherResponses(items, new Map());
+  const chain = previous === undefined ? [] : await readChain(reader, previous);
   const wanted = [...chain.flatMap(({ turn }) => references.within(turn.input)), ...items];
-  const referred = await referredItems(reader, { wanted, chain, references });
+  const referred = await readReferredItems(reader, { wanted, chain, references });
   const head = chain.at(-1)?.head;
   checkLength(head?.conversationLength ?? 0, { wanted, referred });
   return { earlier: chain.map(({ turn }) => turn), referred, previous: head };
@@ -73,19 +73,19 @@ export const readTurn = (response: StoredResponse): ReadTurn => ({
 });
 
 /** The turns up to a response, oldest first. Each head names the turns before it, so they are read in batches. */
-async function chainOf(reader: StoredReader, previous: string): Promise<ReadTurn[]> {
+async function readChain(reader: StoredReader, previous: string): Promise<ReadTurn[]> {
   const newestFirst: ReadTurn[] = [];
   for (let wanted: readonly string[] = [previous]; wanted.length > 0;) {
-    if (!wanted.every((id) => isStoredId(id))) throw notFound(previous);
-    const found = await reader.each(wanted, readTurn);
+    if (!wanted.every((id) => isStoredId(id))) throw refuseUnknownPrevious(previous);
+    const found = await reader.readEachResponse(wanted, readTurn);
     for (const id of wanted) {
       const one = found.get(id);
-      if (!one) throw id === previous ? notFound(previous) : broken(previous);
+      if (!one) throw id === previous ? refuseUnknownPrevious(previous) : refuseBrokenChain(previous);
       newestFirst.push(one);
     }
     const { head } = newestFirst.at(-1) ?? {};
     if (newestFirst.length === 1) await checkHead(reader, head);
-    if (newestFirst.length > turnsMax) throw tooManyTurns();
+    if (newestFirst.length > turnsMax) throw refuseTurns();
     wanted = head?.ancestors.slice(0, readAtOnce) ?? [];
   }
   return newestFirst.toReversed();
@@ -94,19 +94,19 @@ async function chainOf(reader: StoredReader, previous: string): Promise<ReadTurn
 /** What is known before the rest of the conversation is read. */
 async function checkHead(reader: StoredReader, head: ResponseHead | undefined): Promise<void> {
   if (!head) return;
-  const { status } = await reader.ended(head);
+  const { status } = await reader.findEnd(head);
   if (status === 'queued' || status === 'in_progress')
     throw new InvalidRequest(
       'invalid_value',
       field,
       `The response ${head.id} is still ${status}: wait for its end before you go on from it.`,
     );
-  if (head.turn >= turnsMax) throw tooManyTurns();
-  if (head.conversationLength > conversationLengthMax) throw tooLong(field);
+  if (head.turn >= turnsMax) throw refuseTurns();
+  if (head.conversationLength > conversationLengthMax) throw refuseLongItems(field);
 }
 
 /** The items by the ids of their references. */
-async function referredItems(
+async function readReferredItems(
   reader: StoredReader,
   of: { wanted: readonly ItemReference[]; chain: readonly ReadTurn[]; references: StoredReferences },
 ): Promise<ReadonlyMap<string, ReferredItem>> {
@@ -114,12 +114,12 @@ async function referredItems(
   const referred = new Map<string, ReferredItem>();
   const byResponse = Map.groupBy(wanted, ({ response }) => response);
   const known = new Map(chain.map(({ head, turn }) => [head.id, turn]));
-  const others = othersOf(wanted, known);
+  const others = listOtherResponses(wanted, known);
   const add = (from: StoredTurn | undefined, items: readonly ItemReference[] = []): void => {
-    const byId = from && itemsById(from, references);
+    const byId = from && indexItems(from, references);
     for (const reference of items) {
       const found = byId?.get(reference.id);
-      if (!found) throw itemNotFound(reference);
+      if (!found) throw refuseUnknownItem(reference);
       referred.set(reference.id, found);
     }
   };
@@ -127,14 +127,14 @@ async function referredItems(
     if (id === undefined || known.has(id)) add(known.get(id ?? ''), items);
   for (let at = 0; at < others.length; at += readAtOnce) {
     const batch = others.slice(at, at + readAtOnce);
-    const found = await reader.each(batch, readTurn);
+    const found = await reader.readEachResponse(batch, readTurn);
     for (const id of batch) add(found.get(id)?.turn, byResponse.get(id));
   }
   return referred;
 }
 
 /** An item of the answer comes with the state of its turn. What is itself a reference is found where it points to. */
-function itemsById(
+function indexItems(
   { input, output, seal }: StoredTurn,
   { within }: StoredReferences,
 ): ReadonlyMap<unknown, ReferredItem> {
@@ -145,10 +145,10 @@ function itemsById(
 }
 
 /** The other responses that are referred to. Throws an InvalidRequest. */
-function othersOf(wanted: readonly ItemReference[], known: ReadonlyMap<string, unknown>): string[] {
+function listOtherResponses(wanted: readonly ItemReference[], known: ReadonlyMap<string, unknown>): string[] {
   const others = new Set(wanted.map(({ response }) => response));
   for (const id of known.keys()) others.delete(id);
-  if (others.size > referredMax) throw tooManyReferred(wanted);
+  if (others.size > referredMax) throw refuseReferences(wanted);
   return [...others].filter((id) => id !== undefined);
 }
 
@@ -175,48 +175,51 @@ function checkLength(
     const own = lengths.get(id) ?? JSON.stringify(referred.get(id)?.item ?? null).length;
     lengths.set(id, own);
     length += own;
-    if (length > conversationLengthMax) throw tooLong(param);
+    if (length > conversationLengthMax) throw refuseLongItems(param);
   }
 }
 
-const quoted = (id: string): string => `'${id.replaceAll(/[^\w-]/g, '?').slice(0, 64)}'`;
+const quoteId = (id: string): string => `'${id.replaceAll(/[^\w-]/g, '?').slice(0, 64)}'`;
 
-const missing = (id: string, words: string): Refusal =>
-  refuse('previous_response_not_found', `Previous response with id ${quoted(id)} not found${words}`, {
+const refusePrevious = (id: string, words: string): Refusal =>
+  refuse('previous_response_not_found', `Previous response with id ${quoteId(id)} not found${words}`, {
     param: field,
   });
 
 /** Clients send the whole conversation on this code. One text for what is foreign, unknown, malformed, deleted and expired. */
-const notFound = (id: string): Refusal => missing(id, '.');
+const refuseUnknownPrevious = (id: string): Refusal => refusePrevious(id, '.');
 
-const broken = (id: string): Refusal =>
-  missing(id, ' as a whole: a response before it is no longer stored. Send the conversation as input.');
+const refuseBrokenChain = (id: string): Refusal =>
+  refusePrevious(
+    id,
+    ' as a whole: a response before it is no longer stored. Send the conversation as input.',
+  );
 
 /** An item that a stored turn refers to is missing in what the call goes on from. */
-const itemNotFound = ({ id, param }: ItemReference): Refusal =>
+const refuseUnknownItem = ({ id, param }: ItemReference): Refusal =>
   refuse(
     param === field ? 'previous_response_not_found' : 'response_not_found',
-    `Item with id ${quoted(id)} not found.`,
+    `Item with id ${quoteId(id)} not found.`,
     { param },
   );
 
-const tooMuch = (param: string | null, message: string): InvalidRequest =>
+const refuseLength = (param: string | null, message: string): InvalidRequest =>
   new InvalidRequest('conversation_too_long', param, message);
 
-const tooManyTurns = (): InvalidRequest =>
-  tooMuch(
+const refuseTurns = (): InvalidRequest =>
+  refuseLength(
     field,
     `A stored conversation has ${turnsMax} turns at most. Send what matters of it as input, without '${field}'.`,
   );
 
-const tooManyReferred = ([first]: readonly ItemReference[]): InvalidRequest =>
-  tooMuch(
+const refuseReferences = ([first]: readonly ItemReference[]): InvalidRequest =>
+  refuseLength(
     first?.param ?? null,
     `Items of ${referredMax} responses at most may be referred to. Send the items themselves.`,
   );
 
-const tooLong = (param: string): InvalidRequest =>
-  tooMuch(
+const refuseLongItems = (param: string): InvalidRequest =>
+  refuseLength(
     param,
     `The stored items before this request have more than ${conversationLengthMax} characters as JSON. Send what matters of them as input, without '${field}'.`,
   );

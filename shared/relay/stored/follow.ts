@@ -19,7 +19,14 @@ import { Refusal } from '../http/refusal.ts';
 import { Backoff } from '../retry.ts';
 import type { ResponseHead, StoredPorts, StoredResponse } from '../ports/stored.ts';
 import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
-import { endMark, eventsAtEnd, foundEnd, noSuchResponse, StoredReader, type AskedStored } from './reads.ts';
+import {
+  endMark,
+  countEventsAtEnd,
+  failIfRunDied,
+  refuseUnknownResponse,
+  StoredReader,
+  type AskedStored,
+} from './reads.ts';
 
 /** The time between two looks at the store: what a minute of them costs is in docs/cost.md. */
 const pollMs = 500;
@@ -41,23 +48,23 @@ type FollowPorts = Pick<ChatPorts, 'clock' | 'random' | 'stored' | 'log'>;
  * Of a POST all events; of a GET those after its `starting_after`. Throws, before anything is sent, a Refusal or an
  * InvalidRequest or StoreUnavailable.
  */
-export async function follow(
+export async function followResponse(
   ports: FollowPorts,
   { key, snapshot }: Pick<ChatCall, 'key' | 'snapshot'>,
   { id, request }: AskedStored,
 ): Promise<RelayResponse> {
   const reader = new StoredReader(ports, key.account, request);
-  const after = request.method === 'POST' ? -1 : startingAfter(request.query.get('starting_after'));
+  const after = request.method === 'POST' ? -1 : readStartingAfter(request.query.get('starting_after'));
   const { eventMinutes } = snapshot.settings.store;
   const { hasAll, until } = await new Backoff(ports, firstMsMax).until(async () => {
-    const found = await whereItStands(ports, { account: key.account, id });
-    if (!found) throw noSuchResponse(id);
+    const found = await findProgress(ports, { account: key.account, id });
+    if (!found) throw refuseUnknownResponse(id);
     return checkEvents(ports, found, { after, eventMinutes });
   });
   const queue = new ResponseQueue(waitingLengthMax);
   const signal = request.hostEnds ?? new AbortController().signal;
   const delivery = new Delivery(ports, queue, { identity: { requestId: request.id }, key, signal });
-  const poll = follower(ports, reader, { id, after, until });
+  const poll = createFollower(ports, reader, { id, after, until });
   if (hasAll) queue.end();
   return {
     status: 200,
@@ -70,12 +77,12 @@ export async function follow(
     endsHere: () => queue.endsHere,
     cut: queue.wasCut,
     closes: (closed) => delivery.closes(closed),
-    done: hasAll ? Promise.resolve() : handEvents(ports, poll, { queue, delivery, request }),
+    done: hasAll ? Promise.resolve() : sendEvents(ports, poll, { queue, delivery, request }),
   };
 }
 
 /** Never rejects. */
-async function handEvents(
+async function sendEvents(
   { clock, log }: FollowPorts,
   poll: () => Promise<Polled>,
   { queue, delivery, request }: { queue: ResponseQueue; delivery: Delivery; request: RelayRequest },
@@ -93,7 +100,7 @@ async function handEvents(
       const { frames, over, more } = await poll();
       reachedMs = clock.now();
       for (const frame of frames) {
-        await delivery.room();
+        await delivery.awaitRoom();
         push(frame);
       }
       if (over) break;
@@ -115,36 +122,36 @@ async function handEvents(
     await clock.sleep(pollMs, hostEnds);
   }
   queue.end();
-  await delivery.handOver(untilMs);
+  await delivery.awaitHandOver(untilMs);
   delivery.cut('deadline');
 }
 
-interface Stands {
+interface FollowProgress {
   head: ResponseHead;
   /** The number of events, the last included. Undefined: it has not ended, as far as is seen. */
   end: number | undefined;
 }
 
-async function whereItStands(
+async function findProgress(
   { clock, stored }: Pick<FollowPorts, 'clock' | 'stored'>,
   { account, id }: { account: string; id: string },
-): Promise<Stands | undefined> {
+): Promise<FollowProgress | undefined> {
   const nowSeconds = Math.floor(clock.now() / 1000);
   const read = (await stored.responses.heads(account, [id])).get(id);
   if (!read) return undefined;
-  const head = await foundEnd(stored, read, nowSeconds);
-  return { head, end: await eventsAtEnd(stored.events, head, nowSeconds) };
+  const head = await failIfRunDied(stored, read, nowSeconds);
+  return { head, end: await countEventsAtEnd(stored.events, head, nowSeconds) };
 }
 
 /** Whether the reader has all events already, and how long the run holds its claim. Throws an InvalidRequest where the rest cannot be sent. */
 async function checkEvents(
   { clock, stored }: FollowPorts,
-  { head, end }: Stands,
+  { head, end }: FollowProgress,
   { after, eventMinutes }: { after: number; eventMinutes: number },
 ): Promise<{ hasAll: boolean; until: number }> {
   const { background } = head;
   if (!background?.streamed)
-    throw invalid(
+    throw refuseValue(
       'stream',
       "'stream' needs a response that was created with background: true and stream: true. Retrieve this one without it.",
     );
@@ -152,13 +159,13 @@ async function checkEvents(
   const isBeyond = end === undefined ? !(await isKept(stored, head, after)) : after >= end;
   const isOver = end !== undefined && Math.floor(clock.now() / 1000) >= eventsUntil;
   if (isBeyond && !isOver)
-    throw invalid(
+    throw refuseValue(
       'starting_after',
       `'starting_after' is ${after}, which is beyond the last event of the response so far. Send the sequence_number of the last event that came.`,
     );
   const lacksSome = end !== undefined && end > 2 && after < end - 2;
   if (isOver || (lacksSome && (await stored.events.after(head, after)).length === 0))
-    throw invalid(
+    throw refuseValue(
       'stream',
       `The events of this response are no longer kept: they are for ${eventMinutes} minutes after its end. Retrieve it without 'stream'.`,
     );
@@ -172,13 +179,13 @@ async function isKept({ events }: StoredPorts, head: ResponseHead, number: numbe
   return batches.some(({ from, frames }) => (frames[number - from] ?? endMark) !== endMark);
 }
 
-function startingAfter(text: string | null): number {
+function readStartingAfter(text: string | null): number {
   if (text === null) return -1;
   if (/^\d{1,9}$/.test(text)) return Number(text);
-  throw invalid('starting_after', "'starting_after' must be the sequence_number of an event.");
+  throw refuseValue('starting_after', "'starting_after' must be the sequence_number of an event.");
 }
 
-const invalid = (param: string, message: string): InvalidRequest =>
+const refuseValue = (param: string, message: string): InvalidRequest =>
   new InvalidRequest('invalid_value', param, message);
 
 /** What a reader was shown can be shown to nobody any more: deleted, expired, or older than events are kept. */
@@ -200,7 +207,7 @@ interface Polled {
  * @param after the number of the last event that the reader has. -1: none
  * @param until how long the run holds its claim, as far as is known (Unix seconds)
  */
-export function follower(
+export function createFollower(
   ports: Pick<FollowPorts, 'clock' | 'stored'>,
   reader: StoredReader,
   { id, after, until: claimedUntil }: { id: string; after: number; until: number },
@@ -221,7 +228,7 @@ export function follower(
 
   async function look(): Promise<void> {
     const nowMs = clock.now();
-    const found = await whereItStands(ports, of);
+    const found = await findProgress(ports, of);
     if (!found) throw new EventsGone();
     headAtMs = nowMs + headMs;
     until = found.head.background?.until ?? until;

@@ -24,7 +24,7 @@ const times = { waitMs: 2_000, takeBackMs: 5_000 };
 /** Of a call whose own time is up. */
 const hurriedTimes = { waitMs: 1_000, takeBackMs: 1_500 };
 
-export interface KeptAnswerParts {
+export interface KeptAnswerInput {
   call: Pick<ChatCall, 'identity' | 'key' | 'snapshot' | 'signal'>;
   storage: StorageAsked;
   conversation: Conversation | undefined;
@@ -40,10 +40,10 @@ export class KeptAnswer implements AnswerRecorder {
   /** Until it is known, what is intended. */
   stored = true;
   readonly #ports: RecorderPorts;
-  readonly #parts: KeptAnswerParts;
+  readonly #parts: KeptAnswerInput;
   #tookBack: Promise<void> | undefined;
 
-  constructor(ports: RecorderPorts, parts: KeptAnswerParts) {
+  constructor(ports: RecorderPorts, parts: KeptAnswerInput) {
     this.#ports = ports;
     this.#parts = parts;
   }
@@ -52,7 +52,7 @@ export class KeptAnswer implements AnswerRecorder {
     return this.stored ? {} : { 'x-relay-store': 'failed' };
   }
 
-  wrote(): void {}
+  addTexts(): void {}
 
   async keep(whole: JsonRecord): Promise<void> {
     const { clock } = this.#ports;
@@ -61,15 +61,15 @@ export class KeptAnswer implements AnswerRecorder {
     const why = await within(clock, waitMs, { work: write, late: 'write_late' as const });
     this.stored = why === undefined;
     if (why === undefined) return;
-    this.#event('response_not_stored', { why });
+    this.#logEvent('response_not_stored', { why });
     // A try without a reply may have been applied, or may be still: from here on it is refused.
     if (why !== 'too_large') this.#tookBack = this.#takeBack(write, takeBackMs);
   }
 
-  async ended(): Promise<void> {}
+  async finish(): Promise<void> {}
 
   /** The answer said that it is not stored: nobody should find it later. */
-  async written(): Promise<void> {
+  async awaitWrites(): Promise<void> {
     await this.#tookBack;
   }
 
@@ -98,7 +98,7 @@ export class KeptAnswer implements AnswerRecorder {
     const { identity, key } = this.#parts.call;
     let isWithdrawn = false;
     const work = new Backoff(this.#ports, budgetMs)
-      .until(() => responses.withdraw(key.account, responseId(identity)))
+      .until(() => responses.withdraw(key.account, responseIdOf(identity)))
       .then(() => {
         isWithdrawn = true;
         // A write that is refused removes the parts that it wrote.
@@ -106,16 +106,16 @@ export class KeptAnswer implements AnswerRecorder {
       })
       .catch((error: unknown) => log.fault(identity.requestId, error));
     await within(clock, budgetMs, { work, late: undefined });
-    if (!isWithdrawn) this.#event('response_not_taken_back', {});
+    if (!isWithdrawn) this.#logEvent('response_not_taken_back', {});
   }
 
-  #event(name: string, fields: object): void {
+  #logEvent(name: string, fields: object): void {
     const { identity, key } = this.#parts.call;
     this.#ports.log.event(name, { request_id: identity.requestId, account: key.account, ...fields });
   }
 }
 
-const responseId = ({ requestId }: ChatCall['identity']): string => `resp-${requestId}`;
+const responseIdOf = ({ requestId }: ChatCall['identity']): string => `resp-${requestId}`;
 
 export function headOf(
   { identity, key, snapshot }: Pick<ChatCall, 'identity' | 'key' | 'snapshot'>,
@@ -130,7 +130,7 @@ export function headOf(
   const ownLength = JSON.stringify([answer.input, answer.whole['output']]).length;
   return {
     account: key.account,
-    id: responseId(identity),
+    id: responseIdOf(identity),
     status: answer.status,
     createdAt: identity.created,
     expires: identity.created + snapshot.settings.store.days * daySeconds,

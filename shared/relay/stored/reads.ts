@@ -35,10 +35,10 @@ const storedId = /^resp-[0-9a-z]{26}$/;
 export const isStoredId = (id: string): boolean => storedId.test(id);
 
 /** The same whatever the reason, and of any text that was sent as an id. */
-export const noSuchResponse = (id: string): Refusal =>
+export const refuseUnknownResponse = (id: string): Refusal =>
   refuse('response_not_found', `Response with id '${id.slice(0, 64)}' not found.`, { param: 'id' });
 
-const nowSeconds = ({ clock }: Pick<ReadPorts, 'clock'>): number => Math.floor(clock.now() / 1000);
+const secondsOf = ({ clock }: Pick<ReadPorts, 'clock'>): number => Math.floor(clock.now() / 1000);
 
 /** The reads of one request. Each throws StoreUnavailable, an InvalidRequest for more than it may read, and a Refusal while the host has no room. */
 export class StoredReader {
@@ -87,30 +87,33 @@ export class StoredReader {
   }
 
   /** One whose run is dead is found failed. Throws the Refusal of what is not found, too. */
-  async response(id: string): Promise<StoredResponse> {
+  async readResponse(id: string): Promise<StoredResponse> {
     const { responses } = this.#ports.stored;
     const read = async (): Promise<StoredResponse> => {
       this.release();
       const found = await retried(this.#ports, () => responses.read(this.account, [id], this.admit));
       const response = found.get(id);
-      if (!response) throw noSuchResponse(id);
+      if (!response) throw refuseUnknownResponse(id);
       return response;
     };
     const { head, body } = await read();
-    const end = await this.ended(head);
+    const end = await this.findEnd(head);
     // A run that stood still may have ended meanwhile: then its content is newer than what was read.
     return end.status === head.status || end.status === 'failed' ? { head: end, body } : read();
   }
 
   /** What `take` makes of those that can be read: no more than one is in memory whole. */
-  each<T>(ids: readonly string[], take: (response: StoredResponse) => T): Promise<ReadonlyMap<string, T>> {
+  readEachResponse<T>(
+    ids: readonly string[],
+    take: (response: StoredResponse) => T,
+  ): Promise<ReadonlyMap<string, T>> {
     const { responses } = this.#ports.stored;
     return retried(this.#ports, () => responses.readEach(this.account, ids, take, this.admit));
   }
 
   /** Where a response stands; one whose run is dead has failed. */
-  ended(head: ResponseHead): Promise<ResponseHead> {
-    return retried(this.#ports, () => foundEnd(this.#ports.stored, head, nowSeconds(this.#ports)));
+  findEnd(head: ResponseHead): Promise<ResponseHead> {
+    return retried(this.#ports, () => failIfRunDied(this.#ports.stored, head, secondsOf(this.#ports)));
   }
 }
 
@@ -127,7 +130,7 @@ export const endMark = '';
 const isOver = ({ status }: ResponseHead): boolean => status !== 'queued' && status !== 'in_progress';
 
 /** The head, of a response whose run is dead as failed. Whoever reads a head calls this before anything else. */
-export async function foundEnd(
+export async function failIfRunDied(
   { events, runs }: { events: Pick<EventLog, 'last'>; runs: Pick<StoredPorts['runs'], 'fail'> },
   head: ResponseHead,
   atSeconds: number,
@@ -135,7 +138,7 @@ export async function foundEnd(
   const { background } = head;
   if (isOver(head) || !background || background.events !== undefined) return head;
   if (atSeconds <= background.until + graceSeconds) return head;
-  const count = background.streamed ? (await eventsKept(events, head)) + 1 : 0;
+  const count = background.streamed ? (await countStoredEvents(events, head)) + 1 : 0;
   return (await runs.fail(head.account, head.id, count)) ?? head;
 }
 
@@ -143,7 +146,7 @@ export async function foundEnd(
  * The number of its events, the last included. Undefined: it goes on, or was cancelled and its run has not said yet what
  * it had written.
  */
-export async function eventsAtEnd(
+export async function countEventsAtEnd(
   events: Pick<EventLog, 'last'>,
   head: ResponseHead,
   atSeconds: number,
@@ -152,14 +155,14 @@ export async function eventsAtEnd(
   if (!background || !isOver(head)) return undefined;
   if (background.events !== undefined) return background.events;
   const waits = background.run !== undefined && atSeconds <= background.until + graceSeconds;
-  return waits ? undefined : (await eventsKept(events, head)) + 1;
+  return waits ? undefined : (await countStoredEvents(events, head)) + 1;
 }
 
 /**
  * The number of events that are kept; the first is also there when it is not. A run writes a batch once those before it are
  * kept, so the last one tells.
  */
-export async function eventsKept(
+export async function countStoredEvents(
   events: Pick<EventLog, 'last'>,
   { account, id }: { account: string; id: string },
 ): Promise<number> {

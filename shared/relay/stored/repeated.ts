@@ -8,11 +8,11 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { RelayRequest, RelayResponse } from '../http/http.ts';
 import { respondJson, refuse } from '../http/refusal.ts';
 import type { StoredResult } from '../ports/stored.ts';
-import { follow } from './follow.ts';
+import { followResponse } from './follow.ts';
 import type { EndpointRequest } from '../../endpoints/endpoint.ts';
 import type { ClaimReply } from '../ports/runtime-stores.ts';
-import { queuedObject } from './accept.ts';
-import { withdrawnRun } from './accepted-call.ts';
+import { renderQueued } from './accept.ts';
+import { nameWithdrawnRun } from './accepted-call.ts';
 
 /** Throws a Refusal or StoreUnavailable. */
 export async function repeatResult(
@@ -25,7 +25,7 @@ export async function repeatResult(
     body === undefined
       ? await followFirst(ports, call, { first, request })
       : { status, headers, body, done: Promise.resolve() };
-  const logged = (): void =>
+  const logRepeat = (): void =>
     ports.log.request({
       request_id: request.id,
       endpoint: call.endpoint,
@@ -45,7 +45,7 @@ export async function repeatResult(
       'x-request-id': request.id,
       'x-relay-replayed': first.requestId,
     },
-    done: answer.done.then(logged),
+    done: answer.done.then(logRepeat),
   };
 }
 
@@ -57,7 +57,7 @@ async function followFirst(
 ): Promise<RelayResponse> {
   const id = `resp-${first.requestId}`;
   try {
-    return await follow(ports, call, { id, request });
+    return await followResponse(ports, call, { id, request });
   } catch (error) {
     if (!(error instanceof InvalidRequest)) throw error;
     throw refuse(
@@ -73,7 +73,7 @@ async function followFirst(
  * could, or the store refused. Undefined: it is not known to have been accepted, its acceptor may still withdraw it, or its
  * response was removed.
  */
-export async function acceptedBefore(
+export async function findAccepted(
   { stored }: Pick<ChatPorts, 'stored'>,
   { call, read }: { call: ChatCall; read: EndpointRequest },
   { state, requestId }: Extract<ClaimReply, { state: 'running' | 'completed' }>,
@@ -83,11 +83,11 @@ export async function acceptedBefore(
   const head = (await stored.responses.heads(account, [id])).get(id);
   if (!head?.background) return undefined;
   const { run, streamed } = head.background;
-  const isRun = run !== undefined && run !== withdrawnRun(id);
+  const isRun = run !== undefined && run !== nameWithdrawnRun(id);
   if (state === 'running' && !isRun) return undefined;
   if (streamed) return { requestId, status: 200, headers: {}, body: undefined };
   // The request is the same, so this is the object that the first one got.
   const identity = { ...call.identity, requestId, created: head.createdAt };
-  const { status, headers, body } = respondJson(requestId, queuedObject(identity, read));
+  const { status, headers, body } = respondJson(requestId, renderQueued(identity, read));
   return { requestId, status, headers, body };
 }

@@ -20,11 +20,17 @@ import { createLoggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute, matchStoredRoute, storedIdOf, type StoredRouteName } from '../http/refuse-route.ts';
 import { respondJson, Refusal } from '../http/refusal.ts';
 import { retried } from '../retry.ts';
-import { countUnbilled, withinKeySlots } from '../money/unbilled-limits.ts';
+import { countUnbilled, runWithinKeyPermits } from '../money/unbilled-limits.ts';
 import type { StoredResponse } from '../ports/stored.ts';
-import { conversationOf, readTurn } from './conversation.ts';
-import { isStoredId, noSuchResponse, StoredReader, type AskedStored, type StoredCaller } from './reads.ts';
-import { cancelledResponse } from './run.ts';
+import { readConversation, readTurn } from './conversation.ts';
+import {
+  isStoredId,
+  refuseUnknownResponse,
+  StoredReader,
+  type AskedStored,
+  type StoredCaller,
+} from './reads.ts';
+import { showCancelled } from './run.ts';
 
 /** How old a key and the setting may be that forbid to store: another environment may have seen newer ones. */
 const forbiddenAgeMsMax = 1_000;
@@ -34,30 +40,32 @@ type Action = (ports: ChatPorts, caller: StoredCaller, asked: AskedStored) => Pr
 
 const actions: Record<StoredRouteName, Action> = {
   response: async (...asked) =>
-    isFollowing(asked[2].request) ? (await import('./follow.ts')).follow(...asked) : retrieve(...asked),
-  response_delete: remove,
+    isFollowing(asked[2].request)
+      ? (await import('./follow.ts')).followResponse(...asked)
+      : retrieveResponse(...asked),
+  response_delete: deleteResponse,
   response_input_items: listInputItems,
-  response_cancel: cancel,
+  response_cancel: cancelResponse,
 };
 
-export const storedHandle = (ports: ChatPorts): Handle =>
+export const createStoredHandle = (ports: ChatPorts): Handle =>
   createLoggedHandle(ports, { endpoint: 'response' }, async (request, found) => {
     const endpoint = matchStoredRoute(request);
     if (!endpoint) throw refuseRoute(request);
     found({ endpoint });
-    const caller = await callerOf(ports, request);
+    const caller = await findCaller(ports, request);
     const { key } = caller;
     found({ endpoint, key_hint: key.hint, account: key.account });
     const id = storedIdOf(request);
-    if (!mayStore(caller) || !isStoredId(id)) throw noSuchResponse(id);
+    if (!mayStore(caller) || !isStoredId(id)) throw refuseUnknownResponse(id);
     const act = (): Promise<RelayResponse> => actions[endpoint](ports, caller, { id, request });
     if (endpoint === 'response_delete') return act();
     await countUnbilled(ports, { key });
-    return withinKeySlots(ports, { key, requestId: request.id }, act);
+    return runWithinKeyPermits(ports, { key, requestId: request.id }, act);
   });
 
 /** Whoever has seen that a response is stored finds it, although this environment has an older key or configuration. */
-async function callerOf({ keys, config, clock }: ChatPorts, request: RelayRequest): Promise<StoredCaller> {
+async function findCaller({ keys, config, clock }: ChatPorts, request: RelayRequest): Promise<StoredCaller> {
   const secretKey = readKey(request.headers['authorization']);
   const [lookup, snapshot] = await Promise.all([keys.find(secretKey), config.current()]);
   const caller = { key: admitKey(lookup, clock.now()).row, snapshot };
@@ -74,12 +82,12 @@ const isFollowing = ({ query }: RelayRequest): boolean =>
   ['true', '1'].includes(query.get('stream')?.toLowerCase() ?? '');
 
 /** GET /v1/responses/{id}: a response as it is now, as its client got it. */
-async function retrieve(
+async function retrieveResponse(
   ports: ChatPorts,
   { key }: StoredCaller,
   { id, request }: AskedStored,
 ): Promise<RelayResponse> {
-  const { head, body } = await new StoredReader(ports, key.account, request).response(id);
+  const { head, body } = await new StoredReader(ports, key.account, request).readResponse(id);
   const shown = showResponse(head.status, body.response);
   const wantsSeal = readIncluded(request.query).has(sealedReasoning);
   return respondJson(request.id, wantsSeal ? withSeal(shown, body.seal) : shown);
@@ -96,34 +104,34 @@ async function listInputItems(
 ): Promise<RelayResponse> {
   const page = readPageQuery(request.query);
   const reader = new StoredReader(ports, key.account, request);
-  const newestFirst = itemsBefore(reader, await reader.response(id));
-  const items = page.order === 'desc' ? newestFirst : oldestFirst(newestFirst);
+  const newestFirst = readItemsBefore(reader, await reader.readResponse(id));
+  const items = page.order === 'desc' ? newestFirst : reverseItems(newestFirst);
   return respondJson(request.id, await pageInputItems(items, page));
 }
 
 /** Of a conversation whose beginning is deleted or has expired, what is left. */
-async function* itemsBefore(reader: StoredReader, response: StoredResponse): AsyncGenerator<JsonRecord> {
-  yield* (await inputOf(reader, response.body.input)).toReversed();
+async function* readItemsBefore(reader: StoredReader, response: StoredResponse): AsyncGenerator<JsonRecord> {
+  yield* (await readInput(reader, response.body.input)).toReversed();
   let { ancestors } = response.head;
   while (ancestors.length > 0) {
     const ids = ancestors.slice(0, turnsAtOnce);
-    const turns = await reader.each(ids, readTurn);
+    const turns = await reader.readEachResponse(ids, readTurn);
     for (const id of ids) {
       const found = turns.get(id);
       if (!found) return;
       yield* found.turn.output.toReversed();
-      yield* (await inputOf(reader, found.turn.input)).toReversed();
+      yield* (await readInput(reader, found.turn.input)).toReversed();
       ({ ancestors } = found.head);
     }
   }
 }
 
 /** The items of a turn's request. A reference to what nobody can read any more stays one. */
-async function inputOf(reader: StoredReader, all: readonly JsonRecord[]): Promise<readonly JsonRecord[]> {
+async function readInput(reader: StoredReader, all: readonly JsonRecord[]): Promise<readonly JsonRecord[]> {
   const input = all.filter(isReference);
   const references = input.length > 0 && storedReading.references({ input });
   if (!references) return all;
-  const { referred } = await conversationOf(reader, references).catch((error: unknown) => {
+  const { referred } = await readConversation(reader, references).catch((error: unknown) => {
     if (error instanceof Refusal || error instanceof InvalidRequest) return { referred: new Map() };
     throw error;
   });
@@ -133,7 +141,7 @@ async function inputOf(reader: StoredReader, all: readonly JsonRecord[]): Promis
 const isReference = (item: JsonRecord): boolean => item['type'] === 'item_reference';
 
 /** The oldest item is found last. A conversation has a bound of some megabytes. */
-async function* oldestFirst(newestFirst: AsyncIterable<JsonRecord>): AsyncGenerator<JsonRecord> {
+async function* reverseItems(newestFirst: AsyncIterable<JsonRecord>): AsyncGenerator<JsonRecord> {
   yield* (await Array.fromAsync(newestFirst)).toReversed();
 }
 
@@ -141,7 +149,7 @@ async function* oldestFirst(newestFirst: AsyncIterable<JsonRecord>): AsyncGenera
  * DELETE /v1/responses/{id}: nobody reads it from then on. A run that is answering it notices, and ends; one that waits never
  * begins.
  */
-async function remove(
+async function deleteResponse(
   ports: ChatPorts,
   { key: { account } }: StoredCaller,
   { id, request }: AskedStored,
@@ -151,7 +159,7 @@ async function remove(
   // Also without a head: a try before this one may have come so far, or the answer may have been kept meanwhile.
   const isRemoved = await retried(ports, () => responses.remove(account, id));
   // One that is repeated finds nothing, and it is deleted.
-  if (!head && !isRemoved) throw noSuchResponse(id);
+  if (!head && !isRemoved) throw refuseUnknownResponse(id);
   return respondJson(request.id, buildDeletedResponse(id));
 }
 
@@ -163,13 +171,13 @@ const pollMs = 250;
  * POST /v1/responses/{id}/cancel: one that waits never begins and costs nothing, one that runs is stopped by its run within a
  * second or two. Again, or after the end: the response as it is.
  */
-export async function cancel(
+export async function cancelResponse(
   ports: Pick<ChatPorts, 'clock' | 'random' | 'stored'>,
   { key: { account } }: Pick<StoredCaller, 'key'>,
   { id, request }: AskedStored,
 ): Promise<RelayResponse> {
   const reader = new StoredReader(ports, account, request);
-  const found = await reader.response(id);
+  const found = await reader.readResponse(id);
   if (!found.head.background)
     throw new InvalidRequest(
       'invalid_value',
@@ -177,23 +185,22 @@ export async function cancel(
       'Only responses that were created with background: true can be cancelled.',
     );
   const head = await retried(ports, () => ports.stored.runs.cancel(account, id));
-  if (!head) throw noSuchResponse(id);
+  if (!head) throw refuseUnknownResponse(id);
   const isUnclaimed = head.status === 'cancelled' && head.background?.run === undefined;
-  const { response } = (isUnclaimed ? found : await written(ports, reader, id)).body;
-  const shown =
-    head.status === 'cancelled' ? cancelledResponse(response) : showResponse(head.status, response);
+  const { response } = (isUnclaimed ? found : await awaitWritten(ports, reader, id)).body;
+  const shown = head.status === 'cancelled' ? showCancelled(response) : showResponse(head.status, response);
   return respondJson(request.id, shown);
 }
 
 /** With what its run had written, if that is there in time. */
-async function written(
+async function awaitWritten(
   { clock }: Pick<ChatPorts, 'clock'>,
   reader: StoredReader,
   id: string,
 ): Promise<StoredResponse> {
   const untilMs = clock.now() + waitMsMax;
   for (;;) {
-    const found = await reader.response(id);
+    const found = await reader.readResponse(id);
     const isThere = found.head.status !== 'cancelled' || found.body.response['status'] === 'cancelled';
     if (isThere || clock.now() >= untilMs) return found;
     await clock.sleep(pollMs);

@@ -24,7 +24,7 @@ import {
 import type { AnswerRecorder } from '../answer/answer.ts';
 import { requestIdOf } from './accepted-call.ts';
 import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
-import { endMark, eventsKept } from './reads.ts';
+import { endMark, countStoredEvents } from './reads.ts';
 
 /** How long the end of an answer is tried to be written. */
 const endMsMax = 20_000;
@@ -55,12 +55,12 @@ export class RunRecorder implements AnswerRecorder {
   }
 
   /** @param seal the state of the turn, sealed, once the answer is whole */
-  sealing(seal: () => string | undefined): this {
+  encryptWith(seal: () => string | undefined): this {
     this.#seal = seal;
     return this;
   }
 
-  wrote(batch: readonly string[]): void {
+  addTexts(batch: readonly string[]): void {
     this.#kept.events?.wrote(batch.join(''));
   }
 
@@ -75,7 +75,7 @@ export class RunRecorder implements AnswerRecorder {
     try {
       const count = await events?.finished();
       const finish = (status: ResponseStatus): Promise<boolean> => {
-        const response = this.#response(whole, status, count);
+        const response = this.#buildResponse(whole, status, count);
         return repeated(() => stored.runs.finish(run, response));
       };
       const status = watch.reason === 'cancelled' ? 'cancelled' : (whole['status'] as ResponseStatus);
@@ -91,16 +91,16 @@ export class RunRecorder implements AnswerRecorder {
     }
   }
 
-  async ended(failed: JsonRecord | undefined): Promise<void> {
+  async finish(failed: JsonRecord | undefined): Promise<void> {
     if (failed) await this.keep(failed);
   }
 
   /** Of a run that has no answer. Never rejects. */
-  fails(error: ErrorObject): Promise<void> {
+  storeFailure(error: ErrorObject): Promise<void> {
     return this.keep(buildFailedResponse(this.#kept.claimed.body.response, error));
   }
 
-  #response(whole: JsonRecord, status: ResponseStatus, events: number | undefined): StoredResponse {
+  #buildResponse(whole: JsonRecord, status: ResponseStatus, events: number | undefined): StoredResponse {
     const { claimed, run, watch, eventMinutes } = this.#kept;
     const { head, body } = claimed;
     const added = JSON.stringify(whole['output'] ?? []).length - '[]'.length;
@@ -121,7 +121,7 @@ export class RunRecorder implements AnswerRecorder {
       },
       body: {
         input: body.input,
-        response: status === 'cancelled' ? cancelledResponse(whole) : whole,
+        response: status === 'cancelled' ? showCancelled(whole) : whole,
         // The state of a turn that was cut off may be a part of it.
         seal: isWhole ? this.#seal() : undefined,
       },
@@ -130,7 +130,7 @@ export class RunRecorder implements AnswerRecorder {
 }
 
 /** As OpenAI shows it. What was written before stays. */
-export const cancelledResponse = (response: JsonRecord): JsonRecord => ({
+export const showCancelled = (response: JsonRecord): JsonRecord => ({
   ...response,
   status: 'cancelled',
   completed_at: null,
@@ -211,7 +211,7 @@ export class RunWatch {
   async look(): Promise<void> {
     const { run } = this.#of;
     try {
-      const head = await this.#head();
+      const head = await this.#readHead();
       if (!head) this.#end('deleted');
       else if (head.status === 'cancelled') this.#end('cancelled');
       else if (head.status !== 'in_progress' || head.background?.run !== run.run) this.#end('dead');
@@ -220,7 +220,7 @@ export class RunWatch {
     }
   }
 
-  async #head(): Promise<ResponseHead | undefined> {
+  async #readHead(): Promise<ResponseHead | undefined> {
     const { clock, stored } = this.#ports;
     const { run } = this.#of;
     const nowMs = clock.now();
@@ -271,9 +271,9 @@ interface WrittenEvents {
 
 type WriterPorts = Pick<ChatPorts, 'clock' | 'log'> & { events: EventLog };
 
-export type EventWriter = ReturnType<typeof eventWriter>;
+export type EventWriter = ReturnType<typeof createEventWriter>;
 
-export function eventWriter({ clock, log, events }: WriterPorts, of: WrittenEvents) {
+export function createEventWriter({ clock, log, events }: WriterPorts, of: WrittenEvents) {
   const { account, id, accepted, expires, mayWrite } = of;
   /** The frames that wait, their length, and the number of the first of them. */
   let waiting: string[] = [];
@@ -301,13 +301,13 @@ export function eventWriter({ clock, log, events }: WriterPorts, of: WrittenEven
     while (waiting.length > 0 && !isBroken) {
       await clock.sleep(batchMs, hurry.signal);
       if (!isOver) hurry = new AbortController();
-      await keep(taken());
+      await keep(takeBatch());
     }
     writing = undefined;
   }
 
   /** The next batch. What was tried once is tried again as it was, so that no reader sees two of one event. */
-  function taken(): EventBatch {
+  function takeBatch(): EventBatch {
     let taking = 0;
     const end = waiting.findIndex((frame) => (taking += frame.length) >= batchLength);
     const frames = waiting.splice(0, end < 0 ? waiting.length : end + 1);
@@ -352,7 +352,7 @@ export function eventWriter({ clock, log, events }: WriterPorts, of: WrittenEven
       hurry.abort('over');
       await writing;
       // What the store took without an answer may have been seen, so it counts.
-      return (await eventsKept(events, of).catch(() => Math.max(keptCount, 1))) + 1;
+      return (await countStoredEvents(events, of).catch(() => Math.max(keptCount, 1))) + 1;
     },
   };
 }

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { createSealer } from '../../../shared/adapters/system/node-ports.ts';
-import { sealSummary } from '../../../shared/relay/state/summary-seals.ts';
-import { sealTurn } from '../../../shared/relay/state/turn-states.ts';
+import { encryptSummary } from '../../../shared/relay/state/summary-seals.ts';
+import { encryptTurn } from '../../../shared/relay/state/turn-states.ts';
 import {
   base64,
   dataUrl,
@@ -113,7 +113,7 @@ const chatTool = (at: number, schema?: object): object => ({ type: 'function', f
 
 const sealer = createSealer([{ number: 1, secret: sealSecret }]);
 const stateOf = (account: string, at: number, length: number): string =>
-  sealTurn(
+  encryptTurn(
     sealer,
     { account, model: models.chat },
     {
@@ -281,7 +281,7 @@ export const shapes: Readonly<Record<string, Build>> = {
       ...list(40, (at) => ({
         type: 'compaction',
         id: `cmp_${at}`,
-        encrypted_content: sealSummary(sealer, account, fill(words, 90_000)),
+        encrypted_content: encryptSummary(sealer, account, fill(words, 90_000)),
       })),
     ],
   })),

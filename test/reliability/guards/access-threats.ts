@@ -29,8 +29,8 @@ export const accessThreats: readonly Removal[] = [
   {
     rows: ['S2'],
     file: 'shared/relay/call/access.ts',
-    find: 'throw unusableKey(`key_${lookup.missing}`)',
-    replace: "throw invalidKey('This key is not known.', `key_${lookup.missing}`)",
+    find: 'throw refuseUnusableKey(`key_${lookup.missing}`)',
+    replace: "throw refuseInvalidKey('This key is not known.', `key_${lookup.missing}`)",
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'tells unknown, disabled and expired keys apart in the log alone',
   },
@@ -133,9 +133,9 @@ export const accessThreats: readonly Removal[] = [
   {
     rows: ['S7'],
     file: 'shared/relay/call/serving-channels.ts',
-    find: 'snapshot.models.includes(model) ? servedModel(snapshot, model) : undefined',
+    find: 'snapshot.models.includes(model) ? buildModelServing(snapshot, model) : undefined',
     replace:
-      'servedModel({ ...snapshot, channels: snapshot.channels.map((one) => ({ ...one, models: [model] })) }, model)',
+      'buildModelServing({ ...snapshot, channels: snapshot.channels.map((one) => ({ ...one, models: [model] })) }, model)',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'a model that no channel serves',
   },

@@ -215,7 +215,7 @@ export const contentThreats: readonly Removal[] = [
   {
     rows: ['S21'],
     file: 'shared/wire/chat-response.ts',
-    find: 'if (this.#bytes > this.#bytesMax) throw this.#tooMuch();',
+    find: 'if (this.#bytes > this.#bytesMax) throw this.#refuseLength();',
     replace: '',
     test: 'test/unit/endpoints/log-probabilities.test.ts',
     name: 'has a size, of which all count: %s',

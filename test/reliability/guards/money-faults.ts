@@ -13,8 +13,8 @@ export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F1'],
     file: 'shared/billing/quota-item.ts',
-    find: 'entry.until + graceOf(entry) < nowSeconds',
-    replace: 'entry.until - graceOf(entry) < nowSeconds',
+    find: 'entry.until + graceOf(entry) < secondsOf',
+    replace: 'entry.until - graceOf(entry) < secondsOf',
     test: 'test/unit/relay/jobs/sweeper.test.ts',
     name: 'leaves alone what may still come back',
   },
@@ -206,7 +206,7 @@ export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F17'],
     file: 'shared/relay/money/late-settle.ts',
-    find: "const kind = unsure ? await closedAs(ports, write, backoff) : 'expired';",
+    find: "const kind = unsure ? await findCloseKind(ports, write, backoff) : 'expired';",
     replace: "const kind = await Promise.resolve<CloseKind>('expired');",
     test: 'test/unit/relay/money/reservations-close.test.ts',
     name: 'whose reply was lost and that is no more the last is known by its ledger row',

@@ -69,7 +69,7 @@ export const storedGuards: readonly Removal[] = [
   {
     rows: ['F26'],
     file: 'shared/relay/stored/run.ts',
-    find: 'eventsKept(events, of).catch(() => Math.max(keptCount, 1))',
+    find: 'countStoredEvents(events, of).catch(() => Math.max(keptCount, 1))',
     replace: 'Promise.resolve(Math.max(keptCount, 1))',
     test: writer,
     name: 'also where the last reply was lost and no other came: what is there counts',

@@ -161,7 +161,7 @@ export class HotAccount {
     const startMs = clock.now();
     const reservation = await reserved(host, request).catch(async (error: unknown) => {
       this.#refusal(error, clock.now() - startMs);
-      await host.reservations.cancelled(request.need.id);
+      await host.reservations.awaitCancel(request.need.id);
       return undefined;
     });
     if (!reservation) return void this.#idle.push(host);
@@ -265,7 +265,7 @@ export class HotAccount {
           ? undefined
           : { counter: { key, period, expires: 0 }, call: id, most: budget, resetsAtMs: 0 },
       entry: { input, key, model: 'm', price: formatPrice(this.#price), official: false },
-      refused: async ({ reason }) =>
+      createRefusal: async ({ reason }) =>
         reason === 'contended' || reason === 'out_of_time'
           ? refuse('unavailable', reason, { reason: `reserve_${reason}` })
           : refuse(reason === 'reserved' ? 'balance_reserved' : 'rate_limit_exceeded', reason, { reason }),

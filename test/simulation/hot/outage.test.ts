@@ -75,7 +75,7 @@ async function outage(budget: RetryBudget | undefined): Promise<Result> {
     } catch (error) {
       expect(error).toBeInstanceOf(StoreUnavailable);
       refused += 1;
-      await reservations.cancelled(request.need.id);
+      await reservations.awaitCancel(request.need.id);
     }
   };
   for (let account = 0; account < 500; account += 1) memory.grant(`account-${account}`, 1_000_000n);
@@ -120,7 +120,7 @@ function requestOf(account: string, id: string, nowMs: number): ReservationReque
     deadlineMs: nowMs + 600_000,
     need: { id, price, slots: [], estimate, key, nowMs, reservesNothing: false },
     entry: { input: 3n, key, model: 'm', price: formatPrice(price), official: false },
-    refused: (reason) => Promise.reject(new Error(reason.reason)),
+    createRefusal: (reason) => Promise.reject(new Error(reason.reason)),
   };
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { chatEndpoint } from '../../../shared/endpoints/chat/chat-endpoint.ts';
 import { ChunksToCompletion } from '../../../shared/endpoints/chat/fold.ts';
 import { responsesEndpoint } from '../../../shared/endpoints/responses/responses-endpoint.ts';
-import { defaultOutputTokens } from '../../../shared/relay/call/serving-channels.ts';
+import { computeDefaultOutputTokens } from '../../../shared/relay/call/serving-channels.ts';
 import { buildTariff } from '../../../shared/billing/tariff.ts';
 import type { ChatRequest } from '../../../shared/wire/canonical-call.ts';
 import type { ChatChunk, ChunkChoice } from '../../../shared/wire/chat-response.ts';
@@ -35,7 +35,7 @@ describe('log probabilities', () => {
 
   it('lowers the limit of a call that has none', () => {
     const limitOf = (more: Partial<ChatRequest>): number =>
-      defaultOutputTokens({
+      computeDefaultOutputTokens({
         request: { model: 'm', messages: [], ...more },
         tariff: buildTariff({ models: ['m'], rulesOf: () => [], defaultOutputTokens: 16_384, nowMs: 0 }),
         model: { base: 'm' } as never,

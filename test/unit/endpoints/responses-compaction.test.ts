@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { createSealer } from '../../../shared/adapters/system/node-ports.ts';
-import { sealSummary } from '../../../shared/relay/state/summary-seals.ts';
+import { encryptSummary } from '../../../shared/relay/state/summary-seals.ts';
 import { asRecord, recordsIn } from '../../../shared/wire/json.ts';
 import { BillingRig, byTokens, yuan, type BillingOptions } from '../../support/billing-rig.ts';
 import { data, delta, demoKey, finish, keyRow, usage, type UpstreamScript } from '../../support/core-rig.ts';
@@ -297,7 +297,7 @@ describe('a summary', () => {
     ['of megabytes', 1, 'x'.repeat(5 * 1024 * 1024)],
     ['of a megabyte, four times', 4, 'x'.repeat(1024 * 1024)],
   ])('%s is a 400', async (_what, count, text) => {
-    const sealed = sealSummary(createSealer([{ number: 1, secret: 'first' }]), 'acme', text);
+    const sealed = encryptSummary(createSealer([{ number: 1, secret: 'first' }]), 'acme', text);
     const item = { type: 'compaction', encrypted_content: sealed };
     const rig = new Compaction({ channels: [chat] }).upstream(chatSaid('fine'));
     const items = Array.from({ length: count }, () => item);

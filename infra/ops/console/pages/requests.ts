@@ -20,7 +20,7 @@ import {
   type RequestPoint,
   type RequestStatus,
 } from '../../../../shared/operate/requests/list-requests.ts';
-import { shownEndUser, tagsIn } from '../../../../shared/relay/call/attribution.ts';
+import { showEndUser, readTags } from '../../../../shared/relay/call/attribution.ts';
 import { InvalidRequest } from '../../../../shared/wire/invalid-request.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
@@ -110,7 +110,7 @@ function readQuestion({ query, nowMs }: Visit): AskedRequests {
     model: typed(query('model')),
     channel: typed(query('channel')),
     key_hint: typed(query('key')),
-    end_user: shownEndUser(query('end_user')),
+    end_user: showEndUser(query('end_user')),
     tags: tagsOf(query('tags')),
     status,
     fromMs: moment('from', usualSpan),
@@ -121,7 +121,7 @@ function readQuestion({ query, nowMs }: Visit): AskedRequests {
 
 function tagsOf(written: string): AskedRequests['tags'] {
   try {
-    return Object.fromEntries(tagsIn(written, 'tags'));
+    return Object.fromEntries(readTags(written, 'tags'));
   } catch (error) {
     throw error instanceof InvalidRequest ? usageFailure(error.message) : error;
   }

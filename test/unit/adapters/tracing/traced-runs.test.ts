@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { traceHandle, traceRuns } from '../../../../shared/adapters/tracing/call-tracer.ts';
 import { responsesEndpoint } from '../../../../shared/endpoints/responses/responses-endpoint.ts';
 import type { ChatPorts } from '../../../../shared/relay/ports/chat-ports.ts';
-import { backgroundRuns } from '../../../../shared/relay/background-run.ts';
+import { createBackgroundRuns } from '../../../../shared/relay/background-run.ts';
 import { BillingRig, byCall, yuan } from '../../../support/billing-rig.ts';
 import { hello } from '../../../support/core-rig.ts';
 import { startWebhookReceiver } from '../../../support/webhook-receiver.ts';
@@ -43,7 +43,7 @@ async function background(flags: '00' | '01' | undefined, ratio = 1) {
   expect(accepted.status).toBe(200);
   const [event] = rig.stored.started;
   if (!event || !composed.ports) throw new Error('nothing was started');
-  const runsOf = (given: ChatPorts) => backgroundRuns(given, responsesEndpoint);
+  const runsOf = (given: ChatPorts) => createBackgroundRuns(given, responsesEndpoint);
   const run = traceRuns({ ...of, ports: composed.ports, runsOf });
   const runEvent = { ...event, run: 'run 1', hostDeadlineMs: rig.clock.now() + 900_000 };
   await rig.clock.run(run(runEvent, event.traceparent));

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { usageBounds } from '../../../../shared/relay/answer/meter.ts';
+import { computeUsageBounds } from '../../../../shared/relay/answer/meter.ts';
 import type { ChatCall, DispatchReport } from '../../../../shared/relay/call/call.ts';
 import { buildTariff } from '../../../../shared/billing/tariff.ts';
 import type { TurnState } from '../../../../shared/wire/turn-state.ts';
@@ -14,7 +14,7 @@ test('what the relay puts back into earlier turns is input that an upstream may 
     const call = { unknown: {}, tariff, model: { base: 'm' } };
     const asked = { ...call, states: new Map([[{ role: 'assistant' }, state]]) } as unknown as ChatCall;
     const report = { request, model: 'm', channel: undefined, sent: {} } as unknown as DispatchReport;
-    return usageBounds(asked, report, { inputTokens: () => 1 }).inputMax();
+    return computeUsageBounds(asked, report, { inputTokens: () => 1 }).inputMax();
   };
   expect(boundOf('想'.repeat(20_000)) - boundOf('')).toBeGreaterThanOrEqual(60_000);
 });
@@ -30,7 +30,8 @@ test('what a model may write is what the row says of it, before what it says of 
     const channel = { mapper: {}, params: { allow: [], max_output_tokens: 900, ...params } };
     const report = { request: { messages: [] }, model: 'm', channel, sent: { outputTokensMax: 1_200 } };
     const bill = { inputTokens: () => 1 };
-    return usageBounds(call as unknown as ChatCall, report as unknown as DispatchReport, bill).outputMax;
+    return computeUsageBounds(call as unknown as ChatCall, report as unknown as DispatchReport, bill)
+      .outputMax;
   };
   expect(outputMax({})).toBeLessThan(1_200);
   expect(outputMax({ model_rules: { m: { max_output_tokens: 5_000 } } })).toBeGreaterThanOrEqual(1_200);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { encodeCloseRecord } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { parseLosses, formatLoss } from '../../../../shared/billing/audit/loss-lines.ts';
 import type { OpenEntry } from '../../../../shared/billing/quota-item.ts';
-import { shownEndUser, tagsIn } from '../../../../shared/relay/call/attribution.ts';
+import { showEndUser, readTags } from '../../../../shared/relay/call/attribution.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { InvalidRequest } from '../../../../shared/wire/invalid-request.ts';
 import { entry } from '../../billing/quota-fixtures.ts';
@@ -150,8 +150,8 @@ describe('tags', () => {
   it('make a close record at most 700 bytes larger, and an open entry not at all', async () => {
     const names = ['a', 'b', 'c', 'd', 'e'].map((letter) => letter.repeat(19));
     const written = names.map((name) => `${name}=${'v'.repeat(32)}`).join();
-    expect(tagsIn(`${written}v`, 'x').size).toBe(5);
-    expect(() => tagsIn(`${written}vv`, 'x')).toThrow(InvalidRequest);
+    expect(readTags(`${written}v`, 'x').size).toBe(5);
+    expect(() => readTags(`${written}vv`, 'x')).toThrow(InvalidRequest);
     const headers = { 'x-relay-tags': written };
     const [plain, tagged] = [
       await call('chat'),
@@ -192,7 +192,7 @@ describe('an end user', () => {
     [JSON.stringify({ device_id: device, account_uuid: uuid, session_id: uuid }), uuid],
     [`{"device_id":"${'x'.repeat(5000)}"}`, `{"device_id":"${'x'.repeat(50)}`],
   ])('is shown as it was written, in 64 characters at most: %j', (written, shown) => {
-    expect(shownEndUser(written)).toBe(shown);
+    expect(showEndUser(written)).toBe(shown);
   });
 });
 

@@ -21,8 +21,8 @@ describe('the work of one request', () => {
   it('has room for a long session: 30 MB, 20,000 values, 200 states of 64 KB, a file', () => {
     const work = new WorkBudget();
     work.readBody(30 * million, 20_000);
-    for (let at = 0; at < 200; at += 1) expect(work.openSeal(64 * 1024)).toBe(true);
-    expect(work.inflating(() => 'x'.repeat(million))(new Uint8Array(), million)).toHaveLength(million);
+    for (let at = 0; at < 200; at += 1) expect(work.openState(64 * 1024)).toBe(true);
+    expect(work.limitInflate(() => 'x'.repeat(million))(new Uint8Array(), million)).toHaveLength(million);
   });
 
   it.each<[string, (work: WorkBudget) => void]>([
@@ -33,10 +33,10 @@ describe('the work of one request', () => {
     most(work);
     expect(codeOf(() => work.readStored(33 * million))).toBe('too_much_work');
     expect(codeOf(() => work.readBody(64 * million, 200_000))).toBe('too_much_work');
-    expect(codeOf(() => void work.inflating(() => 'x'.repeat(32 * million))(new Uint8Array(), 1))).toBe(
+    expect(codeOf(() => void work.limitInflate(() => 'x'.repeat(32 * million))(new Uint8Array(), 1))).toBe(
       'too_much_work',
     );
-    expect(work.openSeal(128 * million)).toBe(false);
+    expect(work.openState(128 * million)).toBe(false);
   });
 
   it('is drawn by a body before it is parsed, and by stored responses before they are unpacked', async () => {

@@ -13,7 +13,7 @@ import {
   type BillingOptions,
 } from '../../../support/billing-rig.ts';
 import { createSealer } from '../../../../shared/adapters/system/node-ports.ts';
-import { sealTurn } from '../../../../shared/relay/state/turn-states.ts';
+import { encryptTurn } from '../../../../shared/relay/state/turn-states.ts';
 import { dataUrl, printed } from '../../../support/pdf-files.ts';
 import { demoKey, hello, keyRow, type Answer } from '../../../support/core-rig.ts';
 
@@ -63,7 +63,7 @@ const state = {
   callIds: [],
   parts: [{ opaque: { text: 'x'.repeat(1_000) } }],
 };
-const seal = sealTurn(createSealer([sealKey]), { account: 'acme', model: 'm' }, { state, itemId: 'rs_1' });
+const seal = encryptTurn(createSealer([sealKey]), { account: 'acme', model: 'm' }, { state, itemId: 'rs_1' });
 const said = (content: string) => ({ role: 'assistant', content });
 const responses = { model: 'm', max_output_tokens: 78 };
 const messages = { model: 'm', max_tokens: 78 };

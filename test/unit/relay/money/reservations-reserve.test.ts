@@ -96,7 +96,7 @@ describe('a reserve whose outcome stays unknown', () => {
     expect(rig.item?.open.size).toBe(1);
     await rig.clock.run(rig.clock.sleep(20_000));
     rig.store.always('fine', 'tombstone', 'close');
-    await rig.clock.run(rig.reservations.cancelled(request.need.id));
+    await rig.clock.run(rig.reservations.awaitCancel(request.need.id));
     expect(rig.item).toMatchObject({ available: 1000n, spent: 0n });
     expect(rig.events).toEqual([]);
   });
@@ -120,7 +120,7 @@ describe('a reserve whose outcome stays unknown', () => {
     const refused = requests.map((request) => rig.reservations.reserve(request).catch(() => undefined));
     await rig.clock.run(Promise.all(refused));
     const cancelled = (some: typeof requests): Promise<void[]> =>
-      rig.clock.run(Promise.all(some.map(({ need }) => rig.reservations.cancelled(need.id))));
+      rig.clock.run(Promise.all(some.map(({ need }) => rig.reservations.awaitCancel(need.id))));
     await rig.clock.run(rig.clock.sleep(1_600));
     expect(rig.events.map(({ name }) => name)).toEqual(Array.from({ length: 4 }, () => 'reserve_unknown'));
     await cancelled(requests);

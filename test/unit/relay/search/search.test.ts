@@ -8,7 +8,7 @@ import { createHttpsTransport } from '../../../../shared/adapters/transport/http
 import { readSetting } from '../../../../shared/config/setting-rows.ts';
 import { defaultSettings, type SearchSettings } from '../../../../shared/config/settings.ts';
 import { createEmptySnapshot } from '../../../../shared/config/snapshot.ts';
-import { withSearch } from '../../../../shared/relay/search.ts';
+import { searchForCall } from '../../../../shared/relay/search.ts';
 
 import type { ChatMessage, ChatRequest } from '../../../../shared/wire/canonical-call.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
@@ -110,7 +110,7 @@ describe('a web- call', () => {
     const web = call(
       settingsOf({ type: 'searxng', endpoint: `${endpoint}/search/`, results: 2, language: 'zh-CN' }),
     );
-    const { request: searched, outcome } = await withSearch(ports, web);
+    const { request: searched, outcome } = await searchForCall(ports, web);
     const { messages, ...rest } = searched;
     expect(rest).toEqual({ model: 'web-m' });
     expect(messages).toEqual([
@@ -139,7 +139,7 @@ describe('a web- call', () => {
     };
     const { endpoint, asked } = await provider(json(answer));
     const web = call(settingsOf({ type: 'tavily', endpoint, secret: 'env:TAVILY', results: '3' }));
-    const { messages } = (await withSearch(ports, web)).request;
+    const { messages } = (await searchForCall(ports, web)).request;
     expect(contentOf(messages)).toContain('[1] T\nhttps://t.example.com/\nDate: Fri\nText.');
     expect(asked[0]).toMatchObject({ method: 'POST', url: '/search' });
     expect(asked[0]?.headers.authorization).toBe('Bearer value of env:TAVILY');
@@ -182,7 +182,7 @@ describe('the request stays as it is', () => {
   ])('when the provider %s', async (_case, reply, outcome, isBilled) => {
     const { endpoint, closed } = await provider(reply);
     const web = call(settingsOf({ type: 'searxng', endpoint }));
-    const searched = await withSearch(ports, web);
+    const searched = await searchForCall(ports, web);
     expect(searched).toEqual({ request, outcome, isBilled });
     expect(searched.request).toBe(request);
     await closed;
@@ -201,7 +201,7 @@ describe('the request stays as it is', () => {
   ])('puts them %s', async (_case, more, roles) => {
     const { endpoint } = await provider(json(searxngAnswer));
     const web = call(settingsOf({ type: 'searxng', endpoint }));
-    const { request: searched } = await withSearch(ports, { ...web, request: { ...request, ...more } });
+    const { request: searched } = await searchForCall(ports, { ...web, request: { ...request, ...more } });
     expect(searched.messages.map(({ role }) => role)).toEqual(roles);
     expect(contentOf(searched.messages.slice(-2))).toMatch(/^Web search results of/);
   });
@@ -220,7 +220,7 @@ describe('the request stays as it is', () => {
     };
     const web = call(settingsOf({ type: 'searxng', endpoint }));
     const startedMs = clock.now();
-    const searched = await clock.run(withSearch({ ...ports, clock: waiting }, web));
+    const searched = await clock.run(searchForCall({ ...ports, clock: waiting }, web));
     expect(searched).toEqual({ request, outcome: 'timeout', isBilled: true });
     expect(clock.now() - startedMs).toBe(3000);
     await closed;
@@ -228,18 +228,18 @@ describe('the request stays as it is', () => {
 
   it('when the provider cannot be reached, which costs nothing', async () => {
     const web = call(settingsOf({ type: 'searxng', endpoint: 'http://127.0.0.1:1' }));
-    expect(await withSearch(ports, web)).toEqual({ request, outcome: 'failed', isBilled: false });
+    expect(await searchForCall(ports, web)).toEqual({ request, outcome: 'failed', isBilled: false });
   });
 
   it('without a provider, and without a question', async () => {
     const unset = call(undefined);
-    expect(await withSearch(ports, unset)).toEqual({ request, outcome: 'none', isBilled: false });
+    expect(await searchForCall(ports, unset)).toEqual({ request, outcome: 'none', isBilled: false });
 
     const silent = {
       ...call(settingsOf({ type: 'tavily', endpoint: 'http://127.0.0.1:1' })),
       request: { ...request, messages: [] },
     };
-    expect(await withSearch(ports, silent)).toEqual({
+    expect(await searchForCall(ports, silent)).toEqual({
       request: silent.request,
       outcome: 'no_query',
       isBilled: false,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { openSeals, TurnStates, sealTurn } from '../../../../shared/relay/state/turn-states.ts';
+import { openStates, TurnStates, encryptTurn } from '../../../../shared/relay/state/turn-states.ts';
 import { WorkBudget } from '../../../../shared/relay/call/work-budget.ts';
 import type { Sealer } from '../../../../shared/relay/ports/host.ts';
 import type { ChatMessage } from '../../../../shared/wire/canonical-call.ts';
@@ -35,7 +35,7 @@ function added(count: number, length: number, copies?: { itemId: string }) {
   const messages = Array.from({ length: count }, turn);
   const state = stateOf('x'.repeat(length));
   for (const [at, message] of messages.entries()) {
-    const text = sealTurn(sealer, binding, { state, itemId: copies ? 'rs' : `rs_${at}` });
+    const text = encryptTurn(sealer, binding, { state, itemId: copies ? 'rs' : `rs_${at}` });
     expect(turns.add(message, { text, itemId: copies?.itemId, whole: false })).toBe(true);
   }
   return { opens: sealer.opens, kept: [...turns.states.keys()], dropped: turns.dropped, messages };
@@ -71,7 +71,7 @@ describe('seals that came back', () => {
     const state = stateOf('x'.repeat(6 * 1024 * 1024));
     for (const at of Array.from({ length: 5 }).keys()) {
       const of = at % 2 === 0 ? { account: 'other', model: 'm' } : { account: 'acme', model: 'other' };
-      const text = sealTurn(sealer, of, { state, itemId: `rs_${at}` });
+      const text = encryptTurn(sealer, of, { state, itemId: `rs_${at}` });
       turns.add(turn(), { text, itemId: undefined, whole: false });
     }
     expect([sealer.opens, turns.states.size, turns.dropped]).toEqual([3, 0, true]);
@@ -81,12 +81,12 @@ describe('seals that came back', () => {
     const sealer = new CountingSealer();
     const messages = Array.from({ length: 201 }, turn);
     const sealOf = (at: number): string =>
-      sealTurn(sealer, binding, { state: stateOf('x'), itemId: `rs_${at}` });
+      encryptTurn(sealer, binding, { state: stateOf('x'), itemId: `rs_${at}` });
     const sealed = new Map(
       messages.map((one, at) => [one, { text: sealOf(at), itemId: undefined, param: 'input' }]),
     );
     const call = { form: 'responses', request: { model: 'm', messages }, unknown: {} };
-    const turns = openSeals(
+    const turns = openStates(
       sealer,
       { account: binding.account, models: [binding.model] },
       { call, sealed },

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, it } from 'vitest';
 import { closeExpired } from '../../../../shared/billing/quota-item.ts';
-import { foundEnd } from '../../../../shared/relay/stored/reads.ts';
+import { failIfRunDied } from '../../../../shared/relay/stored/reads.ts';
 import { BillingRig, yuan } from '../../../support/billing-rig.ts';
 import { delta, done, finish, usage } from '../../../support/core-rig.ts';
 
@@ -70,7 +70,7 @@ async function endOf(rig: BillingRig, process: Mortal): Promise<End> {
   await rig.clock.run(rig.clock.sleep(200_000));
   await rig.clock.run(rig.runs(of));
   const head = (await rig.stored.responses.heads('acme', [id])).get(id);
-  const found = head && (await foundEnd(rig.stored, head, rig.clock.now() / 1000));
+  const found = head && (await failIfRunDied(rig.stored, head, rig.clock.now() / 1000));
   const { item } = rig;
   for (const write of item ? closeExpired(item, rig.clock.now() / 1000, 120) : [])
     await rig.quotas.close(write);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { closeExpired, type OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { AccountRow } from '../../../../shared/config/rows/account-row.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
-import { cancel } from '../../../../shared/relay/stored/routes.ts';
+import { cancelResponse } from '../../../../shared/relay/stored/routes.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { BillingRig, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
 import {
@@ -58,7 +58,7 @@ function balanced(rig: BillingRig): void {
 }
 
 const cancels = async (rig: BillingRig): Promise<Record<string, unknown>> => {
-  const response = await cancel(
+  const response = await cancelResponse(
     { clock: rig.clock, random: { next: () => 0.5 }, stored: rig.stored },
     { key: keyRow() },
     { id, request: { id: 'cancelling' } as RelayRequest },

@@ -7,7 +7,7 @@ import {
   type StoredResponse,
   ancestorsMax,
 } from '../../../../shared/relay/ports/stored.ts';
-import { conversationOf } from '../../../../shared/relay/stored/conversation.ts';
+import { readConversation } from '../../../../shared/relay/stored/conversation.ts';
 import { MemoryStored } from '../../../support/memory-stored.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { StoredReader, unpackedLengthMax } from '../../../../shared/relay/stored/reads.ts';
@@ -84,7 +84,7 @@ async function put(turns: number): Promise<void> {
 async function asked(body: object) {
   const references = storedReading.references({ model: 'm', ...body });
   if (!references) throw new Error('refers to nothing');
-  return conversationOf(new StoredReader(ports(), account), references);
+  return readConversation(new StoredReader(ports(), account), references);
 }
 const after = (previous: string) => asked({ previous_response_id: previous, input: 'x' });
 const referring = (...ids: unknown[]) => asked({ input: ids.map((id) => ({ type: 'item_reference', id })) });

@@ -2,8 +2,8 @@ import { KeyRow } from '../../../../../shared/config/rows/key-row.ts';
 import { defaultSettings } from '../../../../../shared/config/settings.ts';
 import type { RelayRequest } from '../../../../../shared/relay/http/http.ts';
 import type { EventLog, ResponseStatus } from '../../../../../shared/relay/ports/stored.ts';
-import { eventWriter, type EventWriter } from '../../../../../shared/relay/stored/run.ts';
-import { follow } from '../../../../../shared/relay/stored/follow.ts';
+import { createEventWriter, type EventWriter } from '../../../../../shared/relay/stored/run.ts';
+import { followResponse } from '../../../../../shared/relay/stored/follow.ts';
 import { MemoryStored } from '../../../../support/memory-stored.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 
@@ -103,7 +103,7 @@ export class FollowedRig {
   async begin(): Promise<EventWriter> {
     const claimed = await this.stored.runs.claim({ account, id, run: 'first' }, this.until);
     if (!claimed) throw new Error('not claimed');
-    return eventWriter(
+    return createEventWriter(
       { clock: this.clock, log: this.log, events: this.events },
       {
         account,
@@ -181,7 +181,7 @@ export class FollowedRig {
         return stored.responses.read(...given);
       },
     };
-    return follow(
+    return followResponse(
       {
         clock: this.clock,
         log: this.log,
