@@ -71,14 +71,11 @@ export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
   #read(text: string): UpstreamEvent[] {
     if (this.#form === 'unknown') this.#form = formOf(text);
     if (this.#form === 'json') {
-      const { remainder: rest, objects: whole } = this.#objects?.push(text) ?? {
-        remainder: text,
-        objects: [],
-      };
-      this.#document.push(rest);
-      for (const { length } of whole) this.#taken += length - 1;
+      const { remainder, objects } = this.#objects?.push(text) ?? { remainder: text, objects: [] };
+      this.#document.push(remainder);
+      for (const { length } of objects) this.#taken += length - 1;
       if (this.#bytes - this.#taken > this.#limits.documentBytesMax) throw new UpstreamFailure('too_large');
-      return whole.map((object) => ({ kind: 'value', value: parseDocument(object) }));
+      return objects.map((object) => ({ kind: 'value', value: parseDocument(object) }));
     }
     try {
       return this.#sse.push(text).flatMap(readEvent);
@@ -96,38 +93,38 @@ export class BodyEvents implements Machine<Uint8Array, UpstreamEvent> {
 class ListedObjects {
   /** Scans the text before the list: its strings may contain brackets. */
   readonly #before = new JsonScan();
-  #hasBegun = false;
-  #isOver = false;
+  #isInList = false;
+  #isPastList = false;
   #pieces: string[] = [];
   #scan: JsonScan | undefined;
 
   push(text: string): { remainder: string; objects: string[] } {
-    const whole: string[] = [];
-    let rest = '';
+    const objects: string[] = [];
+    let remainder = '';
     for (let left = text; left !== '';) {
       const length = this.#scan?.push(left) ?? this.#skipOutside(left);
       if (this.#scan) this.#pieces.push(left.slice(0, length));
-      else rest += left.slice(0, length);
+      else remainder += left.slice(0, length);
       left = left.slice(length);
       if (this.#scan?.complete) {
-        whole.push(this.#pieces.splice(0).join(''));
-        rest += '0';
+        objects.push(this.#pieces.splice(0).join(''));
+        remainder += '0';
         this.#scan = undefined;
       } else if (left !== '') this.#scan = new JsonScan();
     }
-    return { remainder: rest, objects: whole };
+    return { remainder, objects };
   }
 
   /** Counts the characters before the next object of the list. */
   #skipOutside(text: string): number {
     let from = 0;
-    for (; !this.#hasBegun && from < text.length; from += 1) {
-      this.#hasBegun = this.#before.wantsValue && text.charAt(from) === '[';
+    for (; !this.#isInList && from < text.length; from += 1) {
+      this.#isInList = this.#before.wantsValue && text.charAt(from) === '[';
       this.#before.push(text.charAt(from));
     }
-    const next = this.#hasBegun && !this.#isOver ? text.slice(from).search(/[{\]]/) : -1;
-    this.#isOver ||= text.charAt(from + next) === ']' && next >= 0;
-    return next < 0 || this.#isOver ? text.length : from + next;
+    const next = this.#isInList && !this.#isPastList ? text.slice(from).search(/[{\]]/) : -1;
+    this.#isPastList ||= text.charAt(from + next) === ']' && next >= 0;
+    return next < 0 || this.#isPastList ? text.length : from + next;
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * Quirks: how an upstream differs from its dialect, and a model from others; as a row writes them, and as learned from
- * refusals. Names no type, dialect or model: docs/channels.md has the defaults.
+ * refusals. Names no type, dialect or model: docs/tables.md has the defaults.
  */
 /** The fields of Chat Completions for a limit on output tokens. */
 export const limitFields = ['max_tokens', 'max_completion_tokens'] as const;

@@ -94,7 +94,7 @@ const storedIds = [
   'knowledge_base_ids skill_id skill_ids conversation_id thread_id assistant_id agent_id cached_content',
 ];
 /** Types of content that only refer to such data, or tensors, which servers unpack as code. */
-const restrictedPartTypes = [
+const restrictedContentTypes = [
   'container_upload',
   'image_file',
   'image_embeds',
@@ -136,7 +136,7 @@ const canonicalFields = parseFieldRules([
 const multiplyingRules = parseFieldRules(multiplyingFields, foldName);
 const limitRules = parseFieldRules(limitFieldPaths, foldName);
 const idNames = new Set(parseFieldRules(storedIds, foldName).keys());
-const restrictedTypes = new Set(restrictedPartTypes.map(foldName));
+const restrictedTypes = new Set(restrictedContentTypes.map(foldName));
 const dialectLimits: ReadonlySet<string> = new Set(limitNames);
 
 /** Returns a copy in which `change` replaced or removed the fields of `rules`, or `source` if nothing changes. */

@@ -214,20 +214,19 @@ class Choice {
    */
   describeTurn(): StatePart[] {
     const calls = this.#tools?.shownCalls ?? [];
-    const parts: StatePart[] = [];
+    const turn: StatePart[] = [];
     const details = this.#details.list;
     const reasoning = this.#reasoning;
-    if (details.length > 0) parts.push({ opaque: { reasoning_details: details } });
-    else if (reasoning && calls.length > 0)
-      parts.push({ opaque: { [reasoning.field]: reasoning.text.text } });
-    if (this.#textLength > 0) parts.push({ text: this.#textLength });
+    if (details.length > 0) turn.push({ opaque: { reasoning_details: details } });
+    else if (reasoning && calls.length > 0) turn.push({ opaque: { [reasoning.field]: reasoning.text.text } });
+    if (this.#textLength > 0) turn.push({ text: this.#textLength });
     for (const [call, { extra }] of calls.entries()) {
-      parts.push({ call });
-      if (extra) parts.push({ opaque: { call, extra_content: extra } });
+      turn.push({ call });
+      if (extra) turn.push({ opaque: { call, extra_content: extra } });
     }
     const loose = this.#tools?.looseExtra;
-    if (loose || this.#extra) parts.push({ opaque: { extra_content: { ...loose, ...this.#extra } } });
-    return parts;
+    if (loose || this.#extra) turn.push({ opaque: { extra_content: { ...loose, ...this.#extra } } });
+    return turn;
   }
 
   #read(read: DeltaReading): ChatDelta {

@@ -402,8 +402,4 @@ function limitOf(body: JsonRecord, settings: RequestSettings): number | undefine
   return sent.length === 0 ? undefined : Math.min(...sent);
 }
 
-export const chat: DialectCode = {
-  body: buildChatBody,
-  tenantFields,
-  Reader: ChatReader,
-};
+export const chat: DialectCode = { body: buildChatBody, tenantFields, Reader: ChatReader };

@@ -12,6 +12,7 @@ import { asRecord, isRecord, parseJson, textIn, type JsonRecord } from '../../..
 import { mapCallIds, type SentIds } from '../../call-ids.ts';
 import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 import { continuation } from '../../quirks.ts';
+import { isThinkingBlock } from './thinking.ts';
 import { stretchesOf, type StatePart } from '../../../wire/turn-state.ts';
 
 export interface MessagesTurn {
@@ -136,8 +137,7 @@ function rebuildTurn(state: readonly StatePart[], text: string, calls: readonly 
 }
 
 /** Only thinking is opaque here; anything else comes from a damaged store. */
-const filterThinking = (block: JsonRecord): JsonRecord[] =>
-  block['type'] === 'thinking' || block['type'] === 'redacted_thinking' ? [block] : [];
+const filterThinking = (block: JsonRecord): JsonRecord[] => (isThinkingBlock(block) ? [block] : []);
 
 function textOf({ content, ...message }: ChatMessage, path: string): string {
   if (typeof content === 'string' && content !== '') return content;

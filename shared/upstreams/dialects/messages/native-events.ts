@@ -106,9 +106,9 @@ export class NativeEvents {
       type === 'content_block_start' && open && isWhole(open) && !this.#waitingEvents.has(index);
     if (isOther && !mayBegin) {
       this.#memory.value(event);
-      const held = this.#waitingEvents.get(index) ?? [];
-      held.push(event);
-      this.#waitingEvents.set(index, held);
+      const waiting = this.#waitingEvents.get(index) ?? [];
+      waiting.push(event);
+      this.#waitingEvents.set(index, waiting);
       return [];
     }
     return [...this.#writeEvent(event), ...this.#releaseWaiting()];
@@ -116,10 +116,10 @@ export class NativeEvents {
 
   #releaseWaiting(): JsonRecord[] {
     const events: JsonRecord[] = [];
-    for (const [index, held] of this.#waitingEvents) {
+    for (const [index, waiting] of this.#waitingEvents) {
       if (this.#open) break;
       this.#waitingEvents.delete(index);
-      for (const event of held) events.push(...this.#writeEvent(event));
+      for (const event of waiting) events.push(...this.#writeEvent(event));
     }
     return events;
   }

@@ -84,9 +84,9 @@ export class ResponsesReader implements AnswerReader {
       throw new ErrorInAnswer(findError(value) ?? {});
     if (typeof type !== 'string' || !type.startsWith('response.')) return [];
     this.#isUnderstood = true;
-    const told: WholeResponse = asRecord(value.response);
-    this.#writer.noteUsage(countsOf(told.usage));
-    this.#writer.noteTransformations(told.input_transformations);
+    const response: WholeResponse = asRecord(value.response);
+    this.#writer.noteUsage(countsOf(response.usage));
+    this.#writer.noteTransformations(response.input_transformations);
     if (lastEvents.has(type)) return this.#readResponse(readLastEvent(type, value));
     if (type === 'response.output_item.added' || type === 'response.output_item.done')
       return this.#readItem(type, value);
