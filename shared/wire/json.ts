@@ -159,7 +159,8 @@ function explainIssue(issue: Issue, row: unknown, schema: z.core.$ZodType): stri
   const where = writePath(issue.path);
   if (issue.code === 'invalid_key') return `${where}: found this name, expected ${wantedOf(issue.issues[0])}`;
   const found = valueAt(row, issue.path);
-  return `${where}: found ${isQuotable(issue.path) ? describe(found) : kindOf(found)}, expected ${wantedOf(issue)}`;
+  const words = isQuotable(issue.path) ? describe(found) : kindOf(found);
+  return `${where}: ${found === undefined ? 'missing' : `found ${words}`}, expected ${wantedOf(issue)}`;
 }
 
 /** The names that the map at a path of a schema may have. */

@@ -41,7 +41,7 @@ describe('audit', () => {
     await rig.reserve('acme', idAt('2026-11-11T10:00:00Z'));
     await rig.reserve('acme', idAt('2026-11-11T11:00:00Z'), { amount: 0n, slot: 'chat@2026-11-05' });
     const run = await audit();
-    expect(run.output).toContain('1 account and 8 ledger rows: everything adds up.');
+    expect(run.output).toContain('Verified 1 account and 8 ledger rows: all balances match.');
     expect(run.errors).not.toContain('never had a balance');
     const misspelt = await rig.ops('audit --account amce --wait 0');
     expect(misspelt.errors).toContain(
@@ -92,7 +92,7 @@ describe('audit', () => {
     const run = await audit();
     expect(run.code).toBe(1);
     expect(run.output).toContain(words);
-    expect(run.errors).toMatch(/\d findings? in 1 account/);
+    expect(run.errors).toMatch(/\d mismatch(es)? in 1 account/);
   });
 
   it.each([
@@ -155,7 +155,7 @@ describe('the audit of daily sums', () => {
     expect(found.output).toContain(`daily ${id} ${period}: calls 7, not ${calls}`);
     const corrected = await audit('--rebuild-daily');
     expect(corrected).toMatchObject({ code: 0 });
-    expect(corrected.errors).toContain('1 daily sum is corrected');
+    expect(corrected.errors).toContain('Corrected 1 daily total.');
     expect((await rig.row('daily', { id, period }))?.['calls']).toBe(calls);
     expect((await audit()).code).toBe(0);
   });
@@ -170,7 +170,7 @@ describe('the audit of daily sums', () => {
     expect(run).toMatchObject({ code: 1 });
     expect(run.output).toContain(`daily ${month.id} account#acme: calls 0, not 3`);
     expect(run.output).toContain('daily served day#2026-11-10#gpt-4o#openai: calls 0, not 1');
-    expect((await audit('--rebuild-daily')).errors).toContain('2 daily sums are corrected');
+    expect((await audit('--rebuild-daily')).errors).toContain('Corrected 2 daily totals.');
     expect(await rig.row('daily', { ...month })).toEqual(monthBefore);
     expect(await rig.row('daily', { id: 'served', period: 'day#2026-11-10#gpt-4o#openai' })).toEqual(
       modelDay,
@@ -285,7 +285,7 @@ describe('an audit of many accounts', () => {
     const quota = async (account: string) =>
       account === 'broken' ? Promise.reject(new Error('the network is down')) : ports.ledger.quota(account);
     const run = auditLedger({ ...ports, ledger: { ...ports.ledger, quota } }, { waitMs: 0 });
-    await expect(run).rejects.toThrow("the network is down; go on with --from 'broken'");
+    await expect(run).rejects.toThrow("the network is down; resume with --from 'broken'");
   });
 
   it('counts a row whose account has neither an item nor a grant', async () => {
@@ -338,7 +338,7 @@ describe('audit --repair', () => {
   ])('writes the close of a lost settle once, from %s', async (_case, input) => {
     await rig.reserve('acme', lost);
     const run = await rig.ops('audit --wait 0 --repair - --yes', input);
-    expect(run.errors).toContain(`request ${lost} is closed now, charged 0.003096 yuan`);
+    expect(run.errors).toContain(`request ${lost}: settled, ¥0.003096 charged`);
     const item = await rig.item('acme');
     expect(item?.open.size).toBe(0);
     expect(item?.spent).toBe(due * 2n);
@@ -362,7 +362,7 @@ describe('audit --repair', () => {
     await rig.split('acme', 4);
     const entry = await rig.reserve('acme', lost, {}, 2);
     const run = await rig.ops('audit --wait 0 --repair - --yes', line({ part: 2 }));
-    expect(run.errors).toContain(`request ${lost} is closed now, charged 0.003096 yuan`);
+    expect(run.errors).toContain(`request ${lost}: settled, ¥0.003096 charged`);
     expect(await rig.item('acme', 2)).toMatchObject({ open: new Map(), spent: due });
     expect(entry.amount).toBeGreaterThan(due);
   });
@@ -380,12 +380,12 @@ describe('audit --repair', () => {
       completion_tokens: 1000,
     });
     const run = await rig.ops('audit --wait 0 --repair - --yes', input);
-    expect(run.errors).toContain(`request ${lost} had expired, charged 0.072 yuan more`);
+    expect(run.errors).toContain(`request ${lost}: had expired, ¥0.072 more charged`);
     expect((await rig.item('acme'))?.spent).toBe(due + yuan('0.09'));
     const row = { account: 'acme', id: `late#${lost}` };
     expect(await rig.row('ledger', row)).toMatchObject({ charge: 0.072, model: 'gpt-4o', kind: 'settled' });
     const again = await rig.ops('audit --wait 0 --repair - --yes', input);
-    expect(again.errors).toContain('was closed already, as it should be');
+    expect(again.errors).toContain('was already settled correctly');
     expect((await rig.item('acme'))?.spent).toBe(due + yuan('0.09'));
     expect(again.output).toContain('all balances match');
   });
@@ -411,7 +411,7 @@ describe('audit --repair', () => {
       completion_tokens: 1000,
     });
     const run = await rig.ops('audit --wait 0 --repair - --yes', input);
-    expect(run.errors).toContain(`request ${lost} had expired, charged 0.072 yuan more`);
+    expect(run.errors).toContain(`request ${lost}: had expired, ¥0.072 more charged`);
     expect((await rig.item('acme'))?.available).toBe(before?.available);
     const row = {
       account: formatLedgerPartition({ account: 'acme', bucket: bucketOf(lost, firstCounter) }),
@@ -426,7 +426,7 @@ describe('audit --repair', () => {
     const before = await rig.item('acme');
     const unsure = line({ message: 'settle_late', unsure: true });
     const run = await rig.ops('audit --wait 0 --repair - --yes', unsure);
-    expect(run.errors).toContain('was closed already, as it should be');
+    expect(run.errors).toContain('was already settled correctly');
     expect(await rig.item('acme')).toEqual(before);
   });
 
@@ -440,7 +440,7 @@ describe('audit --repair', () => {
       give_back: true,
     });
     const run = await rig.ops('audit --wait 0 --repair - --yes', input);
-    expect(run.errors).toContain(`request ${lost} had expired, charged -0.018 yuan more`);
+    expect(run.errors).toContain(`request ${lost}: had expired, -¥0.018 more charged`);
     expect((await rig.item('acme'))?.spent).toBe(due);
     expect(run.output).toContain('all balances match');
   });
@@ -450,7 +450,7 @@ describe('audit --repair', () => {
     const run = await rig.ops('audit --wait 0 --repair - --yes', line());
     expect(run.code).toBe(1);
     expect(run.output).toContain(
-      `request ${lost} was settled meanwhile and charged 0.018, not 0.003096 yuan: a grant can make up for it`,
+      `request ${lost} was settled in the meantime and charged ¥0.018 instead of ¥0.003096: correct it with a grant`,
     );
   });
 

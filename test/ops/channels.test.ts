@@ -66,7 +66,7 @@ describe('channel new', () => {
     await add('once', 'models=a');
     const again = await add('once', 'models=b');
     expect(again.code).toBe(2);
-    expect(again.errors).toContain('nothing was written: channel once already exists; choose another --id');
+    expect(again.errors).toContain('channel once already exists');
     expect(await rowOf('once')).toMatchObject({ models: ['a'] });
   });
 
@@ -126,7 +126,7 @@ describe('channel test', () => {
     const run = await ops('test live --model b');
     expect(run.errors).toBe('');
     expect(run.code).toBe(0);
-    expect(run.output).toMatch(/status 200 after \d+ ms/);
+    expect(run.output).toMatch(/Status 200 after \d+ ms/);
     expect(run.output).toContain('Hello there.');
     const call = await upstream.nextRequest();
     expect(call).toMatchObject({ method: 'POST', path: '/v1/chat/completions' });
@@ -142,7 +142,7 @@ describe('channel test', () => {
     });
     const run = await ops('test refused');
     expect(run.code).toBe(1);
-    expect(run.output).toContain('status 401');
+    expect(run.output).toContain('Status 401');
     expect(run.errors).toContain('bad key (secret)');
     expect(run.output + run.errors).not.toContain(secret);
     expect(run.errors).not.toContain('\u001b');
@@ -151,7 +151,7 @@ describe('channel test', () => {
   it('says why there is no answer', async () => {
     await put({ id: 'away', endpoint: 'http://127.0.0.1:1/v1', models: ['a'] });
     const run = await ops('test away');
-    expect(run).toMatchObject({ code: 1, errors: 'no answer: ECONNREFUSED\n' });
+    expect(run).toMatchObject({ code: 1, errors: 'the upstream did not respond: ECONNREFUSED\n' });
   });
 
   it.each([
@@ -195,7 +195,7 @@ describe('channel probe', () => {
     await add('probed', 'models=a', 'secret=env:UPSTREAM_KEY');
     const { run, asked } = await requestsDuring(['probe', 'probed']);
     expect(run.code).toBe(2);
-    expect(run.output).toContain(`at most 12 calls to ${upstream.endpoint}, model a`);
+    expect(run.output).toContain(`Send up to 12 calls to ${upstream.endpoint}, model a`);
     expect(run.output).toContain('Expected usage: 1800 input and 1800 output tokens (at most');
     expect(run.errors).toContain('Re-run with --yes: there is no terminal to confirm');
     expect(asked).toEqual([]);
@@ -223,7 +223,7 @@ describe('channel probe', () => {
     });
     expect(run.output).toMatch(/tools +no\nparallel_tools +unknown\njson_schema +yes/);
     expect(run.output).toMatch(/efforts +none\ndialects +chat\n/);
-    expect(run.output).toContain(`${asked.length} calls were sent.`);
+    expect(run.output).toContain(`Sent ${asked.length} calls.`);
   });
 });
 

@@ -61,14 +61,16 @@ describe('charge import', () => {
     expect(run.output).toMatch(/10 +token-billing +22.5 +90 +gpt-4o gpt-4o-2024-08-06/);
     expect(run.output).toContain('Dry run: nothing was written.');
     expect(run.output).toContain('$1 = ¥7.2, plus 25 % markup. Prices are in yuan per million tokens');
-    expect(run.output).toContain('4 models in 3 rules; 1 priced already, 4 entries are no chat prices');
+    expect(run.output).toContain(
+      'Import 4 models in 3 rules; skip 1 with a price and 4 entries without a chat price',
+    );
     expect(await rowOf(8)).toBeUndefined();
   });
 
   it('makes nothing free that is not named: the list alone does not', async () => {
     const run = await charge(`import ${file('prices.json')} --rate 7.2 --dry-run`);
     expect(run.output).not.toContain('non-billing');
-    expect(run.output).toContain('1 model costs nothing in this list and is left out');
+    expect(run.output).toContain('Skip 1 model that is free in this list');
     expect(run.output).toContain('local-model');
   });
 
@@ -93,7 +95,7 @@ describe('charge import', () => {
     });
     expect(await rowOf(9)).toMatchObject({ models: ['gpt-4o'], input: 0.018, output: 0.072 });
     expect(await rowOf(10)).toBeUndefined();
-    expect((await charge(words)).output).toContain('nothing to write');
+    expect((await charge(words)).output).toContain('Nothing to import');
   });
 
   it('reads CSV', async () => {
@@ -110,7 +112,7 @@ describe('charge import', () => {
     ['import /nowhere.json --rate 7', 'cannot be read'],
     ['import prices.json', "required option '--rate <yuan>'"],
     ['import prices.json --rate 0', '--rate must be yuan per dollar, for example 7.2'],
-    ['import prices.json --rate -7', 'Wanted a number'],
+    ['import prices.json --rate -7', 'Expected a number'],
   ])('refuses %j', async (words, message) => {
     const run = await charge(words.replace('prices.json', file('prices.json')));
     expect(run.code).toBe(2);
@@ -138,7 +140,7 @@ describe('charge list', () => {
     expect(run.code).toBe(0);
     expect(run.output).toMatch(/61 +token-billing +1, flex: x 0.5 +2 +d/);
     expect((await charge('explain d --input 1')).output).toContain(
-      '2 per million output tokens, in flex times 0.5',
+      '2 per million output tokens, x 0.5 in flex',
     );
     expect(run.output).toMatch(/60 +token-billing +1000 \(cached 100, write for 1 h 2000\) +0 +c/);
     expect(run.output).toMatch(
@@ -172,9 +174,7 @@ describe('charge explain', () => {
     expect(run).toMatchObject({ code: 0 });
     expect(run.output.split('\n').slice(1)).toEqual([
       'long at 2026-11-22T00:00:00Z',
-      expect.stringMatching(
-        /^ {2}price +rule 70: 20 yuan per million input tokens, 2 cached, .*; above 200000/,
-      ),
+      expect.stringMatching(/^ {2}price +rule 70: ¥20 per million input tokens, ¥2 cached, .*; above 200000/),
       '  input        1000 x 20 / 1,000,000 = 0.02',
       '  cached       4000 x 2 / 1,000,000 = 0.008',
       '  cache write  300 x 25 / 1,000,000 = 0.0075',
@@ -194,16 +194,16 @@ describe('charge explain', () => {
       price: '70:tokens:0.04:0.15:above=200000',
     });
     const later = await explain('--input 1000 --at 2099-01-01');
-    expect(later.output).toContain('long at 2099-01-01T00:00:00Z, in force since 2099-01-01T00:00:00Z');
-    expect(later.output).toMatch(/total +1 yuan/);
+    expect(later.output).toContain('long at 2099-01-01T00:00:00Z, price since 2099-01-01T00:00:00Z');
+    expect(later.output).toMatch(/total +¥1/);
   });
 
   it('says that nothing is due without a rule, and refuses parts that are more than the whole', async () => {
-    expect((await charge('explain nobody --input 9')).output).toMatch(/no rule names the model: free/);
+    expect((await charge('explain nobody --input 9')).output).toMatch(/no rule: free/);
     const run = await explain('--input 10 --cached 9 --cache-write-1h 2');
     expect(run).toMatchObject({ code: 2 });
     expect(run.errors).toContain('--input must include the cached and cache-write tokens');
-    expect((await explain('--input 1.5')).errors).toContain('Wanted a number of tokens');
+    expect((await explain('--input 1.5')).errors).toContain('Expected a number of tokens');
   });
 });
 
@@ -217,6 +217,6 @@ describe('charge list with dates', () => {
     );
     await rig.put('charges', { id: 80, type: 'times-billing', models: ['d'], output: 1, from: '2020-01-01' });
     await rig.put('charges', { id: 79, type: 'times-billing', models: ['d'], output: 2 });
-    expect((await charge('list')).errors).toContain('79: rule 80, with a later date, prices d');
+    expect((await charge('list')).errors).toContain('Rule 79: rule 80, with a later date, overrides d');
   });
 });

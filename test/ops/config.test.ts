@@ -43,7 +43,7 @@ describe('check', () => {
       `keys ${hash}: account: had no row at the last check, so the key has no plan and no account limits; ` +
         'models: no enabled channel served gone at the last check',
     );
-    expect(said).toContain('grants idle: account: has grants, but no key, so nobody can spend them');
+    expect(said).toContain('grants idle: this account has grants but no key to spend them');
     await rig.remove('keys', { hash });
     await rig.remove('accounts', { account: 'idle' });
     await rig.remove('grants', { account: 'idle', grant_id: 'first' });
@@ -57,14 +57,14 @@ describe('check', () => {
     const run = await rig.ops('check');
     expect(run.code).toBe(1);
     for (const words of [
-      'problem  channels bad: secret: found a value that is not a reference',
+      'error    channels bad: secret: found a value that is not a reference',
       'warning  channels second: models: no price for unpriced, so calls are free',
       `problem  keys ${'f'.repeat(64)}: rpm: found "many"`,
-      'problem  accounts acme: plan: found 1, expected a map {level, since, until}',
-      'problem  grants acme one: it was changed',
+      'error    accounts acme: plan: found 1, expected a map {level, since, until}',
+      'error    grants acme one: it was changed',
     ])
       expect(run.output).toContain(words);
-    expect(run.errors).toContain('7 rows, 4 with a problem, 1 with a warning');
+    expect(run.errors).toContain('7 rows checked: 4 errors, 1 warning');
     const json = await rig.ops('check --json');
     expect(JSON.parse(json.output)).toMatchObject({ rows: 7, problems: { length: 4 } });
     expect(run.output + json.output).not.toContain(pasted);
@@ -77,7 +77,7 @@ describe('check', () => {
     const file = rig.file('edit.json', { charges: [{ ...price, id: 2, models: ['gpt-4o', 'new'] }] });
     const over = await rig.ops(`check --file ${file}`);
     expect(over.code).toBe(0);
-    expect(over.output).toContain('rule 1 has the lower id and already prices gpt-4o');
+    expect(over.output).toContain('rule 1 has a lower id and takes precedence for gpt-4o');
     expect(over.output).toContain('3 rows');
     const alone = await rig.ops(`check --file ${file} --alone`, '', {
       AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1',
@@ -103,7 +103,7 @@ describe('check', () => {
 
 describe('version list, show and diff', () => {
   it('tell what is served, in which version, and what the tables hold beyond it', async () => {
-    expect((await rig.ops('version list')).output).toContain('nothing was published yet');
+    expect((await rig.ops('version list')).output).toContain('No version has been published yet');
     await rig.compile();
     await rig.put('channels', { ...main, models: ['gpt-4o'], priority: 5 });
     await rig.compile();
@@ -141,7 +141,7 @@ describe('version list, show and diff', () => {
     });
     const runs = [await rig.ops('version diff'), await rig.ops('version diff --json')];
     for (const name of ['secret', 'endpoint', 'api_key'])
-      expect(runs[0]?.output).toContain(`${name}: not shown`);
+      expect(runs[0]?.output).toContain(`${name}: hidden`);
     expect(runs[0]?.output).toContain('priority: "high"');
     expect(runs.map((run) => run.output).join('')).not.toContain(pasted);
   });
@@ -160,7 +160,7 @@ describe('config export and apply', () => {
     });
     expect(text).toMatch(/^\{\n {2}"channels": \[\n {4}\{\n {6}"id": "a-second",\n {6}"endpoint"/);
     const same = await rig.ops(`config apply ${rig.file('whole.json')} --prune`);
-    expect(same.output).toContain('nothing to write');
+    expect(same.output).toContain('Nothing to change');
     await rig.remove('channels', { id: 'a-second' });
   });
 
@@ -190,7 +190,7 @@ describe('config export and apply', () => {
     const file = rig.file('edit.json', edit);
     const dry = await rig.ops(`config apply ${file} --dry-run`);
     expect(dry.output).toContain('~ channels main\n    priority: 7\n+ channels third\n');
-    expect(dry.output).toContain('3 rows to write.\nnothing was written: --dry-run');
+    expect(dry.output).toContain('Save 3 rows\nDry run: nothing was written.');
     expect((await rig.ops(`config apply ${file}`)).errors).toContain(
       'Re-run with --yes: there is no terminal to confirm',
     );
@@ -213,9 +213,9 @@ describe('config export and apply', () => {
     const file = rig.file('wrong.json', { channels: [{ ...main, id: 'third', priority: 'high' }] });
     const run = await rig.ops(`config apply ${file} --yes`);
     expect(run.code).toBe(1);
-    expect(run.errors).toContain('problem: channels third: priority: found "high", expected a whole number');
+    expect(run.errors).toContain('error: channels third: priority: found "high", expected a whole number');
     expect(run.errors).toContain('channels bad: secret: found a value that is not a reference');
-    expect(run.errors).toContain('nothing was written: 1 of these rows have a problem');
+    expect(run.errors).toContain('nothing was written: 1 row is invalid');
     expect(await rig.row('channels', { id: 'third' })).toBeUndefined();
     const well = rig.file('well.json', { channels: [{ ...main, id: 'third' }] });
     expect(await rig.ops(`config apply ${well} --yes --wait 0`)).toMatchObject({ code: 0 });
@@ -245,13 +245,13 @@ describe('version rollback', () => {
     );
     const run = await rig.opsWithCompiler(`version rollback ${version} --yes`);
     expect(run.code).toBe(0);
-    expect(run.output).toMatch(/version \d+ is published/);
+    expect(run.output).toMatch(/Published version \d+/);
     expect(await main1()).toMatchObject(main);
     expect(await rig.row('charges', { id: 1 })).toMatchObject(price);
     expect(await rig.row('channels', { id: 'second' })).toBeUndefined();
     expect(await rig.row('channels', { id: 'bad' })).toMatchObject({ secret: pasted });
     const after = await rig.ops(`version rollback ${version}`);
-    expect(after.output).toContain('nothing to write');
+    expect(after.output).toContain('Nothing to change');
   });
 
   it('warns of rows that it writes, and of what it brings about, and counts the others; a price, too', async () => {
@@ -263,7 +263,7 @@ describe('version rollback', () => {
     const back = await rig.ops(`version rollback ${String(listed[0]?.version)} --dry-run`);
     expect(back.errors).toBe(
       'warning: channels second: models: no price for unpriced, so calls are free\n' +
-        'warning: 1 other row has a warning, as before: see `check`\n',
+        'warning: 1 other row has warnings, as before: see `check`\n',
     );
     const priced = await rig.ops('charge price gpt-4o 40/80 --dry-run');
     expect(priced.errors).toMatch(/^warning: charges 2: .* rises[^\n]*\n$/);

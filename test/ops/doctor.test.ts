@@ -93,7 +93,7 @@ describe('doctor', () => {
     ]) {
       await rig.ledger.put('channels', unused);
       expect(await secretsFound()).toBe(
-        'no channel that is used has a secret; 1 row is off or has a mistake: see `check`',
+        'no active channel has a secret; 1 channel is disabled or invalid: see `check`',
       );
     }
     await rig.ledger.remove('channels', { id: 'keyed' });
@@ -118,7 +118,7 @@ describe('doctor', () => {
       () => Object.assign(account.stack ?? {}, { status: 'UPDATE_ROLLBACK_COMPLETE' }),
       {
         check: 'stack',
-        found: 'UPDATE_ROLLBACK_COMPLETE: the last deployment did not go through; its events say why',
+        found: 'UPDATE_ROLLBACK_COMPLETE: the last deployment failed; see its events',
       },
       undefined,
     ],
@@ -177,8 +177,8 @@ describe('doctor', () => {
   });
 
   it.each<[string, Partial<ModelState>, string]>([
-    ['no agreement', { agreement: 'NOT_AVAILABLE' }, "the agreement with the model's vendor is not made"],
-    ['an agreement under way', { agreement: 'PENDING' }, "the agreement with the model's vendor is not made"],
+    ['no agreement', { agreement: 'NOT_AVAILABLE' }, "the model vendor's agreement is not accepted"],
+    ['an agreement under way', { agreement: 'PENDING' }, "the model vendor's agreement is not accepted"],
     ['no authorisation', { authorization: 'NOT_AUTHORIZED' }, 'this account is not authorized for the model'],
     ['no entitlement', { entitlement: 'NOT_AVAILABLE' }, 'this account has no entitlement to the model'],
     ['another region', { inRegion: 'NOT_AVAILABLE' }, 'the model is not available in this region'],

@@ -60,7 +60,7 @@ describe('a wrong command line', () => {
     [['models'], "unknown command 'models'\n(Did you mean channel?)\n"],
     [['usage'], "unknown command 'usage'\n(Did you mean ledger?)\n"],
     [['channel', 'lst'], "unknown command 'lst'\n(Did you mean list?)"],
-    [['plan', 'create'], 'plan has list, new, show, set, off\n'],
+    [['plan', 'create'], 'Commands of plan: list, new, show, set, off\n'],
     [['grant', 'new', 'acme', '1', '--reson', 'x'], "unknown option '--reson'\n(Did you mean --reason?)"],
     [['grant', 'new', 'acme'], "missing required argument 'amount'"],
     [
@@ -85,5 +85,5 @@ describe('a wrong command line', () => {
 it('the help of the program says what exit codes mean, and how to run it', async () => {
   const { output } = await runOps('--help');
   expect(output).toContain(`Usage: ${programName} `);
-  expect(output).toMatch(/Exit codes: 0 done; 1 .*; 2 .*; 3 /s);
+  expect(output).toMatch(/Exit codes: 0 success; 1 .*; 2 .*; 3 /s);
 });

@@ -101,7 +101,7 @@ describe('secret new', () => {
   it('prints what to do beside local tables, where there is no store', async () => {
     const run = await rig.ops('secret new openai', secret);
     expect(run.code).toBe(2);
-    expect(run.errors).toContain('write env:OPENAI_API_KEY in the row');
+    expect(run.errors).toContain('use env:OPENAI_API_KEY in rows');
   });
 });
 
@@ -126,26 +126,26 @@ describe('init', () => {
     await rig.put('runtime', { id: 'local-log', base_url: 'http://127.0.0.1:9999/v1' });
     const run = await runOpsAttended(['init', '--wait', '0'], environment, [
       ['[openai]:', ''],
-      ['Name of the channel [openai]:', 'first'],
+      ['Channel id [openai]:', 'first'],
       ['[https://api.openai.com/v1]:', upstream.endpoint],
       ["has the upstream's key:", 'UPSTREAM_KEY'],
       ['Models to serve, separated by commas (* matches anything', ','],
       ['Models to serve, separated by commas (* matches anything', 'gpt-5'],
       ['lists no gpt-5\nModels to serve, separated by commas (* stands for anything):', 'gpt-*'],
-      ['Price list file in US dollars (Enter to type prices', ''],
+      ['Price list file in US dollars (Enter to type prices):', ''],
       [
         'Price of gpt-4o, input/output in yuan per million tokens (Enter for none; its calls are then rejected):',
         '18',
       ],
       [
-        'Price of such as 18/72.\nPrice of gpt-4o, input/output in yuan per million tokens (Enter for none; its calls are then rejected',
+        'example 18/72.\nPrice of gpt-4o, input/output in yuan per million tokens (Enter for none; its calls are then rejected):',
         '18/72',
       ],
       [
         'Price of gpt-4o-mini, input/output in yuan per million tokens (Enter for none; its calls are then rejected):',
         '',
       ],
-      ['Name of the first account:', 'me'],
+      ['Name of the first customer:', 'me'],
       ['none yet) [0]:', '10'],
       ['[y/N]', 'y'],
     ]);
@@ -191,9 +191,7 @@ describe('init', () => {
       '--dry-run',
     ]);
     expect(run).toMatchObject({ code: 0 });
-    expect(run.errors).toContain(
-      'warning: served and free until now, refused from then on (1): gpt-4o-mini\n',
-    );
+    expect(run.errors).toContain('warning: 1 model served for free so far will be rejected: gpt-4o-mini\n');
     await rig.put('settings', { name: 'unpriced_models', value: 'refuse' });
   });
 
@@ -212,7 +210,7 @@ describe('init', () => {
     it('stores the key that a person types without showing it, and prints the address of the stack', async () => {
       const run = await runOpsAttended([...words, '--wait', '0'], environment(), [
         ['[openai]:', ''],
-        ['Name of the channel [openai]:', ''],
+        ['Channel id [openai]:', ''],
         ['[https://api.openai.com/v1]:', ''],
         ['Secret (input is hidden', secret],
         ['[y/N]', 'yes'],
@@ -249,7 +247,7 @@ describe('init', () => {
 
     it('can be repeated without anybody there, with the key that is stored: the grant stays one', async () => {
       const taken = await runOps([...words, '--yes', '--wait', '0'], environment(), secret);
-      expect(taken.errors).toContain(`repeat with --secret ssm:/relay/relay/${path}`);
+      expect(taken.errors).toContain(`re-run with --secret ssm:/relay/relay/${path}`);
       const reference = ['--secret', `ssm:/relay/relay/${path}`];
       const run = await runOps([...words, ...reference, '--yes', '--wait', '0'], environment());
       expect(run.code).toBe(0);
@@ -265,7 +263,7 @@ describe('init', () => {
       [['--type', 'cohere'], 'use one of openai'],
       [['--endpoint', 'https://10.0.0.1/v1'], 'which is not a public address'],
       [['--models', 'other'], 'nothing was written: channel openai already exists; choose another --id'],
-      [['--secret', 'ssm:/relay/relay/old', '--id', 'x'], 'path names no purpose'],
+      [['--secret', 'ssm:/relay/relay/old', '--id', 'x'], 'a path without a purpose'],
       [['--secret', 'ssm:/relay/relay/payments/links', '--id', 'x'], 'found a secret of another purpose'],
     ])('writes nothing with %j', async (more, message) => {
       const before = aws.stored.size;
@@ -296,7 +294,7 @@ describe('channel sync', () => {
   it('shows what the upstream has and has not, asks, and writes models and mapper alone', async () => {
     const asked = await sync();
     expect(asked.output).toContain('+ gpt-4o-mini\n+ text-embedding-3\n- old\n- old-name\n');
-    expect(asked.output).toContain('The provider lists 3 models: 2 to add, 2 to remove. to remove');
+    expect(asked.output).toContain('The provider lists 3 models: 2 to add, 2 to remove.');
     expect(asked.errors).toContain('1 names of the upstream have characters that no row may have');
     expect(asked.errors).toContain('no row of charges prices');
     expect(asked.errors).toContain('Re-run with --yes: there is no terminal to confirm');

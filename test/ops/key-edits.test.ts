@@ -33,7 +33,7 @@ describe('the limits of a key', () => {
     const typed = await rig.ops(`key set ${hash} models=gpt-4o,gtp-4o-mini`);
     expect(typed.errors).toContain('no enabled channel serves gpt-4o, gtp-4o-mini');
     const run = await rig.ops(`key set ${hash} rpm=`);
-    expect(run.output).toContain('5 at once; at most 2.5 yuan a day');
+    expect(run.output).toContain('5 concurrent; budget ¥2.5 a day');
     await rig.ops(`key set ${hash} budget=`);
     await rig.ops(`key set ${hash} models=`);
     const row = await rowOf(hash);
@@ -47,7 +47,7 @@ describe('the limits of a key', () => {
     [['models'], 'write attributes as NAME=VALUE, for example models=a,b'],
     [['store=perhaps'], 'store: found "perhaps"'],
     [['hash=0'], 'hash'],
-    [['rpm=0'], 'rpm: invalid time 0, expected'],
+    [['rpm=0'], 'rpm: found 0'],
   ])('%j is refused', async (attributes, message) => {
     const { hash } = await made('refused');
     const run = await rig.ops(['key', 'set', hash, ...attributes]);
@@ -88,7 +88,7 @@ it('a key that moves is paid for by an account that exists', async () => {
   );
   expect((await rig.ops(`key set ${hash} account=buyer`)).code).toBe(2);
   expect((await rig.ops(`key set ${hash} account=buyer --yes`)).code).toBe(0);
-  expect((await rig.ops('key check', key)).output).toContain('of buyer (ledger');
+  expect((await rig.ops('key check', key)).output).toContain('of account buyer');
 });
 
 it('a disabled key works again once it is enabled, but not one that leaked', async () => {
@@ -107,7 +107,7 @@ it('a disabled key works again once it is enabled, but not one that leaked', asy
 describe('a key that makes keys', () => {
   it('may so once it is said, and no longer once that is taken back', async () => {
     const { hash } = await made('maker');
-    expect((await rig.ops(`key set ${hash} manage=yes`)).output).toContain('every model; makes keys');
+    expect((await rig.ops(`key set ${hash} manage=yes`)).output).toContain('every model; can create keys');
     expect(await rowOf(hash)).toMatchObject({ manage: true });
     await rig.ops(`key set ${hash} manage=`);
     expect(await rowOf(hash)).not.toHaveProperty('manage');
@@ -121,7 +121,7 @@ describe('a key that makes keys', () => {
     await rig.put('keys', { ...(await rowOf(one.hash)), made_by: hash });
     await rig.put('keys', { ...(await rowOf(off.hash)), made_by: hash, enabled: false });
     await rig.put('keys', { ...(await rowOf(others.hash)), made_by: 'f'.repeat(64) });
-    const about = `it has made keys that work on, each to be disabled for itself: ${String((await rowOf(one.hash))['hint'])} (hash ${one.hash.slice(0, 12)})`;
+    const about = `this key created other keys, which keep working until you disable each: ${String((await rowOf(one.hash))['hint'])} (hash ${one.hash.slice(0, 12)})`;
     for (const command of ['off', 'leaked']) {
       const { errors } = await rig.ops(`key ${command} ${hash}`);
       expect(errors).toContain(about);
@@ -202,7 +202,7 @@ describe('key leaked', () => {
     const first = JSON.parse((await rig.ops(`${words} --json`)).output) as Made & { hint: string };
     const run = await rig.ops(words);
     expect(run.output).toContain('was already disabled as leaked at');
-    expect(run.output).toContain(`its successor is ${first.hint}`);
+    expect(run.output).toContain(`Its replacement is ${first.hint}`);
     expect(run.output).toContain('Total: 1 call, ¥1.5');
     expect(run.output).toContain('grant new twice 1.5 --id leaked-');
     expect(JSON.parse((await rig.ops(`${words} --json`)).output)).toMatchObject({

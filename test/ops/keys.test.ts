@@ -87,7 +87,7 @@ describe('key new', () => {
     [['expires_at=2020-01-01'], 'it expired at 2020-01-01T00:00:00Z'],
     [
       ['expires_at=tomorow'],
-      'expires_at: found "tomorow", expected a time such as 2h, 14:05, yesterday 14:05,',
+      'expires_at: invalid time "tomorow", expected a time such as 2h, 14:05, yesterday 14:05,',
     ],
     [['rpm=1.5'], 'rpm: found 1.5, expected a whole number of 1 or more'],
     [['models=gpt-*'], 'models[0]: found "gpt-*", expected a model name'],
@@ -109,7 +109,7 @@ describe('key check tells what the relay answers', () => {
     const { key } = await makeKey('models=gpt-4o');
     const run = await ops('key check', `${key}\n`);
     expect(run).toMatchObject({ code: 0 });
-    expect(run.output).toContain('of account acme is usable: models: gpt-4o');
+    expect(run.output).toContain('of account acme works: models: gpt-4o');
     expect(run.output).not.toContain(key);
   });
 
@@ -136,13 +136,11 @@ describe('key check tells what the relay answers', () => {
     );
     const run = await ops(`key check ${key}`);
     expect(run.code).toBe(1);
-    expect(run.errors).toContain(
-      'is refused with its account: the row of its account in accounts is not enabled',
-    );
+    expect(run.errors).toContain('is disabled with its customer: its customer is disabled');
   });
 
   it.each([
-    ['sk-nobody-made-this-one', 'is unknown: no row has the hash'],
+    ['sk-nobody-made-this-one', 'is unknown: no such key exists'],
     ['pk-123', 'is malformed'],
     ['sk-with blank', 'is malformed'],
   ])('to %s', async (key, message) => {

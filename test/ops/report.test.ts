@@ -126,7 +126,7 @@ describe('a report', () => {
       to: '2026-01-04',
     });
     for (const wrong of [{ month: '2026-13' }, { week: '2026-02-30' }, { month: '2027-01' }, { week: 'now' }])
-      expect(() => reportPeriod(nowMs, wrong)).toThrow(/wants|has not come/);
+      expect(() => reportPeriod(nowMs, wrong)).toThrow(/must be|is in the future/);
   });
 
   it('reads no ledger row, however many there are', async () => {
@@ -151,7 +151,7 @@ describe('the text of a report', () => {
     const lines = output.split('\n').map((line) => line.trim().replaceAll(/ {2,}/g, ' '));
     expect(lines).toEqual(
       expect.arrayContaining([
-        '5 calls, 20.0 % failed, 6.00 yuan charged (before: 0.25), margin 2.00 over the 40.0 % of calls whose cost is known',
+        '5 calls, 20.0 % failed, ¥6.00 charged (previous period: ¥0.25), margin 2.00 yuan on the 40.0 % of calls with known cost',
         'DAY CALLS FAILED CHARGED BOUGHT MARGIN',
         '2026-11-10 2 0.0 % 3.00 - -',
         `${hostile} 1 0.0 % 1.50 - -`,
@@ -165,7 +165,7 @@ describe('the text of a report', () => {
 
   it('says that no margin is known where no channel says what its calls cost', async () => {
     expect((await rig.ops('report --month 2026-01')).output).toContain(
-      'charged (before: 0.00), margin unknown, no call has a known cost\n',
+      'charged (previous period: ¥0.00), margin unknown (no call has a known cost)\n',
     );
   });
 });

@@ -118,7 +118,7 @@ describe('a restore', () => {
       expect((await books())[2]).not.toContain('all balances match');
       const run = await restore();
       expect(run).toMatchObject({ code: 0 });
-      expect(run.output).toContain('Verified audit: all balances match');
+      expect(run.output).toContain('audit: all balances match');
       await rig.applyGrants();
       expect(await books()).toEqual(right);
       expect(await copies()).toEqual([]);
@@ -206,7 +206,7 @@ describe('a restore', () => {
       }
       expect((await books())[2]).not.toContain('all balances match');
       const run = await restore('', later);
-      expect(run.output).toContain('Verified audit: all balances match');
+      expect(run.output).toContain('audit: all balances match');
       const ports = await rig.ports();
       const spent = 3n * call.charge + yuan('0.09');
       const money = { available: 0n, granted: 0n, spent, metered: spent, settled: 5 };
@@ -375,7 +375,9 @@ describe('a restore', () => {
       AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint,
     });
     expect(run).toMatchObject({ code: 0 });
-    expect(run.output).toContain('copies: relay-quotas, relay-ledger, relay-grants, relay-payments as of');
+    expect(run.output).toContain(
+      'copies: restore relay-quotas, relay-ledger, relay-grants, relay-payments as of',
+    );
     expect(writesLeft).toBe(0.5);
   });
 });
@@ -384,7 +386,7 @@ describe('a drill', () => {
   it('restores beside, compares with the ledger of today, and leaves nothing', async () => {
     const run = await restore('--drill');
     expect(run).toMatchObject({ code: 0 });
-    expect(run.output).toContain('check: 2 accounts of the copy add up with the ledger');
+    expect(run.output).toContain('check: 2 accounts of the copy match the ledger');
     expect(await copies()).toEqual([]);
     expect(await rig.row('settings', { name: 'relay_closed' })).toBeUndefined();
   });
@@ -398,7 +400,7 @@ describe('a drill', () => {
     );
     const run = await restore('--drill');
     expect(run.code).toBe(1);
-    expect(run.output).toContain('lost since: ledger: 1 row that is gone');
+    expect(run.output).toContain('lost since then: ledger: restore 1 deleted row');
     expect(await copies()).toHaveLength(4);
   });
 });

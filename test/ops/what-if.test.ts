@@ -104,7 +104,7 @@ describe('what-if', () => {
       charges: [charge({ id: 2, from, input: 0.036, output: 0.144 })],
     });
     const { output } = await ledger.ops(`what-if ${file}`);
-    expect(output).toContain(`by the prices of ${from}`);
+    expect(output).toContain(`with the prices of ${from}`);
     expect(output).toMatch(/gpt-4o +1 +0\.09 +0\.18 +exact/);
   });
 
@@ -174,7 +174,9 @@ describe('channel list', () => {
     await call('acme', '0', { ...failed, model: 'other' });
     const { output, errors } = await ledger.ops('channel list');
     expect(output).toMatch(/^spare +failing /m);
-    expect(errors).toMatch(/^spare fails: all of its 2 calls of .* did; `channel test spare` asks it$/m);
+    expect(errors).toMatch(
+      /^spare is failing: none of its 2 calls on .* succeeded\. Run `channel test spare`\.$/m,
+    );
     const shown = await viewChannels(await ledger.ports());
     const states = shown.channels.map((each) => [
       each.id,
@@ -201,7 +203,7 @@ describe('channel list', () => {
     const dayMs = 86_400_000;
     await call('acme', '0.09', { channel: 'gone' }, Date.now() - 12 * dayMs);
     const { errors } = await ledger.ops('channel list');
-    expect(errors).toMatch(/^spare: no call since \d{4}-/m);
+    expect(errors).toMatch(/^spare: no calls since \d{4}-/m);
     expect(errors).not.toContain('main: no calls since');
     expect(await ledger.row('channels', { id: 'spare' })).not.toHaveProperty('_warning');
   });

@@ -208,7 +208,7 @@ const settings: HandEdit[] = [
   setting('aliases', { fast: ['mini', 'gone-1'] }, 'value.fast: skips gone-1'),
   setting('aliases', { fast: ['mini', 'mini'] }, 'value.fast: found mini twice'),
   setting('search', { type: 'google' }, 'value.type: found "google"'),
-  setting('alerts', { webhook: 'https://hooks.example.com/x' }, 'value.secret: found nothing'),
+  setting('alerts', { webhook: 'https://hooks.example.com/x' }, 'value.secret: missing'),
   setting('content_urls', ['images'], 'value[0]: found "images"'),
   setting('notices', { text: 'Maintenance' }, 'value: found '),
   setting('notices', [{ text: 'x', until: 'tomorrow' }], 'value[0].until: found "tomorrow"'),

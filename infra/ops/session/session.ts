@@ -159,11 +159,11 @@ export function describeTarget(
   environment: NodeJS.ProcessEnv,
 ): string {
   if (target.endpoint !== undefined) {
-    const kind = target.local ? 'Local tables' : 'Tables';
+    const kind = target.local ? 'local tables' : 'tables';
     return `${kind} at ${target.endpoint} (${target.stack}-*)`;
   }
   const profile = target.profile ?? environment['AWS_PROFILE'];
-  return `Stack ${target.stack} in ${region ?? 'no region'} (${profile ? `profile ${profile}` : 'default AWS credentials'})`;
+  return `stack ${target.stack} in ${region ?? 'no region'} (${profile ? `profile ${profile}` : 'default AWS credentials'})`;
 }
 
 // Explains AWS errors to operators: what is wrong and what to do.

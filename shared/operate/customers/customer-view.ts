@@ -52,7 +52,7 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
       keys.rows.length === 0 &&
       hasAllKeys &&
       'it has grants, but no key, so nobody can spend them',
-    isAccountOff(row) && 'it is switched off: every key of it is refused',
+    isAccountOff(row) && 'this customer is disabled; all its keys are rejected',
     subscription && !plan && 'the plan of its row covers nothing now: see since, until, subscription.enabled',
     (findImbalance(item) !== undefined || item.moved !== 0n) &&
       'this account does not balance: see the audit',

@@ -33,7 +33,7 @@ describe('the plan to sync a channel', () => {
       changes: [{ key: { id: 'a' }, attributes: { models: ['m', 'new'] }, unchanged: { models: ['m'] } }],
       added: ['new'],
       listWarnings: [expect.stringContaining('1 names of the upstream')],
-      warnings: [expect.stringContaining('prices m, new')],
+      warnings: [expect.stringContaining('no price for m, new')],
     });
     expect(writes).toEqual([]);
     expect(plan.models).toHaveLength(2);
@@ -124,7 +124,7 @@ describe('the plan to sync a channel whose vendor says what its models can', () 
           unchanged: { params: { drop: ['seed'] } },
         },
       ],
-      effect: [expect.anything(), `of lyra it says: ${JSON.stringify(own)}`],
+      effect: [expect.anything(), `Rules for lyra: ${JSON.stringify(own)}`],
     });
   });
 

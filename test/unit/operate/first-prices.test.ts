@@ -20,7 +20,7 @@ describe('the first prices', () => {
       ': leave out its price here, or change the rule with `charge set',
     );
     await expect(prices([], { gratis: other })).rejects.toThrow('(rule 2)');
-    await expect(prices(['priced'], {})).rejects.toThrow('by rule 1');
+    await expect(prices(['priced'], {})).rejects.toThrow('(rule 1)');
     await expect(prices([], { new: { input: 1e-16, output: 0 } })).rejects.toThrow('too small to charge');
     await expect(prices(['new'], { new: other })).rejects.toThrow(
       'new has a price and is also listed as free: choose one',

@@ -140,7 +140,7 @@ describe('moving secrets', () => {
     const plan = await planMoveSecrets(ports);
     expect(plan.questions).toHaveLength(1);
     expect(plan.effect).toContain(
-      'one secret: ssm:/relay/relay/shared becomes ssm:/relay/relay/channels/a.example.com/shared',
+      'Change one secret from ssm:/relay/relay/shared to ssm:/relay/relay/channels/a.example.com/shared',
     );
     expect(stored.size).toBe(9);
     expect(await carryOutMove(ports, plan, 60)).toMatchObject({ moved: 6, kept: [] });

@@ -140,7 +140,7 @@ function wholeValue(name: string, value: string, names: readonly string[]): unkn
 function unknownPart(name: string, names: readonly string[]): Failure {
   const nearest = findNearestName(name, names);
   const meant = nearest === undefined ? 'or write the whole attribute as JSON' : `did you mean ${nearest}?`;
-  return usageFailure(`unknown attribute ${name} (${meant})`);
+  return usageFailure(`${name}: unknown attribute (${meant})`);
 }
 
 /** Text that is no JSON is meant as it stands. */

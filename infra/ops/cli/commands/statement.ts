@@ -116,7 +116,7 @@ async function stateAll({ ports, terminal }: CommandRun, options: StatementOptio
     });
   if (left > 0)
     throw new Failure(
-      `${formatCount(left, 'statement does', 'statements do')} not add up${marked ? ' and carry a notice' : ' and were not created'}`,
+      `${formatCount(left, 'statement does', 'statements do')} not add up${marked ? ' and carry a notice' : '; not created'}`,
     );
 }
 
