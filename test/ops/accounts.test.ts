@@ -27,8 +27,8 @@ describe('grant new', () => {
     await rig.applyGrants();
     const second = await rig.ops(words);
     expect(second).toMatchObject({ code: 0 });
-    expect(second.errors).toContain('was written before; nothing is written again');
-    expect(second.output).toContain(`${amount} yuan are available now`);
+    expect(second.errors).toContain('already existed; nothing was written');
+    expect(second.output).toContain(`Balance: ¥${amount}`);
     await rig.applyGrants();
     expect((await rig.item('acme'))?.granted).toBe(yuan(amount));
   });
@@ -51,8 +51,8 @@ describe('grant new', () => {
     expect(await said('lost_reply')).toContain('the change may have been made');
     await proxy.close();
     const again = await rig.ops(words);
-    expect(again.errors).toContain('written before');
-    expect(again.errors).toContain('account unlucky is off');
+    expect(again.errors).toContain('already existed');
+    expect(again.errors).toContain('unlucky is disabled');
     await rig.applyGrants();
     expect((await rig.item('unlucky'))?.granted).toBe(yuan('5'));
   });
@@ -92,7 +92,7 @@ describe('grant new', () => {
     });
     const run = await rig.ops('grant new acme 1 --id odd --yes');
     expect(run.code).toBe(1);
-    expect(run.errors).toContain('the relay does not take it: amount: found nothing');
+    expect(run.errors).toContain('the relay does not take it: amount: missing');
   });
 });
 
@@ -103,20 +103,20 @@ describe('the plan of a customer', () => {
     const words = 'customer set holder';
     const given = await rig.ops(`${words} plan.level=1 plan.since=2026-10-05 plan.until=2027-10-05`);
     expect(given).toMatchObject({ code: 0, errors: '' });
-    expect(given.output).toContain('plan level 1 from 2026-10-05, until 2027-10-05');
+    expect(given.output).toContain('level 1 plan from 2026-10-05, until 2027-10-05');
     expect(await plan()).toEqual({ level: 1, since: '2026-10-05', until: '2027-10-05' });
 
     const changed = await rig.ops(`${words} plan.level=2 plan.until=`);
     expect(changed.code).toBe(0);
-    expect(changed.errors).toContain('the table plans has no level 2');
-    expect(changed.output).toContain('plan 2, months counted from 2026-10-05, without an end');
+    expect(changed.errors).toContain('there is no plan with level 2');
+    expect(changed.output).toContain('level 2 plan from 2026-10-05, no end');
     expect(await plan()).toEqual({ level: 2, since: '2026-10-05' });
     expect((await rig.ops([...words.split(' '), 'plan={"level": 1}', '--yes'])).code).toBe(0);
     expect(await plan()).toEqual({ level: 1, since: '2026-10-05' });
 
     const asked = await rig.ops(`${words} plan.level=`);
     expect(asked).toMatchObject({ code: 2 });
-    expect(asked.errors).toContain('End the plan of account holder?');
+    expect(asked.errors).toContain('End the plan of holder?');
     expect(await rig.ops(`${words} plan= --yes`)).toMatchObject({ code: 0 });
     const { _by, _at, ...row } = (await rig.row('accounts', { account: 'holder' })) ?? {};
     expect(row).toEqual({ account: 'holder', note: 'contract 4711' });
@@ -178,10 +178,10 @@ describe('customer show', () => {
     const run = await rig.ops('customer show shown');
     expect(run).toMatchObject({ code: 0, errors: '' });
     for (const words of [
-      'available  9.45 yuan',
-      'reserved   0.3 yuan, for 1 call under way',
-      'spent      0.25 yuan, 1 call',
-      'granted    10 yuan',
+      'available  ¥9.45',
+      'reserved   ¥0.3 for 1 call in flight',
+      'spent      ¥0.25 for 1 call',
+      'granted    ¥10',
       'level 1',
       'Chat calls: 0 of 100 calls',
       'sk-AbCd...wXyZ (hash aaaaaaaaaaaa): usable',
@@ -208,9 +208,9 @@ describe('customer show', () => {
     const run = await rig.ops('customer show full');
     expect(run.code).toBe(0);
     for (const words of [
-      'account full, switched off',
-      'used       0.5 yuan, 2 calls, 0 failed, in the last 30 days',
-      'gpt-4o: 0.5 yuan, 2 calls, 0 failed,',
+      'Customer full (disabled)',
+      'used       ¥0.5 for 2 calls (0 failed) in the last 30 days',
+      'gpt-4o: ¥0.5 for 2 calls (0 failed),',
       'note       pays by invoice',
       'rpm        60',
       'changed    2026-11-20T09:12:44Z by arn:aws:sts::1:assumed-role/operator/li',

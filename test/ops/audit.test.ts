@@ -100,7 +100,7 @@ describe('audit', () => {
       'a charge that does not follow from price and tokens',
       'charge',
       0.5,
-      'it charges 0.5 yuan, wanted 0.003096',
+      'it charges 0.5 yuan, expected 0.003096',
     ],
     ['a price that cannot be read', 'price', 'dear', 'its price "dear" cannot be read'],
     ['a missing token count', 'completion_tokens', null, 'its tokens are missing'],
@@ -108,7 +108,7 @@ describe('audit', () => {
       'a charge of a call that was released',
       'kind',
       'released',
-      'it charges 0.003096 yuan, wanted 0 (it was released)',
+      'it charges 0.003096 yuan, expected 0 (it was released)',
     ],
   ])('finds %s', async (_case, attribute, value, words) => {
     await rig.damage('ledger', { account: 'acme', id: first }, attribute, value);
@@ -355,7 +355,7 @@ describe('audit --repair', () => {
     const again = await rig.ops('audit --wait 0 --repair - --yes', input);
     expect((await rig.item('acme'))?.spent).toBe(due * 2n);
     // No ledger projector runs in this test, so the close has no row.
-    expect(again.output).toContain(`request ${lost} is not open, and the ledger has no row of it yet`);
+    expect(again.output).toContain(`request ${lost} is not open and has no ledger row yet`);
   });
 
   it('closes a reservation in the part of the account that has it', async () => {

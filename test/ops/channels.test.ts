@@ -73,13 +73,13 @@ describe('channel new', () => {
   it.each([
     ['a private address', ['endpoint=https://10.0.0.1/v1'], 'which is not a public address'],
     ['http to the world', ['endpoint=http://api.example.com/v1'], 'expected https://'],
-    ['a secret instead of a reference', [`secret=${secret}`], 'found no reference'],
+    ['a secret instead of a reference', [`secret=${secret}`], 'secret: enter a reference'],
     [
       'a secret of another stack',
       ['secret=ssm:/relay/relay-two/a'],
-      'stack relay may not read ssm:/relay/relay-two/a',
+      'stack relay can.t read ssm:/relay/relay-two/a',
     ],
-    ['a broken mapper', ['mapper=a=b=c'], 'expected public = upstream'],
+    ['a broken mapper', ['mapper=a=b=c'], 'as public = upstream'],
     ['a priority that is no number', ['priority=high'], 'priority: found "high"'],
   ])('refuses %s', async (_case, words, message) => {
     const run = await add('bad', 'models=a', ...words);

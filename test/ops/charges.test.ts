@@ -109,7 +109,7 @@ describe('charge import', () => {
   });
 
   it.each([
-    ['import /nowhere.json --rate 7', 'cannot be read'],
+    ['import /nowhere.json --rate 7', 'cannot read the file'],
     ['import prices.json', "required option '--rate <yuan>'"],
     ['import prices.json --rate 0', '--rate must be yuan per dollar, for example 7.2'],
     ['import prices.json --rate -7', 'Expected a number'],
@@ -146,8 +146,8 @@ describe('charge list', () => {
     expect(run.output).toMatch(
       /1 +token-billing +1000 +2000 +gpt-4o[^]*7 +times-billing +- +0.01 per call +priced-already/,
     );
-    expect(run.errors).toContain('9: a rule with a lower id prices gpt-4o');
-    expect(run.errors).toContain('50 is not used: type: found "per-token"');
+    expect(run.errors).toContain('9: a rule with a lower id overrides gpt-4o');
+    expect(run.errors).toContain('50 is invalid: type: found "per-token"');
     const json = JSON.parse((await charge('list --json')).output) as { id: number }[];
     expect(json.map((row) => row.id)).toEqual([1, 7, 8, 9, 60, 61]);
     expect(json[5]).toMatchObject({ service_tiers: { flex: 0.5 } });
@@ -179,7 +179,7 @@ describe('charge explain', () => {
       '  cached       4000 x 2 / 1,000,000 = 0.008',
       '  cache write  300 x 25 / 1,000,000 = 0.0075',
       '  output       100 x 100 / 1,000,000 = 0.01',
-      '  total        0.0455 yuan, rounded once, half up, to 9 decimals',
+      '  total        ¥0.0455 (rounded half up to 9 decimals)',
       '  ledger       70:tokens:0.02:0.1:0.002:0.025:0.02',
       '',
     ]);

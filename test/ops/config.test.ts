@@ -59,7 +59,7 @@ describe('check', () => {
     for (const words of [
       'error    channels bad: secret: found a value that is not a reference',
       'warning  channels second: models: no price for unpriced, so calls are free',
-      `problem  keys ${'f'.repeat(64)}: rpm: found "many"`,
+      `error    keys ${'f'.repeat(64)}: rpm: found "many"`,
       'error    accounts acme: plan: found 1, expected a map {level, since, until}',
       'error    grants acme one: it was changed',
     ])
@@ -82,7 +82,7 @@ describe('check', () => {
     const alone = await rig.ops(`check --file ${file} --alone`, '', {
       AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1',
     });
-    expect(alone.output).toContain('1 row, 0 with a problem');
+    expect(alone.output).toContain('1 row checked: 0 errors');
     expect(alone.output).not.toContain('lower id');
     expect(await rig.row('charges', { id: 2 })).toBeUndefined();
   });
@@ -91,7 +91,7 @@ describe('check', () => {
     ['no JSON', `{"channels": [${pasted}`, 'is not valid JSON'],
     ['another table', { quotas: [] }, 'unknown table quotas, expected only'],
     ['another shape', [main], 'expected lists of rows by table: {"channels": [{"id": ...}], ...}'],
-    ['a key of the wrong type', { charges: [{ ...price, id: '1' }] }, 'charges[0].id: found no number'],
+    ['a key of the wrong type', { charges: [{ ...price, id: '1' }] }, 'charges[0].id: missing key'],
     ['a row twice', { channels: [main, main] }, 'duplicate key'],
   ])('refuses a file with %s', async (_case, content, message) => {
     const run = await rig.ops(`check --file ${rig.file('odd.json', content)}`);
@@ -111,14 +111,14 @@ describe('version list, show and diff', () => {
 
     const shown = await rig.ops('version list');
     expect(shown.output).toMatch(
-      /2 +\S+Z +1 +1 +0 +0 +- +channel main: models, priority\n1 +\S+Z +1 +1 +0 +0 +- +-\nversion 2 is served/,
+      /2 +\S+Z +1 +1 +0 +0 +- +channel main: models, priority\n1 +\S+Z +1 +1 +0 +0 +- +-\nCurrent version: 2/,
     );
     expect(shown.errors).toContain('The tables have unpublished edits: see `version diff`');
     const listed = JSON.parse((await rig.ops('version list --json')).output) as object[];
     expect(listed).toMatchObject([{ version: 2, rows: { channels: 1 } }, { version: 1 }]);
 
     const second = await rig.ops('version show 2');
-    expect(second.output).toContain('models: gpt-4o\n');
+    expect(second.output).toContain('Models: gpt-4o\n');
     expect(second.output).toMatch(/main +openai +5 +1 +https:\/\/api.example.com\/v1/);
     expect((await rig.ops('version show 9')).errors).toContain('no version 9: see `version list`');
 
@@ -198,12 +198,12 @@ describe('config export and apply', () => {
 
     const run = await rig.opsWithCompiler(`config apply ${file} --yes`);
     expect(run).toMatchObject({ code: 0, errors: '' });
-    expect(run.output).toMatch(/3 rows are written.\nversion \d+ is published/);
+    expect(run.output).toMatch(/Saved 3 rows.\nPublished version \d+/);
     expect(await main1()).toMatchObject({ ...main, priority: 7, _note: 'renewed in May' });
     expect(await rig.row('channels', { id: 'second' })).toBeDefined();
 
     const pruned = await rig.ops(`config apply ${file} --prune --yes --wait 0`);
-    expect(pruned.output).toContain('- channels second\n0 rows to write, 1 to delete.');
+    expect(pruned.output).toContain('- channels second\nSave 0 rows, delete 1');
     expect(await rig.row('channels', { id: 'second' })).toBeUndefined();
     expect(await rig.row('charges', { id: 1 })).toBeDefined();
   });

@@ -53,7 +53,7 @@ describe('customer new', () => {
     const fields = 'metered=yes rpm=600 alert_below=5 plan.level=3 plan.until=365d'.split(' ');
     const run = await rig.ops(['customer', 'new', 'fielded', ...fields, '--yes']);
     expect(run).toMatchObject({ code: 0 });
-    expect(run.output).toMatch(/Set rpm 600, alert_below 5, metered true, plan level 3 from/);
+    expect(run.output).toMatch(/Set rpm 600, alert_below 5, metered true, level 3 plan from/);
     expect(run.errors).toContain('there is no plan with level 3, so this plan covers nothing');
     expect(await rig.row('accounts', { account: 'fielded' })).toMatchObject({
       metered: true,
@@ -154,8 +154,8 @@ describe('customer new', () => {
     [['--grant', 'five'], 'amount: found "five"'],
     [['contact.email=nobody'], 'contact.email: found "nobody"'],
     [['metred=yes'], 'metred: unknown attribute (did you mean metered?'],
-    [['contact=ops@example.com'], 'contact: has parts, written contact.email=..., contact.webhook=...'],
-    [['plan=1'], 'plan: has parts, written plan.level=..., plan.since=..., plan.until=...'],
+    [['contact=ops@example.com'], 'contact is set by its fields: contact.email=..., contact.webhook=...'],
+    [['plan=1'], 'plan is set by its fields: plan.level=..., plan.since=..., plan.until=...'],
     [['models=gpt-4o'], 'models belong to the key, not to the customer: use --models a,b'],
     [['enabled=false'], 'enabled: a new customer can call'],
     [['plan.since=2026-10-05'], 'plan.since: set plan.level as well'],
@@ -283,7 +283,7 @@ describe('customer off, on, set and close', () => {
     expect((await rig.ops(words)).code).toBe(0);
     await rig.applyGrants();
     expect((await rig.item('leaving'))?.available).toBe(0n);
-    expect((await rig.ops('customer close leaving')).output).toContain('closed already');
+    expect((await rig.ops('customer close leaving')).output).toContain('already closed');
   });
 });
 
@@ -304,7 +304,7 @@ describe('lists as data', () => {
       expect(await json([...list, '--limit', '3'])).toHaveLength(3);
       const shown = await rig.ops(list);
       expect(shown.output.trim().split('\n').length).toBeLessThanOrEqual(52);
-      expect(shown.errors).toMatch(/\d+ in all|of \d+: see --limit/);
+      expect(shown.errors).toMatch(/\d+ (?:customers|grants) in total/);
     }
   });
 });

@@ -74,12 +74,12 @@ describe('doctor', () => {
       'stack relay in eu-west-1',
       'ok              region: eu-west-1: answers stream there',
       'ok              stack: UPDATE_COMPLETE',
-      `ok              options: ${join(folder, 'relay.json')} is what is deployed`,
-      '1000 calls at once in this account and region, 700 of them unreserved; 100 are reserved for each of chat, responses, messages, 300 can be',
-      'ok              tables: a table may have 40000 reads and 40000 writes a second',
-      'ok              secrets: 1 of 1 are in Parameter Store, which allows 10,000 reads a second here',
-      `ok              model ${model}: channel role, us-east-1: may be called`,
-      '7 looked at, nothing needs attention.',
+      `ok              options: ${join(folder, 'relay.json')} matches the deployed stack`,
+      'the account allows 1000 concurrent executions in this region, 700 unreserved; 100 reserved for each of chat, responses, messages, at most 300 possible',
+      'ok              tables: a table allows 40000 reads and 40000 writes a second',
+      'ok              secrets: 1 of 1 secret in Parameter Store, which allows 10,000 reads a second here',
+      `ok              model ${model}: channel role, us-east-1: available`,
+      '7 checks: nothing needs attention.',
     ])
       expect(run.output).toContain(line);
   });
@@ -237,7 +237,7 @@ describe('doctor', () => {
       [{ check: 'options', found: expect.stringContaining('not deployed') }],
       ['npm run deploy'],
     ],
-    ['is no JSON', '{', [{ check: 'options', found: expect.stringContaining('is not JSON') }], []],
+    ['is no JSON', '{', [{ check: 'options', found: expect.stringContaining('is not valid JSON') }], []],
     [
       'has an option that there is not',
       { ...options, reservedConcurency: 1 },
@@ -276,7 +276,7 @@ describe('doctor', () => {
     const examined = await examine();
     expect(attentionOf(examined)[0]).toMatchObject({
       check: 'stack',
-      found: expect.stringContaining('no stack of this name'),
+      found: expect.stringContaining('no CloudFormation stack of this name'),
     });
   });
 

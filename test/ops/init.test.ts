@@ -54,7 +54,7 @@ describe('secret new', () => {
     const run = await runOpsProcess(words, account, `${secret}\n`);
     expect(run.code).toBe(0);
     expect(run.output).toMatch(
-      /^stack relay-two in eu-west-1 .*\nstored as .*\nssm:\/relay\/relay-two\/channels\/api.openai.com\/openai\n$/,
+      /^stack relay-two in eu-west-1 .*\nStore the secret as .*\nssm:\/relay\/relay-two\/channels\/api.openai.com\/openai\n$/,
     );
     expect(aws.stored.get(`SecureString /relay/relay-two/${name}`)).toBe(secret);
 
@@ -128,10 +128,10 @@ describe('init', () => {
       ['[openai]:', ''],
       ['Channel id [openai]:', 'first'],
       ['[https://api.openai.com/v1]:', upstream.endpoint],
-      ["has the upstream's key:", 'UPSTREAM_KEY'],
-      ['Models to serve, separated by commas (* matches anything', ','],
-      ['Models to serve, separated by commas (* matches anything', 'gpt-5'],
-      ['lists no gpt-5\nModels to serve, separated by commas (* stands for anything):', 'gpt-*'],
+      ["holds the upstream's API key:", 'UPSTREAM_KEY'],
+      ['Models to serve, separated by commas (* matches anything):', ','],
+      ['Models to serve, separated by commas (* matches anything):', 'gpt-5'],
+      ['does not list gpt-5.\nModels to serve, separated by commas (* matches anything):', 'gpt-*'],
       ['Price list file in US dollars (Enter to type prices):', ''],
       [
         'Price of gpt-4o, input/output in yuan per million tokens (Enter for none; its calls are then rejected):',
@@ -146,7 +146,7 @@ describe('init', () => {
         '',
       ],
       ['Name of the first customer:', 'me'],
-      ['none yet) [0]:', '10'],
+      ['Initial balance in yuan [0]:', '10'],
       ['[y/N]', 'y'],
     ]);
     expect(run.code).toBe(0);
@@ -212,7 +212,7 @@ describe('init', () => {
         ['[openai]:', ''],
         ['Channel id [openai]:', ''],
         ['[https://api.openai.com/v1]:', ''],
-        ['Secret (input is hidden', secret],
+        ['Secret (input is hidden):', secret],
         ['[y/N]', 'yes'],
       ]);
       expect(run.code).toBe(0);
@@ -296,7 +296,7 @@ describe('channel sync', () => {
     expect(asked.output).toContain('+ gpt-4o-mini\n+ text-embedding-3\n- old\n- old-name\n');
     expect(asked.output).toContain('The provider lists 3 models: 2 to add, 2 to remove.');
     expect(asked.errors).toContain('1 names of the upstream have characters that no row may have');
-    expect(asked.errors).toContain('no row of charges prices');
+    expect(asked.errors).toContain('no price for');
     expect(asked.errors).toContain('Re-run with --yes: there is no terminal to confirm');
     expect(await rig.row('channels', { id: 'synced' })).toMatchObject({ models: channel.models });
 

@@ -49,10 +49,7 @@ describe('payment link', () => {
   });
 
   it.each([
-    [
-      ['acmee', '--amount', '1', '--currency', 'usd'],
-      'no customer acmee: create it with `customer new` or `key new`, or use `grant new --new`',
-    ],
+    [['acmee', '--amount', '1', '--currency', 'usd'], 'no customer acmee: create it first'],
     [['acme', '--amount', '0', '--currency', 'usd'], 'use an amount in usd above 0, with at most'],
     [['acme', '--amount', '1.005', '--currency', 'usd'], 'above 0, with at most 2 decimals'],
     [['acme', '--amount', '1.5', '--currency', 'jpy'], 'above 0, with at most 0 decimals'],
@@ -145,10 +142,7 @@ describe('parked payments', () => {
 
   it.each([
     [['pi_gone', 'acme'], 'no payment pi_gone: see `payment list`'],
-    [
-      ['pi_list', 'acmee'],
-      'no customer acmee: create it with `customer new` or `key new`, or use `grant new --new`',
-    ],
+    [['pi_list', 'acmee'], 'no customer acmee: create it first'],
   ])('are not assigned: %j', async (words, message) => {
     const run = await rig.ops(['payment', 'assign', ...words, '--yes']);
     expect(run.code).toBeGreaterThan(0);

@@ -33,7 +33,7 @@ describe('a plan only reads, says what it is going to do, and returns what it di
         { table: 'accounts', row: { account: 'planned' } },
         { table: 'keys', row: { account: 'planned', models: ['m'], enabled: true } },
       ],
-      effect: ['Create customer planned', 'a key of account planned: models: m'],
+      effect: ['Create customer planned', 'Create a key for planned (models: m)'],
       questions: [],
     });
     const made = await carryOutKey(ports, plan);
@@ -74,7 +74,7 @@ describe('a plan only reads, says what it is going to do, and returns what it di
       },
     };
     await expect(carryOutGrant(unheard, plan, 0)).rejects.toThrow(
-      expect.stringContaining('may or may not be written') as string,
+      `DynamoDB did not answer; ${name} may or may not be written`,
     );
     expect(await rig.row('grants', { account: 'unsure', grant_id: plan.grantId })).toBeDefined();
     const unread = { ...ports, ledger: { ...ports.ledger, grants: () => failing } };

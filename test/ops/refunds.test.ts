@@ -143,7 +143,7 @@ describe('request refund', () => {
       expect(await granted(account)).toBe(yuan(all));
       const shown = await rig.ops(`request show ${id}`);
       expect(shown).toMatchObject({ code: 0 });
-      expect(shown.output).toContain(`${all} yuan`);
+      expect(shown.output).toContain(`¥${all}`);
       expect(shown.output).not.toContain('the function died');
     },
   );

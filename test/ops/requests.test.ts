@@ -125,7 +125,7 @@ describe('request list', () => {
       /Searching the log groups relay-FunctionschatLogs.*about 13 MB; .*\$0\.005 per GB/,
     );
     expect(JSON.parse(run.output)).toMatchObject([{ id, status: '429' }]);
-    expect(run.errors).toContain('1 request; 0.01 MB were read');
+    expect(run.errors).toContain('1 request; 0.01 MB scanned');
     expect(aws.searches[0]).toMatchObject({
       queryString: expect.stringContaining(
         'filter message in ["request"] and outcome in ["refused"] and account in ["acme"]',

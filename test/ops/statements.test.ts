@@ -139,7 +139,7 @@ describe('statement', () => {
       errors: expect.stringMatching(/cannot write the file .*a\.jsonl\n$/) as string,
     });
     for (const unfit of [folder, ''])
-      expect((await rig.ops(['export', unfit])).errors).toBe(`the file ${unfit} cannot be written\n`);
+      expect((await rig.ops(['export', unfit])).errors).toBe(`cannot write the file ${unfit}\n`);
     // A file that is always full is Linux's alone.
     if (existsSync('/dev/full')) {
       symlinkSync('/dev/full', `${file('no-room.jsonl')}.part`);
@@ -364,7 +364,7 @@ describe('reconcile', () => {
       '1244.06',
     ]);
     for (const words of [
-      'line 5 is not counted: "odd" has the amount "about 3"',
+      'line 5 is skipped: "odd" has the invalid amount "about 3"',
       'line 6 is skipped: "none" has no amount',
       'line 8 has the total 1300, but the lines before it add up to 1244.06',
     ])

@@ -85,7 +85,7 @@ describe('without a name for the tables, the tool', () => {
   });
 
   it.each([
-    ['another clone', '/somewhere/else', 'are those of /somewhere/else'],
+    ['another clone', '/somewhere/else', 'belong to /somewhere/else'],
     ['another program', undefined, 'do not belong to a running `npm start`'],
   ])('refuses the tables of %s, unless the environment names them', async (_whose, of, words) => {
     await sayWhose(of);

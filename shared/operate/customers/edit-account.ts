@@ -90,7 +90,7 @@ function describeAttribute(name: string, value: unknown): string {
   if (name !== 'plan' || !isRecord(value)) return `${name} ${JSON.stringify(value)}`;
   const { level, since, until } = value as Record<string, string | undefined>;
   const end = until === undefined ? 'no end' : `until ${until}`;
-  return `plan level ${level} from ${since}, ${end}`;
+  return `level ${level} plan from ${since}, ${end}`;
 }
 
 function planIn({ account, plan }: RawRow): AccountRow['plan'] {
