@@ -307,7 +307,7 @@ describe('channel sync', () => {
       models: ['smart', 'gpt-4o-mini'],
       mapper: { smart: 'gpt-4o' },
     });
-    expect((await sync('--only', 'gpt-*')).output).toContain('nothing to write');
+    expect((await sync('--only', 'gpt-*')).output).toContain('Nothing to change');
   });
 
   it('removes nothing with --keep, and writes nothing in a dry run', async () => {

@@ -148,7 +148,7 @@ describe('request show', () => {
       'rule 1: ¥18 per million input tokens, ¥72 per million output tokens',
       'end user alice, env=prod,team=search',
       '¥0.3 of the balance',
-      '12 input and 40 output tokens, the relay estimated (too_low)',
+      '12 input and 40 output tokens, estimated by the relay (too_low)',
       'by channel openai, as model m-2026, first content after 812 ms',
       "0.002 yuan, by the channel's cost",
       '12 x 18 / 1,000,000 = 0.000216',

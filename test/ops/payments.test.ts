@@ -49,7 +49,7 @@ describe('payment link', () => {
   });
 
   it.each([
-    [['acmee', '--amount', '1', '--currency', 'usd'], 'no customer acmee: create it first'],
+    [['acmee', '--amount', '1', '--currency', 'usd'], 'no customer acmee: create it with `customer new`'],
     [['acme', '--amount', '0', '--currency', 'usd'], 'use an amount in usd above 0, with at most'],
     [['acme', '--amount', '1.005', '--currency', 'usd'], 'above 0, with at most 2 decimals'],
     [['acme', '--amount', '1.5', '--currency', 'jpy'], 'above 0, with at most 0 decimals'],

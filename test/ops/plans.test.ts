@@ -73,9 +73,7 @@ describe('a plan only reads, says what it is going to do, and returns what it di
         write: async (write: RowWrite) => (await ports.tables.write(write), silent()),
       },
     };
-    await expect(carryOutGrant(unheard, plan, 0)).rejects.toThrow(
-      `DynamoDB did not answer; ${name} may or may not be written`,
-    );
+    await expect(carryOutGrant(unheard, plan, 0)).rejects.toThrow('may or may not be written');
     expect(await rig.row('grants', { account: 'unsure', grant_id: plan.grantId })).toBeDefined();
     const unread = { ...ports, ledger: { ...ports.ledger, grants: () => failing } };
     const failing = { [Symbol.asyncIterator]: () => ({ next: silent }) };
