@@ -63,11 +63,11 @@ function parseAmount(written: string, currency: string): PaymentAmount {
   const paid = parsePayment(written, currency);
   if (!paid || paid.minor <= 0n || paid.minor >= 10n ** 12n)
     throw usageFailure(
-      `invalid --amount ${written}: use an amount in ${currency} above 0, with at most ${decimalsOf(currency)} decimals`,
+      `--amount ${written}: use an amount in ${currency} above 0, with at most ${decimalsOf(currency)} decimals`,
     );
   // Stripe takes no other amounts in currencies with three decimals.
   if (decimalsOf(currency) === 3 && paid.minor % 10n !== 0n)
-    throw usageFailure(`invalid --amount ${formatPayment(paid)}: Stripe allows at most two decimals`);
+    throw usageFailure(`--amount ${formatPayment(paid)}: Stripe allows at most two decimals`);
   return paid;
 }
 

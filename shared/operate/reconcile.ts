@@ -49,7 +49,7 @@ export async function reconcileChannel({ clock, ledger, tables }: OperatorPorts,
   const { lines, problems: unread, ...invoice } = readInvoice(input);
   const factor = parseDecimal(input.rate, rateDecimals, true);
   if (factor === undefined || factor <= 0n)
-    throw usageFailure(`invalid --rate ${input.rate}: use a number, for example 7.2`);
+    throw usageFailure(`--rate ${input.rate}: use a number, for example 7.2`);
   const { rows, problems } = await readAllRows(
     ledger.daily(formatChannelId(channel), { from: `${month}-01`, to: `${month}-31` }),
   );
@@ -144,9 +144,7 @@ function readInvoice(input: ReconcileInput) {
     const [name = '', written = ''] = [cells[model], cells[amount]];
     // Between commas, a comma in an amount stands in quotes: it is there for people, so it groups digits.
     if (decimal === undefined && text.delimiter !== ',' && /\d,\d/.test(written))
-      throw usageFailure(
-        `the amount ${quoteCell(written)} is ambiguous: use --decimal dot or --decimal comma`,
-      );
+      throw usageFailure(`--decimal: the amount ${quoteCell(written)} is ambiguous, use dot or comma`);
     const value = amountOf(written, decimal ?? '.');
     const word = name === '' ? cells.find((cell) => totalWords.test(cell)) : totalWords.exec(name)?.[0];
     if (word !== undefined || (name === '' && value === sum && sum !== 0n)) {

@@ -135,7 +135,7 @@ export function reportPeriod(nowMs: number, { month, week }: AskedPeriod) {
   if (month !== undefined && week !== undefined) throw usageFailure('use either --month or --week');
   const today = utcDay(nowMs);
   if (month !== undefined) return parseMonth(month, today);
-  if (week !== undefined && !isDay(week)) throw usageFailure('--week must be a day, such as 2026-11-18');
+  if (week !== undefined && !isDay(week)) throw usageFailure('--week: use a day such as 2026-11-18');
   const weekday = week === undefined ? 6 : (new Date(startOf(week)).getUTCDay() + 6) % 7;
   const from = addDays(week ?? today, -weekday);
   const before = { from: addDays(from, -7), to: addDays(from, -1) };
@@ -145,7 +145,7 @@ export function reportPeriod(nowMs: number, { month, week }: AskedPeriod) {
 function parseMonth(month: string, today: string) {
   const from = `${month}-01`;
   if (!/^\d{4}-\d{2}$/.test(month) || !isDay(from))
-    throw usageFailure('--month must be a month, such as 2026-11');
+    throw usageFailure('--month: use a month such as 2026-11');
   const to = addDays(`${addDays(from, 31).slice(0, 7)}-01`, -1);
   const lastBefore = addDays(from, -1);
   const before = { from: `${lastBefore.slice(0, 7)}-01`, to: lastBefore };

@@ -205,7 +205,7 @@ describe('a page that is watched', () => {
     const reader = reply.body!.getReader();
     // This rig has tables and no log.
     const { value } = await reader.read();
-    expect(new TextDecoder().decode(value)).toContain('it is not known where the log of this relay is');
+    expect(new TextDecoder().decode(value)).toContain('the log groups of this relay are unknown');
     expect(await one.page('customers')).toContain('acme');
     served.stop();
     await expect(reader.read()).rejects.toThrow('terminated');

@@ -64,10 +64,10 @@ describe('figures of pages', () => {
 it('shows what is wrong at the fields that a message names; what names none belongs to the form', () => {
   const fields = [{ name: 'priority' }, { name: 'weight' }, { name: 'expires_at' }];
   const message =
-    'nothing was written: priority: found x, wanted a whole number; weight: found -1, expected 0 or more; the rest';
+    'nothing was written: priority: found x, expected a whole number; weight: found -1, expected 0 or more; the rest';
   expect([...assignErrors(message, fields)]).toEqual([
-    ['priority', '--limit must be a whole number from 1 to 10,000'],
-    ['weight', 'invalid time -1, expected 0 or more'],
+    ['priority', 'found x, expected a whole number'],
+    ['weight', 'found -1, expected 0 or more'],
   ]);
   expect([...assignErrors('--expires-at soon: wanted a time', fields)]).toEqual([
     ['expires_at', '--to soon must be in the past'],

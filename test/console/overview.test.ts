@@ -74,7 +74,7 @@ describe('the overview that is watched', () => {
     const { page } = await opened({ ...rig.ports, log, target: { ...rig.ports.target, local: false } });
     const refused = page.locator('#overview-refused');
     // An hour holds 100 MB, and is read twelve times.
-    expect(await refused.innerText()).toMatch(/reads 1\.2 GB, 0\.006 dollars per hour/);
+    expect(await refused.innerText()).toMatch(/reads 1\.2 GB \(\$0\.006\) per hour/);
     await expect.poll(() => page.locator('#overview-look').innerText()).toContain('Updated');
     expect([counted, await page.locator('.live').getAttribute('data-hours')]).toEqual([0, null]);
     await refused.getByRole('link', { name: 'Count refused calls' }).click();

@@ -72,7 +72,7 @@ describe('npm run deploy', () => {
     );
     expect(exitCode).toBe(0);
     expect(said).toBe(
-      'relay.json: options alarmEmail\nstack relay in us-west-2 does not exist yet: there is nothing to compare with',
+      'relay.json: options alarmEmail\nstack relay in us-west-2 does not exist yet, so there are no deployed options to compare',
     );
     expect(cdkCalls).toEqual([['deploy', '--import-existing-resources', '--require-approval', 'never']]);
   });
@@ -109,13 +109,13 @@ describe('npm run deploy', () => {
     expect(said).toBe(
       [
         'relay.test.json: options alarmEmail, sealKeys',
-        'stack relay-test in us-west-2 differs:',
-        '  alarmEmail: new, "ops@example.com"',
-        '  sealKeys: [2] becomes [1,2]',
-        '  domain: would be dropped, the stack has "llm.example.com"',
-        '  memory.chat: would be dropped, the stack has 512',
+        'stack relay-test in us-west-2 will change:',
+        '  alarmEmail: "ops@example.com" (new)',
+        '  sealKeys: [2] -> [1,2]',
+        '  domain: would be removed (deployed: "llm.example.com")',
+        '  memory.chat: would be removed (deployed: 512)',
         'stopped: this deployment would remove domain, memory.chat',
-        'Write them into relay.test.json, or add --accept-drop domain --accept-drop memory.chat',
+        'Add them to relay.test.json, or re-run with --accept-drop domain --accept-drop memory.chat',
       ].join('\n'),
     );
   });
@@ -133,7 +133,7 @@ describe('npm run deploy', () => {
       'memory',
       '--accept-drop=domain',
     );
-    expect(said).toContain('domain: dropped, as accepted');
+    expect(said).toContain('domain: removed, as accepted');
     expect(cdkCalls).toEqual([['deploy', '--context', 'stage=test']]);
   });
 
@@ -149,7 +149,7 @@ describe('npm run deploy', () => {
       write('relay.json', { [name]: after });
       const { exitCode, said, cdkCalls } = await run('--accept-drop', name);
       expect([exitCode, cdkCalls]).toEqual([1, []]);
-      expect(said).toMatch(new RegExp(`^refused: ${says}`, 'm'));
+      expect(said).toMatch(new RegExp(`^stopped: ${says}`, 'm'));
     },
   );
 
@@ -171,7 +171,7 @@ describe('npm run deploy', () => {
     write('relay.json', { bedrockModels: [two] });
     const { exitCode, said } = await run();
     expect(exitCode).toBe(1);
-    expect(said).toContain(`refused: this deployment would drop bedrockModels.${one}.`);
+    expect(said).toContain(`stopped: this deployment would remove bedrockModels.${one}`);
     expect((await run('--accept-drop', `bedrockModels.${one}`)).cdkCalls).toHaveLength(1);
     expect((await run('--accept-drop', 'bedrockModels')).cdkCalls).toHaveLength(1);
   });
@@ -180,7 +180,7 @@ describe('npm run deploy', () => {
     publishes('relay', { disposable: true, webAcl: 'arn:aws:wafv2:x', 'memory.chat': 512 });
     write('relay.json', { disposable: false, webAcl: false, memory: { chat: 512 } });
     const { said, cdkCalls } = await run();
-    expect(said).toContain('disposable: true becomes false');
+    expect(said).toContain('disposable: true -> false');
     expect(cdkCalls).toHaveLength(1);
     publishes('relay', {});
     expect((await run('--accept-drop', 'x')).said).not.toContain('disposable');
@@ -189,15 +189,13 @@ describe('npm run deploy', () => {
   test.each(['{"domain":', 'null'])('names the stack whose outputs are %s', async (Options) => {
     deployed('relay', { Options });
     write('relay.json', {});
-    await expect(run()).rejects.toThrow(
-      /the options of stack relay in us-west-2 cannot be compared: .*Options/,
-    );
+    await expect(run()).rejects.toThrow(/the options of stack relay in us-west-2: .*Options/);
   });
 
   test('refuses to overwrite a stack that published no options', async () => {
     write('relay.json', {});
     deployed('relay', { BaseUrl: 'https://llm.example.com/v1' });
-    await expect(run()).rejects.toThrow('cannot be compared: it has no output Options');
+    await expect(run()).rejects.toThrow('it has no output Options');
   });
 
   test('deploys the stacks at the edge too, unless stacks are chosen', async () => {
@@ -231,7 +229,7 @@ describe('npm run deploy', () => {
     [['-c', 'stage=prod'], /use --stage instead of -c stage=/],
     [['--context=stage=prod'], /use --stage instead of -c stage=/],
     [['-cstage=prod'], /use --stage instead of -c stage=/],
-    [['--accept-drop', '--all'], /--accept-drop needs a value/],
+    [['--accept-drop', '--all'], /--accept-drop requires a value/],
   ])('%j is refused', async (args, message) => {
     await expect(run(...args)).rejects.toThrow(message);
   });
@@ -259,7 +257,7 @@ describe('a stack that cannot be read', () => {
 
   test('for want of permission stops the deployment and names the permission', async () => {
     await expect(runAt(forbidden, [])).rejects.toThrow(
-      /stack relay in us-west-2 could not be read: these credentials may not call cloudformation:DescribeStacks/,
+      /stack relay in us-west-2: these credentials lack cloudformation:DescribeStacks/,
     );
   });
 

@@ -153,7 +153,7 @@ describe('options', () => {
       /encryptionKeyArn: is in us-east-1, expected one in eu-central-1/,
     ],
     [{ budget: { monthlyUsd: 100 } }, /budget: nobody would hear of it/],
-    [{ budget: { email: 'ops@example.com' } }, /budget\.monthlyUsd: missing, expected a whole number/],
+    [{ budget: { email: 'ops@example.com' } }, /budget\.monthlyUsd: found nothing, expected a whole number/],
     [
       { hostedZone: { id: 'Z012345678', name: 'example.org' }, domain: 'api.example.com', certificateArn },
       /hostedZone\.name: the domain api\.example\.com is not in the zone example\.org/,

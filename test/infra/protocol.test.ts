@@ -73,7 +73,7 @@ describe('a first deployment', () => {
     protocol([block('touch ran')], [block('touch ran')]);
     await expect(run({ yes: false })).rejects.toThrow('npm run first-deployment -- --stage try --yes');
     expect(printed).toContain('2. Step 2: about 5 minutes');
-    expect(printed.at(-1)).toBe('stack relay-try: some 10 minutes. It costs little.');
+    expect(printed.at(-1)).toBe('stack relay-try: about 10 minutes. It costs little.');
     expect(existsSync(join(folder, 'ran'))).toBe(false);
   });
 
@@ -95,7 +95,7 @@ describe('a first deployment', () => {
       expect.stringMatching(/^step 2 \(Step 2\) failed: block 1 ended with 1, expected 0/),
     );
     expect(printed.at(-1)).toBe(
-      'to remove what stands: npm run first-deployment -- --stage try --yes --from 3',
+      'to delete the stack: npm run first-deployment -- --stage try --yes --from 3',
     );
     expect(transcript()).toContain('**Step 2 failed**');
     write('mended', '');

@@ -156,7 +156,7 @@ describe('a prop that the options of a stage could not say', () => {
     [{ memory: { chat: 64 } }, 'memory.chat: found 64'],
     [{ alarmMail: 'ops@example.com' }, 'alarmMail: not a prop; did you mean alarmEmail?'],
     [{ encryptionKeyArn: keyArn }, 'encryptionKeyArn: not a prop; did you mean encryptionKey?'],
-    [{ vpc: {} }, 'vpc.subnetIds: missing, expected a list of 1 to 16 ids'],
+    [{ vpc: {} }, 'vpc.subnetIds: found nothing, expected a list of 1 to 16 ids'],
     [
       { vpc: { subnetIds: ['subnet-0123456789abcdef0'], securityGroupIds: ['sg-0123456789abcdef0'] } },
       'vpc: frontDoor is "cloudfront": Function URLs do not stream from a VPC',

@@ -159,7 +159,7 @@ describe('the plan of a customer', () => {
     ],
     [
       ['plan.level=1', 'plan.since=2026-10-05', 'plan.until=2026-10-05'],
-      'plan.until must be later than plan.since',
+      'plan.until: must be later than plan.since',
     ],
   ])('refuses %j', async (words, message) => {
     const run = await rig.ops(['customer', 'set', 'holder', ...words]);

@@ -162,7 +162,7 @@ async function bugsIn(all: readonly string[]): Promise<string[]> {
   const bugs: string[] = [];
   for (const each of all) {
     const text = each.startsWith('/') ? await (await visitor.get(each.slice(1))).text() : await said(each);
-    if (/unexpected error|\bError:/.test(text)) bugs.push(`${each}: ${text}`);
+    if (/unexpected error|[a-z]Error:/.test(text)) bugs.push(`${each}: ${text}`);
     for (const fault of rig.faults.splice(0)) bugs.push(`${each}: ${String(fault)}`);
   }
   return bugs;

@@ -111,7 +111,7 @@ describe('charge import', () => {
   it.each([
     ['import /nowhere.json --rate 7', 'cannot read the file'],
     ['import prices.json', "required option '--rate <yuan>'"],
-    ['import prices.json --rate 0', '--rate must be yuan per dollar, for example 7.2'],
+    ['import prices.json --rate 0', '--rate: use yuan per dollar, for example 7.2'],
     ['import prices.json --rate -7', 'Expected a number'],
   ])('refuses %j', async (words, message) => {
     const run = await charge(words.replace('prices.json', file('prices.json')));
@@ -202,7 +202,7 @@ describe('charge explain', () => {
     expect((await charge('explain nobody --input 9')).output).toMatch(/no rule: free/);
     const run = await explain('--input 10 --cached 9 --cache-write-1h 2');
     expect(run).toMatchObject({ code: 2 });
-    expect(run.errors).toContain('--input must include the cached and cache-write tokens');
+    expect(run.errors).toContain('--input: must include the cached and cache-write tokens');
     expect((await explain('--input 1.5')).errors).toContain('Expected a number of tokens');
   });
 });

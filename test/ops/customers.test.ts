@@ -150,7 +150,7 @@ describe('customer new', () => {
   });
 
   it.each([
-    [['--grant', '-5'], '--grant must be above 0'],
+    [['--grant', '-5'], '--grant: use an amount above 0'],
     [['--grant', 'five'], 'amount: found "five"'],
     [['contact.email=nobody'], 'contact.email: found "nobody"'],
     [['metred=yes'], 'metred: unknown attribute (did you mean metered?'],

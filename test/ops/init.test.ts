@@ -61,7 +61,7 @@ describe('secret new', () => {
     for (const [name, value] of Object.entries(account)) vi.stubEnv(name, value);
     const again = await runOps(words, account, 'another');
     expect(again.code).toBe(2);
-    expect(again.errors).toContain(`there is a secret /relay/relay-two/${name} already`);
+    expect(again.errors).toContain(`the secret /relay/relay-two/${name} already exists`);
     expect(await runOps(over, account, 'another')).toMatchObject({ code: 0 });
     expect(aws.stored.get(`SecureString /relay/relay-two/${name}`)).toBe('another');
 

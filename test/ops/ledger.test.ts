@@ -150,7 +150,7 @@ describe('request show', () => {
       '¥0.3 of the balance',
       '12 input and 40 output tokens, estimated by the relay (too_low)',
       'by channel openai, as model m-2026, first content after 812 ms',
-      "0.002 yuan, by the channel's cost",
+      "¥0.002 at the channel's cost",
       '12 x 18 / 1,000,000 = 0.000216',
       '40 x 72 / 1,000,000 = 0.00288',
       '¥0.003096 (rounded half up to 9 decimals',

@@ -95,7 +95,7 @@ describe('request refund', () => {
     expect((await refund(id, ...part)).errors).toContain('--part 2');
     const numbered = await refund(id, ...part, '--part', '1');
     expect(numbered).toMatchObject({ code: 2 });
-    expect(numbered.errors).toContain('invalid --part 1: the next part is 2');
+    expect(numbered.errors).toContain('--part 1: the next part is 2');
     expect(await granted(account)).toBe(yuan('0.3'));
     expect(await refund(id, ...part, '--part', '2')).toMatchObject({ code: 0 });
     expect(await granted(account)).toBe(yuan('0.6'));

@@ -320,7 +320,7 @@ describe('version', () => {
     ['', 'specify either a version or --to'],
     ['3 --to 2026-11-20', 'specify either a version or --to'],
     ['--to 2020-11-20T14:00', 'the oldest is version 1, published'],
-    ['--to 2999-11-20T14:00', 'must be in the past'],
+    ['--to 2999-11-20T14:00', 'use a time in the past'],
     ['--to soon', 'Expected a time such as 2h, 14:05, yesterday 14:05, next monday'],
     ['--to 9999d', 'the oldest is version 1, published'],
     ['999', 'there is no version 999'],

@@ -54,7 +54,7 @@ export async function findVersionAt(
   { config, clock }: OperatorPorts,
   atMs: number,
 ): Promise<PublishedVersion> {
-  if (atMs > clock.now()) throw usageFailure(`--to ${isoTime(atMs)} must be in the past`);
+  if (atMs > clock.now()) throw usageFailure(`--to ${isoTime(atMs)}: use a time in the past`);
   const versions = await config.versions({ sinceMs: atMs });
   const found = versions.find(({ publishedAt }) => publishedAt * 1000 <= atMs);
   if (found) return found;

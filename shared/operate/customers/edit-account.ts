@@ -56,7 +56,7 @@ export async function planEditAccount(
   const isPlanned = names.includes('plan');
   const [held, former] = [planIn(after), planIn(row)];
   if (isPlanned && held?.until !== undefined && held.until <= held.since)
-    throw usageFailure('plan.until must be later than plan.since');
+    throw usageFailure('plan.until: must be later than plan.since');
   // Asks where the account gets less: no plan, a lower level or an earlier end than now.
   const isCut =
     held && former && (held.level < former.level || (held.until ?? Infinity) < (former.until ?? Infinity));

@@ -36,7 +36,7 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
     input.grant === undefined
       ? undefined
       : await planGrantAmount(ports, { account, amount: input.grant, reason, id: firstGrantId, new: true });
-  if (grant && grant.amount < 0n) throw usageFailure('--grant must be above 0');
+  if (grant && grant.amount < 0n) throw usageFailure('--grant: use an amount above 0');
   const earlier = await findEarlierRun(ports, account);
   const granted = earlier.grants.find(({ grantId }) => grantId === firstGrantId);
   if (granted && parseYuan(granted.amount) !== grant?.amount)

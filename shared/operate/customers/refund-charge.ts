@@ -40,11 +40,11 @@ export async function planRefundCharge(ports: OperatorPorts, input: RefundInput)
   const amount = input.amount === undefined ? left : parseYuan(input.amount);
   if (amount === undefined || amount <= 0n || amount > left)
     throw usageFailure(
-      `${charged}; invalid --amount ${input.amount}: use more than 0 and at most ${formatYuan(left)}`,
+      `${charged}; --amount ${input.amount}: use more than 0 and at most ${formatYuan(left)}`,
     );
   const number = earlier.length + 1;
   if (input.part !== undefined && input.part !== number)
-    throw usageFailure(`${charged}; invalid --part ${input.part}: the next part is ${number}`);
+    throw usageFailure(`${charged}; --part ${input.part}: the next part is ${number}`);
   const grantId = nameRefundPart(id, number);
   const reason = input.reason ?? `refund of ${id}`;
   const row = grantRow({ account, grant_id: grantId, reason, _created: isoTime(nowMs) }, amount);

@@ -112,7 +112,7 @@ export async function planRotateKey(
   { written, graceHours }: { written: string; graceHours: number },
 ): Promise<NewKeyPlan & { oldName: string; oldWorksUntil: string }> {
   if (!(graceHours >= 0 && graceHours <= graceHoursMax))
-    throw usageFailure(`--grace must be at most ${graceHoursMax} hours`);
+    throw usageFailure(`--grace: use at most ${graceHoursMax} hours`);
   const old = await findKey(ports, written);
   const nowMs = ports.clock.now();
   const { state, why, row: read } = judgeKey(old.row, nowMs);

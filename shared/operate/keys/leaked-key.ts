@@ -33,7 +33,7 @@ export async function planLeakedKey(
   const earlier = await findEarlierLeak(ports, found);
   const nowMs = ports.clock.now();
   const since = sinceMs ?? (earlier ? Date.parse(earlier.at) : nowMs) - dayMs;
-  if (since >= nowMs) throw usageFailure('--since must be in the past');
+  if (since >= nowMs) throw usageFailure('--since: use a time in the past');
   const { state, why, row: read } = judgeKey({ ...row, enabled: true }, nowMs);
   const hasSuccessor = !earlier && !alone && state === 'usable';
   const refused: RowWrite = {

@@ -193,7 +193,7 @@ function findRuleById({ charges }: ConfigRows, id: number): unknown {
 function checkBeginning(from: string, { id, own, nowMs }: { id: number; own: unknown; nowMs: number }): void {
   const fromMs = Date.parse(from);
   if (fromMs <= nowMs)
-    throw usageFailure(`--from ${from} must be in the future; to change rule ${id} now, leave out --from`);
+    throw usageFailure(`--from ${from}: must be in the future; to change rule ${id} now, leave out --from`);
   if (typeof own === 'string' && fromMs <= Date.parse(own))
     throw usageFailure(
       `--from ${from}: rule ${id} starts later, at ${own}, and would take over then; change rule ${id} itself, without --from`,

@@ -99,8 +99,8 @@ function refuseRoundedAway(charges: NewCharge[], prices: ListedPrice[]): void {
 function factorOf({ rate, markup }: ImportInput): bigint {
   const yuan = parseDecimal(rate, factorDecimals) ?? 0n;
   const percent = parseDecimal(markup, factorDecimals) ?? 0n;
-  if (yuan <= 0n) throw usageFailure('--rate must be yuan per dollar, for example 7.2');
-  if (percent < 0n) throw usageFailure('--markup must be 0 or more percent');
+  if (yuan <= 0n) throw usageFailure('--rate: use yuan per dollar, for example 7.2');
+  if (percent < 0n) throw usageFailure('--markup: use 0 or more percent');
   const hundred = 100n * 10n ** BigInt(factorDecimals);
   return divideHalfUp(yuan * (hundred + percent), hundred);
 }

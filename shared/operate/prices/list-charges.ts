@@ -58,7 +58,7 @@ export async function explainCharge(
 ) {
   const { prompt_tokens: input, prompt_tokens_details: parts } = tokens;
   if (parts && Object.values(parts).reduce((sum, count) => sum + count, 0) > input)
-    throw usageFailure('--input must include the cached and cache-write tokens');
+    throw usageFailure('--input: must include the cached and cache-write tokens');
   const { charges, problems } = readCharges(await tables.scan('charges'));
   const price = findPrice(charges, model, atMs);
   const tier = price.type === 'token-billing' ? findTier(price.tiers, input) : undefined;

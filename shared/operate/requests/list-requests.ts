@@ -81,11 +81,11 @@ const limitMax = 10_000;
 export function requestSearch(asked: AskedRequests): LogSearch {
   const { status, slowerThanMs, fromMs, toMs, limit, tags = {}, ...names } = asked;
   if (!Number.isInteger(limit) || limit < 1 || limit > limitMax)
-    throw usageFailure('--limit must be a whole number from 1 to 10,000');
-  if (fromMs < 0) throw usageFailure('--since must be after 1970');
-  if (fromMs >= toMs) throw usageFailure('--since must be in the past and before --until');
+    throw usageFailure('--limit: use a whole number from 1 to 10,000');
+  if (fromMs < 0) throw usageFailure('--since: use a time after 1970');
+  if (fromMs >= toMs) throw usageFailure('--since: use a time in the past, before --until');
   if (status === 'slow' && slowerThanMs !== undefined)
-    throw usageFailure("--slower-than can't be combined with --status slow");
+    throw usageFailure("--slower-than: can't be combined with --status slow");
   const own: LogCondition[] =
     status === undefined ? [] : [isName(status) ? ofStatus[status] : { field: 'status', is: Number(status) }];
   if (slowerThanMs !== undefined) own.push({ field: 'duration_ms', above: slowerThanMs });
