@@ -44,15 +44,15 @@ export function createCredentialSource(provide: CredentialProvider): CredentialS
   const renew = (): Promise<AwsCredentials> => {
     if (renewal) return renewal;
     // The provider's cache may hold the credentials that must be replaced.
-    const asked = provide({ forceRefresh: wasGiven });
-    renewal = asked;
+    const request = provide({ forceRefresh: wasGiven });
+    renewal = request;
     const endRenewal = (): void => {
       clearTimeout(timer);
-      if (renewal === asked) renewal = undefined;
+      if (renewal === request) renewal = undefined;
     };
     const timer = setTimeout(endRenewal, renewalMsMax);
     timer.unref();
-    asked.then(
+    request.then(
       (value) => {
         endRenewal();
         keep(value);
@@ -62,7 +62,7 @@ export function createCredentialSource(provide: CredentialProvider): CredentialS
         if (cached) cached.renewsMs = Date.now() + retryMs;
       },
     );
-    return asked;
+    return request;
   };
 
   return {

@@ -129,10 +129,7 @@ interface FoundRows {
   scannedBytes: number;
 }
 
-interface Query extends Record<'fromMs' | 'toMs', number> {
-  groups: readonly string[];
-  queryString: string;
-}
+type Query = LogSearch & { groups: readonly string[]; queryString: string };
 
 async function runQuery(call: Call, { fromMs, toMs, groups, queryString }: Query): Promise<FoundRows> {
   const { queryId } = readReply(
@@ -147,12 +144,9 @@ async function runQuery(call: Call, { fromMs, toMs, groups, queryString }: Query
   const untilMs = systemClock.now() + searchMsMax;
   for (let turn = 0; systemClock.now() < untilMs; turn += 1) {
     await systemClock.sleep(pollMs[Math.min(turn, pollMs.length - 1)] ?? 0);
-    const {
-      status,
-      statistics,
-      results = [],
-    } = readReply(resultsReply, await call('GetQueryResults', { queryId }));
-    if (status === 'Complete') return { rows: results, scannedBytes: statistics?.bytesScanned ?? 0 };
+    const reply = readReply(resultsReply, await call('GetQueryResults', { queryId }));
+    const { status, statistics, results: rows = [] } = reply;
+    if (status === 'Complete') return { rows, scannedBytes: statistics?.bytesScanned ?? 0 };
     if (status !== 'Scheduled' && status !== 'Running')
       throw new Failure(`CloudWatch Logs did not carry the search out: ${status}`);
   }

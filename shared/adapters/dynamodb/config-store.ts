@@ -129,11 +129,11 @@ export function createSnapshotStore(
       const { pointer, head, others } = buildItems(version, content);
       // The writer of the first part owns the version. Equal content does not prove that: another compile may split the same
       // rows at other positions.
-      const own = buildExpressions(
+      const ownCondition = buildExpressions(
         { ConditionExpression: `${isAbsent} OR ${isOwnVersion}` },
         { ':writer': head.writer },
       );
-      if (!(await table.put(head, own)).done) return 'taken';
+      if (!(await table.put(head, ownCondition)).done) return 'taken';
       for (const some of chunksOf(others, putsAtOnce)) await Promise.all(some.map((item) => table.put(item)));
       const moved = await table.put(
         { id: pointerId, ...encodePointer(pointer) },

@@ -133,12 +133,10 @@ export function createConsoleStore({ tables, stack, clock, hex }: ConsoleStoreDe
     async countWatch(name) {
       const id = `console-count#watch#${Math.floor(readSeconds() / watchSeconds)}#${hashPerson(name)}`;
       const more = '#watches = if_not_exists(#watches, :zero) + :one, #expires = :expires';
-      const { done } = await updateItem(
-        id,
-        { set: more, where: 'attribute_not_exists(#watches) OR #watches < :most' },
-        { ':zero': 0, ':one': 1, ':most': watchesMax, ':expires': readSeconds() + 2 * watchSeconds },
-      );
-      return done;
+      const update = { set: more, where: 'attribute_not_exists(#watches) OR #watches < :most' };
+      const expires = readSeconds() + 2 * watchSeconds;
+      const values = { ':zero': 0, ':one': 1, ':most': watchesMax, ':expires': expires };
+      return (await updateItem(id, update, values)).done;
     },
 
     async append({ effect, ...line }) {

@@ -173,16 +173,12 @@ const readBuckets = async (store: Store, ids: readonly string[], range: readonly
 const readSorted = async (...range: Parameters<typeof readBuckets>): Promise<Attributes[]> =>
   (await readBuckets(...range)).flat().toSorted(compareByPeriod);
 
-const readDailyItems = (
-  { tables, target }: Store,
-  id: string,
-  [from, to]: readonly [string, string],
-): AsyncIterable<Attributes[]> =>
-  new Table(tables, target.stack, 'daily').queryRange('id = :id AND period BETWEEN :from AND :to', {
-    ':id': id,
-    ':from': from,
-    ':to': to,
-  });
+function readDailyItems({ tables, target }: Store, id: string, [from, to]: readonly [string, string]) {
+  const values = { ':id': id, ':from': from, ':to': to };
+  return new Table(tables, target.stack, 'daily').queryRange(isInPeriod, values);
+}
+
+const isInPeriod = 'id = :id AND period BETWEEN :from AND :to';
 
 const keptMs = 3 * dayMs;
 /** DynamoDB refuses requests with longer keys. */
@@ -191,9 +187,8 @@ const sortKeyBytesMax = 1024;
 export const createSumReader = (store: Store): SumReader => ({
   async *monthAccounts(month) {
     const range = ['account#', `account#${afterAll}`] as const;
-    yield (await readSorted(store, listMonthIds(month), range)).map((item) =>
-      readingOf(item, accountMonthOf),
-    );
+    const items = await readSorted(store, listMonthIds(month), range);
+    yield items.map((item) => readingOf(item, accountMonthOf));
   },
   async accountMonths(wanted) {
     const keys = new Map(

@@ -86,18 +86,12 @@ function openRanges(
   // Request ids start with the time. Grants and late charges have other ids, but are few.
   const from = fromMs === undefined ? '0' : timeText(fromMs);
   const to = toMs === undefined ? grantPrefix : timeText(toMs);
-  return partitions.flatMap((partition) => [
-    ledger.queryRange(`${ofAccount} AND id BETWEEN :from AND :to`, {
-      ':account': partition,
-      ':from': from,
-      ':to': to,
-    }),
-    ...[grantPrefix, latePrefix].map((prefix) =>
-      ledger.queryRange(`${ofAccount} AND begins_with(id, :prefix)`, {
-        ':account': partition,
-        ':prefix': prefix,
-      }),
-    ),
+  const isInRange = `${ofAccount} AND id BETWEEN :from AND :to`;
+  const hasPrefix = `${ofAccount} AND begins_with(id, :prefix)`;
+  return partitions.flatMap((account) => [
+    ledger.queryRange(isInRange, { ':account': account, ':from': from, ':to': to }),
+    ledger.queryRange(hasPrefix, { ':account': account, ':prefix': grantPrefix }),
+    ledger.queryRange(hasPrefix, { ':account': account, ':prefix': latePrefix }),
   ]);
 }
 
@@ -119,12 +113,12 @@ function createBalanceReader(quotas: Table): Pick<LedgerReader, 'quota' | 'quota
     async quotas(accounts) {
       const keys = [...new Set(accounts)].map((account) => buildShardKey({ account }));
       const items = await quotas.read(keys);
-      const found = items.map((item) => tryReading(item, parseShard(item).account, readFirstShard));
-      const others = found.flatMap((each) => ('row' in each ? each.row.others : []));
-      const counters = found.flatMap((each) => ('row' in each ? listCounters(each.row.first) : []));
-      const more = await quotas.read([...others, ...counters].map(buildShardKey));
-      const shards = new Map(more.map((item) => [item['account']?.S ?? '', item]));
-      return found.map((each) => ('row' in each ? mergeReadings(each.row, shards) : each));
+      const readings = items.map((item) => tryReading(item, parseShard(item).account, readFirstShard));
+      const otherShards = readings.flatMap((each) => ('row' in each ? each.row.others : []));
+      const counters = readings.flatMap((each) => ('row' in each ? listCounters(each.row.first) : []));
+      const shardItems = await quotas.read([...otherShards, ...counters].map(buildShardKey));
+      const shards = new Map(shardItems.map((item) => [item['account']?.S ?? '', item]));
+      return readings.map((each) => ('row' in each ? mergeReadings(each.row, shards) : each));
     },
   };
 }

@@ -76,16 +76,20 @@ export function createLedgerStore(
     groups: (rows) => groupIntoTransactions(dropDuplicates(rows), writesMax),
     async putCounted(rows) {
       let bucket = buckets.pop() ?? drawBucket();
-      let left = [...rows];
+      let remaining = [...rows];
       try {
         // Each turn drops rows that exist already, so that only new rows are counted.
-        while (left.length > 0) {
-          const puts = left.map((row): TransactWriteItem => ({ Put: buildPut(row) }));
-          const sums = sumDaily(left, bucket);
+        while (remaining.length > 0) {
+          const puts = remaining.map((row): TransactWriteItem => ({ Put: buildPut(row) }));
+          const sums = sumDaily(remaining, bucket);
           await registerSpread(bucket, sums);
           const counts = sums.map((sum): TransactWriteItem => ({ Update: addToDaily(stack, sum) }));
-          const reply = await writeTransaction(client, [...puts, ...counts, ...countInBudgets(stack, left)]);
-          if (reply.done) return left;
+          const reply = await writeTransaction(client, [
+            ...puts,
+            ...counts,
+            ...countInBudgets(stack, remaining),
+          ]);
+          if (reply.done) return remaining;
           if (reply.invalid) throw new Poisoned('ledger: the row is refused', { cause: reply.error });
           // Another bucket is safe: if this try was applied after all, its rows refuse the next one.
           if (reply.busy.some((at) => isOfAllAccounts(sums[at - puts.length]?.key.id ?? '')))
@@ -93,9 +97,9 @@ export function createLedgerStore(
           const taken = new Set(reply.conditions);
           if (taken.size === 0)
             throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
-          left = left.filter((_row, at) => !taken.has(at));
+          remaining = remaining.filter((_row, at) => !taken.has(at));
         }
-        return left;
+        return remaining;
       } finally {
         buckets.push(bucket);
       }
@@ -162,15 +166,15 @@ export async function readNewestRows(
   { before, Limit }: { before: string; Limit: number },
 ): Promise<{ items: Attributes[]; isAll: boolean }> {
   const range = 'account = :account AND id < :before';
-  const found = await Promise.all(
+  const pages = await Promise.all(
     partitions.map((account) =>
       ledger.queryNewest(range, { ':account': account, ':before': before }, { Limit }),
     ),
   );
   // Rows below the last one of an unfinished partition are unknown.
-  const known = found.map(({ items, isAll }) => (isAll ? '' : idOf(items.at(-1))));
-  const least = known.reduce((a, b) => (a > b ? a : b), '');
-  const items = found.flatMap((page) => page.items).filter((item) => idOf(item) >= least);
+  const lastIds = pages.map(({ items, isAll }) => (isAll ? '' : idOf(items.at(-1))));
+  const least = lastIds.reduce((a, b) => (a > b ? a : b), '');
+  const items = pages.flatMap((page) => page.items).filter((item) => idOf(item) >= least);
   const newest = items.toSorted((a, b) => (idOf(a) < idOf(b) ? 1 : -1)).slice(0, Limit);
   return { items: newest, isAll: least === '' && items.length <= Limit };
 }

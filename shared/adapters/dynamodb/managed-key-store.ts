@@ -41,17 +41,12 @@ export function createManagedKeyStore(client: TableClient, stack: string): Manag
       const steps: [changed: 'maker' | 'made' | 'key', step: TransactWriteItem][] = [
         ['maker', { ConditionCheck: buildChange(maker) }],
       ];
-      if (made)
-        steps.push([
-          'made',
-          { Update: { ...runtime.keyInput(buildListKey(account)), ...buildListUpdate(made) } },
-        ]);
+      const list = runtime.keyInput(buildListKey(account));
+      if (made) steps.push(['made', { Update: { ...list, ...buildListUpdate(made) } }]);
       if (create) steps.push(['key', { Put: { ...keys.putInput(create), ...isNew } }]);
       if (update) steps.push(['key', { Update: buildChange(update.seen, update.attributes) }]);
-      const reply = await writeTransaction(
-        client,
-        steps.map(([, step]) => step),
-      );
+      const writes = steps.map(([, step]) => step);
+      const reply = await writeTransaction(client, writes);
       if (reply.done) return [];
       if (reply.invalid) throw reply.error;
       if (reply.conditions.length === 0)

@@ -26,14 +26,12 @@ const reversalStates = ['taken', 'returned', 'void'] as const;
 
 /** Throws Poisoned if functions did not write it. */
 function decodePayment(attributes: Attributes): Payment {
-  const { id, version, state, at, account, problem, rate, live, amount, reversals } = attributes;
+  const { id, version, at, account, problem, rate, live, amount, reversals } = attributes;
+  const state = states.find((each) => each === attributes['state']?.S);
   return {
     id: requireValue(id?.S, 'id'),
     version: Number(requireValue(version?.N, 'version')),
-    state: requireValue(
-      states.find((each) => each === state?.S),
-      'state',
-    ),
+    state: requireValue(state, 'state'),
     at: requireValue(at?.S, 'at'),
     ...(amount && { paid: decodeAmount(attributes) }),
     rate: rate?.S,
@@ -50,15 +48,13 @@ function decodePayment(attributes: Attributes): Payment {
 }
 
 function decodeReversal(value: AttributeValue): Reversal {
-  const { kind, state, grew_from, ...rest } = requireValue(value.M, 'reversals');
+  const { kind, state: written, grew_from, ...paid } = requireValue(value.M, 'reversals');
+  const state = reversalStates.find((each) => each === written?.S);
   const grewFrom = grew_from?.L?.map(({ N }) => BigInt(requireValue(N, 'grew_from')));
   return {
     kind: kind?.S === 'dispute' ? 'dispute' : 'refund',
-    state: requireValue(
-      reversalStates.find((each) => each === state?.S),
-      'reversals',
-    ),
-    ...decodeAmount(rest),
+    state: requireValue(state, 'reversals'),
+    ...decodeAmount(paid),
     ...(grewFrom && { grewFrom }),
   };
 }

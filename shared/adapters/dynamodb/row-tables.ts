@@ -7,12 +7,14 @@ import type { TableName } from '../../tables/table-names.ts';
 import {
   attributesOf,
   changeIfUnchanged,
+  chunksOf,
   callConditionally,
   buildExpressions,
   setAndRemove,
   Table,
   valuesOf,
   type Attributes,
+  type StoreDeps,
   type TableClient,
 } from './table-client.ts';
 import { writeTransaction } from './transactions.ts';
@@ -119,9 +121,7 @@ const atOnceMax = 10;
 /** Longer keys are not logged: hashes may stand for keys. */
 const loggedKeyLengthMax = 40;
 
-interface RowMarksDeps {
-  client: TableClient;
-  stack: string;
+interface RowMarksDeps extends Omit<StoreDeps, 'clock'> {
   log: Pick<Log, 'event'>;
 }
 
@@ -129,10 +129,8 @@ export const createRowMarks = (deps: RowMarksDeps): RowMarks => ({
   async write(rows) {
     const changed = rows.filter((row) => marksOf(row).some(({ found, wanted }) => found !== wanted));
     const lost: (StoreUnavailable | undefined)[] = [];
-    for (let start = 0; start < changed.length; start += atOnceMax)
-      lost.push(
-        ...(await Promise.all(changed.slice(start, start + atOnceMax).map((row) => tryMark(deps, row)))),
-      );
+    for (const some of chunksOf(changed, atOnceMax))
+      lost.push(...(await Promise.all(some.map((row) => tryMark(deps, row)))));
     const cause = lost.find((error) => error !== undefined);
     if (cause) throw new MarksLost('The store did not answer for all marks of rows.', { cause });
   },

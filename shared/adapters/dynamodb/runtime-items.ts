@@ -56,10 +56,8 @@ export async function readItems(
   ids: readonly string[],
   wanted?: ItemsWanted,
 ): Promise<Map<string, RuntimeItem>> {
-  const items = await table.read(
-    ids.map((id) => attributesOf({ id })),
-    wanted,
-  );
+  const keys = ids.map((id) => attributesOf({ id }));
+  const items = await table.read(keys, wanted);
   return new Map(items.map((item) => [item['id']?.S ?? '', valuesOf(item)]));
 }
 

@@ -275,14 +275,10 @@ export function createLearnedFacts({ client, clock, stack, view }: ViewDeps): Le
         .filter((one) => one !== name)
         .slice(0, removedAtOnce)
         .map((one, index) => [`#ended${index}`, one] as const);
+      const placeholders = removed.map(([placeholder]) => placeholder);
+      const UpdateExpression = setAndRemove(['#fact = :until'], placeholders);
       const write = buildExpressions(
-        {
-          UpdateExpression: setAndRemove(
-            ['#fact = :until'],
-            removed.map(([placeholder]) => placeholder),
-          ),
-          ConditionExpression: isNewer,
-        },
+        { UpdateExpression, ConditionExpression: isNewer },
         { ':until': fact.untilMs },
         { '#fact': name, ...Object.fromEntries(removed) },
       );

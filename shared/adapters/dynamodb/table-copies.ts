@@ -127,28 +127,29 @@ async function replaceQuota(
 ): Promise<boolean> {
   const { account } = item;
   const names = [...listShards(account, shardCountMax), ...listCounters({ account, counters: countersMax })];
-  const found = new Map<number, Attributes>();
+  const storedItems = new Map<number, Attributes>();
   for (const each of await quotas.read(names.map(buildShardKey))) {
     const of = parseShard(each);
-    if (of.account === account) found.set(of.shard, each);
+    if (of.account === account) storedItems.set(of.shard, each);
   }
-  if (seen && !isAsSeen(found, seen)) return false;
+  if (seen && !isAsSeen(storedItems, seen)) return false;
   const put = async (items: readonly QuotaItem[]): Promise<boolean> => {
     const writes = items.map((each): TransactWriteItem => ({
       Put: {
         TableName: quotas.name,
         Item: encodeQuota(each),
-        ...buildUnchangedCondition(found.get(each.shard)),
+        ...buildUnchangedCondition(storedItems.get(each.shard)),
       },
     }));
     const reply = await writeTransaction(quotas.client, writes);
     if (!reply.done && reply.conditions.length === 0) throw reply.error;
     return reply.done;
   };
-  const counters = [...found.keys()].filter((shard) => shard >= firstCounter);
+  const counters = [...storedItems.keys()].filter((shard) => shard >= firstCounter);
   for (const some of chunksOf(counters, writesMax))
     if (!(await put(some.map((shard) => createQuotaItem(account, shard))))) return false;
-  const highestShardCount = Math.max(0, ...[...found.keys()].filter((shard) => shard < firstCounter)) + 1;
+  const highestShardCount =
+    Math.max(0, ...[...storedItems.keys()].filter((shard) => shard < firstCounter)) + 1;
   const first = { ...item, highestShardCount, ...(counters.length > 0 && { counters: countersMax }) };
   return put([
     first,
@@ -158,9 +159,9 @@ async function replaceQuota(
   ]);
 }
 
-const isAsSeen = (found: ReadonlyMap<number, Attributes>, seen: WholeAccount): boolean =>
+const isAsSeen = (storedItems: ReadonlyMap<number, Attributes>, seen: WholeAccount): boolean =>
   (seen.shards ?? [seen]).every((shard) => {
-    const attributes = found.get(shard.shard);
+    const attributes = storedItems.get(shard.shard);
     const now = attributes && decodeQuota(attributes);
     return now && (['available', 'spent', 'granted'] as const).every((name) => now[name] === shard[name]);
   });

@@ -20,8 +20,8 @@ export function createTurnStateStore({ client, clock, stack }: StoreDeps): TurnS
     return new Map((await Promise.all(batches)).flatMap((items) => Array.from(items)));
   };
   return {
-    async put(key, sealed, expires) {
-      const bytes = Buffer.from(sealed);
+    async put(key, encrypted, expires) {
+      const bytes = Buffer.from(encrypted);
       const bodies = sliceBytes(bytes, partBytesMax);
       const parts = bodies.length;
       if (parts > partsMax) throw new StateTooLarge(`${bytes.length} bytes`);
@@ -35,16 +35,16 @@ export function createTurnStateStore({ client, clock, stack }: StoreDeps): TurnS
       const heads = await readAll(keys.map((key) => buildPartId(key, 0)));
       // DynamoDB removes expired items late.
       const nowSeconds = Math.floor(clock.now() / 1000);
-      const kept = keys.flatMap((key) => {
+      const states = keys.flatMap((key) => {
         const head = heads.get(buildPartId(key, 0));
         if (typeof head?.['expires'] !== 'number' || head['expires'] <= nowSeconds) return [];
         const parts = Math.min(Number(head['parts'] ?? 1), partsMax);
         const otherIds = Array.from({ length: parts - 1 }, (_, index) => buildPartId(key, index + 1));
         return [{ callId: key.callId, head, otherIds }];
       });
-      const others = await readAll(kept.flatMap(({ otherIds }) => otherIds));
+      const others = await readAll(states.flatMap(({ otherIds }) => otherIds));
       return new Map(
-        kept.flatMap(({ callId, head, otherIds }) => {
+        states.flatMap(({ callId, head, otherIds }) => {
           const items = [head, ...otherIds.map((id) => others.get(id))];
           const bodies = items.map((item) => item?.['body']).filter((body) => body instanceof Uint8Array);
           // A state with a missing part is unusable.

@@ -34,8 +34,8 @@ export function createHttpEntry(hosted: HostedHandle): (read: () => HostRequest)
     })
     .before(({ event: { request } }) => {
       const hops = readHops(request());
-      const returns = originSecrets.some((secret) => hops.includes(deriveHopId(secret)));
-      if (returns || hops.length >= hopsMax) throw refuseLoop(returns);
+      const isFromThisRelay = originSecrets.some((secret) => hops.includes(deriveHopId(secret)));
+      if (isFromThisRelay || hops.length >= hopsMax) throw refuseLoop(isFromThisRelay);
     })
     .after(({ event: { id }, response }) => {
       if (!response) return undefined;
@@ -62,10 +62,10 @@ export function createHttpEntry(hosted: HostedHandle): (read: () => HostRequest)
   };
 }
 
-const refuseLoop = (returns: boolean): Refusal =>
+const refuseLoop = (isFromThisRelay: boolean): Refusal =>
   refuse(
     'relay_loop',
-    returns
+    isFromThisRelay
       ? 'This call came from this relay itself: one of its channels leads back to it. Nothing was charged. Correct the endpoint of that channel.'
       : `This call passed ${hopsMax} relays before this one, which is as many as may be in a row. Nothing was charged.`,
     { headers: { [loopHeader]: '1', 'x-should-retry': 'false' } },
@@ -98,9 +98,9 @@ export function isFromOrigin(
   sent: string | undefined,
   { originSecrets: accepted }: Pick<HostedHandle, 'originSecrets'>,
 ): boolean {
-  const given = hashText(sent ?? '');
+  const sentDigest = hashText(sent ?? '');
   let matches = 0;
-  for (const secret of accepted) matches += Number(timingSafeEqual(given, hashText(secret)));
+  for (const secret of accepted) matches += Number(timingSafeEqual(sentDigest, hashText(secret)));
   return matches > 0 && Boolean(sent);
 }
 

@@ -53,10 +53,10 @@ export async function readJsonBody(
     : await unpackBody(sent, name, host, large && !isLarge ? admitLarge : undefined);
   await host?.turn(body.length);
   const text = decodeText(body);
-  const found = countValues(text, body.length, valuesMax);
-  if (found > smallSize.values) await admitLarge();
-  counted?.(body.length, found);
-  takeRoom(host, found * valueBytes);
+  const valueCount = countValues(text, body.length, valuesMax);
+  if (valueCount > smallSize.values) await admitLarge();
+  counted?.(body.length, valueCount);
+  takeRoom(host, valueCount * valueBytes);
   const json = parseJson(text);
   if (json === undefined) throw refuse('invalid_json', 'The body is not valid JSON.');
   // Checking and counting took longer than parsing will.

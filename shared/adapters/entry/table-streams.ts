@@ -64,12 +64,14 @@ export function createTableStreamBatchHandler<Change>(
     }
   };
   return async ({ Records }, { awsRequestId: invocation }) => {
-    const found = Records.map(changeOrError);
-    const changes = found.flatMap(({ change }) => (change === undefined ? [] : [change]));
-    const taken = await job.takeAll(changes).catch((error: unknown) => changes.map(() => ensureError(error)));
-    const outcomes = taken.values();
+    const readings = Records.map(changeOrError);
+    const changes = readings.flatMap(({ change }) => (change === undefined ? [] : [change]));
+    const results = await job
+      .takeAll(changes)
+      .catch((error: unknown) => changes.map(() => ensureError(error)));
+    const outcomes = results.values();
     for (const [at, record] of Records.entries()) {
-      const { change, error } = found[at] ?? {};
+      const { change, error } = readings[at] ?? {};
       const outcome = change === undefined ? error : outcomes.next().value;
       if (outcome instanceof Poisoned) reportPoisoned(job, record, { problem: outcome.message, invocation });
       else if (outcome) {

@@ -211,24 +211,24 @@ interface SecretCheckDeps {
 
 export const createSecretCheck = ({ secrets, clock, local }: SecretCheckDeps): SecretCheck => ({
   async unusable(references) {
-    const found = new Map<string, string>();
+    const problems = new Map<string, string>();
     let isOver = false;
-    const askable = references.filter((reference) => !local || reference.startsWith('env:'));
-    const left = askable.values();
+    const readable = references.filter((reference) => !local || reference.startsWith('env:'));
+    const remaining = readable.values();
     const readRemaining = async (): Promise<void> => {
-      for (const reference of left)
+      for (const reference of remaining)
         try {
           if (isOver) return;
           await secrets.read(reference);
         } catch (error) {
           if (error instanceof SecretUnusable)
-            found.set(reference, [reasonTexts[error.reason], error.message || []].flat().join(': '));
+            problems.set(reference, [reasonTexts[error.reason], error.message || []].flat().join(': '));
         }
     };
     const tried = Array.from({ length: readsAtOnce }, readRemaining);
     await within(clock, waitMsMax, { work: Promise.all(tried), late: undefined });
     isOver = true;
     // Copied, so that a late reply cannot change it.
-    return new Map(found);
+    return new Map(problems);
   },
 });

@@ -95,10 +95,10 @@ export const readDefaultLimits = (variables: Variables = process.env): unknown =
 
 /** References in deployment options, which no row may use. JSON of purpose to reference. */
 export function readDeployedSecrets(variables: Variables = process.env): Map<string, SecretPurpose> {
-  const found = asRecord(parseJson(variables['DEPLOYED_SECRETS'] ?? ''));
+  const references = asRecord(parseJson(variables['DEPLOYED_SECRETS'] ?? ''));
   const owners = new Map<string, SecretPurpose>();
   for (const purpose of secretPurposes) {
-    const reference = found[purpose];
+    const reference = references[purpose];
     if (typeof reference === 'string') owners.set(reference, purpose);
   }
   return owners;

@@ -51,13 +51,13 @@ export const nodeHmac: Hmac = {
   sign: (secret, message) => computeHmac(secret, message).toString('hex'),
   matches(secret, message, signatures) {
     const wanted = computeHmac(secret, message);
-    let found = 0;
+    let matchCount = 0;
     for (const signature of signatures) {
       const given = Buffer.from(signature, 'hex');
       // The length is public: all valid signatures have the same.
-      found += Number(given.length === wanted.length && timingSafeEqual(given, wanted));
+      matchCount += Number(given.length === wanted.length && timingSafeEqual(given, wanted));
     }
-    return found > 0;
+    return matchCount > 0;
   },
 };
 

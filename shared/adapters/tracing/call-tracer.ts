@@ -95,26 +95,26 @@ export function traceRuns({ runsOf, ...parts }: TracedRunsDeps) {
 function createTracer({ ports, ...parts }: TracerDeps) {
   const { clock, log, random } = ports;
   const exportTrace = createOtlpExporter({ ...parts, clock, log });
-  const current = new AsyncLocalStorage<CallTrace>();
-  const open = new Map<string, CallTrace>();
+  const currentTrace = new AsyncLocalStorage<CallTrace>();
+  const openTraces = new Map<string, CallTrace>();
   const request = (line: RequestLog): void => {
-    const trace = open.get(line.request_id);
+    const trace = openTraces.get(line.request_id);
     if (trace) describe(trace, line);
     log.request(line);
   };
   return {
     /** They record spans, and describe a call by its log line. */
-    ports: tracePorts({ ...ports, log: { ...log, request } }, () => current.getStore()),
+    ports: tracePorts({ ...ports, log: { ...log, request } }, () => currentTrace.getStore()),
     isChosen: () => random.next() < parts.settings.ratio,
     begin(requestId: string, parent: Partial<TraceParent> & { sampled: boolean }) {
       const trace = new CallTrace(clock, parent);
-      open.set(requestId, trace);
+      openTraces.set(requestId, trace);
       return {
         trace,
-        within: <Result>(work: () => Promise<Result>) => current.run(trace, work),
+        within: <Result>(work: () => Promise<Result>) => currentTrace.run(trace, work),
         /** Resolves when the trace was sent or timed out. Never rejects. */
         finish: async (attributes: SpanAttributes, error?: string): Promise<void> => {
-          open.delete(requestId);
+          openTraces.delete(requestId);
           Object.assign(trace.root.attributes, attributes);
           trace.end(trace.root, error);
           if (trace.sampled) await exportTrace(trace);

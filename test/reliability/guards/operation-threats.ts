@@ -173,7 +173,7 @@ export const operationThreats: readonly Removal[] = [
   {
     rows: ['S27'],
     file: 'shared/adapters/entry/http-entry.ts',
-    find: 'if (returns || hops.length',
+    find: 'if (isFromThisRelay || hops.length',
     replace: 'if (hops.length',
     test: 'test/unit/adapters/http-entry/http-entry.test.ts',
     name: 'is refused when it comes back',

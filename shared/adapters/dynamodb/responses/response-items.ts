@@ -122,9 +122,9 @@ export class ResponseTable extends Table {
     const { name, parts, bytes, length } = await pack(content);
     const [first, ...further] = parts;
     const others = inside ? further : parts;
-    for (const some of chunksOf([...others.entries()], writtenAtOnceMax))
+    for (const batch of chunksOf([...others.entries()], writtenAtOnceMax))
       await Promise.all(
-        some.map(([index, body]) =>
+        batch.map(([index, body]) =>
           this.put({ account, id: buildPartId(id, name, index + 1), body, expires }),
         ),
       );
@@ -142,17 +142,17 @@ export class ResponseTable extends Table {
     admit?: Admit,
   ): Promise<Map<string, Taken>> {
     if (items.length > 0) admit?.(items.reduce((sum, item) => sum + measureContent(item), 0));
-    const rest = await this.readItems(account, items.flatMap(listPartIds));
-    const taken = new Map<string, Taken>();
+    const partItems = await this.readItems(account, items.flatMap(listPartIds));
+    const contents = new Map<string, Taken>();
     for (const item of items) {
-      const inside = item['body'];
-      const beside = listPartIds(item).map((id) => rest.get(id)?.['body']);
-      const parts = inside === undefined ? beside : [inside, ...beside];
+      const firstPart = item['body'];
+      const furtherParts = listPartIds(item).map((id) => partItems.get(id)?.['body']);
+      const parts = firstPart === undefined ? furtherParts : [firstPart, ...furtherParts];
       const bytes = parts.filter((part) => part instanceof Uint8Array);
       if (bytes.length > 0 && bytes.length === parts.length)
-        taken.set(String(item['id']), take(await unpack(bytes), item));
+        contents.set(String(item['id']), take(await unpack(bytes), item));
     }
-    return taken;
+    return contents;
   }
 }
 

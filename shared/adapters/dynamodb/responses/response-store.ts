@@ -156,18 +156,20 @@ async function readResponses<Taken>(
   take: (response: StoredResponse) => Taken,
 ): Promise<Map<string, Taken>> {
   const whole = new Map<string, Taken>();
-  let asked = ids.filter(isResponseId);
-  for (let reads = 0; asked.length > 0 && reads < readsMax; reads += 1) {
-    const kept = [...(await table.readItems(account, asked)).values()].filter((item) => table.isKept(item));
-    const taken = await table.readContents(
+  let pendingIds = ids.filter(isResponseId);
+  for (let reads = 0; pendingIds.length > 0 && reads < readsMax; reads += 1) {
+    const items = [...(await table.readItems(account, pendingIds)).values()].filter((item) =>
+      table.isKept(item),
+    );
+    const contents = await table.readContents(
       account,
-      kept,
+      items,
       (body, item) => take(decodeResponse(body, item)),
       admit,
     );
-    for (const [id, response] of taken) whole.set(id, response);
+    for (const [id, response] of contents) whole.set(id, response);
     // These were replaced or removed since their head was read.
-    asked = kept.map((item) => String(item['id'])).filter((id) => !whole.has(id));
+    pendingIds = items.map((item) => String(item['id'])).filter((id) => !whole.has(id));
   }
   return whole;
 }
@@ -210,8 +212,8 @@ export function createRunStore(table: ResponseTable): RunStore {
       return (await table.readContents(key.account, [claimed.item], decodeResponse)).get(key.id);
     },
     async renew({ run, ...key }, until) {
-      const own = { condition: joinConditions(isInProgress, isOwn), values: { ':run': run } };
-      const head = readKeptHead(await updateHead(table, { ...key, set: { until }, ...own }));
+      const ownRun = { condition: joinConditions(isInProgress, isOwn), values: { ':run': run } };
+      const head = readKeptHead(await updateHead(table, { ...key, set: { until }, ...ownRun }));
       return head?.background?.run === run ? head : undefined;
     },
     async finish({ run, ...key }, response) {
