@@ -1,3 +1,7 @@
+/**
+ * The figures that the table `daily` keeps of calls and grants: what each ledger row adds to them, and their sums. Written with
+ * the row in one transaction by the function `ledger`.
+ */
 import { mapInputParts, partCounts } from '../wire/chat-response.ts';
 import { utcDay } from '../wire/iso-time.ts';
 import type { NanoYuan } from './price.ts';
@@ -18,7 +22,7 @@ import {
   removeBucket,
 } from './daily-keys.ts';
 
-/** The buckets of the time to first content: each counts the calls up to its bound and above the one before. */
+/** Bounds of the buckets for the time to first content. */
 const boundsMs = [250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000] as const;
 
 type FirstContentBucket = `first_content_${(typeof boundsMs)[number] | 'more'}`;
@@ -32,8 +36,8 @@ export const findFirstContentBucket = (milliseconds: number): FirstContentBucket
   `first_content_${boundsMs.find((bound) => milliseconds <= bound) ?? 'more'}`;
 
 /**
- * What of the calls and tokens no price was applied to: of calls on a plan, of official mode, and of calls that were
- * released or expired. The rest comes to `charged`, by the prices.
+ * Counts that are kept once more for calls to which no price was applied: on a plan, in official mode, released or expired.
+ * The prices of the other calls and tokens add up to `charged`.
  */
 const unpaidNames = ['calls', 'prompt_tokens', 'completion_tokens', ...partCounts] as const;
 
@@ -55,8 +59,8 @@ export const countNames = [
 ] as const;
 
 /**
- * `bought_charged`: what was charged for the calls and the searches whose cost is known, so that a margin compares like with like.
- * `metered`, `searched`: what of `charged` no balance paid, and what was charged for searches.
+ * `metered` and `searched` are contained in `charged`. `bought_charged` is the charge of calls and searches whose cost is known, so
+ * that a margin compares like with like.
  */
 export const amountNames = [
   'charged',
@@ -80,15 +84,15 @@ export interface DailyFigures {
 export const noFigures: DailyFigures = { counts: {}, amounts: {} };
 
 export const countRow = (row: LedgerRow): DailyFigures =>
-  row.kind === 'grant' ? grantFigures(row) : callFigures(row);
+  row.kind === 'grant' ? countGrant(row) : countCall(row);
 
-const grantFigures = ({ amount }: GrantLedgerRow): DailyFigures => ({
+const countGrant = ({ amount }: GrantLedgerRow): DailyFigures => ({
   counts: { grants: 1 },
   amounts: { granted: amount },
 });
 
-/** A late settle is no call of its own: the expiry before it was counted. */
-function callFigures(row: CloseRow): DailyFigures {
+/** A late settle does not count as a call, because the expiry before it did. */
+function countCall(row: CloseRow): DailyFigures {
   const one = row.id.startsWith(latePrefix) ? 0 : 1;
   const known = row.bought !== undefined;
   const { search_price: search, search_bought: searchBought } = row;
@@ -132,21 +136,21 @@ const isUnpaid = ({ kind, plan_slot, official }: CloseRow): boolean =>
 
 const isFailure = ({ kind, end }: CloseRow): boolean => kind !== 'settled' || end === 'failed';
 
-/** @param figures without any that are 0, as `addFigures` returns them */
+/** `addFigures` removes figures that are 0. */
 export const isEmpty = ({ counts, amounts }: DailyFigures): boolean =>
   Object.keys(counts).length + Object.keys(amounts).length === 0;
 
-export const addFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => sumOf([a, b]);
+export const addFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => sumFigures([a, b]);
 
-/** What an account has after such figures, in nano-yuan. Metered calls are charged, and no balance pays for them. */
+/** Metered calls are charged, but no balance pays for them. */
 export function computeBalance(opening: NanoYuan, { amounts }: DailyFigures) {
   const { granted = 0n, charged = 0n, metered = 0n } = amounts;
   return { opening, granted, charged, metered, closing: opening + granted - charged + metered };
 }
-export const subtractFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => sumOf([a, negative(b)]);
+export const subtractFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => sumFigures([a, negate(b)]);
 
-/** Without figures that are 0. A batch adds thousands, so each is looked at once. */
-function sumOf(all: readonly DailyFigures[]): DailyFigures {
+/** Removes figures that are 0. A batch adds thousands, so it looks at each once. */
+function sumFigures(all: readonly DailyFigures[]): DailyFigures {
   const counts: Record<string, number> = {};
   const amounts: Record<string, NanoYuan> = {};
   for (const figures of all) {
@@ -160,37 +164,30 @@ function sumOf(all: readonly DailyFigures[]): DailyFigures {
   };
 }
 
-const negative = ({ counts, amounts }: DailyFigures): DailyFigures => ({
+const negate = ({ counts, amounts }: DailyFigures): DailyFigures => ({
   counts: Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, -count])),
   amounts: Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, -amount])),
 });
 
 const volume = ['calls', 'failures', 'prompt_tokens', 'completion_tokens'];
-/** A page lists the items of 5,000 accounts at once, so they are small. */
-const ofMonth = new Set([...volume, 'plan_calls', 'grants', 'charged', 'metered', 'granted']);
-const ofMinute = new Set([
-  ...volume,
-  ...firstContentBuckets,
-  'charged',
-  'bought',
-  'bought_charged',
-  'search_bought',
-]);
+/** Items of months are small, because a page lists those of 5,000 accounts at once. */
+const monthFigures = new Set([...volume, 'plan_calls', 'grants', 'charged', 'metered', 'granted']);
+const money = ['charged', 'bought', 'bought_charged', 'search_bought'];
+const minuteFigures = new Set<string>([...volume, ...firstContentBuckets, ...money]);
 
 function isKept(key: DailyKey, name: string): boolean {
-  if (isMonthKey(key)) return ofMonth.has(name);
-  if (key.period.startsWith('minute#')) return ofMinute.has(name);
+  if (isMonthKey(key)) return monthFigures.has(name);
+  if (key.period.startsWith('minute#')) return minuteFigures.has(name);
   return removeBucket(key).id === servedId || !name.startsWith('unpaid_');
 }
 
-/** Those of the figures that an item with this key has. */
 export function selectFigures(key: DailyKey, { counts, amounts }: DailyFigures): DailyFigures {
-  const kept = <Figures extends object>(figures: Figures) =>
+  const select = <Figures extends object>(figures: Figures) =>
     Object.fromEntries(Object.entries(figures).filter(([name]) => isKept(key, name))) as Figures;
-  return { counts: kept(counts), amounts: kept(amounts) };
+  return { counts: select(counts), amounts: select(amounts) };
 }
 
-/** `firstDay`: of an account's month, the UTC day of its first call in it. Sums from before 0.1.0 lack it. */
+/** `firstDay` is the UTC day of the first call in an account's month. Sums from before 0.1.0 lack it. */
 export interface DailySum {
   key: DailyKey;
   figures: DailyFigures;
@@ -199,10 +196,10 @@ export interface DailySum {
 
 /** @param bucket of the sums of all accounts */
 export const sumDaily = (rows: readonly LedgerRow[], bucket = 0): DailySum[] =>
-  sumsBy(rows, (row) => listDailyKeys(row, bucket));
+  sumByKey(rows, (row) => listDailyKeys(row, bucket));
 
-/** What rows add to the items that `keysOf` names. Items to which they add nothing are left out. */
-function sumsBy<Row extends LedgerRow>(rows: readonly Row[], keysOf: (row: Row) => DailyKey[]): DailySum[] {
+/** Sums what rows add to each item that `keysOf` names, without items to which they add nothing. */
+function sumByKey<Row extends LedgerRow>(rows: readonly Row[], keysOf: (row: Row) => DailyKey[]): DailySum[] {
   const added = new Map<string, { key: DailyKey; all: DailyFigures[]; days: string[] }>();
   for (const row of rows) {
     const own = countRow(row);
@@ -215,7 +212,7 @@ function sumsBy<Row extends LedgerRow>(rows: readonly Row[], keysOf: (row: Row) 
     }
   }
   const sums = [...added.values()].map(({ key, all, days }): DailySum => {
-    const figures = selectFigures(key, sumOf(all));
+    const figures = selectFigures(key, sumFigures(all));
     const [firstDay] = days.toSorted();
     return firstDay === undefined ? { key, figures } : { key, figures, firstDay };
   });
@@ -223,8 +220,8 @@ function sumsBy<Row extends LedgerRow>(rows: readonly Row[], keysOf: (row: Row) 
 }
 
 /**
- * Rows in groups that fit, with the items that count them, into transactions of so many writes. Rows that are counted in the
- * same items come together: fewer writes, and fewer transactions that name an item which others name at the same time.
+ * Groups rows so that each group fits, with the items that count it, into a transaction of `writesMax` writes. Rows that share
+ * items come together: that saves writes, and conflicts between transactions that write one item at the same time.
  */
 export function groupIntoTransactions<Row extends LedgerRow>(
   rows: readonly Row[],
@@ -233,7 +230,7 @@ export function groupIntoTransactions<Row extends LedgerRow>(
   const groups: Row[][] = [];
   let group: Row[] = [];
   let keys = new Set<string>();
-  for (const row of sideBySide(rows)) {
+  for (const row of sortByAccountAndModel(rows)) {
     const own = [...listDailyKeys(row).map(formatDailyKey), ...budgetOf(row)];
     const more = own.filter((key) => !keys.has(key));
     if (group.length + 1 + keys.size + more.length > writesMax && group.length > 0) {
@@ -247,8 +244,8 @@ export function groupIntoTransactions<Row extends LedgerRow>(
   return group.length > 0 ? [...groups, group] : groups;
 }
 
-/** Accounts with several rows one after the other, then the rows of all others by model and channel. */
-function sideBySide<Row extends LedgerRow>(rows: readonly Row[]): Row[] {
+/** Accounts with several rows come first, then the rows of all others by model and channel. */
+function sortByAccountAndModel<Row extends LedgerRow>(rows: readonly Row[]): Row[] {
   const byAccount = [...Map.groupBy(rows, ({ account }) => account).values()];
   const alone = byAccount.filter(({ length }) => length === 1).flat();
   const sum = (row: Row): string =>
@@ -262,17 +259,17 @@ const budgetOf = (row: LedgerRow): string[] =>
 
 export const formatDailyKey = ({ id, period }: DailyKey): string => `${id}\u0000${period}`;
 
-/** Rows of one batch closed within seconds; only after an outage they are of many minutes. */
+/** The rows of a batch closed within seconds of each other, except after an outage. */
 const minutesMax = 10;
 
 /**
- * What rows add to the items of minutes, the newest first. By the time of the close, so that a batch is of few
- * minutes, and a failure is seen when it happened.
+ * Sums rows by the minute in which they closed, the newest first: so a batch touches few items, and a failure shows when it
+ * happened.
  */
 export const sumMinutes = (rows: readonly CloseRow[]): DailySum[] =>
-  sumsBy(rows, minuteKeys)
+  sumByKey(rows, listMinuteKeys)
     .toSorted((a, b) => (a.key.period < b.key.period ? 1 : -1))
     .slice(0, minutesMax);
 
-const minuteKeys = ({ kind, at }: CloseRow): DailyKey[] =>
+const listMinuteKeys = ({ kind, at }: CloseRow): DailyKey[] =>
   kind === 'cancelled' ? [] : [{ id: formatMinutesId(at.slice(0, 10)), period: formatMinutePeriod(at) }];

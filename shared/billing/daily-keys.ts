@@ -1,10 +1,10 @@
 /**
- * The keys of the table `daily`. What many accounts add to is spread over buckets, because DynamoDB writes 1,000 units a second
- * under one partition key, and cancels one of two transactions that meet on an item (docs/decisions/0072-sums-that-scale.md):
+ * The keys of the table `daily`. Items to which many accounts add are spread over buckets, because DynamoDB writes 1,000 units a
+ * second under one partition key, and cancels one of two transactions that meet on an item (docs/decisions/0072-sums-that-scale.md):
  *
- * - Sums of all accounts (of channels, of what was served) have bucket 0 alone until transactions meet; then a writer adds to
- *   any of them, and says so beforehand: `spread` names the buckets of each day. Readers add up those that it names.
- * - A month's sums are of one account each, whose name says the bucket: one of eight, since each list of a month reads them all.
+ * - Sums of all accounts (`channel`, `served`) use bucket 0 until transactions meet. Then a writer first names another bucket of
+ *   the day under `spread`, and adds to it. Readers add up the buckets that are named there.
+ * - Sums of months belong to one account each. Its hash picks one of eight buckets: a list of a month reads them all.
  */
 import { hash53 } from '../wire/ids.ts';
 import { type LedgerRow, findLedgerTimeMs } from './ledger-row.ts';
@@ -12,13 +12,12 @@ import { type LedgerRow, findLedgerTimeMs } from './ledger-row.ts';
 export const bucketCount = 32;
 const buckets = Array.from({ length: bucketCount }, (_, bucket) => bucket);
 
-/** Stands for a model in items that sum grants; no model has such a name. */
+/** Takes the model's place in keys of sums of grants. No model has such a name. */
 export const grantsModel = '(grants)';
 
 /**
- * The items that count a row. Its day is the one on which the call began, as in `ledger total`: rows are sorted
- * by that time, so a day can be recomputed by reading one range of them. A tombstone's row counts nowhere: its
- * call, if there is one, has a row of its own.
+ * Lists the items that count a row. Its day is the one on which the call began: rows are sorted by that time, so an audit
+ * recomputes a day from one range of them. The row of a tombstone counts nowhere: its call, if there is one, has another row.
  * @param bucket of the sums of all accounts
  */
 export function listDailyKeys(row: LedgerRow, bucket = 0): DailyKey[] {
@@ -26,65 +25,57 @@ export function listDailyKeys(row: LedgerRow, bucket = 0): DailyKey[] {
   const [day, hour] = [began.slice(0, 10), began.slice(0, 13)];
   const id = formatAccountId(row.account);
   const month = buildMonthKey(began.slice(0, 7), row.account);
-  if (row.kind === 'grant') return [{ id, period: dayPeriod(day, grantsModel) }, month];
+  if (row.kind === 'grant') return [{ id, period: formatDayPeriod(day, grantsModel) }, month];
   if (row.kind === 'cancelled') return [];
   const { channel, model, upstream_model = model } = row;
   return [
-    { id, period: dayPeriod(day, model) },
+    { id, period: formatDayPeriod(day, model) },
     { id, period: `hour#${hour}#${model}` },
     ...(channel === undefined
       ? []
-      : [{ id: inBucket(formatChannelId(channel), bucket), period: dayPeriod(day, upstream_model) }]),
-    { ...buildServedKey(day, model, channel), id: inBucket(servedId, bucket) },
+      : [{ id: addBucket(formatChannelId(channel), bucket), period: formatDayPeriod(day, upstream_model) }]),
+    { ...buildServedKey(day, model, channel), id: addBucket(servedId, bucket) },
     month,
   ];
 }
 
 export const formatAccountId = (account: string): string => `account#${account}`;
 export const formatChannelId = (channel: string): string => `channel#${channel}`;
-/** The id of a sum's first bucket is the plain one; a number stands where no name of a channel can: `channel.3#openai`. */
-const inBucket = (id: string, bucket: number): string =>
+/** `channel.3#openai`: the number comes where no channel's name can be. Bucket 0 adds none. */
+const addBucket = (id: string, bucket: number): string =>
   bucket === 0 ? id : id.replace(/#|$/, `.${bucket}$&`);
 
-/** Of a sum of all accounts: whichever transaction adds to it may add to another bucket instead. */
 export const isOfAllAccounts = (id: string): boolean => /^(?:channel(?:\.\d+)?#|served(?:\.\d+)?$)/.test(id);
 
-/**
- * The ids under which the items of a sum are; one, but for sums of all accounts.
- * @param used of these buckets beside the first
- */
+/** @param used the buckets beside the first */
 export const listBucketIds = (id: string, used: readonly number[] = buckets): string[] =>
-  isOfAllAccounts(id) ? [...new Set([0, ...used])].map((bucket) => inBucket(id, bucket)) : [id];
+  isOfAllAccounts(id) ? [...new Set([0, ...used])].map((bucket) => addBucket(id, bucket)) : [id];
 
-/** The items that name the buckets of each day. */
 export const spreadId = 'spread';
 
 export const buildSpreadKey = (day: string, bucket: number): DailyKey => ({
   id: spreadId,
-  period: dayPeriod(day, String(bucket)),
+  period: formatDayPeriod(day, String(bucket)),
 });
 
-/** Undefined: it is none of them. */
 export function parseSpreadBucket({ period }: DailyKey): number | undefined {
   const bucket = Number(period.split('#')[2]);
   return buckets.includes(bucket) ? bucket : undefined;
 }
 
-/** The key of the sum that an item is a bucket of. */
 export const removeBucket = ({ id, period }: DailyKey): DailyKey => ({
   id: isOfAllAccounts(id) ? id.replace(/^([a-z]+)\.\d+/, '$1') : id,
   period,
 });
 
-const dayPeriod = (day: string, model: string): string => `day#${day}#${model}`;
+const formatDayPeriod = (day: string, model: string): string => `day#${day}#${model}`;
 
-/** The UTC day of a day's item; undefined: the item is of another period. */
 export const dayOf = ({ period }: DailyKey): string | undefined =>
   period.startsWith('day#') ? period.slice(4, 14) : undefined;
 
 const secondsOfDay = 24 * 60 * 60;
 
-/** When an item of an hour or a minute may go, in Unix seconds; undefined: the item stays. */
+/** Items of hours and minutes expire, in Unix seconds; others stay. */
 export function expiryOf({ period }: DailyKey): number | undefined {
   if (period.startsWith('hour#'))
     return Date.parse(`${period.slice(5, 18)}:00:00Z`) / 1000 + 3 * secondsOfDay;
@@ -92,27 +83,25 @@ export function expiryOf({ period }: DailyKey): number | undefined {
   return minute === undefined ? undefined : minute / 1000 + 2 * secondsOfDay;
 }
 
-/** All items by day, model and channel: one partition, sorted by day. */
+/** The id of sums by day, model and channel. */
 export const servedId = 'served';
 
 const monthBuckets = 8;
 const accountPrefix = 'account#';
 const monthForm = /^month\.\d+#/;
 
-const monthId = (month: string, bucket: number): string => `month.${bucket}#${month}`;
-/** The ids under which the accounts of a month are. */
+const formatMonthId = (month: string, bucket: number): string => `month.${bucket}#${month}`;
 export const listMonthIds = (month: string): string[] =>
-  Array.from({ length: monthBuckets }, (_, bucket) => monthId(month, bucket));
+  Array.from({ length: monthBuckets }, (_, bucket) => formatMonthId(month, bucket));
 
 export const buildMonthKey = (month: string, account: string): DailyKey => ({
-  id: monthId(month, hash53(account) % monthBuckets),
+  id: formatMonthId(month, hash53(account) % monthBuckets),
   period: accountPrefix + account,
 });
 
-/** The first that any relay can have. */
+/** No relay is older. */
 const firstYear = 2025;
 
-/** All months of the years until now. */
 export function listMonthsUntil(nowMs: number): string[] {
   const years = new Date(nowMs).getUTCFullYear() - firstYear + 1;
   return Array.from(
@@ -131,13 +120,12 @@ export const parseMonthKey = ({ id, period }: DailyKey): { month: string; accoun
 /** A sort key has at most 1,024 bytes. */
 const channelCharactersMax = 200;
 
-/** @param channel undefined: no channel was tried; no id is empty */
 export const buildServedKey = (day: string, model: string, channel = ''): DailyKey => ({
   id: servedId,
   period: `day#${day}#${model}#${channel.slice(0, channelCharactersMax)}`,
 });
 
-/** Names of models have no `#`, ids of channels may. */
+/** Only ids of channels may contain `#`. */
 export function parseServedKey({ period }: DailyKey): {
   day: string;
   model: string;
@@ -150,17 +138,17 @@ export function parseServedKey({ period }: DailyKey): {
 export const formatMinutesId = (day: string): string => `minutes#${day}`;
 export const formatMinutePeriod = (iso: string): string => `minute#${iso.slice(0, 16)}`;
 
-/** Start of the minute in epoch milliseconds; undefined: the period is another. */
+/** Returns the start of the minute in epoch milliseconds. */
 export const parseMinutePeriod = (period: string): number | undefined =>
   period.startsWith('minute#') ? Date.parse(`${period.slice(7)}:00Z`) : undefined;
 
 /** The key of an item of the table `daily`. */
 export interface DailyKey {
-  /** `account#<account>`, `channel#<channel id>`, `month.7#2026-11`, `served` or `minutes#2026-11-21`; `served.3`: a bucket; `spread`. */
+  /** `account#<account>`, `channel#<channel id>`, `month.7#2026-11`, `served`, `served.3` (a bucket), `minutes#2026-11-21` or `spread`. */
   id: string;
   /**
-   * `day#2026-11-22#<model>` or `hour#2026-11-22T09#<model>`; of a month `account#<account>`; of what was served
-   * `day#2026-11-22#<model>#<channel id>`; of minutes `minute#2026-11-22T09:41`. All in UTC.
+   * `day#2026-11-22#<model>` or `hour#2026-11-22T09#<model>`; for `month` `account#<account>`; for `served`
+   * `day#2026-11-22#<model>#<channel id>`; for `minutes` `minute#2026-11-22T09:41`. All in UTC.
    */
   period: string;
 }

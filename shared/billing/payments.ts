@@ -1,6 +1,6 @@
 /**
- * A payment as the table `payments` has it, and what a fact that the provider reports makes of it. Facts come in any
- * order and any number of times:
+ * Payments at Stripe: how facts that it reports change a payment of the table `payments`, the grants that follow, amounts in
+ * currencies, and the signed reference of a checkout. Facts may arrive in any order and any number of times:
  *
  *     nothing --reversal--> expected --paid--> granted
  *                                       \----> parked --assign, or paid again without the problem--> granted
@@ -11,18 +11,18 @@ import type { Grant } from './ledger-row.ts';
 
 export interface Payment {
   id: string;
-  /** Counts the writes: a write holds only if no other came between. */
+  /** Counts the writes. A write is refused if another came between. */
   version: number;
-  /** `expected`: only a refund or dispute of it was reported. `parked`: an operator has to say whose it is. */
+  /** `expected`: only a refund or dispute was reported. `parked`: an operator must say whose payment it is. */
   state: 'expected' | 'parked' | 'granted' | 'rejected';
-  /** When the provider first reported something of it: ISO 8601. */
+  /** When the provider first reported it, in ISO 8601. */
   at: string;
   paid?: PaymentAmount | undefined;
-  /** Yuan for one unit of the currency when it was paid. Absent: the setting had none. */
+  /** Yuan for one unit of the currency at the time, if the setting had a rate. */
   rate?: string | undefined;
   account?: string | undefined;
   problem?: string | undefined;
-  /** false: made in the provider's test mode. */
+  /** false in the provider's test mode. */
   live?: boolean | undefined;
   reversals: Readonly<Record<string, Reversal>>;
 }
@@ -30,24 +30,22 @@ export interface Payment {
 export interface Reversal extends PaymentAmount {
   kind: 'refund' | 'dispute';
   /**
-   * `taken`: the money left. `returned`: it left and came back. `void`: it is known to have come back, and that it had left
-   * was never reported; nothing follows.
+   * `taken`: the money left. `returned`: it left and came back. `void`: only its return was reported, so no grant follows.
    */
   state: 'taken' | 'returned' | 'void';
-  /** The smaller amounts that were reported and taken before, from the first on. Absent: none was. */
+  /** The smaller amounts that were taken before, from the first on. */
   grewFrom?: readonly bigint[] | undefined;
 }
 
 export interface PaidFact {
   kind: 'paid';
   payment: string;
-  /** When the provider reported it: ISO 8601. */
   at: string;
   paid: PaymentAmount;
   live: boolean;
   rate: string | undefined;
   account: string | undefined;
-  /** Why it cannot be granted; undefined: it can. */
+  /** Why it cannot be granted. */
   problem: string | undefined;
 }
 
@@ -56,24 +54,23 @@ export interface ReversalFact {
   payment: string;
   at: string;
   id: string;
-  /** `void` is never reported. */
   reversal: Reversal;
 }
 
-/** The payment after a fact: `before` itself if the fact changes nothing. */
+/** Returns `before` itself if the fact changes nothing. */
 export function applyFact(before: Payment | undefined, fact: PaidFact | ReversalFact): Payment {
-  const known = before ?? newPayment(fact);
-  const changes = fact.kind === 'paid' ? afterPaid(known, fact) : afterReversal(known, fact);
-  return changes ? nextVersion(known, changes) : known;
+  const known = before ?? createPayment(fact);
+  const changes = fact.kind === 'paid' ? applyPaid(known, fact) : applyReversal(known, fact);
+  return changes ? changePayment(known, changes) : known;
 }
 
-const nextVersion = (payment: Payment, changes: Partial<Payment>): Payment => ({
+const changePayment = (payment: Payment, changes: Partial<Payment>): Payment => ({
   ...payment,
   ...changes,
   version: payment.version + 1,
 });
 
-const newPayment = ({ payment: id, at }: PaidFact | ReversalFact): Payment => ({
+const createPayment = ({ payment: id, at }: PaidFact | ReversalFact): Payment => ({
   id,
   version: 0,
   state: 'expected',
@@ -81,41 +78,40 @@ const newPayment = ({ payment: id, at }: PaidFact | ReversalFact): Payment => ({
   reversals: {},
 });
 
-function afterPaid({ state }: Payment, fact: PaidFact): Partial<Payment> | undefined {
+function applyPaid({ state }: Payment, fact: PaidFact): Partial<Payment> | undefined {
   const { paid, live, rate, account, problem } = fact;
   if (state === 'granted' || state === 'rejected') return undefined;
   if (problem === undefined) return { state: 'granted', paid, live, rate, account, problem };
   return state === 'parked' ? undefined : { state: 'parked', paid, live, rate, account, problem };
 }
 
-function afterReversal({ reversals }: Payment, { id, reversal }: ReversalFact): Partial<Payment> | undefined {
+function applyReversal({ reversals }: Payment, { id, reversal }: ReversalFact): Partial<Payment> | undefined {
   const earlier = reversals[id];
-  const after = earlier ? afterReport(earlier, reversal) : firstReport(reversal);
+  const after = earlier ? updateReversal(earlier, reversal) : startReversal(reversal);
   return after && { reversals: { ...reversals, [id]: after } };
 }
 
-const firstReport = (reversal: Reversal): Reversal =>
+const startReversal = (reversal: Reversal): Reversal =>
   reversal.state === 'returned' ? { ...reversal, state: 'void' } : reversal;
 
-/** The way back comes last and is of what was taken, so a report of the money's leaving that comes after it is late. */
-function afterReport(earlier: Reversal, { state, minor, currency }: Reversal): Reversal | undefined {
+/** A return is always the last fact, so a report of money taken that arrives after it is late. */
+function updateReversal(earlier: Reversal, { state, minor, currency }: Reversal): Reversal | undefined {
   if (earlier.state !== 'taken') return undefined;
   if (state !== 'taken') return { ...earlier, state };
-  // A dispute may grow. Reports come in any order, so a smaller amount is an older one.
+  // A dispute may grow, so a report of a smaller amount is older.
   if (minor <= earlier.minor || currency !== earlier.currency) return undefined;
   return { ...earlier, minor, grewFrom: [...(earlier.grewFrom ?? []), earlier.minor] };
 }
 
-/** What an operator makes of a parked payment: whose it is. */
 export const assignPayment = (payment: Payment, account: string, rate: string): Payment =>
-  nextVersion(payment, { state: 'granted', account, rate, problem: undefined });
+  changePayment(payment, { state: 'granted', account, rate, problem: undefined });
 
-/** What an operator makes of a parked payment that is no account's. Nothing is granted, for its refunds neither. */
-export const rejectPayment = (payment: Payment): Payment => nextVersion(payment, { state: 'rejected' });
+/** For a parked payment that is no account's. Neither it nor its refunds are granted. */
+export const rejectPayment = (payment: Payment): Payment => changePayment(payment, { state: 'rejected' });
 
-// Converts amounts as Stripe writes them, whole numbers of a currency's smallest unit, to yuan and to text.
+// Amounts
 
-/** An amount in the smallest unit of a currency, as Stripe writes it: 1000 `usd` are 10 dollars, 1000 `jpy` 1000 yen. */
+/** An amount in the smallest unit of a currency, as Stripe writes it: 1000 `usd` is 10 dollars, 1000 `jpy` 1000 yen. */
 export interface PaymentAmount {
   minor: bigint;
   currency: string;
@@ -150,15 +146,14 @@ export function formatPayment({ minor, currency }: PaymentAmount): string {
   return `${decimals === 0 ? minor : formatDecimal(minor, decimals)} ${currency}`;
 }
 
-/** Reads an amount as people write it; undefined: not a decimal, or more decimals than the currency has. */
 export function parsePayment(written: string, currency: string): PaymentAmount | undefined {
   const minor = parseDecimal(written, decimalsOf(currency), true);
   return minor === undefined ? undefined : { minor, currency };
 }
 
-// The grants that follow from a payment: one for the payment, one for each way of a refund or dispute.
+// The grants that follow from a payment: one for itself, one for each movement of a refund or dispute.
 
-/** What a change of a payment brings about. Both are written together or not at all. */
+/** Payment and grants are written in one transaction. */
 export interface PaymentChange {
   before: Payment | undefined;
   after: Payment;
@@ -170,7 +165,7 @@ export function planPaymentChange(before: Payment | undefined, after: Payment): 
   return { before, after, grants: grantsOf(after).filter(({ grant_id }) => !earlier.has(grant_id)) };
 }
 
-/** Every grant that ought to exist for the payment. Ids are the provider's, so each exists once. */
+/** Lists every grant that should exist for the payment. Ids are the provider's, so each exists once. */
 export function grantsOf({ state, id, account, paid, rate, reversals }: Payment): Grant[] {
   if (state !== 'granted' || account === undefined || !paid || rate === undefined) return [];
   const grant = (grant_id: string, { minor, currency }: PaymentAmount, reason: string): Grant[] => {
@@ -200,7 +195,7 @@ export function grantsOf({ state, id, account, paid, rate, reversals }: Payment)
 const isForeign = (paid: PaymentAmount, { currency, state }: Reversal): boolean =>
   currency !== paid.currency && state !== 'void';
 
-/** Why a change needs an operator, in words for the log; undefined: it does not. */
+/** Says, for the log, why a change needs an operator. */
 export function explainOperatorNeed({ before, after }: PaymentChange): string | undefined {
   if (after.state === 'parked' && before?.state !== 'parked') return after.problem;
   if (after.state !== 'granted' || !after.paid) return undefined;
@@ -211,15 +206,15 @@ export function explainOperatorNeed({ before, after }: PaymentChange): string | 
     ([id, reversal]) => isForeign(paid, reversal) && isNew(id, reversal),
   );
   if (foreign) return 'a refund or dispute in another currency than the payment';
-  const taken = takenOf(after);
-  const takenBefore = before?.state === 'granted' ? takenOf(before) : 0n;
+  const taken = sumTaken(after);
+  const takenBefore = before?.state === 'granted' ? sumTaken(before) : 0n;
   return taken > paid.minor && taken > takenBefore
     ? 'refunds and disputes of more than the payment'
     : undefined;
 }
 
-/** What left of a payment and has not come back, in its own currency. */
-const takenOf = ({ paid, reversals }: Payment): bigint =>
+/** Sums what was taken and not returned, in the payment's currency. */
+const sumTaken = ({ paid, reversals }: Payment): bigint =>
   Object.values(reversals)
     .filter(({ state, currency }) => state === 'taken' && currency === paid?.currency)
     .reduce((sum, { minor }) => sum + minor, 0n);
@@ -227,12 +222,12 @@ const takenOf = ({ paid, reversals }: Payment): bigint =>
 /** `payment of 10 usd: 71 yuan`, for plans and lists. */
 export const formatGrant = ({ amount, reason }: Grant): string => `${reason}: ${formatYuan(amount)} yuan`;
 
-// The reference that a checkout carries: which account a payment is for, and how much of what it asks for. It is signed,
-// because whoever opens a checkout can change what stands in its address.
+// The reference of a checkout: the account, and the amount that it asks for. It is signed, because anyone who opens a checkout can
+// edit its address.
 
 export interface PaymentReference extends PaymentAmount {
   account: string;
-  /** Sets references of equal content apart. */
+  /** Makes references of equal content differ. */
   nonce: string;
 }
 
@@ -241,11 +236,10 @@ export const referenceLengthMax = 200;
 
 const form = /^([0-9a-f]{64})-(([a-z]{3})-(\d{1,15})-([0-9a-f]{16})-([A-Za-z0-9_-]+))$/;
 
-/** The part of a reference that its signature covers. */
 export const formatReferenceBody = ({ account, currency, minor, nonce }: PaymentReference): string =>
-  `${currency}-${minor}-${nonce}-${encodedAccount(account)}`;
+  `${currency}-${minor}-${nonce}-${encodeAccount(account)}`;
 
-/** What is signed. The first line keeps a signature from meaning anything elsewhere. */
+/** The first line keeps the signature from being valid for anything else. */
 export const formatTextToSign = (body: string): string => `relay payment reference 1\n${body}`;
 
 export const addSignature = (body: string, signature: string): string => `${signature}-${body}`;
@@ -259,18 +253,18 @@ interface SignedReference {
 export function parseReference(text: string): SignedReference | undefined {
   const [, signature, body, currency, minor, nonce, encoded] = form.exec(text) ?? [];
   if (!signature || !body || !currency || !minor || !nonce || !encoded) return undefined;
-  const account = decodedAccount(encoded);
+  const account = decodeAccount(encoded);
   if (account === undefined) return undefined;
   return { reference: { account, currency, minor: BigInt(minor), nonce }, signature, body };
 }
 
-/** Letters, digits and - stay; every other byte becomes `_` and two hex digits. */
-const encodedAccount = (account: string): string =>
+/** Keeps letters, digits and -, and writes every other byte as `_` and two hex digits. */
+const encodeAccount = (account: string): string =>
   encodeURIComponent(account)
     .replaceAll(/[_.!~*'()]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
     .replaceAll('%', '_');
 
-function decodedAccount(encoded: string): string | undefined {
+function decodeAccount(encoded: string): string | undefined {
   try {
     return decodeURIComponent(encoded.replaceAll('_', '%'));
   } catch {

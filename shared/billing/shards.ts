@@ -1,27 +1,31 @@
+/**
+ * A busy account has its balance and counts in several items, its shards. Plans the transactions that split and join them and move
+ * money and counts between them, and adds them up. The sums over the account never change by a move.
+ */
 import { type QuotaItem, type RateCount, createQuotaItem, findImbalance, sumReserved } from './quota-item.ts';
 import { requestTimeMs } from '../wire/ids.ts';
 import { divideEvenly, shareOf, shareNeed, shardCountMax, usesShard } from './shares.ts';
 import { compareLargestFirst, smaller, type NanoYuan } from './price.ts';
 import { isRefusal, planReservation, type PlanSlot, type ReserveNeed } from './reservation.ts';
 
-/** More entries than this in one part cost a second unit of every write. */
+/** More entries than this in one shard cost a second unit of every write. */
 const openMax = 8;
-/** A part holds at least so many typical reserves: money spread thinner refuses what the sum covers. */
+/** A shard has at least so many typical reserves: money spread thinner refuses calls that the sum covers. */
 const reservesMin = 8n;
 
-/** The number of parts that the traffic needs which an image of one part shows; the present number: no more. */
+/** Estimates from one shard how many the traffic needs; never fewer than there are. */
 export function countWantedShards({ open, shardCount }: QuotaItem, nowMs: number): number {
   if (open.size <= openMax) return shardCount;
   const bySize = (open.size / openMax) * shardCount;
   const starts = [...open.keys()].flatMap((id) => requestTimeMs(id) ?? []);
   const spanSeconds = Math.max(nowMs - Math.min(...starts, nowMs), 20) / 1000;
-  // Many calls within a second are the start of more. A call of some seconds keeps that many entries open.
+  // Many calls within a second announce more, and calls of some seconds keep that many entries open.
   const byRate = starts.length > openMax && spanSeconds < 1 ? (starts.length / spanSeconds) * 0.5 : 0;
   const wanted = 2 ** Math.ceil(Math.log2(Math.max(shardCount, bySize, byRate)));
   return Math.min(shardCountMax, wanted);
 }
 
-/** At most so many parts that each holds some reserves of the usual size; at least the present number. */
+/** Lowers the count until each shard has some reserves of the usual size; never below the present count. */
 export function countAffordableShards(images: readonly QuotaItem[], wanted: number): number {
   const holding = images.flatMap(({ open }) =>
     [...open.values()].filter(({ amount, metered }) => amount > 0n && !metered),
@@ -38,11 +42,11 @@ export function countAffordableShards(images: readonly QuotaItem[], wanted: numb
 const sumAmounts = (amounts: readonly NanoYuan[]): NanoYuan => amounts.reduce((sum, each) => sum + each, 0n);
 
 /**
- * Shares out money and counted plan calls evenly over `to` parts. Undefined: there is nothing to share out. Parts that
- * calls did not use start with their share of what the others counted in this minute, which keep their counts: so a split
- * admits no more than the account's limits, and may admit less until the minute ends. Half of what is counted between the read
- * and the write is admitted twice: a condition on the count would keep a busy account, which alone is split, from being split.
- * @param images the parts that exist, of those below `to`
+ * Divides money and counted plan calls evenly among `to` shards. New shards start with their share of what the others counted in
+ * this minute, and those keep their counts: so a split admits no more than the account's limits, perhaps less until the minute
+ * ends. Half of what is counted between the read and the write is admitted twice. A condition on the count would prevent that, but
+ * also the split, because only busy accounts are split.
+ * @param images the existing shards below `to`
  * @param limits limits of plan slots, as far as known. A slot of unknown limit must not be counted up meanwhile.
  */
 export function planSplit(
@@ -58,7 +62,7 @@ export function planSplit(
   const shares = divideEvenly(available, to);
   const changes = Array.from({ length: to }, (_, shard): ShardChange => {
     const item = images.find((image) => image.shard === shard);
-    // An account in debt has nothing to share out.
+    // A debt is not divided.
     const moved = available > 0n ? (shares[shard] ?? 0n) - (item?.available ?? 0n) : 0n;
     const isNew = shard >= first.shardCount;
     const share = (whole: number): number => shareOf(whole, to, shard - first.shardCount);
@@ -71,7 +75,7 @@ export function planSplit(
     const calls = shareCalls(counts, { item, limits, share: (whole) => shareOf(whole, to, shard) });
     return { shard, seenShardCount: item?.shardCount, moved, plan: calls, minute };
   });
-  // A debt stays where it is, so every part is to say that there is one.
+  // A debt stays where it is, so every shard must say that there is one.
   const isOverdrawn = available < 0n || images.some((item) => item.overdraft);
   const overdraft = isOverdrawn ? 'begins' : 'none';
   return {
@@ -89,7 +93,7 @@ interface ShardShare {
   share: (whole: number) => number;
 }
 
-/** Counts are moved relatively, so calls that are counted meanwhile stay counted. */
+/** Moves differences, so calls that are counted meanwhile stay counted. */
 function shareCalls(
   counts: ReadonlyMap<string, number>,
   { item, limits, share }: ShardShare,
@@ -114,7 +118,7 @@ const buildChange = (
   plan: ShardChange['plan'] = new Map(),
 ): ShardChange => ({ shard, seenShardCount: shardCount, moved, plan });
 
-/** Moves money from the richest parts to one, so that it has `amount`. Undefined: they do not have it. */
+/** Moves money from the richest shards to one, so that it has `amount`. */
 export function planGather(
   images: readonly QuotaItem[],
   to: QuotaItem,
@@ -136,7 +140,7 @@ export function planGather(
   return { account: to.account, changes };
 }
 
-/** Shares out what an overdrawn account has, so that no part is below zero. Undefined: the account is. */
+/** Divides the balance of an overdrawn account once it is paid, so that no shard is below zero. */
 export function planOverdraftEnd(images: AccountShards): ShardsWrite | undefined {
   const sum = sumAmounts(images.map(({ available }) => available));
   if (sum < 0n) return undefined;
@@ -145,10 +149,7 @@ export function planOverdraftEnd(images: AccountShards): ShardsWrite | undefined
   return { account: images[0].account, overdraft: 'ends', changes };
 }
 
-/**
- * Gives everything back to part 0, debts too, which calls use alone from then on. Undefined: other parts still have open
- * entries, or the account has one part.
- */
+/** Moves everything back to shard 0, debts too, if no other shard has open entries. Calls use only shard 0 from then on. */
 export function planJoin(images: readonly QuotaItem[]): ShardsWrite | undefined {
   const [first, ...others] = images;
   if (!first || first.shard !== 0 || first.shardCount === 1 || others.some(({ open }) => open.size > 0))
@@ -166,13 +167,13 @@ export function planJoin(images: readonly QuotaItem[]): ShardsWrite | undefined 
 }
 
 interface Choice {
-  /** In [0, 1): of the parts that are equally good any may be chosen, so that many calls do not meet on one. */
+  /** In [0, 1). Calls choose among equally good shards at random, so that they do not meet on one. */
   chance: number;
-  /** Others took what the call was to have, so it no longer competes for the last calls of a plan. */
+  /** After other calls took what it wanted, the call no longer competes for the last calls of a plan. */
   lastTry: boolean;
 }
 
-/** A part that has what a call needs; undefined: none has it alone. Plan slots go first, in their order. */
+/** Plan slots come first, in their order. Returns undefined if no shard has alone what the call needs. */
 export function chooseShard(
   need: ReserveNeed,
   images: readonly QuotaItem[],
@@ -192,14 +193,13 @@ export function chooseShard(
   return options.toSorted((a, b) => compareLargestFirst(a.item.available, b.item.available))[0]?.item;
 }
 
-/** A plan slot that has room in the account, and the part in which a call finds none. */
 interface MissingRoom {
   images: readonly QuotaItem[];
   to: QuotaItem;
   slot: Pick<PlanSlot, 'key' | 'limit'>;
 }
 
-/** A part whose share of the slot is used up, and which has all else that the call needs. */
+/** Finds a shard that has all that the call needs, except room in its share of the slot. */
 export function findShardForRoom(
   need: ReserveNeed,
   images: readonly QuotaItem[],
@@ -213,8 +213,8 @@ export function findShardForRoom(
 }
 
 /**
- * Counts calls of one part in another one, so that the first has room for as many more: half of the room of the part
- * that has the most. The count of a part may so be below zero; their sum stays. Undefined: no other part has room.
+ * Moves counted calls to the shard with the most room, half of what it has room for, so that `to` has room again. The count of a
+ * shard may fall below zero.
  */
 export function planRoom({ images, to, slot }: MissingRoom): ShardsWrite | undefined {
   const { key, limit } = slot;
@@ -239,7 +239,7 @@ export interface WholeAccount extends QuotaItem {
   shards?: AccountShards | undefined;
 }
 
-/** The account as if it had one part: every amount and count is the sum over its parts. */
+/** Describes the account as if it had one shard. */
 export function mergeShards(shards: AccountShards): WholeAccount {
   const [first] = shards;
   return shards.length === 1
@@ -247,7 +247,6 @@ export function mergeShards(shards: AccountShards): WholeAccount {
     : { ...sumShards(shards), account: first.account, last: first.last, shards };
 }
 
-/** All amounts and counts of some parts, without what tells whose they are. */
 function sumShards(shards: readonly QuotaItem[]): QuotaItem {
   const sums = createQuotaItem('');
   for (const item of shards) {
@@ -263,7 +262,7 @@ function sumShards(shards: readonly QuotaItem[]): QuotaItem {
   return sums;
 }
 
-/** Counts of one minute add up; of an earlier minute nothing counts any more. */
+/** Only counts of the latest minute matter. */
 function addRates(before: RateCount | undefined, rate: RateCount | undefined): RateCount | undefined {
   if (!rate || (before && before.minute > rate.minute)) return before;
   if (!before || before.minute < rate.minute) return rate;
@@ -271,7 +270,6 @@ function addRates(before: RateCount | undefined, rate: RateCount | undefined): R
   return { minute, count: count + rate.count, tokens: tokens + (rate.tokens ?? 0) };
 }
 
-/** The parts that do not balance, and what the moves between parts do not add up to. */
 export function findImbalances(shards: AccountShards): { shard: number; difference: bigint }[] {
   return shards.flatMap((item) => {
     const difference = findImbalance(item);
@@ -279,41 +277,37 @@ export function findImbalances(shards: AccountShards): { shard: number; differen
   });
 }
 
-/**
- * One transaction over parts of an account. Money and counted plan calls change their part; their sums over the
- * account stay. It takes effect completely or not at all.
- */
+/** One transaction over shards of an account. It takes effect completely or not at all. */
 export interface ShardsWrite {
   account: string;
-  /** The number of parts that calls use afterwards, which is also stored where it is read with keys. */
+  /** Calls use so many shards afterwards. The number is also stored where keys are read. */
   shardCount?: number | undefined;
-  /** The highest number of parts that the account ever had, kept in part 0. */
   highestShardCount?: number | undefined;
   /**
-   * What becomes of the mark of an overdraft. `begins`: the changed parts, all in use, have it afterwards. `ends`: they
-   * had it, and none is below zero without it. `none`: refused if one has it, or would be below zero. Absent: it stays.
+   * Changes the flag `overdraft`. `begins`: sets it on the changed shards, which are all in use. `ends`: removes it, if no shard is
+   * below zero. `none`: refuses the write if a shard has it, or would fall below zero.
    */
   overdraft?: 'begins' | 'ends' | 'none' | undefined;
-  /** One for each part that changes; of the amounts and of the counts of each slot the sum is zero. */
+  /** The amounts, and the counts of each slot, add up to zero. */
   changes: ShardChange[];
 }
 
 export interface ShardChange {
   shard: number;
-  /** The number of parts that the item named when it was read; undefined: there was no item. */
+  /** `shardCount` of the item when it was read; undefined if there was no item. */
   seenShardCount: number | undefined;
-  /** What the part receives; negative: what it gives, and refused if less is available. */
+  /** If negative, refused when less is available. */
   moved: NanoYuan;
-  /** Plan calls counted here from now on, by slot; negative: no more. */
+  /** Plan calls by slot; negative if they are counted elsewhere from now on. */
   plan: ReadonlyMap<string, MovedCalls>;
-  /** What the part counts of the account's minute from now on; refused unless it still counts what was seen. */
+  /** Replaces the count of the account's minute, if it is still the one that was seen. */
   minute?: { seen: RateCount | undefined; counted: RateCount } | undefined;
-  /** Refused unless nothing is open and nothing was closed since: so many closes were counted then. */
+  /** Refused if a call is open, or more calls were closed than this. */
   settledBefore?: number | undefined;
 }
 
 interface MovedCalls {
   calls: number;
-  /** Refused if the part counts more by now: its share would be exceeded. */
+  /** Refused if the shard counts more by now, because that would exceed its share. */
   countedMax: number;
 }

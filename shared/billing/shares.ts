@@ -1,18 +1,20 @@
+/**
+ * Divides the limits and the balance of a busy account among its shards: which shards a key uses, and the share of each limit that
+ * holds in one. Each share is checked alone, so no call reads the other shards.
+ */
 import type { NanoYuan } from './price.ts';
 import type { QuotaItem } from './quota-item.ts';
 import type { PlanSlot, ReserveNeed } from './reservation.ts';
 
-/** A balance is shared out over so many parts at most. */
 export const shardCountMax = 64;
 
-// Calls that nothing limits by shares take nothing that parts must have: each draws one of many counters, which are parts
-// beyond those of the balance. So each has few entries at 10,000 calls at once, and one write of it costs one unit.
+// A metered call without limits needs no share of anything. It draws one of many counters, which are shards behind those of the
+// balance. So each has few entries at 10,000 calls at once, and one write of it costs one unit.
 
-/** The number of parts that a balance can have: theirs are below it. */
 export const firstCounter = 64;
 export const countersMax = 2_048;
 
-/** The counter that a call of a metered account draws; undefined: it has a limit of which each part has a share. */
+/** A call with a limit draws none, because each shard has a share of the limit. */
 export function drawCounter(need: ReserveNeed, chance: number): number | undefined {
   const { slots, maxConcurrency, accountConcurrency, accountRpm, accountTpm } = need;
   const limits = [maxConcurrency, accountConcurrency, accountRpm, accountTpm];
@@ -20,11 +22,11 @@ export function drawCounter(need: ReserveNeed, chance: number): number | undefin
   return firstCounter + Math.floor(chance * countersMax);
 }
 
-/** The share of one part in a whole number: the shares of all parts add up to it. */
+/** The shares of all shards add up to the whole. */
 export const shareOf = (whole: number, shardCount: number, shard: number): number =>
   Math.floor(whole / shardCount) + (shard < whole % shardCount ? 1 : 0);
 
-/** An amount in equal shares, the rest in the first one. */
+/** The first share has the remainder. */
 export function divideEvenly(amount: NanoYuan, shardCount: number): NanoYuan[] {
   const share = amount / BigInt(shardCount);
   const remainder = amount - share * BigInt(shardCount);
@@ -38,10 +40,7 @@ export interface ShardPosition {
 
 type KeyLimits = Pick<ReserveNeed, 'key' | 'maxConcurrency'>;
 
-/**
- * The parts that a key uses: `count` of them from `first` on. As many as its concurrency limit, so that a small one is
- * not split; keys are hashes, so these are spread.
- */
+/** A key uses at most as many shards as its concurrency limit, so that none has a share of 0. Keys are hashes, so this spreads them. */
 function findShardsOfKey(
   { key, maxConcurrency }: KeyLimits,
   shardCount: number,
@@ -56,7 +55,6 @@ export const usesShard = (limits: KeyLimits, { shardCount, shard }: ShardPositio
   return (shard - first + shardCount) % shardCount < count;
 };
 
-/** The need of a call with the limits that hold in one part: its shares in the plan, the key and the account. */
 export function shareNeed(need: ReserveNeed, at: ShardPosition): ReserveNeed {
   const { shardCount, shard } = at;
   if (shardCount === 1) return need;
@@ -83,8 +81,9 @@ const shareSlot = (slot: PlanSlot, { shardCount, shard }: ShardPosition): PlanSl
 });
 
 /**
- * The part of a first try, one of those that the key uses; for a small plan slot, one with a share in it.
- * `chance`: in [0, 1). `sums`: what is known of the account.
+ * Picks the shard of a first try among those that the key uses; for a small plan slot, one with a share in it.
+ * @param sums what is known of the account
+ * @param chance in [0, 1)
  */
 export function pickShard(
   need: ReserveNeed,

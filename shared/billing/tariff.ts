@@ -1,6 +1,6 @@
 /**
- * The tariff of a call: what each model that may answer it costs, and may write. The relay builds it once, when it accepts the
- * call. Nothing after that looks a price up, so an edit of a rule or an alias never changes what a call under way is charged.
+ * The tariff of a call: prices and limits of each model that may answer it. The relay builds it once, when it accepts the call, and
+ * nothing later looks a price up. So an edit of a rule or an alias never changes what a running call is charged.
  */
 import type { ServiceTiers } from '../wire/service-tier.ts';
 import {
@@ -23,10 +23,10 @@ import {
   type Tier,
 } from './price.ts';
 
-/** Models by their public base names, the call's own first. */
+/** Prices by the public base names of models, the call's own first. */
 export interface AgreedPrices {
   readonly prices: ReadonlyMap<string, Price>;
-  /** The price of one web search, exact in nano-yuan, so a charge is rounded once. Zero: it is free. Absent: the call makes none. */
+  /** The price of the web search, if the call makes one. Exact in nano-yuan, so a charge is rounded once. */
   readonly search?: NanoYuan | undefined;
 }
 
@@ -36,14 +36,13 @@ export interface Tariff extends AgreedPrices {
 
 /** Limits on the size and the form of calls, from the model's rule. */
 export interface ModelLimits {
-  /** The model's own maximum of one answer. Absent: unknown. */
   maxOutputTokens?: number | undefined;
-  /** What one answer may have where the client sets no limit. */
+  /** For clients that set no limit. */
   defaultOutputTokens: number;
   imageTokens?: number | undefined;
-  /** Multiplies the estimate of the input from above. At least 1. */
+  /** Multiplies the estimate of the input from above. */
   inputFactor: number;
-  /** Cache writes for an hour, which cost the operator twice the input, have no price of their own. */
+  /** The rule has no price for cache writes for an hour, which cost the operator twice the input. */
   unpricedHour: boolean;
 }
 
@@ -54,7 +53,6 @@ interface TariffInput {
   rulesOf: (model: string) => readonly PriceRule[];
   /** For models whose rule names no default. */
   defaultOutputTokens: number;
-  /** As in `AgreedPrices`. */
   search?: NanoYuan | undefined;
   nowMs: number;
 }
@@ -80,35 +78,38 @@ export class NotInTariff extends Error {
   override readonly name = 'NotInTariff';
 }
 
-export const findAgreedPrice = ({ prices }: AgreedPrices, model: string): Price => covered(prices, model);
+export const findAgreedPrice = ({ prices }: AgreedPrices, model: string): Price =>
+  requireModel(prices, model);
 
-export const findModelLimits = ({ limits }: Tariff, model: string): ModelLimits => covered(limits, model);
+export const findModelLimits = ({ limits }: Tariff, model: string): ModelLimits =>
+  requireModel(limits, model);
 
 export function findServiceTiers(tariff: AgreedPrices, model: string): ServiceTiers {
   const price = findAgreedPrice(tariff, model);
   return (price.type === 'token-billing' && price.factors) || {};
 }
 
-function covered<Value>(values: ReadonlyMap<string, Value>, model: string): Value {
+function requireModel<Value>(values: ReadonlyMap<string, Value>, model: string): Value {
   const found = values.get(model);
   if (found === undefined) throw new NotInTariff(`the tariff of the call does not cover ${model}`);
   return found;
 }
 
-// The prices of a tariff as text, for the open reservation and the ledger row. Models stand between spaces, and a search last:
+// Open reservation and ledger row keep the prices as text, separated by spaces, with the search at the end:
 //
 //     [MODEL|]PRICE[;TIER]...[;NAME:xFACTOR]... [+SEARCH]
 //
-// PRICE and TIER are those of a ledger row's `price`; the name is absent where the call has one model. So the text of most
-// tariffs is that of their price.
+// PRICE and TIER are formatted as in a ledger row's `price`. A single model has no name, so most tariffs read as their price.
 
 /** @see parseTariff */
 export function formatTariff({ prices, search }: AgreedPrices): string {
-  const named = [...prices].map(([model, price]) => (prices.size > 1 ? `${model}|` : '') + fullPrice(price));
-  return [...named, ...(search === undefined ? [] : [`+${formatYuan(search)}`])].join(' ');
+  const texts = [...prices].map(
+    ([model, price]) => (prices.size > 1 ? `${model}|` : '') + formatFullPrice(price),
+  );
+  return [...texts, ...(search === undefined ? [] : [`+${formatYuan(search)}`])].join(' ');
 }
 
-function fullPrice(price: Price): string {
+function formatFullPrice(price: Price): string {
   if (price.type !== 'token-billing') return formatPrice(price);
   const [, ...tiers] = price.tiers;
   const factors = Object.keys(price.factors ?? {}).map(
@@ -117,13 +118,13 @@ function fullPrice(price: Price): string {
   return [formatPrice({ ...price, factor: undefined }), ...tiers.map(formatTier), ...factors].join(';');
 }
 
-/** @param ownModel the model of a text that names none. Undefined: the text is not a tariff. */
+/** @param ownModel the model of a text that names none */
 export function parseTariff(text: string, ownModel: string): AgreedPrices | undefined {
-  const parts = text.split(' ');
-  const search = parts.at(-1)?.startsWith('+') ? parseYuan(parts.pop()?.slice(1) ?? '') : undefined;
+  const texts = text.split(' ');
+  const search = texts.at(-1)?.startsWith('+') ? parseYuan(texts.pop()?.slice(1) ?? '') : undefined;
   const prices = new Map<string, Price>();
-  for (const part of parts) {
-    const [written = '', name] = part.split('|').toReversed();
+  for (const each of texts) {
+    const [written = '', name] = each.split('|').toReversed();
     const price = parseFullPrice(written);
     if (!price) return undefined;
     prices.set(name ?? ownModel, price);
@@ -153,28 +154,28 @@ function parseFullPrice(text: string): Price | undefined {
   };
 }
 
-/** Longer texts are not kept with the reservation, because they make every write to the account dearer. */
-const keptLengthMax = 1_024;
-/** Replaces a tariff that is too long to keep. The audit can't check its row. */
+/** Longer texts would make every write to the account dearer. */
+const rowLengthMax = 1_024;
+/** Replaces a text that is too long. The audit can't check its row. */
 export const omittedTariff = '~';
 
 export function formatTariffForRow(tariff: AgreedPrices): string {
   const text = formatTariff(tariff);
-  return text.length > keptLengthMax ? omittedTariff : text;
+  return text.length > rowLengthMax ? omittedTariff : text;
 }
 
-/** Every price text that a row may have if this model answered: one for each tier in each service tier. */
+/** A row of this model may have one price for each tier in each service tier. */
 export function listPriceTexts({ prices }: AgreedPrices, model: string): string[] {
   const price = prices.get(model);
   if (price?.type !== 'token-billing') return price ? [formatPrice(price)] : [];
-  const named = Object.keys(price.factors ?? {}).map((name) => findFactor(price.factors, name));
-  const factors = [undefined, ...named.filter((factor) => factor !== factorOne)];
+  const texts = Object.keys(price.factors ?? {}).map((name) => findFactor(price.factors, name));
+  const factors = [undefined, ...texts.filter((factor) => factor !== factorOne)];
   return price.tiers.flatMap((tier) =>
     factors.map((factor) => formatPrice({ ...price, tiers: [tier], factor })),
   );
 }
 
-/** A tariff as JSON, for the run that continues the call. */
+/** A tariff as JSON, for a background run. */
 export interface StoredTariff {
   prices: string;
   limits: Record<string, ModelLimits>;
@@ -185,7 +186,7 @@ export const serializeTariff = (tariff: Tariff): StoredTariff => ({
   limits: Object.fromEntries(tariff.limits),
 });
 
-/** Undefined: a later version wrote it in another format. */
+/** Returns undefined if a later version wrote another format. */
 export function deserializeTariff({ prices, limits }: StoredTariff): Tariff | undefined {
   const agreed = parseTariff(prices, Object.keys(limits)[0] ?? '');
   return agreed && { ...agreed, limits: new Map(Object.entries(limits)) };

@@ -1,3 +1,7 @@
+/**
+ * Decides what an answer is charged for: takes the upstream's counts where they are plausible, and the relay's estimates elsewhere. The
+ * bounds come from the request, and from the text as it was streamed.
+ */
 import {
   inputParts,
   laterParts,
@@ -17,26 +21,26 @@ import {
 } from './estimate/input-tokens.ts';
 import { type NanoYuan, computeCost, type Price, type TokenCounts } from './price.ts';
 
-/** What the counts of one answer are compared with. Functions are slow and called only when needed. */
+/** Bounds for the counts of one answer. The functions are slow, so they are called only when needed. */
 export interface UsageBounds {
   streamed: Pick<StreamedText, 'visible' | 'all'>;
   inputBelow(): number;
   inputUnbiased(): number;
   inputMax(): number;
-  /** The most that request and model allow, for all choices. */
+  /** The limit of request and model, for all choices. */
   outputMax: number;
   isCut: boolean;
 }
 
-/** The counts that are charged and shown, and which of them are not the upstream's. */
+/** The counts that are charged and shown. `flags` names those that are not the upstream's. */
 export interface CheckedUsage {
   usage: ChatUsage;
   flags: readonly UsageFlag[];
 }
 
-/** Share of the estimate from below that a count must reach: estimates are up to 16 % off. */
+/** A count must reach this share of the estimate from below, which may be 16 % off. */
 const shareMin = 0.7;
-/** More than any model can read or write in one call. */
+/** No model reads or writes more in one call. */
 const tokensMax = 100_000_000;
 
 interface Counted {
@@ -45,15 +49,14 @@ interface Counted {
 }
 
 /**
- * Takes each count that the upstream reported and that is plausible, and estimates the others, input and output each for
- * itself. Reasoning may be hidden, so output above the streamed text is plausible up to the limit. It may also be shown
- * and not counted, so of a whole answer only text and calls say how many tokens there are at least. The count of one that
- * broke off may be from its start.
+ * Checks input and output each for itself. Vendors may hide reasoning that they count, so output above the streamed text is plausible up
+ * to the limit. They may also show reasoning that they do not count, so only text and calls are a lower bound of a complete answer.
+ * The count of an answer that broke off may be from its start.
  */
 export function checkUsage(reported: ReportedUsage = {}, bounds: UsageBounds): CheckedUsage {
-  const input = firstPlausible(reported, (each) => inputOf(each, bounds));
-  const output = firstPlausible(reported, (each) => outputOf(each, bounds));
-  const split = splitOf(input.of, input.count);
+  const input = choosePlausible(reported, (each) => checkInput(each, bounds));
+  const output = choosePlausible(reported, (each) => checkOutput(each, bounds));
+  const split = splitInput(input.of, input.count);
   const inputFault = input.fault ?? split.fault;
   const flags: UsageFlag[] = [];
   if (inputFault) flags.push(`input:${inputFault}`);
@@ -71,54 +74,53 @@ export function checkUsage(reported: ReportedUsage = {}, bounds: UsageBounds): C
   };
 }
 
-/** The sum of a vendor's runs, else its own count, else an estimate. */
-function firstPlausible(
+/** Prefers the sum of a vendor's runs to the vendor's own count. */
+function choosePlausible(
   reported: ReportedUsage,
-  counted: (each: ReportedUsage) => Counted,
+  check: (each: ReportedUsage) => Counted,
 ): Counted & { of: ReportedUsage } {
-  const own = { ...counted(reported), of: reported };
+  const own = { ...check(reported), of: reported };
   const { topLevel } = reported;
   if (!own.fault || !topLevel) return own;
-  const whole = { ...counted(topLevel), of: topLevel };
+  const whole = { ...check(topLevel), of: topLevel };
   return whole.fault ? own : whole;
 }
 
-function inputOf({ input, cached = 0, written = 0 }: ReportedUsage, bounds: UsageBounds): Counted {
+function checkInput({ input, cached = 0, written = 0 }: ReportedUsage, bounds: UsageBounds): Counted {
   const { isCut } = bounds;
-  const estimated = (fault: UsageFault): Counted => ({ count: bounds.inputUnbiased(), fault });
-  if (input === undefined) return estimated(isCut ? 'partial' : 'absent');
-  if (!isPossible(input)) return estimated('impossible');
+  const estimate = (fault: UsageFault): Counted => ({ count: bounds.inputUnbiased(), fault });
+  if (input === undefined) return estimate(isCut ? 'partial' : 'absent');
+  if (!isPossible(input)) return estimate('impossible');
   const isHigh = (count: number): boolean => count > bounds.inputUnbiased() && count > bounds.inputMax();
   const least = shareMin * bounds.inputBelow();
   if (input < least || input === 0) {
-    // A vendor that leaves out what its cache held.
+    // Some vendors leave out what their cache had.
     const whole = input + cached + written;
     const isExplained =
       whole > 0 && isPossible(cached) && isPossible(written) && whole >= least && !isHigh(whole);
-    return isExplained ? { count: whole } : estimated('low');
+    return isExplained ? { count: whole } : estimate('low');
   }
-  return isHigh(input) ? estimated('high') : { count: input };
+  return isHigh(input) ? estimate('high') : { count: input };
 }
 
-function outputOf({ output }: ReportedUsage, { streamed, outputMax, isCut }: UsageBounds): Counted {
-  const estimated = (fault: UsageFault): Counted => ({ count: streamed.all.unbiased, fault });
-  if (output === undefined) return estimated(isCut ? 'partial' : 'absent');
-  if (!isPossible(output)) return estimated('impossible');
-  // One token is not below the estimate of a short text, but none is too few for any.
+function checkOutput({ output }: ReportedUsage, { streamed, outputMax, isCut }: UsageBounds): Counted {
+  const estimate = (fault: UsageFault): Counted => ({ count: streamed.all.unbiased, fault });
+  if (output === undefined) return estimate(isCut ? 'partial' : 'absent');
+  if (!isPossible(output)) return estimate('impossible');
+  // A short text may have an estimate below one token, but no text has none.
   const { below, unbiased } = isCut ? streamed.all : streamed.visible;
   const isNone = output === 0 && unbiased > 0;
-  if (isNone || output < shareMin * below) return estimated(isCut ? 'partial' : 'low');
-  // Above the limit the text shows what was written; its estimate must not be more than the upstream itself asks for.
+  if (isNone || output < shareMin * below) return estimate(isCut ? 'partial' : 'low');
+  // Above the limit, the text is charged instead, but never more than the upstream reports.
   const isHigh = output > outputMax && output > streamed.all.unbiased;
-  return isHigh ? estimated('high') : { count: output };
+  return isHigh ? estimate('high') : { count: output };
 }
 
 /**
- * The counts of parts of the input, whose total is what is charged. Reads come before writes and writes before
- * writes for an hour: what an upstream counts twice is then never in the part with the higher price. Other parts have what
- * is left.
+ * Splits the input into its parts. Cache reads come before writes, and writes before writes for an hour: so tokens that an upstream
+ * counts twice get the lower price. Other parts share what is left.
  */
-function splitOf(
+function splitInput(
   reported: ReportedUsage,
   input: number,
 ): { details: PromptTokensDetails; fault?: UsageFault } {
@@ -129,7 +131,7 @@ function splitOf(
   const forHour = Math.min(writtenForHour, wrote);
   const details: PromptTokensDetails = {
     cached_tokens: cached,
-    // Absent and zero differ for clients: upstreams that never report writes have no such count.
+    // Clients tell absent from zero: upstreams that never report writes have no such count.
     ...(written !== undefined && { cache_write_tokens: wrote - forHour }),
     ...(forHour > 0 && { cache_write_1h_tokens: forHour }),
   };
@@ -145,127 +147,123 @@ function splitOf(
 const isPossible = (count: number): boolean => count >= 0 && count <= tokensMax;
 
 /**
- * Why a charged count is not the upstream's own. `absent`: it reported none. `partial`: the answer broke off before the
- * count, or after a count of less than was streamed. `impossible`: below zero or beyond all models. `low`: less than the
- * text has. `high`: more than request and model allow, and than the estimate. `cache`: the cache counts do not fit the
- * input, so none is used.
+ * Says why a charged count is not the upstream's. `absent`: it reported none. `partial`: the answer broke off before the count, or after a
+ * count of less than was streamed. `impossible`: below zero or beyond all models. `low`: less than the text has. `high`: more than
+ * request and model allow, and than the estimate. `cache`: the cache counts do not fit the input, so none is used.
  */
 type UsageFault = 'absent' | 'partial' | 'impossible' | 'low' | 'high' | 'cache';
 export type UsageFlag = `${'input' | 'output'}:${UsageFault}`;
 
-/** As the log line and the ledger row have them: `input:low output:absent`. Undefined: none. */
+/** For log line and ledger row: `input:low output:absent`. */
 export const formatFlags = (flags: readonly UsageFlag[]): string | undefined => flags.join(' ') || undefined;
 
 /**
- * Whether an operator should look at the channel. An answer that broke off has no whole count, and a channel whose row
- * says that it reports none is known. `isExpected`: the upstream was asked for its counts.
+ * Decides whether an operator should look at the channel. Counts of an answer that broke off may be missing.
+ * @param isExpected the upstream was asked for its counts
  */
 export const isImplausible = (flags: readonly UsageFlag[], isExpected: boolean): boolean =>
   flags.some((flag) => !flag.endsWith(':partial') && (isExpected || !flag.endsWith(':absent')));
 
 export interface TextTokens {
-  /** No tokenizer counts fewer, apart from the error that `shareMin` allows for. */
+  /** Tokenizers count no fewer, within the error that `shareMin` allows. */
   below: number;
   unbiased: number;
 }
 
-/** The text of one answer, counted while it is streamed. One pass over each piece, on the hot path. */
+/** Counts the text of an answer while it is streamed: one pass over each piece, on the hot path. */
 export class StreamedText {
   readonly #visible = new TextShape();
-  readonly #beside = new TextShape();
+  readonly #uncounted = new TextShape();
 
   /**
-   * `visible`: text and calls, which every vendor counts as output. `beside`: what some write and do not count, such as
-   * summaries of reasoning, results of their own tools, words about a refusal.
+   * @param visible text and calls, which every vendor counts as output
+   * @param uncounted what some vendors do not count: summaries of reasoning, results of their own tools, words about a refusal
    */
-  add(visible: string, beside: string): void {
+  add(visible: string, uncounted: string): void {
     this.#visible.add(visible);
-    this.#beside.add(beside);
+    this.#uncounted.add(uncounted);
   }
 
   get visible(): TextTokens {
     return { below: this.#visible.tokensFromBelow, unbiased: Math.ceil(this.#visible.tokens) };
   }
 
-  /** What is charged when the upstream's count is not used. Hidden reasoning is not in it. */
+  /** Charged when the upstream's count is not used. Contains no hidden reasoning. */
   get all(): TextTokens {
-    const [visible, beside] = [this.#visible, this.#beside];
     return {
-      below: visible.tokensFromBelow + beside.tokensFromBelow,
-      unbiased: Math.ceil(visible.tokens + beside.tokens),
+      below: this.#visible.tokensFromBelow + this.#uncounted.tokensFromBelow,
+      unbiased: Math.ceil(this.#visible.tokens + this.#uncounted.tokens),
     };
   }
 }
 
 /**
- * No tokenizer counts fewer for the conversation. Only what every upstream reads as text: tools and schemas are
- * rewritten, earlier reasoning is left out, pictures have a price of their own.
+ * Tokenizers count no fewer for the conversation. Counts only what every upstream reads as text: vendors rewrite tools and schemas,
+ * drop earlier reasoning, and count pictures by size.
  */
 export function estimateInputBelow({ request, unknown, embedding }: EstimatedCall): number {
   if (embedding) return estimateInput({ request, unknown, embedding }).below;
   const text = new TextShape();
   for (const { role, content } of request.messages) {
-    const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []);
-    for (const part of parts) {
+    const contentParts = typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? []);
+    for (const part of contentParts) {
       const said = part.type === 'text' ? (part.text ?? '') : '';
-      text.cut().add(role === 'assistant' ? said.slice(endOfThinking(said)) : said);
+      text.cut().add(role === 'assistant' ? said.slice(findThinkingEnd(said)) : said);
     }
   }
   return text.tokensFromBelow;
 }
 
-/** Templates of chat models leave out what an earlier turn has before the last of these. */
+/** Chat templates drop everything before the last of these in an earlier turn. */
 const thinkingEnd = /<\/(?:\w{1,16}:)?think(?:ing)?>|\[\/THINK\]/g;
 
-function endOfThinking(text: string): number {
+function findThinkingEnd(text: string): number {
   let end = 0;
   for (const { 0: tag, index } of text.matchAll(thinkingEnd)) end = index + tag.length;
   return end;
 }
 
-/** Prompts that vendors put before the caller's. The longest known has about 700 tokens. */
+/** For prompts that vendors put before the caller's. The longest known has about 700 tokens. */
 const hiddenTokens = 1_000;
 /** Source: OpenAI's token counting guide; its small models count a large picture at 36,835. */
 const tokensPerImageMax = 50_000;
 
 /**
- * No upstream can have read more: a token has at least one byte. Slow: reads the whole call.
- * @param others what went up beside the call
+ * No upstream can have read more, because a token has at least one byte. Slow: reads the whole call.
+ * @param others sent upstream in addition to the call
  */
 export function estimateInputMax(call: EstimatedCall, others: object = {}): number {
   const { request, unknown, native, embedding } = call;
   const found = new FoundMedia(findMedia(call));
   let tokens =
-    hiddenTokens + bytesOf(found.stringifyWithoutMedia([request, unknown, native?.counted, others]));
+    hiddenTokens + countBytes(found.stringifyWithoutMedia([request, unknown, native?.counted, others]));
   for (const input of embedding?.inputs ?? [])
-    tokens += boundaryTokens + (typeof input === 'string' ? bytesOf(input) : input.length);
-  const media = found.places.reduce((sum, place) => sum + mediaMax(place), 0);
+    tokens += boundaryTokens + (typeof input === 'string' ? countBytes(input) : input.length);
+  const media = found.places.reduce((sum, place) => sum + boundMedia(place), 0);
   return tokens + Math.min(windowTokens, media);
 }
 
 /** A document or recording may fill any model's window. */
-const mediaMax = ({ kind, value = '' }: MediaPlace): number =>
+const boundMedia = ({ kind, value = '' }: MediaPlace): number =>
   kind === 'picture' && !/^data:(?!image\/)/i.test(value) ? tokensPerImageMax : windowTokens;
 
-/** In UTF-8. */
-const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
+const countBytes = (text: string): number => new TextEncoder().encode(text).length;
 
 export interface AnswerOutcome {
   /** The upstream failed, refused, or was cut off before the answer was complete. */
   failed: boolean;
-  /** Content was passed on: pieces of a stream, or the whole of a JSON answer. */
+  /** Content was passed on: pieces of a stream, or a complete JSON answer. */
   anyContent: boolean;
-  /** The client had left before the first content was passed on. Absent: it had not. */
+  /** The client left before the first content was passed on. */
   leftEarly?: boolean;
   /** The upstream's counts where they are plausible, else the relay's estimates. */
   usage: TokenCounts;
 }
 
 /**
- * The charge for a call. A search that was made is always charged; its price is in whole nano-yuan, so the sum isn't rounded again.
- * A call that failed without output costs nothing else, even if the upstream reported usage. Any other call is charged for its usage,
- * even above the reserved amount, and even if the client has left, because the upstream wrote on. A price per call is charged once, if
- * the client received content.
+ * Always charges a search that was made, in whole nano-yuan, so the sum isn't rounded again. A call that failed without output costs
+ * nothing else, even if the upstream reported usage. Any other call is charged for its usage, even above the reserved amount, and even
+ * if the client left, because the upstream wrote on. A price per call is charged once, if the client received content.
  */
 export function computeCharge(price: Price, outcome: AnswerOutcome, search: NanoYuan = 0n): NanoYuan {
   if (costsNothing(outcome)) return search;
@@ -273,6 +271,6 @@ export function computeCharge(price: Price, outcome: AnswerOutcome, search: Nano
   return computeCost(price, outcome.usage) + search;
 }
 
-/** Whether the model's call is treated as not made: it costs nothing, and its plan slot is released. */
+/** Such a call costs nothing, and its plan slot is released. */
 export const costsNothing = ({ failed, anyContent }: Pick<AnswerOutcome, 'failed' | 'anyContent'>): boolean =>
   failed && !anyContent;

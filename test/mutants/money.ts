@@ -134,9 +134,9 @@ export const money: Mutants = {
   },
   'a factor of a service tier rounds each rate': {
     file: 'shared/billing/price.ts',
-    find: 'divideHalfUp(sumOf(price.tiers, tokens) * (price.factor ?? factorOne), productsPerNano)',
+    find: 'divideHalfUp(sumProducts(price.tiers, tokens) * (price.factor ?? factorOne), productsPerNano)',
     replace:
-      'divideHalfUp((sumOf(price.tiers, tokens) / factorOne) * (price.factor ?? factorOne), factorOne)',
+      'divideHalfUp((sumProducts(price.tiers, tokens) / factorOne) * (price.factor ?? factorOne), factorOne)',
     noticed: 'test/simulation/oracle-agrees.test.ts',
     by: /charge the same, to the last digit/,
   },

@@ -1,4 +1,4 @@
-/** Compares one account's item with its ledger rows and its grants. Reads nothing itself. */
+/** Compares an account's item with its ledger rows and its grants, for `relay-ops audit`. Reads nothing itself. */
 import { formatYuan, parseYuan, type NanoYuan } from '../price.ts';
 import { findImbalances, type WholeAccount } from '../shards.ts';
 import { findImbalance, sumReserved, type QuotaItem } from '../quota-item.ts';
@@ -11,7 +11,7 @@ import {
 } from '../ledger-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 
-/** Everything that was read for one account: the item at `readMs`, the rows after it. */
+/** The item was read at `readMs`, the rows after it. */
 interface AccountRecords {
   account: string;
   item: WholeAccount;
@@ -27,18 +27,18 @@ type Finding = string | false;
 
 export function auditAccount(records: AccountRecords): string[] {
   const { account } = records;
-  const findings = [balanceFindings, ledgerFindings, openFindings, countFindings, grantFindings].flatMap(
+  const findings = [checkBalance, checkLedger, checkOpenEntries, checkPlanCounts, checkGrants].flatMap(
     (find): Finding[] => find(records),
   );
   return findings.flatMap((finding) => (finding ? [`${account}: ${finding}`] : []));
 }
 
-function balanceFindings({ item }: AccountRecords): Finding[] {
+function checkBalance({ item }: AccountRecords): Finding[] {
   const difference = findImbalance(item) ?? 0n;
-  const parts = `available ${formatYuan(item.available)} + reserved ${formatYuan(sumReserved(item))} + spent ${formatYuan(item.spent)}`;
+  const sums = `available ${formatYuan(item.available)} + reserved ${formatYuan(sumReserved(item))} + spent ${formatYuan(item.spent)}`;
   return [
     difference !== 0n &&
-      `${parts} is not the granted ${formatYuan(item.granted)}${item.metered === undefined ? '' : ` + metered ${formatYuan(item.metered)}`}: ${formatYuan(difference)} too much`,
+      `${sums} is not the granted ${formatYuan(item.granted)}${item.metered === undefined ? '' : ` + metered ${formatYuan(item.metered)}`}: ${formatYuan(difference)} too much`,
     item.moved !== 0n && `${formatYuan(item.moved)} yuan came to its parts from none of them`,
     ...(item.shards ? findImbalances(item.shards) : []).map(
       (off) => `part ${off.shard} is off by ${formatYuan(off.difference)} yuan`,
@@ -46,11 +46,8 @@ function balanceFindings({ item }: AccountRecords): Finding[] {
   ];
 }
 
-/**
- * Rows that may or may not be in the item widen the tolerance. An account without recent calls has no such
- * rows.
- */
-function ledgerFindings(records: AccountRecords): Finding[] {
+/** Recent rows may or may not be in the item, so they widen the tolerance. */
+function checkLedger(records: AccountRecords): Finding[] {
   const { item } = records;
   const { sure, all } = records.ledger;
   return [
@@ -66,8 +63,7 @@ function ledgerFindings(records: AccountRecords): Finding[] {
 }
 
 /**
- * The number of closes without a ledger row. They are not a finding if the sums agree: an id with a tombstone
- * closes twice, the second time with a charge of 0.
+ * Closes without a row are not a finding if the sums agree: an id with a tombstone closes twice, the second time with a charge of 0.
  */
 export function countClosesWithoutRow(records: AccountRecords): number {
   return Math.max(0, records.item.settled - records.ledger.all.closes);
@@ -76,15 +72,14 @@ export function countClosesWithoutRow(records: AccountRecords): number {
 const isBetween = (value: NanoYuan, a: NanoYuan, b: NanoYuan): boolean =>
   a < b ? a <= value && value <= b : b <= value && value <= a;
 
-const openFindings = ({ item, readMs }: AccountRecords): Finding[] =>
+const checkOpenEntries = ({ item, readMs }: AccountRecords): Finding[] =>
   [...item.open].map(
     ([id, { until }]) =>
       until * 1000 + overdueMs < readMs &&
       `request ${id} is open, though it ended by ${isoTime(until * 1000)}: does the sweeper run?`,
   );
 
-/** Recounts the item's counters from its open entries and the ledger rows. */
-function countFindings(records: AccountRecords): Finding[] {
+function checkPlanCounts(records: AccountRecords): Finding[] {
   const { item } = records;
   const entries = [...item.open.values()];
   return [...item.plan].map(([slot, count]) => {
@@ -98,7 +93,7 @@ function countFindings(records: AccountRecords): Finding[] {
   });
 }
 
-function grantFindings({ ledger, grants }: AccountRecords): Finding[] {
+function checkGrants({ ledger, grants }: AccountRecords): Finding[] {
   return grants.map(({ grantId, amount, problem }) => {
     const applied = ledger.grants.get(formatGrantLedgerId(grantId));
     if (applied === undefined)
@@ -110,22 +105,22 @@ function grantFindings({ ledger, grants }: AccountRecords): Finding[] {
   });
 }
 
-/** The item may lack calls that began within this time before it was read, or later. */
+/** The item may lack calls that started less than this before it was read. */
 const doubtMs = 10_000;
 
-/** What rows add up to. `slots`: calls counted on plan slots. */
 interface Sums {
   closes: number;
   charged: NanoYuan;
-  /** Of these, those that no balance paid. */
+  /** Charges that no balance paid, contained in `charged`. */
   metered: NanoYuan;
-  /** There are rows of calls that drew a counter. */
+  /** Some calls drew a counter. */
   isSpread: boolean;
   granted: NanoYuan;
+  /** Calls by plan slot. */
   slots: Map<string, number>;
 }
 
-const nothing = (): Sums => ({
+const createSums = (): Sums => ({
   closes: 0,
   charged: 0n,
   metered: 0n,
@@ -135,15 +130,14 @@ const nothing = (): Sums => ({
 });
 
 /**
- * What an account's ledger rows add up to, row by row, so that any number of them needs the same memory. Rows that
- * were closed after the item was read are left out, because the item still lists them as open; an id with a
- * tombstone counts as closed.
+ * Adds up an account's ledger rows one by one, so that any number of them needs the same memory. Skips rows that closed after the item
+ * was read, because the item still lists them as open; an id with a tombstone counts as closed.
  */
 export class LedgerSums {
   /** Rows whose reservation is closed in the item. */
-  readonly all = nothing();
-  /** Those without the rows that may or may not be in the item. */
-  readonly sure = nothing();
+  readonly all = createSums();
+  /** Without the rows that may or may not be in the item. */
+  readonly sure = createSums();
   readonly grants = new Map<string, NanoYuan>();
   rows = 0;
   readonly #item: QuotaItem;

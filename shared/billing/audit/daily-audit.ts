@@ -1,4 +1,4 @@
-/** Recomputes the sums of `daily` from ledger rows, and compares. Reads nothing itself. */
+/** Recomputes the sums of `daily` from ledger rows, and those of months from days, and compares. Reads nothing itself. */
 import { formatYuan } from '../price.ts';
 import {
   amountNames,
@@ -16,23 +16,20 @@ import {
 import { type DailyKey, dayOf, buildMonthKey, removeBucket } from '../daily-keys.ts';
 import type { LedgerRow } from '../ledger-row.ts';
 
-/** A sum whose figures are not those of the rows. `missing`: what has to be added to it. */
+/** A sum that differs from the rows. A repair adds `missing`. */
 export interface DailyDifference {
   key: DailyKey;
-  /** What its buckets have together, and each of them. */
   found: DailyFigures;
   items: readonly DailySum[];
   missing: DailyFigures;
-  /** Only for a month whose sum is gone. */
   firstDay?: string | undefined;
 }
 
-/** Sums of days, of rows that are added one after the other. Needs memory by day and model, not by row. */
+/** Sums rows one by one. Needs memory by day and model, not by row. */
 export class DailyAudit {
   readonly #sums = new Map<string, DailySum>();
   readonly #isWanted: (key: DailyKey) => boolean;
 
-  /** @param isWanted which of the items of days to recompute */
   constructor(isWanted: (key: DailyKey) => boolean) {
     this.#isWanted = isWanted;
   }
@@ -50,7 +47,7 @@ export class DailyAudit {
     return [...new Set([...this.#sums.values()].map(({ key }) => key.id))];
   }
 
-  /** @param items those of one id and its buckets; those of hours are ignored */
+  /** @param items of one id and its buckets. Ignores those of hours. */
   compare(id: string, items: readonly DailySum[]): DailyDifference[] {
     const present = Map.groupBy(items, ({ key }) => formatDailyKey(removeBucket(key)));
     const own = [...this.#sums].filter(([, { key }]) => key.id === id);
@@ -60,18 +57,17 @@ export class DailyAudit {
       const key = buckets[0] ? removeBucket(buckets[0].key) : wanted?.key;
       if (!key || dayOf(key) === undefined || !this.#isWanted(key)) return [];
       const found = buckets.reduce((sum, { figures }) => addFigures(sum, figures), noFigures);
-      const missing = missingOf(found, wanted?.figures ?? noFigures);
+      const missing = findMissing(found, wanted?.figures ?? noFigures);
       return missing ? [{ key, found, items: buckets, missing }] : [];
     });
   }
 }
 
-function missingOf(found: DailyFigures, wanted: DailyFigures): DailyFigures | undefined {
+function findMissing(found: DailyFigures, wanted: DailyFigures): DailyFigures | undefined {
   const missing = subtractFigures(wanted, found);
   return isEmpty(missing) ? undefined : missing;
 }
 
-/** One line: each figure that differs, as it is and as it should be. */
 export function formatDifference({ key, found, missing }: DailyDifference): string {
   const counts = countNames.flatMap((name) => {
     const is = found.counts[name] ?? 0;
@@ -86,10 +82,9 @@ export function formatDifference({ key, found, missing }: DailyDifference): stri
   return `daily ${key.id} ${key.period}: ${[...counts, ...amounts].join(', ')}`;
 }
 
-// Recomputes the sums of an account's months from its days, which a transaction writes together. Reads nothing itself.
+export type Months = ReadonlyMap<string, Omit<DailySum, 'key'>>;
 
-export type Months = ReadonlyMap<string, Pick<DailySum, 'figures' | 'firstDay'>>;
-
+/** Sums an account's days by month. A transaction writes both together, so they must agree. */
 export function sumMonths(account: string, days: readonly DailySum[]): Months {
   const byMonth = Map.groupBy(days, ({ key }) => dayOf(key)?.slice(0, 7));
   byMonth.delete(undefined);
@@ -110,7 +105,7 @@ export const compareMonths = (account: string, wanted: Months, found: Months): D
   [...new Set([...wanted.keys(), ...found.keys()])].flatMap((month) => {
     const { figures: is = noFigures } = found.get(month) ?? {};
     const { figures: should = noFigures, firstDay } = wanted.get(month) ?? {};
-    const missing = missingOf(is, should);
+    const missing = findMissing(is, should);
     const key = buildMonthKey(month, account);
     return missing ? [{ key, found: is, items: [{ key, figures: is }], missing, firstDay }] : [];
   });

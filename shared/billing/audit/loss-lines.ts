@@ -1,4 +1,7 @@
-/** Closes that were not written, or came too late, as log lines, and read back from the formats of log services. */
+/**
+ * Log lines of closes that were lost or came too late, with everything that `relay-ops audit --repair` needs to write them again. Also
+ * reads them back, from raw lines and from AWS's output.
+ */
 import * as z from 'zod/mini';
 import { isRecord, parseJson } from '../../wire/json.ts';
 import { closeFields, type CloseRecord, type CloseWrite } from '../quota-item.ts';
@@ -10,16 +13,15 @@ export interface LostClose {
 }
 
 const wholeNumber = z.string().check(z.regex(/^-?\d+$/));
-/** Not a record of zod's, which every function would load at its start. */
+/** A record of zod's would be loaded by every function at its start. */
 const tags = z.custom<Record<string, string>>(
   (value) => isRecord(value) && Object.values(value).every((each) => typeof each === 'string'),
 );
 const forms = { text: z.string(), count: z.number(), amount: wholeNumber, flag: z.boolean(), tags };
 const fields = Object.entries(closeFields) as [keyof typeof closeFields, keyof typeof forms][];
-/** Amounts stand in the line in nano-yuan. */
-const lineName = (name: string, form: string): string => (form === 'amount' ? `${name}_nano` : name);
+/** Amounts are in nano-yuan. */
+const lineNameOf = (name: string, form: string): string => (form === 'amount' ? `${name}_nano` : name);
 
-/** The fields of a `settle_lost` or `settle_late` log line. They contain the complete close. */
 const LossLine = z.object({
   message: z.enum(['settle_lost', 'settle_late']),
   request_id: z.string(),
@@ -28,10 +30,9 @@ const LossLine = z.object({
   kind: z.enum(['settled', 'released', 'expired', 'cancelled']),
   charge_nano: wholeNumber,
   at: z.number(),
-  ...Object.fromEntries(fields.map(([name, form]) => [lineName(name, form), z.optional(forms[form])])),
+  ...Object.fromEntries(fields.map(([name, form]) => [lineNameOf(name, form), z.optional(forms[form])])),
 });
 
-/** A close as the fields of a log line, from which `relay-ops audit --repair` can write it again. */
 export const formatLoss = ({
   account,
   shard: part,
@@ -49,7 +50,7 @@ export const formatLoss = ({
   ...Object.fromEntries(
     fields.map(([name, form]) => {
       const value = closeRecord[name];
-      return [lineName(name, form), typeof value === 'bigint' ? String(value) : value];
+      return [lineNameOf(name, form), typeof value === 'bigint' ? String(value) : value];
     }),
   ),
 });
@@ -67,15 +68,15 @@ export function parseLosses(text: string): LostClose[] {
   const found = messages.flatMap((line) => {
     const start = line.indexOf('{');
     const parsed = start < 0 ? undefined : z.safeParse(LossLine, parseJson(line.slice(start)));
-    return parsed?.success ? [lostClose(parsed.data)] : [];
+    return parsed?.success ? [parseLostClose(parsed.data)] : [];
   });
   return [...new Map(found.map((loss) => [loss.closeRecord.id, loss])).values()];
 }
 
-const lostClose = (line: z.infer<typeof LossLine>): LostClose => {
+const parseLostClose = (line: z.infer<typeof LossLine>): LostClose => {
   const values = fields.map(([name, form]) => {
     const value = (line as Record<string, string | number | boolean | object | undefined>)[
-      lineName(name, form)
+      lineNameOf(name, form)
     ];
     return [name, form === 'amount' && typeof value === 'string' ? BigInt(value) : value];
   });

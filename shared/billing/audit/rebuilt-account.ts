@@ -1,4 +1,4 @@
-/** What an account's item has to be by its ledger rows, and whether it is. Reads nothing itself. */
+/** Rebuilds an account's item from its ledger rows, and compares an item with it. Reads nothing itself. */
 import type { NanoYuan } from '../price.ts';
 import { createQuotaItem, sumReserved, type OpenEntry, type QuotaItem } from '../quota-item.ts';
 import { findImbalances, type WholeAccount } from '../shards.ts';
@@ -6,11 +6,10 @@ import { countersMax } from '../shares.ts';
 import type { LedgerSums } from './account-audit.ts';
 
 interface Evidence {
-  /** Of all rows of the account. */
   rows: LedgerSums;
-  /** Calls that no row has: the sweeper closes them, or a repair does. */
+  /** Calls without a row. The sweeper or a repair closes them. */
   open: ReadonlyMap<string, OpenEntry>;
-  /** What the balance had been charged beyond all rows: a row was lost, but its charge must not be. */
+  /** Charges of the balance that no row explains: a row was lost, but its charge must stay. */
   unexplained: { charged: NanoYuan; metered: NanoYuan };
   last: QuotaItem['last'];
 }
@@ -27,15 +26,15 @@ export function rebuildAccount(
     ...[...open.values()].flatMap(({ slot }) => (slot ? [[slot, 1] as const] : [])),
   ];
   const plan = new Map<string, number>();
-  for (const [slot, calls] of newest(slots)) plan.set(slot, (plan.get(slot) ?? 0) + calls);
+  for (const [slot, calls] of selectNewest(slots)) plan.set(slot, (plan.get(slot) ?? 0) + calls);
   const { granted } = all;
   const available = granted + metered - spent - sumReserved(item);
   const counters = all.isSpread ? countersMax : undefined;
   return { ...item, granted, spent, available, ...(metered !== 0n && { metered }), counters, plan };
 }
 
-/** Of each item of a plan those of its latest period, `<item>@<first day>`: earlier ones count for nobody. */
-function newest(slots: readonly (readonly [slot: string, calls: number])[]) {
+/** Only the latest period of each plan item counts: `<item>@<first day>`. */
+function selectNewest(slots: readonly (readonly [slot: string, calls: number])[]) {
   const latest = new Map<string, string>();
   for (const [slot] of slots) {
     const [item = '', day = ''] = slot.split('@');
@@ -44,7 +43,6 @@ function newest(slots: readonly (readonly [slot: string, calls: number])[]) {
   return slots.filter(([slot]) => latest.get(slot.split('@')[0] ?? '') === slot.split('@')[1]);
 }
 
-/** Whether a readable item has the money and the counts that it must have, in each of its parts. */
 export const matchesRebuilt = (item: WholeAccount, wanted: QuotaItem, { all }: LedgerSums): boolean =>
   item.granted === wanted.granted &&
   item.spent === wanted.spent &&

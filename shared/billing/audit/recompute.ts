@@ -1,4 +1,4 @@
-/** Recomputes a ledger row's charge from the row's other attributes. */
+/** Recomputes a ledger row's charge from its other attributes, for `relay-ops audit`. */
 import { mapInputParts } from '../../wire/chat-response.ts';
 import {
   formatYuan,
@@ -14,19 +14,21 @@ import {
 import { listPriceTexts, parseTariff, omittedTariff } from '../tariff.ts';
 import { latePrefix, type CloseRow, type LedgerRow } from '../ledger-row.ts';
 
-/** Describes an error in the row's charge or cost; undefined: both follow from the other attributes. */
 export function findRowProblem(row: LedgerRow): string | undefined {
   if (row.kind === 'grant') return undefined;
   const price = parsePrice(row.price);
   if (!price) return `its price ${JSON.stringify(row.price)} cannot be read`;
-  if (row.id.startsWith(latePrefix)) return tariffProblem(row) ?? lateProblem(row, price);
+  if (row.id.startsWith(latePrefix)) return findTariffProblem(row) ?? findLateProblem(row, price);
   return (
-    tariffProblem(row) ?? tierProblem(row, price) ?? chargeProblem(row, price) ?? costProblem(row, price)
+    findTariffProblem(row) ??
+    findTierProblem(row, price) ??
+    findChargeProblem(row, price) ??
+    findCostProblem(row, price)
   );
 }
 
-/** Compares a charge with the tariff that was stored at the reservation. Rows that charge nothing have no price to compare. */
-function tariffProblem({ id, kind, model, price, tariff, ...row }: CloseRow): string | undefined {
+/** Compares the charge with the tariff of the reservation. Rows that charge nothing have no price to compare. */
+function findTariffProblem({ id, kind, model, price, tariff, ...row }: CloseRow): string | undefined {
   const isCharged = kind === 'settled' || kind === 'expired';
   // A late row holds only the difference to what the expiry charged.
   const search = id.startsWith(latePrefix) ? undefined : row.search_price;
@@ -40,7 +42,7 @@ function tariffProblem({ id, kind, model, price, tariff, ...row }: CloseRow): st
     : `it was charged by ${price}, but accepted with ${tariff}`;
 }
 
-/** Why a call cost more than its reservation. Undefined: it did not, or the account is metered and reserves nothing. */
+/** Returns undefined if the call cost no more than its reservation, or the account is metered and reserves nothing. */
 export function explainChargeAboveReserve(row: CloseRow): string | undefined {
   const { metered, flag = '', search_price: search = 0n } = row;
   const [reserved, charge] = [row.reserved - search, row.charge - search];
@@ -48,7 +50,7 @@ export function explainChargeAboveReserve(row: CloseRow): string | undefined {
   if (row.id.startsWith(latePrefix)) return 'it ended after its reservation had expired';
   const price = parsePrice(row.price);
   const tokens = tokensOf(row);
-  if (tariffProblem(row) !== undefined || price?.type !== 'token-billing' || !tokens)
+  if (findTariffProblem(row) !== undefined || price?.type !== 'token-billing' || !tokens)
     return 'its price is not the one that it was reserved at';
   const { prompt_tokens: input, completion_tokens: output } = tokens;
   const ofInput = computeCost(price, { ...tokens, completion_tokens: 0 });
@@ -60,8 +62,8 @@ export function explainChargeAboveReserve(row: CloseRow): string | undefined {
   return `${source} ${count} ${part} tokens, of which the reservation covered ${covered}`;
 }
 
-/** The price names the tier that it is of, so the row's tokens must come to it. */
-function tierProblem({ kind, prompt_tokens: input }: CloseRow, price: Price): string | undefined {
+/** The price names its tier, so the row's tokens must reach it. */
+function findTierProblem({ kind, prompt_tokens: input }: CloseRow, price: Price): string | undefined {
   if (kind !== 'settled' || price.type !== 'token-billing' || input === undefined) return undefined;
   const [{ above }] = price.tiers;
   return input > above || above === 0
@@ -69,39 +71,39 @@ function tierProblem({ kind, prompt_tokens: input }: CloseRow, price: Price): st
     : `its price is for more than ${above} input tokens, but it has ${input}`;
 }
 
-function chargeProblem(row: CloseRow, price: Price): string | undefined {
+function findChargeProblem(row: CloseRow, price: Price): string | undefined {
   const { search_price: search = 0n } = row;
-  if (row.kind === 'cancelled') return unless(row, [0n], 'it was cancelled');
-  if (row.official) return unless(row, [0n], 'it is official');
-  if (row.kind === 'released') return unless(row, [search], 'it was released');
-  if (row.plan_slot !== undefined) return unless(row, [search], 'its plan covers it');
-  if (row.kind === 'expired') return expiredProblem(row, price);
-  const due = dueFor(row, price);
-  return due ? unless(row, due, 'of its price and tokens') : 'its tokens are missing';
+  if (row.kind === 'cancelled') return requireCharge(row, [0n], 'it was cancelled');
+  if (row.official) return requireCharge(row, [0n], 'it is official');
+  if (row.kind === 'released') return requireCharge(row, [search], 'it was released');
+  if (row.plan_slot !== undefined) return requireCharge(row, [search], 'its plan covers it');
+  if (row.kind === 'expired') return findExpiryProblem(row, price);
+  const due = listPermittedCharges(row, price);
+  return due ? requireCharge(row, due, 'of its price and tokens') : 'its tokens are missing';
 }
 
 /**
- * The difference of what was due and what the expiry had charged. What that was stands in the row of the expiry, which
- * may be of another tier: an amount below zero cannot have been charged, though.
+ * A late charge is the difference to the expiry's charge, which is in another row and may be of another tier. That charge cannot have
+ * been below zero.
  */
-function lateProblem(row: CloseRow, price: Price): string | undefined {
-  const due = row.kind === 'released' ? [row.search_price ?? 0n] : dueFor(row, price);
+function findLateProblem(row: CloseRow, price: Price): string | undefined {
+  const due = row.kind === 'released' ? [row.search_price ?? 0n] : listPermittedCharges(row, price);
   if (!due) return 'its tokens are missing';
   return due.some((whole) => whole >= row.charge)
     ? undefined
     : `its late charge is ${formatYuan(row.charge)}, but its tokens cost ${due.map(formatYuan).join(' or ')} yuan`;
 }
 
-function costProblem(row: CloseRow, price: Price): string | undefined {
+function findCostProblem(row: CloseRow, price: Price): string | undefined {
   if (!row.official || row.kind !== 'settled') return undefined;
-  const due = dueFor(row, price);
+  const due = listPermittedCharges(row, price);
   if (due === undefined || (row.cost !== undefined && due.includes(row.cost))) return undefined;
   const said = row.cost === undefined ? 'nothing' : formatYuan(row.cost);
   return `it says it would have cost ${said}, expected ${due.map(formatYuan).join(' or ')} yuan`;
 }
 
-/** The permitted charges of a settled call, with its search; undefined: the row has no token counts. */
-function dueFor(row: CloseRow, price: Price): NanoYuan[] | undefined {
+/** Permitted charges of a settled call with its search, or undefined if the row has no token counts. */
+function listPermittedCharges(row: CloseRow, price: Price): NanoYuan[] | undefined {
   const { search_price: search = 0n } = row;
   const tokens = tokensOf(row) ?? (price.type === 'token-billing' ? undefined : noTokens);
   if (!tokens) return undefined;
@@ -112,7 +114,6 @@ function dueFor(row: CloseRow, price: Price): NanoYuan[] | undefined {
 
 const noTokens: TokenCounts = { prompt_tokens: 0, completion_tokens: 0 };
 
-/** The tokens of a row with their split, as a price needs them. Undefined: the row does not have them. */
 export function tokensOf(row: CloseRow): TokenCounts | undefined {
   const { prompt_tokens, completion_tokens } = row;
   if (prompt_tokens === undefined || completion_tokens === undefined) return undefined;
@@ -120,11 +121,8 @@ export function tokensOf(row: CloseRow): TokenCounts | undefined {
   return { prompt_tokens, completion_tokens, prompt_tokens_details };
 }
 
-/**
- * An expired call is charged for its input, but its row has no token count. The charge must therefore be the
- * price of some whole number of input tokens.
- */
-function expiredProblem(row: CloseRow, price: Price): string | undefined {
+/** An expired call is charged for its input, but its row has no token count. So the charge must be the price of some whole number of tokens. */
+function findExpiryProblem(row: CloseRow, price: Price): string | undefined {
   if (row.charge < 0n || row.charge > row.reserved)
     return `it charges ${formatYuan(row.charge)} yuan, expected its input's price, at most the ${formatYuan(row.reserved)} reserved`;
   const { search_price: search = 0n } = row;
@@ -132,7 +130,7 @@ function expiredProblem(row: CloseRow, price: Price): string | undefined {
   if (input === 0n) return undefined;
   const perToken =
     price.type === 'token-billing' ? price.tiers[0].rates.input * (price.factor ?? factorOne) : 0n;
-  if (perToken === 0n || input < 0n) return unless(row, [search], 'its input is free');
+  if (perToken === 0n || input < 0n) return requireCharge(row, [search], 'its input is free');
   const nearest = Number((input * productsPerNano) / perToken);
   const fits = [nearest - 1, nearest, nearest + 1].some(
     (tokens) => tokens >= 0 && computeInputCost(price, tokens) === input,
@@ -142,7 +140,7 @@ function expiredProblem(row: CloseRow, price: Price): string | undefined {
     : `it charges ${formatYuan(row.charge)} yuan, which no number of input tokens costs`;
 }
 
-function unless(row: CloseRow, wanted: NanoYuan[], why: string): string | undefined {
+function requireCharge(row: CloseRow, wanted: NanoYuan[], why: string): string | undefined {
   if (wanted.includes(row.charge)) return undefined;
   return `it charges ${formatYuan(row.charge)} yuan, expected ${wanted.map(formatYuan).join(' or ')} (${why})`;
 }

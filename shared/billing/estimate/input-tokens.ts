@@ -1,3 +1,7 @@
+/**
+ * Estimates the input tokens of a call without a tokenizer: from above for the reservation, from below to check a reported count, and
+ * unbiased to charge when no count is reported. Reads no file or picture itself; media-tokens.ts is loaded only for calls with media.
+ */
 import {
   windowTokens,
   type CanonicalCall,
@@ -14,22 +18,20 @@ export interface EstimatedCall extends Pick<
   CanonicalCall,
   'request' | 'unknown' | 'items' | 'native' | 'embedding' | 'media'
 > {
-  /** The fields that were not sent upstream. Absent: unknown. */
+  /** The fields that were not sent upstream. */
   dropped?: readonly string[];
 }
 
 export interface InputEstimate {
-  /** For the reservation: no tokenizer and no vendor's overhead exceeds it by more than 5 %. */
+  /** No tokenizer and no vendor's overhead exceeds it by more than 5 %. */
   above: number;
-  /** Charged when the upstream reports no count. */
   unbiased: number;
-  /** A reported count far below it is too small. */
   below: number;
-  /** The path of the first content part whose size nobody knows, such as `messages[0].content[1]`. */
+  /** The path of the first content part of unknown size, such as `messages[0].content[1]`. */
   unknownContentPart?: string | undefined;
 }
 
-/** Tokens beside the text, from above and as most vendors count them. */
+/** Tokens in addition to the text. */
 interface Overhead {
   above: number;
   unbiased: number;
@@ -41,28 +43,28 @@ const perMessage: Overhead = { above: 8, unbiased: 3 };
 const perTool: Overhead = { above: 24, unbiased: 8 };
 /** The system prompt that vendors add for tools: Anthropic's page on tool use has 264 to 530 tokens. */
 const perToolUse: Overhead = { above: 640, unbiased: 0 };
-/** What Anthropic adds for a tool of its own, whose schema no request has: `computer` has 735, `text_editor` 700. */
+/** Anthropic adds the schemas of its own tools, which no request has: `computer` has 735, `text_editor` 700. */
 const perVendorTool: Overhead = { above: 1_000, unbiased: 0 };
-/** Of start and end, which models of vectors have whose tokenizer is BERT's. */
+/** Embedding models with BERT's tokenizer mark start and end. */
 export const boundaryTokens = 2;
 /** Text fields below this length are covered by `perMessage`. */
 const longText = 100;
 
 /**
- * The media of a call, by one walk over what goes up. A client's own body is walked instead of the messages, because it has all of
- * theirs. Fields that did not go up (`dropped`) don't count.
+ * Finds the media of a call by one walk over what is sent upstream. A client's own body replaces the messages, because it has all of
+ * their media. Fields that were not sent (`dropped`) don't count.
  */
 export function* findMedia(call: EstimatedCall): Generator<MediaPlace, void, undefined> {
   const dropped = new Set(call.dropped);
-  for (const place of call.media ?? walkedMedia(call))
+  for (const place of call.media ?? walkMedia(call))
     if (dropped.size === 0 || !isInside(dropped, fieldPathOf(place))) yield place;
 }
 
-/** Looks each field around the path up: a body may have 100,000 places, and as many dropped fields. */
+/** Looks up each field around the path, because a body may have 100,000 media and as many dropped fields. */
 const isInside = (fields: ReadonlySet<string>, path: string): boolean =>
   fields.has(path) || [...path.matchAll(/[.[]/g)].some(({ index }) => fields.has(path.slice(0, index)));
 
-function* walkedMedia({
+function* walkMedia({
   request,
   unknown,
   items,
@@ -73,39 +75,39 @@ function* walkedMedia({
   for (const root of [native?.body ?? { messages, tools }, unknown, carried]) yield* walkMedia(root);
 }
 
-/** By what the rule of a model says a picture has. */
+/** @param imageTokens the tokens of a picture, if the model's rule has them */
 export type MediaReader = (imageTokens: number | undefined) => MediaEstimator;
 
-/** Loads what estimates pictures, files and sound. Undefined: the call has text alone. */
+/** Returns undefined for a call that has only text. */
 export async function loadMediaReader(
   call: EstimatedCall,
   inflate: Inflate,
 ): Promise<MediaReader | undefined> {
   if (findMedia(call).next().done) return undefined;
-  const { createMediaReader: mediaReader } = await import('./media-tokens.ts');
-  return mediaReader(inflate);
+  const { createMediaReader } = await import('./media-tokens.ts');
+  return createMediaReader(inflate);
 }
 
-/** @param media undefined: media are not counted */
+/** Without `media`, media are not counted. */
 export function estimateInput(call: EstimatedCall, media?: MediaEstimator): InputEstimate {
   const { request, unknown, items, native, embedding } = call;
   const found = new FoundMedia(media ? findMedia(call) : []);
-  const seen = media ? tokensOfMedia(found, media) : { above: 0, unbiased: 0 };
-  if (embedding) return estimateEmbedded(embedding, unknown, { found, seen });
+  const seen = media ? estimateMedia(found, media) : { above: 0, unbiased: 0 };
+  if (embedding) return estimateEmbeddings(embedding, unknown, { found, seen });
   const { messages, ...fields } = request;
   const tools = request.tools ?? [];
   const vendorTools = listIn(native?.body['tools']).slice(tools.length);
   const text = new TextShape();
-  const beside = { ...perRequest };
+  const overhead = { ...perRequest };
   let unknownPart: string | undefined;
-  // Only some upstreams are sent them, so no count is too small for lack of them.
+  // Only some upstreams get these, so they don't count from below.
   const carried = new TextShape();
   for (const list of items?.after.values() ?? []) addStructures(carried, list, found);
   for (const item of items?.instead.values() ?? []) addStructures(carried, [item], found);
   addStructures(carried, native?.counted ?? [], found);
   const count = ({ above, unbiased }: Overhead): void => {
-    beside.above += above;
-    beside.unbiased += unbiased;
+    overhead.above += above;
+    overhead.unbiased += unbiased;
   };
   count(seen);
   addStructures(text, fields, found);
@@ -119,31 +121,31 @@ export function estimateInput(call: EstimatedCall, media?: MediaEstimator): Inpu
     const { content: _content, ...others } = message;
     addStructures(text, others, found);
     addLongTexts(text, others, found, message);
-    for (const [index, part] of partsOf(message).entries()) {
+    for (const [index, part] of contentPartsOf(message).entries()) {
       const said = part.type === 'refusal' ? part['refusal'] : part.text;
       if (typeof said === 'string') text.cut().add(said);
-      if (!isKnownPart(part)) unknownPart ??= `messages[${at}].content[${index}]`;
+      if (!isKnownContentPart(part)) unknownPart ??= `messages[${at}].content[${index}]`;
     }
   }
   return {
-    above: Math.ceil(text.tokensFromAbove + carried.tokensFromAbove + beside.above),
-    unbiased: Math.ceil(text.tokens + beside.unbiased),
+    above: Math.ceil(text.tokensFromAbove + carried.tokensFromAbove + overhead.above),
+    unbiased: Math.ceil(text.tokens + overhead.unbiased),
     below: Math.floor(text.tokensFromBelow),
     unknownContentPart: unknownPart,
   };
 }
 
-const knownParts: ReadonlySet<string> = new Set(['text', 'refusal', 'image_url', 'file']);
+const knownContentParts: ReadonlySet<string> = new Set(['text', 'refusal', 'image_url', 'file']);
 
-/** Parts of other kinds may cost anything, whatever media the walk finds in them. */
-function isKnownPart(part: ChatContentPart): boolean {
+/** Content parts of other kinds may cost anything, whatever media the walk finds in them. */
+function isKnownContentPart(part: ChatContentPart): boolean {
   const { data, format } = asRecord(part['input_audio']);
   const isSound = part.type === 'input_audio' && typeof data === 'string';
-  return knownParts.has(part.type) || (isSound && (format === 'wav' || format === 'mp3'));
+  return knownContentParts.has(part.type) || (isSound && (format === 'wav' || format === 'mp3'));
 }
 
-/** Capped at one context window: no call can have more input than that beside its text. */
-function tokensOfMedia({ places }: FoundMedia, media: MediaEstimator): Overhead {
+/** Capped at one context window, because no call can have more. */
+function estimateMedia({ places }: FoundMedia, media: MediaEstimator): Overhead {
   let [above, unbiased] = [0, 0];
   for (const place of places) {
     const tokens = media(place);
@@ -153,7 +155,7 @@ function tokensOfMedia({ places }: FoundMedia, media: MediaEstimator): Overhead 
   return { above: Math.min(windowTokens, above), unbiased: Math.min(windowTokens, unbiased) };
 }
 
-/** The media of one call. Their bytes and addresses don't count again as text. */
+/** The media of one call, so that their bytes and addresses don't count again as text. */
 export class FoundMedia {
   readonly places: readonly MediaPlace[];
   #keys: Map<object, Set<string>> | undefined;
@@ -164,11 +166,11 @@ export class FoundMedia {
 
   has(holder: object, key: string): boolean {
     if (this.places.length === 0) return false;
-    this.#keys ??= keysByHolder(this.places);
+    this.#keys ??= groupByHolder(this.places);
     return this.#keys.get(holder)?.has(key) === true;
   }
 
-  /** JSON without the media. Compares holders, not texts, because a message may quote the same text as words. */
+  /** Compares holders, not texts, because a message may quote the same text. */
   stringifyWithoutMedia(value: unknown): string {
     if (this.places.length === 0) return JSON.stringify(value);
     const has = this.has.bind(this);
@@ -178,14 +180,14 @@ export class FoundMedia {
   }
 }
 
-function keysByHolder(places: readonly MediaPlace[]): Map<object, Set<string>> {
+function groupByHolder(places: readonly MediaPlace[]): Map<object, Set<string>> {
   const keys = new Map<object, Set<string>>();
   for (const { holder, key } of places) keys.set(holder, (keys.get(holder) ?? new Set()).add(key));
   return keys;
 }
 
-/** Each input is counted by itself. One that comes as tokens was counted by its client. */
-function estimateEmbedded(
+/** Counts each input by itself. The client may send tokens instead of text. */
+function estimateEmbeddings(
   { inputs }: EmbeddingInput,
   unknown: JsonRecord,
   { found, seen }: { found: FoundMedia; seen: Overhead },
@@ -195,7 +197,7 @@ function estimateEmbedded(
   for (const input of inputs)
     if (typeof input === 'string') text.cut().add(input);
     else tokens += input.length;
-  // Instructions and the like, which only some vendors read.
+  // Only some vendors read instructions and other unknown fields.
   const beside = new TextShape();
   addStructures(beside, unknown, found);
   addLongTexts(beside, unknown, found);
@@ -208,18 +210,18 @@ function estimateEmbedded(
   };
 }
 
-function partsOf({ content }: ChatMessage): ChatContentPart[] {
+function contentPartsOf({ content }: ChatMessage): ChatContentPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   return content ?? [];
 }
 
-/** Structured fields, such as tools and schemas. All count, because any may become part of the prompt. */
+/** Any structured field, such as tools and schemas, may become part of the prompt. */
 function addStructures(shape: TextShape, fields: object, found: FoundMedia): void {
   for (const value of Object.values(fields))
     if (typeof value === 'object' && value !== null) shape.cut().add(found.stringifyWithoutMedia(value));
 }
 
-/** @param holder where the walk found them; absent: in `fields` themselves */
+/** @param holder where the walk found the media */
 function addLongTexts(shape: TextShape, fields: object, found: FoundMedia, holder = fields): void {
   for (const [key, value] of Object.entries(fields))
     if (typeof value === 'string' && value.length > longText && !found.has(holder, key))
@@ -227,33 +229,32 @@ function addLongTexts(shape: TextShape, fields: object, found: FoundMedia, holde
 }
 
 /**
- * Tokens that a character adds, by its class and the class of the character before it, in 1/28 of a token above `(`.
- * Fitted to the counts of six tokenizers over 3,056 texts of 330 kinds: decision 25. Rows: the class before, from 1; columns:
- * the character's own.
+ * Tokens that a character adds, by its class (column) and the class of the character before it (row, from 1), in 1/28 of a token above
+ * `(`. Fitted to the counts of six tokenizers over 3,056 texts of 330 kinds: decision 25.
  */
-const ratesUnbiased = ratesOf(
+const ratesUnbiased = decodeRates(
   ')68RD777R780=[LG)@/=P7RRRQ35BlN^3907:RRRR=pXp(>7))(P6LG>)0(S((](+072-3*)(+(G(|BH' +
     ',(9().*,N(D+:|?A7(.H),(RRRl|(`VJ4RRP-I?(:R6XK(FE+(8RNA3MQ.|6)2CND4(RF.((RRF_(KKt' +
     'E)R.(ERREQ(2|IXb*(RH,(M(CR(=D:|FC((R(-RRRIHGg:C|(2R@(JPI@?Ib|*X|=IH3(@R=BP>ZA||A',
 );
 
-/** No less than the largest of the counts. */
-const ratesFromAbove = ratesOf(
+/** Fitted from above. */
+const ratesFromAbove = decodeRates(
   '/DDD.5-4D+V]|]z|,?CDDDDDDBkWvdizCDDCDDDDDDbL`Jfy6<?B<DDAA?agzb|w8<BDD7*:3D^iiVsx' +
     '6=@DBA8A>@ab`M|u(DD?A1+84=Ne`apu6DDBA:2BC=MljOvx>?DDD<:CD9hj^PtyC()B220DD)ZQKbzb' +
     '^DDD(:7D:)P^j3]a^DDBD8DD;DgGyOyuC-(A*7DD>=ae`Yjt()DA,5D5<1XZ`Fs|C8;<<=@?<;bb^Oty',
 );
 
-/** No more than the smallest of them. */
-const ratesFromBelow = ratesOf(
+/** Fitted from below. */
+const ratesFromBelow = decodeRates(
   '(.52D0.)5).(3JZs)<*DD(DDDD(XRNW|)9D2=DDDDD(WtNuG(0(D*<,@D(Us,(w|*<D61+(+()Pq(_p(' +
     '/:DDA+)+903d.fi|?<DDD(+<()]X(Fjy/8DD(.-(7DoMcYn|*DDBB7:37)(r`Bo.E@D(D(D((0Dc(>_|' +
     '7(DD((+((((0|HMU*(D0((((DD],4=iU7(DDD(((7DBMd26x((D:(ADD@ANgT(Ki7D;(+0(D.()Z(>v7',
 );
 
 /**
- * The most frequent Chinese characters and Korean syllables. Tokenizers have most of them as one token; others take up to
- * three. Counted in public translations of free software.
+ * The most frequent Chinese characters and Korean syllables in public translations of free software. Most are one token; other
+ * characters take up to three.
  */
 const commonCharacters =
   '的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过发后作里用道行所然家种事成方' +
@@ -270,26 +271,24 @@ const commonCharacters =
   '데치바여버형함패소중들과된요메동필되록령적출레성원라비디블키못세열구개업미호거변단목야우번때내환타조잘더장본했너료류체유' +
   '무주간태테또현와분마결렉브계재추려화읽러복코안십최';
 
-function ratesOf(coded: string): Float64Array {
-  // The first row is empty: class 0 is never the class before.
+function decodeRates(coded: string): Float64Array {
+  // The first row is empty, because a repeated character has class 0 only for itself.
   const rates = new Float64Array(16 + coded.length);
   for (let at = 0; at < coded.length; at += 1) rates[16 + at] = (coded.charCodeAt(at) - 40) / 28;
   return rates;
 }
 
 /**
- * How often each class of character follows each other class in a text. Three estimates of its tokens come from these
- * counts: from above (for a reservation), from below (is a reported count too small?), and unbiased (charged when an
- * upstream reports no count). Uses no tokenizer: loading one takes longer than most upstreams need for their first
- * token, and every vendor has another one.
+ * Counts how often each class of character follows each other class in a text, and derives three estimates of its tokens. Uses no
+ * tokenizer: loading one takes longer than most upstreams need for their first token, and every vendor has another one.
  */
 export class TextShape {
-  /** Pairs of classes, 16 to a row. */
+  /** Pairs of classes, 16 in a row. */
   readonly #pairs = new Float64Array(256);
   #before = classOfStart;
   #last = -1;
 
-  /** Adds a text, or the next piece of a stream: pieces add up to what the whole text has. */
+  /** The pieces of a stream add up to the count of the complete text. */
   add(text: string): this {
     const pairs = this.#pairs;
     let before = this.#before;
@@ -307,24 +306,23 @@ export class TextShape {
     return this;
   }
 
-  /** The next text begins anew. */
+  /** Starts the next text. */
   cut(): this {
     this.#before = classOfStart;
     this.#last = -1;
     return this;
   }
 
-  /** Real tokenizers exceed it by 5 % at most, whatever the text. About twice the count of ordinary text. */
+  /** Real tokenizers exceed it by at most 5 %. It is about twice the count of ordinary text. */
   get tokensFromAbove(): number {
     return this.#sum(ratesFromAbove);
   }
 
-  /** Real tokenizers count hardly less on any kind of text. */
   get tokensFromBelow(): number {
     return this.#sum(ratesFromBelow);
   }
 
-  /** As fractions of a token, so that estimates of parts add up. */
+  /** Not rounded, so that estimates of pieces add up. */
   get tokens(): number {
     return this.#sum(ratesUnbiased);
   }
@@ -338,10 +336,10 @@ export class TextShape {
 
 const classOfRepeats = 0;
 const classOfStart = 2;
-const common = 13;
-const rest = 15;
+const commonClass = 13;
+const otherClass = 15;
 
-/** The classes of ASCII: 1 space, 2 line, 3 digit, 4 sign, 5 to 8 small letters by how freely they combine, 9 capital. */
+/** ASCII: 1 space, 2 line break, 3 digit, 4 sign, 5 to 8 lower-case letters by how freely they combine, 9 upper case. */
 const asciiClasses = Uint8Array.from({ length: 128 }, (_, code) => {
   const character = String.fromCharCode(code);
   const classes = [
@@ -356,23 +354,23 @@ const asciiClasses = Uint8Array.from({ length: 128 }, (_, code) => {
     /[A-Z]/,
   ];
   const found = classes.findLastIndex((pattern) => pattern.test(character));
-  return found < 0 ? rest : found + 1;
+  return found < 0 ? otherClass : found + 1;
 });
 
-/** The classes of the others: 10 Latin letters, 11 other alphabets, 12 syllables and symbols, 14 rare Chinese and Korean. */
+/** Other characters: 10 Latin letters, 11 other alphabets, 12 syllables and symbols, 14 rare Chinese and Korean. */
 const wideClasses = (() => {
   const ends: [number, number][] = [
-    [0xa0, rest],
+    [0xa0, otherClass],
     [0xc0, 11],
     [0x250, 10],
     [0x800, 11],
     [0x2e80, 12],
     [0x3000, 14],
-    [0x3100, common],
+    [0x3100, commonClass],
     [0xd800, 14],
-    [0xff00, rest],
-    [0xfff0, common],
-    [0x10000, rest],
+    [0xff00, otherClass],
+    [0xfff0, commonClass],
+    [0x10000, otherClass],
   ];
   const classes = new Uint8Array(0x10000);
   let from = 0;
@@ -381,7 +379,7 @@ const wideClasses = (() => {
     from = end;
   }
   classes.set(asciiClasses);
-  for (const character of commonCharacters) classes[character.charCodeAt(0)] = common;
+  for (const character of commonCharacters) classes[character.charCodeAt(0)] = commonClass;
   return classes;
 })();
 

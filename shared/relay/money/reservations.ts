@@ -253,8 +253,8 @@ export class Reservations {
         await settleLate(this.#ports, write, backoff);
       }
     } catch (error) {
-      const { formatLoss: lossOf } = await import('../../billing/audit/loss-lines.ts');
-      this.#ports.log.event('settle_lost', lossOf(write));
+      const { formatLoss } = await import('../../billing/audit/loss-lines.ts');
+      this.#ports.log.event('settle_lost', formatLoss(write));
       this.#ports.log.fault(id, error);
       return;
     }

@@ -142,7 +142,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F12'],
     file: 'shared/billing/usage.ts',
-    find: "if (output === undefined) return estimated(isCut ? 'partial' : 'absent');",
+    find: "if (output === undefined) return estimate(isCut ? 'partial' : 'absent');",
     replace: 'if (output === undefined) return { count: 0 };',
     test: 'test/unit/billing/checked-usage.test.ts',
     name: 'are estimated each for itself: no output',
@@ -150,7 +150,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F12'],
     file: 'shared/billing/usage.ts',
-    find: "if (input === undefined) return estimated(isCut ? 'partial' : 'absent');",
+    find: "if (input === undefined) return estimate(isCut ? 'partial' : 'absent');",
     replace: 'if (input === undefined) return { count: 0 };',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'estimates usage when the upstream tells none, and says so in the log',
@@ -174,7 +174,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F13'],
     file: 'shared/billing/usage.ts',
-    find: "isHigh ? estimated('high') : { count: output }",
+    find: "isHigh ? estimate('high') : { count: output }",
     replace: '{ count: output }',
     test: 'test/unit/relay/vendors/lying-counts.test.ts',
     name: 'bills nothing far from the truth, whatever it says of its counts, and each lie is named',
@@ -190,7 +190,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F13'],
     file: 'shared/billing/usage.ts',
-    find: "isHigh(input) ? estimated('high') : { count: input }",
+    find: "isHigh(input) ? estimate('high') : { count: input }",
     replace: '{ count: input }',
     test: 'test/unit/billing/checked-usage.test.ts',
     name: 'are not more',
