@@ -1,8 +1,12 @@
+/**
+ * Compiles the rows of channels, charges, plans and settings into the snapshot, and finds who changed what between two versions. The
+ * function `config` and the operators' tools use it. Pure, so the tools predict exactly what the stack will do.
+ */
 import { compareCodeUnits, canonicalJson } from '../wire/json.ts';
 import {
   selectUsableAliases,
   findCrossWarnings,
-  nameOf,
+  formatRowName,
   addWarnings,
   findNamedModels,
   listUnpricedModels,
@@ -16,7 +20,7 @@ import {
   keyAttributes,
   type ConfigTable,
 } from './rows/read-table.ts';
-import { findPriceJumps } from './price-marks.ts';
+import { findPriceJumps } from './price-warnings.ts';
 import type { LearnedFact } from '../upstreams/quirks.ts';
 import { createChannelReader } from './rows/channel-row.ts';
 import { readCharge } from './rows/charge-row.ts';
@@ -28,19 +32,19 @@ import { type Snapshot, snapshotFormat } from './snapshot.ts';
 import { attributeOf, plainRow } from './rows/read-row.ts';
 
 export interface CompileOptions extends ReferenceRules {
-  /** The relay's public host, to which no channel may lead. Absent: it is not known. */
+  /** The relay's public host, to which no channel may lead. */
   ownHost?: string | undefined;
-  /** The value of the setting `limits` while it has no row, from the deployment. Absent: as in `defaultSettings`. */
+  /** The deployment's value of the setting `limits`, used while it has no row. */
   defaultLimits?: unknown;
   /** Unix seconds. */
   publishedAt: number;
-  /** The rows of the newest snapshot, which are the last good versions of bad rows. */
+  /** The rows of the newest snapshot: the last valid versions of invalid rows. */
   earlier?: ConfigRows;
-  /** The rows of charges with which prices are compared. Absent: those of `earlier`. */
+  /** The rows of charges to compare prices with, if not those of `earlier`. */
   pricesBefore?: readonly unknown[];
   /** Secret references that could not be read, each with the reason. */
   unreadableSecrets?: ReadonlyMap<string, string>;
-  /** What answers taught about channels. */
+  /** Quirks that answers taught about channels. */
   learned?: readonly LearnedFact[];
 }
 
@@ -54,10 +58,7 @@ export interface Compiled {
 
 const chargeReader = { table: 'charges', read: readCharge } as const;
 
-/**
- * Compiles the rows of the ops-edited tables into the snapshot that requests are served with, and a validation result
- * for each row. Never throws: a bad row gets a problem, and its last good version is used.
- */
+/** Never throws: an invalid row gets a problem, and its last valid version is used. */
 export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compiled {
   const earlier = options.earlier ?? emptyRows;
   const owners = findReferenceOwners([...earlier.settings, ...raw.settings], options.owners);
@@ -72,7 +73,7 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
     .toSorted((a, b) => b.priority - a.priority || compareCodeUnits(a.id, b.id));
   const written: Settings = Object.assign(
     structuredClone(defaultSettings),
-    deploymentSettings(options),
+    readDeploymentSettings(options),
     ...settings.rows,
   );
   const { aliases } = written;
@@ -90,7 +91,7 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
   charges.results = charges.results.map((result, at) =>
     result.problem === undefined
       ? result
-      : sayingRefused(result, findNamedModels([raw.charges[at]], unreadPrices)),
+      : addRefusedModels(result, findNamedModels([raw.charges[at]], unreadPrices)),
   );
   const tables = [channels, charges, plans, settings];
   const { unreadableSecrets = new Map(), learned = [] } = options;
@@ -106,7 +107,7 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
     raw: raw.charges,
     nowMs: options.publishedAt * 1000,
   });
-  for (const [id, found] of jumps) warnings.get(nameOf('charges', id))?.push(...found);
+  for (const [id, found] of jumps) warnings.get(formatRowName('charges', id))?.push(...found);
   return {
     snapshot,
     rows: {
@@ -122,42 +123,38 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
   };
 }
 
-const sayingRefused = (result: RowResult, models: string[]): RowResult =>
+const addRefusedModels = (result: RowResult, models: string[]): RowResult =>
   models.length === 0
     ? result
     : { ...result, problem: `${result.problem}; until then calls of ${joinNames(models)} are refused` };
 
-/** Settings of the deployment. Their form was checked when the stack was made; one that is wrong is not used. */
-function deploymentSettings({ defaultLimits }: CompileOptions): Partial<Settings> {
+/** The deployment checked the value, so an invalid one is ignored. */
+function readDeploymentSettings({ defaultLimits }: CompileOptions): Partial<Settings> {
   if (defaultLimits === undefined) return {};
   const reading = readSetting({ name: 'limits', value: defaultLimits });
   return 'row' in reading ? reading.row : {};
 }
 
-/**
- * The configuration as text. Equal configurations give equal texts, independent of the time of compilation
- * and of the order in which the store returned the rows.
- */
+/** Equal configurations give equal texts, whenever they were compiled and in whatever order the store returned the rows. */
 export const serializeConfiguration = (snapshot: Snapshot, rows: ConfigRows): string =>
   canonicalJson({ format: snapshotFormat, snapshot: { ...snapshot, publishedAt: 0 }, rows });
 
-// Who made a version of the configuration, by the marks `_by` and `_at` of the rows that changed.
+// Authors of a version, by the attributes `_by` and `_at` of the rows that changed
 
 interface EditedRows {
-  /** With their marks. */
   raw: ConfigRows;
-  /** As the version before has them. Undefined: there is none. */
+  /** The version before, if there is one. */
   before: ConfigRows | undefined;
   after: ConfigRows;
 }
 
 /**
- * An edit by other tools leaves the marks of an earlier one, so those from before the earlier version do not count; clocks
- * may differ by so much. Rows that were removed say nothing.
+ * Other tools leave the author of an earlier edit in a row, so authors from before the last version do not count. Clocks may differ by
+ * so much.
  */
 const skewSeconds = 60;
 
-/** @param sinceSeconds when the version before was published, in Unix seconds */
+/** @param sinceSeconds the publication of the version before */
 export function listAuthors({ raw, before, after }: EditedRows, sinceSeconds: number): string[] {
   const authors = (Object.keys(keyAttributes) as ConfigTable[]).flatMap((table) => {
     const name = keyAttributes[table];
@@ -166,7 +163,7 @@ export function listAuthors({ raw, before, after }: EditedRows, sinceSeconds: nu
     const keys = new Set(changed.map((row) => attributeOf(row, name)));
     return raw[table]
       .filter((row) => keys.has(attributeOf(row, name)))
-      .flatMap((row) => authorOf(row, sinceSeconds));
+      .flatMap((row) => findAuthor(row, sinceSeconds));
   });
   return [...new Set(authors)].toSorted(compareCodeUnits);
 }
@@ -174,15 +171,15 @@ export function listAuthors({ raw, before, after }: EditedRows, sinceSeconds: nu
 const changesMax = 5;
 const charactersMax = 200;
 
-/** Which rows differ, for a line of a list: `channel a: weight`. A few; a version's difference has all. No values: one may be a secret. */
+/** Names a few changed rows, such as `channel a: weight`, without values, because one may be a secret. */
 export function listChanges({ before, after }: Pick<EditedRows, 'before' | 'after'>): string[] {
   if (before === undefined) return [];
   const lines = (Object.keys(keyAttributes) as ConfigTable[]).flatMap((table) => {
-    const byKey = (rows: unknown[]) =>
+    const groupByKey = (rows: unknown[]) =>
       new Map(rows.map((row) => [attributeOf(row, keyAttributes[table]), plainRow(row) as object]));
-    const [old, next] = [byKey(before[table]), byKey(after[table])];
+    const [old, next] = [groupByKey(before[table]), groupByKey(after[table])];
     return [...new Set([...old.keys(), ...next.keys()])].flatMap((key) => {
-      const words = rowChange(old.get(key), next.get(key));
+      const words = describeRowChange(old.get(key), next.get(key));
       return words === undefined
         ? []
         : [`${table.slice(0, -1)} ${String(key)}${words}`.slice(0, charactersMax)];
@@ -192,7 +189,7 @@ export function listChanges({ before, after }: Pick<EditedRows, 'before' | 'afte
   return more > 0 ? [...lines.slice(0, changesMax), `${more} more`] : lines;
 }
 
-function rowChange(before: object | undefined, after: object | undefined): string | undefined {
+function describeRowChange(before: object | undefined, after: object | undefined): string | undefined {
   if (before === undefined || after === undefined) return before === undefined ? ' is new' : ' is deleted';
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
     (name) => canonicalJson(attributeOf(before, name)) !== canonicalJson(attributeOf(after, name)),
@@ -201,7 +198,7 @@ function rowChange(before: object | undefined, after: object | undefined): strin
   return `: ${joinNames(names.toSorted(compareCodeUnits))}`;
 }
 
-function authorOf(row: unknown, sinceSeconds: number): string[] {
+function findAuthor(row: unknown, sinceSeconds: number): string[] {
   const [by, at] = [attributeOf(row, '_by'), attributeOf(row, '_at')];
   if (typeof by !== 'string' || typeof at !== 'string') return [];
   return Date.parse(at) / 1000 >= sinceSeconds - skewSeconds ? [by] : [];

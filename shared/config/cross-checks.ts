@@ -1,4 +1,4 @@
-/** Warnings that depend on several tables. A row with such a warning is still used. */
+/** Warnings that depend on several tables. Rows with a warning are still used. */
 import { findRule, startMsOf, listPricedModels } from '../billing/price.ts';
 import { asRecord, compareCodeUnits } from '../wire/json.ts';
 import { isoTime } from '../wire/iso-time.ts';
@@ -8,7 +8,7 @@ import { type ChannelRow, secretsOf } from './rows/channel-row.ts';
 import type { ChargeRow } from './rows/charge-row.ts';
 import type { PlanRow } from './rows/plan-row.ts';
 import type { AliasSettings } from './settings.ts';
-import { findChargeWarnings, findCostWarnings } from './price-marks.ts';
+import { findChargeWarnings, findCostWarnings } from './price-warnings.ts';
 import { joinNames, type ConfigTable, type RowResult } from './rows/read-table.ts';
 import { needsPrice, type Snapshot } from './snapshot.ts';
 import { plainRow, textOf } from './rows/read-row.ts';
@@ -19,9 +19,8 @@ type Config = Pick<
   'channels' | 'charges' | 'plans' | 'settings' | 'models' | 'publishedAt' | 'unreadPrices'
 >;
 
-/** What is known beside the configuration that requests are served with. */
-interface KnownBeside {
-  /** As written, with those that are not used. Absent: none. */
+interface OtherFacts {
+  /** With those that are not used. */
   aliases?: readonly AliasSettings[] | undefined;
   channels: readonly ChannelRow[];
   /** References that could not be read, each with the reason. */
@@ -29,16 +28,15 @@ interface KnownBeside {
   learned: readonly LearnedFact[];
 }
 
-/** The warnings of rows that are used, by table and key. */
 export function findCrossWarnings(
   config: Config,
-  { unreadableSecrets, learned, aliases, channels }: KnownBeside,
+  { unreadableSecrets, learned, aliases, channels }: OtherFacts,
 ): Warnings {
   const unpriced = new Set(listUnpricedModels(config));
   const warnings: Warnings = new Map();
   for (const channel of config.channels)
-    warnings.set(nameOf('channels', channel.id), [
-      ...unpricedWarning(
+    warnings.set(formatRowName('channels', channel.id), [
+      ...warnOfUnpriced(
         channel.models.filter((model) => unpriced.has(model)),
         config,
       ),
@@ -46,34 +44,35 @@ export function findCrossWarnings(
         .filter((reference) => unreadableSecrets.has(reference))
         .map((reference) => `secret: ${reference} cannot be read: ${unreadableSecrets.get(reference)}`),
       ...findCostWarnings(channel),
-      ...learnedWarnings(channel, learned),
+      ...listLearnedWarnings(channel, learned),
     ]);
   for (const charge of config.charges)
-    warnings.set(nameOf('charges', charge.id), [
+    warnings.set(formatRowName('charges', charge.id), [
       ...findChargeWarnings(charge, config.channels),
-      ...shadowed(charge, config),
-      ...unservedCharge(charge, { ...config, channelsOffToo: channels }),
+      ...warnOfShadowing(charge, config),
+      ...warnOfUnservedCharge(charge, { ...config, channelsOffToo: channels }),
     ]);
   if (aliases) {
     const offered = new Set(
       config.models.filter((model) => !unpriced.has(model) || !needsPrice(config, model)),
     );
-    warnings.set(nameOf('settings', 'aliases'), aliasWarnings({ aliases, channels, offered }));
+    warnings.set(formatRowName('settings', 'aliases'), checkAliases({ aliases, channels, offered }));
   }
-  for (const plan of config.plans) warnings.set(nameOf('plans', plan.level), unservedPlanItems(plan, config));
+  for (const plan of config.plans)
+    warnings.set(formatRowName('plans', plan.level), warnOfUnservedPlanItems(plan, config));
   return warnings;
 }
 
-/** Adds the warnings to the results. Warnings are not added to a row that already has a problem. */
+/** A row with a problem gets no warnings. */
 export function addWarnings(results: RowResult[], warnings: Warnings): RowResult[] {
   return results.map((result) => {
-    const found = warnings.get(nameOf(result.table, result.key));
+    const found = warnings.get(formatRowName(result.table, result.key));
     if (!found?.length || result.problem !== undefined) return result;
     return { ...result, warning: [result.warning ?? [], found].flat(2).join('; ') };
   });
 }
 
-/** What an operator is told by the kind of a fact. `found`: the row's limit as it is. */
+/** Advice by the kind of a learned fact. `found` is the row's present limit. */
 const lessons: Record<string, (models: string, detail: string, found: string) => string> = {
   speaks: (models, dialect) =>
     `dialect: ${models} took calls with tools only in the dialect "${dialect}"; name it here, so that calls use it at once`,
@@ -83,8 +82,8 @@ const lessons: Record<string, (models: string, detail: string, found: string) =>
     `params.max_output_tokens: ${found}, ${models} had no room in its context for a limit of ${limit}; set it to the context window minus the longest prompt, so that calls need no second request`,
 };
 
-/** Repeats cost each call a request; a row that says what was learned saves it. */
-function learnedWarnings(row: ChannelRow, learned: readonly LearnedFact[]): string[] {
+/** A row that contains what was learned saves each call a repeated request. */
+function listLearnedWarnings(row: ChannelRow, learned: readonly LearnedFact[]): string[] {
   const { id, models, params } = row;
   const own = learned.filter(({ channel, model }) => channel === id && models.includes(model));
   const { max_output_tokens: known } = params;
@@ -93,14 +92,14 @@ function learnedWarnings(row: ChannelRow, learned: readonly LearnedFact[]): stri
     const names = joinNames(served);
     const [kind = '', detail = ''] = fact.split(':');
     const rules = parseRuleFact(fact);
-    if (Object.keys(rules).length > 0) return ruleLesson(row, served, rules);
+    if (Object.keys(rules).length > 0) return describeRuleLesson(row, served, rules);
     const isKnown = known !== undefined && Number(detail) > known;
     return isKnown ? [] : (lessons[kind]?.(names, detail, String(known ?? 'absent')) ?? []);
   });
 }
 
-/** Nothing of the models of which the row says so by now. */
-function ruleLesson(row: ChannelRow, models: readonly string[], rules: WrittenRules): string[] {
+/** Skips models whose rules already say so. */
+function describeRuleLesson(row: ChannelRow, models: readonly string[], rules: WrittenRules): string[] {
   const [name, value] = Object.entries(rules)[0] ?? [];
   const saysSo = (model: string): boolean =>
     JSON.stringify(findRowRules(row, model)[name as RuleName]) === JSON.stringify(value);
@@ -113,21 +112,21 @@ function ruleLesson(row: ChannelRow, models: readonly string[], rules: WrittenRu
   ];
 }
 
-/** In warnings that follow from no row: what refusals taught, and secrets that cannot be read. The words are those above. */
+/** Matches the warnings above that no row explains: learned facts, and secrets that cannot be read. */
 const knownToStack =
   /refused calls until this held|took calls with tools only in the dialect|refused a limit of \d|had no room in its context for|^secret: \S+ cannot be read: /;
 
-/** The warning of a row as the tools compute it, and what the running stack alone knows, which its mark says. */
+/** Adds to the warning that the tools compute those that only the running stack knows, from the row's `_warning`. */
 export function addStackWarnings(raw: unknown, warning: string | undefined): string | undefined {
-  // The text of a warning may have `; ` itself, but no attribute and colon behind it.
+  // A warning's text may contain `; `, but not followed by an attribute and a colon.
   const marked = textOf(raw, '_warning').split(/; (?=[\w.[\]]+: )/);
   const added = marked.filter((each) => knownToStack.test(each) && !warning?.includes(each));
   return [warning ?? [], added].flat().join('; ') || undefined;
 }
 
-export const nameOf = (table: ConfigTable, key: string | number): string => `${table} ${key}`;
+export const formatRowName = (table: ConfigTable, key: string | number): string => `${table} ${key}`;
 
-function unpricedWarning(unpriced: string[], config: Config): string[] {
+function warnOfUnpriced(unpriced: string[], config: Config): string[] {
   const byConsequence = Map.groupBy(unpriced, (model) => {
     if (config.settings.unpricedModels === 'refuse') return 'so calls are rejected (setting unpriced_models)';
     return needsPrice(config, model)
@@ -139,8 +138,8 @@ function unpricedWarning(unpriced: string[], config: Config): string[] {
   );
 }
 
-/** Whether another rule prices models of this one now, and, if this one is not in force yet, from then on. */
-function shadowed(rule: ChargeRow, { charges, publishedAt }: Config): string[] {
+/** Warns if another rule prices models of this one, now or when this one comes into force. */
+function warnOfShadowing(rule: ChargeRow, { charges, publishedAt }: Config): string[] {
   const nowMs = Math.max(publishedAt * 1000, startMsOf(rule));
   const byRule = Map.groupBy(new Set(rule.models), (model) => findRule(charges, model, nowMs));
   return [...byRule].flatMap(([other, names]) => {
@@ -153,13 +152,13 @@ function shadowed(rule: ChargeRow, { charges, publishedAt }: Config): string[] {
   });
 }
 
-/** A channel that is off may be about to be switched on: its prices are written before that. */
-function unservedCharge(
+/** Models of disabled channels get no warning, because prices are written before a channel is enabled. */
+function warnOfUnservedCharge(
   { models }: ChargeRow,
   { channelsOffToo, ...config }: Config & { channelsOffToo: readonly ChannelRow[] },
 ): string[] {
-  const planned = namesOf(channelsOffToo);
-  const unserved = unservedOf(models, config).filter((model) => !planned.has(model));
+  const planned = collectModels(channelsOffToo);
+  const unserved = selectUnserved(models, config).filter((model) => !planned.has(model));
   if (unserved.length === 0) return [];
   const publicNames = config.channels.flatMap((channel) =>
     Object.entries(channel.mapper).flatMap(([name, upstreamName]) =>
@@ -174,30 +173,30 @@ function unservedCharge(
   return [`models: no enabled channel serves ${joinNames(unserved)}${hint}`];
 }
 
-const unservedOf = (models: string[], config: Config): string[] =>
+const selectUnserved = (models: string[], config: Config): string[] =>
   models.filter((model) => !config.models.includes(model));
 
 const isAlias = (name: string, { settings }: Config): boolean =>
   settings.aliases.some((alias) => alias.name === name);
 
-/** An entry may name an alias, and covers it then whichever model answers. */
-const unservedPlanItems = ({ items }: PlanRow, config: Config): string[] =>
+/** An entry may name an alias, and then covers every model that answers it. */
+const warnOfUnservedPlanItems = ({ items }: PlanRow, config: Config): string[] =>
   items.flatMap(({ models }, index) => {
-    const unserved = unservedOf(models, config).filter((name) => !isAlias(name, config));
+    const unserved = selectUnserved(models, config).filter((name) => !isAlias(name, config));
     return unserved.length > 0
       ? [`items[${index}].models: no enabled channel serves ${joinNames(unserved)}`]
       : [];
   });
 
-/** The names that rows of channels have, on or off. What such a name means must not change by an edit of a setting. */
-const namesOf = (channels: readonly ChannelRow[]): ReadonlySet<string> =>
+/** Includes disabled channels, because an edit of a setting must not change the meaning of a channel's model. */
+const collectModels = (channels: readonly ChannelRow[]): ReadonlySet<string> =>
   new Set(channels.flatMap(({ models }) => models));
 
 export function selectUsableAliases(
   aliases: readonly AliasSettings[],
   channels: readonly ChannelRow[],
 ): AliasSettings[] {
-  const taken = namesOf(channels);
+  const taken = collectModels(channels);
   return aliases.filter(({ name }) => !taken.has(name));
 }
 
@@ -207,8 +206,8 @@ interface WrittenAliases {
   offered: ReadonlySet<string>;
 }
 
-function aliasWarnings({ aliases, channels, offered }: WrittenAliases): string[] {
-  const taken = namesOf(channels);
+function checkAliases({ aliases, channels, offered }: WrittenAliases): string[] {
+  const taken = collectModels(channels);
   return aliases.flatMap(({ name, models }) => {
     if (taken.has(name)) return [`value.${name}: ignored, because a channel has a model of this name`];
     const missing = models.filter((model) => !offered.has(model));
@@ -218,41 +217,39 @@ function aliasWarnings({ aliases, channels, offered }: WrittenAliases): string[]
   });
 }
 
-// Models without a price: those that no rule names, and those that a rule names which cannot be read.
+// Models without a price
 
 type Priced = Pick<Snapshot, 'models' | 'charges' | 'publishedAt'>;
 
-/** Models that channels serve but no billing rule in force names. */
 export function listUnpricedModels({ models, charges, publishedAt }: Priced): string[] {
   const priced = listPricedModels(charges, publishedAt * 1000);
   return models.filter((model) => !priced.has(model));
 }
 
 /**
- * Of the models those that unreadable rows of `charges` name, as far as can be told. Somebody meant to price them, so they
- * must not be free while no rule does. What cannot be told counts for all models.
+ * Selects the models that invalid rows of `charges` name. Somebody meant to price them, so they must not be free. A row that names
+ * nothing readable counts for all models.
  */
 export const findNamedModels = (rows: readonly unknown[], models: readonly string[]): string[] => {
-  const words = rows.flatMap(namesIn);
+  const words = rows.flatMap(collectNames);
   return models.filter((model) => words.some((word) => isNamed(model.toLowerCase(), word)));
 };
 
-/** Of `models`; of the whole row where that is absent or empty, since another attribute may have them, such as `model`. */
-function namesIn(raw: unknown): string[] {
+/** If `models` is missing or empty, another attribute may have the names, such as `model`. */
+function collectNames(raw: unknown): string[] {
   const row = asRecord(plainRow(raw));
   const { models = [] } = row;
   const isEmpty = Array.isArray(models) && models.length === 0;
-  const words = wordsIn(isEmpty ? row : models);
+  const words = collectWords(isEmpty ? row : models);
   return words.length > 0 || isEmpty ? words : ['*'];
 }
 
-/** All that looks like a name, in small letters, at any depth. */
-function wordsIn(value: unknown): string[] {
+function collectWords(value: unknown): string[] {
   if (typeof value === 'string') return value.toLowerCase().match(/[\w.:/@*-]+/g) ?? [];
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return [];
-  return (Array.isArray(value) ? value : Object.entries(value).flat()).flatMap(wordsIn);
+  return (Array.isArray(value) ? value : Object.entries(value).flat()).flatMap(collectWords);
 }
 
-/** No rule may name models by a pattern; who writes one means all that begin so. */
+/** Rules cannot have patterns, but an author who writes one means all models that begin so. */
 const isNamed = (model: string, word: string): boolean =>
   word.includes('*') ? model.startsWith(word.slice(0, word.indexOf('*')).replace(/\.$/, '')) : model === word;

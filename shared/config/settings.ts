@@ -1,11 +1,9 @@
-/**
- * Parsed settings and their defaults. The schemas are in setting-rows.ts, because serving needs no schemas.
- */
+/** Parsed settings and their defaults. Schemas are in setting-rows.ts, because serving a call needs none. */
 export interface Settings {
   relayClosed: boolean;
   subscriptionEnabled: boolean;
   unpricedModels: 'free' | 'refuse';
-  /** Shown in refusals that only the operator can resolve. Empty: nothing is shown. */
+  /** Shown in refusals that only the operator can resolve. */
   contact: string;
   page: boolean;
   accountPage: boolean;
@@ -14,10 +12,10 @@ export interface Settings {
   /** The calendar of budgets. */
   timeZone: string;
   endUsers: {
-    /** Vendors that ask for an end user get a hash of the account where the client names none. */
+    /** Vendors that ask for an end user get a hash of the account if the client names none. */
     hashAccounts: boolean;
   };
-  /** How URLs of images and files that upstreams fetch may begin, in lower case. */
+  /** Lower-case beginnings of URLs that upstreams may fetch. */
   contentUrls: string[];
   limits: {
     defaultOutputTokens: number;
@@ -25,35 +23,32 @@ export interface Settings {
     stateDays: number;
     /** Free calls are counted in the account, too. */
     countFree: boolean;
-    /** What an account may have at once and in a minute if its row sets no limit of its own. Absent: see docs/tables.md. */
+    /** For accounts whose row sets no limit of its own. Without these: docs/tables.md. */
     accountConcurrency?: number | undefined;
     accountRpm?: number | undefined;
     accountTpm?: number | undefined;
   };
-  /** What the pages of models say of each. Tokens, kinds of content. */
   modelFacts?: Record<string, ModelFacts> | undefined;
-  /** Who sells, as statements name it. Absent: they name nobody. */
+  /** Named on statements. */
   seller?: { name: string; address: string } | undefined;
-  /** Names that channels have are left out. */
+  /** Without names that channels have. */
   aliases: AliasSettings[];
   store: {
-    /** Keys that do not say `store` themselves may store. */
+    /** Keys whose row has no `store` may store. */
     allKeys: boolean;
     days: number;
-    /** How long the events of a background response are kept after its end. */
+    /** Events of a background response are kept so long after its end. */
     eventMinutes: number;
   };
-  /** Absent: models named `web-...` answer without a search. */
+  /** Without it, models named `web-...` answer without a search. */
   search?: SearchSettings;
-  /** Absent: alerts go to the stack's topic and to the contacts of accounts that need no signature. */
+  /** Without it, alerts go to the stack's topic and to contacts that need no signature. */
   alerts?: AlertSettings;
-  /** Absent: no payments are taken in by machine. */
   payments?: { stripe: StripeSettings };
-  /** Where customers top up if no session of a checkout is made for them; `{account}` stands for theirs. */
+  /** Where customers top up if the relay makes no checkout session. `{account}` is replaced. */
   topUpUrl?: string | undefined;
 }
 
-/** What the operator says to all customers. Times in epoch milliseconds. */
 export interface PublicNotice {
   text: string;
   fromMs?: number | undefined;
@@ -63,7 +58,6 @@ export interface PublicNotice {
 
 export interface ModelFacts {
   context?: number | undefined;
-  /** Of one answer. */
   output?: number | undefined;
   takes?: string[] | undefined;
   makes?: string[] | undefined;
@@ -72,41 +66,39 @@ export interface ModelFacts {
 
 export interface AliasSettings {
   name: string;
-  /** In the order in which they are tried; at least one. */
+  /** At least one, in the order of tries. */
   models: string[];
-  /** The next model is also asked when one finds the request too long for its context. */
+  /** Also tries the next model if the request is too long for one's context. */
   onContextLength: boolean;
 }
 
-/** Whom the relay tells about accounts, and how long before a date. */
 export interface AlertSettings {
   webhook?: string | undefined;
-  /** A secret reference. Absent: nothing is posted. */
+  /** A secret reference. Nothing is posted without it. */
   secret?: string | undefined;
-  /** Days before the end of a plan, and of a key, at which it is reported. */
+  /** Alerts come so many days before the end of a plan or a key. */
   planDays: number;
   keyDays: number;
 }
 
 export interface StripeSettings {
-  /** true: real payments count. false: those of the test mode. */
+  /** false accepts payments of the test mode only. */
   live: boolean;
   webhookSecrets: string[];
-  /** References, at least one. The last signs; all are accepted. */
+  /** The last reference signs; all are accepted. */
   linkSecrets: string[];
   /** Yuan for one unit of each currency, as exact decimals. */
   rates: Record<string, string>;
-  /** What happens to payments without a reference of this relay. */
+  /** For payments without a reference of this relay. */
   unsigned: 'park' | 'ignore';
-  /** Absent: the relay makes no sessions of checkouts. */
   checkout?: CheckoutSettings | undefined;
 }
 
-/** How the relay makes sessions of checkouts for customers who ask. */
+/** For checkout sessions that the relay makes for customers. */
 export interface CheckoutSettings {
   /** A reference of Stripe's secret key. */
   secretKey: string;
-  /** With a rate. */
+  /** Must have a rate. */
   currency: string;
   /** The base address of Stripe's API. */
   endpoint: string;
@@ -114,16 +106,16 @@ export interface CheckoutSettings {
 
 export interface SearchSettings {
   type: 'searxng' | 'tavily';
-  /** The base address, without a slash at its end; `/search` is appended to it. */
+  /** Without a slash at its end. `/search` is appended. */
   endpoint: string;
   secret?: string | undefined;
   results: number;
   language?: string | undefined;
-  /** Yuan for each search, with at most 9 decimals. Absent: only calls that pay for their model may search, for nothing more. */
+  /** Yuan for each search. Without it, searches are free, but only for calls that pay for their model. */
   price?: number | undefined;
-  /** What a search costs the operator, in yuan. Absent: nothing. */
+  /** What a search costs the operator, in yuan. */
   cost?: number | undefined;
-  /** Searches of a key in a minute. Absent: no limit where they have a price, else `freeSearchesOfMinute`. */
+  /** For each key. Without it, only free searches have a limit: `freeSearchesOfMinute`. */
   perMinute?: number | undefined;
 }
 
@@ -146,7 +138,7 @@ export const defaultSettings: Settings = {
 
 export const defaultAlerts: AlertSettings = { planDays: 7, keyDays: 7 };
 
-/** The notices that are shown at a time, as clients get them: with Unix seconds. */
+/** Times for clients are Unix seconds. */
 export const listCurrentNotices = ({ notices }: Settings, nowMs: number) =>
   notices
     .filter(({ fromMs = -Infinity, untilMs = Infinity }) => fromMs <= nowMs && nowMs < untilMs)

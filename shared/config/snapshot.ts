@@ -1,42 +1,36 @@
+/** The compiled configuration that requests are served with. */
 import type { ChannelRow } from './rows/channel-row.ts';
 import type { ChargeRow } from './rows/charge-row.ts';
 import type { PlanRow } from './rows/plan-row.ts';
 import { defaultSettings, type Settings } from './settings.ts';
 
-/**
- * The version of the stored format of snapshots. Raise it with every change that an older function would
- * misread. A function that does not know the version keeps its current snapshot.
- */
+/** Raise this with every change that an older function would misread. It keeps its snapshot when it does not know the version. */
 export const snapshotFormat = 1;
 
-/** The whole configuration at one moment, as JSON. A request keeps the snapshot that it started with. */
+/** All valid rows at one moment, as JSON. A request keeps the snapshot that it started with. */
 export interface Snapshot {
-  /** The number under which the snapshot was published. Absent: nothing was published yet. */
+  /** Missing until the first publication. */
   version?: number;
-  /** Unix seconds: when this configuration was published. */
+  /** Unix seconds. */
   publishedAt: number;
-  /** Enabled channels only: priority descending, then id. */
+  /** Enabled channels, by priority descending, then id. */
   channels: ChannelRow[];
   /** Sorted by id. The first rule that names a model prices it. */
   charges: ChargeRow[];
   plans: PlanRow[];
   settings: Settings;
-  /** Every model that an enabled channel serves, once each, in the order of the channels and their lists. */
+  /** The models of enabled channels, in the order of the channels and their lists. */
   models: string[];
-  /** Those without a price that a row of charges names which cannot be read: refused while no rule prices them. */
+  /** Models whose only price is in an invalid row of `charges`. They are refused, because somebody meant to price them. */
   unreadPrices?: string[];
 }
 
-/** Whether calls of a model are refused while no rule prices it. */
 export const needsPrice = (
   { settings, unreadPrices }: Pick<Snapshot, 'settings' | 'unreadPrices'>,
   model: string,
 ): boolean => settings.unpricedModels === 'refuse' || unreadPrices?.includes(model) === true;
 
-/**
- * The snapshot before the first configuration is published, with empty lists.
- * @param publishedAt Unix seconds
- */
+/** Used before the first configuration is published. */
 export const createEmptySnapshot = (publishedAt: number): Snapshot => ({
   publishedAt,
   channels: [],

@@ -52,10 +52,10 @@ export const core: Mutants = {
     by: /setting aliases/,
   },
   'a price that jumps is not marked where it falls': {
-    file: 'shared/config/price-marks.ts',
+    file: 'shared/config/price-warnings.ts',
     find: '(value < 0n ? -value : value);',
     replace: 'value;',
-    noticed: 'test/unit/config/price-marks.test.ts',
+    noticed: 'test/unit/config/price-warnings.test.ts',
     by: /falls by 90 %/,
   },
   'outputs keep the order in which a client sends them': {

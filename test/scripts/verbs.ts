@@ -8,8 +8,8 @@ export const commonVerbs = listWords(`
   break buffer build bundle cache call calls can cancel carries carry cast catch change changes charge
   check choose claim classify clean clear clone close closes coerce collect combine commit compact compare
   compile complete compose compress compute confirm connect consume contain contains continues convert
-  copy correct count counts cover covers create credit cut deal debit decide declare declares decode
-  decompress decrypt deduct deduplicate defer define delay delete deliver deny deploy derive describe
+  copy correct costs count counts cover covers create credit cut deal debit decide declare declares decode
+  decompress decrypt deduct deduplicate defer define delay delete deliver deny deserialize deploy derive describe
   destroy detect determine diff differs discard discover dispatch display divide does download drain draw
   drop echo edit embed emit empty enable encode encrypt end ends enforce enqueue ensure enter enumerate equals
   escape estimate evaluate examine exceeds exchange exclude execute exists exit expand expect expire
@@ -19,8 +19,8 @@ export const commonVerbs = listWords(`
   includes increment index infer inflate inherit init inject insert inspect install interpret invalidate
   invoke is issue iterate join keep keeps kill label lack lacks launch learn leave limit linger link list listen
   lists load locate lock log look lookup lower make map mark mask match matches may means measure meet
-  merge migrate mint mirror misses mix modify monitor mount move name names narrow needs normalise
-  normalize note notify offer omit open order overwrite owns pack pad paint parse partition pass patch
+  merge migrate mint mirror misses mix modify monitor mount move name names narrow needs negate normalise
+  normalize note notify offer omit open order overdraws overwrite owns pack pad paint parse partition pass patch
   pause pay pays perform permit permits pick pin ping pipe place plan poll post prefix prepare prepend preserve
   prevent preview print probe process produce project promise propose prove provide prune publish pull
   push put query queue quote raise rank rate reach read reads rebuild receive recompute reconcile record

@@ -56,7 +56,7 @@ const longText = 100;
  */
 export function* findMedia(call: EstimatedCall): Generator<MediaPlace, void, undefined> {
   const dropped = new Set(call.dropped);
-  for (const place of call.media ?? walkMedia(call))
+  for (const place of call.media ?? walkCall(call))
     if (dropped.size === 0 || !isInside(dropped, fieldPathOf(place))) yield place;
 }
 
@@ -64,7 +64,7 @@ export function* findMedia(call: EstimatedCall): Generator<MediaPlace, void, und
 const isInside = (fields: ReadonlySet<string>, path: string): boolean =>
   fields.has(path) || [...path.matchAll(/[.[]/g)].some(({ index }) => fields.has(path.slice(0, index)));
 
-function* walkMedia({
+function* walkCall({
   request,
   unknown,
   items,

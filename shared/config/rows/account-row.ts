@@ -1,17 +1,15 @@
+/** The schema of a row of `accounts`, as calls read it. */
 import * as z from 'zod/mini';
 import { accountName, flag, integerBetween, positiveInteger, time, attributeOf } from './read-row.ts';
 
 const wantedPlan = 'a map {level, since, until}';
 
-/**
- * A row of the table `accounts`: an account that pays, and its plan. Calls read it, so what they do not need is left
- * to alerted-account.ts: a typo in an address must not cost a customer the plan.
- */
+/** Leaves attributes that calls do not need to alerted-account.ts: a typo in an address must not cost a customer the plan. */
 export const AccountRow = z.strictObject({
   account: accountName,
-  /** false: every key of the account is refused. Calls read it by `isAccountOff`. */
+  /** false refuses every key of the account. Calls read it by `isAccountOff`. */
   enabled: z.optional(flag),
-  /** true: its calls are counted and charged to nobody's balance. A row with a mistake is not used, so the balance then bounds. */
+  /** Calls are counted, but no balance pays. An invalid row is not used, so the balance is then the limit. */
   metered: z.optional(flag),
   plan: z.optional(
     z.strictObject(
@@ -19,7 +17,7 @@ export const AccountRow = z.strictObject({
       wantedPlan,
     ),
   ),
-  /** The most calls at once, calls a minute, and tokens a minute, over all keys of the account. */
+  /** Limits over all keys of the account: calls at once, calls a minute, tokens a minute. */
   concurrency: z.optional(positiveInteger),
   rpm: z.optional(positiveInteger),
   tpm: z.optional(positiveInteger),
@@ -29,10 +27,7 @@ export const AccountRow = z.strictObject({
 });
 export type AccountRow = z.infer<typeof AccountRow>;
 
-/**
- * Whether a row of `accounts` switches its keys off. Needs no valid row: a mistake elsewhere in it must not switch them
- * on again. A switch that cannot be read is off.
- */
+/** Works on invalid rows too: a mistake elsewhere must not enable the account again. An unreadable switch is off. */
 export function isAccountOff(raw: unknown): boolean {
   const enabled = attributeOf(raw, 'enabled');
   return enabled !== undefined && z.safeParse(flag, enabled).data !== true;

@@ -1,4 +1,4 @@
-/** What alerts need of an account's row: the balance to warn below, and whom to tell. */
+/** Reads an account's row for alerts: the balance to warn below, and the contact. Validates the whole row. */
 import * as z from 'zod/mini';
 import type { NanoYuan } from '../../billing/price.ts';
 import { findEndpointProblem } from '../../upstreams/endpoint-rules.ts';
@@ -13,13 +13,13 @@ const alertBelow = yuanThat(
   (amount) => amount > 0n,
 );
 
-/** Undefined: the balance raises no alert. Of a metered account it is nobody's concern. */
+/** The balance of a metered account raises no alert. */
 export function readAlertBelow(row: AccountRow | undefined): NanoYuan | undefined {
   const read = z.safeParse(z.optional(alertBelow), row?.alert_below);
   return row?.metered || !read.success ? undefined : read.data;
 }
 
-/** Nothing that a mail header could read as a second address. */
+/** A mail header must not read it as two addresses. */
 const oneAddress = /^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@([A-Za-z0-9-]+\.)+[A-Za-z]{2,63}$/;
 
 const mailAddress = z
@@ -35,13 +35,10 @@ export const AlertedRow = z.extend(AccountRow, {
 
 export interface AlertedAccount {
   account: string;
-  /** Absent: the balance raises no alert. */
   alertBelow?: NanoYuan | undefined;
-  /** Epoch milliseconds at which the plan ends. */
   planUntilMs?: number | undefined;
   planLevel?: number | undefined;
   email?: string | undefined;
-  /** An address under the rules of a channel's endpoint. */
   webhook?: string | undefined;
 }
 
@@ -54,7 +51,6 @@ export function readAlertedAccount(raw: unknown, rules: { local: boolean }): Row
   return {
     row: {
       account,
-      // Of a metered account the balance is nobody's concern.
       alertBelow: metered ? undefined : alert_below,
       planUntilMs: plan?.until,
       planLevel: plan?.level,
@@ -64,14 +60,14 @@ export function readAlertedAccount(raw: unknown, rules: { local: boolean }): Row
   };
 }
 
-/** Validates a row of `accounts`. Its balance still pays, unless the row says that the account is off. */
+/** The balance of an invalid row still pays, unless the row says that the account is off. */
 export function validateAccountRow(raw: unknown, rules = { local: false }): ValidationResult {
   const reading = readAlertedAccount(raw, rules);
   if (!('problem' in reading)) return {};
-  return { problem: `${reading.problem}; until it is fixed, ${consequenceOf(raw)}` };
+  return { problem: `${reading.problem}; until it is fixed, ${describeConsequence(raw)}` };
 }
 
-function consequenceOf(raw: unknown): string {
+function describeConsequence(raw: unknown): string {
   if (isAccountOff(raw)) return 'the keys of the account are refused';
   const isUsedByCalls = 'row' in readRow(AccountRow, raw);
   return isUsedByCalls ? 'no alerts are sent for the account' : 'the account has no plan and no limits';

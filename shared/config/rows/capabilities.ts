@@ -1,10 +1,11 @@
+/** What a probe found that a channel can do, from the attribute `_can` that `relay-ops channel test` writes. */
 import * as z from 'zod/mini';
 import { isRecord, parseJson } from '../../wire/json.ts';
 import { flag, attributeOf, plainValue } from './read-row.ts';
 
 const names = z.array(z.string('a list of texts'), 'a list of texts');
 const fields = {
-  /** The public name of the model that was asked. Absent: what was found holds for all models of the row. */
+  /** The public name of the model that was asked. Without it, the findings hold for all models of the row. */
   model: z.string('the name of a model'),
   tools: flag,
   parallel_tools: flag,
@@ -17,13 +18,10 @@ const fields = {
 };
 type Fields = typeof fields;
 
-/** What a probe found that a channel can do. An absent field is unknown. */
+/** A missing field is unknown. */
 export type Capabilities = { -readonly [Name in keyof Fields]?: z.output<Fields[Name]> };
 
-/**
- * Reads the mark `_can` of a row, as a map or as JSON text. Lenient, because no mark breaks a row: a field of another
- * kind is unknown, and a warning, as `_can.name: ...`. `can` is absent where nothing is known.
- */
+/** Reads `_can` as a map or as JSON text. An unreadable field is a warning, because `_can` must not make a row invalid. */
 export function readCapabilities(raw: unknown): { can?: Capabilities; warnings: string[] } {
   const mark = attributeOf(raw, '_can');
   if (mark === undefined || mark === null) return { warnings: [] };
@@ -41,6 +39,5 @@ export function readCapabilities(raw: unknown): { can?: Capabilities; warnings: 
   return read.every(([name]) => name === 'model') ? { warnings } : { can, warnings };
 }
 
-/** Whether what a probe found holds for a model of the row. */
 export const appliesTo = ({ model }: Capabilities, asked: string): boolean =>
   model === undefined || model === asked;

@@ -1,3 +1,4 @@
+/** The schema of a row of `channels`, the rules beyond it, and what looks wrong in a row. */
 import * as z from 'zod/mini';
 import {
   amount,
@@ -63,8 +64,6 @@ import {
   type SecretUse,
 } from './secret-reference.ts';
 
-// What the calls of a channel cost the operator, by the upstream's name of a model.
-
 const yuanCode = 'CNY';
 const wantedCurrency = 'a currency code such as "USD"';
 const wantedRate = 'yuan per unit of the currency, together with a currency other than CNY';
@@ -72,16 +71,14 @@ const wantedRate = 'yuan per unit of the currency, together with a currency othe
 const CostEntry = z
   .strictObject(
     {
-      /** Per 1,000 tokens, as all token prices are. */
+      /** Per 1,000 tokens. */
       input: z.optional(amount),
       output: z.optional(amount),
       ...rowPartPrices,
       tiers,
       service_tiers: serviceTiers,
-      /** Of a call, in addition to its tokens. */
       per_call: z.optional(amount),
       currency: z.optional(z.string(wantedCurrency).check(z.regex(/^[A-Z]{3}$/, wantedCurrency))),
-      /** Yuan for one unit of the currency. */
       rate: z.optional(positiveNumber),
     },
     'a map {input, output, cached_input, ..., per_call, currency, rate}',
@@ -100,7 +97,7 @@ interface Priced {
   per_call?: unknown;
 }
 
-/** Prices of the cache and tiers of either kind are no price without both. */
+/** Other prices and tiers need both. */
 function isPriced({ input, output, per_call, ...more }: Priced): boolean {
   if (input !== undefined || output !== undefined) return input !== undefined && output !== undefined;
   const { currency: _currency, rate: _rate, ...others } = more as Record<string, unknown>;
@@ -119,20 +116,20 @@ const channelCost = z.optional(
 
 const seconds = secondsUpTo(900);
 const wantedMapper = 'a map of public model name to upstream model name';
-/** The names as the end of a sentence: `"a", "b" or "c"`. */
+/** `"a", "b" or "c"` */
 const oneOf = (names: readonly string[]): string =>
   `${names
     .slice(0, -1)
     .map((name) => `"${name}"`)
     .join(', ')} or "${names.at(-1)}"`;
-const named = <Name extends string>(names: readonly Name[]) => z.optional(z.enum(names, oneOf(names)));
+const optionalName = <Name extends string>(names: readonly Name[]) => z.optional(z.enum(names, oneOf(names)));
 
 const wantedDialect = `${oneOf(dialectNames)}, or a map of public model name to one of them`;
 const wantedEfforts = `a list of ${oneOf(effortScale)}`;
 const wantedSome = `${wantedEfforts}, or no attribute instead of an empty list`;
 const wantedSet = 'a map of request fields, with values that JSON can hold (lists, no sets)';
 
-function ruleSchema(form: RuleForm) {
+function buildRuleSchema(form: RuleForm) {
   if (form === 'flag') return flag;
   if ('most' in form) {
     const { least, most } = form;
@@ -143,10 +140,10 @@ function ruleSchema(form: RuleForm) {
 }
 
 const wantedRules = 'a map of rules, such as {"efforts": ["low", "high"]}';
-/** Names that are unknown here are a warning: a row may be newer than the version that reads it. */
+/** Unknown names are a warning, because a row may be newer than this version. */
 const ModelRules = z.looseObject(
   Object.fromEntries(
-    Object.entries(ruleForms).map(([name, [, form]]) => [name, z.optional(ruleSchema(form))]),
+    Object.entries(ruleForms).map(([name, [, form]]) => [name, z.optional(buildRuleSchema(form))]),
   ),
   wantedRules,
 ) as unknown as z.ZodMiniType<WrittenRules>;
@@ -154,30 +151,29 @@ const wantedModels = 'a map of model name, with at most three * for any text, to
 
 const Params = optionMap(
   {
-    /** Fields set in every request. They override the client's fields. */
+    /** Set in every request, and override the client's fields. */
     set: z._default(z.record(z.string(), jsonValue, wantedSet), {}),
-    /** Fields that are not sent to this upstream. */
     drop: z._default(textList, []),
-    /** Fields beside those that tenants may send in the dialect, by path, and tools that run at the upstream. */
+    /** More fields, by path, that tenants may send, and tools that run at the upstream. */
     allow: z._default(textList, []),
-    /** `pass`: fields that the dialect does not list go up, too, unless their name means money, another host or what is stored. Absent: `drop`. */
-    unknown_fields: named(unknownFieldChoices),
+    /** `pass` also sends fields that the dialect does not list, unless their name means money, another host or storage. */
+    unknown_fields: optionalName(unknownFieldChoices),
     max_output_tokens: z.optional(positiveInteger),
-    /** false: `stream: true` is never sent; the upstream's JSON answer is converted to a stream. */
+    /** false never sends `stream: true`, and converts the upstream's JSON answer to a stream. */
     stream: z._default(flag, true),
-    /** false: `stream_options.include_usage` is not sent. */
+    /** false does not send `stream_options.include_usage`. */
     include_usage: z._default(flag, true),
-    /** The rest says how the upstream differs from its dialect: see Quirks. Absent: as type and model have it. */
-    call_ids: named(callIdForms),
-    system: named(systemPlaces),
-    null_content: named(nullContents),
+    /** The other fields are quirks, and override those of type and model. */
+    call_ids: optionalName(callIdForms),
+    system: optionalName(systemPlaces),
+    null_content: optionalName(nullContents),
     think_tags: z.optional(flag),
     efforts: z.optional(
       z.array(z.enum(effortScale, oneOf(effortScale)), wantedEfforts).check(z.minLength(1, wantedSome)),
     ),
     custom_tools: z.optional(flag),
-    wants_back: named(returnedFields),
-    /** The same for some models, by their public or the upstream's name, and what else the table of models says. */
+    wants_back: optionalName(returnedFields),
+    /** Quirks of some models, by their public or the upstream's name. */
     model_rules: z.optional(
       z.record(
         z.string(wantedModels).check(z.regex(/^(?!(?:.*\*){4})\S{1,128}$/, wantedModels)),
@@ -189,33 +185,29 @@ const Params = optionMap(
   'a map {set, drop, allow, max_output_tokens, stream, include_usage, ...}',
 );
 
-const optionalText = ({ wanted, pattern }: OwnAttribute) =>
+const matchPattern = ({ wanted, pattern }: OwnAttribute) =>
   z.optional(z.string(wanted).check(z.regex(pattern, wanted)));
 
-/** Attributes that only rows of some types may have; channel-attributes.ts refuses them in other rows. */
+/** Attributes of some types. channel-attributes.ts refuses them in rows of other types. */
 const ownAttributeSchemas = Object.fromEntries(
-  listOwnAttributes().map(({ name, attribute }) => [name, optionalText(attribute)]),
-) as Record<OwnAttributeName, ReturnType<typeof optionalText>>;
+  listOwnAttributes().map(({ name, attribute }) => [name, matchPattern(attribute)]),
+) as Record<OwnAttributeName, ReturnType<typeof matchPattern>>;
 
-/** A row of the table `channels`: one upstream, the models that it serves and how it is called. */
 export const ChannelRow = z.strictObject({
   id: rowId,
   name: z._default(z.string('a text'), ''),
   type: z._default(z.enum(channelTypeNames, oneOf(channelTypeNames)), defaultChannelType),
-  /** For all models, or by public name. Absent: as the type has it. */
+  /** For all models, or by public name. The type has a default. */
   dialect: z.optional(
     z.union(
       [z.enum(dialectNames), z.record(modelName, z.enum(dialectNames, oneOf(dialectNames)))],
       wantedDialect,
     ),
   ),
-  /**
-   * The base address including `/v1`. Empty if the row has none, until `readChannel` replaces it with the
-   * type's own address. endpoint-rules.ts decides which addresses are allowed.
-   */
+  /** The base address including `/v1`. `readChannel` replaces an empty one with the type's address. */
   endpoint: z._default(text, ''),
   ...ownAttributeSchemas,
-  /** References such as `ssm:/relay/<stack>/name`. Absent: no credentials are sent. */
+  /** References such as `ssm:/relay/<stack>/name`. */
   secret: z.optional(z.union([text, textList], 'a reference, or a list of references')),
   models: modelList,
   /** Public model name -> the upstream's name. */
@@ -226,7 +218,7 @@ export const ChannelRow = z.strictObject({
   /** Only an explicit true enables a channel. */
   state: z._default(flag, false),
   connect_seconds: z._default(seconds, 5),
-  /** Absent: 120, more for long prompts and high effort (relay/dispatch/attempt.ts). */
+  /** The default is 120, and more for long prompts and high effort (relay/dispatch/attempt.ts). */
   first_content_seconds: z.optional(seconds),
   idle_seconds: z._default(seconds, 60),
   total_seconds: z._default(seconds, 600),
@@ -235,15 +227,14 @@ export const ChannelRow = z.strictObject({
   max_tokens_field: z.optional(z.enum(limitFields, '"max_tokens" or "max_completion_tokens"')),
 });
 export type ChannelRow = z.infer<typeof ChannelRow> & {
-  /** What a probe found, from the mark `_can`. Absent: the channel was not probed. */
   can?: Capabilities;
 };
 
-/** Fields of request bodies that the relay writes for every call, whatever the upstream speaks. */
+/** The relay writes these fields for every call, in every dialect. */
 const vitalFields = ['messages', 'input', 'model', 'stream'];
 
-/** Where a row's `params` break every call. Warnings, since rows that work all the same must go on working. */
-const vitalWarnings = ({ set, drop }: { set: object; drop: readonly string[] }): string[] => [
+/** Such `params` break every call, but only get a warning, because rows that happen to work must go on working. */
+const checkVitalFields = ({ set, drop }: { set: object; drop: readonly string[] }): string[] => [
   ...vitalFields
     .filter((name) => Object.hasOwn(set, name))
     .map((name) => `params.set: overrides ${name}, which every call needs`),
@@ -252,10 +243,9 @@ const vitalWarnings = ({ set, drop }: { set: object; drop: readonly string[] }):
     .map((name) => `params.drop: drops ${name}, which every call needs`),
 ];
 
-/** What is suspicious in a row that is used, each as `attribute: ...`. */
-const channelWarnings = (row: ChannelRow): string[] => [
+const checkChannel = (row: ChannelRow): string[] => [
   ...(row.models.length === 0 ? ['models: empty, so this channel serves no models'] : []),
-  // Where a probe was answered, the address is right as it is.
+  // If a probe was answered, the address is right.
   ...(usesDialectPath(row) && new URL(row.endpoint).pathname === '/' && !row.can?.dialects?.length
     ? ['endpoint: has no path; most upstreams need /v1 at the end']
     : []),
@@ -265,18 +255,18 @@ const channelWarnings = (row: ChannelRow): string[] => [
   ...row.models
     .filter((name) => name.startsWith('web-') || name.endsWith('-official'))
     .map((name) => `models: ${name} is unreachable: the relay removes web- and -official from model names`),
-  ...strangeCosts(row).map((name) => `cost: has ${name}, which is not a model name of the upstream`),
-  ...vitalWarnings(row.params),
-  ...strangeRules(row),
-  ...conflictsWithProbe(row),
+  ...findStrangeCosts(row).map((name) => `cost: has ${name}, which is not a model name of the upstream`),
+  ...checkVitalFields(row.params),
+  ...checkModelRules(row),
+  ...checkAgainstProbe(row),
 ];
 
-function strangeCosts({ cost = {}, mapper, models }: ChannelRow): string[] {
+function findStrangeCosts({ cost = {}, mapper, models }: ChannelRow): string[] {
   const known = new Set(['*', ...models.map((model) => upstreamModelOf({ mapper }, model))]);
   return Object.keys(cost).filter((name) => !known.has(name));
 }
 
-function strangeRules({ models, mapper, params: { model_rules: rules = {} } }: ChannelRow): string[] {
+function checkModelRules({ models, mapper, params: { model_rules: rules = {} } }: ChannelRow): string[] {
   const strangers = Object.keys(rules).filter(
     (name) => !models.some((model) => matchesRule({ mapper }, name, model)),
   );
@@ -289,8 +279,8 @@ function strangeRules({ models, mapper, params: { model_rules: rules = {} } }: C
   ];
 }
 
-/** Where the row asks for what a probe found that the upstream cannot do. */
-function conflictsWithProbe(row: ChannelRow): string[] {
+/** Warns of options that the upstream lacks, according to a probe. */
+function checkAgainstProbe(row: ChannelRow): string[] {
   const { can = {}, params } = row;
   const { dialects, efforts } = can;
   const models = row.models.filter((model) => appliesTo(can, model));
@@ -301,8 +291,10 @@ function conflictsWithProbe(row: ChannelRow): string[] {
   const unknown = efforts ? [...new Set(said)].filter((effort) => !efforts.includes(effort)) : [];
   const everywhere = models.some((model) => quirksOf(row, model).systemPosition === 'anywhere');
   return [
-    ...unspoken.map((name) => `dialect: is ${name}, but the probe found only ${listed(dialects)}`),
-    ...unknown.map((effort) => `params.efforts: has ${effort}, but the probe found only ${listed(efforts)}`),
+    ...unspoken.map((name) => `dialect: is ${name}, but the probe found only ${joinOrNone(dialects)}`),
+    ...unknown.map(
+      (effort) => `params.efforts: has ${effort}, but the probe found only ${joinOrNone(efforts)}`,
+    ),
     ...(can.system_anywhere === false && everywhere
       ? ['params.system: is "anywhere", but the probe found that a system message must come first']
       : []),
@@ -312,36 +304,33 @@ function conflictsWithProbe(row: ChannelRow): string[] {
   ];
 }
 
-const listed = (names: readonly string[] = []): string => names.join(', ') || 'none';
+const joinOrNone = (names: readonly string[] = []): string => names.join(', ') || 'none';
 
-/**
- * Reads one row of `channels`: its schema, then the rules beyond it (type, address, secret references).
- * @param rules `local`: loopback addresses and `env:` secrets are allowed
- */
+/** Checks the schema, then the type's rules, the address and the secret references. */
 export function readChannel(raw: unknown, rules: EndpointRules & ReferenceRules): RowReading<ChannelRow> {
   const reading = readRow(ChannelRow, raw);
-  if ('problem' in reading) return validateSwitch(raw, reading);
+  if ('problem' in reading) return readSwitch(raw, reading);
   const { can, warnings } = readCapabilities(raw);
   const row = { ...reading.row, endpoint: endpointOf(reading.row) ?? '', ...(can && { can }) };
   const secrets = checkReferences(listChannelSecrets(reading.row), rules);
   const problems = [
     ...findTypeProblems(reading.row, rules),
-    ...strangersOf(row).map((name) => `dialect: found ${name}, expected names from models`),
+    ...findStrangers(row).map((name) => `dialect: found ${name}, expected names from models`),
     ...secrets.problems,
     row.secret?.length === 0
       ? 'secret: found an empty list, expected a reference or no attribute'
       : undefined,
   ].filter((problem) => problem !== undefined);
-  if (problems.length > 0) return validateSwitch(raw, { problem: [...new Set(problems)].join('; ') });
-  const said = [...channelWarnings(row), ...secrets.warnings, ...warnings];
+  if (problems.length > 0) return readSwitch(raw, { problem: [...new Set(problems)].join('; ') });
+  const said = [...checkChannel(row), ...secrets.warnings, ...warnings];
   return acceptRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, said);
 }
 
-const strangersOf = ({ dialect, models }: ChannelRow): string[] =>
+const findStrangers = ({ dialect, models }: ChannelRow): string[] =>
   typeof dialect === 'object' ? Object.keys(dialect).filter((name) => !models.includes(name)) : [];
 
-/** A bad row switches its channel off if `state` is false or cannot be read. */
-function validateSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
+/** An invalid row disables its channel if `state` is false or unreadable. */
+function readSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
   const state = z.safeParse(ChannelRow.shape.state, attributeOf(raw, 'state'));
   if (!state.success)
     return { problem: `${problem}; until state is valid, the channel is disabled`, off: true };
@@ -351,7 +340,7 @@ function validateSwitch(raw: unknown, { problem }: RowProblem): RowProblem {
 export const createChannelReader = (rules: EndpointRules & ReferenceRules): TableReader<ChannelRow> => ({
   table: 'channels',
   read: (raw) => readChannel(raw, rules),
-  /** Rows of a snapshot have no marks, so the mark of the bad row stays. */
+  /** Rows of a snapshot have no `_can`, so the invalid row's is used. */
   findReplacement({ problem, raw, lastGood }) {
     if (lastGood === undefined) return undefined;
     const marked = { ...(lastGood as object), _can: attributeOf(raw, '_can') };
@@ -361,7 +350,7 @@ export const createChannelReader = (rules: EndpointRules & ReferenceRules): Tabl
 
 export const secretsOf = ({ secret }: ChannelRow): string[] => [secret ?? []].flat();
 
-/** The references of a row, even of an invalid one, each with the host that would receive the secret. */
+/** Reads invalid rows too. */
 export function listChannelSecrets(raw: unknown): NamedSecret[] {
   const { id, secret } = asRecord(plainRow(raw));
   const references = [secret ?? []].flat().filter((each) => typeof each === 'string');
@@ -370,7 +359,6 @@ export function listChannelSecrets(raw: unknown): NamedSecret[] {
   return references.map((each) => ({ purpose, host, row, at: 'secret', reference: each.trim() }));
 }
 
-/** The use of a channel's secrets. The row may be invalid. */
 export function findSecretUse(raw: unknown): SecretUse {
   const row = asRecord(plainRow(raw));
   const type = channelTypeNames.find((name) => name === row['type']) ?? defaultChannelType;

@@ -1,3 +1,4 @@
+/** The schema of a row of `charges`, a billing rule, and of token prices in a channel's `cost`. */
 import * as z from 'zod/mini';
 import { mapInputParts, partPrices } from '../../wire/chat-response.ts';
 import {
@@ -16,9 +17,7 @@ import {
 import { parseFactor, convertToPico } from '../../billing/price.ts';
 import { standardTiers } from '../../wire/service-tier.ts';
 
-// Token prices as rows write them, in `charges` and in a channel's `cost`.
-
-/** Prices of parts of the input. Absent: that of `input`. */
+/** Parts of the input without a price cost what `input` costs. */
 export const rowPartPrices = mapInputParts('price', () => z.optional(amount));
 
 const wantedAbove = 'a whole number of input tokens, 1 or more';
@@ -60,12 +59,10 @@ export const serviceTiers = z.optional(
 
 const wantedType = '"non-billing", "times-billing" or "token-billing"';
 
-/**
- * A row of the table `charges`: a billing rule. Prices are yuan per 1,000 tokens or (times-billing) per call.
- */
+/** Prices are yuan per 1,000 tokens or, with times-billing, per call. */
 export const ChargeRow = z.strictObject({
   id: integer,
-  /** Epoch milliseconds: from then on it is in force. Absent: always. */
+  /** The rule is in force from this time on. */
   from: z.optional(time),
   type: z.enum(['non-billing', 'times-billing', 'token-billing'], wantedType),
   models: modelList,
@@ -77,32 +74,32 @@ export const ChargeRow = z.strictObject({
   max_output_tokens: z.optional(positiveInteger),
   default_output_tokens: z.optional(positiveInteger),
   image_tokens: z.optional(positiveInteger),
-  /** Multiplies the estimate of the input that a reservation is made of. */
+  /** Multiplies the estimate of the input for the reservation. */
   input_factor: z.optional(numberBetween(1, 4)),
   anonymous: z._default(flag, false),
 });
 export type ChargeRow = z.infer<typeof ChargeRow>;
 
-/** Reads one row of `charges`. Whether prices are plausible depends on the channels too: price-marks.ts. */
+/** Whether prices are plausible depends on the channels too: price-warnings.ts. */
 export const readCharge = (raw: unknown): RowReading<ChargeRow> =>
-  readRow(ChargeRow, raw, (row) => [...chargeWarnings(row), ...forgottenPrice(row, raw)]);
+  readRow(ChargeRow, raw, (row) => [...checkCharge(row), ...warnOfMissingPrice(row, raw)]);
 
-/** One of two prices is absent, which is 0: the row was saved half done, or the attribute has another name. */
-function forgottenPrice({ type, ...row }: ChargeRow, raw: unknown): string[] {
+/** The row was saved half done, or the attribute has another name. */
+function warnOfMissingPrice({ type, ...row }: ChargeRow, raw: unknown): string[] {
   if (type !== 'token-billing' || row.input + row.output === 0) return [];
   const absent = (['input', 'output'] as const).filter((name) => attributeOf(raw, name) === undefined);
   return absent.map((name) => `${name}: missing, so ${name} tokens are free (set 0 if intended)`);
 }
 
-/** Below what bills are computed with, a price is rounded away. */
+/** Smaller prices are rounded to nothing. */
 const isNothing = (price: number): boolean => convertToPico(price) === 0n;
 
-function chargeWarnings(row: ChargeRow): string[] {
+function checkCharge(row: ChargeRow): string[] {
   const { type, models, input, output } = row;
   const empty = models.length === 0 ? ['models: empty, so this rule has no effect'] : [];
   if (type === 'non-billing') {
     const idle = input > 0 || output > 0 ? ['input, output: ignored, because the type is non-billing'] : [];
-    return [...empty, ...idle, ...idleWarnings(row)];
+    return [...empty, ...idle, ...warnOfUnusedAttributes(row)];
   }
   const free =
     isNothing(output) && (isNothing(input) || type === 'times-billing')
@@ -110,13 +107,18 @@ function chargeWarnings(row: ChargeRow): string[] {
       : [];
   if (type === 'times-billing') {
     const idle = input > 0 ? ['input: ignored, because the type is times-billing'] : [];
-    return [...empty, ...free, ...idle, ...idleWarnings(row)];
+    return [...empty, ...free, ...idle, ...warnOfUnusedAttributes(row)];
   }
-  return [...empty, ...free, ...partsOfTiers(row), ...limitWarnings(row)];
+  return [...empty, ...free, ...warnOfTierPrices(row), ...checkLimits(row)];
 }
 
-/** What decides token prices and their reservation has no effect on other types. */
-function idleWarnings({ type, tiers = [], image_tokens, input_factor, ...row }: ChargeRow): string[] {
+function warnOfUnusedAttributes({
+  type,
+  tiers = [],
+  image_tokens,
+  input_factor,
+  ...row
+}: ChargeRow): string[] {
   const parts = mapInputParts('price', ({ price }) => row[price]);
   const service_tiers = Object.keys(row.service_tiers ?? {}).length;
   const prices = { ...parts, tiers: tiers.length, service_tiers, image_tokens, input_factor };
@@ -125,8 +127,8 @@ function idleWarnings({ type, tiers = [], image_tokens, input_factor, ...row }: 
   );
 }
 
-/** A tier does not take over the prices of parts, so cached input would cost its whole input price. */
-function partsOfTiers({ tiers = [], ...row }: ChargeRow): string[] {
+/** A tier does not inherit prices of parts, so cached input would cost its full input price. */
+function warnOfTierPrices({ tiers = [], ...row }: ChargeRow): string[] {
   return tiers.flatMap((tier, at) =>
     partPrices
       .filter((name) => row[name] !== undefined && tier[name] === undefined)
@@ -137,7 +139,7 @@ function partsOfTiers({ tiers = [], ...row }: ChargeRow): string[] {
   );
 }
 
-function limitWarnings({ max_output_tokens: most, default_output_tokens: usual }: ChargeRow): string[] {
+function checkLimits({ max_output_tokens: most, default_output_tokens: usual }: ChargeRow): string[] {
   if (most === undefined || usual === undefined || usual <= most) return [];
   return [`default_output_tokens: ${usual} exceeds max_output_tokens, so ${most} applies`];
 }

@@ -1,3 +1,4 @@
+/** The schema of a row of `grants`. */
 import * as z from 'zod/mini';
 import { accountName, rowId, yuanThat } from './read-row.ts';
 
@@ -6,10 +7,10 @@ const grantAmount = yuanThat(
   (amount) => amount !== 0n,
 );
 
-/** A row of the table `grants`: a top-up. It is applied once; later changes of the row have no effect. */
+/** Applied once. Later changes of the row have no effect. */
 export const GrantRow = z.strictObject({
   account: accountName,
-  // The grant id becomes part of a ledger id, which DynamoDB limits to 1 KB.
+  // DynamoDB limits a ledger id, which contains the grant id, to 1 KB.
   grant_id: rowId.check(z.maxLength(200, 'a text of at most 200 characters')),
   amount: grantAmount,
   reason: z.optional(z.string('a text')),

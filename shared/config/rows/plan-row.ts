@@ -1,3 +1,4 @@
+/** The schema of a row of `plans`. */
 import * as z from 'zod/mini';
 import { amount, integerBetween, modelList, text, readRow, type RowReading } from './read-row.ts';
 
@@ -16,25 +17,23 @@ const PlanItem = z.strictObject(
   'a map {id, name, icon, value, models}',
 );
 
-const haveOwnIds = (items: { id: string }[]): boolean =>
+const haveUniqueIds = (items: { id: string }[]): boolean =>
   new Set(items.map((item) => item.id)).size === items.length;
 
-/**
- * A row of the table `plans`: a subscription level. `value` is the number of calls a month; -1 is unlimited.
- */
+/** `value` is the number of calls a month, or -1. */
 export const PlanRow = z.strictObject({
   level: integerBetween(1, 3, 'a plan level: 1, 2 or 3'),
   price: z._default(amount, 0),
   items: z._default(
-    z.array(PlanItem, 'a list of entries').check(z.refine(haveOwnIds, 'entries with different ids')),
+    z.array(PlanItem, 'a list of entries').check(z.refine(haveUniqueIds, 'entries with different ids')),
     [],
   ),
 });
 export type PlanRow = z.infer<typeof PlanRow>;
 
-export const readPlan = (raw: unknown): RowReading<PlanRow> => readRow(PlanRow, raw, idleItems);
+export const readPlan = (raw: unknown): RowReading<PlanRow> => readRow(PlanRow, raw, warnOfIdleItems);
 
-const idleItems = ({ items }: PlanRow): string[] =>
+const warnOfIdleItems = ({ items }: PlanRow): string[] =>
   items.flatMap((item, index) => [
     ...(item.models.length === 0 ? [`items[${index}].models: empty, so this entry covers nothing`] : []),
     ...(item.value === 0

@@ -8,14 +8,12 @@ import { attributeOf } from './read-row.ts';
 export const secretPurposes = ['channels', 'payments', 'search', 'alerts', 'console', 'canary'] as const;
 export type SecretPurpose = (typeof secretPurposes)[number];
 
-/** What a secret is read for. */
 export interface SecretUse {
   purpose: SecretPurpose;
-  /** The host, with its port, that receives the secret. Undefined if the secret only signs, or if the caller doesn't know the host. */
+  /** The host, with its port, that receives the secret. Missing if the secret only signs, or the host is unknown. */
   host?: string | undefined;
 }
 
-/** A reference in a row. */
 export interface NamedSecret extends SecretUse {
   reference: string;
   /** The attribute that holds the reference: `value.stripe.link_secret`. */
@@ -27,11 +25,11 @@ export interface NamedSecret extends SecretUse {
 export interface ReferenceRules {
   /** true on a local stack, which also allows loopback addresses and `env:NAME`. */
   local: boolean;
-  /** The variables that `env:` may read, as in `mayReadVariable`. Absent where only the running stack knows them. */
+  /** The variables that `env:` may read. Missing where only the running stack knows them. */
   envSecrets?: readonly string[] | undefined;
   /** The purpose of references that settings or deployment options name. It wins over the path. */
   owners?: ReadonlyMap<string, SecretPurpose> | undefined;
-  /** The uses of unbound references that are still allowed, by `formatUseKey`. Absent: all of them. */
+  /** Uses of unbound references that are still allowed, by `formatUseKey`. Without it, all are. */
   oldUses?: ReadonlySet<string> | undefined;
 }
 
@@ -66,7 +64,7 @@ export const allowVariable = (name: string): string =>
 const notAllowed = 'found an env: reference to a variable that rows cannot read';
 const notItsOwn = 'found a secret of ';
 
-/** Only the running stack knows its variables and deployment options, so the tool reads the mark that the stack left in the row. */
+/** Only the running stack knows its variables and deployment options, so the tool reads the `_problem` that the stack wrote. */
 export function findStackProblem(raw: unknown, { local }: ReferenceRules): string | undefined {
   const mark = attributeOf(raw, '_problem');
   const isOfStack = (text: string): boolean =>
@@ -84,11 +82,9 @@ const hostSegment = (host: string): string => host.replace(/\.+(?=$|:)/, '').rep
 /** A host is public, so it has a dot or is an IPv6 address. Old names such as `channels/team-a/openai` rarely have a dot there. */
 const looksLikeHost = /\.|^_/;
 
-/** The path below the stack's name under which a secret for this use is stored. */
 export const buildSecretPath = ({ purpose, host }: SecretUse, name: string): string =>
   [purpose, host === undefined ? [] : hostSegment(host), name].flat().join('/');
 
-/** The use that a path below the stack's name allows. Undefined if it names no purpose. */
 export function parseSecretPath(path: string): SecretUse | undefined {
   const [first, host, ...name] = path.split('/');
   const purpose = secretPurposes.find((each) => each === first);
@@ -123,21 +119,21 @@ export const isUnbound = (named: NamedSecret): boolean =>
 export const formatUseKey = ({ purpose, row, reference, host = '' }: NamedSecret): string =>
   JSON.stringify([purpose, row, reference, host]);
 
-const howToStore = (use: SecretUse): string => {
+const explainHowToStore = (use: SecretUse): string => {
   const path = buildSecretPath(use, '<name>');
   return `store the secret with \`npx --no relay-ops secret new ${path} --stack <stack>\` and use ssm:/relay/<stack>/${path} here`;
 };
 
-/** Why a reference is refused; undefined if it is usable. Never quotes the reference: someone may have typed the secret itself. */
+/** Never quotes the reference: someone may have typed the secret itself. */
 export function findReferenceProblem(named: NamedSecret, rules: ReferenceRules): string | undefined {
   const { reference, ...use } = named;
-  const fix = howToStore(use);
+  const fix = explainHowToStore(use);
   if (environment.test(reference)) {
     if (!rules.local) return `found an env: reference, which only works on a local stack; ${fix}`;
     const name = reference.slice('env:'.length);
     if (rules.envSecrets && !mayReadVariable(name, rules.envSecrets, use))
       return `${notAllowed}; start the stack with ${allowVariable(name)} to allow it`;
-  } else if (!parameter.test(reference) && !managed.test(reference)) return formProblem(reference, fix);
+  } else if (!parameter.test(reference) && !managed.test(reference)) return findFormProblem(reference, fix);
   const owner = rules.owners?.get(reference) ?? use.purpose;
   if (owner !== use.purpose) return `${notItsOwn}${owner}, wanted one of ${use.purpose}: ${fix}`;
   const binding = compareBinding(reference, use);
@@ -148,7 +144,7 @@ export function findReferenceProblem(named: NamedSecret, rules: ReferenceRules):
   return undefined;
 }
 
-function formProblem(reference: string, fix: string): string {
+function findFormProblem(reference: string, fix: string): string {
   if (reference.startsWith('ssm:')) return `found an ssm: reference outside /relay/<stack>/: ${fix}`;
   if (reference.startsWith('secretsmanager:'))
     return `found a secretsmanager: reference without a stack: ${fix}`;
@@ -183,10 +179,8 @@ const namePattern = /^[A-Za-z0-9_.-]+(\/[A-Za-z0-9_.-]+)*$/;
 
 export const isSecretName = (name: string): boolean => namePattern.test(name) && name.length <= 200;
 
-/** The name of a parameter in SSM. */
 export const formatParameterName = (stack: string, name: string): string => `/relay/${stack}/${name}`;
 
-/** The name of a secret in Secrets Manager. */
 export const formatManagedSecretName = (stack: string, name: string): string => `${stack}/${name}`;
 
 export const isOfStack = (reference: string, stack: string): boolean =>

@@ -21,7 +21,7 @@ export const configurationFaults: readonly Removal[] = [
   {
     rows: ['F18'],
     file: 'shared/config/setting-rows.ts',
-    find: 'const safe = settingOf(name)?.safe;',
+    find: 'const safe = findSetting(name)?.safe;',
     replace: 'const safe = undefined as SafeValue | undefined;',
     test: 'test/unit/config/last-good.test.ts',
     name: 'never keeps the relay open, nor models free',

@@ -1,8 +1,7 @@
 /**
- * Prices that look like prices per million tokens, typed where prices per 1,000 belong: they are a thousand times too
- * high. Where a channel says what it pays, that decides. Else the model's names do: small models have been sold for up
- * to 0.02 yuan per 1,000 tokens of input, others for up to 0.11, a few for 1.1, in any currency's list the digits of
- * the price per million start at 0.05.
+ * Warnings about prices. A price per million tokens that was typed as one per 1,000 is a thousand times too high: the channel's cost
+ * shows it, or else the model's names. Small models have been sold for up to 0.02 yuan per 1,000 tokens of input, others for up to
+ * 0.11, a few for 1.1; in any currency, prices per million start at 0.05. And an edit may change a price by much.
  */
 import {
   formatDecimal,
@@ -34,7 +33,7 @@ interface Limits {
   output: number;
 }
 
-/** From these yuan per 1,000 tokens on a price is doubted. Each leaves room for a markup on the dearest of its kind. */
+/** Prices in yuan per 1,000 tokens that get a warning. Each leaves room for a markup on the dearest of its kind. */
 const usual: Limits = { input: 0.2, output: 1 };
 const kinds: readonly (Limits & { names: RegExp })[] = [
   {
@@ -49,39 +48,38 @@ const kinds: readonly (Limits & { names: RegExp })[] = [
   },
 ];
 
-/** A price of a long context may be twice the one below it. */
+/** Long contexts may cost twice as much. */
 const tierFactor = 2;
-/** Nobody sells at a hundred times what it costs; a price per million is a thousand times as high. */
+/** Nobody sells at a hundred times the cost, and a price per million is a thousand times as high. */
 const costFactor = 100;
-/** No vendor's tier costs as many times its standard price: the dearest of November 2026 six times. */
+/** The dearest service tier of November 2026 costs six times the standard price. */
 const usualFactor = 10;
 
-/** Of one billing rule. `channels`: those that are on. */
 export const findChargeWarnings = (charge: ChargeRow, channels: readonly ChannelRow[]): string[] =>
   charge.type === 'token-billing'
-    ? doubtsOf(
+    ? findWarnings(
         charge,
-        charge.models.map((model) => knownOf(model, channels)),
+        charge.models.map((model) => findKnown(model, channels)),
       )
     : [];
 
 export const findCostWarnings = ({ cost = {} }: Pick<ChannelRow, 'cost'>): string[] =>
   Object.entries(cost).flatMap(([model, entry]) =>
-    doubtsOf(entry, [{ model, limits: limitsOf([model]), cost: false }], `cost.${model}.`),
+    findWarnings(entry, [{ model, limits: findLimits([model]), cost: false }], `cost.${model}.`),
   );
 
 type Prices = Pick<BuyingPrice, keyof WrittenRates | 'tiers' | 'service_tiers' | 'rate'> & {
   currency?: string | undefined;
 };
 
-function doubtsOf(prices: Prices, known: readonly Known[], prefix = ''): string[] {
+function findWarnings(prices: Prices, candidates: readonly Known[], prefix = ''): string[] {
   const { currency = 'yuan', rate = 1, service_tiers = {} } = prices;
   const ofTiers = Object.entries(service_tiers).flatMap(([name, factor]) => {
     const means = `${factor} is a factor, so these calls cost ${factor} times the standard price`;
     return factor > usualFactor ? [`${prefix}service_tiers.${name}: ${means}`] : [];
   });
-  const ofPrices = pricesOf(prices).flatMap(({ attribute, kind, price, factor }) => {
-    const found = known.find(({ limits }) => price * rate >= limits[kind] * factor);
+  const ofPrices = listPrices(prices).flatMap(({ attribute, kind, price, factor }) => {
+    const found = candidates.find(({ limits }) => price * rate >= limits[kind] * factor);
     if (!found) return [];
     const { model, limits } = found;
     const isSmall = !found.cost && limits.input < usual.input;
@@ -97,12 +95,12 @@ function doubtsOf(prices: Prices, known: readonly Known[], prefix = ''): string[
 interface Known {
   model: string;
   limits: Limits;
-  /** The limits follow from what a channel pays. */
+  /** The limits come from a channel's cost. */
   cost: boolean;
 }
 
-/** The highest limits that channels which serve the model give. */
-function knownOf(model: string, channels: readonly ChannelRow[]): Known {
+/** Takes the highest limits of the channels that serve the model. */
+function findKnown(model: string, channels: readonly ChannelRow[]): Known {
   const serving = channels.filter(({ models }) => models.includes(model));
   const costs = serving.flatMap(({ cost, ...channel }) => {
     const { input, output, rate = 1 } = findBuyingPrice(cost, upstreamModelOf(channel, model)) ?? {};
@@ -113,44 +111,43 @@ function knownOf(model: string, channels: readonly ChannelRow[]): Known {
     return { model, limits: { input: most('input'), output: most('output') }, cost: true };
   }
   const names = [model, ...serving.map((channel) => upstreamModelOf(channel, model))];
-  return { model, limits: limitsOf(names), cost: false };
+  return { model, limits: findLimits(names), cost: false };
 }
 
-const limitsOf = (names: string[]): Limits =>
+const findLimits = (names: string[]): Limits =>
   kinds.find((kind) => names.some((name) => kind.names.test(name))) ?? usual;
 
-interface DoubtedPrice {
+interface NamedPrice {
   attribute: string;
   kind: keyof Limits;
   price: number;
   factor: number;
 }
 
-const pricesOf = ({ tiers = [], ...prices }: Prices): DoubtedPrice[] => [
-  ...ratesOf(prices, '', 1),
-  ...tiers.flatMap((tier, at) => ratesOf(tier, `tiers[${at}].`, tierFactor)),
+const listPrices = ({ tiers = [], ...prices }: Prices): NamedPrice[] => [
+  ...listRates(prices, '', 1),
+  ...tiers.flatMap((tier, at) => listRates(tier, `tiers[${at}].`, tierFactor)),
 ];
 
-const ratesOf = (prices: Partial<WrittenRates>, prefix: string, factor: number): DoubtedPrice[] =>
+const listRates = (prices: Partial<WrittenRates>, prefix: string, factor: number): NamedPrice[] =>
   priceKinds.flatMap(([name]) => {
     const price = prices[name];
     const kind = name === 'output' ? 'output' : 'input';
     return price === undefined ? [] : [{ attribute: prefix + name, kind, price, factor }];
   });
 
-// Marks of rules that change the price of a model by much, make it free, or replace it at a time that is over: against the newest published version, at the
-// publication of the change. As later compiles find nothing changed, they keep what the row's mark says, until a day after
-// the price begins.
+// A rule gets a warning when it changes the price of a model by much, makes it free, or begins in the past, compared with the newest
+// published version. Later compiles find nothing changed, so they keep the warning of the row until a day after the price begins.
 
-const keptMs = 24 * 60 * 60 * 1000;
-/** An edit of this minute may be published in the next. */
+const shownMs = 24 * 60 * 60 * 1000;
+/** An edit may be published minutes later. */
 const lateMs = 10 * 60 * 1000;
 
 interface ChargesAround {
   charges: readonly ChargeRow[];
-  /** Of the version before, sorted by id. */
+  /** The version before, sorted by id. */
   before: readonly ChargeRow[];
-  /** As the table has them, with their marks. */
+  /** The rows of the table, with their warnings. */
   raw: readonly unknown[];
   nowMs: number;
 }
@@ -164,27 +161,27 @@ export function findPriceJumps({ charges, before, raw, nowMs }: ChargesAround): 
     charges.map((rule) => [
       rule.id,
       old.get(rule.id) === canonicalJson(rule)
-        ? keptOf(marks.get(rule.id), nowMs)
-        : jumpsOf(rule, { charges, before, nowMs }),
+        ? keepRecent(marks.get(rule.id), nowMs)
+        : findJumps(rule, { charges, before, nowMs }),
     ]),
   );
 }
 
 const form = /^(?:models|from): at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ) /;
 
-const keptOf = (mark: unknown, nowMs: number): string[] =>
+const keepRecent = (mark: unknown, nowMs: number): string[] =>
   typeof mark === 'string'
-    ? mark.split('; ').filter((each) => nowMs < Date.parse(form.exec(each)?.[1] ?? '') + keptMs)
+    ? mark.split('; ').filter((each) => nowMs < Date.parse(form.exec(each)?.[1] ?? '') + shownMs)
     : [];
 
-function jumpsOf(rule: ChargeRow, { charges, before, nowMs }: Omit<ChargesAround, 'raw'>): string[] {
+function findJumps(rule: ChargeRow, { charges, before, nowMs }: Omit<ChargesAround, 'raw'>): string[] {
   const atMs = Math.max(nowMs, startMsOf(rule));
   const models = [...new Set(rule.models)].filter(
     (model) => findRule(charges, model, atMs) === rule && findRule(before, model, atMs) !== undefined,
   );
   const late = isLate(rule, before, nowMs) && models.length > 0;
   const jumps = Map.groupBy(models, (model) =>
-    jumpBetween(findPrice(before, model, atMs), findPrice(charges, model, atMs)),
+    describeJump(findPrice(before, model, atMs), findPrice(charges, model, atMs)),
   );
   jumps.delete('');
   return [
@@ -199,11 +196,9 @@ function jumpsOf(rule: ChargeRow, { charges, before, nowMs }: Omit<ChargesAround
   ];
 }
 
-/** A time that an operator typed as the beginning of a new price, and that was over when it was published. */
+/** The operator typed a time for a new price that was over at its publication. */
 const isLate = ({ id, from }: ChargeRow, before: readonly ChargeRow[], nowMs: number): boolean =>
   from !== undefined && from < nowMs - lateMs && before.find((rule) => rule.id === id)?.from !== from;
-
-// By how much a price jumps to another one, in words.
 
 const jumpPercent = 30;
 
@@ -213,42 +208,43 @@ interface NamedRate {
   next: bigint;
 }
 
-/** Empty: it is no jump. */
-function jumpBetween(before: Price, after: Price): string {
-  const wasFree = ratesAround(before, before).every(({ old }) => old === 0n);
-  const isFree = ratesAround(after, after).every(({ old }) => old === 0n);
+/** Returns an empty text if the price does not jump. */
+function describeJump(before: Price, after: Price): string {
+  const wasFree = pairRates(before, before).every(({ old }) => old === 0n);
+  const isFree = pairRates(after, after).every(({ old }) => old === 0n);
   if (isFree) return wasFree ? '' : 'drops to zero: calls are free';
   if (wasFree) return 'is new: calls were free before';
   if (before.type !== after.type) return `changes from ${before.type} to ${after.type}`;
-  const [worst] = ratesAround(before, after)
+  const [worst] = pairRates(before, after)
     .filter(({ old, next }) => isJump(old, next))
     .toSorted((a, b) => percentOf(b) - percentOf(a));
   if (!worst) return '';
   const { name, old, next } = worst;
   const verb = next > old ? 'rises' : 'falls';
   const size = old === 0n ? `${verb} from nothing` : `${verb} by ${percentOf(worst)} %`;
-  return `${size}: ${name} ${shownChange(before, old, next)}`;
+  return `${size}: ${name} ${formatChange(before, old, next)}`;
 }
 
-const isJump = (old: bigint, next: bigint): boolean => sizeOf(next - old) * 100n > old * BigInt(jumpPercent);
+const isJump = (old: bigint, next: bigint): boolean =>
+  absolute(next - old) * 100n > old * BigInt(jumpPercent);
 
-const sizeOf = (value: bigint): bigint => (value < 0n ? -value : value);
+const absolute = (value: bigint): bigint => (value < 0n ? -value : value);
 
 const percentOf = ({ old, next }: NamedRate): number =>
-  old === 0n ? Infinity : Number((sizeOf(next - old) * 100n) / old);
+  old === 0n ? Infinity : Number((absolute(next - old) * 100n) / old);
 
-/** As people are shown prices everywhere: those of tokens for a million. */
-const shownChange = ({ type }: Price, old: PicoYuan, next: PicoYuan): string =>
+/** People see prices of tokens per million. */
+const formatChange = ({ type }: Price, old: PicoYuan, next: PicoYuan): string =>
   type === 'times-billing'
     ? `${formatDecimal(old, priceDecimals)} to ${formatDecimal(next, priceDecimals)} yuan`
     : `${formatRatePerMillion(old)} to ${formatRatePerMillion(next)} yuan per million tokens`;
 
-function ratesAround(before: Price, after: Price): NamedRate[] {
+function pairRates(before: Price, after: Price): NamedRate[] {
   if (before.type === 'times-billing' && after.type === 'times-billing')
     return [{ name: 'a call', old: before.perCall, next: after.perCall }];
   if (before.type !== 'token-billing' || after.type !== 'token-billing') return [];
   const lengths = [...before.tiers, ...after.tiers].map(({ above }) => above);
-  // A service tier that had no price before was served to nobody.
+  // Nobody was served in a service tier that had no price before.
   const { factors = {} } = before;
   const kept = Object.keys(after.factors ?? {}).filter((tier) => Object.hasOwn(factors, tier));
   return [undefined, ...kept].flatMap((tier) =>
