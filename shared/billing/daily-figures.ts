@@ -5,13 +5,7 @@
 import { mapInputParts, partCounts } from '../wire/chat-response.ts';
 import { utcDay } from '../wire/iso-time.ts';
 import type { NanoYuan } from './price.ts';
-import {
-  latePrefix,
-  findLedgerTimeMs,
-  type CloseRow,
-  type GrantLedgerRow,
-  type LedgerRow,
-} from './ledger-row.ts';
+import { latePrefix, findLedgerTimeMs, type CloseRow, type LedgerRow } from './ledger-row.ts';
 import {
   type DailyKey,
   isMonthKey,
@@ -84,12 +78,7 @@ export interface DailyFigures {
 export const noFigures: DailyFigures = { counts: {}, amounts: {} };
 
 export const countRow = (row: LedgerRow): DailyFigures =>
-  row.kind === 'grant' ? countGrant(row) : countCall(row);
-
-const countGrant = ({ amount }: GrantLedgerRow): DailyFigures => ({
-  counts: { grants: 1 },
-  amounts: { granted: amount },
-});
+  row.kind === 'grant' ? { counts: { grants: 1 }, amounts: { granted: row.amount } } : countCall(row);
 
 /** A late settle does not count as a call, because the expiry before it did. */
 function countCall(row: CloseRow): DailyFigures {
@@ -105,7 +94,7 @@ function countCall(row: CloseRow): DailyFigures {
   const figures: DailyFigures = {
     counts: {
       calls: one,
-      failures: isFailure(row) ? one : 0,
+      failures: row.kind !== 'settled' || row.end === 'failed' ? one : 0,
       estimated: row.estimated ? 1 : 0,
       flagged: row.flag === undefined ? 0 : 1,
       plan_calls: row.plan_slot === undefined ? 0 : one,
@@ -126,15 +115,10 @@ function countCall(row: CloseRow): DailyFigures {
     },
   };
   if (row.first_content_ms !== undefined) figures.counts[findFirstContentBucket(row.first_content_ms)] = 1;
-  if (isUnpaid(row))
+  if (row.kind !== 'settled' || row.plan_slot !== undefined || row.official)
     for (const name of unpaidNames) figures.counts[`unpaid_${name}`] = { calls: one, ...tokens }[name];
   return figures;
 }
-
-const isUnpaid = ({ kind, plan_slot, official }: CloseRow): boolean =>
-  kind !== 'settled' || plan_slot !== undefined || official === true;
-
-const isFailure = ({ kind, end }: CloseRow): boolean => kind !== 'settled' || end === 'failed';
 
 /** `addFigures` removes figures that are 0. */
 export const isEmpty = ({ counts, amounts }: DailyFigures): boolean =>

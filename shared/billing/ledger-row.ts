@@ -129,7 +129,7 @@ function buildCloseRow(
 ): CloseRow {
   const { kind, at, estimated, channel, model = entry.model, price = entry.price } = closeRecord;
   // An answer of a free model does not use up a call of the plan.
-  const isReleased = kind === 'released' || (kind === 'settled' && isFree(price));
+  const isReleased = kind === 'released' || (kind === 'settled' && parsePrice(price)?.type === 'non-billing');
   return {
     ...closeRecord,
     account,
@@ -148,8 +148,6 @@ function buildCloseRow(
     upstream_model: channel && (closeRecord.upstream_model ?? model),
   };
 }
-
-const isFree = (price: string): boolean => parsePrice(price)?.type === 'non-billing';
 
 /** Rows are sorted by the start of the call, which its id contains, or by the time of the grant. */
 export const findLedgerTimeMs = (row: Pick<LedgerRow, 'id' | 'at'>): number =>

@@ -73,11 +73,6 @@ export type ReserveRefusal =
   | { reason: 'rate' | 'search_rate' | 'account_rpm' | 'account_tpm' }
   | { reason: 'open_entries' };
 
-/** In earlier tries other calls took what this one wanted, so the last try asks for the least that it needs. */
-export interface ReserveTry {
-  lastTry?: boolean;
-}
-
 export function computeReserveAmount(
   price: Price,
   { inputTokensMax, n, outputTokensMax }: CallEstimate,
@@ -85,11 +80,14 @@ export function computeReserveAmount(
   return computeHighestCost(price, inputTokensMax, n * outputTokensMax);
 }
 
-/** @param need with the limits that hold in the item's shard */
+/**
+ * @param need with the limits that hold in the item's shard
+ * @param lastTry in earlier tries other calls took what this one wanted, so it asks for the least that it needs
+ */
 export function planReservation(
   need: ReserveNeed,
   item: QuotaItem,
-  { lastTry = false }: ReserveTry = {},
+  { lastTry = false }: { lastTry?: boolean } = {},
 ): CallPayment | ReserveRefusal {
   const { leases, countOfKey } = findExpiredLeases(need, item);
   if (item.open.size - leases.size >= (need.accountConcurrency ?? Infinity))

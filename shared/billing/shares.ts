@@ -77,7 +77,7 @@ export function shareNeed(need: ReserveNeed, at: ShardPosition): ReserveNeed {
 
 const shareSlot = (slot: PlanSlot, { shardCount, shard }: ShardPosition): PlanSlot => ({
   ...slot,
-  limit: slot.limit === null ? null : shareOf(slot.limit, shardCount, shard),
+  limit: slot.limit && shareOf(slot.limit, shardCount, shard),
 });
 
 /**

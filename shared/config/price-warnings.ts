@@ -226,12 +226,12 @@ function describeJump(before: Price, after: Price): string {
 }
 
 const isJump = (old: bigint, next: bigint): boolean =>
-  absolute(next - old) * 100n > old * BigInt(jumpPercent);
+  computeSize(next - old) * 100n > old * BigInt(jumpPercent);
 
-const absolute = (value: bigint): bigint => (value < 0n ? -value : value);
+const computeSize = (value: bigint): bigint => (value < 0n ? -value : value);
 
 const percentOf = ({ old, next }: NamedRate): number =>
-  old === 0n ? Infinity : Number((absolute(next - old) * 100n) / old);
+  old === 0n ? Infinity : Number((computeSize(next - old) * 100n) / old);
 
 /** People see prices of tokens per million. */
 const formatChange = ({ type }: Price, old: PicoYuan, next: PicoYuan): string =>

@@ -20,7 +20,9 @@ import { parseDecimal, parseYuan } from '../billing/price.ts';
 export type SettingReading = Partial<Settings> | { problem: string };
 
 /** The names are paths in the value. */
-function firstProblem(problems: Record<string, string | false | undefined>): { problem: string } | undefined {
+function findFirstProblem(
+  problems: Record<string, string | false | undefined>,
+): { problem: string } | undefined {
   const first = Object.entries(problems).find(([, problem]) => problem);
   return first && { problem: `value.${first[0]}: ${first[1]}` };
 }
@@ -41,7 +43,7 @@ export function readAlerts(value: z.infer<typeof AlertsValue>, rules: ReferenceR
   const { webhook, secret, plan_days: planDays, key_days: keyDays } = value;
   const unsigned = webhook && 'missing, expected a secret reference to sign webhooks with';
   return (
-    firstProblem({
+    findFirstProblem({
       webhook: webhook && findEndpointProblem(webhook, rules),
       secret: secret === undefined && unsigned,
     }) ?? { alerts: { webhook, secret, planDays, keyDays } }
@@ -105,7 +107,7 @@ export function readPayments(
   };
   const [webhookSecrets, linkSecrets] = [[stripe.webhook_secret].flat(), [stripe.link_secret].flat()];
   return (
-    firstProblem({
+    findFirstProblem({
       [`stripe.rates.${ambiguousCurrency}`]:
         rates[ambiguousCurrency] &&
         'found a rate, but Stripe documents this currency both with and without decimals: remove it',
@@ -167,7 +169,7 @@ export function readSearch(value: z.infer<typeof SearchValue>, rules: ReferenceR
   const isTavily = value.type === 'tavily';
   const endpoint = value.endpoint ?? (isTavily ? tavilyEndpoint : '');
   return (
-    firstProblem({
+    findFirstProblem({
       endpoint:
         endpoint === '' ? 'missing, expected the address of SearXNG' : findEndpointProblem(endpoint, rules),
       language: isTavily && value.language && 'not supported by tavily',

@@ -99,7 +99,7 @@ export function estimateInput(call: EstimatedCall, media?: MediaEstimator): Inpu
   const vendorTools = listIn(native?.body['tools']).slice(tools.length);
   const text = new TextShape();
   const overhead = { ...perRequest };
-  let unknownPart: string | undefined;
+  let unknownContentPart: string | undefined;
   // Only some upstreams get these, so they don't count from below.
   const carried = new TextShape();
   for (const list of items?.after.values() ?? []) addStructures(carried, list, found);
@@ -124,14 +124,14 @@ export function estimateInput(call: EstimatedCall, media?: MediaEstimator): Inpu
     for (const [index, part] of contentPartsOf(message).entries()) {
       const said = part.type === 'refusal' ? part['refusal'] : part.text;
       if (typeof said === 'string') text.cut().add(said);
-      if (!isKnownContentPart(part)) unknownPart ??= `messages[${at}].content[${index}]`;
+      if (!isKnownContentPart(part)) unknownContentPart ??= `messages[${at}].content[${index}]`;
     }
   }
   return {
     above: Math.ceil(text.tokensFromAbove + carried.tokensFromAbove + overhead.above),
     unbiased: Math.ceil(text.tokens + overhead.unbiased),
     below: Math.floor(text.tokensFromBelow),
-    unknownContentPart: unknownPart,
+    unknownContentPart,
   };
 }
 

@@ -80,7 +80,7 @@ export const ChargeRow = z.strictObject({
 });
 export type ChargeRow = z.infer<typeof ChargeRow>;
 
-/** Whether prices are plausible depends on the channels too: price-warnings.ts. */
+/** price-warnings.ts checks prices against those of the channels. */
 export const readCharge = (raw: unknown): RowReading<ChargeRow> =>
   readRow(ChargeRow, raw, (row) => [...checkCharge(row), ...warnOfMissingPrice(row, raw)]);
 

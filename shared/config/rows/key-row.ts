@@ -50,7 +50,7 @@ export const KeyRow = z.strictObject({
       'a map {amount, period}',
     ),
   ),
-  /** Whether calls may store responses. The setting `store` is the default. */
+  /** Calls may store responses. The setting `store` is the default. */
   store: z.optional(flag),
   /** The holder may create, change and delete keys of the account that have no more rights, but not this one. */
   manage: z.optional(flag),
@@ -82,7 +82,7 @@ export function findKeyRefusal(key: KeyRow, nowMs: number): 'kind' | 'disabled' 
   return key.expires_at !== undefined && key.expires_at <= nowMs ? 'expired' : undefined;
 }
 
-/** What other tables say, as far as it was read. */
+/** Facts of other tables, as far as they were read. */
 export interface KeyContext {
   offered?: ReadonlySet<string> | undefined;
   accounts?: ReadonlySet<string> | undefined;

@@ -46,14 +46,14 @@ export function readTable<Row>(
       return { table, key, ...(reading.warning !== undefined && { warning: reading.warning }) };
     }
     const lastGood = lastGoodRows.get(key);
-    const standIn = reader.findReplacement?.({ problem: reading, raw, lastGood }) ?? {
+    const replacement = reader.findReplacement?.({ problem: reading, raw, lastGood }) ?? {
       raw: lastGood,
       notice: lastGoodNotice,
     };
-    const instead = standIn.raw === undefined ? undefined : reader.read(standIn.raw);
+    const instead = replacement.raw === undefined ? undefined : reader.read(replacement.raw);
     if (!instead || 'problem' in instead) return { table, key, problem: reading.problem };
-    used.push({ key, row: instead.row, plain: plainRow(standIn.raw) });
-    return { table, key, problem: [reading.problem, standIn.notice ?? []].flat().join('; ') };
+    used.push({ key, row: instead.row, plain: plainRow(replacement.raw) });
+    return { table, key, problem: [reading.problem, replacement.notice ?? []].flat().join('; ') };
   });
   const sorted = used.toSorted((a, b) => compareCodeUnits(a.key, b.key));
   return { rows: sorted.map(({ row }) => row), plainRows: sorted.map(({ plain }) => plain), results };

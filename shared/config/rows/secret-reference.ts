@@ -53,7 +53,7 @@ export function mayReadVariable(name: string, allowed: readonly string[], use: S
   return bound.some((parts) => {
     const [purpose, host] = parts;
     const isForAnyHost = parts.length === 2 || use.host === undefined;
-    return purpose === use.purpose && (isForAnyHost || host === hostSegment(use.host ?? ''));
+    return purpose === use.purpose && (isForAnyHost || host === formatHost(use.host ?? ''));
   });
 }
 
@@ -78,12 +78,12 @@ const environment = /^env:[A-Za-z_][A-Za-z0-9_]*$/;
 const store = /^(?:ssm:\/relay\/|secretsmanager:)[^/]+\//;
 
 /** Both stores allow these characters in a path. A trailing dot is dropped, because it leads to the same host. */
-const hostSegment = (host: string): string => host.replace(/\.+(?=$|:)/, '').replaceAll(/[^a-z0-9.-]/g, '_');
+const formatHost = (host: string): string => host.replace(/\.+(?=$|:)/, '').replaceAll(/[^a-z0-9.-]/g, '_');
 /** A host is public, so it has a dot or is an IPv6 address. Old names such as `channels/team-a/openai` rarely have a dot there. */
 const looksLikeHost = /\.|^_/;
 
 export const buildSecretPath = ({ purpose, host }: SecretUse, name: string): string =>
-  [purpose, host === undefined ? [] : hostSegment(host), name].flat().join('/');
+  [purpose, host === undefined ? [] : formatHost(host), name].flat().join('/');
 
 export function parseSecretPath(path: string): SecretUse | undefined {
   const [first, host, ...name] = path.split('/');
@@ -92,11 +92,11 @@ export function parseSecretPath(path: string): SecretUse | undefined {
   return { purpose, host: name.length > 0 && looksLikeHost.test(host) ? host : undefined };
 }
 
-/** Whether rows can use a secret under this path. Channels and search providers send theirs to a host, so the path must name it. */
+/** Channels and search providers send their secrets to a host, so the path must name it. */
 export function isStorablePath(path: string): boolean {
   const { purpose, host } = parseSecretPath(path) ?? {};
   if (purpose === undefined) return false;
-  return host === undefined ? purpose !== 'channels' && purpose !== 'search' : host === hostSegment(host);
+  return host === undefined ? purpose !== 'channels' && purpose !== 'search' : host === formatHost(host);
 }
 
 /**
@@ -110,7 +110,7 @@ export function compareBinding(reference: string, use: SecretUse): 'bound' | 'un
   if (found.purpose !== use.purpose) return 'purpose';
   if (use.host === undefined) return 'bound';
   if (found.host === undefined) return 'unbound';
-  return found.host === hostSegment(use.host) ? 'bound' : 'host';
+  return found.host === formatHost(use.host) ? 'bound' : 'host';
 }
 
 export const isUnbound = (named: NamedSecret): boolean =>
