@@ -135,6 +135,10 @@ describe('content beside text', () => {
     const messages = [{ role: 'user' as const, content: [picture(png(1024, 1024)), { type: 'hologram' }] }];
     const request = { model: 'm', messages };
     const estimate = estimateInput({ request, unknown: {} }, mediaEstimator(undefined));
-    expect(estimate).toMatchObject({ above: 1679, unbiased: 768, unknownContentPart: 'messages[0].content[1]' });
+    expect(estimate).toMatchObject({
+      above: 1679,
+      unbiased: 768,
+      unknownContentPart: 'messages[0].content[1]',
+    });
   });
 });
