@@ -129,7 +129,6 @@ async function countWithinLimits<T>(
 }
 
 interface UpstreamCount {
-  /** Undefined: none came. */
   tokens?: number | undefined;
   candidate?: Candidate;
   /** Why none came. */

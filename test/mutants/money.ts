@@ -8,8 +8,8 @@ const simulation = 'test/simulation/simulation.test.ts';
 export const money: Mutants = {
   'a run is priced by the configuration of its own time': {
     file: 'shared/relay/background-run.ts',
-    find: 'deadlineMs, signal, tariff, isRun: true',
-    replace: 'deadlineMs, signal, isRun: true',
+    find: '...times, tariff, isRun: true',
+    replace: '...times, isRun: true',
     noticed: `${unit}/stored/frozen-tariff.test.ts`,
     by: /is held and charged by the old one/,
   },
@@ -156,8 +156,8 @@ export const money: Mutants = {
   },
   'a start that nobody answered is refused although its run began': {
     file: 'shared/relay/stored/accept.ts',
-    find: 'if (await withdrawn(ports, head)) throw error;',
-    replace: 'await withdrawn(ports, head);\n    throw error;',
+    find: 'if (await withdrawUnlessRunning(ports, head)) throw error;',
+    replace: 'await withdrawUnlessRunning(ports, head);\n    throw error;',
     noticed: `${unit}/stored/background.test.ts`,
     by: /is accepted when its run had begun/,
   },
@@ -198,14 +198,14 @@ export const money: Mutants = {
   },
   'an id of any form is looked for in the store': {
     file: 'shared/relay/stored/conversation.ts',
-    find: '    if (!wanted.every((id) => isStoredId(id))) throw explainNotFound(previous);\n',
+    find: '    if (!wanted.every((id) => isStoredId(id))) throw refuseUnknownPrevious(previous);\n',
     replace: '',
     noticed: 'test/unit/relay/stored/stored-conversation.test.ts',
     by: /as the response before, without a read/,
   },
   'a conversation is read whatever its length': {
     file: 'shared/relay/stored/conversation.ts',
-    find: '  if (head.conversationLength > conversationLengthMax) throw contextTooLong(field);\n',
+    find: '  if (head.conversationLength > conversationLengthMax) throw refuseLongItems(field);\n',
     replace: '',
     noticed: 'test/unit/relay/stored/stored-conversation.test.ts',
     by: /have 10 MB at most/,

@@ -29,7 +29,6 @@ export interface AnswerInput {
   read: Pick<EndpointRequest, 'renderer' | 'keepsState' | 'storage'>;
   dispatch: DispatchedCall;
   bill: Bill;
-  /** Undefined: the request has no Idempotency-Key. */
   claim: ResultKeeper | undefined;
   /** Who keeps the answer; undefined: nobody does. `seal`: the state of the turn, sealed; undefined: it has none. */
   recorder: ((seal: () => string | undefined) => AnswerRecorder) | undefined;
@@ -101,7 +100,6 @@ export async function createAnswer(ports: ChatPorts, call: ChatCall, input: Answ
 }
 
 interface LoadedInput extends AnswerInput {
-  /** Undefined: the call has no state to keep. */
   turn: TurnRecorder | undefined;
   /** A fresh one for each beginning of the answer. What it cuts off is metered. Undefined: the call has no stop sequence. */
   stopCut: (() => StopCut) | undefined;

@@ -126,7 +126,6 @@ export interface Serving {
 export type SearchOutcome = 'found' | 'empty' | 'none' | 'no_query' | 'timeout' | 'failed';
 
 export interface AttemptReport {
-  /** Undefined: no reply has arrived. */
   upstreamStatus: number | undefined;
   /** The counts that the upstream has reported so far. */
   usage: ReportedUsage | undefined;
@@ -170,14 +169,12 @@ export interface DispatchStory {
   tried: readonly TriedCandidate[];
   /** Those that cannot be sent the call. */
   uncarried: readonly Candidate[];
-  /** Undefined: the call ended before there was one. */
   order: { candidates: readonly Candidate[]; passedOver(candidate: Candidate): PassedOver } | undefined;
 }
 
 export interface DispatchReport extends AttemptReport {
   /** The request sent to upstreams: the call's request with the results of its search. */
   request: ChatRequest;
-  /** Undefined: the call requested no search. */
   search: SearchOutcome | undefined;
   /** Its provider bills a search. Absent: none. */
   isSearchBilled?: boolean | undefined;

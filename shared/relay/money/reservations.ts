@@ -92,7 +92,7 @@ export class Reservations {
     return count;
   }
 
-  /** Undefined: the minute is full. */
+  /** Returns nothing if the minute is full. */
   #countInMinute(name: string, minute: number, most: number): Promise<number | undefined> {
     const { counters, repeats } = this.#ports;
     const backoff = new Backoff(this.#ports, countBudgetMs, { repeats });

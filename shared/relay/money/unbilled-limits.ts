@@ -39,7 +39,6 @@ export function runWithinKeyPermits<T>(
 interface PermitQuery {
   /** Whose slots they are, as a name of counters. */
   of: string;
-  /** Undefined: without a bound. */
   most: number | undefined;
   requestId: string;
   refused: () => Promise<Refusal>;

@@ -112,7 +112,7 @@ export const storedGuards: readonly Removal[] = [
   {
     rows: ['S33'],
     file: 'shared/relay/stored/follow.ts',
-    find: '        await delivery.room();\n',
+    find: '        await delivery.awaitRoom();\n',
     replace: '',
     test: follow,
     name: 'holds little of a long answer for a client that reads slowly, and breaks off one that takes nothing',
