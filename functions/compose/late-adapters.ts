@@ -42,8 +42,8 @@ export const connectTables = (
 /** The first call loads tracing and composes the handle around ports that record spans. */
 export function composeTracedHandle(deps: TracingDeps): Handle {
   const traced = loadOnFirstCall(async () => {
-    const { traceHandle: tracedHandle } = await import('../../shared/adapters/tracing/call-tracer.ts');
-    return { handle: tracedHandle(deps) };
+    const { traceHandle } = await import('../../shared/adapters/tracing/call-tracer.ts');
+    return { handle: traceHandle(deps) };
   });
   return (request) => traced.handle(request);
 }

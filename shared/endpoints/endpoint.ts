@@ -1,3 +1,4 @@
+/** The interface that every endpoint implements: paths, key header, reader of a body, renderer of an answer. */
 import { type CanonicalCall, type ChatMessage, keptToEnd } from '../wire/canonical-call.ts';
 import type { JsonRecord } from '../wire/json.ts';
 import { type AnswerIdentity, type ChatUsage, type ChatChunk, Kept } from '../wire/chat-response.ts';
@@ -22,26 +23,26 @@ export interface Endpoint extends EndpointRoute {
     summaryOf?: SummaryOpener,
   ): EndpointRequest;
   /**
-   * What reads a body that has words of other endpoints, loaded by the first such body. Undefined: `read` itself. Absent: its clients
+   * Loads the reader of bodies with fields of other endpoints. Undefined: `read` itself. Absent: its clients
    * send no such bodies.
    */
   otherForm?(body: unknown): Promise<Pick<Endpoint, 'read'> | undefined>;
   /** How many values its bodies may have, where that is more than others may. */
   bodyValuesMax?: number;
-  /** Where its clients send their key. Absent: in `Authorization`, as a bearer token. */
+  /** Where its clients send their key. */
   keyHeader?: KeyHeader;
   /** A refusal, before anything of an answer was sent. Absent: OpenAI's form. `isOverloaded`: every candidate refused for load. */
   refused?(
     refusal: { status: number; error: ErrorObject; isOverloaded: boolean },
     requestId: string,
   ): RefusedAnswer;
-  /** Headers of every answer, beside the relay's. Absent: none. */
+  /** Headers of every answer, beside the relay's. */
   answerHeaders?(requestId: string): Record<string, string>;
-  /** How its clients ask for the tokens of an input alone. Absent: they do not. */
+  /** How its clients ask for the tokens of an input alone. */
   counting?: Counting;
-  /** How its clients ask for a summary of a conversation, to go on from. Absent: they do not. */
+  /** How its clients ask for a summary of a conversation, to go on from. */
   compacting?: Pick<Endpoint, 'path' | 'read'>;
-  /** Loaded by the first call of a key that may store. Absent: answers of this endpoint are not stored. */
+  /** Loaded by the first call of a key that may store. */
   storing?: () => Promise<StoredReading>;
 }
 
@@ -68,7 +69,7 @@ export interface RefusedAnswer {
 export interface KeyHeader {
   /** As clients are told of it, such as `x-api-key: sk-...`. */
   shown(headers: Readonly<Record<string, string | undefined>>): string;
-  /** What it holds; undefined: nothing. `conflict`: why it is not clear which key is meant. */
+  /** Reads the key. `conflict`: why it is not clear which key is meant. */
   sent(headers: Readonly<Record<string, string | undefined>>): string | { conflict: string } | undefined;
 }
 
@@ -85,7 +86,7 @@ export const bearer = {
   },
 } satisfies KeyHeader;
 
-/** What only the reading of bodies of keys that may store needs. */
+/** Reads bodies of keys that may store. */
 export interface StoredReading {
   /** Undefined: the body refers to nothing that is stored. */
   references(body: unknown): StoredReferences | undefined;
@@ -117,14 +118,14 @@ export interface StoredReferences {
 export interface ItemReference {
   id: string;
   param: string;
-  /** The response that the id names. Undefined: it is no id of the relay's. */
+  /** The response that the id names. */
   response: string | undefined;
 }
 
-/** What a key that may store brings to the reading of its body. Absent: the key may not store. */
+/** Given only for keys that may store. */
 export interface StorageAtHand {
   reading: StoredReading;
-  /** What the body refers to. Undefined: it is not read yet, or there is nothing. */
+  /** The conversation that the body refers to, once it was read. */
   stored: StoredConversation | undefined;
 }
 
@@ -137,7 +138,7 @@ export interface StoredConversation {
 
 /** A stored response as a turn of a conversation. */
 export interface StoredTurn {
-  /** Of the turn that begins the conversation. Later turns do not inherit them. */
+  /** Instructions of the first turn. Later turns do not inherit them. */
   instructions: string | undefined;
   /** The items that its request added. References stay references. */
   input: readonly JsonRecord[];
@@ -165,7 +166,7 @@ export interface EndpointRequest {
   placed?: readonly PlacedItem[] | undefined;
   /** A limit on output tokens that is no field of `request`. It is sent in the channel's limit field. */
   outputTokensMax?: number | undefined;
-  /** More tokens of input are refused, by a count from below. Absent: the upstream says what is too much. */
+  /** More tokens of input are refused, by a count from below. */
   inputTokensMax?: number | undefined;
   /** The number of declared tools that upstreams of other forms do not support, for the log. */
   droppedTools?: number | undefined;
@@ -173,11 +174,11 @@ export interface EndpointRequest {
   sealed?: ReadonlyMap<ChatMessage, SealedState> | undefined;
   /** A sealed item that only another provider can read was left out. */
   foreignLeftOut?: boolean | undefined;
-  /** The client keeps the state of the answer, sealed, and sends it back. Absent: the relay keeps it. */
+  /** The client keeps the state of the answer, sealed, and sends it back. */
   keepsState?: boolean | undefined;
   storage?: StorageAsked | undefined;
   /**
-   * What is still to be read: the call has the body's own part alone, checked as far as that can be done without the rest. Absent:
+   * References that are still to be read. The call then has only the body's own items, checked as far as possible without the others. Absent:
    * the call is whole.
    */
   unread?: StoredReferences | undefined;
@@ -190,18 +191,18 @@ export interface SealedState {
   itemId: string | undefined;
   /** The path of the text in the client's body, for errors. */
   param: string;
-  /** It comes from a stored turn: one that is damaged is left out. Absent: the client sent it. */
+  /** It comes from a stored turn: one that is damaged is left out. */
   stored?: boolean;
 }
 
 export interface AnswerFacts {
   /** Unix seconds, for times that are set when the answer ends. */
   now: () => number;
-  /** The public name of the model that answers; before its first chunk, of the one that is asked. Absent: the identity's. */
+  /** The public name of the model that answers; before its first chunk, of the one that is asked. */
   model?: () => string;
   /** The counts of the answer so far, as they would be charged if it ended here. For clients that expect those of the input first. */
   usage: () => ChatUsage;
-  /** What the answering upstream was sent; before its first chunk, that nothing was. */
+  /** Facts of the request to the answering upstream, empty before its first chunk. */
   sent: () => SentFacts;
   /** The state of the turn so far, or a summary, sealed for the client; undefined: there is none, or `keepsState` is not set. */
   sealedState: (itemId: string, summary?: string) => string | undefined;
@@ -210,9 +211,9 @@ export interface AnswerFacts {
    * the last opaque part is visible, and the client sends it back.
    */
   opaqueParts: () => number;
-  /** Whether the answer can be read again, as far as is known now. */
+  /** True while the answer can still be read again. */
   stored?: () => boolean;
-  /** The stop sequence at which the answer ended. Undefined: at none, as far as is known. */
+  /** The stop sequence at which the answer ended. */
   stoppedAt?: () => string | undefined;
 }
 
@@ -221,23 +222,23 @@ export interface SentFacts {
   dropped: readonly string[];
   /** The effort that was sent, if it is not the requested one. */
   effort?: string | undefined;
-  /** What was sent instead of the tool choice, if it is not the requested one. */
+  /** The tool choice that was sent, if it is not the requested one. */
   toolChoice?: string | undefined;
-  /** The client's own body went up, and not the canonical call. Absent: it did not. */
+  /** The client's own body went up, and not the canonical call. */
   isNative?: boolean | undefined;
-  /** The limit on output tokens that was sent. Null: none was. Absent: nothing is sent yet. */
+  /** The limit on output tokens that was sent. Null: none was. */
   outputTokensMax?: number | null | undefined;
   /** The upstream may honestly count more than limit and input say. */
   isMultiplied?: boolean | undefined;
-  /** The service tier that is charged. `default`: the standard one. Absent: neither client nor upstream named one. */
+  /** The service tier that is charged. `default`: the standard one. */
   serviceTier?: string | undefined;
-  /** The one that the upstream says that it used. Absent: it says none. */
+  /** The one that the upstream says that it used. */
   reportedTier?: string | undefined;
   /** Stop sequences at which the relay ends the text, whether or not they were sent. */
   stop?: readonly string[] | undefined;
-  /** The one at which the upstream says that it ended. Absent: it says none. */
+  /** The one at which the upstream says that it ended. */
   stoppedAt?: string | undefined;
-  /** What the upstream did to the input, with the ids that the client has. Absent: it does not say. */
+  /** Changes that the upstream made to the input, with the ids that the client has. */
   inputTransformations?: readonly InputTransformation[] | undefined;
 }
 
@@ -251,20 +252,20 @@ export interface Renderer extends Machine<ChatChunk, string, Ending<string>> {
   readonly commitAfterMs: number;
   /** The text of a heartbeat, sent after each further `idleMs` without output. */
   idle(): string;
-  /** The answer is sent at its end, so it can begin again with a fresh renderer. Absent: it is sent as it comes. */
+  /** The answer is sent at its end, so it can begin again with a fresh renderer. */
   readonly sentWhole?: true;
-  /** The status and code of a request that the upstream finds too large, for clients that act on them. Absent: its own. */
+  /** The status and code of a request that the upstream finds too large, for clients that act on them. */
   readonly tooLarge?: { status: number; code: string };
   /** The last text of an answer that fails after its status was sent. `isOverloaded`: every candidate refused for load. */
   failed(error: ErrorObject, isOverloaded?: boolean): string;
-  /** What `end` would return before its last text, which it then leaves out. Absent: `end` alone. */
+  /** The texts that `end` would return before its last one, which it then leaves out. */
   close?(): string[];
   /**
    * The whole answer as an object, as its last text has it. Valid from `close` on; with an error, of an answer that fails
    * with it, at any time. Absent: answers of this endpoint are not objects that are kept.
    */
   whole?(error?: ErrorObject): JsonRecord;
-  /** The answer as an object, before anything of it is there. Absent: as of `whole`. */
+  /** The answer as an object, before anything of it is there. */
   queued?(): JsonRecord;
 }
 

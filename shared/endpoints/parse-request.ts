@@ -1,3 +1,4 @@
+/** Checks a body against the schema of its endpoint and explains the first mistake in OpenAI's words. Never quotes a long value. */
 import type * as z from 'zod/mini';
 import { logprobTokensMax, type ChatRequest } from '../wire/canonical-call.ts';
 import { InvalidRequest } from '../wire/invalid-request.ts';
@@ -33,7 +34,7 @@ export function parseRequest<T>(schema: z.ZodMiniType<T>, body: unknown): T {
   );
 }
 
-/** Of an object: 96,000 took most of a second, in which a server answers nobody else. */
+/** Members of one object. 96,000 took most of a second, in which a server answers nobody else. */
 const unknownMembersMax = 500;
 /** JSON schemas and the like, which name what is the caller's: nothing asks about each of their members. */
 const callersOwn: ReadonlySet<string> = new Set(['parameters', 'schema', 'input_schema', 'logit_bias']);
@@ -54,7 +55,7 @@ function checkMembers(schema: z.core.$ZodType, body: JsonRecord): void {
   );
 }
 
-/** Its path. */
+/** Returns the path of the first object that is too wide. */
 function findWideObject(value: unknown, isWide: (names: string[]) => boolean): PropertyKey[] | undefined {
   if (Array.isArray(value)) {
     for (const [i, each] of value.entries()) {

@@ -1,3 +1,4 @@
+/** Decodes AWS's event stream, the binary frames in which Bedrock streams answers. */
 import type { Machine } from './machine.ts';
 
 /** One message of AWS's event stream, its text headers by name, such as `:event-type`. */

@@ -19,7 +19,7 @@ export type Ending<Out> = Out[] | Iterable<Out[]>;
 
 export const batchesOf = <Out>(last: Ending<Out>): Iterable<Out[]> => (Array.isArray(last) ? [last] : last);
 
-/** Whoever runs it asks the machine itself for its last items, in its own time. */
+/** The caller asks the machine itself for its last items, in its own time. */
 export const withoutEnd = <In, Out>(machine: Machine<In, Out, Ending<Out>>): Machine<In, Out> => ({
   push: (item) => machine.push(item),
   end: () => [],

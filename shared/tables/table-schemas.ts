@@ -17,7 +17,7 @@ export interface TableSchema {
   recoverable?: false;
   /** Global secondary indexes, keys only. */
   indexes?: { name: string; partitionKey: KeyAttribute }[];
-  /** Who writes the rows: operators by hand, or only functions. */
+  /** The writer of the rows: operators by hand, or only functions. */
   writtenBy: 'operators' | 'functions';
 }
 

@@ -1,3 +1,4 @@
+/** The canonical call: a request in the one form that all endpoints write and all dialects read. */
 import * as z from 'zod/mini';
 import { type JsonRecord, asRecord, isRecord, recordsIn, textIn } from './json.ts';
 import { calledNameMax } from './ids.ts';
@@ -25,46 +26,46 @@ export interface CanonicalCall {
    */
   readonly beginning?: readonly ChatMessage[] | undefined;
   readonly items?: CarriedItems | undefined;
-  /** What the client's messages say in fields that few upstreams know: it is told of those that no message has that goes up. Absent: none. */
+  /** Fields of the client's messages that few upstreams know. The client learns which of them did not go up. */
   readonly messageFields?: readonly string[] | undefined;
-  /** What carries or refers to media of what may go up, found once for all who ask. Absent: nobody has looked. */
+  /** Media and references to media in the call, found once for all readers. */
   readonly media?: readonly MediaPlace[] | undefined;
-  /** The paths of media in the client's body that the call does not have, with `[]` for positions. Absent: none. */
+  /** The paths of media in the client's body that the call does not have, with `[]` for positions. */
   readonly lostMedia?: readonly string[] | undefined;
-  /** The first message, if it is a field of the client's form that is of this call alone there. Absent: none is. */
+  /** The first message, if it is a field of the client's form that is of this call alone there. */
   readonly instructions?: ChatMessage | undefined;
-  /** The call as its client wrote it, for an upstream of the same form. Absent: such an upstream gets the canonical call. */
+  /** The call as its client wrote it, for an upstream of the same form. */
   readonly native?: NativeCall | undefined;
-  /** What is to be embedded: the request has no messages then. Absent: the call asks for an answer. */
+  /** The inputs to embed. The request then has no messages. */
   readonly embedding?: EmbeddingInput | undefined;
-  /** The client's name of `stop`, for errors. Absent: the same. */
+  /** The client's name of `stop`, for errors. */
   readonly stopField?: string | undefined;
   /**
    * A summary of the conversation is asked for, to go on from, by the last item of the input or at a path of its own. The last
    * message says so in words. Absent: the next turn is.
    */
   readonly compacts?: 'item' | 'path' | undefined;
-  /** The client's own name for the conversation, for the choice of the candidate alone. Absent: how it began, or its `prompt_cache_key`. */
+  /** The client's own name for the conversation, for the choice of the candidate alone. */
   readonly conversation?: string | undefined;
 }
 
 export interface EmbeddingInput {
   /** Texts, or the tokens of texts. None is empty. */
   readonly inputs: readonly (string | readonly number[])[];
-  /** How many numbers each vector is to have. Undefined: as many as the model's have. */
+  /** How many numbers each vector is to have. */
   readonly dimensions: number | undefined;
 }
 
-/** Of one answer, in all: 2,048 vectors of 4,096, which are 32 MB in memory. */
+/** Bounds the numbers of one answer: 2,048 vectors of 4,096, which are 32 MB in memory. */
 export const vectorNumbersMax = 2_048 * 4_096;
 
 /** A body that goes up as it came, but for what the relay decides: model, limit, and what money and isolation need. */
 export interface NativeCall {
   /** The fields that `request` says in other words, but for those that are `served`. All others are `unknown`. */
   readonly body: JsonRecord;
-  /** What of it no message and no tool of `request` has, for what counts the input. */
+  /** Texts that no message and no tool of `request` has, for the estimate of the input. */
   readonly counted: readonly JsonRecord[];
-  /** What upstreams of other forms miss, for the header that says so. */
+  /** Fields that upstreams of other forms miss, for the header that names them. */
   readonly lost: readonly string[];
   /** The version of the API and its features that the body was written for. */
   readonly headers: { readonly version?: string; readonly betas?: readonly string[] };
@@ -84,19 +85,19 @@ export function onlyClears(management: unknown): boolean {
 
 /** Parts of a conversation in the client's form that no message can hold. They go up in their place to an upstream of the same form. */
 export interface CarriedItems {
-  /** By the message that they follow. Undefined: they stand before all messages. */
+  /** By the message that they follow. */
   readonly after: ReadonlyMap<ChatMessage | undefined, readonly JsonRecord[]>;
   /** By the message that an item is elsewhere. */
   readonly instead: ReadonlyMap<ChatMessage, JsonRecord>;
   /** The tools of the request that an item declares, with their item. Elsewhere they are as the others. */
   readonly tools: ReadonlyMap<ChatTool, JsonRecord>;
-  /** The calls that the model does not wait for. Elsewhere they are as the others. Absent: none. */
+  /** The calls that the model does not wait for. Elsewhere they are as the others. */
   readonly asyncCalls?: ReadonlySet<ChatToolCall>;
-  /** The results of such calls that came later, by what stands in their place. Elsewhere they are behind their calls. Absent: none. */
+  /** The results of such calls that came later, by what stands in their place. Elsewhere they are behind their calls. */
   readonly late?: ReadonlyMap<JsonRecord, ChatMessage>;
   /** The effort that the request asks for besides its items. Elsewhere the effort of the last item counts. */
   readonly effort: string | undefined;
-  /** What upstreams of other forms miss, for the header that says so. */
+  /** Fields that upstreams of other forms miss, for the header that names them. */
   readonly lost: readonly string[];
 }
 
@@ -167,7 +168,7 @@ export const ChatMessage = z.looseObject({
   function_call: optional(z.looseObject({ name: calledName, arguments: optional(z.string()) })),
   tool_call_id: optional(z.string()),
   tool_calls: optional(z.array(ChatToolCall)),
-  /** Of an assistant message of a Responses request: `commentary` or `final_answer`. */
+  /** The phase of an assistant message in Responses: `commentary` or `final_answer`. */
   phase: optional(z.string()),
 });
 export type ChatMessage = z.infer<typeof ChatMessage>;
@@ -231,7 +232,7 @@ export function splitKnown(body: ChatRequest): { request: ChatRequest; unknown: 
 }
 
 /**
- * What the log probabilities of an answer take, by token and by entry: as JSON where they pass through, in memory where
+ * Memory of the log probabilities of an answer, by token and by entry: as JSON where they pass through, in memory where
  * they are kept to the end of the answer. Measured with OpenAI's form: a token, its probability and its bytes.
  */
 const passedOn = { bytesMax: 64 * 1024 * 1024, token: 250, entry: 72 };

@@ -23,7 +23,7 @@ export interface ChatUsage {
 export type ReportedUsage = Partial<
   Record<'input' | 'output' | 'reasoning' | ReportedPart, number | undefined>
 > & {
-  /** The vendor's own counts beside those of its runs, whose sum the others are. Absent: it counts no runs. */
+  /** The vendor's own counts beside those of its runs, whose sum the others are. */
   topLevel?: ReportedUsage | undefined;
 };
 
@@ -117,7 +117,7 @@ export interface ChatChunk {
   quota?: number | null;
   /** The upstream's own event, for a client that speaks its form: all that `choices` has of it, and more. */
   native?: NativeEvent | undefined;
-  /** What an embedding asked for, one for each input, in their order. */
+  /** The vectors, one for each input, in their order. */
   vectors?: readonly Float32Array[] | undefined;
 }
 
@@ -158,7 +158,7 @@ export interface AnswerIdentity {
   model: string;
 }
 
-/** Whether a chunk has content that a client sees. The first such chunk opens the answer. */
+/** True if a chunk has content that a client sees. The first such chunk opens the answer. */
 export const hasContent = (chunk: ChatChunk): boolean =>
   chunk.native?.isContent === true ||
   chunk.vectors !== undefined ||
@@ -183,7 +183,7 @@ export const besideText = ({ reasoning_content: reasoning = '', refusal = '' }: 
   reasoning + refusal;
 
 /**
- * What one answer makes a process keep, in bytes. Every place that accumulates adds what it keeps; what only passes
+ * Counts the bytes that one answer makes a process keep. Every place that accumulates adds what it keeps; what only passes
  * through is not counted. Over the limit, `refuseLength` is thrown.
  */
 export class Kept {
@@ -358,13 +358,13 @@ export const laterPrices = partPrices.slice(firstParts);
 /** Tokens of a prompt by their part, together never more than it. The rest is in none. */
 export type PartCounts = Partial<Record<PartCount, number | undefined>>;
 
-/** The counts above zero: most calls have none, and rows stay short. Undefined: there are none, or nobody knows. */
+/** The counts above zero: most calls have none, and rows stay short. */
 export function partCountsOf(counts: PartCounts = {}): PartCounts | undefined {
   const some = partCounts.filter((name) => (counts[name] ?? 0) > 0);
   return some.length > 0 ? Object.fromEntries(some.map((name) => [name, counts[name]])) : undefined;
 }
 
-/** What clients are shown: what was read and written always, of other parts what there is. */
+/** Clients always see the cached and written counts, and other parts if there are any. */
 export type ShownCounts = { cached_tokens: number; cache_write_tokens: number } & Partial<
   Record<PartCount, number>
 >;

@@ -1,3 +1,4 @@
+/** Ids of requests, patterns of names and keys, and hashes. Uses no clock and no chance. */
 import { hash } from 'node:crypto';
 
 /** Crockford's base 32 in lower case. The characters sort in the order of their values. */
@@ -26,7 +27,7 @@ export function requestTimeMs(id: string): number | undefined {
   return milliseconds;
 }
 
-/** Whether a text has the form of a key. Other texts are refused before any table is read. */
+/** Texts of another form are refused before any table is read. */
 export const isSecretKey = (text: string): boolean => /^sk-[\x21-\x7e]{1,200}$/.test(text);
 
 /** SHA-256, in hex, of a whole `sk-` key: the only form in which a key is stored. */
@@ -43,7 +44,7 @@ export const modelNamePattern = /^[A-Za-z0-9._:/@-]{1,128}$/;
 /** The longest name of a tool, of a namespace and of an author: OpenAI's limit. */
 export const calledNameMax = 64;
 
-/** What every seal of the relay begins with. The whole form is `relay1.<number of the key>.<base64url>`. */
+/** The prefix of encrypted state. The whole form is `relay1.<number of the key>.<base64url>`. */
 export const sealPrefix = 'relay1.';
 
 /**

@@ -1,4 +1,4 @@
-/** Of UTC, which has no summer time. */
+/** A day of UTC, which has no summer time. */
 export const dayMs = 86_400_000;
 
 /** ISO 8601 without milliseconds: the form of times in rows. */

@@ -1,3 +1,4 @@
+/** Reads and bounds JSON from outside, and explains why a row does not fit its schema. */
 import type * as z from 'zod/mini';
 import { findNearestName } from './nearest-name.ts';
 
@@ -131,7 +132,7 @@ const sentencesMax = 8;
 export const looksSecret = /sk-|[A-Za-z0-9]{20,}/;
 /** Attributes that may hold credentials or customers' texts. Their values are described, never quoted. */
 export const neverQuoted: ReadonlySet<PropertyKey> = new Set(['secret', 'params', 'hash']);
-/** Of these attributes the parts that hold words of a list alone. */
+/** Parts of these attributes that hold only words of a list. */
 const alwaysQuoted: ReadonlySet<PropertyKey> = new Set(['efforts', 'model_rules']);
 
 /**

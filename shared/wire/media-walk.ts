@@ -46,7 +46,6 @@ interface Named {
    * blanks is. `other`: a text that looks like an address or a file is.
    */
   is: 'words' | 'said' | 'media' | 'loose' | 'other';
-  /** Absent: that of the object around it. */
   kind?: MediaKind;
 }
 
@@ -129,7 +128,7 @@ const bytesField = /(?:data|bytes|blob|base64|b64|b64_?json)$/i;
 /** Longer than any id. */
 const idLengthMax = 512;
 
-/** Whether the media themselves are in the body. Otherwise an address or an id leads to them, and nobody here sees their size. */
+/** True if the media themselves are in the body. Otherwise an address or an id leads to them, so their size is unknown. */
 export function holdsBytes({ value = '', field }: MediaPlace): boolean {
   if (/^\s*data:/i.test(value)) return true;
   return (
@@ -142,14 +141,13 @@ class Frame implements Link {
   readonly up: Link | undefined;
   readonly step: string | number;
   readonly node: JsonRecord | readonly unknown[];
-  /** Undefined: the node is a list. */
   readonly keys: readonly string[] | undefined;
   readonly field: string;
   readonly name: Named;
   readonly kind: MediaKind;
   readonly block: string | undefined;
   at = 0;
-  /** How many places were found before a source, which is one itself where nothing in it is. Undefined: it is no source. */
+  /** How many places were found before a source, which is one itself where nothing in it is. */
   before: number | undefined;
 
   constructor(
@@ -224,7 +222,7 @@ export function* walkMedia(value: unknown, param = ''): Generator<MediaPlace, vo
   }
 }
 
-/** Of a typed block. What it fetches or holds nobody may know. */
+/** The kind of a typed block. Its content may be unknown. */
 const isSource = ({ type }: JsonRecord, field: string, inner: object): boolean =>
   typeof type === 'string' && (field === 'source' || field === 'file') && isRecord(inner) && !isText(inner);
 const isText = ({ type }: JsonRecord): boolean => type === 'text' || type === 'content';

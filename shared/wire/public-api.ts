@@ -21,7 +21,7 @@ export interface AccountBody {
   alert_below: number | null;
   /** Yuan for each web search; null: searches have no price of their own. */
   search_price: number | null;
-  /** Of a metered account alone: the part of `spent` that no balance paid. */
+  /** Only for metered accounts: the part of `spent` that no balance paid. */
   metered?: number;
   plan: AccountPlan | null;
   /** When the plan that the account had ended; null: it holds one, or had none. */
@@ -32,7 +32,7 @@ export interface AccountBody {
   price_changes: AccountPriceChange[];
   /** Calls of the last 24 hours that were refused or failed, newest hour first. Up to a minute late; some may be missing. */
   errors: AccountErrors[];
-  /** What was used by day and model; null unless the query asks for `days`. */
+  /** The usage by day and model; null unless the query asks for `days`. */
   days: AccountDays | null;
 }
 
@@ -72,7 +72,7 @@ export interface ManagedKeyList {
   /** The most that customers make of an account. */
   limit: number;
   data: ManagedKey[];
-  /** What `POST /v1/account/top-ups` leads to. */
+  /** The answer of `POST /v1/account/top-ups`. */
   top_up: 'checkout' | 'link' | null;
 }
 
@@ -123,7 +123,7 @@ export interface AccountDay {
   searches: number;
 }
 
-/** Of a month of UTC. closing = opening + granted - charged + metered. */
+/** A month of UTC: closing = opening + granted - charged + metered. */
 export interface AccountStatement {
   object: 'account.statement';
   currency: 'CNY';
@@ -164,7 +164,7 @@ export interface AccountKey {
   hint: string;
   /** null: the key may call every model. */
   models: string[] | null;
-  /** Whether it makes and ends other keys of the account, by `/v1/account/keys`. */
+  /** True if it creates and revokes other keys of the account, by `/v1/account/keys`. */
   manage: boolean;
   expires_at: number | null;
   limits: { max_concurrency: number | null; rpm: number | null; budget: AccountBudget | null };
@@ -222,7 +222,7 @@ export interface UsageEntry extends Record<PartCount, number | null> {
   first_content_ms: number | null;
   /** `completed`, `failed` or `client_gone`. */
   end: string | null;
-  /** What the client named: its end user, in at most 64 characters, and tags. */
+  /** The end user, in at most 64 characters, and the tags that the client named. */
   end_user: string | null;
   tags: Readonly<Record<string, string>> | null;
   /** The id and the prices of the billing rule at the time of the call. */
@@ -232,7 +232,7 @@ export interface UsageEntry extends Record<PartCount, number | null> {
   official: boolean;
   /** Official calls: what the call would have cost. */
   cost: number | null;
-  /** What the web search of the call cost: a part of `charge`, or of `cost`. */
+  /** The cost of the web search: a part of `charge`, or of `cost`. */
   search_price: number | null;
   amount: number | null;
   reason: string | null;
@@ -296,7 +296,7 @@ export interface PlanEntryItem {
   models: string[];
 }
 
-/** What operators' and customers' receivers get about an account. */
+/** The body of notices to operators' and customers' receivers. */
 
 type NoticeType = 'balance.low' | 'plan.ending' | 'plan.ended' | 'key.expiring';
 

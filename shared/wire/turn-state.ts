@@ -29,16 +29,16 @@ export interface TurnState {
   readonly callIds: readonly string[];
   /** Up to the last opaque one at least: what was sealed in the middle of a turn does not name what followed. */
   readonly parts: readonly StatePart[];
-  /** The item in which its client has it. Absent: the relay keeps it. */
+  /** The item in which its client has it. */
   readonly item?: string | undefined;
 }
 
-/** What a vendor says that it did to the input, such as leaving reasoning out: words. Source: OpenAI's SDK 7.57, `InputTransformation`. */
+/** A change that a vendor made to the input, such as leaving reasoning out, in words. Source: OpenAI's SDK 7.57, `InputTransformation`. */
 export interface InputTransformation {
   readonly type: string | undefined;
   readonly action: string | undefined;
   readonly reason: string | undefined;
-  /** Of the item that it was done to. */
+  /** The id of the changed item. */
   readonly id: string | undefined;
 }
 

@@ -60,9 +60,9 @@ export const calls: Mutants = {
   },
   'a rest ends with a success that is older': {
     file: 'shared/relay/health/health-states.ts',
-    find: 'return rest.untilMs > nowMs ? entry : probed(rest, event, nowMs);',
+    find: 'return cooldown.untilMs > nowMs ? entry : endCooldown(cooldown, event, nowMs);',
     replace:
-      "return rest.untilMs > nowMs && event.type !== 'succeeded' ? entry : probed(rest, event, nowMs);",
+      "return cooldown.untilMs > nowMs && event.type !== 'succeeded' ? entry : endCooldown(cooldown, event, nowMs);",
     noticed: 'test/unit/relay/health/health-states.test.ts',
     by: /a success that may be older/,
   },

@@ -1,3 +1,4 @@
+/** Chat Completions. The client's request is the canonical call, except for OpenAI's older form of function calls. */
 import {
   showCounts,
   isUrlCitation,
@@ -24,7 +25,6 @@ import { renderCommentFrame, renderDataFrame } from '../../stream/sse.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../../wire/json.ts';
 
-/** Chat Completions. The client's request is the canonical call, except for OpenAI's older form of function calls. */
 export const chatEndpoint: Endpoint = {
   ...endpointRoutes.chat,
   read(body, headers) {
@@ -71,7 +71,7 @@ function answerAsChat(
 const otherFields = ['input', 'system', 'reasoning', 'text', 'max_output_tokens'];
 const ownParts = new Set<unknown>(['text', 'image_url', 'input_audio', 'file', 'refusal']);
 
-/** Whether a body has what chat does not: then it may have words of Responses or Messages. */
+/** True if a body has fields that chat lacks: it may then be in a form of Responses or Messages. */
 function mayBeOtherForm(body: JsonRecord): boolean {
   const { tools, tool_choice: choice, messages } = body;
   return (

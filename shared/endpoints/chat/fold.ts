@@ -1,3 +1,4 @@
+/** Folds the chunks of an answer into one completion, for clients that do not stream. */
 import {
   isUrlCitation,
   type AssistantMessage,

@@ -172,7 +172,7 @@ const responsesParts = new Set<unknown>(['input_text', 'output_text', 'input_ima
 const saidBlocks = new Set<unknown>(['tool_result', 'image', 'document']);
 const calledBlocks = new Set<unknown>(['tool_use', 'thinking', 'redacted_thinking']);
 
-/** Whose a part is: of Responses, or a block of Messages of a user or of the model. Undefined: chat's, or nobody's. */
+/** The form of a part: of Responses, or a block of Messages of a user or of the model. */
 function kindOf(part: unknown): 'part' | 'said' | 'called' | undefined {
   const { type, source } = asRecord(part);
   if (responsesParts.has(type)) return 'part';

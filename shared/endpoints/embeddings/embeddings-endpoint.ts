@@ -96,7 +96,7 @@ function createVectorsRenderer(answering: () => string, textOf: (vector: Float32
 const numbersOf = (vector: Float32Array): string =>
   `[${Array.from(vector, (number) => number.toPrecision(9)).join()}]`;
 
-/** Of their bytes, the lowest first, as OpenAI's clients ask for and read them. */
+/** Encodes little-endian bytes, as OpenAI's clients ask for and read them. */
 function encodeBase64(vector: Float32Array): string {
   const view = new DataView(new ArrayBuffer(4 * vector.length));
   for (const [at, number] of vector.entries()) view.setFloat32(4 * at, number, true);

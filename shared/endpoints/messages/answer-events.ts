@@ -56,7 +56,7 @@ export class MessagesAnswer {
   #open: OpenBlock | undefined;
   /** The upstream's own blocks came, so none are made. */
   #isNative = false;
-  /** What its message has at its start and at its end. */
+  /** The fields of a message at its start and at its end. */
   #nativeStart: JsonRecord = {};
   #nativeEnd: JsonRecord = {};
   /** Blocks that began. */
@@ -166,7 +166,7 @@ export class MessagesAnswer {
     ];
   }
 
-  /** What comes between the pieces of a call waits until it is whole. */
+  /** Text that arrives between the pieces of a call waits until the call is whole. */
   #text(kind: 'text' | 'thinking', text: string): MessagesEvent[] {
     const open = this.#open;
     if (this.#waiting.size > 0 || (open?.kind === 'call' && !open.scan.complete)) {
@@ -194,7 +194,7 @@ export class MessagesAnswer {
     const piece = called?.arguments ?? '';
     const open = this.#open;
     if (open?.kind === 'call' && open.call === index) return this.#arguments(open.scan, piece);
-    // What comes for a call after its block is none of it: its JSON was complete.
+    // Ignore arguments that arrive after the block: its JSON was complete.
     if (this.#begun.has(index)) return [];
     const waiting = this.#waiting.get(index) ?? { id: '', name: '', pieces: [] };
     waiting.id ||= id ?? '';
@@ -276,7 +276,7 @@ export class MessagesAnswer {
 const removeReason = ({ stop_reason: reason, ...delta }: JsonRecord): JsonRecord =>
   typeof reason === 'string' ? { stop_reason: reason, ...delta } : delta;
 
-/** What was neither read from the cache nor written to it is the input. */
+/** The input counts only tokens that were neither read from the cache nor written to it. */
 function shownUsage(usage: ChatUsage, { sent }: AnswerFacts): JsonRecord {
   const {
     cached_tokens: read = 0,

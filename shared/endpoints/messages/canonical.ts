@@ -1,5 +1,5 @@
 /**
- * What a Messages body is to the relay: the canonical call, and the body itself, which goes up as it came to an upstream that speaks
+ * Reads a Messages body into the canonical call, and keeps the body itself, which goes up as it came to an upstream that speaks
  * Messages. Must never refuse a field that the vendor may know.
  */
 import type { ZodMiniType } from 'zod/mini';
@@ -78,7 +78,7 @@ export function readBody(schema: ZodMiniType<MessagesRequest>, body: unknown, he
     outputTokensMax: request.max_tokens ?? undefined,
     droppedTools: tools.others.length,
     sealed,
-    // Who asks for thinking shows it and sends it back.
+    // A client that asks for thinking shows it and sends it back.
     keepsState: isThinking(request),
     names,
   };
@@ -137,7 +137,7 @@ function formatOf(request: MessagesRequest): ChatRequest['response_format'] {
 interface Tools {
   callers: ChatTool[];
   others: JsonRecord[];
-  /** What a function has beside its own fields, such as examples of its input. */
+  /** Fields of a function beside its own, such as examples of its input. */
   beside: JsonRecord[];
 }
 

@@ -12,9 +12,9 @@ import type { MessagesRequest, ToolNames } from './request.ts';
 interface Conversation {
   messages: ChatMessage[];
   sealed: Map<ChatMessage, SealedState>;
-  /** What upstreams of other forms miss. */
+  /** Names of blocks that upstreams of other forms miss. */
   lost: Set<string>;
-  /** What no other form can hold and must not be left out. */
+  /** Blocks that no other form can hold and that must not be left out. */
   only: NativeCall['only'];
   /** The blocks that no chat message holds, for what counts the input. */
   unknown: JsonRecord[];
@@ -110,7 +110,7 @@ class ConversationReader {
     return { id: textIn(id), type: 'function', function: called };
   }
 
-  /** What an earlier answer had of the vendor's own tools. */
+  /** Blocks of the vendor's own tools in an earlier answer. */
   #lose(block: JsonRecord): void {
     this.unknown.push(block);
     this.lost.add(nameOf(block));
@@ -143,7 +143,6 @@ function failed(content: string | ChatContentPart[]): string | ChatContentPart[]
   return /^\W{0,3}error/i.test(content) ? content : mark + content;
 }
 
-/** Undefined: no other form has such a block. */
 function partsOf(block: JsonRecord): ChatContentPart[] | undefined {
   const source = asRecord(block['source']);
   switch (block['type']) {

@@ -13,7 +13,7 @@ const tokenLimit = z.int().check(z.gte(0));
 const Block = z.looseObject({ type: z.string() });
 const Content = z.union([z.string(), z.array(Block)]);
 
-/** Of a count, which has no limit on an answer. */
+/** The body of a count, which has no limit on an answer. */
 export const CountedRequest = z.looseObject({
   model: z.string().check(z.minLength(1)),
   messages: z

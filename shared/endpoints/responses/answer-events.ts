@@ -1,3 +1,4 @@
+/** Turns the canonical chunks of an answer into the events of Responses. */
 import type { Machine } from '../../stream/machine.ts';
 import {
   type Annotation,
@@ -30,7 +31,7 @@ import {
   type TopLogprob,
 } from './answer-items.ts';
 
-/** What a piece, an item and a part of a message take beside their text, in bytes, until the item is done. */
+/** Bytes that a piece, an item and a part of a message take beside their text, until the item is done. */
 const pieceBytes = 16;
 const itemBytes = 1024;
 const partBytes = 512;
@@ -272,7 +273,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     return { item, events: this.#queue.add(item) };
   }
 
-  /** Whether there is state that the client's last seal may lack, which one item then gets. */
+  /** True if there is state that the client's last encrypted state may lack. One item then gets it. */
   #takesState(): boolean {
     const parts = this.#asked.keepsState ? this.#facts.opaqueParts() : 0;
     const isUnsealed = parts > this.#sealedParts || (parts > 0 && this.#reasonedSince);

@@ -9,7 +9,7 @@ type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 
 interface ItemEnd {
   status: ItemStatus;
-  /** What a message without a phase of its own was. Absent: unknown, because the answer was cut. */
+  /** The phase of a message that has none of its own. */
   phase?: 'commentary' | 'final_answer';
 }
 
@@ -23,7 +23,7 @@ abstract class ItemWriter {
     this.outputIndex = outputIndex;
   }
 
-  /** Whether nothing can follow in this item once another one began. */
+  /** True if nothing can follow in this item once another one began. */
   finished(): boolean {
     return true;
   }
@@ -192,7 +192,7 @@ interface CompactionItem {
   encrypted_content: string;
 }
 
-/** What a conversation goes on from. `seal`: as of reasoning. */
+/** The item that a compacted conversation continues from. `seal`: as in reasoning. */
 export class CompactionWriter extends ItemWriter {
   readonly #seal: (id: string) => string | undefined;
 

@@ -39,7 +39,7 @@ export class ItemsFound {
   readonly #after = new Map<ChatMessage | undefined, JsonRecord[]>();
   readonly #instead = new Map<ChatMessage, JsonRecord>();
   readonly #lost = new Set<string>();
-  /** What goes up of an item, by the item: its tools are known apart. */
+  /** The upstream's form of each item. Tools are handled apart. */
   readonly #carried = new Map<JsonRecord, JsonRecord>();
   readonly #asyncCalls = new Set<ChatToolCall>();
   /** The results of such calls, by their item, and those that did not come at once, by what stands in their place. */
@@ -117,7 +117,7 @@ export class ItemsFound {
     };
   }
 
-  /** What one agent says to another is a user's message elsewhere. */
+  /** A message between agents becomes a user's message. */
   #agentMessage(carried: JsonRecord): ChatMessage {
     const { author, recipient, content } = carried;
     const parts = recordsIn(content);

@@ -40,7 +40,7 @@ export const writeLostTurnsNote = (): ChatMessage =>
     'What came before in this conversation was compacted by another provider and cannot be read any more.',
   );
 
-/** What is not whole must not take the place of a conversation. */
+/** An incomplete summary must not replace a conversation. */
 export const refuseMissingSummary = (): InvalidRequest =>
   new InvalidRequest(
     'no_summary',

@@ -64,7 +64,7 @@ const idOf = (item: JsonRecord | undefined): unknown => item?.['id'] ?? null;
 
 // An item as lists show it: with all that OpenAI's schema requires, also where its client left it out.
 
-/** What a client may leave out of an item or part that it sends, by its type. */
+/** Fields that a client may leave out of an item or part, by its type. */
 const required: Record<string, JsonRecord> = {
   function_call: { status: 'completed' },
   function_call_output: { status: 'completed' },
@@ -101,7 +101,7 @@ const removeImage = (part: unknown): unknown =>
     ? { ...addMissingFields(part), image_url: null }
     : addMissingPartFields(part);
 
-/** What a client wants to see beside what it always sees: the query field `include`, as client libraries write it. */
+/** Reads the query field `include` as client libraries write it: fields that are shown only on request. */
 
 export const sealedReasoning = 'reasoning.encrypted_content';
 const inputImages = 'message.input_image.image_url';

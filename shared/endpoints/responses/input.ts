@@ -1,3 +1,4 @@
+/** Translates the input items of a Responses request to messages of the canonical call. */
 import type { ChatMessage, ChatToolCall, ChatContentPart } from '../../wire/canonical-call.ts';
 import type { PlacedItem, SealedState, SummaryOpener } from '../endpoint.ts';
 import type { InputItem } from './request.ts';
@@ -37,7 +38,6 @@ interface ItemContext {
   declared: ReadonlyMap<string, DeclaredTool>;
   /** Stored items that are not read yet belong to them, with calls that outputs are for and tools that calls are of. */
   isPart: boolean;
-  /** Absent: no seal holds a summary. */
   summaryOf?: SummaryOpener | undefined;
 }
 
@@ -88,7 +88,7 @@ export function translateInput(items: readonly PlacedItem[], context: ItemContex
   return { messages, sealed, foreignLeftOut, found };
 }
 
-/** What stands for the turns that a compaction item replaced. Undefined: another provider wrote it, so no upstream here can read it. */
+/** Reads the summary of a compaction item. Returns nothing if another provider wrote it, since no upstream here can read it. */
 function readCompactedTurns(
   placed: PlacedItem,
   { summaryOf }: ItemContext,

@@ -1,3 +1,4 @@
+/** The schema of a Responses request, and its fields that need no translation of items. */
 import * as z from 'zod/mini';
 import type { ChatRequest } from '../../wire/canonical-call.ts';
 import { isRecord, listIn, removeNulls, type JsonRecord } from '../../wire/json.ts';
@@ -41,7 +42,7 @@ export const ResponsesRequest = z.looseObject({
 });
 export type ResponsesRequest = z.infer<typeof ResponsesRequest>;
 
-/** Of what is no answer: all of the input may be stored. */
+/** The body of requests that want no answer: all of the input may be stored. */
 export const StoredInputRequest = z.looseObject({
   ...ResponsesRequest.shape,
   input: optional(ResponsesRequest.shape.input),
@@ -98,7 +99,7 @@ export function readSummaryKind({ reasoning }: ResponsesRequest): string | undef
 }
 
 /**
- * What upstreams of the same form get as the client wrote it: fields that the relay does not know, and what is left of
+ * Fields that upstreams of the same form get as the client wrote them: those that the relay does not know, and the rest of
  * `include`.
  */
 export function findUnknownFields(request: ResponsesRequest): JsonRecord {
@@ -108,7 +109,7 @@ export function findUnknownFields(request: ResponsesRequest): JsonRecord {
 }
 
 /**
- * What the relay serves by itself: the text of the reasoning is shown as its summary, and the reasoning of all turns
+ * Fields that the relay serves itself: the text of the reasoning is shown as its summary, and the reasoning of all turns
  * goes up again.
  */
 export function selectServedFields(request: ResponsesRequest): JsonRecord {

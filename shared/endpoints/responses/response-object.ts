@@ -96,6 +96,6 @@ export const buildResponseError = (error: ErrorObject): ErrorObject =>
 
 function codeFor({ type }: ErrorObject): string {
   if (type === 'rate_limit_error') return 'rate_limit_exceeded';
-  // What the upstream refuses, it refuses again.
+  // The upstream would refuse the request again.
   return type === 'invalid_request_error' ? 'invalid_prompt' : 'server_error';
 }

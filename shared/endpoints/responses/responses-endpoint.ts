@@ -1,3 +1,4 @@
+/** Responses. A request is converted to the canonical call, and its answer is rendered from the canonical stream. */
 import { ChatToResponses } from './answer-events.ts';
 import { checkLogprobs, parseRequest } from '../parse-request.ts';
 import { buildStartedResponse } from './response-object.ts';
@@ -34,7 +35,6 @@ import { selectTools, placeTools, translateTools, translateTool } from './tools.
 import type { ResponsesEvent } from './answer-items.ts';
 import { renderCommentFrame, renderEventFrame, renderEventPieces } from '../../stream/sse.ts';
 
-/** Responses. A request is converted to the canonical call; its answer is made of the canonical stream. */
 export const responsesEndpoint: Endpoint = {
   ...endpointRoutes.responses,
   storing: async () => (await import('./stored-input.ts')).storedReading,
@@ -57,10 +57,8 @@ function addInput(body: unknown): ResponsesRequest {
 }
 
 interface Reading {
-  /** Absent: the key may not store. */
   storage?: StorageAtHand | undefined;
   summaryOf?: SummaryOpener | undefined;
-  /** Absent: what the input asks for. */
   compacts?: 'path' | undefined;
 }
 
@@ -118,7 +116,7 @@ export function translateRequest(request: ResponsesRequest, { storage, summaryOf
   const messages = prependInstructions(request.instructions, conversation);
   const instructions = messages[0] === conversation[0] ? undefined : messages[0];
   const [first] = storage?.stored?.earlier ?? [];
-  // What asks for a summary is no part of what is summarised.
+  // The item that asks for the summary does not count as conversation.
   if ((compacts ? conversation.length === 1 : messages.length === 0) && !unread)
     throw new InvalidRequest('invalid_value', 'input', "'input' holds no message and no call.");
 

@@ -1,5 +1,5 @@
 /**
- * What a Responses request has to do with stored responses: what it refers to, and what of it is stored. Loaded by the first
+ * Reads the references of a Responses request to stored responses, and selects the items to store. Loaded by the first
  * call of a key that may store.
  */
 import { InvalidRequest } from '../../wire/invalid-request.ts';

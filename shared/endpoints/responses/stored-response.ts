@@ -4,7 +4,7 @@ import type { ErrorObject } from '../../wire/invalid-request.ts';
 import { buildResponseError } from './response-object.ts';
 import { renderEventFrame } from '../../stream/sse.ts';
 
-/** What a response ends with whose run is gone, or was never begun. OpenAI's code, as clients know it. */
+/** The error of a response whose run is gone or never began. OpenAI's code, as clients know it. */
 const runLost = {
   message:
     'The run of this response stopped before its end, and what it had written is lost. Send the request again.',

@@ -1,3 +1,4 @@
+/** Translates the tools of a Responses request and the choice among them to the canonical call. */
 import type { PlacedItem } from '../endpoint.ts';
 import { declaresTools } from './carried-items.ts';
 import type { ResponsesTool } from './request.ts';

@@ -94,7 +94,7 @@ async function balance(
 }
 
 interface AccountFacts {
-  /** Undefined: the account has no valid row and therefore no plan. */
+  /** An account without a valid row has no plan. */
   account: AccountRow | undefined;
   quota: QuotaItem | undefined;
   key: KeyRow;

@@ -51,7 +51,7 @@ export async function answerStatement(
     all.metered === (item.metered ?? 0n) &&
     listed.reduce((sum, { amount }) => sum + amount, 0n) === own.granted &&
     (isCut || balanceOf(days).charged === own.charged);
-  // Of an id without a time, it may be any.
+  // An id without a time may be of any time.
   const runs = [...(quota?.open.keys() ?? [])].some((id) => utcMonth(requestTimeMs(id) ?? 0) <= month);
   return {
     object: 'account.statement',

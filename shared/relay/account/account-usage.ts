@@ -73,7 +73,6 @@ const pageOf = <Entry>(data: Entry[], last: LedgerRow | undefined) => ({
   next_cursor: last ? encodeURIComponent(last.id) : null,
 });
 
-/** Undefined: all rows are. */
 function readWanted(query: URLSearchParams): Attribution | undefined {
   const tags = readTags(query.getAll('tag').join(), 'tag');
   const end_user = showEndUser(query.get('end_user') ?? '');
@@ -199,7 +198,7 @@ function countParameter(query: URLSearchParams, name: string, max: number): numb
   );
 }
 
-// What an account used by day and model: read from the sums of its days, newest first, and never from its ledger.
+// The usage of an account by day and model, newest first. Reads the sums of its days, never its ledger.
 
 const daysMax = 31;
 /** Some 350 bytes each, so that one answer costs at most 45 read units, and has at most 200 KB. */

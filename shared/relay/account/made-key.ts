@@ -1,5 +1,5 @@
 /**
- * A key that a customer makes: what may be said of it, and that it never may more than the key it is made with. A row is
+ * A key that a customer creates: its fields, and the check that it never has more rights than the key that creates it. A row is
  * looked at whole whenever it is written, so neither an edit nor a rotation carries a right that its maker has lost.
  */
 import { parseYuan } from '../../billing/price.ts';
@@ -13,7 +13,7 @@ import { refuse } from '../http/refusal.ts';
 /** Attributes of a row as they are written; undefined: the row has none. */
 export type KeyFields = Record<string, unknown>;
 
-/** What a customer says of a key, in the form of rows. */
+/** Converts the fields that a customer sends for a key to attributes of a row. */
 export const fieldsOf = (row: KeyRow) => ({
   name: row.name,
   models: row.models,
@@ -71,7 +71,7 @@ export function readAllowedKey(own: KeyRow, row: KeyFields): KeyRow {
 }
 
 const isAbove = (made: number = Infinity, own: number = Infinity): boolean => made > own;
-/** What no word forbids, the setting may allow. */
+/** A key without `store` may store if the setting allows it. */
 const storageRankOf = ({ store }: KeyRow): number => (store === undefined ? 1 : Number(store) * 2);
 
 const exceeds: Readonly<Record<string, (own: KeyRow, made: KeyRow) => boolean>> = {

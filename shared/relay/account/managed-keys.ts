@@ -1,5 +1,5 @@
 /**
- * What the holder of a key with `manage` does for the own account: /v1/account/keys and /v1/account/top-ups. It never touches
+ * Serves /v1/account/keys and /v1/account/top-ups: the holder of a key with `manage` acts for the own account. It never touches
  * the key that asks, a key of the operator, or one of another account, and never makes a key that may more than the one that
  * asks: decision 79. Which keys customers have made of an account is one item, written with the keys themselves:
  *
@@ -41,7 +41,7 @@ interface ManagedKeysPorts extends TopUpPorts, Pick<ChatPorts, 'keys' | 'counter
   managed: ManagedKeyStore;
 }
 
-/** Of one account, whoever made them. */
+/** Bounds the keys of one account, whoever created them. */
 const keysMax = 20;
 const writesPerMinute = 60;
 const bodyBytesMax = 16 * 1024;
@@ -194,7 +194,7 @@ async function remove(ports: ManagedKeysPorts, caller: KeyRequest) {
       made: { before: made, after: made.filter((hash) => hash !== hashOf(seen)) },
       update: { seen, attributes: { enabled: false, ...authorOf(own, ports.clock.now()) } },
     });
-    // Whatever else was changed, it is to be refused.
+    // Refuse the key whatever else was changed.
     if (refused.length > 0) throw new StoreBusy('The key was changed meanwhile.');
     logKeyChange(ports, own, { action: 'revoked', hash: hashOf(seen) });
   };

@@ -31,7 +31,7 @@ export interface TopUpPorts extends Pick<ChatPorts, 'clock' | 'config' | 'secret
   random: Random & { secretKey(): string; hex(bytes: number): string };
 }
 
-/** What was asked for with a key, as it was looked up. */
+/** The request of a key, with the row of that key. */
 export interface KeyRequest {
   admitted: AdmittedKey;
   request: RelayRequest;
@@ -44,7 +44,7 @@ const most = 50_000;
 const fenDecimals = 2;
 const nanoPerFen = 10_000_000n;
 
-/** Which way there is. */
+/** The way of payment that the settings offer. */
 export const describeTopUpOffer = ({ payments, topUpUrl }: Settings): 'checkout' | 'link' | null => {
   if (payments?.stripe.checkout) return 'checkout';
   return topUpUrl === undefined ? null : 'link';
@@ -81,7 +81,7 @@ async function checkoutUrl(ports: TopUpPorts, asked: KeyRequest, paying: Paying)
   const { currency } = paying.checkout;
   const paid = { minor: minorOf(paying), currency };
   const body = formatReferenceBody({ account: admitted.row.account, ...paid, nonce: ports.random.hex(8) });
-  // What is paid for an account without a row waits for an operator, and Stripe drops a reference that is too long.
+  // A payment for an account without a row waits for an operator, and Stripe drops a reference that is too long.
   if (!admitted.account || addSignature(body, 'f'.repeat(64)).length > referenceLengthMax)
     throw refuseTopUp();
   const abort = new AbortController();
@@ -109,7 +109,7 @@ async function checkoutUrl(ports: TopUpPorts, asked: KeyRequest, paying: Paying)
   }
 }
 
-/** Of all that goes wrong with Stripe, the log has the reason and the customer nothing. */
+/** The log has the reason of a failure at Stripe; the customer does not see it. */
 const busy = (reason: string): Refusal =>
   refuse('unavailable', 'Payments do not answer right now, and nothing was paid. Try again.', {
     headers: { 'retry-after': '5' },
@@ -130,7 +130,7 @@ function minorOf({ rates, checkout: { currency }, fen }: Paying): bigint {
 
 interface SessionWanted extends Paying {
   paid: PaymentAmount;
-  /** Of the reference, without its signature. */
+  /** The length of the reference without its signature. */
   body: string;
   request: RelayRequest;
   signal: AbortSignal;

@@ -59,7 +59,7 @@ async function settleMark({ marks, accounts, ...parts }: BalanceWatchPorts, acco
 const stepsOfLimit = 1024n;
 
 /**
- * Whether the sum over the parts may have crossed the limit. While a part alone holds the limit, so does the sum;
+ * True if the sum over the shards may have crossed the limit. While a single shard holds the limit, so does the sum;
  * below it, each step that the part spends is worth a look, and so is money that comes or goes.
  */
 export function isWorthALook({ before, after }: QuotaChange, limit: NanoYuan): boolean {
@@ -75,7 +75,7 @@ const fundsOf = (item: QuotaItem): NanoYuan => item.available + sumReserved(item
 
 const stepOf = ({ spent }: QuotaItem, limit: NanoYuan): bigint => (spent * stepsOfLimit) / limit;
 
-/** What to tell while the balance is below its limit; undefined: it is not. */
+/** Facts of the notice while the balance is below its limit. */
 export function findLowBalance(
   balance: NanoYuan | undefined,
   limit: NanoYuan | undefined,

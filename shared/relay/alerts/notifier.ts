@@ -59,7 +59,7 @@ async function tryNotice(ports: NotifierPorts, id: string, waits: boolean): Prom
   const isDue = found.dueMs <= nowMs;
   // The last try began and never ended.
   if (isDue && tries > triesMax) return giveUp(ports, found);
-  // Whoever began a try may have died in it, so the notice has to be in the list.
+  // The process may die during a try, so the notice has to be in the list.
   if (!isDue || !(await notices.claim(id, found.tries, nowMs + delayMs(tries))))
     return wait(ports, id, waits);
   const left = await sendToAll(ports, found);

@@ -126,7 +126,7 @@ function assetOf({ request, snapshot }: PageRequest): PageAnswer {
 /** By the name of the route. */
 export const pageAnswers = { page: answerModelsPage, account_page: answerAccountPage, asset: assetOf };
 
-/** Those all of whose candidates rest, for whomever calls. Makes no store call. */
+/** Finds models all of whose candidates are in cooldown, for any account. Makes no store call. */
 async function findCoolingModels(
   ports: PageRequest['ports'],
   { channels, models }: Pick<Snapshot, 'channels' | 'models'>,

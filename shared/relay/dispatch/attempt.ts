@@ -53,7 +53,7 @@ interface AttemptInput {
   candidate: Candidate;
   call: ChatCall;
   variant?: Variant;
-  /** What is spoken in the place of the candidate's dialect. May throw CannotCarry. Absent: that. */
+  /** Replaces the candidate's dialect. May throw CannotCarry. */
   speaking?: (dialect: Dialect) => Dialect;
 }
 
@@ -167,8 +167,8 @@ export class Attempt {
       }
     } catch (error) {
       if (error instanceof ErrorInAnswer) {
-        const { readAnswerError: errorOfAnswer } = await loadRefusals();
-        throw toError(errorOfAnswer(error.error, this.#refused(prepared)));
+        const { readAnswerError } = await loadRefusals();
+        throw toError(readAnswerError(error.error, this.#refused(prepared)));
       }
       throw watchdog.failure() ?? UpstreamFailure.from(error) ?? error;
     } finally {
@@ -187,9 +187,9 @@ export class Attempt {
     this.#upstreamStatus = reply.status;
     watchdog.read();
     if (reply.status >= 200 && reply.status <= 299) return reply;
-    const { readReplyError: errorOfReply } = await loadRefusals();
+    const { readReplyError } = await loadRefusals();
     const refused = { ...this.#refused(prepared), clock: this.#ports.clock };
-    throw toError(await errorOfReply(reply, refused));
+    throw toError(await readReplyError(reply, refused));
   }
 
   /** Throws CannotCarry. */
@@ -365,10 +365,7 @@ const originOf = (
 const hashSecretReference = (secret: string | undefined): string =>
   secret === undefined ? '' : fingerprint(secret);
 
-/**
- * Whether a candidate is the one that a state came from. The row may have mapped its model to another one of the upstream
- * since.
- */
+/** The upstream's model is compared too, because the row may map the model to another one since. */
 export const isOrigin = (
   { channel, secret, model }: Pick<Candidate, 'channel' | 'secret' | 'model'>,
   origin: Pick<StateOrigin, 'channel' | 'secret' | 'model'>,
@@ -377,7 +374,7 @@ export const isOrigin = (
   hashSecretReference(secret) === origin.secret &&
   upstreamModelOf(channel, model) === origin.model;
 
-/** The origin of the newest turn with state. Undefined: no turn has one. */
+/** The origin of the newest turn with state. */
 export function findNewestOrigin({
   states,
   request,

@@ -1,6 +1,6 @@
 /**
- * The order in which a call's candidates are tried. Health orders them and never leaves one out, but those whose upstream
- * said when it may be asked again.
+ * Orders the candidates of a call. Cooldowns put candidates last but never leave one out, unless its upstream named the
+ * time at which it may be asked again.
  */
 import type { ChatContentPart, ChatMessage } from '../../wire/canonical-call.ts';
 import { hash53, mix32 } from '../../wire/ids.ts';
@@ -20,15 +20,14 @@ export async function orderCandidates(call: ChatCall, health: HealthRecorder): P
   });
 }
 
-/** Of a call's attempts, a channel has at most this many while another channel is left. */
+/** While another channel is left, a channel gets at most this many attempts of a call. */
 const attemptsOfChannel = 2;
 
 interface OrderInput {
-  /** Undefined: nothing is known against any candidate. */
   standingOf: FindStanding | undefined;
   /** The higher, the earlier within a priority. */
   score: Score;
-  /** Whether a candidate ranks first, because the conversation's state comes from it. */
+  /** Finds the candidate that ranks first, because the conversation's state comes from it. */
   isFirst?: ((candidate: Candidate) => boolean) | undefined;
 }
 
@@ -105,7 +104,7 @@ export class CandidateOrder {
     this.#left = this.#left.filter((one) => one.model !== model);
   }
 
-  /** Of the candidates that are not asked because their upstreams said so, when the first may be asked. */
+  /** The first time at which a candidate may be asked whose upstream named a time. */
   get blockedUntilMs(): number | undefined {
     const blocked = this.#left.map(this.#standingOf).filter((standing) => standing?.is === 'blocked');
     return blocked.length === 0 ? undefined : Math.min(...blocked.map((one) => one?.untilMs ?? Infinity));
@@ -157,7 +156,6 @@ const channelAndModelOf = ({ channel, model }: Candidate): string => `${model} $
 /** The higher, the earlier within a priority. Below zero only for candidates without a share. */
 export type Score = (candidate: Candidate) => number;
 
-/** What of a call ranks its candidates. */
 type RankedCall = Pick<ChatCall, 'key' | 'request' | 'beginning' | 'conversation'>;
 
 /** The score by which a call's conversation ranks candidates. `call`: as the client wrote it, without search results. */
@@ -182,9 +180,9 @@ const drawOf = (conversation: number, candidate: number): number =>
   ((mix32(conversation ^ candidate, (conversation / 2 ** 32) ^ (candidate / 2 ** 32)) >>> 0) + 0.5) / 2 ** 32;
 
 /**
- * What stays the same over all turns of a conversation: the client's own name for it, else how it began. Later turns
- * only append, so a system message after the first turn of the user is not part of it. It has no model, so that the
- * models of an alias each have an order of their own.
+ * Hashes what stays the same over all turns of a conversation: the client's own name for it, else its beginning. Later
+ * turns only append, so a system message after the first turn of the user does not count. The model does not count either,
+ * so each model of an alias has an order of its own.
  */
 export function hashConversation({ key, request, beginning: began, conversation }: RankedCall): number {
   const name = conversation ?? request.prompt_cache_key;

@@ -127,7 +127,7 @@ export class Dispatch implements DispatchedCall {
     throw await this.#refusal(order.blockedUntilMs, uncarried, tooLong);
   }
 
-  /** Why no candidate is left. A model that was not asked because it is blocked may take what the others do not. */
+  /** Explains why no candidate is left. A model that was not asked because it is blocked may take what the others do not. */
   async #refusal(
     blockedUntilMs: number | undefined,
     uncarried: CannotCarry | undefined,
@@ -138,9 +138,9 @@ export class Dispatch implements DispatchedCall {
     if (failures.length === 0 && this.#call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
     if (failures.length === 0 && uncarried && blockedUntilMs === undefined)
       return new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
-    const { refuseAfterFailures: refusalOfFailures } = await loadRefusals();
+    const { refuseAfterFailures } = await loadRefusals();
     const blockedMs = blockedUntilMs === undefined ? undefined : blockedUntilMs - this.#ports.clock.now();
-    return refusalOfFailures(failures, { hadContent: this.#firstContentMs !== undefined, blockedMs });
+    return refuseAfterFailures(failures, { hadContent: this.#firstContentMs !== undefined, blockedMs });
   }
 
   /** The model finds the request too long, and the alias that was asked for has others for that. */
@@ -196,8 +196,8 @@ export class Dispatch implements DispatchedCall {
         this.#failures.push(error);
         this.#another =
           this.#tried.length < attemptsMax && !call.signal.aborted && this.#order?.hasMore === true;
-        const { refuseAfterFailures: refusalOfFailures } = await loadRefusals();
-        throw refusalOfFailures([error], { hadContent: true });
+        const { refuseAfterFailures } = await loadRefusals();
+        throw refuseAfterFailures([error], { hadContent: true });
       }
       // A refusal of the caller's request shows that the channel is alive; a bug of ours shows nothing about it.
       const refused = error instanceof Refusal;
@@ -273,7 +273,6 @@ export class Dispatch implements DispatchedCall {
   }
 }
 
-/** Whether two attempts send the same bytes. */
 async function sendsTheSame(...attempts: [Attempt, Attempt]): Promise<boolean> {
   const prepared = await Promise.all(attempts.map((each) => each.prepare())).catch(() => []);
   const [one, other] = prepared.map(({ built }) => built.request);
@@ -287,7 +286,7 @@ function limitFact({ tokens, overContext }: NonNullable<Variant['limitRefusal']>
   return overContext ? `limit_over_context:${rounded}` : `refuses_limit:${rounded}`;
 }
 
-/** What a model taught within the last hour: the dialect in which it answers calls with tools, its quirks, limits. */
+/** Reads what a model taught within the last hour: the dialect in which it answers calls with tools, its quirks, limits. */
 export function findLearnedVariant(
   { learned }: Pick<ChatPorts, 'learned'>,
   { channel, model }: Candidate,
@@ -306,6 +305,5 @@ export function findLearnedVariant(
   };
 }
 
-/** What refusals taught of a model. */
 const readLearnedQuirks = (facts: readonly LearnedFact[]): Partial<Quirks> =>
   convertRules(Object.assign({}, ...facts.map(({ fact }) => parseRuleFact(fact))));

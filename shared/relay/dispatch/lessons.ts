@@ -1,11 +1,10 @@
 /**
- * What refusals teach of a model, a line a lesson with its source. A lesson decides only whether the same candidate is asked once
- * more, in the form that the model wants; it cools, bills and excludes nothing.
+ * Lessons that refusals teach about a model, one a line with its source. A lesson decides only whether the same candidate is
+ * asked once more, in the form that the model wants. It never cools, bills or excludes anything.
  */
 import { effortScale, type Quirks } from '../../upstreams/quirks.ts';
 import { asRecord, type JsonRecord } from '../../wire/json.ts';
 
-/** Undefined: nothing. */
 type Taught = Partial<Quirks> | ((refused: Refused) => Partial<Quirks> | undefined);
 type Lesson = readonly [when: RegExp, teaches: Taught];
 
@@ -13,14 +12,14 @@ interface Refused {
   /** The machine-readable code and field of the error, as `unsupported_value temperature`. */
   field: string;
   message: string;
-  /** Whether the message has a sentence that the request does not hold: it may quote what the caller wrote. */
+  /** Tests for a sentence that only the message has: it may quote what the caller wrote. */
   says: (sentence: RegExp) => boolean;
   /** The body that was refused. */
   sent: JsonRecord;
   inForce: Partial<Quirks>;
 }
 
-/** What a refusal teaches that is not in force. Undefined: nothing, so that the refusal stands. */
+/** Finds the first lesson of a refusal that is not in force yet. */
 export function findLesson(refused: Refused): Partial<Quirks> | undefined {
   const { field, says, inForce } = refused;
   const right = [...fields.filter(([when]) => when.test(field)), ...sentences.filter(([when]) => says(when))];

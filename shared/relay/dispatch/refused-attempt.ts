@@ -1,6 +1,6 @@
 /**
- * What an attempt throws when its upstream refuses or fails: the form in which the candidate is asked again, else the
- * refusal of the caller's request, else the failure.
+ * Turns the refusal of an upstream into the form in which the candidate is asked again, else into the refusal of the caller's
+ * request, else into the failure.
  */
 import {
   CallerFault,
@@ -38,8 +38,8 @@ const isOfAccount = ({ kind, status }: UpstreamFailure): boolean =>
   kind === 'secret' || (kind === 'status' && (status === 401 || status === 402));
 
 /**
- * What a client gets when no candidate answered. It says the true cause: a rate limit if one ends by itself and nothing but
- * our account at other upstreams failed beside it, our account if every failure was of it, otherwise the last other
+ * Refuses a call that no candidate answered. The refusal names the true cause: a rate limit if one ends by itself and nothing
+ * but our account at other upstreams failed beside it, our account if every failure was of it, otherwise the last other
  * failure. Sends `x-should-retry: false` when an upstream may have charged, because SDKs retry by default. Without failures
  * all candidates are blocked.
  * @param hadContent one of the failed answers had content, so its upstream has charged
@@ -103,7 +103,7 @@ export interface Variant {
   readonly without: ReadonlySet<Omission>;
   /** How the model differs from what its name and its row say, because its refusals said so. */
   readonly quirks: Partial<Quirks>;
-  /** Limits from this one on are not sent, because the model refused it. Undefined: none is known. */
+  /** Limits from this one on are not sent, because the model refused it. */
   readonly refusedLimit?: number | undefined;
   /** Features of the API that the upstream refused. */
   readonly refusedFeatures?: readonly string[] | undefined;
@@ -128,7 +128,7 @@ export interface RefusedAttempt {
   /** Something of the answer was passed on, so the candidate is not asked again. */
   hadContent: boolean;
   hadTools: boolean;
-  /** The state is the client's, of the one candidate that it has: only the client can mend it. Absent: false. */
+  /** The state is the client's, of the one candidate that it has: only the client can mend it. */
   isClientsState?: boolean | undefined;
   /** The limit that was sent is lower than the call's own, because the balance pays no more. */
   limitLowered: boolean;
@@ -152,7 +152,7 @@ export async function readReplyError(
   return repeatOrRefuse(failure, { ...refused, error: failure.raw, status: failure.status });
 }
 
-/** Features that our account may not use were the caller's wish, so that the channel does not rest for them. */
+/** The caller asked for features that our account may not use, so they cause no cooldown of the channel. */
 function deniedFeatures(
   failure: UpstreamFailure,
   { built, variant }: Pick<RefusedAttempt, 'built' | 'variant'>,
@@ -165,7 +165,7 @@ function deniedFeatures(
   return isDenied ? { variant: { ...variant, refusedFeatures: features }, refusal: failure } : undefined;
 }
 
-/** What an upstream answers that does not have a path. */
+/** Statuses of upstreams that lack the path. */
 const noPath = new Set([404, 405, 501]);
 
 /** A server without compaction answers with any page. */
@@ -200,12 +200,12 @@ function refuseCaller({ status, message, param, code }: CallerFault): Refusal {
 // the request does not hold it.
 
 export interface RefusedForm extends RefusedAttempt {
-  /** Of the reply, or what the error in an answer says. */
+  /** The status of the reply, or the one that the error in an answer names. */
   status: number;
   error: UpstreamError;
 }
 
-/** The next form; each is tried once. Undefined: the refusal stands. */
+/** Finds the next form to try. Each is tried once. */
 export function findRepeat(refused: RefusedForm): Variant | undefined {
   const { variant } = refused;
   const limitRefusal = refusedLimit(refused);
@@ -258,8 +258,8 @@ const stopField = /^stop(?:_sequences)?(?:$|[.[])/;
 const refusedStops = /'(?:\$\.)?stop'|\bstop_?sequences\b(?!")/i;
 
 /**
- * Whether the upstream does not compact: it has no such path, does not know the item that asks for it, which is the last one where
- * there is no path, or answered with something else. No other item and no field of the caller's must teach that.
+ * True if the upstream can't compact: it lacks the path, does not know the item that asks for it (the last one where there is no
+ * path), or answered with something else. No other item and no field of the caller's must teach that.
  */
 function lacksCompaction({ status, error, built }: RefusedForm): boolean {
   if (!built.sent.compacts) return false;
@@ -278,7 +278,6 @@ function lacksCompaction({ status, error, built }: RefusedForm): boolean {
 const foreignState =
   /Invalid `?signature`? in `?thinking`? block|The block is bound to a different conversation|Thought signature is not valid/;
 
-/** What a refusal says of how the model differs from what is known of it. Undefined: nothing. */
 function findTaughtQuirks(refused: RefusedForm): Partial<Quirks> | undefined {
   const { status, error, built } = refused;
   if (status !== 400 || (errorStatusOf(error) ?? 400) !== 400) return undefined;
@@ -289,7 +288,7 @@ function findTaughtQuirks(refused: RefusedForm): Partial<Quirks> | undefined {
     sent: built.sent.body,
     inForce: built.quirks,
   });
-  // What a client wrote in this form goes up as it came, but for the state of its turns.
+  // A body in the client's own form goes up as it came, except for the state of its turns.
   return built.sent.isNative && !taught?.wantsBack ? undefined : taught;
 }
 

@@ -80,7 +80,6 @@ export function startWatchdog(clock: Clock, limits: TimeLimits, request: AbortSi
 
   return {
     signal: abort.signal,
-    /** Undefined: no limit was exceeded. */
     failure(): UpstreamFailure | undefined {
       if (!abort.signal.aborted) return undefined;
       const late = isOpen ? 'timeout' : 'first_content_timeout';

@@ -1,6 +1,6 @@
 /**
- * What one environment knows and writes of candidates' health: turns outcomes of attempts into events. Must never be
- * awaited by an answer, but for the claim of a probe.
+ * Turns the outcomes of attempts into events of candidates' health and writes them. An answer must never wait for it, except
+ * for the claim of a probe.
  */
 import type { UpstreamFailure } from '../../upstreams/exchange.ts';
 import { fingerprint, hash53 } from '../../wire/ids.ts';
@@ -20,7 +20,6 @@ import {
 /** More candidates than an item can name; older ones are forgotten. */
 const candidatesMax = 1_000;
 
-/** Undefined: nothing is known against the candidate. */
 export type FindStanding = (candidate: Candidate) => Standing | undefined;
 
 interface FailedAttempt extends Omit<FailedCall, 'succeededMs'> {
@@ -30,10 +29,10 @@ interface FailedAttempt extends Omit<FailedCall, 'succeededMs'> {
   tried: Standing | undefined;
 }
 
-/** Of what is known for all its models: the host fails, or the secret is refused. */
+/** The key of what holds for all models of a candidate: the host fails, or the secret is refused. */
 const keyOf = ({ hash }: Candidate): number => hash % healthKeySpace;
 
-/** Of the rate limits of its model: vendors limit models one by one, and one must not silence the others. */
+/** The key of rate limits: vendors limit models one by one, and one must not silence the others. */
 const limitKeyOf = ({ hash, model }: Candidate): number => hash53(model, hash) % healthKeySpace;
 
 export const healthKeysOf = (candidate: Candidate): number[] => [keyOf(candidate), limitKeyOf(candidate)];
@@ -50,7 +49,7 @@ export class HealthRecorder {
     this.#ports = ports;
   }
 
-  /** Undefined: nothing is known against any candidate. Makes no store call. */
+  /** Makes no store call. Returns nothing while all candidates are healthy. */
   async findStandings(account: string): Promise<FindStanding | undefined> {
     const entries = await this.#ports.health.entries();
     if (entries.size === 0) return undefined;
@@ -65,7 +64,7 @@ export class HealthRecorder {
     return this.#change(healthKeysOf(candidate), { type: 'probe_claimed' });
   }
 
-  /** To be called at the first content: it ends a rest that was over, and shows that a running one need not hold. */
+  /** To be called at the first content: it ends a cooldown that was over, and shows that a running one need not hold. */
   async recordContent(candidate: Candidate, tried: Standing): Promise<void> {
     if (tried.is !== 'last') await this.#change(healthKeysOf(candidate), { type: 'succeeded' });
   }
@@ -93,7 +92,6 @@ export class HealthRecorder {
     if (tried?.is === 'probe') await this.#change(healthKeysOf(candidate), { type: 'probe_released' });
   }
 
-  /** Whether it changed one of them. */
   async #change(keys: readonly number[], event: HealthEvent): Promise<boolean> {
     const { health, clock } = this.#ports;
     const changed = await Promise.all(

@@ -1,8 +1,8 @@
 /**
- * How the health of one candidate changes. Pure; loaded when there is something to write.
+ * The state machine of one candidate's health, and what it means for a call. Pure.
  *
- *     healthy --3 failures in a row, of two accounts--> rest --its time is over--> one probe --> healthy, or rest again
- *             --429, refused or unpaid secret---------> rest
+ *     healthy --3 failures in a row, of two accounts--> cooldown --its time is over--> one probe --> healthy, or cooldown again
+ *             --429, refused or unpaid secret---------> cooldown
  *             --3 failures in a row, of one account---> last for the calls of that account
  */
 import {
@@ -15,11 +15,11 @@ import {
 } from '../ports/runtime-stores.ts';
 import type { UpstreamFailure, UpstreamFailureKind } from '../../upstreams/exchange.ts';
 
-/** A rest after a rate limit, unless the upstream's Retry-After is longer. */
+/** The cooldown after a rate limit, unless the upstream's Retry-After is longer. */
 const rateLimitMs = 15_000;
-/** A rest of a refused or unpaid secret; long, because an operator has to act. */
+/** The cooldown of a refused or unpaid secret. Long, because an operator has to act. */
 const credentialsMs = 5 * 60_000;
-/** A rest that would end this part of its length later is not written: it is known already. */
+/** A cooldown is not written again unless it lasts longer by this part of its length. */
 const extensionMin = 1 / 3;
 const accountsMax = 2;
 
@@ -36,14 +36,14 @@ export type HealthEvent =
   /** The probe ended with something that says nothing about the candidate. */
   | { type: 'probe_released' };
 
-/** The same object: nothing changes. Undefined: healthy. */
+/** Returns the same object when nothing changes, and nothing for a healthy candidate. */
 export function nextHealth(
   entry: HealthEntry | undefined,
   event: HealthEvent,
   nowMs: number,
 ): HealthEntry | undefined {
   const known = entry && expiryMsOf(entry) > nowMs ? entry : undefined;
-  const rest = known && known.kind !== 'failures' ? known : undefined;
+  const cooldown = known && known.kind !== 'failures' ? known : undefined;
   if (event.type === 'rate_limited') {
     const { restSeconds = 0, statedSeconds } = event;
     const untilMs = nowMs + Math.max(restSeconds * 1000, rateLimitMs);
@@ -52,32 +52,32 @@ export function nextHealth(
   }
   if (event.type === 'credentials_refused')
     return lengthenCooldown(known, { kind: 'credentials', untilMs: nowMs + credentialsMs }, nowMs);
-  if (event.type === 'failed' && !rest)
+  if (event.type === 'failed' && !cooldown)
     return countFailure(known?.kind === 'failures' ? known : undefined, event, nowMs);
-  // A success may be older than a rest that still runs.
-  if (!rest) return event.type === 'succeeded' && known ? undefined : entry;
-  return rest.untilMs > nowMs ? entry : endCooldown(rest, event, nowMs);
+  // A success may be older than a cooldown that still runs.
+  if (!cooldown) return event.type === 'succeeded' && known ? undefined : entry;
+  return cooldown.untilMs > nowMs ? entry : endCooldown(cooldown, event, nowMs);
 }
 
-/** The time of the rest is over: what comes next ends it, or begins another. */
-function endCooldown(rest: Cooldown, event: HealthEvent, nowMs: number): Cooldown | undefined {
-  const { probeUntilMs, statedUntilMs: _over, ...known } = rest;
+/** The time of the cooldown is over, so the next outcome ends it or begins another one. */
+function endCooldown(cooldown: Cooldown, event: HealthEvent, nowMs: number): Cooldown | undefined {
+  const { probeUntilMs, statedUntilMs: _over, ...known } = cooldown;
   const { type } = event;
-  // One account alone must not prolong a rest for others.
+  // One account alone must not prolong a cooldown for others.
   if (type === 'failed')
-    return event.account === rest.failedBy
-      ? rest
+    return event.account === cooldown.failedBy
+      ? cooldown
       : { kind: 'failing', untilMs: nowMs + failingMs, failedBy: event.account };
   if (type === 'succeeded' || type === 'refused_caller') return undefined;
   if (type === 'probe_claimed')
-    return (probeUntilMs ?? 0) > nowMs ? rest : { ...known, probeUntilMs: nowMs + probeMs };
-  return probeUntilMs === undefined ? rest : { ...known, untilMs: nowMs };
+    return (probeUntilMs ?? 0) > nowMs ? cooldown : { ...known, probeUntilMs: nowMs + probeMs };
+  return probeUntilMs === undefined ? cooldown : { ...known, untilMs: nowMs };
 }
 
 const isLonger = (ms: number, knownMs: number, fromMs: number): boolean =>
   ms - knownMs > (ms - fromMs) * extensionMin;
 
-/** The longer rest counts; a time that the upstream said is never lost to one that we chose. */
+/** The longer cooldown counts. A time that the upstream named is never lost to one that we chose. */
 function lengthenCooldown(known: HealthEntry | undefined, wanted: Cooldown, nowMs: number): HealthEntry {
   const running = known && known.kind !== 'failures' && known.untilMs > nowMs ? known : undefined;
   if (!running) return wanted;
@@ -109,14 +109,14 @@ function countFailure(
   return isKnown ? goesOn : { kind: 'failures', count, accounts, lastMs: nowMs };
 }
 
-// Where a candidate stands for one call. Pure; loaded when something is known against a candidate.
+// Where a candidate stands for one call.
 
 const failuresInARow = 3;
 /** How long a candidate that fails comes last. */
 const failingMs = 30_000;
 
 /**
- * Where a candidate stands for a call. `probe`: its rest is over and nobody has tried it. `last`: it failed for this
+ * Where a candidate stands for a call. `probe`: its cooldown is over and nobody has tried it. `last`: it failed for this
  * account alone, or this account's probe failed. `blocked`: the upstream said when it may be asked again.
  */
 export interface Standing {
@@ -126,7 +126,7 @@ export interface Standing {
   kind: CooldownKind;
 }
 
-/** Undefined: nothing is known against it. `account`: a hash. */
+/** `account` is a hash. */
 export function findStanding(
   entry: HealthEntry | undefined,
   account: string,
@@ -150,7 +150,7 @@ export function findStanding(
 
 const worstFirst: readonly Standing['is'][] = ['blocked', 'resting', 'last', 'probe'];
 
-/** Of what is known of a candidate and of its model there, what keeps a call from it the longest. */
+/** The standing that keeps a call from the candidate the longest. */
 export function worstStanding(standings: readonly (Standing | undefined)[]): Standing | undefined {
   const [first] = standings
     .filter((one) => one !== undefined)
@@ -158,8 +158,8 @@ export function worstStanding(standings: readonly (Standing | undefined)[]): Sta
   return first;
 }
 
-// What a failed attempt says about its candidate. Decides by the kind of failure alone: what one caller's call can bring
-// about by itself must never make a candidate rest for others.
+// Decides by the kind of failure alone what a failed attempt says about its candidate: nothing that one caller's call can
+// bring about may cool a candidate for others.
 
 /** Statuses and kinds of failure that say nothing about the channel: one caller's call can bring them about. */
 const harmless = new Set([400, 403, 413, 422]);
@@ -171,7 +171,7 @@ const harmlessKinds = new Set<UpstreamFailureKind>([
 ]);
 
 export interface FailedCall extends Omit<Extract<HealthEvent, { type: 'failed' }>, 'type'> {
-  /** A second read of the refused secret returned a new value, so there is no reason to rest. */
+  /** A second read of the refused secret returned a new value, so there is no reason for a cooldown. */
   secretChanged: boolean;
   /** The call came from another relay, or says so: a loop may then be of the caller's making. */
   hasPassedRelays: boolean;
@@ -179,7 +179,6 @@ export interface FailedCall extends Omit<Extract<HealthEvent, { type: 'failed' }
   isOfTier?: boolean;
 }
 
-/** Undefined: the failure says nothing about the candidate. */
 export function eventOfFailure(
   { kind, status, retryAfterSeconds: restSeconds, statedRetrySeconds: statedSeconds }: UpstreamFailure,
   { account, succeededMs, secretChanged, hasPassedRelays, isOfTier }: FailedCall,

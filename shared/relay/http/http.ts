@@ -13,7 +13,7 @@ export interface HeldRoom {
 
 /** How a body is read. */
 export interface BodyReading {
-  /** How many values it may have. Absent: as its length allows. */
+  /** How many values it may have. */
   valuesMax?: number | undefined;
   /**
    * Awaited once before more is unpacked or parsed than `smallSize` says. What it throws is what the body is refused with. Absent: a
@@ -39,15 +39,15 @@ export interface RelayRequest {
   baseUrl: string;
   /** Reads the JSON body; the same each time. Rejects with a Refusal (400, 413, 415, 503). Called only after the key check. */
   json(reading?: BodyReading): Promise<unknown>;
-  /** The value of the header that tells upstreams which relays the call passed, this one last. Absent: it is not sent. */
+  /** The value of the header that tells upstreams which relays the call passed, this one last. */
   hops?: string;
   /** The body as it came, of any size, for signatures over its bytes: once, and instead of `json`. */
   rawBody(): string | Uint8Array;
   /** When the host will end the invocation, in epoch milliseconds. */
   hostDeadlineMs: number;
-  /** Aborts when the host has to end before: the call then ends as at its deadline. Absent: it never has to. */
+  /** Aborts when the host has to end before: the call then ends as at its deadline. */
   hostEnds?: AbortSignal | undefined;
-  /** For what the request holds beside its body; what it has not given back is free at its end. Absent: it has the host for itself. */
+  /** For what the request holds beside its body; what it has not given back is free at its end. */
   room?: HeldRoom | undefined;
 }
 
@@ -59,7 +59,7 @@ export interface RelayResponse {
    * where that is impossible the stream throws, and the host breaks the connection.
    */
   body: string | AsyncIterable<string>;
-  /** Whether nothing follows the text that was read last, so that a host can send it together with the end. */
+  /** True if nothing follows the text that was read last, so a host can send it together with the end. */
   endsHere?: () => boolean;
   /**
    * Resolves when the host must break the connection at once, also while it waits for the connection to take something:
@@ -81,7 +81,7 @@ export type Handle = (request: RelayRequest) => Promise<RelayResponse>;
 /** A handle with everything that a host needs to serve it; created by `functions/compose`. */
 export interface HostedHandle {
   handle: Handle;
-  /** What the first request would have to wait for, done before there is one. Never rejects. */
+  /** Does in advance what the first request would wait for. Never rejects. */
   prepare?: () => Promise<void>;
   clock: Clock;
   ids: Ids;
@@ -112,7 +112,7 @@ export const rateHeaders = (rpm: number, remaining: number, nowMs: number): Reco
   'x-ratelimit-reset-requests': `${secondsOfMinuteLeft(nowMs)}s`,
 });
 
-/** What a client may say of whom its call is for: its tags, and what Claude Code says of a call. */
+/** Headers that name for whom a call is: tags, and what Claude Code sends. */
 export const tagsHeader = 'x-relay-tags';
 export const claudeCodePrefix = 'x-claude-code-';
 
@@ -143,7 +143,7 @@ const modelRoute = { name: 'model', method: 'GET', path: '/v1/models/{id}' } as 
 /** The path of one stored response is this prefix, its id, and what is done with it. */
 export const responsesPrefix = `${endpointRoutes.responses.path}/`;
 
-/** What the pages load. */
+/** Files of the pages. */
 const assetPrefix = '/assets/';
 const assetRoute = { name: 'asset', method: 'GET', path: '/assets/{name}' } as const;
 
@@ -157,7 +157,7 @@ export const matchRoute = (request: RelayRequest): RouteName | undefined =>
   findRoutes(request.path).find((route) => methodsOf(route).includes(request.method))?.name;
 
 const accountRoutes = ['account', 'usage', 'statement'] as const;
-/** What an account's own key reads of it. */
+/** Paths on which a key reads its own account. */
 export const isAccountRoute = (route: RouteName | undefined): route is (typeof accountRoutes)[number] =>
   accountRoutes.some((name) => name === route);
 

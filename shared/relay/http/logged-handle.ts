@@ -4,7 +4,7 @@ import type { Log, RequestLog } from '../ports/telemetry.ts';
 import type { Handle, RelayRequest, RelayResponse } from './http.ts';
 import { toRefusal, respondRefusal } from './refusal.ts';
 
-/** What the checks have found so far; the line of a refusal contains only this. */
+/** Facts that the checks have found so far. The line of a refusal has only these. */
 type Found = Pick<RequestLog, 'endpoint' | 'key_hint' | 'account' | 'reason'>;
 
 /**

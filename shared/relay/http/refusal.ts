@@ -138,7 +138,7 @@ export function toRefusal(error: unknown): Refusal {
   );
 }
 
-/** What an endpoint's refusals and answers look like. */
+/** The form of refusals and answers at an endpoint. */
 export type AnswerForm = Pick<Endpoint, 'refused' | 'answerHeaders'>;
 
 export const respondRefusal = (

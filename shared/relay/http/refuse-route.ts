@@ -1,4 +1,4 @@
-/** What clients that call another path or method are refused with, and which they may have meant. */
+/** Refuses calls of another path or method, and suggests the one that the client may have meant. */
 import { methodsOf, responsesPrefix, modelPrefix, routes, findRoutes, type RelayRequest } from './http.ts';
 import { endpointRoutes } from '../../endpoints/routes.ts';
 import { refuse, type Refusal } from './refusal.ts';

@@ -18,7 +18,7 @@ export interface CanaryParts {
   transport: UpstreamTransport;
   secrets: Pick<SecretStore, 'read'>;
   clock: Pick<Clock, 'now'>;
-  /** Of each of the two requests. */
+  /** Bounds each of the two requests. */
   deadline: () => AbortSignal;
 }
 

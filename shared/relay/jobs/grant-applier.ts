@@ -20,7 +20,7 @@ export interface GrantApplierPorts extends Pick<ChatPorts, 'clock' | 'random' | 
 }
 
 const applyBudgetMs = 5_000;
-/** What another tool wrote and the stream gave up is found in a day: each quarter of an hour reads a part of the table. */
+/** Each quarter of an hour reads a part of the table, so a grant that another tool wrote and the stream gave up is found in a day. */
 const shareMs = 15 * 60 * 1000;
 const shares = 96;
 /** This many failures in one run indicate that the store is down; the run stops. */

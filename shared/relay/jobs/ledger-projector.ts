@@ -19,7 +19,7 @@ export interface LedgerProjectorPorts extends Pick<ChatPorts, 'clock' | 'random'
 
 /** Half of the function's time: a batch that comes again pays once more for all of its rows, those that are there too. */
 const putBudgetMs = 30_000;
-/** Of more groups than a quiet relay has in a batch some are put at once; more at once would only meet each other. */
+/** A batch with more groups than a quiet relay has writes some at once. More at once would only meet each other. */
 const groupsOfLane = 4;
 const lanesMax = 6;
 /** A transaction takes some 50 ms. */

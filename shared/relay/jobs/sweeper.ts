@@ -44,7 +44,7 @@ export function createSweeper(ports: SweeperPorts, graceSeconds: number): () => 
   const { clock, registry, scan } = ports;
   const nowSeconds = (): number => Math.floor(clock.now() / 1000);
   return async () => {
-    /** What stays open, by item. */
+    /** Reservations that stay open, by item. */
     const open = new Map<string, OpenEntry[]>();
     let expired = 0;
     const expire = async (scanned: ScannedQuota): Promise<void> => {

@@ -79,7 +79,7 @@ async function store(ports: PaymentsPorts, { live, at, reports, settings }: Rece
   return isStored;
 }
 
-// Whose a paid checkout is. The account comes from a reference that this relay signed and from nothing else. What cannot
+// Finds the account of a paid checkout: only a reference that this relay signed names it. What cannot
 // be granted is kept with the reason, for an operator.
 
 /** Reasons for which payments are parked. They stand in rows and in the log, so they quote nothing. */
@@ -93,7 +93,7 @@ const problems = {
   noRate: 'the setting payments has no rate for the currency',
 };
 
-/** Undefined: a checkout of another shop, which the setting says to ignore. */
+/** Returns nothing for a checkout of another shop, which the setting says to ignore. */
 async function carryOutPayment(
   ports: PaymentsPorts,
   checkout: PaidCheckout & { live: boolean; at: string },

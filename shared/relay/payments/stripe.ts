@@ -1,5 +1,5 @@
 /**
- * What an event of Stripe reports, if it is one of those that count. Several events report the same payment, in any
+ * Reads an event of Stripe, if it is one of those that count. Several events report the same payment, in any
  * order; ids of payments, refunds and disputes make them one. Must guess nothing: an odd event of a type that counts is
  * refused, so that Stripe keeps it.
  * https://docs.stripe.com/api/events/types
@@ -174,7 +174,7 @@ export async function checkSignature(
     );
 }
 
-/** Whether one of the secrets signed. Throws StoreUnavailable if none did and one could not be read. */
+/** Checks the signature against all secrets. Throws StoreUnavailable if none fits and one could not be read. */
 export async function isSigned(
   { hmac, secrets }: SignaturePorts,
   references: readonly string[],

@@ -1,10 +1,10 @@
-/** What alerts are decided from, and the marks of what was reported. */
+/** The ports of alerts: causes, marks of what was reported, notices and their receivers. */
 import type { NanoYuan } from '../../billing/price.ts';
 import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { Notice } from '../../wire/public-api.ts';
 
-/** Whether a cause holds and was reported. `changes` counts the mark's writes. */
+/** The state of a cause: whether it holds and was reported. `changes` counts the mark's writes. */
 export interface AlertMark {
   open: boolean;
   changes: number;
@@ -58,17 +58,17 @@ export interface StoredNotice {
   tries: number;
   /** Epoch milliseconds before which nobody tries again. */
   dueMs: number;
-  /** Who has not got it yet. */
+  /** The receivers that still wait for it. */
   left: Receiver[];
 }
 
 /** Throws StoreUnavailable. Every write is safe to repeat. */
 export interface NoticeStore {
-  /** Read consistently. Undefined: there is none, or it is ended. */
+  /** Read consistently. */
   find(id: string): Promise<StoredNotice | undefined>;
   /** Begins a try: counts it if `tries` is still the count. False: another consumer began it. */
   claim(id: string, tries: number, dueMs: number): Promise<boolean>;
-  /** Who is left after the try with this number; nobody: the notice is ended. */
+  /** The receivers that are left after this try. An empty list ends the notice. */
   leave(id: string, tries: number, left: readonly Receiver[]): Promise<void>;
   /** The ids of notices that need another try, at most about a thousand. */
   waiting(): Promise<string[]>;
@@ -86,8 +86,8 @@ export type NoticeTarget =
   | { kind: 'mail'; to: string };
 
 export interface NoticeSender {
-  /** What this deployment can send beside webhooks. */
+  /** The channels of this deployment beside webhooks. */
   offers: { topic: boolean; mail: boolean };
-  /** Tries once, within 10 s. Undefined: delivered; else the reason in one word. Never rejects. */
+  /** Tries once, within 10 s. Returns why it failed, in one word. Never rejects. */
   send(target: NoticeTarget, notice: Notice): Promise<string | undefined>;
 }

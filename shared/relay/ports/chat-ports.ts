@@ -31,7 +31,7 @@ export interface ChatPorts {
   learned: LearnedFacts;
   stored: StoredPorts;
   random: Random;
-  /** Of the store. Absent: as many as there is time for. */
+  /** Bounds how often calls of the store are repeated. */
   repeats?: Repeats | undefined;
   searchProvider: (settings: SearchSettings) => SearchProvider;
   pseudonym: Pseudonym;

@@ -45,9 +45,9 @@ export interface Pointer {
 
 /** A version that can be restored. */
 export interface KeptVersion extends Pointer {
-  /** Who wrote the rows that changed, as far as they say it. Absent: they do not, as after an edit by other tools. */
+  /** The authors of the changed rows. Rows that other tools edited name none. */
   by?: string[];
-  /** Which rows changed, in a few words each. Absent: it is not known, as of the first version. */
+  /** The changed rows, in a few words each. The first version has no such list. */
   changed?: string[];
 }
 
@@ -76,7 +76,7 @@ export type Publication = 'published' | 'taken' | 'moved';
 export interface SnapshotStore {
   /** The hash of a content's canonical text, for `Pointer.digest`. */
   digest(canonicalContent: string): string;
-  /** The pointer to the newest snapshot. Undefined: none has been published yet. */
+  /** The pointer to the newest snapshot. */
   newest(): Promise<Pointer | undefined>;
   /** Reads a snapshot. Throws SnapshotBroken, or an Error when its format is unknown. */
   snapshot(pointer: Pointer): Promise<Snapshot>;
@@ -112,7 +112,7 @@ export interface ValidatedRow extends Omit<WrittenRow, 'table'> {
   result: ValidationResult;
 }
 
-/** Which accounts there are: a warning of a key depends on it. */
+/** The existing accounts: a key that names none of them gets a warning. */
 export interface AccountRows {
   /** Those of the names that have a row. Throws StoreUnavailable or the store's own error. */
   existing(names: string[]): Promise<ReadonlySet<string>>;
@@ -141,11 +141,11 @@ export class MarksLost extends Error {
 export type KeyLookup =
   | {
       row: KeyRow;
-      /** Absent: the account has no valid row and therefore no plan. */
+      /** An account without a valid row has no plan. */
       account?: AccountRow | undefined;
       /** The account's row switches all its keys off. */
       accountOff?: boolean;
-      /** The number of parts of the account's balance, when it was read. Absent: one. */
+      /** The number of parts of the account's balance, when it was read. */
       parts?: number | undefined;
     }
   | { missing: 'unknown' | 'invalid_row' };

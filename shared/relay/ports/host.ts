@@ -1,4 +1,4 @@
-/** What the relay needs of its host: time, chance, seals, the transport, a web search. */
+/** The ports to the host: time, chance, encryption, the transport, a web search. */
 import type { UpstreamReply, UpstreamRequest } from '../../upstreams/exchange.ts';
 
 /** The time, real or virtual. */
@@ -22,7 +22,7 @@ export interface Random {
 /** Signatures with a shared secret: HMAC with SHA-256, in small hex digits. */
 export interface Hmac {
   sign(secret: string, message: string | Uint8Array): string;
-  /** Whether one of the signatures is right. Takes the same time for every wrong one. */
+  /** Takes the same time for every wrong signature. */
   matches(secret: string, message: string | Uint8Array, signatures: readonly string[]): boolean;
 }
 

@@ -7,7 +7,7 @@ export interface SeenKey {
   stored: object;
 }
 
-/** What one transaction writes, if the key that asks and the key that is changed may what they might when they were read. */
+/** The writes of one transaction. It fails if the asking key or the changed key has lost a right since it was read. */
 export interface KeyChange {
   account: string;
   maker: SeenKey;

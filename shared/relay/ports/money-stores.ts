@@ -24,7 +24,7 @@ export interface LateCharge {
   row: CloseRow;
 }
 
-/** `item`: the part when the write was refused. Undefined: it does not exist. */
+/** `item`: the part when the write was refused. */
 export type WriteReply<Done = object> =
   | ({ done: true } & Done)
   | { done: false; item: QuotaItem | undefined };
@@ -91,7 +91,6 @@ export interface OpenRegistry {
   register(lookups: readonly Lookup[]): Promise<void>;
   /** The keys of items that are registered for this time, first and last second included. May repeat a key. */
   due(fromSeconds: number, toSeconds: number): AsyncIterable<string[]>;
-  /** Undefined: no sweep has ended yet. */
   progress(): Promise<SweepProgress | undefined>;
   keepProgress(progress: SweepProgress): Promise<void>;
 }
@@ -135,16 +134,15 @@ export interface AppliedGrant {
   at: string;
 }
 
+/** An undefined `applied` leaves its mark unchanged, an undefined `problem` removes its mark. */
 export interface GrantMarks {
-  /** Undefined: leaves the mark unchanged. */
   applied?: string | undefined;
-  /** Undefined: removes the mark. */
   problem?: string | undefined;
 }
 
 /** Every method rejects with the store's error. A retry may succeed unless the error is Poisoned. */
 export interface GrantStore {
-  /** The applied grant from its ledger row. Undefined: the grant is not in the ledger. */
+  /** The applied grant from its ledger row. */
   find(account: string, grantId: string): Promise<AppliedGrant | undefined>;
   /**
    * Writes ledger row and balance in one transaction. Writes nothing if the ledger already has the row.
@@ -170,11 +168,11 @@ export type PaymentWrite = 'written' | 'outdated' | { taken: string[] };
 
 /** Every method rejects with the store's error. */
 export interface PaymentStore {
-  /** A consistent read. Undefined: nothing is known of the payment. */
+  /** A consistent read. */
   find(id: string): Promise<Payment | undefined>;
   /** Writes the payment and its new rows of `grants` in one transaction, or nothing. Throws StoreBusy. */
   write(change: PaymentChange): Promise<PaymentWrite>;
-  /** Whether the table `accounts` has a row of this name. */
+  /** True if the table `accounts` has a row of this name. */
   hasAccount(account: string): Promise<boolean>;
   /** Every payment, unordered. */
   all(): AsyncIterable<Payment[]>;

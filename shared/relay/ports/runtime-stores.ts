@@ -6,22 +6,22 @@ import type { LearnedFact, ServedModel } from '../../upstreams/quirks.ts';
 import type { NanoYuan } from '../../billing/price.ts';
 import type { BudgetUse } from '../../billing/ledger-row.ts';
 
-/** Why a candidate rests: it said so, for one model; it refused or cannot charge our account, or it fails. */
+/** The cause of a cooldown: a rate limit for one model, a refused or unpaid account, or failures. */
 export type CooldownKind = 'rate_limit' | 'credentials' | 'failing';
 
 /** The candidate comes after all others until its time is over; then one call probes it. Times in epoch milliseconds. */
 export interface Cooldown {
   readonly kind: CooldownKind;
   readonly untilMs: number;
-  /** When the upstream itself said that it may be asked again. Absent: it said nothing. May be later than `untilMs`. */
+  /** The time that the upstream itself named. May be later than `untilMs`. */
   readonly statedUntilMs?: number | undefined;
   /** Until when a probe of any environment may be running. */
   readonly probeUntilMs?: number | undefined;
-  /** A hash of the account whose probe failed: the next one is of another account. Absent: none failed. */
+  /** A hash of the account whose probe failed: the next one is of another account. */
   readonly failedBy?: string | undefined;
 }
 
-/** Failures in a row that have not led to a rest. */
+/** Failures in a row that have not led to a cooldown. */
 export interface FailureRun {
   readonly kind: 'failures';
   readonly count: number;
@@ -35,7 +35,7 @@ export type HealthEntry = Cooldown | FailureRun;
 /** The key of an entry is a hash of a candidate modulo this number: six characters of [0-9a-z]. */
 export const healthKeySpace = 36 ** 6;
 
-/** How long a candidate whose rest is over is offered as a probe, and how long a probe may run. */
+/** How long a candidate is offered as a probe after its cooldown, and how long a probe may run. */
 export const probeMs = 60_000;
 /** How long failures in a row are remembered after the last of them. */
 const runMs = 120_000;
@@ -46,7 +46,7 @@ export const expiryMsOf = (entry: HealthEntry): number =>
     ? entry.lastMs + runMs
     : Math.max(entry.untilMs, entry.probeUntilMs ?? 0) + probeMs;
 
-/** Must return the same object when nothing changes. Undefined: no entry. */
+/** Must return the same object when nothing changes. No entry means healthy. */
 export type HealthChange = (entry: HealthEntry | undefined) => HealthEntry | undefined;
 
 export interface ChannelHealth {
@@ -60,7 +60,7 @@ export interface ChannelHealth {
   change(key: number, change: HealthChange): Promise<boolean>;
 }
 
-// What answers taught about models, shared by all environments through one item of the table `runtime`.
+// Facts that answers taught about models, shared by all environments through one item of the table `runtime`.
 
 /** How old what an environment knows may be before a missing fact says nothing: it reads its facts this often. */
 export const factsFreshMs = 8_000;
@@ -137,7 +137,7 @@ export interface IdempotencyClaimWrite {
   owner: string;
   idempotencyKey: string;
   requestId: string;
-  /** Of the API key: whose ledger has the call's row. */
+  /** The account of the API key. Its ledger has the call's row. */
   account: string;
   body: unknown;
   /** A repeat with another body gets the member that differs: hashes of all are kept. */
@@ -174,7 +174,7 @@ export interface KeyCounters {
     amount: NanoYuan,
     most: NanoYuan,
   ): Promise<BudgetUse & { done: boolean }>;
-  /** What is held of a budget, and by how many calls. */
+  /** The reserved part of a budget, and the number of calls that hold it. */
   use(counter: BudgetCounter): Promise<BudgetUse>;
   /** Changes what is held and how many calls hold it, without a condition. Throws StoreBusy if it changed nothing. */
   change(counter: BudgetCounter, by: BudgetUse): Promise<void>;

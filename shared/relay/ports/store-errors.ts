@@ -25,9 +25,9 @@ export function storeRequestId(error: unknown): string | undefined {
   return undefined;
 }
 
-/** What may be repeated while a client waits. Shared by all calls of a process, so that a store that is down is not asked in vain. */
+/** Bounds the repeats of writes and reads while clients wait. All calls of a process share it, so that a store that is down is not asked in vain. */
 export interface Repeats {
-  /** Whether one more may be; it is counted. */
+  /** Counts one more repeat if it is allowed. */
   may(): boolean;
 }
 

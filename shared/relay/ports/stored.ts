@@ -4,7 +4,7 @@ import type { JsonRecord } from '../../wire/json.ts';
 export interface RunToStart {
   account: string;
   id: string;
-  /** The span of its acceptance, as W3C's Trace Context writes it. Absent: the call is not traced. */
+  /** The span of its acceptance, as W3C's Trace Context writes it. */
   traceparent?: string;
 }
 
@@ -20,13 +20,13 @@ export interface StoredPorts {
   startRun: ((response: RunToStart) => Promise<void>) | undefined;
 }
 
-// What is kept of a response. Content: it must be in no log and in no other table.
+// Stored responses are content: no log and no other table may hold them.
 
 export type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'failed' | 'cancelled' | 'incomplete';
 
 /** A stored response without its content. */
 export interface ResponseHead {
-  /** Whose it is. Nobody else can name it: the account is part of its key. */
+  /** The account is part of the key, so nobody else can name the response. */
   account: string;
   /** As clients have it: `resp-...`. */
   id: string;
@@ -41,7 +41,6 @@ export interface ResponseHead {
   turn: number;
   /** UTF-16 code units of the conversation as JSON, this turn included. */
   conversationLength: number;
-  /** Undefined: it was answered within its request. */
   background?: BackgroundState | undefined;
 }
 
@@ -52,16 +51,16 @@ export const ancestorsMax = 32;
 export interface BackgroundState {
   /** Its events are kept: it was created with `stream: true`. */
   streamed: boolean;
-  /** The run that has claimed it. Undefined: none has. */
+  /** The run that has claimed it. */
   run?: string | undefined;
   /**
    * Unix seconds. A run that has not prolonged this is dead, and what is queued longer never begins: whoever reads the
    * response then finds it failed.
    */
   until: number;
-  /** The number of its events, the last included, which is made of the response. Undefined: it has not ended. */
+  /** The number of its events, the last included, which is made of the response. */
   events?: number | undefined;
-  /** Unix seconds: how long its events are kept. Undefined: it has not ended. */
+  /** Unix seconds: how long its events are kept. */
   eventsUntil?: number | undefined;
 }
 
@@ -71,7 +70,7 @@ export interface ResponseBody {
   input: readonly JsonRecord[];
   /** The response as its client got it. */
   response: JsonRecord;
-  /** The state of the turn, sealed, for the calls that go on from it. Undefined: it has none. */
+  /** The state of the turn, sealed, for the calls that go on from it. */
   seal?: string | undefined;
   /** An accepted background call, for its run. Undefined once it is answered. */
   call?: JsonRecord | undefined;
@@ -104,7 +103,7 @@ export interface ResponseStore {
    * changes nothing, whatever the response has become since, also when it was removed. Throws ResponseTooLarge.
    */
   put(response: StoredResponse): Promise<void>;
-  /** By id. Absent: none of the account's that can be read. */
+  /** Reads responses by id. Those of other accounts are left out. */
   read(account: string, ids: readonly string[], admit?: Admit): Promise<ReadonlyMap<string, StoredResponse>>;
   /** The same, of which only that is kept what `take` makes of each: no more than one is in memory whole. */
   readEach<Taken>(
@@ -137,16 +136,16 @@ export interface Run {
 }
 
 export interface RunStore {
-  /** Claims a queued response until a time in Unix seconds. Undefined: it is not queued, or gone. Own claims succeed again. */
+  /** Claims a queued response until a time in Unix seconds. Own claims succeed again. Returns nothing if it is not queued, or gone. */
   claim(run: Run, until: number): Promise<StoredResponse | undefined>;
-  /** Prolongs the run. The head as it is then: `cancelled` ends the run. Undefined: deleted, expired, or another's. */
+  /** Prolongs the run. The head as it is then: `cancelled` ends the run. */
   renew(run: Run, until: number): Promise<ResponseHead | undefined>;
   /**
    * Ends the run with the whole response. False: it is deleted, or was found dead by a reader, and stays as it is; or it was
    * cancelled, and the response says another status.
    */
   finish(run: Run, response: StoredResponse): Promise<boolean>;
-  /** Cancels what is queued or in progress. The head as it is then, also of what had ended before. Undefined: there is none. */
+  /** Cancels what is queued or in progress. The head as it is then, also of what had ended before. */
   cancel(account: string, id: string): Promise<ResponseHead | undefined>;
   /** Marks a response whose `until` has passed as failed, with its number of events. The head as it is then. */
   fail(account: string, id: string, events: number): Promise<ResponseHead | undefined>;
@@ -168,7 +167,7 @@ export interface EventLog {
   append(of: { account: string; id: string }, batch: EventBatch, expires: number): Promise<void>;
   /** Batches that end after a sequence number, in order, at most some 1 MB of them at once. Empty: there are none yet. */
   after(of: { account: string; id: string }, sequence: number): Promise<EventBatch[]>;
-  /** The batch that ends with the highest number. Undefined: there is none. */
+  /** The batch that ends with the highest number. */
   last(of: { account: string; id: string }): Promise<EventBatch | undefined>;
 }
 
@@ -179,7 +178,7 @@ export interface StoredResult {
   requestId: string;
   status: number;
   headers: Readonly<Record<string, string>>;
-  /** Undefined: the events of the background response that the request created. */
+  /** A background response has events instead of a body. */
   body: string | undefined;
 }
 
@@ -189,6 +188,5 @@ export interface ResultStore {
    * Throws ResponseTooLarge.
    */
   put(of: { account: string; key: string }, result: StoredResult, expires: number): Promise<void>;
-  /** Undefined: none is kept, or it has expired. */
   read(of: { account: string; key: string }, admit?: Admit): Promise<StoredResult | undefined>;
 }

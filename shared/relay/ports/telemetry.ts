@@ -25,34 +25,34 @@ export interface RequestLog extends PartCounts, Attribution {
   dropped?: string[] | undefined;
   /** How many such fields there were. */
   dropped_count?: number | undefined;
-  /** What the upstream did to the input, such as reasoning that it left out: how often, by its reason. Absent: nothing, as far as it says. */
+  /** How often the upstream changed the input, such as by leaving out reasoning, by its reason. */
   input_transformations?: Readonly<Record<string, number>> | undefined;
   /** `web-` calls only: `found`, `empty`, `none`, `no_query`, `timeout` or `failed`. */
   search?: string | undefined;
-  /** Of a call that went wrong with all that is known of each candidate. */
+  /** Only a call that went wrong lists its candidates. */
   attempts?: readonly TriedLine[] | undefined;
-  /** How many more than one were asked. Absent: none. */
+  /** How many more than one were asked. */
   retries?: number | undefined;
   upstream_status?: number | undefined;
   first_content_ms?: number | undefined;
   prompt_tokens?: number | undefined;
   completion_tokens?: number | undefined;
   usage_estimated?: boolean | undefined;
-  /** Which counts are estimates, and why: see `UsageFault`. Absent: none. */
+  /** The estimated counts, and why: see `UsageFault`. */
   usage_flag?: string | undefined;
   /** The upstream's counts were expected and not plausible, so its channel needs an operator. */
   usage_implausible?: boolean | undefined;
-  /** What the upstream reported, if any of it was not used. */
+  /** The reported counts, if any of them was not used. */
   reported_input?: number | undefined;
   reported_output?: number | undefined;
-  /** The service tier that was charged. Absent: the standard one. */
+  /** The service tier that was charged. */
   service_tier?: string | undefined;
-  /** What the upstream reported, if that was not charged: nobody asked for a tier that is as dear. */
+  /** The reported tier, if it was not charged because the client had asked for a cheaper one. */
   reported_tier?: string | undefined;
   /** The charge in yuan, as an exact decimal. */
   charge?: string | undefined;
   plan_slot?: string | undefined;
-  /** What lowered the limit on output tokens to `max_tokens`. */
+  /** The cause that lowered the limit on output tokens to `max_tokens`. */
   limited_by?: 'balance' | 'budget' | undefined;
   max_tokens?: number | undefined;
   /** An answer ended at a limit that was lowered. */
@@ -63,7 +63,7 @@ export interface RequestLog extends PartCounts, Attribution {
   param?: boolean | undefined;
   /** Seconds, as the client got it. */
   retry_after?: number | undefined;
-  /** The rest is of calls that went wrong alone: at most four candidates that were not tried, and how many there were besides. */
+  /** Only calls that went wrong have the fields from here on: at most four candidates that were not tried, and the number of others. */
   passed_over?: readonly PassedOverLine[] | undefined;
   more_candidates?: number | undefined;
   reserved?: ({ yuan: string } & Pick<RequestLog, 'plan_slot' | 'max_tokens' | 'limited_by'>) | undefined;
@@ -82,7 +82,7 @@ export interface TriedLine {
   channel: string;
   /** `answered`, `under_way`, `refused`, or the reason of its failure. */
   outcome: string;
-  /** Which of its channel's secrets, from 1. Absent: it has one. */
+  /** The number of its secret in the channel, from 1. A single secret has none. */
   secret?: number | undefined;
   status?: number | undefined;
   /** A word that vendors publish. */
@@ -91,9 +91,9 @@ export interface TriedLine {
   /** To its failure, or to its first content. */
   ms?: number | undefined;
   broke_at?: number | undefined;
-  /** What was known against it before. */
+  /** Its cooldown or probe when it was tried. */
   stood?: string | undefined;
-  /** In how many forms it was asked. Absent: in one. */
+  /** In how many forms it was asked. */
   forms?: number | undefined;
 }
 
@@ -101,7 +101,7 @@ export interface PassedOverLine {
   channel: string;
   secret: number | undefined;
   why: string;
-  /** The kind of its rest, and how long that lasts yet. */
+  /** The kind of its cooldown, and the seconds that are left of it. */
   kind: string | undefined;
   seconds: number | undefined;
 }

@@ -37,7 +37,7 @@ export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F2'],
     file: 'shared/relay/dispatch/time-limits.ts',
-    find: "else request.addEventListener('abort', () => fire(true), { once: true });",
+    find: "else request.addEventListener('abort', () => abortAnswer(true), { once: true });",
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'ends at the time-out of the channel, of the request and before the end of the host',

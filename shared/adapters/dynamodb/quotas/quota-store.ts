@@ -51,8 +51,8 @@ export function createQuotaStore(client: TableClient, stack: string): QuotaStore
   };
 
   const openTransactions = async () => {
-    const { createQuotaTransactions: quotaTransactions } = await loadTransactions();
-    return quotaTransactions(client, stack);
+    const { createQuotaTransactions } = await loadTransactions();
+    return createQuotaTransactions(client, stack);
   };
 
   return {
