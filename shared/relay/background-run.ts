@@ -133,7 +133,7 @@ function createRunEdge(relay: RelayDeps, claimed: ClaimedRun): Edge {
       throw refuse('unavailable', 'The response was stopped before it began.');
     },
     makeStoppable,
-    createRecorder: () => Promise.resolve((seal) => recorder.encryptWith(seal)),
+    createRecorder: () => (seal) => recorder.encryptWith(seal),
     refusedFacts: {
       key: accepted?.key,
       model: typeof model === 'string' ? model : undefined,

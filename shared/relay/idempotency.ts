@@ -15,6 +15,7 @@ import { Backoff, retried, within } from './retry.ts';
 import { mayStore } from './call/access.ts';
 import { countUnbilled, runWithinKeyPermits } from './money/unbilled-limits.ts';
 import { StoredReader } from './stored/reads.ts';
+import { findAccepted, repeatResult } from './stored/repeated.ts';
 
 /** How long a killed invocation keeps its claim after its deadline, if it has no reservation that is swept. */
 const graceMs = 120_000;
@@ -91,10 +92,9 @@ export async function claimIdempotencyKey(
       const result = { account, key: reply.requestId };
       return retried(ports, () => ports.stored.results.read(result, admit));
     };
-    const { findAccepted: acceptedBefore, repeatResult } = await import('./stored/repeated.ts');
     const first =
       (await runWithinKeyPermits(ports, { key: call.key, requestId }, kept)) ??
-      (isRun ? await acceptedBefore(ports, { call, read }, reply) : undefined);
+      (isRun ? await findAccepted(ports, { call, read }, reply) : undefined);
     if (first) return { repeated: await repeatResult(ports, call, { first, request }) };
   }
   throw refuseTaken(reply, keeps);

@@ -47,6 +47,7 @@ import type { TurnStates } from './state/turn-states.ts';
 import type { Clock } from './ports/host.ts';
 import { RequestLogger, type RefusedFacts } from './request-log.ts';
 import type { SearchedRequest } from './search.ts';
+import { KeptAnswer } from './stored/kept-answer.ts';
 
 /** How the calls of a client, and those of a background run, differ. */
 export interface Edge {
@@ -58,7 +59,7 @@ export interface Edge {
   claimIdempotencyKey(checked: CheckedCall): Promise<Claimed>;
   reserve(checked: CheckedCall, claim: IdempotencyClaim | undefined): Promise<Reserved>;
   /** Who stores the answer. */
-  createRecorder(reserved: ReservedCall): Promise<AnswerInput['recorder']>;
+  createRecorder(reserved: ReservedCall): AnswerInput['recorder'];
   /** Nobody waits for the status, and every failure is to be rendered. */
   commitsAtOnce: boolean;
   /** Lets a call be stopped before its end, if that may happen. */
@@ -144,7 +145,7 @@ async function startAnswer(
   const { call, read, bill, claim, searched } = reserved;
   const dispatched = new Dispatch(ports, { call, searched, health });
   const dispatch = edge.makeStoppable?.(dispatched, call) ?? dispatched;
-  const recorder = await edge.createRecorder(reserved);
+  const recorder = edge.createRecorder(reserved);
   const { commitsAtOnce } = edge;
   return createAnswer(ports, call, { read, dispatch, bill, claim, recorder, commitsAtOnce, form: endpoint });
 }
@@ -327,9 +328,8 @@ function createClientEdge(relay: RelayDeps, request: RelayRequest, over: AbortSi
       return claimIdempotencyKey(ports, checked, { header, request });
     },
     reserve: (checked, claim) => reserveForClient(relay, request, checked, claim),
-    createRecorder: async ({ call, conversation, read: { storage } }) => {
+    createRecorder: ({ call, conversation, read: { storage } }) => {
       if (!storage) return undefined;
-      const { KeptAnswer } = await import('./stored/kept-answer.ts');
       const kept = { ...ports, responses: ports.stored.responses };
       return (seal) => new KeptAnswer(kept, { call, storage, conversation, seal });
     },

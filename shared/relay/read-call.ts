@@ -38,6 +38,8 @@ import type { WorkBudget } from './call/work-budget.ts';
 import type { Admission, Wanted } from './money/admission.ts';
 import { asRecord } from '../wire/json.ts';
 import { InvalidRequest, StorageNotAllowed } from '../wire/invalid-request.ts';
+import { attributionOf } from './call/attribution.ts';
+import { checkContentUrls } from './call/content-urls.ts';
 
 /** What a function keeps over its calls. */
 export interface ReadDeps {
@@ -194,8 +196,7 @@ function findWanted(body: unknown, { key, snapshot }: Caller): Wanted | undefine
 /** Checks path and method, whether the relay is closed, and the key. */
 async function admitCaller(ports: ChatPorts, endpoint: Endpoint, request: RelayRequest): Promise<Caller> {
   if (matchRoute(request) !== endpoint.name) {
-    const { refuseRoute } = await import('./http/refuse-route.ts');
-    throw refuseRoute(request);
+    throw (await import('./http/refuse-route.ts')).refuseRoute(request);
   }
   const { config, keys, clock } = ports;
   const keyLookup = (async () => keys.find(findKey(endpoint, request.headers)))();
@@ -276,10 +277,9 @@ function checkSearchable({ call: { embedding, compacts } }: EndpointRequest): vo
 
 const saysWhom = (header: string): boolean => header === tagsHeader || header.startsWith(claudeCodePrefix);
 
-/** Throws an InvalidRequest. Loaded by the first call that names somebody. */
+/** Throws an InvalidRequest. */
 async function findAttribution(request: ChatRequest, headers: RelayRequest['headers']): Promise<Attribution> {
   if (endUserOf(request) === undefined && !Object.keys(headers).some(saysWhom)) return {};
-  const { attributionOf } = await import('./call/attribution.ts');
   return attributionOf(request, headers);
 }
 
@@ -319,7 +319,6 @@ function checkLength({ read: { call, inputTokensMax: most } }: AskedCall): void 
 /** Checks the URLs of a request that holds media, before anything is reserved: upstreams fetch them. */
 async function checkContents({ read }: AskedCall, { snapshot }: Caller): Promise<void> {
   if (read.call.media?.length === 0) return;
-  const { checkContentUrls } = await import('./call/content-urls.ts');
   checkContentUrls(listMedia(read), snapshot.settings);
 }
 

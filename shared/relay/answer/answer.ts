@@ -17,7 +17,7 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { StoredResult } from '../ports/stored.ts';
 import type { TurnRecorder } from '../state/turn-states.ts';
 import { Delivery, ResponseQueue } from './delivery.ts';
-import type { StopCut } from './stop-cut.ts';
+import { StopCut } from './stop-cut.ts';
 import { type Measure, Meter } from './meter.ts';
 
 /** How much text may wait for a slow client (UTF-16 code units), and how long the client may read nothing. */
@@ -83,7 +83,7 @@ export interface AnswerRecorder {
   awaitWrites?(): Promise<void>;
 }
 
-/** What only some answers need is loaded first. */
+/** Loads the code of turn states where the call may have some. */
 export async function createAnswer(ports: ChatPorts, call: ChatCall, input: AnswerInput): Promise<Answer> {
   const { dispatch, read } = input;
   const { request } = call;
@@ -91,11 +91,11 @@ export async function createAnswer(ports: ChatPorts, call: ChatCall, input: Answ
   // Only turns that call tools have state to keep, but a client that keeps it itself gets that of every turn, and so has every stored one.
   const keepsState = clientKeeps || (request.tools?.length ?? 0) > 0 || read.storage !== undefined;
   const states = keepsState ? await import('../state/turn-states.ts') : undefined;
-  const stops = (request.stop?.length ?? 0) > 0 ? await import('./stop-cut.ts') : undefined;
+  const hasStops = (request.stop?.length ?? 0) > 0;
   return new Answer(ports, call, {
     ...input,
     turn: states && new states.TurnRecorder(ports, { call, dispatch, clientKeeps }),
-    stopCut: stops && (() => new stops.StopCut(() => dispatch.report().sent.stop)),
+    stopCut: hasStops ? () => new StopCut(() => dispatch.report().sent.stop) : undefined,
   });
 }
 

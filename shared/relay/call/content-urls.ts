@@ -1,6 +1,6 @@
 /**
  * Checks the URLs of images, files and the like, which upstreams fetch: a self-hosted upstream must not be led into its
- * own network by a caller. The relay itself never fetches them. Loaded by the first request with more than text.
+ * own network by a caller. The relay itself never fetches them.
  */
 import type { Settings } from '../../config/settings.ts';
 import { findHostProblem } from '../../upstreams/endpoint-rules.ts';

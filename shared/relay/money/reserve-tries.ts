@@ -16,7 +16,7 @@ import { drawCounter, listSlotsWithRoom, pickShard, shareNeed } from '../../bill
 import type { WriteReply } from '../ports/money-stores.ts';
 import { StoreBusy } from '../ports/store-errors.ts';
 import { Backoff } from '../retry.ts';
-import type { BudgetHold } from './budget-hold.ts';
+import { BudgetHold } from './budget-hold.ts';
 import type { CachedBalances } from './cached-balances.ts';
 import type {
   NextTry,
@@ -183,8 +183,7 @@ async function openBudget(
   reads: Backoff,
 ): Promise<BudgetHold | undefined> {
   if (!budget) return undefined;
-  const { BudgetHold: Hold } = await import('./budget-hold.ts');
-  return new Hold(counters, reads, budget);
+  return new BudgetHold(counters, reads, budget);
 }
 
 function estimateShard({ request, balances, ports }: Tries, shardCount?: number): QuotaItem {

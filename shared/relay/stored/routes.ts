@@ -23,6 +23,7 @@ import { retried } from '../retry.ts';
 import { countUnbilled, runWithinKeyPermits } from '../money/unbilled-limits.ts';
 import type { StoredResponse } from '../ports/stored.ts';
 import { readConversation, readTurn } from './conversation.ts';
+import { followResponse } from './follow.ts';
 import {
   isStoredId,
   refuseUnknownResponse,
@@ -40,9 +41,7 @@ type Action = (ports: ChatPorts, caller: StoredCaller, asked: AskedStored) => Pr
 
 const actions: Record<StoredRouteName, Action> = {
   response: async (...asked) =>
-    isFollowing(asked[2].request)
-      ? (await import('./follow.ts')).followResponse(...asked)
-      : retrieveResponse(...asked),
+    isFollowing(asked[2].request) ? followResponse(...asked) : retrieveResponse(...asked),
   response_delete: deleteResponse,
   response_input_items: listInputItems,
   response_cancel: cancelResponse,
