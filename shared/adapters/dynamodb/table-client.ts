@@ -121,7 +121,7 @@ export interface TableClient {
   ): Promise<TableOperations[Name]['output']>;
 }
 
-/** What a store of some tables needs. */
+/** The dependencies of a store. */
 export interface StoreDeps {
   client: TableClient;
   clock: Pick<Clock, 'now'>;

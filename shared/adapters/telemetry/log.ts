@@ -65,7 +65,7 @@ const framesMax = 8;
 const causeFramesMax = 2;
 const frameCharactersMax = 120;
 
-/** What may be logged of an error: name, code and the first frames, about 2 KB. */
+/** Keeps name, code and the first frames, about 2 KB, and nothing that may quote content. */
 export function describeFault(error: unknown, depth = 0): FaultDescription {
   if (!(error instanceof Error)) return { error: typeof error };
   const { name, message, stack, cause } = error;

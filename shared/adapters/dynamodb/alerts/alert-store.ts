@@ -98,7 +98,7 @@ export function createNoticeStore(client: TableClient, stack: string): NoticeSto
   };
 }
 
-// What alerts read of accounts, keys and balances. Never writes.
+// Reads accounts, keys and balances for alerts. Never writes.
 
 /** Limits of accounts are cached; most accounts have none. */
 const limitLifetimeMs = 5 * 60_000;

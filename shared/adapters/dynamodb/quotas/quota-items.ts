@@ -241,8 +241,11 @@ function decodeText(value: AttributeValue | undefined, name: string): string {
 }
 
 // Writes of reservations. `shared/billing/quota-item.ts` has the same rules in plain code, and the contract suite compares
-// both. States of an open entry: absent --reserve--> open --renew--> open --close--> absent; absent --tombstone--> flag t
-// --close--> absent.
+// both. States of an open entry:
+//
+//     absent --reserve--> open --renew--> open --close--> absent
+//     absent --tombstone--> open with flag t --close--> absent
+//     absent --reserve--> open with flag q --renew that begins--> open --close--> absent
 
 export interface Expression {
   ConditionExpression: string;
