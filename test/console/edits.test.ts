@@ -48,7 +48,7 @@ describe('a form of a row that somebody else changed meanwhile', () => {
 
     // Whoever goes on all the same reads what that does.
     const confirm = (await visitor.follow(await send(seenIn(refused)))).replaceAll(/\s+/g, ' ');
-    expect(confirm).toContain('calls of watched, which are refused now, are answered again');
+    expect(confirm).toContain('Accept calls of watched again');
   });
 
   it('is refused for a channel, also where a typo was corrected after the other edit', async () => {

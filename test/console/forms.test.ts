@@ -272,7 +272,7 @@ describe('CSV', () => {
     const wrong = await visitor.send('keys-csv', { csv: `hash,rpm\n${hashes[1]},many` });
     expect(await wrong.text()).toMatch(/id="csv-error">[^<]*f{64}[^<]*rpm: found/);
     const none = await visitor.send('keys-csv', { csv: `hash,rpm\n${'a'.repeat(64)},1` });
-    expect(await none.text()).toContain('there is no key with this hash');
+    expect(await none.text()).toContain('no key with this hash');
   });
 
   it('does not let a leaked key work again', async () => {
@@ -378,7 +378,7 @@ it('reprices one model of a shared rule by its name, at once or later, and the o
   const late = await visitor.send(path, page);
   expect([late.status, await late.text()]).toEqual([422, expect.stringContaining('in the meantime')]);
   const later = await visitor.send(path, { input: '4', output: '2', from: '2099-01-01T00:00:00Z' });
-  expect(await visitor.follow(later)).toContain('from 2099-01-01T00:00:00Z on');
+  expect(await visitor.follow(later)).toContain('at 2099-01-01T00:00:00Z');
 });
 
 describe('an invoice', () => {

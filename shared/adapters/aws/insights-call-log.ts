@@ -53,7 +53,7 @@ export function createInsightsCallLog(deps: CallLogDeps): CallLog {
   };
   const findRows = async (search: LogSearch, queryString: string): Promise<FoundRows> => {
     const found = await locateLog();
-    if (!found) throw new Failure('it is not known where the log of this relay is');
+    if (!found) throw new Failure('the log groups of this relay are unknown');
     const call = createCall(found.endpoint);
     const callOrForget: Call = (action, body) =>
       call(action, body).catch((error: unknown) => {
