@@ -88,8 +88,8 @@ export const core: Mutants = {
   },
   'the most that a call may cost leaves out its input': {
     file: 'shared/billing/price.ts',
-    find: 'divideHalfUp(input * BigInt(inputTokensMax) + output * BigInt(countOutputTokens), productsPerNano)',
-    replace: 'divideHalfUp(output * BigInt(countOutputTokens), productsPerNano)',
+    find: 'divideHalfUp(input * BigInt(inputTokensMax) + output * BigInt(outputTokens), productsPerNano)',
+    replace: 'divideHalfUp(output * BigInt(outputTokens), productsPerNano)',
     noticed: 'test/unit/billing/price.test.ts',
     by: /the most that a call can cost/,
   },

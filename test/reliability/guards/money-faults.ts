@@ -13,8 +13,8 @@ export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F1'],
     file: 'shared/billing/quota-item.ts',
-    find: 'entry.until + graceOf(entry) < secondsOf',
-    replace: 'entry.until - graceOf(entry) < secondsOf',
+    find: 'entry.until + graceOf(entry) < nowSeconds',
+    replace: 'entry.until - graceOf(entry) < nowSeconds',
     test: 'test/unit/relay/jobs/sweeper.test.ts',
     name: 'leaves alone what may still come back',
   },
