@@ -35,7 +35,7 @@ import { claimSeconds, createEventWriter, RunRecorder, RunWatch } from './stored
 export interface RunEvent {
   account: string;
   id: string;
-  /** Of this invocation alone, though the event may be delivered twice. */
+  /** Unique to this invocation, even if the event is delivered twice. */
   run: string;
   /** When the host will end the invocation, in epoch milliseconds. */
   hostDeadlineMs: number;
@@ -44,7 +44,7 @@ export interface RunEvent {
 
 /** How long a run may take. */
 const runMsMax = 14 * 60 * 1000;
-/** What the host keeps for the end of an answer, its store and its settle. */
+/** Time that the host keeps for the end of an answer, its storage and its settle. */
 const hostReserveMs = 40_000;
 const claimMsMax = 20_000;
 
@@ -189,8 +189,8 @@ const refuseLate = (): Refusal =>
   );
 
 /**
- * What the upstream had written when the run was stopped stays, as an answer that ended at a limit. When nothing was asked of
- * an upstream it is a failure, so that nothing is charged.
+ * A stopped run keeps the text written so far, as an answer that reached a limit. If no upstream was asked it
+ * fails, so that nothing is charged.
  */
 function makeStoppable(dispatched: DispatchedCall, { signal, identity }: ChatCall): DispatchedCall {
   let wasAsked = false;

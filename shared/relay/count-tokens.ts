@@ -31,7 +31,7 @@ import type { ChatPorts } from './ports/chat-ports.ts';
 
 /** How long a client waits for the upstream's count. */
 const countMs = 3_000;
-/** Of a key without a limit of its own: money bounds its calls, but no counts. */
+/** Limit for keys without an `rpm` of their own: money bounds calls, but not counts. */
 const countsOfMinute = 60;
 
 interface CountDeps {
@@ -88,7 +88,7 @@ export async function countTokens(
   return { ...response, headers };
 }
 
-/** What the vendor wrote itself counts, too. Throws InvalidRequest for a damaged seal. */
+/** The vendor's own earlier output counts too. Throws InvalidRequest for a damaged encrypted state. */
 async function openSentStates(ports: ChatPorts, checked: CheckedCall): Promise<ChatCall> {
   if (!mayHaveStates(checked)) return checked.call;
   const { statesOf } = await import('./state/turn-states.ts');
@@ -99,7 +99,7 @@ async function openSentStates(ports: ChatPorts, checked: CheckedCall): Promise<C
 interface AdmittedCount {
   requestId: string;
   call: Pick<ChatCall, 'key'>;
-  /** Undefined: nothing limits the call, and it costs nothing. */
+  /** Missing if nothing limits the call and it costs nothing. */
   request: ReservationRequest | undefined;
   reservations: CountDeps['reservations'];
 }

@@ -1,7 +1,7 @@
 /**
- * What the log line of a call that went wrong says beside what every line says: which candidates were tried and passed over,
- * what was held, what the client got. And how often calls of an account went wrong, for its customer. Loaded by the first such
- * call. Must never hold text of a client or an upstream, nor a secret's reference.
+ * Details in the log line of a call that went wrong: tried and skipped candidates, the reservation, what the
+ * client got. Also counts failed calls of an account for its customer. Loaded by the first such call. Must never
+ * contain text of a client or an upstream, nor a secret's reference.
  */
 import { formatYuan, type NanoYuan } from '../billing/price.ts';
 import { findKnownWord } from '../upstreams/vendor-errors.ts';
@@ -21,7 +21,7 @@ export interface ExplainedCall {
   call: ChatCall;
   report: DispatchReport;
   reserved: { entry: { amount: NanoYuan; slot: string } } | undefined;
-  /** What the client was sent (UTF-16 code units), and when the first of it was. Of a background run: what was kept. */
+  /** Length (UTF-16 code units) and first time of what the client was sent, or what was stored of a background run. */
   heard: { length: number; firstMs: number | undefined };
   ending: { refusal: Refusal | undefined };
 }
@@ -79,7 +79,7 @@ const describePassed = (
   seconds: untilMs === undefined ? undefined : Math.ceil((untilMs - startedMs) / 1000),
 });
 
-/** Which of its channel's secrets, as a number from 1. Undefined: there is no other. */
+/** The position of its secret among the channel's, from 1, if there are several. */
 function secretOf(candidate: Candidate, candidates: readonly Candidate[]): number | undefined {
   const own = candidates.filter(
     ({ channel, model }) => channel.id === candidate.channel.id && model === candidate.model,
@@ -138,7 +138,7 @@ function codeOf({ status, body }: Refusal): string {
   return word && word !== 'other' ? word : status < 500 ? 'invalid_request' : 'other';
 }
 
-/** Of what the relay itself finds wrong with a request. */
+/** Codes of requests that the relay itself finds wrong. */
 const ownCodes: ReadonlySet<string> = new Set([
   'invalid_type',
   'invalid_value',

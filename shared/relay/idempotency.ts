@@ -31,7 +31,7 @@ const hurriedMsMax = 500;
 /** The SDKs wait so long before they repeat a request whose first one still runs. */
 const againSeconds = '5';
 
-/** Of a longer answer (UTF-16 code units) repeats are refused: it would take the memory of other calls. */
+/** A longer answer (UTF-16 code units) is not repeated: it would take the memory of other calls. */
 const lengthMax = 4 * 1024 * 1024;
 const keptSeconds = 24 * 60 * 60;
 /** How long the end of an answer waits for its keeping. */
@@ -50,7 +50,7 @@ interface KeyedRequest {
   request: RelayRequest;
 }
 
-/** `repeated`: the answer of a repeat. Undefined: the request has no key. */
+/** The claim, or the answer to a repeat. Nothing without an Idempotency-Key. */
 export type Claimed = IdempotencyClaim | { repeated: RelayResponse } | undefined;
 
 /**
@@ -131,7 +131,7 @@ const createClaim = (
       .catch((error: unknown) => ports.log.fault(call.identity.requestId, error)),
 });
 
-/** Why it is not kept. Undefined: it is. Never rejects. */
+/** Keeps the result, or returns why it could not. Never rejects. */
 async function storeResult(
   { log, stored }: ClaimPorts,
   { identity, key }: ChatCall,
@@ -159,7 +159,7 @@ async function storeResult(
 const malformed = 'The header Idempotency-Key must be 1 to 255 printable ASCII characters.';
 
 /**
- * What became of the first request.
+ * Refuses a repeat by the state of the first request.
  * @param keeps the key may store: whoever comes again once the first is over gets its result
  */
 function refuseTaken(reply: Exclude<ClaimReply, { state: 'claimed' }>, keeps: boolean): Refusal {

@@ -58,7 +58,6 @@ export interface Edge {
   /** Throws a Refusal, an InvalidRequest or StoreUnavailable; so does `reserve`, and nothing then stays reserved. */
   claimIdempotencyKey(checked: CheckedCall): Promise<Claimed>;
   reserve(checked: CheckedCall, claim: IdempotencyClaim | undefined): Promise<Reserved>;
-  /** Who stores the answer. */
   createRecorder(reserved: ReservedCall): AnswerInput['recorder'];
   /** Nobody waits for the status, and every failure is to be rendered. */
   commitsAtOnce: boolean;
@@ -78,7 +77,7 @@ export interface ReservedCall extends CheckedCall {
 /** `answered`: the call needs no upstream now. */
 type Reserved = ReservedCall | { answered: RelayResponse };
 
-/** What an endpoint keeps from call to call. */
+/** Kept by an endpoint from call to call. */
 export interface RelayDeps extends ReadDeps {
   reservations: Reservations;
   health: HealthRecorder;
@@ -260,7 +259,7 @@ export const applyLimits = (checked: CheckedCall, { bill, turns }: ReservedWithS
 
 interface ReservedWithStates {
   bill: Bill;
-  /** States of earlier turns. Undefined: none can have one. */
+  /** States of earlier turns, if there can be any. */
   turns: TurnStates | undefined;
 }
 

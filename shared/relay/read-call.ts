@@ -41,7 +41,7 @@ import { InvalidRequest, StorageNotAllowed } from '../wire/invalid-request.ts';
 import { attributionOf } from './call/attribution.ts';
 import { checkContentUrls } from './call/content-urls.ts';
 
-/** What a function keeps over its calls. */
+/** Kept by a function over its calls. */
 export interface ReadDeps {
   ports: ChatPorts;
   endpoint: Endpoint;
@@ -60,7 +60,7 @@ export interface Caller {
 /** The requested call, checked against the key. */
 interface AskedCall {
   body: unknown;
-  /** What it goes on from. Undefined: nothing, or `read` says what is still to be read. */
+  /** The conversation it continues, unless `read` says what must still be read. */
   conversation: Conversation | undefined;
   read: EndpointRequest;
   model: ModelName;
@@ -70,7 +70,6 @@ interface AskedCall {
 /** A call that passed every check of what was read for it. */
 export interface CheckedCall extends AskedCall {
   call: ChatCall;
-  /** What it was read from. */
   source: CallSource;
 }
 
@@ -83,13 +82,13 @@ export interface RefusedCall {
 
 export type ReadCall = { checked: CheckedCall } | RefusedCall;
 
-/** What of a call is not read from its body. */
+/** Facts of a call that are not in its body. */
 export type CallFacts = { requestId: string } & Pick<
   ChatCall,
   'entry' | 'concurrencyGiven' | 'startedMs' | 'deadlineMs' | 'signal' | 'isRun'
 > & {
     work: WorkBudget;
-    /** Of a run: the one that its call was accepted with. */
+    /** For a background run: the tariff its call was accepted with. */
     tariff?: Tariff | undefined;
   };
 
@@ -97,7 +96,7 @@ export type CallFacts = { requestId: string } & Pick<
 interface CallSource {
   body: unknown;
   headers: RelayRequest['headers'];
-  /** Of a run, what its request said. Absent: it is read from body and headers. */
+  /** For a background run, the attribution of its request. Otherwise it is read from body and headers. */
   attribution?: Attribution;
   caller: Caller;
   facts: CallFacts;
@@ -161,12 +160,12 @@ const refusalAges: Record<string, RefusalAges> = {
   model_not_allowed: { keyMs: 5_000 },
   official_not_allowed: { keyMs: 5_000 },
 };
-/** Of what forbids to store: another environment may have just stored what the request goes on from. */
+/** Ages for refusals to store: another environment may have just stored the response that the request continues. */
 const storageAges: RefusalAges = { keyMs: 1_000, configMs: 1_000 };
 
 /**
- * Whether what a refusal was decided from is another one by now, so that the checks are worth a repeat. The checks then
- * find it: the stores of keys and of the configuration keep it. Throws StoreUnavailable when it cannot be read.
+ * Tells if the facts behind a refusal have changed, so that repeating the checks may help. The stores of keys and
+ * configuration keep the new ones. Throws StoreUnavailable if they cannot be read.
  * @param key as the client sent it
  * @param seen what the checks have seen
  */
@@ -183,7 +182,7 @@ async function hasChanged(
   return configMs !== undefined && (await config.notOlderThan(configMs)) !== seen.snapshot;
 }
 
-/** What a body asks for, before it is checked. Undefined: the checks say what is wrong with it. */
+/** Reads what a body asks for, before it is checked. The checks report what is invalid. */
 function findWanted(body: unknown, { key, snapshot }: Caller): Wanted | undefined {
   const { model, official } = asRecord(body);
   if (typeof model !== 'string' || !modelNamePattern.test(model)) return undefined;
@@ -232,7 +231,7 @@ export async function checkCall(
   }
 }
 
-/** Whether an earlier turn of a call can have a state. */
+/** True if an earlier turn can have a state. */
 export const mayHaveStates = ({ call, read }: Pick<CheckedCall, 'call' | 'read'>): boolean =>
   read.sealed !== undefined ||
   read.foreignLeftOut === true ||

@@ -66,7 +66,7 @@ function buildAnswerLine({ call, report, billed, measure, ending }: AnswerFacts)
   };
 }
 
-/** What the upstream reported is named beside what was charged, so that one line shows both. */
+/** The line shows both the upstream's counts and the charged ones. */
 const buildUsageFields = (
   { flags, implausible }: AnswerFacts['measure'],
   reported: DispatchReport['usage'],
@@ -81,7 +81,7 @@ const buildUsageFields = (
         reported_output: reported?.output,
       };
 
-/** What the upstream did to the input: how often, by its reason. Undefined: nothing, as far as it says. */
+/** Counts the upstream's changes of the input by reason, if it reports any. */
 function reasonsOf({ inputTransformations = [] }: SentFacts): Record<string, number> | undefined {
   if (inputTransformations.length === 0) return undefined;
   const byReason = Map.groupBy(inputTransformations, ({ type, reason }) => reason ?? type ?? 'unknown');

@@ -24,8 +24,8 @@ export interface SearchedRequest {
 const budgetMs = 3_000;
 
 /**
- * Whether the conversation has, or will have, turns with state. Some state is valid only while nothing before it
- * changes, and the results change with each turn.
+ * True if the conversation has or will have turns with state. Some state is valid only while nothing before it
+ * changes, and search results change each turn.
  */
 function mayContinue({ request, states }: SearchingCall): boolean {
   const { messages, tools, reasoning_effort: effort } = request;

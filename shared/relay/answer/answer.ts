@@ -23,21 +23,21 @@ import { type Measure, Meter } from './meter.ts';
 /** How much text may wait for a slow client (UTF-16 code units), and how long the client may read nothing. */
 const waitingLengthMax = 1024 * 1024;
 
-/** What an answer is made of, and what it tells about itself while it is made. */
+/** The parts of an answer, and what they report while it is made. */
 export interface AnswerInput {
   /** As its endpoint read it. */
   read: Pick<EndpointRequest, 'renderer' | 'keepsState' | 'storage'>;
   dispatch: DispatchedCall;
   bill: Bill;
   claim: ResultKeeper | undefined;
-  /** Who keeps the answer; undefined: nobody does. `seal`: the state of the turn, sealed; undefined: it has none. */
+  /** Creates the recorder that stores the answer. `seal` encrypts the turn state, if there is any. */
   recorder: ((seal: () => string | undefined) => AnswerRecorder) | undefined;
   /** The answer is committed at once, so that every failure is rendered. */
   commitsAtOnce: boolean;
   form: AnswerForm;
 }
 
-/** What an answer needs of the claim on its Idempotency-Key. */
+/** The part of an idempotency claim that an answer uses. */
 export interface ResultKeeper {
   /** The longest answer that is kept for repeats, in UTF-16 code units. Zero: none is. */
   readonly keepsUpTo: number;
@@ -50,7 +50,6 @@ export interface ResultKeeper {
 
 /** How an answer ended. */
 export interface AnswerReport {
-  /** Of its dispatch. */
   report: DispatchReport;
   measure: Measure;
   outcome: AnswerOutcome;
@@ -64,11 +63,11 @@ export interface AnswerReport {
   firstMs: number | undefined;
 }
 
-/** What an answer tells whoever keeps it. A recorder must never fail an answer, nor change it beyond saying that it is kept. */
+/** Stores an answer. A recorder must never fail an answer, nor change it except to say that it is stored. */
 export interface AnswerRecorder {
-  /** Whether the answer can be read again, as far as is known now. */
+  /** True if the answer can be read again, as far as is known now. */
   readonly stored: boolean;
-  /** What of the keeping is said in headers, if they go out after `keep`. Absent: nothing. */
+  /** Headers about the kept answer, if they can still be sent after `keep`. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Texts of the answer that belong together, in order, heartbeats included, whether or not the client still takes them. */
   addTexts(batch: readonly string[]): void;
@@ -79,7 +78,7 @@ export interface AnswerRecorder {
   keep(whole: JsonRecord): Promise<void>;
   /** After the last text. `failed`: the answer as it failed, whether or not it was kept. Never rejects. */
   finish(failed: JsonRecord | undefined): Promise<void>;
-  /** What is left to do once the call is paid. Never rejects; absent: nothing. */
+  /** Remaining work after the call is paid. Never rejects. */
   awaitWrites?(): Promise<void>;
 }
 
@@ -101,7 +100,10 @@ export async function createAnswer(ports: ChatPorts, call: ChatCall, input: Answ
 
 interface LoadedInput extends AnswerInput {
   turn: TurnRecorder | undefined;
-  /** A fresh one for each beginning of the answer. What it cuts off is metered. Undefined: the call has no stop sequence. */
+  /**
+   * A fresh cut for each start of the answer, if the call has stop sequences. Text that it removes is still
+   * metered.
+   */
   stopCut: (() => StopCut) | undefined;
 }
 
@@ -116,7 +118,7 @@ export class Answer {
   #renderer: Renderer;
   #meter: Meter;
   #cut: StopCut | undefined;
-  /** What became of the first text of the answer. Undefined: there was none, or a JSON answer never became whole. */
+  /** Tells if the first text was taken or dropped. A JSON answer that never becomes whole has none. */
   #firstText: 'taken' | 'dropped' | undefined;
   #refusal: Refusal | undefined;
   /** The answer broke off without an end. */
@@ -144,12 +146,12 @@ export class Answer {
     this.#renderer = this.#createRenderer();
   }
 
-  /** Whether text was sent, so that the client has a status. */
+  /** True once text was sent, so the client has a status. */
   get committed(): boolean {
     return this.#queue.committed;
   }
 
-  /** Of what is written beside the answer and belongs to it, each by itself: health and facts, states, what keeps the answer. */
+  /** Independent writes that belong to the answer: health, learned facts, states, the stored answer. */
   listWrites(): (Promise<void> | undefined)[] {
     const { dispatch, turn } = this.#input;
     return [dispatch.written(), turn?.awaitWrites(), this.#recorder?.awaitWrites?.()];
@@ -175,7 +177,7 @@ export class Answer {
     // A whole answer that its client's form cannot hold did not fail: its upstream charges for it.
     const failed = refusal !== undefined && !(isUnfit && measure.isWhole);
     const outcome = { failed, anyContent, leftEarly, usage };
-    // What throws here must not keep the bill open.
+    // An error here must not keep the bill open.
     if (!costsNothing(outcome) && !this.#unrendered) await this.#keepResult().catch(this.#fault);
     this.#queue.end();
     await this.#recordEnd(refusal).catch(this.#fault);
@@ -263,7 +265,10 @@ export class Answer {
     }
   }
 
-  /** What a client has seen begin it can read again, whatever became of it. One that is sent whole has shown nothing. */
+  /**
+   * A client that saw the start of an answer can read it later, whatever happened. An answer sent whole has shown
+   * nothing yet.
+   */
   async #keepFailed(error: ErrorObject): Promise<void> {
     const recorder = this.#recorder;
     const whole = recorder && !this.#renderer.sentWhole && this.#renderer.whole?.(error);
@@ -276,7 +281,7 @@ export class Answer {
     return keepsUpTo > 0 && this.#textsLength <= keepsUpTo;
   }
 
-  /** Whatever the client got of it. */
+  /** Keeps the result even if the client got only part of it. */
   async #keepResult(): Promise<void> {
     const { claim } = this.#input;
     const refused = this.#findRefusal();
@@ -322,7 +327,7 @@ export class Answer {
     };
   }
 
-  /** Undefined: it was not refused before its first text. */
+  /** The refusal, if the answer failed before its first text. */
   #findRefusal(): (Pick<RelayResponse, 'status' | 'headers'> & { body: string }) | undefined {
     if (!this.#refusal || this.#queue.committed) return undefined;
     const { requestId } = this.#call.identity;
@@ -380,7 +385,7 @@ export class Answer {
     }
     this.#recorder?.addTexts(batch);
   }
-  /** Of an answer that has become too long, the end is held back no longer. */
+  /** An answer that is too long to keep is released at once. */
   #collect(text: string): void {
     this.#textsLength += text.length;
     if (this.#keepsResult) this.#texts.push(text);
@@ -396,7 +401,7 @@ export class Answer {
 const namesMax = 20;
 const name = /^[\w.[\]-]{1,64}$/;
 
-/** The fields that were not sent, each once. Undefined: all were sent. */
+/** The fields that were not sent, each once. */
 export function listDroppedNames({ dropped }: Pick<SentFacts, 'dropped'>): string[] | undefined {
   const names = [...new Set(dropped)].filter((field) => name.test(field)).slice(0, namesMax);
   return names.length > 0 ? names : undefined;

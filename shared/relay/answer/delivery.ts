@@ -10,7 +10,6 @@ import { AnswerCut } from '../http/http.ts';
 /** How long a client may take nothing. */
 const stuckMs = 30_000;
 
-/** Whose answer it is, and when it must end. */
 interface DeliveredCall {
   identity: Pick<ChatCall['identity'], 'requestId'>;
   key: Pick<ChatCall['key'], 'account'>;
@@ -22,7 +21,7 @@ export class Delivery {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #call: DeliveredCall;
-  /** When the host's connection has closed. Undefined: the host does not say. */
+  /** Resolves when the host's connection has closed, if the host reports that. */
   #closed: Promise<void> | undefined;
 
   constructor({ clock, log }: { clock: Clock; log: Log }, queue: ResponseQueue, call: DeliveredCall) {
@@ -64,7 +63,7 @@ export class Delivery {
     else if (ms === stuckMs) this.cut('stuck');
   }
 
-  /** Whether it happens before the time is up or the signal aborts. */
+  /** Waits for the event until the time is up or the signal aborts. */
   #within(waitMs: number, event: Promise<void>, signal?: AbortSignal): Promise<boolean> {
     return within(this.#clock, waitMs, { work: event.then(() => true), late: false, signal });
   }
@@ -99,7 +98,7 @@ export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<strin
   readonly #lengthMax: number;
   #queue: string[] = [];
   #length = 0;
-  /** Undefined: each text is given out as it comes. */
+  /** Texts that are held back, if `hold` was called. */
   #held: string[] | undefined;
   #ended = false;
   #left = false;
@@ -160,7 +159,7 @@ export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<strin
     this.#wakeReader.resolve();
   }
 
-  /** What follows is given out by `release` or with the end. It does not count as waiting. */
+  /** Holds back further text until `release` or the end. That does not count as waiting. */
   hold(): void {
     this.#held ??= [];
   }

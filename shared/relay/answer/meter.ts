@@ -56,7 +56,7 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
     return { ...checked, anyContent: this.#anyContent, atLimit: this.#atLimit, isWhole };
   }
 
-  /** What the upstream reported, compared with what was streamed. `isCut`: the answer broke off. */
+  /** Compares the upstream's usage with what was streamed. `isCut` means the answer broke off. */
   #checked(isCut: boolean): CheckedUsage {
     const { dispatch, bill } = this.#parts;
     const report = dispatch.report();
@@ -95,14 +95,14 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
   }
 }
 
-// What the counts of an answer are compared with, from the call as it was sent to its upstream.
+// Bounds for the counts of an answer, from the call as it was sent upstream.
 
 /** More than any model writes in one answer; holds where neither request nor row says a limit. */
 const outputTokensEver = 512 * 1024;
 /** Vendors stop some tokens after the limit and count the end marks. */
 const outputSlack = 1.05;
 const outputSlackTokens = 64;
-/** What tools that run at the upstream may read. */
+/** Tokens that hosted tools may read. */
 const hostedToolsTokens = 200_000;
 
 export function computeUsageBounds(
@@ -127,7 +127,7 @@ export function computeUsageBounds(
   return {
     inputBelow: () => estimateInputBelow({ request: read, unknown, embedding }),
     inputUnbiased: () => bill.inputTokens(request, model, sent),
-    // What multiplies was allowed by the row, and its limits are the vendor's own.
+    // The row allowed what multiplies, and its limits are the vendor's.
     inputMax: () => {
       if (sent.isMultiplied) return Infinity;
       const { dropped } = sent;

@@ -62,7 +62,7 @@ function shownOf(choice: ChunkChoice, search: StopSearch): ChunkChoice[] {
     : [{ ...choice, delta: shown }];
 }
 
-/** Whether a text that goes on after this is another one. */
+/** True if text after this delta is a new text. */
 const endsText = ({
   tool_calls: calls,
   reasoning_content: reasoning,
@@ -71,7 +71,7 @@ const endsText = ({
   phase,
 }: ChatDelta): boolean => [calls, reasoning, refusal, images, phase].some((each) => each !== undefined);
 
-/** What stands before the text of the same delta. */
+/** The parts of a delta that come before its text. */
 const saidBefore = ({ role, reasoning_content: reasoning, phase }: ChatDelta): ChatDelta => ({
   ...(role && { role }),
   ...(reasoning !== undefined && { reasoning_content: reasoning }),
@@ -90,7 +90,7 @@ class StopSearch {
     this.#sequences = sequences.map((text) => new Sequence(text));
   }
 
-  /** What can be shown of the text so far. */
+  /** Returns the text that can be shown so far. */
   push(piece: string): string {
     const text = this.#held + piece;
     for (let at = this.#held.length; at < text.length; at += 1) {

@@ -46,7 +46,7 @@ export function admitKey(lookup: KeyLookup, nowMs: number): AdmittedKey {
   return lookup;
 }
 
-/** The alias of a name. Undefined: it is a model's, or nobody's. */
+/** Finds the alias of a name. */
 export function aliasOf({ settings, models }: Snapshot, name: string): AliasSettings | undefined {
   const alias = settings.aliases.find((one) => one.name === name);
   return alias && !models.includes(name) ? alias : undefined;
@@ -103,6 +103,6 @@ export function parseModelName(requested: string, officialFlag: boolean): ModelN
   return { base, web, official: suffixed || officialFlag };
 }
 
-/** Whether answers of the key may be kept. Its own word counts before the setting; nobody's may unless one says so. */
+/** Answers may be stored if the key's row says so, or the setting does and the row does not forbid it. */
 export const mayStore = ({ key, snapshot }: Pick<ChatCall, 'key' | 'snapshot'>): boolean =>
   key.store ?? snapshot.settings.store.allKeys;

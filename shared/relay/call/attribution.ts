@@ -18,7 +18,7 @@ const wantedTags =
   `at most ${tagsMax} tags such as team=search,env=prod: names of at most 32 letters, digits, _ and -, values of at most 64 ` +
   `printable ASCII characters without , " and \\, ${bytesMax} bytes in all`;
 
-/** What Claude Code says of a call [its gateway guide, November 2026], by the names of the tags: what follows its prefix. */
+/** Claude Code's headers about a call [its gateway guide, November 2026], by the names of the tags after the prefix. */
 const clientsTags = Object.entries({
   session: 'session-id',
   agent: 'agent-id',

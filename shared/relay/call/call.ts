@@ -40,25 +40,25 @@ export interface ChatCall extends CanonicalCall, Serving {
   readonly identity: AnswerIdentity;
   /** The endpoint's name, for log and ledger. */
   readonly endpoint: string;
-  /** Of a call to an alias: its first model. */
+  /** The first model of an alias. */
   readonly model: ModelName;
-  /** Undefined: a model was asked for, and no other may answer. */
+  /** Missing if a model was asked for: then no other may answer. */
   readonly alias?: CalledAlias | undefined;
   readonly key: KeyRow;
   readonly snapshot: Snapshot;
   /** Covers every model that may answer. */
   readonly tariff: Tariff;
-  /** Of an alias, those of all its models. */
+  /** For an alias, the candidates of all its models. */
   readonly candidates: readonly Candidate[];
   /** The end user and the tags that its client named. */
   readonly attribution: Attribution;
   /** When the request arrived, in epoch milliseconds. */
   readonly startedMs: number;
-  /** Undefined: it has no valid row and therefore no plan. */
+  /** Missing without a valid row; then there is no plan. */
   readonly account: AccountRow | undefined;
-  /** How many calls at once the deployment reserved for each endpoint. Undefined: no number was given. */
+  /** The concurrency that the deployment reserved for each endpoint, if it did. */
   readonly concurrencyGiven?: number | undefined;
-  /** The number of parts of the account's balance, as far as known. Undefined: one. */
+  /** The number of shards of the account's balance, as far as known; default 1. */
   readonly parts?: number | undefined;
   /** The limit on output tokens that the client sent in a dialect other than the upstream's. */
   readonly outputTokensAsked: number | undefined;
@@ -67,7 +67,7 @@ export interface ChatCall extends CanonicalCall, Serving {
    * `outputTokensAsked`.
    */
   readonly outputTokensLimit?: number | undefined;
-  /** What made that limit lower than it would have been otherwise. */
+  /** The reason why that limit is lower than asked. */
   readonly limitedBy?: 'balance' | 'budget' | undefined;
   /** Number of declared tools that were dropped because no upstream of the call's dialect supports them. */
   readonly droppedTools: number | undefined;
@@ -75,7 +75,7 @@ export interface ChatCall extends CanonicalCall, Serving {
   readonly states: ReadonlyMap<ChatMessage, TurnState>;
   /** State came back or was kept that does not fit this call; it was left out. */
   readonly stateDropped: boolean;
-  /** Which way the call came in, so that no channel sends it back here. Absent: the host does not say. */
+  /** The way the call came in, so that no channel sends it back here. */
   readonly entry?: { readonly host: string; readonly hops: string } | undefined;
   /** A run answers it, for which no client waits: how long a channel may take in all does not end it. */
   readonly isRun?: boolean | undefined;
@@ -87,7 +87,8 @@ export interface ChatCall extends CanonicalCall, Serving {
 
 export type NamedModels = Pick<ChatCall, 'model' | 'alias' | keyof Serving>;
 
-// What a call may be sent to. Nothing of one call is in it, so every call of a snapshot uses the same objects.
+// The channels that can serve a model. All calls of a snapshot share these objects, so nothing of one call
+// is in them.
 
 /** A channel with one of its secrets, for one model. Frozen. */
 export interface Candidate {
@@ -99,11 +100,11 @@ export interface Candidate {
   readonly model: string;
   /** The channel's weight divided evenly over its secrets. */
   readonly share: number;
-  /** Of the id, 53 bits. */
+  /** A hash of the id, 53 bits. */
   readonly hash: number;
 }
 
-/** What channels make of a limit on output tokens. */
+/** Limits on output tokens that channels set. */
 export interface ChannelLimits {
   /** The largest maximum of any of them. Infinity: one has none. */
   readonly most: number;
@@ -113,7 +114,7 @@ export interface ChannelLimits {
   readonly set: number;
 }
 
-/** What serves a model. Frozen, with all its lists. */
+/** The candidates of a model. Frozen, with all its lists. */
 export interface Serving {
   /** Those of the enabled channels that serve it, by priority. Never empty. */
   readonly candidates: readonly Candidate[];
@@ -129,7 +130,6 @@ export interface AttemptReport {
   upstreamStatus: number | undefined;
   /** The counts that the upstream has reported so far. */
   usage: ReportedUsage | undefined;
-  /** What the upstream was sent of the call. */
   sent: SentFacts;
   /** The state of the turn so far; undefined: the upstream wants none back. */
   state: TurnState | undefined;
@@ -140,17 +140,17 @@ export interface TriedCandidate {
   candidate: Candidate;
   /** `under_way`, `answered`, `refused`, or the reason of the failure. */
   outcome: string;
-  /** What was known against it. */
+  /** Its cooldown or problem at that time. */
   standing: Pick<PassedOver, 'is'> | undefined;
   startedMs: number;
-  /** Its first content. Absent: it had none. */
+  /** Time of its first content. */
   contentMs?: number;
-  /** It failed or refused. Absent: it did not. */
+  /** Time at which it failed or refused. */
   endedMs?: number;
   attempt: { report(): Pick<AttemptReport, 'upstreamStatus'> };
   /** A word of the upstream that is known. */
   vendorCode?: string | undefined;
-  /** In how many forms it was asked. Absent: in one. */
+  /** The number of forms in which it was asked; default 1. */
   forms?: number;
 }
 
@@ -176,7 +176,7 @@ export interface DispatchReport extends AttemptReport {
   /** The request sent to upstreams: the call's request with the results of its search. */
   request: ChatRequest;
   search: SearchOutcome | undefined;
-  /** Its provider bills a search. Absent: none. */
+  /** True if the provider bills a search. */
   isSearchBilled?: boolean | undefined;
   /** In the order in which they were tried. `outcome`: as of a TriedCandidate. */
   tried: { channel: string; outcome: string }[];
@@ -186,7 +186,7 @@ export interface DispatchReport extends AttemptReport {
   model: string;
   /** Time from the request's arrival to the first content. */
   firstContentMs: number | undefined;
-  /** What happened to each candidate. Absent: not known. */
+  /** The history of each candidate, if known. */
   story?: (() => DispatchStory) | undefined;
   /** The upstream was stopped before its end, so its counts may be of a part. */
   isCut?: boolean | undefined;

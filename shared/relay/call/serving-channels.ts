@@ -28,11 +28,11 @@ import { limitNames } from '../../upstreams/quirks.ts';
 import { canCarry, dialectOf, outputTokensMaxOf, upstreamModelOf } from '../../upstreams/called-channel.ts';
 
 const neededCapabilities = ['tools', 'images', 'json_schema'] as const;
-/** What a call may need and a probe may deny. */
+/** Capabilities that a call may need and a probe may deny. */
 type NeededCapability = (typeof neededCapabilities)[number];
 
 export interface ModelServing extends Serving {
-  /** What a probe denied at least one of the channels. */
+  /** Capabilities that a probe denied to at least one of the channels. */
   readonly denied: ReadonlySet<NeededCapability>;
   /** The rules that name it. */
   readonly charges: readonly ChargeRow[];
@@ -40,7 +40,7 @@ export interface ModelServing extends Serving {
 
 /** When a call began, and by what. */
 interface PricedCall extends Pick<ChatCall, 'snapshot' | 'startedMs'> {
-  /** Of a run: the one that its call was accepted with. */
+  /** For a background run: the tariff its call was accepted with. */
   tariff?: Tariff | undefined;
 }
 
@@ -48,7 +48,10 @@ interface PricedCall extends Pick<ChatCall, 'snapshot' | 'startedMs'> {
 export class ServingChannels {
   readonly #bySnapshot = new WeakMap<Snapshot, Map<string, ModelServing>>();
 
-  /** Undefined: no enabled channel serves the model, or it has no price and must have one. */
+  /**
+   * Finds the channels of a model. Nothing serves it if no enabled channel lists it, or it has no price and must
+   * have one.
+   */
   find({ snapshot, startedMs, tariff }: PricedCall, model: string): ModelServing | undefined {
     const served = this.#findServed(snapshot, model);
     if (!served || tariff?.prices.has(model) || !needsPrice(snapshot, model)) return served;
@@ -63,7 +66,7 @@ export class ServingChannels {
     return found;
   }
 
-  /** What a call agrees to pay to these models, which are served, and for its search. */
+  /** The tariff of a call for these models and its search. */
   tariffOf(
     { snapshot, startedMs: nowMs }: PricedCall,
     { models, web }: { models: readonly string[]; web: boolean },
@@ -122,7 +125,7 @@ function buildModelServing(snapshot: Snapshot, model: string): ModelServing | un
   });
 }
 
-/** Whether a probe found that the channel cannot do it with the model. */
+/** True if a probe found that the channel lacks the capability with this model. */
 const lacks = ({ can }: ChannelRow, model: string, capability: NeededCapability): boolean =>
   can?.[capability] === false && appliesTo(can, model);
 
@@ -141,7 +144,7 @@ export function candidatesOf(channel: ChannelRow, model: string): Candidate[] {
 // Leaves out channels of which a probe found that they cannot do what a call needs, and those whose row does not allow
 // what its messages name at the vendor. Must never leave out others.
 
-/** What of a request needs a capability, as the path of a field in chat form. */
+/** The field of a request that needs a capability, as its path in chat form. */
 const fieldThatNeeds: Record<NeededCapability, (request: ChatRequest) => string | undefined> = {
   // Tools of other types run at the upstream, or are dropped.
   tools: ({ tools }) =>
@@ -152,8 +155,8 @@ const fieldThatNeeds: Record<NeededCapability, (request: ChatRequest) => string 
 };
 
 /**
- * What of `serving` can do what the call needs. Throws an InvalidRequest that names the field if nothing is left. A
- * channel can do what no probe denied. `model`: the public base name.
+ * Keeps the candidates that can serve the call. Throws an InvalidRequest that names the field if none is left. A
+ * channel can do everything that no probe denied. `model` is the public base name.
  */
 export function selectCapable(
   { denied, charges: _charges, ...serving }: ModelServing,
@@ -280,7 +283,7 @@ export function computeDefaultOutputTokens(call: Pick<ChatCall, 'request' | 'tar
   return Math.min(isReasoning(call) ? 2 * usual : usual, logprobTokensMax(call.request) ?? Infinity);
 }
 
-/** What is reserved for, and sent to an upstream that the balance pays. */
+/** The output limit that is reserved, and sent when the balance pays. */
 export function computeOutputLimit(
   call: Parameters<typeof computeDefaultOutputTokens>[0] & Pick<ChatCall, 'limits' | 'outputTokensAsked'>,
 ): OutputLimit {
@@ -295,13 +298,13 @@ export function computeOutputLimit(
   return {
     // Zero: the call has no output.
     tokens: asked === 0 ? 0 : Math.max(Math.min(asked ?? usual, known), channels.fewest),
-    // What a row sets is sent whatever the balance covers.
+    // A limit that the row sets is sent even if the balance covers less.
     least: Math.max(isReasoning(call) ? leastTokensReasoning : leastTokens, channels.set),
     heldWhole: asked !== undefined && asked <= (Number.isFinite(known) ? known : usual),
   };
 }
 
-/** Of the channels of all candidates, of which there may be hundreds: to be kept. */
+/** Limits of all candidates' channels. Keep the result: there may be hundreds. */
 export function computeChannelLimits(
   candidates: readonly Pick<Candidate, 'channel' | 'model'>[],
 ): ChannelLimits {

@@ -13,7 +13,7 @@ import { accountLimitsOf, counterKeyOf, planQuery } from './bill.ts';
 import type { ReservationRequest } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
 
-/** Who calls, before it is known what. */
+/** The caller, before the call is known. */
 export interface Asking extends Pick<
   ChatCall,
   'key' | 'account' | 'parts' | 'snapshot' | 'startedMs' | 'deadlineMs' | 'concurrencyGiven' | 'signal'
@@ -121,14 +121,14 @@ export class Admission {
 }
 
 /**
- * What the cheapest call would reserve that a caller may mean. Undefined: a free one that nothing limits.
+ * The smallest reservation among the calls that the caller may mean; nothing for a free call without limits.
  * @param wanted undefined: whatever the key may call
  */
 function buildLeastRequest(asking: Asking, wanted?: Wanted): ReservationRequest | undefined {
   const { key, account, snapshot, startedMs: nowMs, requestId, parts, deadlineMs } = asking;
   const models = wanted?.models ?? modelsOf(asking);
   const free = models.filter((model) => isFree(findPrice(snapshot.charges, model, nowMs)));
-  // Of several models that are wanted any may answer; of all that may be wanted, one.
+  // Any of several wanted models may answer, so all must be free; if the model is unknown, one is enough.
   const mayBeFree = wanted ? free.length === models.length : free.length > 0;
   const limits = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm];
   const isLimited = limits.some((limit) => limit !== undefined) || snapshot.settings.limits.countFree;

@@ -43,20 +43,20 @@ import { checkSearchIsPaid, searchCostOf, searchRpmOf, searchTokensMax } from '.
 /** How a call ended, for its close record. */
 interface CallEnding {
   outcome: AnswerOutcome;
-  /** Which of the charged counts are not the upstream's own, and why. Undefined: none. */
+  /** Charged counts that are not the upstream's own, and why. */
   flag: string | undefined;
   /** `completed`, `failed`, `client_gone`. */
   end: string;
-  /** The model that answered, or was tried last. Absent: the call's own. */
+  /** The model that answered or was tried last; default the call's own. */
   answered?: string | undefined;
-  /** The service tier that is charged. Absent: the standard one. */
+  /** The service tier that is charged; default the standard one. */
   tier?: string | undefined;
   serving?: ServingFacts | undefined;
-  /** Its search is charged, whatever became of the call. Absent: none is. */
+  /** Its search is charged whatever happened to the call. */
   isSearchBilled?: boolean | undefined;
 }
 
-/** What was charged. Empty for a call without a reservation. */
+/** The charge; empty for a call without a reservation. */
 export interface BillReport {
   /** In yuan, as an exact decimal. */
   charge?: string;
@@ -67,7 +67,6 @@ export interface BillReport {
 
 type BillPorts = Pick<ChatPorts, 'clock' | 'inflate'>;
 
-/** Of each model that may answer, the first one first. */
 type Costs = readonly [CallCost, ...CallCost[]];
 
 interface BillInput {
@@ -75,7 +74,7 @@ interface BillInput {
   clock: BillPorts['clock'];
   call: BillableCall;
   costs: Costs;
-  /** Undefined: a free call of a key without limits. */
+  /** Missing for a free call of a key without limits. */
   reservation: Reservation | undefined;
 }
 
@@ -150,7 +149,7 @@ function openBill(input: BillInput): Bill {
   return new Bill(input, closed);
 }
 
-/** What one call reserved, and what it is charged: closed once, after its end. */
+/** The reservation and the charge of one call. It is settled once, after the call ends. */
 export class Bill {
   readonly #input: BillInput;
   readonly #closed: AbortController;
@@ -174,13 +173,12 @@ export class Bill {
     return this.reserved?.payment.limitedTo;
   }
 
-  /** What lowered the limit. */
   get limitedBy(): 'balance' | 'budget' | undefined {
     return this.limitedTo === undefined ? undefined : (this.reserved?.payment.limitedBy ?? 'balance');
   }
 
   /**
-   * The limit that must go upstream, because the balance pays no more. Undefined: it does not pay by tokens.
+   * The limit to send upstream because the balance covers no more. Only for calls paid by tokens.
    * @param answering the model that is asked; undefined: the call's own
    */
   limitOutputTokens(answering?: string): number | undefined {
@@ -244,9 +242,8 @@ export class Bill {
     const price = applyServiceTier(held, tier);
     const search = isSearchBilled ? this.#searchPrice : 0n;
     const due = computeCharge(price, outcome, search);
-    // Of the tier that the usage came to.
     const priceText = formatPrice(price, usage);
-    // What a free model answers takes no plan call either.
+    // An answer of a free model uses no plan slot.
     const releaseSlot = isNothing || (slot !== '' && price.type === 'non-billing');
     // A plan covers the model's call, and no search.
     const charge: NanoYuan = official ? 0n : slot === '' ? due : search;
@@ -264,7 +261,7 @@ export class Bill {
       end,
       cost: official ? due : undefined,
       ...serving,
-      // What a failed call cost the operator is not known.
+      // The operator's cost of a failed call is unknown.
       bought: isNothing ? undefined : serving?.bought,
       price: priceText === entry.price ? undefined : priceText,
       model: model === entry.model ? undefined : model,
@@ -289,13 +286,13 @@ const buildMinuteHeaders = (
 ): Record<string, string> =>
   rpm === undefined || count === undefined ? {} : rateHeaders(rpm, Math.max(0, rpm - count), nowMs);
 
-/** The limit that bounds the cost. Undefined: output costs nothing, or the call costs the same at any length. */
+/** The limit that bounds the cost, if the length changes it. */
 const findOutputBound = ({ price, estimate }: CallCost): number | undefined =>
   price.type === 'token-billing' && findHighestRates(price, estimate.inputTokensMax).output > 0n
     ? estimate.outputTokensMax
     : undefined;
 
-/** What a call costs and reserves. `request` undefined: nothing, and nothing limits it. */
+/** The price and the reservation of a call, if it costs anything or is limited. */
 async function priceCall(
   ports: BillPorts,
   call: BillableCall,
@@ -333,7 +330,7 @@ async function costsOf({ inflate }: BillPorts, call: BillableCall): Promise<Cost
   ];
 }
 
-// Which channel served a call, and what it cost the operator: for the close record. Must not read a store.
+// The channel that served a call and the operator's cost, for the close record. Must not read a store.
 
 type ServingFacts = Pick<CloseRecord, 'channel' | 'upstream_model' | 'first_content_ms' | 'bought'>;
 
@@ -349,14 +346,14 @@ export function describeServing(
     channel: channel.id,
     upstream_model: upstream === model ? undefined : upstream,
     first_content_ms: firstContentMs,
-    // What the vendor says that it served is what it bills.
+    // The vendor bills the tier that it reports.
     bought: computeBuyingCost(channel.cost, upstream, usage, sent.reportedTier ?? sent.serviceTier),
   };
 }
 
-// What a call reserves, from the call, its price and the configuration. Must not read a store.
+// Computes the reservation from the call, its price and the configuration. Must not read a store.
 
-/** What of a call determines its cost and the payer. */
+/** The fields of a call that determine its cost and payer. */
 export type BillableCall = Omit<
   ChatCall,
   'candidates' | 'droppedTools' | 'states' | 'stateDropped' | 'signal' | 'entry' | 'form'
@@ -368,7 +365,7 @@ export const counterKeyOf = ({ hash }: { hash: string }): string => hash.slice(0
 /** No balance covers as many, so content of unknown size is only for calls that the balance does not pay. */
 const unboundedTokens = Number.MAX_SAFE_INTEGER;
 
-/** What a call costs if one model answers it: at most this price, whatever service tier serves it. */
+/** The cost if one model answers: at most this price in any service tier. */
 interface CallCost extends ModelCost {
   /** The public base name. */
   model: string;
@@ -422,7 +419,7 @@ function estimateModelCost(call: BillableCall, reader: MediaReader | undefined):
   };
 }
 
-/** What decides which plan entries cover a call. */
+/** The facts that decide which plan entries cover a call. */
 export const planQuery = ({
   snapshot,
   account,
@@ -478,7 +475,7 @@ function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequ
     searchPrice: model.official ? undefined : searchPrice,
     key: need.key,
     model: model.base,
-    // Of the tier that `input` has: a row of an expired call has this text.
+    // The tier of the estimated input; the row of an expired call has this text.
     price: formatPrice(asked, { prompt_tokens: estimate.inputTokens }),
     tariff: formatTariffForRow(call.tariff),
     official: model.official,

@@ -24,7 +24,7 @@ export class BudgetHold {
     this.budget = budget;
   }
 
-  /** What the call may spend, as far as is known. Nothing is known before the first refusal. */
+  /** The remaining budget, as far as known. Nothing is known before the first refusal. */
   get left(): NanoYuan {
     return this.budget.most - this.#use.used + this.#held;
   }
@@ -34,7 +34,7 @@ export class BudgetHold {
     return this.#use.running > (this.#held > 0n ? 1 : 0);
   }
 
-  /** Whether the budget covers the amount, which is then held. */
+  /** Reserves the amount if the budget covers it. */
   async covers(amount: NanoYuan): Promise<boolean> {
     if (amount <= this.#held) return true;
     await this.release();

@@ -52,7 +52,7 @@ export class CachedBalances {
     return refused?.holds && this.#isYounger(refused.seenMs, refusedMs) ? refused.item : undefined;
   }
 
-  /** What the store had of the account within the last seconds, to say that a call can be paid. It never refuses one. */
+  /** The account's recent balance, to tell that a call can be paid. It never refuses one. */
   storedOf(account: string): QuotaItem | undefined {
     const cached = this.#balances.get(account);
     return cached && this.#isYounger(cached.seenMs, trustedMs) ? cached.stored : undefined;

@@ -1,4 +1,4 @@
-/** What a call asks of the reservations, and what it gets. */
+/** The request for a reservation, and its result. */
 import type { NanoYuan } from '../../billing/price.ts';
 import type { OpenEntry, QuotaItem } from '../../billing/quota-item.ts';
 import type { CallPayment, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
@@ -21,20 +21,23 @@ export interface CallBudget {
   resetsAtMs: number;
 }
 
-/** What a call reserves: the need, and the other fields of its open entry. */
+/** The amount needed and the other fields of the open entry. */
 export interface ReservationRequest {
   account: string;
-  /** The number of parts that the account had when its key was read. Absent: one. */
+  /** The number of shards when the key was read; default 1. */
   parts?: number | undefined;
   /** When the call must end, in epoch milliseconds. */
   deadlineMs: number;
   need: ReserveNeed;
   /** The key's limit of calls a minute. */
   rpm?: number | undefined;
-  /** Which call of the key's minute it is. Absent: the key has no limit, or the call is not admitted yet. */
+  /** The call's number in the key's minute, once it is admitted and if the key has a limit. */
   rateCount?: number | undefined;
   budget?: CallBudget | undefined;
-  /** Who can wait: what is free again in a moment is asked for again, until this time (epoch milliseconds) or the signal. */
+  /**
+   * A caller that can wait: retries until this time (epoch milliseconds) or the signal, because slots free up
+   * within moments.
+   */
   waiting?: { untilMs: number; signal: AbortSignal } | undefined;
   /** The shard in which an earlier version reserved under the same id: the call takes that reservation for its own. */
   shard?: number | undefined;
@@ -58,7 +61,7 @@ export interface Reservation {
   countsTokens: boolean;
   /** Calls of the key in this minute, if it has a limit. */
   rateCount?: number | undefined;
-  /** The part after the reserve. Undefined: the reply was lost, and a repeat found the entry. */
+  /** The shard after the reserve. Missing if the reply was lost and a repeat found the entry. */
   item: QuotaItem | undefined;
   /** Number of tries of this reserve that may still be in flight. They must not reopen the id after the call. */
   triesInFlight: number;
@@ -90,7 +93,7 @@ export interface ReserveStep extends ShardSearch {
   refuse(refusal: ReserveRefusal, sums: QuotaItem): Promise<Refusal>;
 }
 
-/** What the search for another shard has found so far. */
+/** Progress of the search for another shard. */
 export interface ShardSearch {
   /** The sums of the account, if one shard refused the call. */
   readonly sums?: QuotaItem | undefined;
@@ -100,7 +103,7 @@ export interface ShardSearch {
   readonly searchEndMs?: number | undefined;
 }
 
-/** What a reserve is tried on next. */
+/** The shard for the next try. */
 export interface NextTry {
   item: QuotaItem;
   search: ShardSearch;

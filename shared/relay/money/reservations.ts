@@ -32,15 +32,15 @@ import {
   type ReserveOutcome,
 } from './reserve-tries.ts';
 
-/** Of a settle whose host's deadline has passed: an environment that was frozen has resumed. */
+/** For a settle after the host's deadline: a frozen environment has resumed. */
 const lateSettleBudgetMs = 4_000;
 const countBudgetMs = 1_500;
 /** Between the tries of a call that can wait. */
 const waitPauseMs = 1_000;
-/** Of what may be repeated for long: a settle, a cancel. */
+/** For writes that may be repeated for long: a settle, a cancel. */
 const longPauseMsMax = 1_000;
 const renewBudgetMs = 30_000;
-/** Of ending tries of a reserve that may still be applied, beside a known one. */
+/** For blocking tries of a reserve that may still be applied, beside a known one. */
 const guardBudgetMs = 1_500;
 /** How many keys with a full minute are remembered. The store is asked about others again. */
 const fullMinutesMax = 1_000;
@@ -104,10 +104,7 @@ export class Reservations {
     return this.#balances.refusalOf(account) !== undefined || this.#fullMinutes.has(key);
   }
 
-  /**
-   * What the account was short of a moment ago, or the key in this minute, is refused again without a write. Undefined: it is not
-   * known to be short of anything.
-   */
+  /** Repeats a recent refusal of the account, or of the key in this minute, without a write. */
   repeatRefusal(request: ReservationRequest): Promise<Refusal> | undefined {
     const { account, need, rpm } = request;
     const full = this.#fullMinutes.get(need.key);
@@ -325,7 +322,7 @@ export class Reservations {
     ).finally(() => {
       this.#longCancels -= Number(mayTakeLong);
     });
-    // Of a try that may have expired by now, the projector gives the budget back.
+    // If a try may have expired by now, the projector returns the budget.
     if (!nothingOpened || (triesInFlight > 0 && clock.now() >= endMs)) return;
     await hold?.release().catch((error: unknown) => log.fault(need.id, error));
   }
@@ -340,6 +337,6 @@ export class Reservations {
   }
 }
 
-/** Whether the last close is this call's own earlier try. A close by the sweeper has another kind. */
+/** True if the last settle is this call's own earlier try; one by the sweeper has another kind. */
 const isOwn = (last: CloseRecord | undefined, own: CloseRecord): boolean =>
   last?.id === own.id && last.kind === own.kind;

@@ -45,23 +45,22 @@ const settleBudgetMs = 4_000;
 const hostDeadlineOf = ({ deadlineMs }: Pick<ReservationRequest, 'deadlineMs'>): number =>
   deadlineMs + settleBudgetMs;
 
-/** What all tries of a reserve share. */
 interface Tries {
   ports: ReservationsPorts;
   request: ReservationRequest;
   balances: CachedBalances;
-  /** Whether a settle of the account waits because the store is throttled: reserves then wait, too. */
+  /** True while a settle of the account waits for a throttled store: then reserves wait too. */
   mustWait: () => boolean;
-  /** Of the reserve's own writes. */
+  /** Backoff of the reserve's own writes. */
   backoff: Backoff;
-  /** Of what leaves nothing behind that would have to be guarded. */
+  /** Backoff of reads, which leave nothing behind. */
   reads: Backoff;
   hold: BudgetHold | undefined;
   /** When an entry that may have been applied ends, in epoch milliseconds. */
   endMs: number;
 }
 
-/** What a reserve that failed may have left behind. */
+/** Entries that a failed reserve may have left behind. */
 export interface FailedReserve extends Pick<Tries, 'request' | 'hold' | 'endMs'> {
   error: unknown;
   /** The shard of the last try. */
@@ -76,7 +75,6 @@ export type ReserveOutcome = { reservation: Reservation; throttled: number } | {
 interface TryState extends NextTry {
   shard: number;
   writes: number;
-  /** Of the writes so far. */
   payments: readonly CallPayment[];
 }
 
@@ -228,7 +226,7 @@ async function keepReservation(
   };
 }
 
-/** What others take from one shard of several is not fought over. */
+/** A shard of several is not contested: others take from it too. */
 const limitWrites = ({ shardCount }: QuotaItem): number => (shardCount === 1 ? triesMax : shardWritesMax);
 
 /** @param need with the limits of this shard */

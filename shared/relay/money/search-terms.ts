@@ -15,14 +15,14 @@ export const searchTokensMax = 4_000;
 /** Searches of a key in a minute while customers pay nothing for them: at Tavily's $0.008 each, $0.24 a minute at most. */
 const freeSearchesOfMinute = 30;
 
-/** Searches of the call's key in a minute. Undefined: the call makes none, or there is no limit. */
+/** Searches that the call's key may make in a minute, if limited. */
 export function searchRpmOf({ model, snapshot: { settings } }: SearchingCall): number | undefined {
   const { search } = settings;
   if (!model.web || !search) return undefined;
   return search.perMinute ?? (search.price ? undefined : freeSearchesOfMinute);
 }
 
-/** What the provider bills the operator for a search. */
+/** The operator's cost of a search. */
 export const searchCostOf = ({ snapshot: { settings } }: SearchingCall): NanoYuan =>
   parseYuan(settings.search?.cost ?? 0) ?? 0n;
 

@@ -1,6 +1,6 @@
 /**
- * What the tries of a reserve after its first are made on; splits and joins of accounts. Loaded by the first reserve that needs a
- * second try.
+ * Plans the tries of a reserve after the first one, and splits and joins accounts. Loaded by the first reserve
+ * that needs a second try.
  */
 import { createQuotaItem, type QuotaItem } from '../../billing/quota-item.ts';
 import {
@@ -33,7 +33,7 @@ import { firstCounter, shareNeed, shardCountMax, usesShard } from '../../billing
 import { StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
 import { Backoff, retried } from '../retry.ts';
 
-/** What to try after a refused write. `image`: the shard as the store returned it, if there is one. */
+/** Plans the try after a refused write. `image` is the shard that the store returned, if any. */
 export async function planAfterRefusedWrite(
   step: ReserveStep,
   { shard: part, shardCount: parts }: QuotaItem,
@@ -65,7 +65,7 @@ export async function planAfterRefusedWrite(
     : planNextTry(step, step.estimateShard());
 }
 
-/** What to try after a refused plan. Throws the refusal. */
+/** Plans the try after a refused plan, or throws the refusal. */
 export async function planAfterRefusal(
   step: ReserveStep,
   item: QuotaItem,
@@ -243,7 +243,7 @@ async function gatherFunds(
   }
   const write = plan.amount > 0n && !need.metered ? planGather(images, to, plan.amount) : undefined;
   if (!write) return planNextTry(step, to);
-  // Whoever moves money meets others who do, so it is tried once.
+  // Moving money meets other movers, so it is tried once.
   const moved = !step.hasGathered && (await actSoon(step, to, () => step.ports.quotas.move(write)));
   if (!moved) throw await refuseContended(step, to);
   return planNextTry({ ...step, hasGathered: true }, { ...to, available: plan.amount });
@@ -292,7 +292,7 @@ export async function joinShards(
   });
 }
 
-/** What did not work now is tried again by later calls. */
+/** Later calls try again. */
 async function skipIfBusy(work: () => Promise<void>): Promise<void> {
   try {
     await work();

@@ -37,7 +37,7 @@ export function runWithinKeyPermits<T>(
 }
 
 interface PermitQuery {
-  /** Whose slots they are, as a name of counters. */
+  /** The counter that holds the slots. */
   of: string;
   most: number | undefined;
   requestId: string;

@@ -194,8 +194,8 @@ function findBareTurns(
 }
 
 /**
- * Whether the client sent the upstream's own state back. Reasoning text alone is not all of it: clients see the text of
- * signed thinking and of encrypted reasoning, too, and send that text back.
+ * True if the client sent the upstream's own state back. Reasoning text alone is not enough: clients also see and
+ * return the text of signed or encrypted reasoning.
  */
 function hasEchoedState({ reasoning_details: details, tool_calls: calls }: ChatMessage): boolean {
   return (
@@ -263,7 +263,7 @@ export class TurnRecorder {
     this.#of = of;
   }
 
-  /** The state of the turn so far, or a summary, sealed for an item of the client's. Undefined: there is no state. */
+  /** Encrypts the state of the turn so far, or a summary, for an item of the client, if there is any. */
   encryptState(itemId: string, summary?: string): string | undefined {
     const { call, dispatch } = this.#of;
     const { state, model } = dispatch.report();
@@ -338,7 +338,7 @@ const isFinish = ({ choices }: ChatChunk): boolean =>
 
 // Seals the state of a turn for one account and one model. A seal that does not fit must never reach a call.
 
-/** What a seal may be bound to, so that a call may open it: one of the models that may answer. */
+/** Bindings that let a call decrypt a state: one of the models that may answer. */
 interface StateBindings {
   account: string;
   models: readonly string[];

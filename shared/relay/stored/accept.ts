@@ -23,7 +23,7 @@ interface AcceptInput {
   read: EndpointRequest;
   body: unknown;
   conversation: Conversation | undefined;
-  /** Of its Idempotency-Key. Undefined: it has none. */
+  /** The claim of its Idempotency-Key. */
   claim: (Pick<ResultKeeper, 'keep'> & { finish(free: boolean): Promise<void> }) | undefined;
   request: RelayRequest;
 }
@@ -92,7 +92,7 @@ async function put(ports: ChatPorts, response: StoredResponse): Promise<void> {
   }
 }
 
-/** What stays when the store stays away is found failed, by nobody who knows its id, and expires. */
+/** If the store stays down, the response is later found failed by nobody who knows its id, and expires. */
 async function withdraw(ports: ChatPorts, { account, id }: ResponseHead): Promise<void> {
   const { responses } = ports.stored;
   await retried(ports, () => responses.withdraw(account, id)).catch((error: unknown) =>

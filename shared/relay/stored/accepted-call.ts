@@ -48,7 +48,7 @@ export function buildAcceptedCall(
   };
 }
 
-/** Undefined: the response is answered. */
+/** Missing once the response is answered. */
 export const readAcceptedCall = ({ body }: Pick<StoredResponse, 'body'>): AcceptedCall | undefined =>
   (body.call ?? body.request) as AcceptedCall | undefined;
 

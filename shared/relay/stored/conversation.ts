@@ -21,7 +21,7 @@ import { runWithinKeyPermits } from '../money/unbilled-limits.ts';
 import { isStoredId, StoredReader } from './reads.ts';
 
 export interface Conversation extends StoredConversation {
-  /** The response that the call goes on from. Undefined: it begins a conversation. */
+  /** The response that the call continues, if any. */
   previous: ResponseHead | undefined;
 }
 
@@ -36,7 +36,10 @@ const readAtOnce = 8;
 
 const field = 'previous_response_id';
 
-/** What a client's call goes on from, among as many reads as its key may have at once. Throws what `readConversation` throws. */
+/**
+ * Reads the conversation of a client's call, within the reads its key may have at once. Throws what
+ * `conversationOf` throws.
+ */
 export const readConversationBefore = (
   ports: ChatPorts,
   { key }: Pick<ChatCall, 'key'>,
@@ -61,7 +64,7 @@ export async function readConversation(
   return { earlier: chain.map(({ turn }) => turn), referred, previous: head };
 }
 
-/** What is kept of a response while the others are read: it repeats the tools and the instructions of its request. */
+/** The part of a response that is kept while others are read: it repeats the tools and instructions of its request. */
 interface ReadTurn {
   head: ResponseHead;
   turn: StoredTurn;
@@ -91,7 +94,7 @@ async function readChain(reader: StoredReader, previous: string): Promise<ReadTu
   return newestFirst.toReversed();
 }
 
-/** What is known before the rest of the conversation is read. */
+/** Checks what the head shows, before the rest is read. */
 async function checkHead(reader: StoredReader, head: ResponseHead | undefined): Promise<void> {
   if (!head) return;
   const { status } = await reader.findEnd(head);
@@ -140,7 +143,7 @@ function indexItems(
 ): ReadonlyMap<unknown, ReferredItem> {
   const sent = input.filter((item) => within([item]).length === 0);
   const all = [...output.map((item) => ({ item, seal })), ...sent.map((item) => ({ item, seal: undefined }))];
-  // Of two with one id the first is found.
+  // If two items have the same id, the first is found.
   return new Map(all.toReversed().map((each) => [each.item['id'], each]));
 }
 
@@ -164,7 +167,7 @@ function turnOf({ head, body: { input, response, seal } }: StoredResponse): Stor
   };
 }
 
-/** Of an item that is referred to a thousand times, a thousand go up. */
+/** An item that is referenced a thousand times is sent a thousand times. */
 function checkLength(
   chainLength: number,
   { wanted, referred }: { wanted: readonly ItemReference[]; referred: Conversation['referred'] },

@@ -45,8 +45,8 @@ const waitingLengthMax = 1024 * 1024;
 type FollowPorts = Pick<ChatPorts, 'clock' | 'random' | 'stored' | 'log'>;
 
 /**
- * Of a POST all events; of a GET those after its `starting_after`. Throws, before anything is sent, a Refusal or an
- * InvalidRequest or StoreUnavailable.
+ * A POST gets all events, a GET those after its `starting_after`. Throws a Refusal, an InvalidRequest or
+ * StoreUnavailable before anything is sent.
  */
 export async function followResponse(
   ports: FollowPorts,
@@ -128,7 +128,7 @@ async function sendEvents(
 
 interface FollowProgress {
   head: ResponseHead;
-  /** The number of events, the last included. Undefined: it has not ended, as far as is seen. */
+  /** The number of events including the last, once it has ended. */
   end: number | undefined;
 }
 
@@ -143,7 +143,10 @@ async function findProgress(
   return { head, end: await countEventsAtEnd(stored.events, head, nowSeconds) };
 }
 
-/** Whether the reader has all events already, and how long the run holds its claim. Throws an InvalidRequest where the rest cannot be sent. */
+/**
+ * Checks which events are left for the reader and how long the run holds its claim. Throws an InvalidRequest if
+ * the rest can't be sent.
+ */
 async function checkEvents(
   { clock, stored }: FollowPorts,
   { head, end }: FollowProgress,
@@ -172,7 +175,7 @@ async function checkEvents(
   return { hasAll: end !== undefined && after === end - 1, until };
 }
 
-/** Whether an event is kept. The first of all is always there. */
+/** True if the event is still stored. The first one always is. */
 async function isKept({ events }: StoredPorts, head: ResponseHead, number: number): Promise<boolean> {
   if (number <= 0) return true;
   const batches = await events.after(head, number - 1);
@@ -188,7 +191,7 @@ function readStartingAfter(text: string | null): number {
 const refuseValue = (param: string, message: string): InvalidRequest =>
   new InvalidRequest('invalid_value', param, message);
 
-/** What a reader was shown can be shown to nobody any more: deleted, expired, or older than events are kept. */
+/** The events can't be shown any more: deleted, expired, or too old. */
 class EventsGone extends Error {
   override readonly name = 'EventsGone';
 }

@@ -21,7 +21,7 @@ const daySeconds = 24 * 60 * 60;
 
 /** How long an answer's end waits for the store, and how long it is tried to take back what is not stored. */
 const times = { waitMs: 2_000, takeBackMs: 5_000 };
-/** Of a call whose own time is up. */
+/** For a call whose own time is up. */
 const hurriedTimes = { waitMs: 1_000, takeBackMs: 1_500 };
 
 export interface KeptAnswerInput {
@@ -73,7 +73,7 @@ export class KeptAnswer implements AnswerRecorder {
     await this.#tookBack;
   }
 
-  /** Undefined: it is stored. Never rejects. */
+  /** Stores the answer, or returns why it could not. Never rejects. */
   async #write(whole: JsonRecord, waitMs: number): Promise<'too_large' | 'write_failed' | undefined> {
     const { call, conversation, storage, seal } = this.#parts;
     const { responses, log } = this.#ports;
@@ -92,7 +92,7 @@ export class KeptAnswer implements AnswerRecorder {
     }
   }
 
-  /** What cannot be taken back in time may be found by its account until it expires. Never rejects. */
+  /** An answer that cannot be deleted in time may be found by its account until it expires. Never rejects. */
   async #takeBack(write: Promise<unknown>, budgetMs: number): Promise<void> {
     const { clock, log, responses } = this.#ports;
     const { identity, key } = this.#parts.call;

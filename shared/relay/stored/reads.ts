@@ -1,9 +1,8 @@
 /**
- * What one request may read of what its account stored: so much, and as `unbilled-limits.ts` says, as often and as much at once
- * as its key may call. A request of three kilobytes can name a hundred contents of megabytes; 16 such requests ended a server with
- * all its tenants.
- * Must be asked before any content is unpacked, and must never ask the store for what has not the form of an id: sort keys
- * have other forms beside it.
+ * Limits what one request may read of its account's stored responses: an amount, and, by `unbilled-limits.ts`,
+ * rate and concurrency. A request of three kilobytes can name a hundred contents of megabytes; 16 such requests
+ * ended a server with all its tenants. Must be asked before any content is unpacked. Must never ask the store for
+ * something without the form of an id: sort keys have other forms too.
  */
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
@@ -15,7 +14,7 @@ import { refuse, type Refusal } from '../http/refusal.ts';
 import { retried } from '../retry.ts';
 import type { Admit, EventLog, ResponseHead, StoredPorts, StoredResponse } from '../ports/stored.ts';
 
-/** Who asks: the key decides the account, which is part of the name of everything stored. */
+/** The caller. The key decides the account, which is part of the name of everything stored. */
 export interface StoredCaller {
   key: KeyRow;
   snapshot: Snapshot;
@@ -49,7 +48,7 @@ export class StoredReader {
   #left = unpackedLengthMax;
   #taken = 0;
 
-  /** `work`: of a call. Absent: what is asked for is what is stored, and nothing else. */
+  /** `work` is the call's budget; reads of stored objects alone have none. */
   constructor(
     ports: ReadPorts,
     account: string,
@@ -102,7 +101,7 @@ export class StoredReader {
     return end.status === head.status || end.status === 'failed' ? { head: end, body } : read();
   }
 
-  /** What `take` makes of those that can be read: no more than one is in memory whole. */
+  /** Passes each readable response to `take`; at most one is in memory whole. */
   readEachResponse<T>(
     ids: readonly string[],
     take: (response: StoredResponse) => T,
@@ -143,7 +142,7 @@ export async function failIfRunDied(
 }
 
 /**
- * The number of its events, the last included. Undefined: it goes on, or was cancelled and its run has not said yet what
+ * The number of its events including the last, unless it still runs or was cancelled before its run reported what
  * it had written.
  */
 export async function countEventsAtEnd(

@@ -63,7 +63,10 @@ export const createStoredHandle = (ports: ChatPorts): Handle =>
     return runWithinKeyPermits(ports, { key, requestId: request.id }, act);
   });
 
-/** Whoever has seen that a response is stored finds it, although this environment has an older key or configuration. */
+/**
+ * A client that knows a response is stored must find it, even if this environment has an older key or
+ * configuration.
+ */
 async function findCaller({ keys, config, clock }: ChatPorts, request: RelayRequest): Promise<StoredCaller> {
   const secretKey = readKey(request.headers['authorization']);
   const [lookup, snapshot] = await Promise.all([keys.find(secretKey), config.current()]);
@@ -108,7 +111,7 @@ async function listInputItems(
   return respondJson(request.id, await pageInputItems(items, page));
 }
 
-/** Of a conversation whose beginning is deleted or has expired, what is left. */
+/** If the start of a conversation was deleted or has expired, the rest is left. */
 async function* readItemsBefore(reader: StoredReader, response: StoredResponse): AsyncGenerator<JsonRecord> {
   yield* (await readInput(reader, response.body.input)).toReversed();
   let { ancestors } = response.head;

@@ -95,7 +95,7 @@ export class RunRecorder implements AnswerRecorder {
     if (failed) await this.keep(failed);
   }
 
-  /** Of a run that has no answer. Never rejects. */
+  /** Stores the failure of a run without an answer. Never rejects. */
   storeFailure(error: ErrorObject): Promise<void> {
     return this.keep(buildFailedResponse(this.#kept.claimed.body.response, error));
   }
@@ -179,7 +179,7 @@ export class RunWatch {
     this.#renewedMs = ports.clock.now();
   }
 
-  /** Whether readers count on the run, by its own clock. */
+  /** True while readers count on the run, by its own clock. */
   get holds(): boolean {
     const isLost = this.reason === 'dead' || this.reason === 'deleted';
     return this.#ports.clock.now() < this.until * 1000 && !isLost;
@@ -265,7 +265,7 @@ interface WrittenEvents {
   accepted: JsonRecord;
   /** Unix seconds: the latest end of the run, and how long events are kept after it. */
   expires: number;
-  /** Whether the run's claim still holds, by its own clock. */
+  /** True while the run's claim is valid, by its own clock. */
   mayWrite: () => boolean;
 }
 
@@ -351,7 +351,7 @@ export function createEventWriter({ clock, log, events }: WriterPorts, of: Writt
       triedUntilMs = clock.now() + finishMs;
       hurry.abort('over');
       await writing;
-      // What the store took without an answer may have been seen, so it counts.
+      // A write without a reply may have been seen, so it counts.
       return (await countStoredEvents(events, of).catch(() => Math.max(keptCount, 1))) + 1;
     },
   };
