@@ -69,8 +69,11 @@ it('shows what is wrong at the fields that a message names; what names none belo
     ['priority', 'found x, expected a whole number'],
     ['weight', 'found -1, expected 0 or more'],
   ]);
-  expect([...assignErrors('--expires-at soon: wanted a time', fields)]).toEqual([
-    ['expires_at', 'soon: wanted a time'],
+  expect([...assignErrors('--expires-at soon: use a time', fields)]).toEqual([
+    ['expires_at', 'soon: use a time'],
+  ]);
+  expect([...assignErrors('invalid --weight x: use a number', fields)]).toEqual([
+    ['weight', 'invalid weight x: use a number'],
   ]);
   expect(assignErrors('nobody knows', fields).size).toBe(0);
 });

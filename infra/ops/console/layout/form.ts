@@ -114,24 +114,29 @@ function renderControl({ kind = 'text', value = '', choices = [], ...field }: Fi
 }
 
 /**
- * Assigns a schema's messages to fields: `priority: found x, wanted a whole number; weight: ...`. A message that names no field
- * belongs to the whole form.
+ * Assigns messages to fields: those of a schema begin with an attribute (`priority: found x, expected a whole number; weight: ...`),
+ * those of commands name an option (`invalid --rate x: use a number`). A message that names no field belongs to the whole form.
  */
 export function assignErrors(
   problem: string,
   fields: readonly Pick<Field, 'name' | 'alsoNamed'>[],
 ): Map<string, string> {
   const errors = new Map<string, string>();
-  for (const part of problem.replace(/^nothing was (?:written|saved): /, '').split('; ')) {
-    const [, path = '', words = ''] = /^-{0,2}([\w-]+[\w.[\]-]*):? (.*)$/s.exec(part) ?? [];
+  const fieldNamed = (path: string): string | undefined => {
     const written = path.replaceAll('-', '_').replaceAll(/\[(\d+)\]/g, '.$1');
     const isIn = (name: string | undefined): boolean =>
       name !== undefined && (written === name || written.startsWith(`${name}.`));
     const named = fields.filter(({ name, alsoNamed }) => isIn(name) || isIn(alsoNamed));
     // The field of a nested attribute wins over the field of the whole map.
-    const [field] = named.toSorted((a, b) => b.name.length - a.name.length);
-    if (field === undefined) continue;
-    errors.set(field.name, [errors.get(field.name), words].filter((each) => each).join('; '));
+    return named.toSorted((a, b) => b.name.length - a.name.length)[0]?.name;
+  };
+  for (const part of problem.replace(/^nothing was (?:written|saved): /, '').split('; ')) {
+    const [, path = '', words = ''] = /^-{0,2}([\w-]+[\w.[\]-]*):? (.*)$/s.exec(part) ?? [];
+    const [first, option] = [fieldNamed(path), fieldNamed(/--([\w-]+)/.exec(part)?.[1] ?? '')];
+    const name = first ?? option;
+    if (name === undefined) continue;
+    const said = first === undefined ? part.replaceAll(/--(?=\w)/g, '') : words;
+    errors.set(name, [errors.get(name), said].filter((each) => each).join('; '));
   }
   return errors;
 }
