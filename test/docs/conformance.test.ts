@@ -1,22 +1,14 @@
-import { existsSync } from 'node:fs';
-import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { refuse, type RefusalCode } from '../../shared/relay/http/refusal.ts';
-import { labelsIn, linesOf } from './named-tests.ts';
+import { labelsIn, linesOf, testFileOf } from './named-tests.ts';
 import { readPage } from './pages.ts';
 
-const root = path.join(import.meta.dirname, '../..');
 const page = readPage('docs/conformance.md');
-const files = new Map(
-  [...page.matchAll(/^\[([a-z-]+)\]: \.\.\/(\S+)$/gm)].map((match) => [String(match[1]), String(match[2])]),
-);
 const rows = linesOf(page);
 
 describe('docs/conformance.md', () => {
-  it('names test files that exist, and uses every label', () => {
-    const used = new Set(rows.flatMap(labelsIn));
-    expect([...used].toSorted()).toEqual([...files.keys()].toSorted());
-    expect([...files.values()].filter((file) => !existsSync(path.join(root, file)))).toEqual([]);
+  it('names test files that exist', () => {
+    for (const label of new Set(rows.flatMap(labelsIn))) expect(testFileOf(label)).toMatch(/^test/);
   });
 
   it('has a test file for every line of the contract, or a reason why there is none', () => {
