@@ -20,7 +20,7 @@ export function grantSaid(
 ): Said {
   const balance = available === undefined ? '' : ` Balance: ${formatMoney(available)}.`;
   return {
-    lines: [...(isApplied ? [`${creditedWords(account, amount, grantId)}.${balance}`] : [])],
+    lines: isApplied ? [`${creditedWords(account, amount, grantId)}.${balance}`] : [],
     warnings: [
       ...(isGrantWritten(made) ? [] : [`Grant "${grantId}" already existed; nothing was written.`]),
       ...(isApplied

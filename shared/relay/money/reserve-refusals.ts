@@ -67,6 +67,8 @@ export function refuseReserve(refused: RefusedReserve): Refusal {
     case 'account_tpm':
     case 'open_entries':
       return refuseForLimit(call.key, { need, reason: reason.reason, nowMs });
+    default:
+      return reason satisfies never;
   }
 }
 
