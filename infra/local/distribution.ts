@@ -1,3 +1,7 @@
+/**
+ * Stands in for CloudFront: the path patterns of the template, the headers of its edge function, one port for
+ * clients.
+ */
 import { type ServerResponse, createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';

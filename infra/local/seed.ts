@@ -1,3 +1,7 @@
+/**
+ * The demo rows that a new data folder starts with: key, account, channel, prices, and channels to the vendor
+ * doubles.
+ */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,3 +1,7 @@
+/**
+ * Starts the synthesized template on this machine: tables, functions, streams, schedules and the one port for
+ * clients.
+ */
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { startVendors } from './vendors/vendors.ts';
 import { startEmulator, claimDataFolder } from './host/emulator.ts';

@@ -1,3 +1,7 @@
+/**
+ * Starts the DynamoDB emulator on a hidden port, keeps its data in the data folder, and removes expired stream
+ * records.
+ */
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { accessSync, constants, mkdirSync, mkdtempSync, existsSync, statSync } from 'node:fs';

@@ -1,3 +1,4 @@
+/** Reads the options of `npm start` from the environment and rejects invalid ones before anything starts. */
 import path from 'node:path';
 import { StartError } from './messages.ts';
 import { usualDataFolder } from './running-stack.ts';

@@ -1,3 +1,4 @@
+/** The text that `npm start` prints: what is ready, what to try, and trouble that a person must see. */
 import type { Readable } from 'node:stream';
 import { usualDataFolder, usualTables } from './running-stack.ts';
 

@@ -1,3 +1,4 @@
+/** One execution environment of a function: a process under AWS's runtime client, with its time-outs and its state. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';

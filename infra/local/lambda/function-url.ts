@@ -1,3 +1,4 @@
+/** Stands in for a Function URL: builds the event of a request and reads the answer, whole or streamed. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';

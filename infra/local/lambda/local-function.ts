@@ -1,3 +1,4 @@
+/** Stands in for Lambda: queues invocations of a function and runs them in environments. */
 import { randomUUID } from 'node:crypto';
 import type { StackLog } from '../host/messages.ts';
 import {

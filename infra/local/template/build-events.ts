@@ -1,3 +1,4 @@
+/** Connects table streams and schedules of the template to local functions. */
 import type { LocalFunction } from '../lambda/local-function.ts';
 import type { Mapping, MappingProperties } from '../event-source-mapping.ts';
 import { getFunctionByName } from './build-functions.ts';

@@ -1,3 +1,4 @@
+/** Creates the local functions of the template with their settings and variables. */
 import { type StackLog, StartError } from '../host/messages.ts';
 import type { FunctionSettings } from '../lambda/environment.ts';
 import { servedFunctions } from '../../stack/constructs/function-descriptions.ts';

@@ -1,3 +1,7 @@
+/**
+ * Creates the tables of the template in the emulator, and rejects tables that another version left with a
+ * different schema.
+ */
 import {
   CreateTableCommand,
   DescribeTableCommand,

@@ -1,3 +1,4 @@
+/** Reads the synthesized template and resolves its references and intrinsic functions to local names. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { randomBytes } from 'node:crypto';

@@ -59,12 +59,10 @@ export function readResponsesTranscript({ body, items }: ResponsesCall): Transcr
     said: readEncryptedText(items[lastUser] ?? {}) ?? readContentText(items[lastUser]?.['content']),
     // Calls of one turn stand together.
     turns: after.filter((item, index) => isCall(item) && !(index > 0 && isCall(after[index - 1]!))).length,
-    results: after
-      .filter(isOutput)
-      .map(({ call_id: id, output }) => ({
-        name: names.get(jsonText(id)) ?? '',
-        text: readContentText(output),
-      })),
+    results: after.filter(isOutput).map(({ call_id: id, output }) => ({
+      name: names.get(jsonText(id)) ?? '',
+      text: readContentText(output),
+    })),
     ...readTools(body, items),
     ...(body['parallel_tool_calls'] === false && { single: true }),
     ...(isRecord(schema) && { schema }),
