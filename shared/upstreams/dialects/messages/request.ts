@@ -188,7 +188,7 @@ const smallestMaximum = 4_096;
 
 /**
  * The limit, which the vendor requires. Never above what the balance covers, the channel allows and the model's
- * documented maximum. `limitOutputTokens` may also come from a client of another endpoint. After a refusal, an
+ * documented maximum. `outputTokensLimit` may also come from a client of another endpoint. After a refusal, an
  * undocumented maximum is taken as the smallest documented one.
  */
 function limitOf(request: ChatRequest, settings: RequestSettings): number {
