@@ -188,12 +188,12 @@ export const besideText = ({ reasoning_content: reasoning = '', refusal = '' }: 
  */
 export class Kept {
   readonly #bytesMax: number;
-  readonly #tooMuch: () => Error;
+  readonly #refuseLength: () => Error;
   #bytes = 0;
 
-  constructor(bytesMax: number, tooMuch: () => Error) {
+  constructor(bytesMax: number, refuseLength: () => Error) {
     this.#bytesMax = bytesMax;
-    this.#tooMuch = tooMuch;
+    this.#refuseLength = refuseLength;
   }
 
   text(text: string): void {
@@ -206,7 +206,7 @@ export class Kept {
 
   bytes(count: number): void {
     this.#bytes += count;
-    if (this.#bytes > this.#bytesMax) throw this.#tooMuch();
+    if (this.#bytes > this.#bytesMax) throw this.#refuseLength();
   }
 }
 

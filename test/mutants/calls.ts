@@ -75,7 +75,7 @@ export const calls: Mutants = {
   },
   'what is kept of a turn is not looked up': {
     file: 'shared/relay/read-call.ts',
-    find: 'request.messages.some((one) => one.tool_calls)',
+    find: 'call.request.messages.some((one) => one.tool_calls)',
     replace: 'false',
     noticed: 'test/unit/relay/state/kept-state.test.ts',
     by: /goes up with the state of the first/,

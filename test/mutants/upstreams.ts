@@ -73,7 +73,7 @@ export const upstreams: Mutants = {
   },
   'a limit of the client goes up above what the balance covers': {
     file: 'shared/upstreams/dialects/messages/request.ts',
-    find: '    limitOutputTokens ?? Infinity,\n',
+    find: '    outputTokensLimit ?? Infinity,\n',
     replace: '',
     noticed: 'test/unit/upstreams/messages-request.test.ts',
     by: /never has more than the balance covers/,
@@ -101,8 +101,8 @@ export const upstreams: Mutants = {
   },
   'a call without a limit of its own is sent without the limit of its balance': {
     file: 'shared/upstreams/dialects/chat/request.ts',
-    find: 'if (sent.length === 0 && limitOutputTokens !== undefined) body[limitField] = most;',
-    replace: 'if (sent.length > 0 && limitOutputTokens !== undefined) body[limitField] = most;',
+    find: 'if (sent.length === 0 && outputTokensLimit !== undefined) body[limitField] = most;',
+    replace: 'if (sent.length > 0 && outputTokensLimit !== undefined) body[limitField] = most;',
     noticed: 'test/unit/upstreams/channel-types.test.ts',
     by: /azure/,
   },

@@ -53,7 +53,7 @@ export const moneyFaults: readonly Removal[] = [
   {
     rows: ['F3'],
     file: 'shared/relay/money/reservations.ts',
-    find: "this.#ports.log.event('settle_lost', lossOf(write));",
+    find: "this.#ports.log.event('settle_lost', formatLoss(write));",
     replace: '',
     test: 'test/contract/store-faults.test.ts',
     name: 'whose settle meets %s to the end leaves a line that the audit replays',
