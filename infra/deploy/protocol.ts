@@ -8,7 +8,7 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } fr
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { masked } from '../ops/markup.ts';
+import { maskKeys } from '../ops/markup.ts';
 import { readStageFile, resolveStage } from '../stack/options/read-options.ts';
 
 export interface ProtocolPorts {
@@ -158,7 +158,7 @@ function removeSecrets(line: string, environment: NodeJS.ProcessEnv): string {
   const secrets = Object.entries(environment).flatMap(([name, value = '']) =>
     /KEY|SECRET|TOKEN|PASSWORD/.test(name) && value.length >= 8 ? [value] : [],
   );
-  return masked(secrets.reduce((text, secret) => text.replaceAll(secret, '(secret)'), line))
+  return maskKeys(secrets.reduce((text, secret) => text.replaceAll(secret, '(secret)'), line))
     .replaceAll(/\b[\w.+-]+@[\w-]+\.[a-z]{2,}\b/g, '(mail)')
     .replaceAll(/\b\d{12}\b/g, '(account)');
 }

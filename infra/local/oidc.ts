@@ -35,7 +35,7 @@ export async function startIssuer(options: IssuerOptions): Promise<LocalIssuer> 
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const codes = new Map<string, Code>();
   let issuer = '';
-  const signed = (claims: object, header: object = { alg: 'RS256', kid: 'local' }): string => {
+  const signClaims = (claims: object, header: object = { alg: 'RS256', kid: 'local' }): string => {
     const content = [header, claims].map((part) => encodeBase64(JSON.stringify(part))).join('.');
     return `${content}.${sign('sha256', Buffer.from(content), privateKey).toString('base64url')}`;
   };
@@ -75,7 +75,7 @@ export async function startIssuer(options: IssuerOptions): Promise<LocalIssuer> 
       access_token: randomBytes(16).toString('hex'),
       token_type: 'Bearer',
       expires_in: 300,
-      id_token: tokenOf(claims, signed),
+      id_token: tokenOf(claims, signClaims),
     });
   };
 

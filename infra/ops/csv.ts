@@ -11,7 +11,7 @@ type CsvCell = string | number | undefined;
 
 /** @returns lines, each with its line end; empty if there are no rows */
 export const csvText = (rows: CsvCell[][]): string =>
-  stringify(rows, { cast: { string: (cell) => shownCell(shownText(cell)) } });
+  stringify(rows, { cast: { string: (cell) => escapeFormula(escapeUnprintable(cell)) } });
 
 /**
  * The one rule by which lists become CSV: each attribute as it is; several values of one attribute with a blank between,
@@ -66,12 +66,12 @@ export function delimiterOf(text: string): string {
 const unprintable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** As JSON writes them, so that JSON stays the same value. */
-export const shownText = (text: string): string =>
+export const escapeUnprintable = (text: string): string =>
   text.replaceAll(unprintable, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 /** Some take a line feed off first, and full-width signs for the usual ones. */
 const formulaStart = /^[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/;
 
 /** A text that a spreadsheet would run begins with a quote. Numbers and names such as `@cf/model` run nothing, and stay. */
-export const shownCell = (text: string): string =>
+export const escapeFormula = (text: string): string =>
   formulaStart.test(text) && !/^(?:[-@][\w.:/@-]*|[+-]?[\d.]+)$/.test(text) ? `'${text}` : text;

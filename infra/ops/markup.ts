@@ -11,7 +11,7 @@ export type Content = Markup | string | number | undefined | null | false | read
 
 export const nothing: Markup = html``;
 
-export function shownValue(value: unknown): string {
+export function formatCell(value: unknown): string {
   if (value === undefined) return '';
   if (typeof value === 'string') return value;
   if (value instanceof Set) return [...value].map(String).join(', ');
@@ -22,5 +22,5 @@ export function shownValue(value: unknown): string {
 /** A client's key, or one of many vendors': one may stand in a wrong attribute, a note or an error. */
 const keyPattern = /\bsk-[\w-]{20,}/g;
 
-export const masked = (text: string, revealed: ReadonlySet<string> = new Set()): string =>
+export const maskKeys = (text: string, revealed: ReadonlySet<string> = new Set()): string =>
   text.replaceAll(keyPattern, (key) => (revealed.has(key) ? key : `${key.slice(0, 7)}...${key.slice(-4)}`));

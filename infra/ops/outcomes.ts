@@ -8,7 +8,7 @@ interface Said {
   warnings: string[];
 }
 
-const creditedWords = (account: string, amount: bigint, grantId: string): string =>
+const describeCredited = (account: string, amount: bigint, grantId: string): string =>
   amount < 0n
     ? `Took ${formatMoney(-amount)} from ${account} (grant "${grantId}")`
     : `Credited ${formatMoney(amount)} to ${account} (grant "${grantId}")`;
@@ -20,7 +20,7 @@ export function grantSaid(
 ): Said {
   const balance = available === undefined ? '' : ` Balance: ${formatMoney(available)}.`;
   return {
-    lines: isApplied ? [`${creditedWords(account, amount, grantId)}.${balance}`] : [],
+    lines: isApplied ? [`${describeCredited(account, amount, grantId)}.${balance}`] : [],
     warnings: [
       ...(isGrantWritten(made) ? [] : [`Grant "${grantId}" already existed; nothing was written.`]),
       ...(isApplied
@@ -33,7 +33,7 @@ export function grantSaid(
 export const isGrantWritten = (made: GrantMade['made']): boolean =>
   made.some(({ table }) => table === 'grants');
 
-export const closedLines = ({ account, next }: CloseAccountPlan): string[] => [
+export const describeClosed = ({ account, next }: CloseAccountPlan): string[] => [
   `Closed ${account}. Its rows, grants and ledger are kept.`,
   next.length === 0 ? 'There is no balance to pay back.' : 'To pay back the balance:',
   ...next.map((step, at) => `  ${at + 1}. ${step}`),

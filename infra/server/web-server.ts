@@ -369,8 +369,8 @@ class InFlight {
 
   add(work: Promise<void>): void {
     this.#work.add(work);
-    const ended = (): void => void this.#work.delete(work);
-    work.then(ended, ended);
+    const removeWork = (): void => void this.#work.delete(work);
+    work.then(removeWork, removeWork);
   }
 
   /** Waits for the end, at most this long. */

@@ -270,7 +270,7 @@ export interface Renderer extends Machine<ChatChunk, string, Ending<string>> {
 }
 
 /** For one answer that is kept. The caller asked for it, so no upstream is at fault. */
-export const keptForAnswer = (): Kept =>
+export const createKeptForAnswer = (): Kept =>
   new Kept(
     keptToEnd.bytesMax,
     () =>

@@ -30,7 +30,7 @@ const passedOverMax = 4;
 
 export function explainCall({ call, report, reserved, heard, ending }: ExplainedCall): Partial<RequestLog> {
   const story = report.story?.() ?? { tried: [], uncarried: [], order: undefined };
-  const { shown, more } = passedOverOf(story);
+  const { shown, more } = listPassedOver(story);
   const { startedMs } = call;
   return {
     // An upstream may have put its own words where a code belongs.
@@ -88,7 +88,7 @@ function secretOf(candidate: Candidate, candidates: readonly Candidate[]): numbe
 }
 
 /** Those that something is known against, and how many more were not tried. */
-function passedOverOf({ tried, uncarried, order }: DispatchStory): { shown: PassedOver[]; more: number } {
+function listPassedOver({ tried, uncarried, order }: DispatchStory): { shown: PassedOver[]; more: number } {
   const known = new Set([...tried.map((one) => one.candidate), ...uncarried]);
   const left = order?.candidates.filter((candidate) => !known.has(candidate)) ?? [];
   const against = left.flatMap((candidate) => order?.passedOver(candidate) ?? []);

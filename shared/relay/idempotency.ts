@@ -11,7 +11,7 @@ import type { ChatPorts } from './ports/chat-ports.ts';
 import { InvalidRequest } from '../wire/invalid-request.ts';
 import type { RelayRequest, RelayResponse } from './http/http.ts';
 import { refuse, type Refusal } from './http/refusal.ts';
-import { Backoff, retried, within } from './retry.ts';
+import { Backoff, retry, within } from './retry.ts';
 import { mayStore } from './call/access.ts';
 import { countUnbilled, runWithinKeyPermits } from './money/unbilled-limits.ts';
 import { StoredReader } from './stored/reads.ts';
@@ -87,13 +87,13 @@ export async function claimIdempotencyKey(
   // The first is running until its charge is written, and its client has the end of its answer before.
   if (keeps && reply.state !== 'other_body') {
     await countUnbilled(ports, call);
-    const kept = (): Promise<StoredResult | undefined> => {
+    const keepResult = (): Promise<StoredResult | undefined> => {
       const { admit } = new StoredReader(ports, account, request);
       const result = { account, key: reply.requestId };
-      return retried(ports, () => ports.stored.results.read(result, admit));
+      return retry(ports, () => ports.stored.results.read(result, admit));
     };
     const first =
-      (await runWithinKeyPermits(ports, { key: call.key, requestId }, kept)) ??
+      (await runWithinKeyPermits(ports, { key: call.key, requestId }, keepResult)) ??
       (isRun ? await findAccepted(ports, { call, read }, reply) : undefined);
     if (first) return { repeated: await repeatResult(ports, call, { first, request }) };
   }

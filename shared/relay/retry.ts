@@ -59,7 +59,7 @@ export class Backoff {
 const storeMsMax = 2_000;
 
 /** A call of the store that is safe to repeat. Throws StoreUnavailable. */
-export const retried = <T>(
+export const retry = <T>(
   ports: { clock: Clock; random: Random; repeats?: Repeats | undefined },
   call: () => Promise<T>,
   ms = storeMsMax,

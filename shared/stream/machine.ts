@@ -46,11 +46,11 @@ export async function* run<In, Out>(
     failure = { error };
   }
   if (failure && out.length > 0) yield out;
-  const last = failure ? failed(machine, failure.error) : machine.end();
+  const last = failure ? failMachine(machine, failure.error) : machine.end();
   for (const batch of batchesOf(last)) if (batch.length > 0) yield batch;
 }
 
-function failed<Out>(machine: Machine<never, Out, Ending<Out>>, error: unknown): Out[] {
+function failMachine<Out>(machine: Machine<never, Out, Ending<Out>>, error: unknown): Out[] {
   if (machine.fail) return machine.fail(error);
   throw error;
 }

@@ -79,7 +79,7 @@ const loosePattern = /^(?:source|file|document|media|attachment)s?$/;
 const mayBeMedia =
   /image|picture|photo|audio|sound|speech|file|document|video|film|media|attach|ur[il]|src|source|data|bytes|blob|b(?:ase)?64/;
 
-function named(field: string): Named {
+function nameField(field: string): Named {
   const isPlain = /^[a-z\d_]*$/.test(field);
   const name = isPlain
     ? field
@@ -177,7 +177,7 @@ export function* walkMedia(value: unknown, param = ''): Generator<MediaPlace, vo
   const names = new Map<string, Named>();
   const nameOf = (field: string): Named => {
     let name = names.get(field);
-    if (!name) names.set(field, (name = named(field)));
+    if (!name) names.set(field, (name = nameField(field)));
     return name;
   };
   const name: Named = { is: 'said' };

@@ -4,7 +4,7 @@ import { requestOf, type UrlEvent } from '../../infra/ops/console/hosted/event.t
 import { createHostedConsole } from '../../infra/ops/console/hosted/hosted.ts';
 import { createOidcLogin } from '../../infra/ops/console/hosted/login.ts';
 import { pages } from '../../infra/ops/console/pages/all-pages.ts';
-import { may, requiredRole } from '../../infra/ops/console/visit/visit.ts';
+import { may, chooseRequiredRole } from '../../infra/ops/console/visit/visit.ts';
 import { startIssuer, type IssuerOptions, type LocalIssuer } from '../../infra/local/oidc.ts';
 import { consoleOption } from '../../infra/local/console.ts';
 import { Enforcer } from '../access/enforcer.ts';
@@ -539,7 +539,7 @@ function registered(): Registered[] {
       slowPage: read,
       live: read,
       file: (path) => void all.push({ path, needed: 'operator', isForm: true, isPosted: true }),
-      form: (path, route) => void all.push({ path, needed: requiredRole(route), isForm: true }),
+      form: (path, route) => void all.push({ path, needed: chooseRequiredRole(route), isForm: true }),
     });
   return all;
 }

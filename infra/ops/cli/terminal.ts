@@ -7,8 +7,8 @@ import { createInterface } from 'node:readline/promises';
 import { Writable, type Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
-import { csvCells, csvText, shownText } from '../csv.ts';
-import { masked } from '../markup.ts';
+import { csvCells, csvText, escapeUnprintable } from '../csv.ts';
+import { maskKeys } from '../markup.ts';
 
 /** Streams and environment of a run, from the process or a test. Passed as an argument, never global. */
 export interface ProcessContext {
@@ -92,10 +92,12 @@ export class Terminal {
 
   /** Prints a line of the result; a remark where the result is data. */
   readonly print = (line: string): void =>
-    this.format === 'text' ? this.#write(this.#context.output, `${shownText(line)}\n`) : this.remark(line);
+    this.format === 'text'
+      ? this.#write(this.#context.output, `${escapeUnprintable(line)}\n`)
+      : this.remark(line);
 
   /** Prints a line that is not part of the result, to the stream for errors. */
-  readonly remark = (line: string): void => this.#write(this.#context.errors, `${shownText(line)}\n`);
+  readonly remark = (line: string): void => this.#write(this.#context.errors, `${escapeUnprintable(line)}\n`);
 
   readonly warn = (warnings: readonly string[]): void =>
     warnings.forEach((warning) => this.remark(`warning: ${warning}`));
@@ -107,7 +109,8 @@ export class Terminal {
     else text();
   };
 
-  readonly printJson = (value: unknown): void => this.#data(`${shownText(JSON.stringify(value, null, 2))}\n`);
+  readonly printJson = (value: unknown): void =>
+    this.#data(`${escapeUnprintable(JSON.stringify(value, null, 2))}\n`);
 
   /** Prints a header, then of each row the attributes that it names. */
   readonly printCsv = (names: readonly string[], rows: readonly object[]): void =>
@@ -212,7 +215,7 @@ export class Terminal {
 
   #write(stream: Writable, text: string): void {
     this.#run.printedMs = performance.now();
-    stream.write(masked(text, this.#run.revealed));
+    stream.write(maskKeys(text, this.#run.revealed));
   }
 }
 

@@ -8,7 +8,7 @@ import { Hono, type Context } from 'hono';
 import { Failure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { sharedStyle } from '../../../shared/relay/page/page-kit.ts';
-import { html, masked } from '../markup.ts';
+import { html, maskKeys } from '../markup.ts';
 import type { NanoYuan } from '../../../shared/billing/price.ts';
 import { admitForm, readQuery, guardHeaders } from './guard.ts';
 import { consoleStyle } from './layout/console-style.ts';
@@ -29,7 +29,7 @@ import {
   type AskingRoute,
   may,
   createMemoryForms,
-  requiredRole,
+  chooseRequiredRole,
   explainRefusal,
   type ConsoleOptions,
   type Counted,
@@ -120,7 +120,9 @@ export function createConsole(given: ConsoleDeps): ConsoleHandle {
         }),
       form(at, route) {
         const guardForm = (work: 'form' | 'propose') => (call: Call) =>
-          may(call.env.identity, requiredRole(route)) ? act[work](call, route) : answer(call, renderRefusal);
+          may(call.env.identity, chooseRequiredRole(route))
+            ? act[work](call, route)
+            : answer(call, renderRefusal);
         app.get(at, guardForm('form'));
         app.post(at, guardForm('propose'));
       },
@@ -220,7 +222,7 @@ function answerWithPages(parts: Inner, statics: StaticFiles): AnswerPage {
     const at = visit.path + new URL(call.req.url).search;
     const framing = { ...options, identity: visit.identity, isHosted, path: at, style, scripts, cost };
     const text = dropIndent(String(await renderFrame(page, framing)));
-    return call.html(masked(text, new Set([page.secret ?? ''])), (page.status ?? 200) as 200);
+    return call.html(maskKeys(text, new Set([page.secret ?? ''])), (page.status ?? 200) as 200);
   };
 }
 

@@ -1,5 +1,13 @@
 /** What an operator writes of a customer. */
-import { choiceField, flagField, third, typed, typedFlag, typedNumber, type RowField } from './row-field.ts';
+import {
+  choiceField,
+  flagField,
+  third,
+  typed,
+  parseFlag,
+  parseTypedNumber,
+  type RowField,
+} from './row-field.ts';
 
 const limitField = (name: string, label: string): RowField =>
   third(name, label, 'Across all keys. Leave empty for no limit.', { input: 'numeric' });
@@ -19,7 +27,7 @@ export const accountFields: readonly RowField[] = [
   {
     ...choiceField('enabled', 'Calls', { yes: 'allowed', no: 'rejected, for all keys' }),
     shown: (value) => (value === undefined || value === true ? 'yes' : 'no'),
-    typed: (text) => (typedFlag(text) === true ? undefined : typedFlag(text)),
+    typed: (text) => (parseFlag(text) === true ? undefined : parseFlag(text)),
   },
   limitField('concurrency', 'Concurrent calls'),
   limitField('rpm', 'Calls per minute'),
@@ -29,7 +37,7 @@ export const accountFields: readonly RowField[] = [
     label: 'Alert below (¥)',
     input: 'decimal',
     help: 'Leave empty for no alert.',
-    typed: typedNumber,
+    typed: parseTypedNumber,
   },
   { name: 'contact.email', label: 'Email', input: 'email', help: 'Receives the alerts of this customer.' },
   { name: 'contact.webhook', label: 'Webhook', help: 'An address that receives signed alerts.' },
@@ -43,7 +51,7 @@ export const accountFields: readonly RowField[] = [
     ...choiceField('plan.level', 'Plan', { 1: 'level 1', 2: 'level 2', 3: 'level 3' }, 'no plan'),
     width: 'third',
     help: 'Pays for calls instead of the balance. Plans are defined in the settings.',
-    typed: typedNumber,
+    typed: parseTypedNumber,
   },
   planTime(
     'since',

@@ -10,22 +10,22 @@ import {
 } from '../../../shared/upstreams/types/channel-attributes.ts';
 import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
 import { asRecord } from '../../../shared/wire/json.ts';
-import { shownValue } from '../markup.ts';
+import { formatCell } from '../markup.ts';
 import {
   choiceField,
   isReference,
   jsonField,
   namesField,
   third,
-  typedFlag,
-  typedList,
+  parseFlag,
+  parseTypedList,
   type RowField,
 } from './row-field.ts';
 
-const typedSecrets =
+const parseSecrets =
   ({ stack, local }: Target) =>
   (text: string): string | string[] | undefined => {
-    const secrets = typedList(text);
+    const secrets = parseTypedList(text);
     // `planSetRow` expands a bare name, because it knows the row's host.
     if (secrets.some((each) => !isReference(each) && (local || !storedName.test(each))))
       throw usageFailure(
@@ -36,7 +36,7 @@ const typedSecrets =
     return secrets.length > 1 ? secrets : secrets[0];
   };
 
-const shownNumber = (value: unknown): string =>
+const formatNumber = (value: unknown): string =>
   typeof value === 'number' || (typeof value === 'string' && /^[\d.+-]{1,20}$/.test(value))
     ? String(value)
     : '';
@@ -53,7 +53,7 @@ const mapperField: RowField = {
   help: 'Where they differ from the public names, one per line: `smart = deepseek-chat`.',
   shown: (value) =>
     Object.entries(asRecord(plainValue(value)))
-      .map(([name, upstream]) => `${name} = ${shownValue(upstream)}`)
+      .map(([name, upstream]) => `${name} = ${formatCell(upstream)}`)
       .join('\n'),
   typed(text) {
     const lines = text.split(/[\n,]/).filter((line) => line.trim() !== '');
@@ -64,7 +64,7 @@ const mapperField: RowField = {
 };
 
 const secondsField = (name: string, label: string, byDefault: string): RowField =>
-  third(name, label, `Default: ${byDefault}.`, { shown: shownNumber });
+  third(name, label, `Default: ${byDefault}.`, { shown: formatNumber });
 
 /** Of its type alone; and attributes of other types that the row has all the same, to be taken out. Undefined: of all types. */
 const typeFields = (type: string | undefined, row: RawRow): RowField[] =>
@@ -90,20 +90,22 @@ export const fieldsOfType = (type: string | undefined, row: RawRow, target: Targ
     name: 'secret',
     label: 'Secret',
     help: 'A reference such as `ssm:/relay/.../channels/<host>/vendor`, or its name alone if it is stored for the endpoint’s host. Never the key itself. Separate several by commas.',
-    typed: typedSecrets(target),
+    typed: parseSecrets(target),
   },
   namesField('models', 'Models', 'Names that clients use, separated by commas or lines.'),
   mapperField,
   third('priority', 'Priority', 'Higher is tried first. Default: 0.', {
     input: 'numeric',
-    shown: shownNumber,
+    shown: formatNumber,
   }),
-  third('weight', 'Weight', 'Share among channels of the same priority. Default: 1.', { shown: shownNumber }),
+  third('weight', 'Weight', 'Share among channels of the same priority. Default: 1.', {
+    shown: formatNumber,
+  }),
   {
     ...choiceField('state', 'State', { on: 'enabled', off: 'disabled' }),
     width: 'third',
     shown: (value) => (value === true ? 'on' : 'off'),
-    typed: (text) => (text === 'on' || text === 'off' ? text === 'on' : typedFlag(text)),
+    typed: (text) => (text === 'on' || text === 'off' ? text === 'on' : parseFlag(text)),
   },
   secondsField('connect_seconds', 'Connect timeout (s)', '5'),
   secondsField('first_content_seconds', 'First content timeout (s)', '120, more for long prompts'),

@@ -1,6 +1,6 @@
 /** What an operator writes of a key. */
-import { shownValue } from '../markup.ts';
-import { choiceField, flagField, third, typedList, type RowField } from './row-field.ts';
+import { formatCell } from '../markup.ts';
+import { choiceField, flagField, third, parseTypedList, type RowField } from './row-field.ts';
 
 /** No name of a model has parentheses. */
 const noModels = '(none)';
@@ -14,11 +14,11 @@ export const keyFields: readonly RowField[] = [
     kind: 'area',
     help: `The only models it may call, separated by commas or lines. Leave empty for all models, or enter ${noModels}.`,
     shown: (value) => {
-      const shown = shownValue(value).replaceAll(', ', '\n');
+      const shown = formatCell(value).replaceAll(', ', '\n');
       return value !== undefined && shown === '' ? noModels : shown;
     },
     typed(text) {
-      const list = typedList(text);
+      const list = parseTypedList(text);
       if (text === noModels) return [];
       return list.length === 0 ? undefined : list;
     },

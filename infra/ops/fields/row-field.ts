@@ -7,7 +7,7 @@ import { attributeOf, plainRow } from '../../../shared/config/rows/read-row.ts';
 import { usageFailure } from '../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../shared/operate/operator-ports.ts';
 import { asRecord, isRecord, parseJson } from '../../../shared/wire/json.ts';
-import { shownValue } from '../markup.ts';
+import { formatCell } from '../markup.ts';
 
 export interface Field {
   name: string;
@@ -45,7 +45,7 @@ export const third = (name: string, label: string, help: string, more: Partial<R
   help,
   width: 'third',
   input: 'decimal',
-  typed: typedNumber,
+  typed: parseTypedNumber,
   ...more,
 });
 
@@ -54,8 +54,8 @@ export const namesField = (name: string, label: string, help: string): RowField 
   label,
   help,
   kind: 'area',
-  shown: (value) => shownValue(value).replaceAll(', ', '\n'),
-  typed: typedList,
+  shown: (value) => formatCell(value).replaceAll(', ', '\n'),
+  typed: parseTypedList,
 });
 
 /** @param none the words for no choice, if that is one */
@@ -76,11 +76,11 @@ export const flagField = (name: string, label: string, none: string, help?: stri
   ...choiceField(name, label, { yes: 'yes', no: 'no' }, none),
   ...(help !== undefined && { help }),
   shown: (value) => (value === undefined ? '' : value === true ? 'yes' : 'no'),
-  typed: typedFlag,
+  typed: parseFlag,
 });
 
 /** As people and spreadsheets write it. What is neither stays as typed, for the row's schema to refuse. */
-export const typedFlag = (text: string): boolean | string | undefined =>
+export const parseFlag = (text: string): boolean | string | undefined =>
   flags.get(text.toLowerCase()) ?? typed(text);
 
 const flags = new Map([
@@ -97,21 +97,21 @@ export const jsonField = (name: string, label: string, help: string): RowField =
   kind: 'area',
   shown: (value) => (value === undefined ? '' : JSON.stringify(value, plain, 2)),
   typed(text) {
-    const map = typedJson(name, text);
+    const map = parseTypedJson(name, text);
     return Object.keys(map).length === 0 ? undefined : map;
   },
 });
 
 export const rowFields = (fields: readonly RowField[], row: RawRow): Field[] =>
   fields.map((field) =>
-    Object.assign({}, field, { value: (field.shown ?? shownValue)(partAt(row, field.name), row) }),
+    Object.assign({}, field, { value: (field.shown ?? formatCell)(partAt(row, field.name), row) }),
   );
 
 const partAt = (row: RawRow, name: string): unknown =>
   name.split('.').reduce((value: unknown, part) => attributeOf(value, part), row);
 
 /** @param row what parts of an attribute without a field are taken from */
-export const typedRow = (fields: readonly RowField[], field: TypedField, row: RawRow = {}): RawRow => {
+export const parseTypedRow = (fields: readonly RowField[], field: TypedField, row: RawRow = {}): RawRow => {
   const made = fields.reduce<unknown>(
     (before, { name, typed: read = typed }) => withPart(before, name.split('.'), read(field(name), field)),
     plainRow(row),
@@ -125,14 +125,14 @@ export const typedRow = (fields: readonly RowField[], field: TypedField, row: Ra
  * Throws a usage failure for a part that is none without another one.
  * @param texts `budget.amount` with `20`; empty: it is removed
  */
-export function writtenRow(
+export function writeTypedRow(
   fields: readonly RowField[],
   texts: ReadonlyMap<string, string>,
   row: RawRow = {},
 ): RawRow {
   const before = new Map(rowFields(fields, row).map(({ name, value = '' }) => [name, value]));
   const written = new Set([...texts.keys()].map(topOf));
-  const made = typedRow(
+  const made = parseTypedRow(
     fields.filter(({ name }) => written.has(topOf(name))),
     (name) => texts.get(name) ?? before.get(name) ?? '',
     row,
@@ -169,7 +169,12 @@ function withPart(whole: unknown, [part = '', ...rest]: readonly string[], value
 }
 
 /** Which row was looked at: it is refused where somebody else wrote it meanwhile. */
-export const seenField = (mark: string): Field => ({ name: 'seen', label: '', kind: 'hidden', value: mark });
+export const createSeenField = (mark: string): Field => ({
+  name: 'seen',
+  label: '',
+  kind: 'hidden',
+  value: mark,
+});
 
 /** The fields of a row, those without a field of their own as JSON. */
 export const wholeRowFields = (own: readonly RowField[], row: RawRow, othersHelp: string): Field[] => {
@@ -191,7 +196,7 @@ export const isReference = (text: string): boolean => /^(ssm|secretsmanager|env)
 const plain = (_: string, value: unknown): unknown => (value instanceof Set ? [...value] : value);
 
 /** What was typed into them, over a row: undefined removes an attribute. Fields that are kept stay as they are. */
-export function typedWholeRow(
+export function parseWholeRow(
   own: readonly RowField[],
   field: TypedField,
   row: RawRow,
@@ -200,8 +205,8 @@ export function typedWholeRow(
   const removed = isKept('others') ? [] : Object.keys(row).filter((name) => isOther(name, own));
   return {
     ...Object.fromEntries(removed.map((name) => [name, undefined])),
-    ...typedJson('others', field('others')),
-    ...typedRow(
+    ...parseTypedJson('others', field('others')),
+    ...parseTypedRow(
       own.filter(({ name }) => !isKept(name)),
       field,
       row,
@@ -216,7 +221,7 @@ const isOther = (name: string, own: readonly RowField[]): boolean =>
 export const typed = (text: string): string | undefined => (text === '' ? undefined : text);
 
 /** Empty: the attribute is removed. A text that is no number stays one, for the row's schema to refuse. */
-export function typedNumber(text: string): number | string | undefined {
+export function parseTypedNumber(text: string): number | string | undefined {
   if (text === '') return undefined;
   const number = Number(text);
   // JavaScript reads `0x1F` as one too, and 1e400 as one that no row can hold.
@@ -224,9 +229,9 @@ export function typedNumber(text: string): number | string | undefined {
 }
 
 /** Names apart by commas, blanks or lines. */
-export const typedList = (text: string): string[] => text.split(/[\s,]+/).filter((name) => name !== '');
+export const parseTypedList = (text: string): string[] => text.split(/[\s,]+/).filter((name) => name !== '');
 
-export function typedJson(name: string, text: string): Record<string, unknown> {
+export function parseTypedJson(name: string, text: string): Record<string, unknown> {
   if (text === '') return {};
   const value = parseJson(text);
   if (isRecord(value)) return value;

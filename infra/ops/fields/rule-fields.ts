@@ -1,24 +1,24 @@
 /** What an operator writes of a billing rule: prices for a million tokens, where the row has them for 1,000. */
 import { perMillion, convertToPerThousand } from '../../../shared/billing/price.ts';
 import type { RawRow } from '../../../shared/operate/operator-ports.ts';
-import { shownValue } from '../markup.ts';
-import { choiceField, namesField, third, typedNumber, type RowField } from './row-field.ts';
+import { formatCell } from '../markup.ts';
+import { choiceField, namesField, third, parseTypedNumber, type RowField } from './row-field.ts';
 
 export const typeWords = { 'token-billing': 'per token', 'times-billing': 'per call', 'non-billing': 'free' };
 
 /** As they are shown everywhere: for a million tokens. A price by call is one, and what is no number stays as it is. */
-const shownPrice = (price: unknown, row: RawRow): string =>
-  row['type'] !== 'times-billing' && typeof price === 'number' ? perMillion(price) : shownValue(price);
+const formatPrice = (price: unknown, row: RawRow): string =>
+  row['type'] !== 'times-billing' && typeof price === 'number' ? perMillion(price) : formatCell(price);
 
 /** What is none stays as typed, for the row's schema to refuse. */
-function typedPrice(text: string, field: (name: string) => string): number | string | undefined {
+function parsePrice(text: string, field: (name: string) => string): number | string | undefined {
   const price = field('type') === 'times-billing' ? undefined : convertToPerThousand(text);
-  return price !== undefined && price >= 0 && Number.isFinite(price) ? price : typedNumber(text);
+  return price !== undefined && price >= 0 && Number.isFinite(price) ? price : parseTypedNumber(text);
 }
 
 export const fromField = { name: 'from', label: 'Starts', placeholder: 'next monday' };
 
-const prices = { shown: shownPrice, typed: typedPrice };
+const prices = { shown: formatPrice, typed: parsePrice };
 
 /** Of a rule: its page, and the columns of all rules as CSV. */
 export const ruleFields: readonly RowField[] = [

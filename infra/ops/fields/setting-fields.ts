@@ -8,8 +8,8 @@ import {
   listFields,
   namesField,
   third,
-  typedList,
-  typedNumber,
+  parseTypedList,
+  parseTypedNumber,
   type RowField,
 } from './row-field.ts';
 
@@ -29,11 +29,11 @@ const text = (about: string, more: Partial<RowField> = {}): SettingForm =>
 const names = (about: string, help: string): SettingForm =>
   text(about, {
     ...namesField('value', about, `${help} Separated by commas or lines. Leave empty for the default.`),
-    typed: typedNames,
+    typed: parseNames,
   });
 
-const typedNames = (typed: string): string[] | undefined => {
-  const list = typedList(typed);
+const parseNames = (typed: string): string[] | undefined => {
+  const list = parseTypedList(typed);
   return list.length === 0 ? undefined : list;
 };
 
@@ -71,7 +71,7 @@ const noticeFields = (index: number): RowField[] => {
     {
       ...namesField(`${at}.models`, 'Affected models', 'Leave empty for none.'),
       width: 'third',
-      typed: typedNames,
+      typed: parseNames,
     },
   ];
 };
@@ -199,11 +199,17 @@ const itemFields = (index: number): RowField[] => {
     },
     { name: `${at}.name`, label: 'Name', width: 'third', help: 'Shown to customers.' },
     third(`${at}.value`, 'Calls per month', '-1 means unlimited.', { input: 'numeric' }),
-    { ...namesField(`${at}.models`, 'Models', 'Separated by commas or lines.'), typed: typedNames },
+    { ...namesField(`${at}.models`, 'Models', 'Separated by commas or lines.'), typed: parseNames },
   ];
 };
 
 export const planFields = (row: RawRow): RowField[] => [
-  { name: 'price', label: 'Price (¥)', input: 'decimal', help: 'Shown to customers.', typed: typedNumber },
+  {
+    name: 'price',
+    label: 'Price (¥)',
+    input: 'decimal',
+    help: 'Shown to customers.',
+    typed: parseTypedNumber,
+  },
   ...listFields(row['items'], itemFields),
 ];

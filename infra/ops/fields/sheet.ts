@@ -19,10 +19,10 @@ import {
 import { refuseChanged, fingerprintRow } from '../../../shared/operate/rows.ts';
 import { canonicalJson, compareCodeUnits } from '../../../shared/wire/json.ts';
 import { csvLines, csvText, delimiterOf } from '../csv.ts';
-import { shownValue } from '../markup.ts';
+import { formatCell } from '../markup.ts';
 import { accountFields } from './account-fields.ts';
 import { heldKeyFields } from './key-fields.ts';
-import { flagField, rowFields, typedNumber, writtenRow, type RowField } from './row-field.ts';
+import { flagField, rowFields, parseTypedNumber, writeTypedRow, type RowField } from './row-field.ts';
 import { ruleFields } from './rule-fields.ts';
 
 /** A row as it is to be. `found`: as it is. */
@@ -99,7 +99,7 @@ export async function sheetLines(
 }
 
 const cellsOf = (row: RawRow, plain: readonly string[], fields: readonly RowField[]): string[] => [
-  ...plain.map((name) => shownValue(row[name])),
+  ...plain.map((name) => formatCell(row[name])),
   ...rowFields(fields, row).map(({ value = '' }) => value.replaceAll(/\s*\n\s*/g, ' ')),
 ];
 
@@ -120,10 +120,10 @@ export async function planSheet(
   const rows = new Map((await ports.tables.scan(table)).map((row) => [String(row[key]), row]));
   const seen = new Set<string>();
   const edits = lines.flatMap(({ number, cells }): SheetEdit[] => {
-    const sent = (name: string): string => cells[names.indexOf(name)] ?? '';
-    const cell = (name: string): string => unquoted(sent(name));
+    const readCell = (name: string): string => cells[names.indexOf(name)] ?? '';
+    const cell = (name: string): string => removeQuote(readCell(name));
     // A spreadsheet writes the number 41 as `41.0`, too.
-    const named = table === 'charges' ? (typedNumber(cell(key)) ?? '') : cell(key);
+    const named = table === 'charges' ? (parseTypedNumber(cell(key)) ?? '') : cell(key);
     const id = String(named);
     if (id === '' || seen.has(id)) throw lineFailure(number, id ? `duplicate ${id}` : `missing ${key}`);
     seen.add(id);
@@ -131,9 +131,9 @@ export async function planSheet(
     try {
       // What a sheet writes otherwise, such as a note of two lines, was not changed by coming back.
       const own = found && csvLines(csvText([cellsOf(found, [], given)]), ',')[0]?.cells;
-      const changed = given.filter(({ name }, at) => !found || sent(name) !== (own?.[at] ?? ''));
+      const changed = given.filter(({ name }, at) => !found || readCell(name) !== (own?.[at] ?? ''));
       const texts = new Map(changed.map(({ name }) => [name, cell(name)]));
-      const attributes = changedIn(found ?? {}, writtenRow(fields, texts, found));
+      const attributes = findChanges(found ?? {}, writeTypedRow(fields, texts, found));
       if (found && Object.keys(attributes).length === 0) return [];
       if (found && cell(markColumn) !== '') refuseChanged(id, found, cell(markColumn));
       return [{ key: named, attributes, found }];
@@ -148,9 +148,9 @@ export async function planSheet(
 }
 
 /** A spreadsheet's quote before what it would run. */
-const unquoted = (cell: string): string => (/^'[=+\-@]/.test(cell) ? cell.slice(1) : cell);
+const removeQuote = (cell: string): string => (/^'[=+\-@]/.test(cell) ? cell.slice(1) : cell);
 
-const changedIn = (row: RawRow, attributes: RawRow): RawRow => {
+const findChanges = (row: RawRow, attributes: RawRow): RawRow => {
   const before = plainRow(row) as RawRow;
   return Object.fromEntries(
     Object.entries(attributes).filter(

@@ -50,34 +50,36 @@ export async function openSession(
     explainDenied(error, store.region) ?? explainStoreError(error, target, where);
   const place = { ...(region !== undefined && { region }), ...(profile !== undefined && { profile }) };
   const store = await openStore(target, place);
-  const told = <Port extends object>(port: Port): Port => explainErrors(port, explain);
+  const explainPortErrors = <Port extends object>(port: Port): Port => explainErrors(port, explain);
   const caller = { stack: target.stack, environment, aws: store.aws };
-  const { accessKey } = told({ accessKey: async () => (await store.aws()).credentials.accessKeyId });
+  const { accessKey } = explainPortErrors({
+    accessKey: async () => (await store.aws()).credentials.accessKeyId,
+  });
   const operator = target.local ? async () => 'local' : createIdentityLookup(caller, accessKey);
   /** What says who wrote. */
-  const signedPorts = (who: OperatorPorts['operator']) => ({
+  const createSignedPorts = (who: OperatorPorts['operator']) => ({
     operator: who,
-    tables: told(createRowTables(store, createRowAuthor(who))),
-    payments: told(createPaymentStore(store.tables, target.stack, createRowAuthor(who))),
+    tables: explainPortErrors(createRowTables(store, createRowAuthor(who))),
+    payments: explainPortErrors(createPaymentStore(store.tables, target.stack, createRowAuthor(who))),
   });
-  const local = told({ stack: () => findLocalStack(store) });
+  const local = explainPortErrors({ stack: () => findLocalStack(store) });
   if (clone !== undefined) refuseOther((await local.stack()).clone, { clone, where: target.endpoint });
-  const limits = told({ tableLimits: () => readTableLimits(store) });
+  const limits = explainPortErrors({ tableLimits: () => readTableLimits(store) });
   const ports: OperatorPorts = {
     target,
     clock: systemClock,
     random: { secretKey: generateSecretKey, hex: generateHex },
     hmac: nodeHmac,
-    ...signedPorts(operator),
-    pages: told(createRowPages(store)),
-    ledger: told(createLedgerReader(store)),
-    copies: told(createTableCopies(store)),
+    ...createSignedPorts(operator),
+    pages: explainPortErrors(createRowPages(store)),
+    ledger: explainPortErrors(createLedgerReader(store)),
+    copies: explainPortErrors(createTableCopies(store)),
     traffic: store.traffic,
-    responses: told(createResponseRows(store, systemClock)),
-    consoles: told(
+    responses: explainPortErrors(createResponseRows(store, systemClock)),
+    consoles: explainPortErrors(
       createConsoleStore({ ...store, stack: target.stack, clock: systemClock, hex: generateHex }),
     ),
-    config: told(createConfigVersions(store)),
+    config: explainPortErrors(createConfigVersions(store)),
     secrets: createSecretWriter({ ...caller, target, explain }),
     upstreams: createHttpsTransport(target),
     baseUrl: async () => (target.local ? (await local.stack()).baseUrl : findBaseUrl(caller)),
@@ -93,7 +95,7 @@ export async function openSession(
     }),
     account: createAwsAccount({ ...caller, explain, ...limits }),
   };
-  const portsOf = (name: string): OperatorPorts => ({ ...ports, ...signedPorts(async () => name) });
+  const portsOf = (name: string): OperatorPorts => ({ ...ports, ...createSignedPorts(async () => name) });
   return { ports, portsOf, region: store.region };
 }
 

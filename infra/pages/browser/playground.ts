@@ -46,15 +46,15 @@ export class Playground {
     const here = { signal: client.ended };
     const [prompt, files] = [findTextArea('prompt'), findInput('files')];
     handleSubmit('ask', () => void this.#send(), here);
-    const pressed = (event: KeyboardEvent): void => {
+    const handleKey = (event: KeyboardEvent): void => {
       if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
       event.preventDefault();
       void this.#send();
     };
-    prompt.addEventListener('keydown', pressed, here);
+    prompt.addEventListener('keydown', handleKey, here);
     prompt.addEventListener('paste', (event) => void this.#addFiles(event.clipboardData?.files), here);
-    const chosen = () => void this.#addFiles(files.files).then(() => (files.value = ''));
-    files.addEventListener('change', chosen, here);
+    const addChosenFiles = () => void this.#addFiles(files.files).then(() => (files.value = ''));
+    files.addEventListener('change', addChosenFiles, here);
     // The list offers only models that match the text, so select it to be replaced.
     const model = findInput('model');
     model.addEventListener('focus', () => model.select(), here);
@@ -220,10 +220,10 @@ export class Playground {
     const words = `${seconds()}${usage ? `, ${tokensOf(usage)}` : ''}${ending}`;
     const isWrong = ending !== '' && !signal.aborted;
     turn.say(signal.aborted ? words + t().costFollows : words, isWrong);
-    const priced = (row: UsageEntry): void =>
+    const showCost = (row: UsageEntry): void =>
       turn.say(t().cost(formatCharge(row).replace('\n', ' '), words, row.id), isWrong);
     const waitsMs = signal.aborted ? stoppedCostAfterMs : costAfterMs;
-    if (!isRefused) void this.#cost({ id, mark }, waitsMs).then((row) => row && priced(row));
+    if (!isRefused) void this.#cost({ id, mark }, waitsMs).then((row) => row && showCost(row));
     return answered;
   }
 

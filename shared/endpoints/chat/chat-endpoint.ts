@@ -105,7 +105,7 @@ function createStreamRenderer(
 ): Renderer {
   let held: ChatChunk | undefined;
   const frames = (...chunks: (ChatChunk | undefined)[]): string[] =>
-    chunks.flatMap((chunk) => (chunk ? renderDataFrame(JSON.stringify(shown(chunk, form))) : []));
+    chunks.flatMap((chunk) => (chunk ? renderDataFrame(JSON.stringify(renderChunk(chunk, form))) : []));
   return {
     ...streamedAnswer,
     /**
@@ -156,7 +156,7 @@ function createJsonRenderer({ legacy, tier }: ChatAnswerForm): Renderer {
 }
 
 /** The chunk as Chat Completions has it: phases and annotations of files are words of Responses. */
-function shown(chunk: ChatChunk, { legacy, tier }: ChatAnswerForm): object {
+function renderChunk(chunk: ChatChunk, { legacy, tier }: ChatAnswerForm): object {
   const isPlain = chunk.choices.every(({ delta }) => delta.phase === undefined && !delta.annotations);
   const plain = isPlain ? chunk : removeExtensions(chunk);
   const whole = legacy ? toLegacyChunk(plain) : plain;

@@ -15,7 +15,7 @@ import {
   type Kept,
   ReasoningDetails,
 } from '../../wire/chat-response.ts';
-import { keptForAnswer } from '../endpoint.ts';
+import { createKeptForAnswer } from '../endpoint.ts';
 import { listIn, recordsIn } from '../../wire/json.ts';
 
 export class ChunksToCompletion {
@@ -25,7 +25,7 @@ export class ChunksToCompletion {
   #usage: ChatUsage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
   #quota: number | undefined;
 
-  constructor(kept = keptForAnswer()) {
+  constructor(kept = createKeptForAnswer()) {
     this.#kept = kept;
   }
 

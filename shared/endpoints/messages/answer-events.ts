@@ -21,7 +21,7 @@ import {
 } from '../../wire/chat-response.ts';
 import { sealPrefix } from '../../wire/ids.ts';
 import { asRecord, isRecord, parseJson, textIn, type JsonRecord } from '../../wire/json.ts';
-import { type AnswerFacts, keptForAnswer } from '../endpoint.ts';
+import { type AnswerFacts, createKeptForAnswer } from '../endpoint.ts';
 import type { ToolNames } from './request.ts';
 
 export type MessagesEvent = { type: string } & JsonRecord;
@@ -65,7 +65,7 @@ export class MessagesAnswer {
   readonly #waiting = new Map<number, WaitingCall>();
   readonly #begun = new Set<number>();
   readonly #later: ['text' | 'thinking', string][] = [];
-  readonly #kept = keptForAnswer();
+  readonly #kept = createKeptForAnswer();
   /** The opaque parts of the state that the client has. */
   #sealedParts = 0;
   #stop: JsonRecord | undefined;
@@ -91,7 +91,7 @@ export class MessagesAnswer {
       content: [],
       stop_reason: null,
       stop_sequence: null,
-      usage: shownUsage(this.#facts.usage(), this.#facts),
+      usage: renderUsage(this.#facts.usage(), this.#facts),
     };
     return [{ type: 'message_start', message }];
   }
@@ -106,7 +106,7 @@ export class MessagesAnswer {
     if (choice?.finish_reason) this.#stop = { stop_reason: stopReasons[choice.finish_reason] };
     this.#isNative ||= native !== undefined;
     const own = native ? this.#native(native.event) : [];
-    const made = choice && !this.#isNative ? this.#translated(choice.delta) : [];
+    const made = choice && !this.#isNative ? this.#translate(choice.delta) : [];
     return [...this.start(), ...own, ...made];
   }
 
@@ -124,7 +124,7 @@ export class MessagesAnswer {
       type: 'message_delta',
       ...beside,
       delta: sequence === undefined ? { ...stop, ...removeReason(asRecord(delta)) } : stop,
-      usage: shownUsage(this.#usage ?? this.#facts.usage(), this.#facts),
+      usage: renderUsage(this.#usage ?? this.#facts.usage(), this.#facts),
       ...(typeof this.#quota === 'number' && { quota: this.#quota }),
     };
     return [...last, ended, { type: 'message_stop' }];
@@ -156,7 +156,7 @@ export class MessagesAnswer {
 
   // Blocks of other upstreams' answers.
 
-  #translated(delta: ChatDelta): MessagesEvent[] {
+  #translate(delta: ChatDelta): MessagesEvent[] {
     const { reasoning_content: reasoning, content, refusal, tool_calls: calls } = delta;
     return [
       ...(reasoning && this.#asked.thinks ? this.#text('thinking', reasoning) : []),
@@ -213,7 +213,12 @@ export class MessagesAnswer {
     const before = [...this.#close(), ...this.#sealBlock()];
     const scan = new JsonScan();
     this.#open = { kind: 'call', call: index, scan };
-    const block = { type: 'tool_use', id: call.id, name: this.#asked.names.shown(call.name), input: {} };
+    const block = {
+      type: 'tool_use',
+      id: call.id,
+      name: this.#asked.names.restoreName(call.name),
+      input: {},
+    };
     return [...before, this.#blockStart(block), ...this.#arguments(scan, call.pieces.join(''))];
   }
 
@@ -240,14 +245,14 @@ export class MessagesAnswer {
 
   /** Thinking that has no state says that it is of the relay's making: the vendor of Claude refuses it. */
   #signature(): MessagesEvent {
-    return this.#delta({ type: 'signature_delta', signature: this.#sealed() ?? sealPrefix });
+    return this.#delta({ type: 'signature_delta', signature: this.#encryptState() ?? sealPrefix });
   }
 
   /** State that came without thinking to show has a block of its own, before the call that it belongs to. */
   #sealBlock(): MessagesEvent[] {
     const isSealed = this.#asked.thinks && !this.#isNative;
     if (!isSealed || this.#facts.opaqueParts() <= this.#sealedParts) return [];
-    const signature = this.#sealed();
+    const signature = this.#encryptState();
     if (signature === undefined) return [];
     const closed = this.#close();
     const started = this.#start('thinking');
@@ -256,7 +261,7 @@ export class MessagesAnswer {
     return [...closed, ...started, signed, { type: 'content_block_stop', index: this.#blocks - 1 }];
   }
 
-  #sealed(): string | undefined {
+  #encryptState(): string | undefined {
     const parts = this.#facts.opaqueParts();
     const sealed = this.#facts.sealedState('');
     if (sealed !== undefined) this.#sealedParts = parts;
@@ -277,7 +282,7 @@ const removeReason = ({ stop_reason: reason, ...delta }: JsonRecord): JsonRecord
   typeof reason === 'string' ? { stop_reason: reason, ...delta } : delta;
 
 /** The input counts only tokens that were neither read from the cache nor written to it. */
-function shownUsage(usage: ChatUsage, { sent }: AnswerFacts): JsonRecord {
+function renderUsage(usage: ChatUsage, { sent }: AnswerFacts): JsonRecord {
   const {
     cached_tokens: read = 0,
     cache_write_tokens: forMinutes = 0,

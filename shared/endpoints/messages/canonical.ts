@@ -155,7 +155,7 @@ function toolsOf(request: MessagesRequest, names: ToolNames): Tools {
       callers.push({
         type: 'function',
         function: {
-          name: names.sent(name),
+          name: names.shortenName(name),
           ...(typeof description === 'string' && { description }),
           parameters,
           ...(strict === true && { strict }),
@@ -182,6 +182,6 @@ function toolChoice(
 
 function translateChoice({ type, name }: JsonRecord, names: ToolNames): unknown {
   if (type === 'none') return 'none';
-  if (type === 'tool') return { type: 'function', function: { name: names.sent(textIn(name)) } };
+  if (type === 'tool') return { type: 'function', function: { name: names.shortenName(textIn(name)) } };
   return type === 'any' ? 'required' : 'auto';
 }

@@ -69,7 +69,7 @@ class ConversationReader {
     return {
       role: 'tool',
       tool_call_id: textIn(id),
-      content: isError === true ? failed(said) : said,
+      content: isError === true ? markFailed(said) : said,
     };
   }
 
@@ -106,7 +106,7 @@ class ConversationReader {
   }
 
   #call({ id, name, input }: JsonRecord): ChatToolCall {
-    const called = { name: this.#names.sent(textIn(name)), arguments: JSON.stringify(input ?? {}) };
+    const called = { name: this.#names.shortenName(textIn(name)), arguments: JSON.stringify(input ?? {}) };
     return { id: textIn(id), type: 'function', function: called };
   }
 
@@ -137,7 +137,7 @@ const joinTexts = (parts: readonly ChatContentPart[]): string =>
   parts.map(({ text }) => text ?? '').join('\n\n');
 
 /** Other forms have no flag for it, and a model reads that a tool failed as it reads its result. */
-function failed(content: string | ChatContentPart[]): string | ChatContentPart[] {
+function markFailed(content: string | ChatContentPart[]): string | ChatContentPart[] {
   const mark = 'Error: ';
   if (typeof content !== 'string') return [{ type: 'text', text: mark.trim() }, ...content];
   return /^\W{0,3}error/i.test(content) ? content : mark + content;

@@ -3,7 +3,7 @@ import { renderEventFrame } from '../../stream/sse.ts';
 import {
   bearer,
   jsonAnswer,
-  keptForAnswer,
+  createKeptForAnswer,
   streamedAnswer,
   type Endpoint,
   type EndpointRequest,
@@ -78,7 +78,7 @@ function streamRenderer(answer: MessagesAnswer, requestId: string): Renderer {
 }
 
 function createJsonRenderer(answer: MessagesAnswer, requestId: string): Renderer {
-  const fold = new MessageFold(keptForAnswer());
+  const fold = new MessageFold(createKeptForAnswer());
   const add = (events: MessagesEvent[]): void => events.forEach((event) => fold.push(event));
   return {
     ...jsonAnswer,

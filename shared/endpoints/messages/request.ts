@@ -44,16 +44,17 @@ export class ToolNames {
   readonly #original = new Map<string, string>();
 
   constructor(tools: readonly JsonRecord[]) {
-    for (const { name } of tools) if (typeof name === 'string') this.#original.set(this.sent(name), name);
+    for (const { name } of tools)
+      if (typeof name === 'string') this.#original.set(this.shortenName(name), name);
   }
 
-  sent(name: string): string {
+  shortenName(name: string): string {
     if (name.length <= calledNameMax) return name;
     const end = `_${fingerprint(name)}`;
     return name.slice(0, calledNameMax - end.length) + end;
   }
 
-  shown(name: string): string {
+  restoreName(name: string): string {
     return this.#original.get(name) ?? name;
   }
 }

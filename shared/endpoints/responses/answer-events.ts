@@ -11,7 +11,7 @@ import {
 } from '../../wire/chat-response.ts';
 import { InvalidRequest, type ErrorObject } from '../../wire/invalid-request.ts';
 import { asRecord, listIn, recordsIn, type JsonRecord } from '../../wire/json.ts';
-import { type AnswerFacts, type SentFacts, keptForAnswer } from '../endpoint.ts';
+import { type AnswerFacts, type SentFacts, createKeptForAnswer } from '../endpoint.ts';
 import { refuseMissingSummary } from './compaction.ts';
 import {
   type ResponseObject,
@@ -64,7 +64,7 @@ interface AskedAnswer {
 export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   readonly #asked: AskedAnswer;
   readonly #facts: AnswerFacts;
-  readonly #kept = keptForAnswer();
+  readonly #kept = createKeptForAnswer();
   readonly #queue = new ItemQueue();
   /** The response object of the opening events; undefined before them. */
   #opened: ResponseObject | undefined;
@@ -144,7 +144,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
     });
   }
 
-  queued(): ResponseObject {
+  renderQueued(): ResponseObject {
     return { ...this.#response(), status: 'queued' };
   }
 
@@ -154,7 +154,7 @@ export class ChatToResponses implements Machine<ChatChunk, ResponsesEvent> {
   }
 
   /** Does not close open items: a client would run an incomplete call that is marked as done. */
-  failed(error: ErrorObject): ResponsesEvent[] {
+  renderFailure(error: ErrorObject): ResponsesEvent[] {
     const response = this.whole(error);
     return [...this.start(), { type: 'response.failed', response, error: response.error }];
   }

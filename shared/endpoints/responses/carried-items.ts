@@ -48,13 +48,13 @@ export class ItemsFound {
   effort: string | undefined;
 
   /** Notes a call that the model does not wait for. */
-  called(item: JsonRecord, call: ChatToolCall): ChatToolCall {
+  noteAsyncCall(item: JsonRecord, call: ChatToolCall): ChatToolCall {
     if (item['async'] === true) this.#asyncCalls.add(call);
     return call;
   }
 
   /** Notes the result of such a call. */
-  answered(call: ChatToolCall, item: JsonRecord, result: ChatMessage): ChatMessage {
+  noteAsyncResult(call: ChatToolCall, item: JsonRecord, result: ChatMessage): ChatMessage {
     if (this.#asyncCalls.has(call)) this.#results.set(item, result);
     return result;
   }

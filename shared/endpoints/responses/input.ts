@@ -64,9 +64,9 @@ export function translateInput(items: readonly PlacedItem[], context: ItemContex
     const type = itemType(item);
     const said = type === 'message' ? message(item, param) : undefined;
     if (said?.role === 'assistant') (turn ??= new Turn()).say(said);
-    else if (type === 'reasoning') (turn ??= new Turn()).seal(sealedState(placed));
+    else if (type === 'reasoning') (turn ??= new Turn()).seal(readEncryptedState(placed));
     else if (callTypes.has(type))
-      (turn ??= new Turn()).call(found.called(item, toolCall(item, param, context)));
+      (turn ??= new Turn()).call(found.noteAsyncCall(item, toolCall(item, param, context)));
     // Calls that are made at once stay one turn.
     else if (type === 'additional_tools' && turn) added.push(item);
     else {
@@ -80,7 +80,7 @@ export function translateInput(items: readonly PlacedItem[], context: ItemContex
         if (compacted?.seal) sealed.set(compacted.message, compacted.seal);
       } else if (type === triggerType) messages.push(...readSummaryRequest(placed, items, found));
       else if (carriedTypes.includes(type)) messages.push(...found.add(item, messages.at(-1)));
-      else if (!outputTypes.has(type)) throw unsupported(item, param);
+      else if (!outputTypes.has(type)) throw createUnsupported(item, param);
     }
   }
   closeTurn();
@@ -100,7 +100,7 @@ function readCompactedTurns(
   const summary = summaryOf?.(text, `${param}.encrypted_content`);
   if (summary !== undefined) return { message: summarize(summary) };
   const carried = { type: 'compaction', encrypted_content: text };
-  return { message: found.addAs(writeLostTurnsNote(), item, carried), seal: sealedState(placed) };
+  return { message: found.addAs(writeLostTurnsNote(), item, carried), seal: readEncryptedState(placed) };
 }
 
 /** The request of an earlier turn is part of what is stored of it. */
@@ -135,7 +135,7 @@ function refuseOrphans(queues: OutputQueues): void {
 }
 
 /** Reasoning without encrypted content says nothing to a model. */
-function sealedState({ item, param, stored }: PlacedItem): SealedState | undefined {
+function readEncryptedState({ item, param, stored }: PlacedItem): SealedState | undefined {
   const { encrypted_content: text, id } = item;
   if (text === undefined || text === null || text === '') return undefined;
   if (typeof text === 'string' && text.startsWith(sealPrefix))
@@ -199,7 +199,7 @@ function readRequiredText(item: InputItem, field: string, param: string): string
   );
 }
 
-function unsupported(item: InputItem, param: string): InvalidRequest {
+function createUnsupported(item: InputItem, param: string): InvalidRequest {
   if (item.type === 'item_reference')
     return new StorageNotAllowed(
       'unsupported_input_item',
@@ -263,7 +263,7 @@ class Turn {
       const output = outputs.get(call.id ?? '')?.shift();
       if (!output) return [];
       const content = contentOfParts(output.parts, 'tool');
-      return [found.answered(call, output.item, { role: 'tool', tool_call_id: call.id, content })];
+      return [found.noteAsyncResult(call, output.item, { role: 'tool', tool_call_id: call.id, content })];
     });
     return [message, ...results];
   }

@@ -88,10 +88,10 @@ export const chatFields = (request: ResponsesRequest): Partial<ChatRequest> => (
 });
 
 export const wantsLogprobs = (request: ResponsesRequest): boolean =>
-  included(request).includes(outputLogprobs) || readTopLogprobs(request) > 0;
+  listIncluded(request).includes(outputLogprobs) || readTopLogprobs(request) > 0;
 
 export const keepsState = (request: ResponsesRequest): boolean =>
-  included(request).includes(encryptedReasoning);
+  listIncluded(request).includes(encryptedReasoning);
 
 export function readSummaryKind({ reasoning }: ResponsesRequest): string | undefined {
   const kind = reasoning?.['summary'] ?? reasoning?.['generate_summary'];
@@ -103,7 +103,9 @@ export function readSummaryKind({ reasoning }: ResponsesRequest): string | undef
  * `include`.
  */
 export function findUnknownFields(request: ResponsesRequest): JsonRecord {
-  const include = included(request).filter((each) => each !== encryptedReasoning && each !== outputLogprobs);
+  const include = listIncluded(request).filter(
+    (each) => each !== encryptedReasoning && each !== outputLogprobs,
+  );
   const unknown = Object.entries(removeNulls(request)).filter(([field]) => !handled.has(field));
   return { ...Object.fromEntries(unknown), ...(include.length > 0 && { include }) };
 }
@@ -117,7 +119,7 @@ export function selectServedFields(request: ResponsesRequest): JsonRecord {
   return Object.keys(reasoning).length > 0 ? { reasoning } : {};
 }
 
-const included = ({ include }: ResponsesRequest): unknown[] => listIn(include);
+const listIncluded = ({ include }: ResponsesRequest): unknown[] => listIn(include);
 
 export const readTopLogprobs = ({ top_logprobs: top }: ResponsesRequest): number =>
   typeof top === 'number' && Number.isInteger(top) ? top : 0;

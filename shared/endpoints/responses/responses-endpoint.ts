@@ -229,7 +229,7 @@ function createStreamRenderer(events: ChatToResponses): Renderer {
       if (idles % idlesPerEvent > 0) return renderCommentFrame('ping');
       return frames([events.inProgress()]).join('');
     },
-    failed: (error) => frames(events.failed(error)).join(''),
+    failed: (error) => frames(events.renderFailure(error)).join(''),
     close: () => frames(events.close()),
     ...toObject(events),
   };
@@ -250,7 +250,7 @@ function createCompactionRenderer(events: ChatToResponses, kept: readonly JsonRe
 
 const toObject = (events: ChatToResponses): Pick<Renderer, 'whole' | 'queued'> => ({
   whole: (error) => events.whole(error),
-  queued: () => events.queued(),
+  queued: () => events.renderQueued(),
 });
 
 function createJsonRenderer(events: ChatToResponses): Renderer {

@@ -87,7 +87,7 @@ function removeCutCalls(items: PlacedItem[]): PlacedItem[] {
   return items.filter((each) => !isCutCall(each) || answered.has(each.item['call_id']));
 }
 
-function asked(request: JsonRecord, items: readonly JsonRecord[]): StorageAsked | undefined {
+function readStorageAsked(request: JsonRecord, items: readonly JsonRecord[]): StorageAsked | undefined {
   const store = flagOf(request, 'store') ?? true;
   const background = flagOf(request, 'background') ?? false;
   if (!store && background)
@@ -147,4 +147,4 @@ function messageFields({ role, content, status }: JsonRecord): JsonRecord {
   };
 }
 
-export const storedReading: StoredReading = { references, placed: placeItems, asked };
+export const storedReading: StoredReading = { references, placed: placeItems, asked: readStorageAsked };

@@ -54,7 +54,7 @@ function shownOf(choice: ChunkChoice, search: StopSearch): ChunkChoice[] {
   const text = search.push(content) + (isLast && search.found === undefined ? search.rest() : '');
   // The probabilities of a text that is cut name what is cut off.
   if (search.found !== undefined)
-    return [{ ...choice, delta: { ...saidBefore(delta), content: text }, logprobs: null }];
+    return [{ ...choice, delta: { ...selectBefore(delta), content: text }, logprobs: null }];
   const shown =
     text === '' && Object.keys(beside).length > 0 && !delta.role ? beside : { ...beside, content: text };
   return text === '' && Object.keys(beside).length === 0 && choice.logprobs === null
@@ -72,7 +72,7 @@ const endsText = ({
 }: ChatDelta): boolean => [calls, reasoning, refusal, images, phase].some((each) => each !== undefined);
 
 /** The parts of a delta that come before its text. */
-const saidBefore = ({ role, reasoning_content: reasoning, phase }: ChatDelta): ChatDelta => ({
+const selectBefore = ({ role, reasoning_content: reasoning, phase }: ChatDelta): ChatDelta => ({
   ...(role && { role }),
   ...(reasoning !== undefined && { reasoning_content: reasoning }),
   ...(phase !== undefined && { phase }),

@@ -82,7 +82,7 @@ export class CandidateOrder {
   }
 
   /** A channel that fails for all its secrets, or twice, makes room for others. */
-  failed(candidate: Candidate, failure: UpstreamFailure): void {
+  noteFailure(candidate: Candidate, failure: UpstreamFailure): void {
     const ofSecret = failure.kind === 'secret' || [401, 402, 403, 429].includes(failure.status ?? 0);
     const served = channelAndModelOf(candidate);
     const failed = this.#failedOfChannel.get(served) ?? 0;

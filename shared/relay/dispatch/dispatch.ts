@@ -190,7 +190,7 @@ export class Dispatch implements DispatchedCall {
       if (error instanceof UpstreamFailure) {
         tried.outcome = error.reason;
         tried.vendorCode = error.vendorCode;
-        this.#order?.failed(candidate, error);
+        this.#order?.noteFailure(candidate, error);
         this.#note(this.#failed({ candidate, standing }, error, passedOn));
         if (!passedOn) throw error;
         this.#failures.push(error);

@@ -148,12 +148,12 @@ export async function readReplyError(
   const withheld = listWithheldTexts(refused.built.known);
   const failure = await readFailure(reply, { type: refused.type, withheld, clock });
   if (!(failure instanceof CallerFault))
-    return deniedFeatures(failure, refused) ?? repeatWithoutPath(failure, refused) ?? failure;
+    return omitDeniedFeatures(failure, refused) ?? repeatWithoutPath(failure, refused) ?? failure;
   return repeatOrRefuse(failure, { ...refused, error: failure.raw, status: failure.status });
 }
 
 /** The caller asked for features that our account may not use, so they cause no cooldown of the channel. */
-function deniedFeatures(
+function omitDeniedFeatures(
   failure: UpstreamFailure,
   { built, variant }: Pick<RefusedAttempt, 'built' | 'variant'>,
 ): Repeated | undefined {
@@ -208,7 +208,7 @@ export interface RefusedForm extends RefusedAttempt {
 /** Finds the next form to try. Each is tried once. */
 export function findRepeat(refused: RefusedForm): Variant | undefined {
   const { variant } = refused;
-  const limitRefusal = refusedLimit(refused);
+  const limitRefusal = findRefusedLimit(refused);
   if (limitRefusal) return omitLimit(refused, limitRefusal);
   if (lacksCompaction(refused)) return compactInWords(variant);
   const quirks = findTaughtQuirks(refused);
@@ -308,7 +308,7 @@ const says = ({ status, error, built }: RefusedForm, sentence: RegExp): boolean 
 const leastMaximum = 256;
 
 /** The limit that was refused for being too large. */
-function refusedLimit({ error, built }: RefusedForm): LimitRefusal | undefined {
+function findRefusedLimit({ error, built }: RefusedForm): LimitRefusal | undefined {
   const message = textOf(error.message) ?? '';
   const { outputTokensMax: tokens, isLimitLowest = false } = built.sent;
   if (tokens === undefined || tokens < leastMaximum || isLimitLowest) return undefined;

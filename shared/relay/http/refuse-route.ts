@@ -78,7 +78,7 @@ export function refuseRoute(request: RelayRequest): Refusal {
       ? ` Send a JSON body with POST ${baseUrl}${cutBase(route.path)}.`
       : '';
     const taken = found.map((each) => each.method).join(' or ');
-    return refuse('method_not_allowed', `${shown(path)} takes ${taken}, not ${shown(method)}.${hint}`, {
+    return refuse('method_not_allowed', `${shorten(path)} takes ${taken}, not ${shorten(method)}.${hint}`, {
       headers: { allow: methods.join(', ') },
     });
   }
@@ -86,14 +86,14 @@ export function refuseRoute(request: RelayRequest): Refusal {
   if (route && route.name !== 'asset')
     return refuse(
       'not_found',
-      `The path was sent with escapes such as %2F. Send it as ${shown(baseUrl + cutBase(path))}.`,
+      `The path was sent with escapes such as %2F. Send it as ${shorten(baseUrl + cutBase(path))}.`,
     );
   const meant = findMeantPath(path);
   if (meant !== undefined)
-    return refuse('not_found', `There is nothing at ${shown(path)}. ${suggestPath(baseUrl, meant)}`);
+    return refuse('not_found', `There is nothing at ${shorten(path)}. ${suggestPath(baseUrl, meant)}`);
   return refuse(
     'not_found',
-    `${shown(path)} is not offered here. This relay offers ${offered()}. Its base URL is ${baseUrl}.`,
+    `${shorten(path)} is not offered here. This relay offers ${listOffered()}. Its base URL is ${baseUrl}.`,
   );
 }
 
@@ -108,7 +108,7 @@ const asksForWebsocket = ({ method, headers }: RelayRequest): boolean =>
 
 const cutBase = (path: string): string => path.replace(/^\/v1(?=\/)/, '');
 
-const offered = (): string =>
+const listOffered = (): string =>
   [...routes, ...storedResponseRoutes, ...selfServiceRoutes]
     .filter((route) => route.name !== 'page' && route.name !== 'account_page')
     .map((route) => `${route.method} ${route.path}`)
@@ -116,7 +116,7 @@ const offered = (): string =>
 
 function suggestPath(baseUrl: string, meant: string): string {
   if (!meant.startsWith('/v1/')) return `Did you mean ${meant}? Only the API lives under ${baseUrl}.`;
-  return `The base URL of this relay is ${baseUrl}, which makes it ${shown(baseUrl + cutBase(meant))}.`;
+  return `The base URL of this relay is ${baseUrl}, which makes it ${shorten(baseUrl + cutBase(meant))}.`;
 }
 
 /**
@@ -132,4 +132,4 @@ function findMeantPath(path: string): string | undefined {
   return routes.find((route) => route.path !== '/' && tidy.endsWith(cutBase(route.path)))?.path;
 }
 
-const shown = (text: string): string => (text.length > 120 ? `${text.slice(0, 120)}...` : text);
+const shorten = (text: string): string => (text.length > 120 ? `${text.slice(0, 120)}...` : text);

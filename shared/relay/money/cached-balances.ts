@@ -53,7 +53,7 @@ export class CachedBalances {
   }
 
   /** The account's recent balance, to tell that a call can be paid. It never refuses one. */
-  storedOf(account: string): QuotaItem | undefined {
+  findStored(account: string): QuotaItem | undefined {
     const cached = this.#balances.get(account);
     return cached && this.#isYounger(cached.seenMs, trustedMs) ? cached.stored : undefined;
   }

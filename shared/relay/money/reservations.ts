@@ -20,7 +20,7 @@ import { firstCounter } from '../../billing/shares.ts';
 import { Refusal } from '../http/refusal.ts';
 import { StoreBusy, tryMsMax } from '../ports/store-errors.ts';
 import type { WriteReply } from '../ports/money-stores.ts';
-import { Backoff, retried } from '../retry.ts';
+import { Backoff, retry } from '../retry.ts';
 import { CachedBalances } from './cached-balances.ts';
 import type { GuardedReserve } from './late-settle.ts';
 import type { Reservation, ReservationRequest, ReservationsPorts } from './open-reservation.ts';
@@ -128,7 +128,7 @@ export class Reservations {
     if (again) throw await again;
     const { account } = request;
     let { need } = request;
-    const known = this.#balances.storedOf(account) ?? createQuotaItem(account);
+    const known = this.#balances.findStored(account) ?? createQuotaItem(account);
     if (!isFresh && !isRefusal(planReservation(need, known))) return;
     const budget = isFresh ? await this.#readBudget(request) : undefined;
     if (budget) need = { ...need, budgetLeft: budget.left };
@@ -147,7 +147,7 @@ export class Reservations {
     budget,
   }: ReservationRequest): Promise<{ left: NanoYuan; isShared: boolean } | undefined> {
     if (!budget) return undefined;
-    const { used, running } = await retried(this.#ports, () => this.#ports.counters.use(budget.counter));
+    const { used, running } = await retry(this.#ports, () => this.#ports.counters.use(budget.counter));
     return { left: budget.most - used, isShared: running > 0 };
   }
 

@@ -31,7 +31,7 @@ import {
 } from '../../billing/shards.ts';
 import { firstCounter, shareNeed, shardCountMax, usesShard } from '../../billing/shares.ts';
 import { StoreUnavailable, StoreBusy } from '../ports/store-errors.ts';
-import { Backoff, retried } from '../retry.ts';
+import { Backoff, retry } from '../retry.ts';
 
 /** Plans the try after a refused write. `image` is the shard that the store returned, if any. */
 export async function planAfterRefusedWrite(
@@ -147,7 +147,7 @@ export async function readSums(
   { account, parts = 1 }: Pick<ReservationRequest, 'account' | 'parts'>,
   exact: boolean,
 ): Promise<WholeAccount> {
-  const read = (count: number) => retried(ports, () => ports.quotas.read(account, count, exact));
+  const read = (count: number) => retry(ports, () => ports.quotas.read(account, count, exact));
   return mergeShards(await readAll({ ...createQuotaItem(account), shardCount: parts }, read));
 }
 

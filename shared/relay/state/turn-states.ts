@@ -222,7 +222,7 @@ async function lookUp(
   if (all.every((served) => !keepsState(served) && learned.isSettled(served, call.startedMs))) return none;
   const { requestId } = call.identity;
   const { account } = call.key;
-  const lost = (why: string) => {
+  const logLostState = (why: string) => {
     log.event('turn_state_lost', { request_id: requestId, account, why });
     return none;
   };
@@ -237,8 +237,8 @@ async function lookUp(
     },
   );
   const found = await within(clock, stateLookupWaitMs, { work, late: 'late' as const, signal });
-  if (found === 'late') return signal.aborted ? none : lost('read_late');
-  return found === 'unread' ? lost('read_failed') : found;
+  if (found === 'late') return signal.aborted ? none : logLostState('read_late');
+  return found === 'unread' ? logLostState('read_failed') : found;
 }
 
 // The answer's own turn.

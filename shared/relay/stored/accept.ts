@@ -15,7 +15,7 @@ import { ResponseTooLarge, type ResponseHead, type StoredResponse } from '../por
 import type { Conversation } from './conversation.ts';
 import { followResponse } from './follow.ts';
 import { headOf } from './kept-answer.ts';
-import { retried } from '../retry.ts';
+import { retry } from '../retry.ts';
 import { buildAcceptedCall, nameWithdrawnRun } from './accepted-call.ts';
 
 interface AcceptInput {
@@ -78,7 +78,7 @@ async function followOrShowQueued(
 
 async function put(ports: ChatPorts, response: StoredResponse): Promise<void> {
   try {
-    await retried(ports, () => ports.stored.responses.put(response));
+    await retry(ports, () => ports.stored.responses.put(response));
   } catch (error) {
     if (error instanceof ResponseTooLarge)
       throw new InvalidRequest(
@@ -95,7 +95,7 @@ async function put(ports: ChatPorts, response: StoredResponse): Promise<void> {
 /** If the store stays down, the response is later found failed by nobody who knows its id, and expires. */
 async function withdraw(ports: ChatPorts, { account, id }: ResponseHead): Promise<void> {
   const { responses } = ports.stored;
-  await retried(ports, () => responses.withdraw(account, id)).catch((error: unknown) =>
+  await retry(ports, () => responses.withdraw(account, id)).catch((error: unknown) =>
     ports.log.fault(id, error),
   );
 }
@@ -104,7 +104,7 @@ async function withdraw(ports: ChatPorts, { account, id }: ResponseHead): Promis
 async function start(ports: ChatPorts, startRun: StartRun, head: ResponseHead): Promise<void> {
   const { account, id } = head;
   try {
-    await retried(ports, () => startRun({ account, id }));
+    await retry(ports, () => startRun({ account, id }));
   } catch (error) {
     if (await withdrawUnlessRunning(ports, head)) throw error;
   }
@@ -120,7 +120,7 @@ async function withdrawUnlessRunning(ports: ChatPorts, head: ResponseHead): Prom
   try {
     const until = Math.floor(clock.now() / 1000);
     const claim = { account, id, run: nameWithdrawnRun(id) };
-    if (!(await retried(ports, () => stored.runs.claim(claim, until)))) return false;
+    if (!(await retry(ports, () => stored.runs.claim(claim, until)))) return false;
     await withdraw(ports, head);
     return true;
   } catch (error) {

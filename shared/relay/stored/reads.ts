@@ -11,7 +11,7 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { WorkBudget } from '../call/work-budget.ts';
 import type { HeldRoom, RelayRequest } from '../http/http.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
-import { retried } from '../retry.ts';
+import { retry } from '../retry.ts';
 import type { Admit, EventLog, ResponseHead, StoredPorts, StoredResponse } from '../ports/stored.ts';
 
 /** The caller. The key decides the account, which is part of the name of everything stored. */
@@ -90,7 +90,7 @@ export class StoredReader {
     const { responses } = this.#ports.stored;
     const read = async (): Promise<StoredResponse> => {
       this.release();
-      const found = await retried(this.#ports, () => responses.read(this.account, [id], this.admit));
+      const found = await retry(this.#ports, () => responses.read(this.account, [id], this.admit));
       const response = found.get(id);
       if (!response) throw refuseUnknownResponse(id);
       return response;
@@ -107,12 +107,12 @@ export class StoredReader {
     take: (response: StoredResponse) => T,
   ): Promise<ReadonlyMap<string, T>> {
     const { responses } = this.#ports.stored;
-    return retried(this.#ports, () => responses.readEach(this.account, ids, take, this.admit));
+    return retry(this.#ports, () => responses.readEach(this.account, ids, take, this.admit));
   }
 
   /** Where a response stands; one whose run is dead has failed. */
   findEnd(head: ResponseHead): Promise<ResponseHead> {
-    return retried(this.#ports, () => failIfRunDied(this.#ports.stored, head, secondsOf(this.#ports)));
+    return retry(this.#ports, () => failIfRunDied(this.#ports.stored, head, secondsOf(this.#ports)));
   }
 }
 

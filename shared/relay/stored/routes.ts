@@ -19,7 +19,7 @@ import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
 import { createLoggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute, matchStoredRoute, storedIdOf, type StoredRouteName } from '../http/refuse-route.ts';
 import { respondJson, Refusal } from '../http/refusal.ts';
-import { retried } from '../retry.ts';
+import { retry } from '../retry.ts';
 import { countUnbilled, runWithinKeyPermits } from '../money/unbilled-limits.ts';
 import type { StoredResponse } from '../ports/stored.ts';
 import { readConversation, readTurn } from './conversation.ts';
@@ -157,9 +157,9 @@ async function deleteResponse(
   { id, request }: AskedStored,
 ): Promise<RelayResponse> {
   const { responses } = ports.stored;
-  const head = (await retried(ports, () => responses.heads(account, [id]))).get(id);
+  const head = (await retry(ports, () => responses.heads(account, [id]))).get(id);
   // Also without a head: a try before this one may have come so far, or the answer may have been kept meanwhile.
-  const isRemoved = await retried(ports, () => responses.remove(account, id));
+  const isRemoved = await retry(ports, () => responses.remove(account, id));
   // One that is repeated finds nothing, and it is deleted.
   if (!head && !isRemoved) throw refuseUnknownResponse(id);
   return respondJson(request.id, buildDeletedResponse(id));
@@ -186,7 +186,7 @@ export async function cancelResponse(
       'response_id',
       'Only responses that were created with background: true can be cancelled.',
     );
-  const head = await retried(ports, () => ports.stored.runs.cancel(account, id));
+  const head = await retry(ports, () => ports.stored.runs.cancel(account, id));
   if (!head) throw refuseUnknownResponse(id);
   const isUnclaimed = head.status === 'cancelled' && head.background?.run === undefined;
   const { response } = (isUnclaimed ? found : await awaitWritten(ports, reader, id)).body;

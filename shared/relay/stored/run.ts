@@ -70,17 +70,17 @@ export class RunRecorder implements AnswerRecorder {
     this.#isEnded = true;
     const { run, watch, events } = this.#kept;
     const { log, stored } = this.#ports;
-    const repeated = <T>(work: () => Promise<T>): Promise<T> =>
+    const retryWrite = <T>(work: () => Promise<T>): Promise<T> =>
       new Backoff(this.#ports, endMsMax, { pauseMsMax }).until(work);
     try {
       const count = await events?.finished();
       const finish = (status: ResponseStatus): Promise<boolean> => {
         const response = this.#buildResponse(whole, status, count);
-        return repeated(() => stored.runs.finish(run, response));
+        return retryWrite(() => stored.runs.finish(run, response));
       };
       const status = watch.reason === 'cancelled' ? 'cancelled' : (whole['status'] as ResponseStatus);
       if ((await finish(status)) || status === 'cancelled') return;
-      const heads = await repeated(() => stored.responses.heads(run.account, [run.id]));
+      const heads = await retryWrite(() => stored.responses.heads(run.account, [run.id]));
       if (heads.get(run.id)?.status === 'cancelled') await finish('cancelled');
     } catch (error) {
       const requestId = requestIdOf(run.id);

@@ -18,7 +18,7 @@ function buildEmbeddingsBody(
   if (!embedding) throw new CannotCarry('model', 'This model is asked for embeddings alone.');
   const { model, quirks, drop } = settings;
   const { inputs: input, dimensions } = embedding;
-  if (dimensions !== undefined && drop.includes('dimensions')) throw fixedLengthError();
+  if (dimensions !== undefined && drop.includes('dimensions')) throw createFixedLengthError();
   // An upstream whose fields are all known refuses others. If the client names nobody, the account is the user.
   const user = request.user ?? request.safety_identifier;
   const extraFields = quirks.acceptedFields ? {} : { ...unknown, user };
@@ -28,7 +28,7 @@ function buildEmbeddingsBody(
   return { body: sent, dropped: quirks.acceptedFields ? Object.keys(unknown) : [], wrappedTools: new Set() };
 }
 
-const fixedLengthError = (): CannotCarry =>
+const createFixedLengthError = (): CannotCarry =>
   new CannotCarry('dimensions', "The vectors of this model have one length: leave out 'dimensions'.");
 
 /** No other candidate would help, but the client can. */
@@ -78,7 +78,7 @@ class EmbeddingsReader implements AnswerReader {
       vector !== undefined && vector.length > 0 && vector.length === length && vector.every(Number.isFinite);
     if (this.#vectorCount !== vectors.length || !vectors.every(isSound)) throw new UpstreamFailure('junk');
     // Many servers ignore the requested length. It must not put the channel into cooldown for other clients.
-    if (length !== (dimensions ?? length)) throw fixedLengthError();
+    if (length !== (dimensions ?? length)) throw createFixedLengthError();
     const object = 'chat.completion.chunk';
     return [{ id: `chatcmpl-${requestId}`, object, ...shared, choices: [], usage: null, vectors }];
   }

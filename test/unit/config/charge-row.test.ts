@@ -3,7 +3,7 @@ import { readCharge } from '../../../shared/config/rows/charge-row.ts';
 import { GrantRow } from '../../../shared/config/rows/grant-row.ts';
 import { readRow } from '../../../shared/config/rows/read-row.ts';
 import { parseDecimalText, parsePricePair } from '../../../infra/ops/cli/option-values.ts';
-import { typedNumber } from '../../../infra/ops/fields/row-field.ts';
+import { parseTypedNumber } from '../../../infra/ops/fields/row-field.ts';
 import { channel, compile } from './rows.ts';
 
 const rowOf = (reading: object, name: string): unknown =>
@@ -125,7 +125,10 @@ it('amounts are written alike in prices, grants, options and forms', () => {
     ],
     ['an option', (written) => tryOrNothing(() => parseDecimalText(written))],
     ['a pair of prices', (written) => tryOrNothing(() => parsePricePair(`${written}/1`).input)],
-    ['a field', (written) => (typeof typedNumber(written) === 'number' ? typedNumber(written) : undefined)],
+    [
+      'a field',
+      (written) => (typeof parseTypedNumber(written) === 'number' ? parseTypedNumber(written) : undefined),
+    ],
   ];
   for (const [name, read] of readers) {
     for (const written of ['1e-3', '25e-1', '0.018', '2', '1.50', '1E+2'])

@@ -204,7 +204,7 @@ function printProbe(
   { print, printTable, warn }: Terminal,
   { can, rules, sent, unasked, warnings, dropped }: ProbeResult,
 ): void {
-  printTable(capabilities.map((name) => [name, foundText(can[name])]));
+  printTable(capabilities.map((name) => [name, describeFound(can[name])]));
   if (unasked.length > 0) print(`Not tested (no calls left): ${unasked.join(', ')}`);
   print(`Sent ${formatCount(sent, 'call')}.`);
   if (Object.keys(rules).length > 0) print(`Saved to params.model_rules: ${JSON.stringify(rules)}`);
@@ -225,7 +225,7 @@ const probeFacts = (result: ProbeResult | undefined) =>
       }
     : {};
 
-function foundText(found: boolean | string[] | undefined): string {
+function describeFound(found: boolean | string[] | undefined): string {
   if (found === undefined) return 'unknown';
   if (typeof found === 'boolean') return found ? 'yes' : 'no';
   return found.join(', ') || 'none';

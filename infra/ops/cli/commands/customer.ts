@@ -37,7 +37,7 @@ import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { AccountPlan } from '../../../../shared/wire/public-api.ts';
 import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
 import { customerSheet } from '../../fields/sheet.ts';
-import { closedLines } from '../../outcomes.ts';
+import { describeClosed } from '../../outcomes.ts';
 import {
   changes,
   limiting,
@@ -138,7 +138,7 @@ A customer is an account with keys and grants. Top up with \`grant new\`; create
       examples: ['customer list --sort spent --limit 10', 'customer list --sort dry', 'customer list --csv'],
       async run(run, options: ListOptions) {
         const { terminal } = run;
-        const page = await listed(run, options);
+        const page = await readPage(run, options);
         const customers: Shown[] = page.customers;
         terminal.printList(customers, {
           columns: columnsOf(page.month),
@@ -193,7 +193,7 @@ A customer is an account with keys and grants. Top up with \`grant new\`; create
         return writes({
           plan,
           carryOut: () => carryOutWrites(ports, plan),
-          print: ({ print }) => closedLines(plan).forEach(print),
+          print: ({ print }) => describeClosed(plan).forEach(print),
           facts: () => ({
             account,
             available: formatYuan(plan.available),
@@ -215,7 +215,7 @@ interface ListOptions {
   after?: string;
 }
 
-async function listed(
+async function readPage(
   { ports, terminal }: CommandRun,
   { sort, name, after, ...options }: ListOptions,
 ): Promise<CustomerPage | SpendingPage> {
@@ -350,7 +350,7 @@ function printText(terminal: Terminal, view: CustomerView): void {
       `${entry.name}: ${entry.used} of ${entry.value < 0 ? 'unlimited calls' : formatCount(entry.value, 'call')}, resets ${isoTime(entry.resets_at * 1000)}`,
     ]),
     ...Object.entries(attributes).map(([name, value]) => [name, cellText(value)]),
-    ...(written._at === undefined ? [] : [['changed', writtenText(written)]]),
+    ...(written._at === undefined ? [] : [['changed', describeWritten(written)]]),
     ...keys.slice(0, keysShown).map((key, at) => [at === 0 ? 'keys' : '', keyText(key)]),
     ...grants.slice(0, grantsShown).map((grant, at) => [at === 0 ? 'grants' : '', grantText(grant)]),
   ]);
@@ -379,7 +379,7 @@ function grantText({ grantId, amount, applied, problem }: WrittenGrant): string 
   return `${grantId}: ¥${amount}, ${applied === undefined ? 'pending' : `applied ${applied}`}`;
 }
 
-const writtenText = ({ _by, _at }: CustomerView['written']): string =>
+const describeWritten = ({ _by, _at }: CustomerView['written']): string =>
   `${textIn(_at)}${_by === undefined ? '' : ` by ${textIn(_by)}`}`;
 
 function newCustomerFacts(plan: NewCustomerPlan, made: CustomerMade | undefined, link: boolean): object {

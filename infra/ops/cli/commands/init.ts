@@ -37,7 +37,7 @@ import {
   defaultChannelType,
   type ChannelTypeName,
 } from '../../../../shared/upstreams/types/channel-types.ts';
-import { typedList } from '../../fields/row-field.ts';
+import { parseTypedList } from '../../fields/row-field.ts';
 import { grantSaid } from '../../outcomes.ts';
 import { changes, printSaid, writes, type CommandRun } from '../command.ts';
 import {
@@ -161,7 +161,7 @@ async function planInit(run: CommandRun, options: InitOptions) {
         `Credit ¥${amount} to ${account} and create a key`,
       ],
       questions: ['Continue?'],
-      warnings: [...channel.warnings, ...(prices.warnings ?? []), ...prices.unpriced.map(unpricedWords)],
+      warnings: [...channel.warnings, ...(prices.warnings ?? []), ...prices.unpriced.map(describeUnpriced)],
     },
     /** Prices come before the channel that serves the models: no call in between is free. */
     async carryOut() {
@@ -193,7 +193,7 @@ async function planInit(run: CommandRun, options: InitOptions) {
   });
 }
 
-const unpricedWords = (model: string): string =>
+const describeUnpriced = (model: string): string =>
   `${model} has no price: its calls are rejected until you set one with \`charge price\``;
 
 /** Asks for models, and shows the upstream's list if there is one. */
@@ -207,7 +207,7 @@ async function askModels(
   warnings.forEach(terminal.remark);
   if (listed.length > 0) terminal.print(listed.join('  '));
   for (;;) {
-    const wanted = typedList(await ask('Models to serve, separated by commas (* matches anything):'));
+    const wanted = parseTypedList(await ask('Models to serve, separated by commas (* matches anything):'));
     if (wanted.length === 0) continue;
     if (listed.length === 0) return wanted;
     const unlisted = wanted.filter((each) => matchNames([each], listed).length === 0);
@@ -355,7 +355,11 @@ async function askList(
   const source = await readListFile(file);
   const perDollar = await answer(rate, { name: '--rate', question: 'Yuan per US dollar' });
   const onTop = await answer(markup, { name: '--markup', question: 'Markup in percent', usual: '0' });
-  return { list: source, rate: parsed(parseDecimalText, perDollar), markup: parsed(parseDecimalText, onTop) };
+  return {
+    list: source,
+    rate: parseOrFail(parseDecimalText, perDollar),
+    markup: parseOrFail(parseDecimalText, onTop),
+  };
 }
 
 /** A model whose price a person leaves out is refused, which the plan warns of. */
@@ -379,7 +383,7 @@ async function askTyped({ ask, remark }: Terminal, models: string[]): Promise<Re
   return typed;
 }
 
-function parsed<Value>(parse: (written: string) => Value, written: string): Value {
+function parseOrFail<Value>(parse: (written: string) => Value, written: string): Value {
   try {
     return parse(written);
   } catch (error) {

@@ -256,7 +256,7 @@ async function planLeaked(
         if (isText) terminal.print(`Created the replacement: ${secretKey}`);
       }),
     print: (shown, made) => printLeaked(shown, plan, made),
-    facts: (made) => leakedFacts(plan, made ?? known),
+    facts: (made) => describeLeak(plan, made ?? known),
   });
 }
 
@@ -354,7 +354,7 @@ function printLeaked(
   if (refund !== undefined) print(`To refund its spend (adjust the amount): ${refundCommand(refund)}`);
 }
 
-function leakedFacts(plan: LeakedKeyPlan, made: LeakedKeyMade | undefined): object {
+function describeLeak(plan: LeakedKeyPlan, made: LeakedKeyMade | undefined): object {
   const facts = { account: plan.account, leaked: plan.name };
   if (!made) return facts;
   const { successor, use, problem } = made;

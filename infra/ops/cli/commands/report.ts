@@ -10,7 +10,7 @@ import { formatPercent, roundYuan } from '../../console/layout/figures.ts';
 import { renderCallsPlot, renderChargesPlot } from '../../console/layout/plot.ts';
 import { head, number, renderTable, type PageColumn } from '../../console/layout/table.ts';
 import { fileOf } from '../../html-file.ts';
-import { html, masked, nothing, type Markup } from '../../markup.ts';
+import { html, maskKeys, nothing, type Markup } from '../../markup.ts';
 import { shows } from '../command.ts';
 import { cellText, namedValues, textTable, type Column, type Terminal } from '../terminal.ts';
 import { writeTextFile } from '../text-files.ts';
@@ -34,7 +34,7 @@ included.`,
     const view = await viewReport(ports, asked);
     view.problems.forEach(terminal.remark);
     if (file !== undefined) {
-      await writeTextFile(file, masked(await reportFile(view)));
+      await writeTextFile(file, maskKeys(await reportFile(view)));
       terminal.remark(`Wrote ${file}.`);
     }
     terminal.printAs(reportJson(view), () => file === undefined && printReport(terminal, view));
@@ -43,7 +43,7 @@ included.`,
 
 type Figured = Pick<Summed, 'figures'>;
 
-const failedShare = ({ counts }: DailyFigures): string =>
+const formatFailedShare = ({ counts }: DailyFigures): string =>
   formatPercent(counts.failures ?? 0, counts.calls ?? 0);
 
 /** With the minus of a keyboard, since it is pasted into mails and sheets. */
@@ -70,7 +70,7 @@ const figureColumns: Column<Figured>[] = [
     'failures',
     'FAILED',
     ({ figures }) => figures.counts.failures ?? 0,
-    ({ figures }) => failedShare(figures),
+    ({ figures }) => formatFailedShare(figures),
   ],
   ...(['plan_calls', 'official_calls', 'prompt_tokens', 'completion_tokens'] as const).map(countColumn),
   [
@@ -97,7 +97,7 @@ const figureColumns: Column<Figured>[] = [
   ],
 ];
 
-const servedColumns = (of: 'day' | 'model'): Column<Summed>[] => [
+const listServedColumns = (of: 'day' | 'model'): Column<Summed>[] => [
   [of, of.toUpperCase(), ({ name }) => name],
   ...figureColumns,
 ];
@@ -140,7 +140,7 @@ function inShort({ whole, before }: ReportView): string {
   const { calls = 0 } = whole.counts;
   const { earned, knownCalls } = marginOf(whole);
   return (
-    `${formatCount(calls, 'call')}, ${failedShare(whole)} failed, ` +
+    `${formatCount(calls, 'call')}, ${formatFailedShare(whole)} failed, ` +
     `¥${plainYuan(whole.amounts.charged ?? 0n)} charged (previous period: ¥${plainYuan(before.amounts.charged ?? 0n)}), ` +
     (earned === undefined
       ? 'margin unknown (no call has a known cost)'
@@ -155,9 +155,9 @@ function printReport({ print, printTable }: Terminal, view: ReportView): void {
   print(titleOf(view));
   print(inShort(view));
   print('');
-  printTable(textTable(servedColumns('day'), view.days.slice(0, period.come)));
+  printTable(textTable(listServedColumns('day'), view.days.slice(0, period.come)));
   const tables = [
-    textTable(servedColumns('model'), view.models),
+    textTable(listServedColumns('model'), view.models),
     textTable(channelColumns, view.channels),
     textTable(nearEmptyColumns, view.nearEmpty),
   ];
@@ -182,8 +182,8 @@ function reportFile(view: ReportView): Promise<string> {
     html`<h1>${stack}: ${titleOf(view)}</h1>
       <p>${inShort(view)}</p>
       ${renderChargesPlot(days, points, '¥ per day')} ${renderCallsPlot(days, points, 'per day')}
-      ${fileTable('Days', servedColumns('day'), days)}
-      ${fileTable('Models', servedColumns('model'), view.models)}
+      ${fileTable('Days', listServedColumns('day'), days)}
+      ${fileTable('Models', listServedColumns('model'), view.models)}
       ${fileTable('Channels, slowest first', channelColumns, view.channels)}
       ${fileTable('Low balances', nearEmptyColumns, view.nearEmpty)}
       ${marks.length > 0 && html`<h2>Errors and warnings</h2>`}
@@ -223,8 +223,8 @@ function reportJson({ stack, madeMs, period, whole, before, ...view }: ReportVie
     is_running: period.isRunning,
     whole: namedValues(figureColumns, { figures: whole }),
     before: { ...period.before, ...namedValues(figureColumns, { figures: before }) },
-    days: valuesOf(servedColumns('day'), view.days),
-    models: valuesOf(servedColumns('model'), view.models),
+    days: valuesOf(listServedColumns('day'), view.days),
+    models: valuesOf(listServedColumns('model'), view.models),
     channels: valuesOf(channelColumns, view.channels),
     near_empty: valuesOf(nearEmptyColumns, view.nearEmpty),
     marks: view.marks,

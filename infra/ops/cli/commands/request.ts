@@ -51,7 +51,7 @@ const showRequest = shows('show', {
     if (terminal.format === 'json') {
       terminal.printJson({
         id,
-        ...(found && foundJson(found)),
+        ...(found && formatFound(found)),
         story: steps,
         next: next ?? null,
         log: logged ? { request: logged.line?.fields, also: logged.events } : null,
@@ -151,7 +151,7 @@ const listRequestsCommand = shows('list', {
       terminal.remark(
         `--follow scans about ${formatLogCost(estimateWatchBytes(ports, source, asked))} an hour`,
       );
-    return { ended: followed(run, asked, requests) };
+    return { ended: followRequests(run, asked, requests) };
   },
 });
 
@@ -178,7 +178,7 @@ export const requestCommands: CommandGroup = {
 };
 
 /** Prints what is newer than what was listed. It never ends by itself. */
-async function followed(
+async function followRequests(
   { ports, terminal }: CommandRun,
   asked: AskedRequests,
   listed: readonly ListedRequest[],
@@ -237,7 +237,7 @@ function printOpen(terminal: Terminal, { account, id, entry }: OpenRequest): voi
   terminal.remark(`It ends by ${until}, or expires a few minutes later.`);
 }
 
-function foundJson(found: FoundRequest): object {
+function formatFound(found: FoundRequest): object {
   if (found.kind === 'booked') {
     const { row, late, problem } = found;
     const steps = requestSteps(row, late);

@@ -12,7 +12,7 @@ import {
 } from '../../../../shared/operate/config/write-rows.ts';
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts, RawRow } from '../../../../shared/operate/operator-ports.ts';
-import { writtenRow, type RowField } from '../../fields/row-field.ts';
+import { writeTypedRow, type RowField } from '../../fields/row-field.ts';
 import { changes, shows, type CommandDefinition, type CommandGroup } from '../command.ts';
 import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
 import { parseCount } from '../option-values.ts';
@@ -125,7 +125,7 @@ export function attributesIn(
     else if (name.includes('.') && !names.includes(name)) throw unknownPart(name, names);
     else others[name] = value === '' ? undefined : wholeValue(name, value, names);
   }
-  return { ...writtenRow(fields, texts, row), ...others };
+  return { ...writeTypedRow(fields, texts, row), ...others };
 }
 
 /** Of an attribute that is a map, its parts are written. */

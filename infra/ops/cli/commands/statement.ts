@@ -23,7 +23,7 @@ import {
 import { compareCodeUnits } from '../../../../shared/wire/json.ts';
 import { renderDoubts } from '../../console/layout/frame.ts';
 import { column, head, number, renderTable, renderWide } from '../../console/layout/table.ts';
-import { html, masked, nothing } from '../../markup.ts';
+import { html, maskKeys, nothing } from '../../markup.ts';
 import { fileOf } from '../../html-file.ts';
 import { auditing, shows, type CommandRun } from '../command.ts';
 import { csvLines, delimiterOf } from '../../csv.ts';
@@ -71,7 +71,7 @@ export const statementCommand = shows('statement', {
     if (statement.problems.length > 0 && !marked) refuse(terminal, statement);
     printStatement(terminal, statement);
     if (file === undefined) return;
-    await writeTextFile(file, masked(await statementFile(statement)));
+    await writeTextFile(file, maskKeys(await statementFile(statement)));
     terminal.remark(`Wrote ${file}.`);
   },
 });
@@ -101,7 +101,7 @@ async function stateAll({ ports, terminal }: CommandRun, options: StatementOptio
     if (folder !== undefined)
       await writeTextFile(
         join(folder, `${encodeURIComponent(account)}-${month}.html`),
-        masked(await statementFile(statement)),
+        maskKeys(await statementFile(statement)),
       );
     if (terminal.format === 'csv')
       terminal.printCsvRows(

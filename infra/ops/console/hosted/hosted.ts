@@ -11,7 +11,7 @@ import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts
 import { Failure } from '../../../../shared/operate/plan.ts';
 import { parseJson } from '../../../../shared/wire/json.ts';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
-import { html, masked } from '../../markup.ts';
+import { html, maskKeys } from '../../markup.ts';
 import { createConsole, type Hosting } from '../console.ts';
 import { readCookie, guardHeaders } from '../guard.ts';
 import { may, type Identity } from '../visit/visit.ts';
@@ -136,7 +136,7 @@ function hostingOf(
   };
 }
 
-const maskLines = (texts: readonly string[]): string[] => texts.map((text) => masked(text));
+const maskLines = (texts: readonly string[]): string[] => texts.map((text) => maskKeys(text));
 
 const reasonOf = (error: unknown): string =>
   error instanceof Failure ? `failed: ${error.message}` : 'console error: see its log';

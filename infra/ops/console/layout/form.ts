@@ -1,6 +1,6 @@
 /** Renders forms: each field with its label, help, error and warning. They work without script. */
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
-import { isReference, typedList, type Field } from '../../fields/row-field.ts';
+import { isReference, parseTypedList, type Field } from '../../fields/row-field.ts';
 import { html, type Content, type Markup } from '../../markup.ts';
 
 export interface SentForm {
@@ -53,7 +53,7 @@ const keepTyped = (field: Field, tried: SentForm | undefined): Field =>
 
 /** Never shows a typed key, nor one where a reference belongs. */
 const keepReferences = (name: string, text: string): string =>
-  /(^|[._])(secret|key)$/.test(name) ? typedList(text).filter(isReference).join(', ') : text;
+  /(^|[._])(secret|key)$/.test(name) ? parseTypedList(text).filter(isReference).join(', ') : text;
 
 /** The first field with an error gets the focus. */
 function renderField(

@@ -9,12 +9,12 @@ import { formatCount, usageFailure, Failure } from '../../../../shared/operate/p
 import { fingerprintRow } from '../../../../shared/operate/rows.ts';
 import { channelTypeNames } from '../../../../shared/upstreams/types/channel-attributes.ts';
 import { defaultChannelType } from '../../../../shared/upstreams/types/channel-types.ts';
-import { html, shownValue } from '../../markup.ts';
+import { html, formatCell } from '../../markup.ts';
 import { milliseconds } from '../layout/figures.ts';
 import { fieldsOfType, typeField } from '../../fields/channel-fields.ts';
 import {
-  seenField,
-  typedWholeRow,
+  createSeenField,
+  parseWholeRow,
   wholeRowFields,
   type Field,
   type RowField,
@@ -35,7 +35,7 @@ export function addChannelForms(routes: Routes): void {
 }
 
 const typeOf = (row: RawRow, tried?: SentForm): string =>
-  tried?.fields['type'] || shownValue(row['type']) || defaultChannelType;
+  tried?.fields['type'] || formatCell(row['type']) || defaultChannelType;
 
 const listFields = (row: RawRow, target: Target, tried?: SentForm): readonly RowField[] => [
   typeField,
@@ -86,7 +86,7 @@ const editPage = buildFormPage(async (visit, tried) => {
       problem: channel?.problem ?? written.problem,
       warning: channel?.warning ?? written.warning,
     },
-    fields: [...fields, seenField(fingerprintRow(row))],
+    fields: [...fields, createSeenField(fingerprintRow(row))],
     cancel: channelPath(id),
   };
 });
@@ -100,7 +100,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const isKept = (name: string): boolean =>
     isBad && field(name) === '' && (isHidden(name) || name === 'models');
   const own = listFields(row, ports.target, { fields: visit.fields });
-  const attributes = typedWholeRow(own, field, row, isKept);
+  const attributes = parseWholeRow(own, field, row, isKept);
   const seen = field('seen');
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, seen, isNew: false });
   return proposeRowEdit(visit, plan, { title: `Edit ${id}`, back: channelPath(id) });
@@ -138,7 +138,7 @@ async function proposeNew(visit: Visit): Promise<Proposal> {
   const id = field('id');
   if (id === '') throw usageFailure('id: enter a name');
   const type = typeOf({}, { fields: visit.fields });
-  const attributes = { ...typedWholeRow(fieldsOfType(type, {}, ports.target), field, {}), type };
+  const attributes = { ...parseWholeRow(fieldsOfType(type, {}, ports.target), field, {}), type };
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, isNew: true });
   return proposeRowEdit(visit, plan, { title: `New channel ${id}`, back: 'channels' });
 }

@@ -9,7 +9,7 @@ import {
 import { formatCount, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { RawRow, ServedDay } from '../../../../shared/operate/operator-ports.ts';
 import { utcDay, dayMs } from '../../../../shared/wire/iso-time.ts';
-import { html, shownValue, type Content, type Markup } from '../../markup.ts';
+import { html, formatCell, type Content, type Markup } from '../../markup.ts';
 import { formatSpan, renderLastChange } from '../layout/figures.ts';
 import { renderActionButton } from '../layout/form.ts';
 import { renderEmptyState, renderLead, renderNotice, renderWarnings, type Page } from '../layout/frame.ts';
@@ -193,7 +193,7 @@ function factsOf(channel: ChannelWithSums, row: RawRow, now: Now): Markup {
     ['Weight', weight ?? '–'],
     ['Endpoint', endpoint === undefined ? hidden : html`<code>${endpoint}</code>`],
     ['Secret', isBad ? hidden : secretWords],
-    ...(can === undefined ? [] : [['Found by probe', html`<code>${shownValue(can)}</code>`] as const]),
+    ...(can === undefined ? [] : [['Found by probe', html`<code>${formatCell(can)}</code>`] as const]),
     ...(last === undefined ? [] : [['Last changed', last] as const]),
   ]);
 }

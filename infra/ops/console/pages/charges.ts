@@ -19,18 +19,18 @@ import {
   type ChargeGap,
 } from '../../../../shared/operate/prices/list-charges.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
-import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
+import { html, nothing, formatCell, type Content, type Markup } from '../../markup.ts';
 import { renderAge } from '../layout/figures.ts';
 import { fromField, ruleFields, typeWords } from '../../fields/rule-fields.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import {
   type Field,
   rowFields,
-  seenField,
+  createSeenField,
   typed,
-  typedNumber,
-  typedRow,
-  typedWholeRow,
+  parseTypedNumber,
+  parseTypedRow,
+  parseWholeRow,
   wholeRowFields,
 } from '../../fields/row-field.ts';
 import { readMarks } from '../layout/form.ts';
@@ -181,7 +181,7 @@ const editPage = buildFormPage(async (visit) => {
   return {
     title: `Rule ${id}`,
     marks: readMarks(row),
-    fields: [...wholeRowFields(ruleFields, row, othersHelp), seenField(fingerprintRow(row))],
+    fields: [...wholeRowFields(ruleFields, row, othersHelp), createSeenField(fingerprintRow(row))],
     cancel: 'charges',
   };
 });
@@ -190,7 +190,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, nowMs, field } = visit;
   const id = Number(visit.part('id'));
   const row = await rowOf(visit, id);
-  const attributes = typedWholeRow(ruleFields, field, row);
+  const attributes = parseWholeRow(ruleFields, field, row);
   const isLater = (from: unknown): boolean => typeof from === 'string' && Date.parse(from) > nowMs;
   const from = normalizeMoment(field('from'), nowMs);
   const seen = field('seen');
@@ -209,7 +209,7 @@ const priceFields = ruleFields.filter(({ name }) => ['input', 'output', 'cached_
 const modelPage = buildFormPage(async ({ ports, part, nowMs }) => {
   const model = part('model');
   const row = findRuleOfModel(await ports.tables.scan('charges'), model, nowMs);
-  const id = shownValue(row['id']);
+  const id = formatCell(row['id']);
   return {
     title: `Price of ${model}`,
     intro: renderLead(
@@ -219,7 +219,7 @@ const modelPage = buildFormPage(async ({ ports, part, nowMs }) => {
       ...rowFields(priceFields, row),
       { ...fromField, help: 'Leave empty to start now. A later time creates a new rule that starts then.' },
       ...listScheduledFields(await listCharges(ports), model, nowMs),
-      seenField(fingerprintRow(row)),
+      createSeenField(fingerprintRow(row)),
     ],
     cancel: 'charges',
   };
@@ -237,7 +237,7 @@ function listScheduledFields({ charges }: ChargeList, model: string, nowMs: numb
 async function proposeModel(visit: Visit): Promise<Proposal> {
   const { ports, part, field } = visit;
   const model = part('model');
-  const attributes = typedRow(priceFields, field);
+  const attributes = parseTypedRow(priceFields, field);
   const plan = await planReprice(ports, {
     model,
     attributes,
@@ -265,9 +265,9 @@ const newPage = buildFormPage(async ({ ports }) => ({
 }));
 
 async function proposeNew(visit: Visit): Promise<Proposal> {
-  const id = typedNumber(visit.field('id'));
+  const id = parseTypedNumber(visit.field('id'));
   if (typeof id !== 'number') throw usageFailure('id: enter a whole number');
-  const attributes = typedWholeRow(ruleFields, visit.field, {});
+  const attributes = parseWholeRow(ruleFields, visit.field, {});
   const plan = await planSetRow(visit.ports, { table: 'charges', key: id, attributes, isNew: true });
   return proposeRowEdit(visit, plan, { title: `New rule ${id}`, back: 'charges' });
 }

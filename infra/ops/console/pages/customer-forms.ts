@@ -8,10 +8,17 @@ import {
 } from '../../../../shared/operate/customers/new-customer.ts';
 import { carryOutKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
-import { closedLines, grantSaid } from '../../outcomes.ts';
+import { describeClosed, grantSaid } from '../../outcomes.ts';
 import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
 import { keyFields } from '../../fields/key-fields.ts';
-import { namesField, rowFields, seenField, typed, typedList, typedRow } from '../../fields/row-field.ts';
+import {
+  namesField,
+  rowFields,
+  createSeenField,
+  typed,
+  parseTypedList,
+  parseTypedRow,
+} from '../../fields/row-field.ts';
 import { renderLead } from '../layout/frame.ts';
 import {
   appliedWaitMs,
@@ -79,12 +86,12 @@ const newPage = buildFormPage(() => ({
 async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
   const account = field('account');
   if (account === '') throw usageFailure('account: enter a name');
-  const models = typedList(field('models'));
+  const models = parseTypedList(field('models'));
   const plan = await planNewCustomer(ports, {
     account,
     grant: typed(field('amount')),
     // Fields left empty keep what an earlier run wrote.
-    attributes: setAttributes({}, typedRow(newAccountFields, field)),
+    attributes: setAttributes({}, parseTypedRow(newAccountFields, field)),
     ...(models.length > 0 && { models }),
   });
   const isLinked = field('link') === 'yes';
@@ -118,7 +125,7 @@ const keyPage = buildFormPage((visit) => ({
 
 async function proposeKey({ ports, part, field }: Visit): Promise<Proposal> {
   const account = part('account');
-  const plan = await planCreateKey(ports, { account, attributes: typedRow(keyFields, field) });
+  const plan = await planCreateKey(ports, { account, attributes: parseTypedRow(keyFields, field) });
   return createProposal(
     plan,
     { title: `New key for ${account}`, back: customerPath(account), verb: 'Create key' },
@@ -136,7 +143,7 @@ const editPage = buildFormPage(async (visit) => {
   const account = visit.part('account');
   const row = await visit.ports.tables.get('accounts', account);
   if (!row) throw usageFailure(`customer ${account} does not exist`);
-  const fields = [...rowFields(accountFields, row), seenField(fingerprintRow(row))];
+  const fields = [...rowFields(accountFields, row), createSeenField(fingerprintRow(row))];
   return { ...linkCustomer(visit), title: 'Edit', fields };
 });
 
@@ -144,7 +151,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, part, field } = visit;
   const account = part('account');
   const row = (await ports.tables.get('accounts', account)) ?? {};
-  const attributes = typedRow(accountFields, field, row);
+  const attributes = parseTypedRow(accountFields, field, row);
   const plan = await planEditAccount(ports, { account, seen: field('seen'), attributes });
   return proposeWrites(visit, plan, {
     title: `Edit ${account}`,
@@ -169,7 +176,7 @@ async function proposeClose(visit: Visit): Promise<Proposal> {
     back: customerPath(account),
     verb: 'Close customer',
     grave: true,
-    said: () => ({ lines: closedLines(plan) }),
+    said: () => ({ lines: describeClosed(plan) }),
   });
 }
 

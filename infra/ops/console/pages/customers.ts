@@ -19,7 +19,7 @@ import {
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import { formatCount, formatInteger } from '../../../../shared/operate/plan.ts';
 import { utcDay } from '../../../../shared/wire/iso-time.ts';
-import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
+import { html, nothing, formatCell, type Content, type Markup } from '../../markup.ts';
 import {
   formatPercent,
   renderAge,
@@ -259,7 +259,7 @@ function renderBalanceTiles({ item, plan, use }: CustomerView): Markup {
 function renderRowFacts({ attributes, written: by, plan }: CustomerView, { nowMs }: Visit): Markup {
   const last = renderLastChange(by, nowMs);
   return renderDefinitions('facts', [
-    ...Object.entries(attributes).map(([name, value]) => [formatAttribute(name), shownValue(value)] as const),
+    ...Object.entries(attributes).map(([name, value]) => [formatAttribute(name), formatCell(value)] as const),
     ...(plan?.items ?? []).map(
       ({ name, used, value }) =>
         [

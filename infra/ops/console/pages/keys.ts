@@ -15,10 +15,10 @@ import {
   carryOutKey,
   planRotateKey,
 } from '../../../../shared/operate/keys/edit-key.ts';
-import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
+import { html, nothing, formatCell, type Content, type Markup } from '../../markup.ts';
 import { formatExactYuan, renderRowTime } from '../layout/figures.ts';
 import { heldKeyFields } from '../../fields/key-fields.ts';
-import { choiceField, rowFields, seenField, typedRow } from '../../fields/row-field.ts';
+import { choiceField, rowFields, createSeenField, parseTypedRow } from '../../fields/row-field.ts';
 import { renderSearch } from '../layout/form.ts';
 import { fingerprintRow } from '../../../../shared/operate/rows.ts';
 import { renderEmptyState, renderLead, type Page } from '../layout/frame.ts';
@@ -126,20 +126,20 @@ export const renderKeyTable = (
     empty,
     markOf: ({ state }) => (state === 'invalid' ? 'bad' : undefined),
     columns: [
-      head('Key', ({ row }) => html`<code>${shownValue(row['hint']) || 'no hint'}</code>`),
-      column('Name', ({ row }) => renderCut(shownValue(row['name'])), {
+      head('Key', ({ row }) => html`<code>${formatCell(row['hint']) || 'no hint'}</code>`),
+      column('Name', ({ row }) => renderCut(formatCell(row['name'])), {
         has: ({ row }) => row['name'] !== undefined,
       }),
       column('State', ({ state }) => badges[state]),
       ...(withAccount
-        ? [column('Customer', ({ row }: KeyView) => renderCustomerLink(shownValue(row['account'])))]
+        ? [column('Customer', ({ row }: KeyView) => renderCustomerLink(formatCell(row['account'])))]
         : []),
       column('Permissions', ({ why }) => renderCut(why)),
       column('Created', ({ row }) => renderRowTime(row['_created'], nowMs)),
-      column('Created by key', ({ row }) => renderHash(shownValue(row['made_by'])), {
+      column('Created by key', ({ row }) => renderHash(formatCell(row['made_by'])), {
         has: ({ row, state }) => row['made_by'] !== undefined && state !== 'invalid',
       }),
-      column('Hash', ({ row }) => renderHash(maskHash(shownValue(row['hash'])))),
+      column('Hash', ({ row }) => renderHash(maskHash(formatCell(row['hash'])))),
       ...(options.readOnly ? [] : [actions(renderActions)]),
     ],
   });
@@ -147,7 +147,7 @@ export const renderKeyTable = (
 const renderHash = (hash: string): Markup => html`<code title="${hash}">${hash.slice(0, 8)}</code>`;
 
 function renderActions({ row, state }: KeyView): Markup {
-  const path = `keys/${encodeURIComponent(shownValue(row['hash']))}`;
+  const path = `keys/${encodeURIComponent(formatCell(row['hash']))}`;
   const edit = html`<a href="${path}/edit">Edit</a>`;
   if (state === 'usable')
     return html`${edit} · <a href="${path}/rotate">Rotate</a> · <a href="${path}/disable">Disable</a> ·
@@ -161,7 +161,7 @@ const editPage = buildFormPage(async ({ ports, part }) => {
   const { hint, row } = await findReadableKey(ports, part('hash'));
   return {
     title: `Edit ${hint}`,
-    fields: [...rowFields(heldKeyFields, row), seenField(fingerprintRow(row))],
+    fields: [...rowFields(heldKeyFields, row), createSeenField(fingerprintRow(row))],
     cancel: 'keys',
   };
 });
@@ -176,7 +176,12 @@ async function findReadableKey(ports: Visit['ports'], written: string): Promise<
 async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, part, field } = visit;
   const { row } = await findReadableKey(ports, part('hash'));
-  const plan = await planEditKey(ports, part('hash'), typedRow(heldKeyFields, field, row), field('seen'));
+  const plan = await planEditKey(
+    ports,
+    part('hash'),
+    parseTypedRow(heldKeyFields, field, row),
+    field('seen'),
+  );
   const said = `Saved ${plan.name} (live within 30 s): ${plan.rights}`;
   const words = { title: 'Edit a key', back: 'keys', verb: 'Save' };
   return proposeWrites(visit, plan, { ...words, said: () => ({ lines: [said] }) });

@@ -9,9 +9,9 @@ import {
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { recordsIn } from '../../../../shared/wire/json.ts';
-import { rowFields, seenField, typedRow } from '../../fields/row-field.ts';
+import { rowFields, createSeenField, parseTypedRow } from '../../fields/row-field.ts';
 import { planFields, settingFields, settingForms } from '../../fields/setting-fields.ts';
-import { html, shownValue, type Content } from '../../markup.ts';
+import { html, formatCell, type Content } from '../../markup.ts';
 import { renderWriter, renderRowTime } from '../layout/figures.ts';
 import { renderLead, renderNotice, renderWarnings, type Page } from '../layout/frame.ts';
 import { renderBadge, column, renderCut, head, number, renderTable } from '../layout/table.ts';
@@ -60,7 +60,7 @@ async function renderSettings(visit: Visit): Promise<Page> {
         empty: '',
         columns: [
           head('Level', ({ key }) => link('settings/plans', key)),
-          number('Price (¥)', ({ shown }) => shownValue(shown?.row?.['price']) || '–'),
+          number('Price (¥)', ({ shown }) => formatCell(shown?.row?.['price']) || '–'),
           column('Covers', ({ shown }) => renderCover(shown)),
         ],
       })}`,
@@ -76,7 +76,7 @@ const addKnown = (rows: readonly ShownRow[], known: readonly (string | number)[]
 
 function renderValue(shown: ShownRow | undefined): Content {
   if (shown === undefined) return html`<span class="soft">default</span>`;
-  return shown.row === undefined ? renderBadge('invalid', 'bad') : renderCut(shownValue(shown.row['value']));
+  return shown.row === undefined ? renderBadge('invalid', 'bad') : renderCut(formatCell(shown.row['value']));
 }
 
 function renderCover(shown: ShownRow | undefined): Content {
@@ -88,7 +88,7 @@ const formatCover = (row: RawRow): string =>
   recordsIn(row['items'])
     .map(
       ({ id, value, models }) =>
-        `${shownValue(id)}: ${value === -1 ? 'unlimited' : shownValue(value)} ${value === 1 ? 'call' : 'calls'} a month (${shownValue(models)})`,
+        `${formatCell(id)}: ${value === -1 ? 'unlimited' : formatCell(value)} ${value === 1 ? 'call' : 'calls'} a month (${formatCell(models)})`,
     )
     .join('; ');
 
@@ -142,14 +142,14 @@ const buildRowForm = (of: keyof typeof kinds): FormRoute => ({
           renderNotice('bad', 'This row is invalid, so its values are hidden. Saving replaces them.'),
       ],
       marks: { problem, warning },
-      fields: [...rowFields(fields, row), ...(mark === undefined ? [] : [seenField(mark)])],
+      fields: [...rowFields(fields, row), ...(mark === undefined ? [] : [createSeenField(mark)])],
       cancel: 'settings',
     };
   }),
   async propose(visit) {
     const { ports, field } = visit;
     const { kind, key, found, row, fields } = await rowOf(visit, of);
-    const attributes = kind.written(typedRow(fields, field, row), key);
+    const attributes = kind.written(parseTypedRow(fields, field, row), key);
     const isEmpty = Object.values(attributes).every((value) => value === undefined);
     if (isEmpty && !found) throw usageFailure('nothing to save: enter a value');
     const edit = { table: of, key };

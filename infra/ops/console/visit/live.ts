@@ -10,7 +10,7 @@ import { Failure } from '../../../../shared/operate/plan.ts';
 import { watchMs } from '../../../../shared/operate/requests/list-requests.ts';
 import type { Clock } from '../../../../shared/relay/ports/host.ts';
 import { isSame } from '../guard.ts';
-import { html, masked, type Content, type Markup } from '../../markup.ts';
+import { html, maskKeys, type Content, type Markup } from '../../markup.ts';
 import type { Identity, LiveLook, Visit, Watched } from './visit.ts';
 
 const streamsMax = 3;
@@ -31,7 +31,7 @@ export function createLiveStreams(
     const words = isKnown
       ? error.message
       : 'Console error: see the terminal that runs the console, or its log.';
-    return { event: formatEvent({ trouble: masked(words) }), isTrouble: true };
+    return { event: formatEvent({ trouble: maskKeys(words) }), isTrouble: true };
   };
   const bodyOf = (watched: Watched, path: string): ReadableStream<Uint8Array> => {
     const ending = new AbortController();
@@ -76,7 +76,7 @@ export function createLiveStreams(
 
 async function eventOf({ parts, words, nowMs }: LiveLook) {
   const made = await Promise.all(
-    parts.map(async ({ markup, ...part }) => ({ ...part, html: masked(String(await markup)) })),
+    parts.map(async ({ markup, ...part }) => ({ ...part, html: maskKeys(String(await markup)) })),
   );
   return { event: formatEvent({ words, parts: made }, nowMs), isTrouble: false };
 }

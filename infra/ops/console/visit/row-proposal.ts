@@ -13,7 +13,7 @@ import {
   type ModelEffect,
 } from '../../../../shared/operate/what-if/edit-effects.ts';
 import { planWhatIf, type SoonerEmpty, type WhatIf } from '../../../../shared/operate/what-if/what-if.ts';
-import { html, nothing, shownValue, type Content, type Markup } from '../../markup.ts';
+import { html, nothing, formatCell, type Content, type Markup } from '../../markup.ts';
 import { formatMinute, renderYuan } from '../layout/figures.ts';
 import { renderLead, renderNotice, renderWarnings } from '../layout/frame.ts';
 import { renderBadge, column, head, money, number, renderTable, type PageColumn } from '../layout/table.ts';
@@ -80,7 +80,7 @@ const differencesMax = 200;
 const charactersMax = 400;
 
 function formatValue(value: unknown): string {
-  const text = shownValue(value);
+  const text = formatCell(value);
   return text.length > charactersMax ? `${text.slice(0, charactersMax)}… (${text.length} characters)` : text;
 }
 

@@ -31,7 +31,7 @@ export interface Identity {
 export const may = ({ role }: Pick<Identity, 'role'>, wanted: Role): boolean =>
   roles.indexOf(role) >= roles.indexOf(wanted);
 
-export const requiredRole = (route: FormRoute | AskingRoute): Role =>
+export const chooseRequiredRole = (route: FormRoute | AskingRoute): Role =>
   'answer' in route ? 'viewer' : (route.by ?? 'operator');
 
 export const explainRefusal = ({ role }: Identity): string =>

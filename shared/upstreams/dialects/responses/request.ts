@@ -105,15 +105,16 @@ const isText = (value: unknown): value is string => typeof value === 'string';
 
 /** Throws CannotCarry for fields that must not be dropped and that no Responses upstream supports. */
 function refuseUnsupported({ n, response_format: format }: ChatRequest, unknown: JsonRecord): void {
-  if (typeof n === 'number' && n > 1) throw refused('n');
+  if (typeof n === 'number' && n > 1) throw createUnsupportedError('n');
   if (format && !['text', 'json_object', 'json_schema'].includes(format.type))
-    throw refused('response_format');
+    throw createUnsupportedError('response_format');
   const { modalities } = unknown;
-  if (Array.isArray(modalities) && modalities.some((each) => each !== 'text')) throw refused('modalities');
-  if (unknown['audio']) throw refused('audio');
+  if (Array.isArray(modalities) && modalities.some((each) => each !== 'text'))
+    throw createUnsupportedError('modalities');
+  if (unknown['audio']) throw createUnsupportedError('audio');
 }
 
-const refused = (param: string): CannotCarry =>
+const createUnsupportedError = (param: string): CannotCarry =>
   new CannotCarry(param, `This model does not support '${param}'.`);
 
 /** Splits fields that may be dropped into those that are sent and the names of the others. */

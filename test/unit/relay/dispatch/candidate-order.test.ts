@@ -127,7 +127,7 @@ describe('the order in which channels are tried', () => {
     const tried: string[] = [];
     for (let rank = order.take(); rank && tried.length < 3; rank = order.take()) {
       tried.push(rank.candidate.id);
-      order.failed(rank.candidate, failure);
+      order.noteFailure(rank.candidate, failure);
     }
     expect(tried).toEqual(ids);
   });
