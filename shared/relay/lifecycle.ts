@@ -284,8 +284,8 @@ export function answerWith(ports: ChatPorts, first: Endpoint, ...others: Endpoin
     const isCompacted = request.path === compacting?.path;
     const isOwn = isCompacted || request.path === counting?.path;
     if (storing && request.path.startsWith(responsesPrefix) && !isOwn) {
-      const { createStoredHandle: storedHandle } = await import('./stored/routes.ts');
-      return storedHandle(ports)(request);
+      const { createStoredHandle } = await import('./stored/routes.ts');
+      return createStoredHandle(ports)(request);
     }
     const over = new AbortController();
     const asked = isCompacted ? { ...relay, endpoint: { ...endpoint, ...compacting } } : relay;
@@ -393,13 +393,13 @@ async function reserveForClient(
   const whole = await readConversation(relay, request, checked);
   if (!checked.read.storage?.background)
     return applyLimits(whole, await reserveWithStates(ports, whole, () => admitted.reserve(whole.call)));
-  const { acceptCall: accept } = await import('./stored/accept.ts');
+  const { acceptCall } = await import('./stored/accept.ts');
   const prove = async (): Promise<Record<string, string>> => {
     const headers = await admitted.proveWhole(whole.call);
     if (mayHaveStates(whole)) (await import('./state/turn-states.ts')).statesOf(ports, whole);
     return headers;
   };
-  return { answered: await accept(ports, prove, { ...whole, claim, request }) };
+  return { answered: await acceptCall(ports, prove, { ...whole, claim, request }) };
 }
 
 /** A call that refers to stored responses is read and checked again with them. */
@@ -411,8 +411,8 @@ async function readConversation(
   const { unread } = checked.read;
   if (!unread) return checked;
   const { work } = checked.source.facts;
-  const { readConversationBefore: conversationBefore } = await import('./stored/conversation.ts');
-  const conversation = await conversationBefore(relay.ports, checked.call, { unread, request, work });
+  const { readConversationBefore } = await import('./stored/conversation.ts');
+  const conversation = await readConversationBefore(relay.ports, checked.call, { unread, request, work });
   return throwIfRefused(await checkCall(relay, checked.source, conversation));
 }
 

@@ -126,8 +126,8 @@ export class RequestLogger {
     if (!this.#tally && (account === undefined || !refusal)) return;
     const { clock, log, refusals } = this.#ports;
     try {
-      const { RefusalTally: Tally } = await loadExplain();
-      const tally = (this.#tally ??= new Tally());
+      const { RefusalTally } = await loadExplain();
+      const tally = (this.#tally ??= new RefusalTally());
       if (account !== undefined && refusal) tally.count(account, refusal, clock.now());
       const due = tally.takeDue(clock.now());
       if (due.length === 0) return;

@@ -10,7 +10,7 @@ interface SdkAccess {
   credentials: AwsCredentials;
 }
 
-/** With the times of `tableClient`. */
+/** With the times of `createTableClient`. */
 export function documentClient({ region, credentials }: SdkAccess): DynamoDBDocumentClient {
   const { attempts: maxAttempts, connectMsMax: connectionTimeout, tryMsMax: requestTimeout } = clientTimes;
   // Without throwOnRequestTimeout the SDK prints a warning and keeps waiting.

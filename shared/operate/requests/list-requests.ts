@@ -179,7 +179,7 @@ const seenAtOnce = 100;
 
 /**
  * Requests as they end. What it keeps is bounded: the ids of one look, the counts of the time that is shown.
- * @param asked `fromMs` to `toMs` is how much time the counts are of; the first look lists what ended after `startMsOf`
+ * @param asked `fromMs` to `toMs` is how much time the counts are of; the first look lists what ended after `sinceMs`
  */
 export function watchRequests(ports: OperatorPorts, asked: AskedRequests, sinceMs: number) {
   const { conditions } = requestSearch(asked);

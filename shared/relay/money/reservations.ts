@@ -330,10 +330,10 @@ export class Reservations {
   /** Ends the tries of a reserve that may still be applied. Returns whether none was and none will be. */
   async #guard(reserve: GuardedReserve, budgetMs: number, pauseMsMax?: number): Promise<boolean> {
     if (reserve.triesInFlight === 0) return true;
-    const { guardReserve: guard } = await import('./late-settle.ts');
+    const { guardReserve } = await import('./late-settle.ts');
     // The sweeper closes what a short one leaves.
     const bounds = pauseMsMax === undefined ? { repeats: this.#ports.repeats } : { pauseMsMax };
-    return guard(this.#ports, reserve, new Backoff(this.#ports, budgetMs, bounds));
+    return guardReserve(this.#ports, reserve, new Backoff(this.#ports, budgetMs, bounds));
   }
 }
 

@@ -136,7 +136,7 @@ export interface SweepResult {
   expired: number;
 }
 
-/** The metrics of the configuration's publisher. `listBadRows` and `failed` have an alarm each. */
+/** The metrics of the configuration's publisher. `badRows` and `failed` have an alarm each. */
 export interface ConfigMetrics {
   compiled(counts: { badRows: number; warnedRows: number; unpricedModels: number }): void;
   /** Counts newly written rows of keys and accounts that have a problem. */

@@ -38,7 +38,7 @@ const field = 'previous_response_id';
 
 /**
  * Reads the conversation of a client's call, within the reads its key may have at once. Throws what
- * `conversationOf` throws.
+ * `readConversation` throws.
  */
 export const readConversationBefore = (
   ports: ChatPorts,
