@@ -13,16 +13,20 @@ const describeCredited = (account: string, amount: bigint, grantId: string): str
     ? `Took ${formatMoney(-amount)} from ${account} (grant "${grantId}")`
     : `Credited ${formatMoney(amount)} to ${account} (grant "${grantId}")`;
 
-/** Of a grant or a refund. An earlier run may have written it. */
+/** Describes the outcome of a grant or a refund. If an earlier run wrote it, nothing was credited now. */
 export function grantSaid(
   { account, grantId, amount }: GrantPlan,
   { made, isApplied, available }: GrantMade,
 ): Said {
-  const balance = available === undefined ? '' : ` Balance: ${formatMoney(available)}.`;
+  const isWritten = isGrantWritten(made);
+  const sentences = [
+    ...(isWritten ? [`${describeCredited(account, amount, grantId)}.`] : []),
+    ...(available === undefined ? [] : [`Balance: ${formatMoney(available)}.`]),
+  ];
   return {
-    lines: isApplied ? [`${describeCredited(account, amount, grantId)}.${balance}`] : [],
+    lines: isApplied && sentences.length > 0 ? [sentences.join(' ')] : [],
     warnings: [
-      ...(isGrantWritten(made) ? [] : [`Grant "${grantId}" already existed; nothing was written.`]),
+      ...(isWritten ? [] : [`Grant "${grantId}" already existed; nothing was written.`]),
       ...(isApplied
         ? []
         : [`Grant "${grantId}" is pending and will be applied within minutes: see \`customer show\`.`]),

@@ -29,6 +29,7 @@ describe('grant new', () => {
     expect(second).toMatchObject({ code: 0 });
     expect(second.errors).toContain('already existed; nothing was written');
     expect(second.output).toContain(`Balance: ¥${amount}`);
+    expect(second.output).not.toContain('Credited');
     await rig.applyGrants();
     expect((await rig.item('acme'))?.granted).toBe(yuan(amount));
   });

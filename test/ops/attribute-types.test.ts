@@ -157,12 +157,12 @@ async function said(line: string): Promise<string> {
   return run.output + run.errors;
 }
 
-/** What ends otherwise than with words of its own, of commands and pages (these begin with a slash). */
+/** Lists commands, and pages (which begin with a slash), that fail by a bug. Pages mark a reported error by `<strong>Error:`. */
 async function bugsIn(all: readonly string[]): Promise<string[]> {
   const bugs: string[] = [];
   for (const each of all) {
     const text = each.startsWith('/') ? await (await visitor.get(each.slice(1))).text() : await said(each);
-    if (/unexpected error|[a-z]Error:/.test(text)) bugs.push(`${each}: ${text}`);
+    if (/unexpected error|(?<!<strong>)\bError:|[a-z]Error:/.test(text)) bugs.push(`${each}: ${text}`);
     for (const fault of rig.faults.splice(0)) bugs.push(`${each}: ${String(fault)}`);
   }
   return bugs;

@@ -145,7 +145,7 @@ describe('customer new', () => {
     for (const name of ['busy', 'keyed']) {
       const run = await rig.ops(`customer new ${name} --yes`);
       expect(run.code).toBe(2);
-      expect(run.errors).toContain(`customer ${name} `);
+      expect(run.errors).toContain(`customer ${name} already exists: use \`key new ${name}\``);
     }
   });
 

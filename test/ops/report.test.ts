@@ -151,7 +151,7 @@ describe('the text of a report', () => {
     const lines = output.split('\n').map((line) => line.trim().replaceAll(/ {2,}/g, ' '));
     expect(lines).toEqual(
       expect.arrayContaining([
-        '5 calls, 20.0 % failed, ¥6.00 charged (previous period: ¥0.25), margin 2.00 yuan on the 40.0 % of calls with known cost',
+        '5 calls, 20.0 % failed, ¥6.00 charged (previous period: ¥0.25), margin ¥2.00 on the 40.0 % of calls with known cost',
         'DAY CALLS FAILED CHARGED BOUGHT MARGIN',
         '2026-11-10 2 0.0 % 3.00 - -',
         `${hostile} 1 0.0 % 1.50 - -`,

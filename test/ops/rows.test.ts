@@ -117,7 +117,7 @@ describe('channel', () => {
       'No other enabled channel serves gpt-4o: calls to them will fail',
     );
     for (const id of ['main', 'second']) await set(`channel on ${id}`);
-    expect((await set('channel on main')).output).toContain('Channel main is already');
+    expect((await set('channel on main')).output).toContain('Channel main is already enabled');
     expect((await set('channel off second')).output).toContain('Other channels serve all of its models');
   });
 
@@ -128,7 +128,9 @@ describe('channel', () => {
     expect(await rig.row('channels', { id: 'second' })).not.toHaveProperty('name');
     const shown = JSON.parse((await rig.ops('channel show second --json')).output) as object;
     expect(shown).toMatchObject({ id: 'second', priority: 5, models: ['gpt-4o'], written_by: 'local' });
-    expect((await set('channel set second secret=sk-pasted')).errors).toContain('secret: ');
+    expect((await set('channel set second secret=sk-pasted')).errors).toContain(
+      'secret: found a value that is not a reference (hidden)',
+    );
   });
 
   it('off stops the last good version of a row with a problem, which is not mended by it', async () => {
@@ -141,7 +143,7 @@ describe('channel', () => {
       'Its row is invalid, so its last valid version was in use: fix it before you enable it again',
     );
     expect(await rig.row('channels', { id: 'main' })).toMatchObject({ state: false, priority: 'high' });
-    expect((await set('channel off main')).output).toContain('Channel main is already');
+    expect((await set('channel off main')).output).toContain('Channel main is already disabled');
     expect((await set('channel on main')).errors).toContain('channel main is invalid: priority');
     await rig.put('channels', good);
   });

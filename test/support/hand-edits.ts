@@ -183,9 +183,9 @@ const accounts: HandEdit[] = [
   account({ plan: 1 }, 'plan: found 1'),
   account({ plan: { level: 4, since: '2026-11-01' } }, 'plan.level: found 4'),
   account({ plan: { level: 1 } }, 'plan.since: '),
-  account({ enabled: 'no' }, /^enabled: .*the keys of the account are refused/),
+  account({ enabled: 'no' }, /^enabled: .*the keys of the account are rejected/),
   account({ rpm: -1 }, 'rpm: found -1'),
-  account({ alert_below: 'low' }, /^alert_below: .*nobody is reported/),
+  account({ alert_below: 'low' }, /^alert_below: .*no alerts are sent for the account/),
   account({ contact: 'ops@example.com' }, 'contact: found "ops@example.com"'),
   account({ contact: { email: 'ops at example.com' } }, 'contact.email: '),
 ];

@@ -68,7 +68,7 @@ export function validateAccountRow(raw: unknown, rules = { local: false }): Vali
 }
 
 function describeConsequence(raw: unknown): string {
-  if (isAccountOff(raw)) return 'the keys of the account are refused';
+  if (isAccountOff(raw)) return 'the keys of the account are rejected';
   const isUsedByCalls = 'row' in readRow(AccountRow, raw);
   return isUsedByCalls ? 'no alerts are sent for the account' : 'the account has no plan and no limits';
 }

@@ -265,8 +265,8 @@ describe('a row of accounts', () => {
     [{ contact: { webhook: 'https://192.168.0.1/' } }, /^contact\.webhook: found 192\.168\.0\.1/],
     [{ contact: { webhook: 'http://127.0.0.1:80' } }, /^contact\.webhook: .*this machine itself/],
     [{ concurrency: 0 }, /^concurrency: found 0.*the account has no plan and no limits$/],
-    [{ enabled: 'maybe' }, /^enabled: found "maybe".*the keys of the account are refused$/],
-    [{ enabled: false, note: 4 }, /^note: .*the keys of the account are refused$/],
+    [{ enabled: 'maybe' }, /^enabled: found "maybe".*the keys of the account are rejected$/],
+    [{ enabled: false, note: 4 }, /^note: .*the keys of the account are rejected$/],
   ])('%j has a problem that says what follows', (more, problem) => {
     expect(validateAccountRow(row(more)).problem).toMatch(problem);
   });

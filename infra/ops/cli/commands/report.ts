@@ -144,7 +144,7 @@ function inShort({ whole, before }: ReportView): string {
     `¥${plainYuan(whole.amounts.charged ?? 0n)} charged (previous period: ¥${plainYuan(before.amounts.charged ?? 0n)}), ` +
     (earned === undefined
       ? 'margin unknown (no call has a known cost)'
-      : `margin ${plainYuan(earned)} yuan on the ${formatPercent(knownCalls, calls)} of calls with known cost`)
+      : `margin ¥${plainYuan(earned)} on the ${formatPercent(knownCalls, calls)} of calls with known cost`)
   );
 }
 
