@@ -104,7 +104,7 @@ describe('a call while the store is throttled', () => {
       expect(open.size).toBe(1);
       const variables = { AWS_ENDPOINT_URL_DYNAMODB: relay.endpoint };
       const repair = await runOps(['audit', '--wait', '0', '--repair', '-', '--yes'], variables, line);
-      expect(repair.errors).toContain('is closed now');
+      expect(repair.errors).toContain('settled');
       expect(await balance()).toMatchObject({ spent: nanoYuan, open: 0, available: 99n * nanoYuan });
     },
   );

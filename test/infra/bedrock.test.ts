@@ -78,8 +78,8 @@ test.each(['*', 'arn:aws:bedrock:*::foundation-model/x', `${model}*`, 'openai.gp
   '%j is refused',
   (bedrockModels) => {
     expect(() => synthesize({ bedrockModels: [bedrockModels] })).toThrow(
-      /bedrockModels\[0\]: found .*wanted (ARNs of Bedrock|the ARN of an inference profile)/,
+      /bedrockModels\[0\]: found .*expected (ARNs of Bedrock|the ARN of an inference profile)/,
     );
-    expect(() => synthesize({ bedrockModels })).toThrow(/bedrockModels: found .*wanted ARNs of Bedrock/);
+    expect(() => synthesize({ bedrockModels })).toThrow(/bedrockModels: found .*expected ARNs of Bedrock/);
   },
 );

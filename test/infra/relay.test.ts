@@ -106,7 +106,7 @@ describe('a relay shows', () => {
 
 describe('a name', () => {
   test.each(['Relay', '1relay', 'a'.repeat(28), 'my_relay', ''])('%j is refused', (name) => {
-    expect(() => newRelay(newStack(), { name })).toThrow(/name is .*, wanted a lower-case letter/);
+    expect(() => newRelay(newStack(), { name })).toThrow(/name is .*, expected a lower-case letter/);
   });
 
   test('is refused to a second relay of the stack, or of another one in the same place', () => {

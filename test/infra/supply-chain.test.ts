@@ -61,6 +61,7 @@ describe('the packages', () => {
       '@aws-sdk/util-dynamodb',
       '@middy/core',
       'eventsource-parser',
+      'hono',
       'zod',
     ]);
   });

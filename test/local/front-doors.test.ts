@@ -243,7 +243,7 @@ test('the console is behind the distribution: one logs in, reads by role, and wa
   const issuer = next(await open(next(await open('/console/customers/demo'))));
   const page = await open(next(await open(next(await fetch(`${issuer}&as=vera`, { redirect: 'manual' })))));
   expect(page.url).toBe(`${origin}/console/customers/demo`);
-  expect(await page.text()).toMatch(/read only[^]*vera@example\.com[^]*demo/);
+  expect(await page.text()).toMatch(/read-only[^]*vera@example\.com[^]*demo/);
   expect((await open('/console/customers/demo/grant')).status).toBe(403);
   expect((await open('/console/customers/demo', { 'sec-fetch-dest': 'empty' })).status).toBe(403);
   const [, live = ''] = /data-live="([^"]*)"/.exec(await (await open('/console/requests')).text()) ?? [];

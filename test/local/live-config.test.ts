@@ -155,7 +155,7 @@ describe('while a load runs', () => {
     await set('steady', 'weight', -1);
     await expect
       .poll(() => problemOf('steady'), markedWithin)
-      .toMatch(/^weight: found -1, .*last good version/);
+      .toMatch(/^weight: found -1, .*the last valid version stays in use/);
     await put(channel('other', { priority: 9 }));
     // A later configuration is live, and still has it.
     await expect.poll(() => ask('other'), liveWithin).toBe(200);

@@ -277,7 +277,7 @@ describe.each(formers)('$name beside this one', (former) => {
         const audit = await runOps(['audit', '--wait', '30'], {
           AWS_ENDPOINT_URL_DYNAMODB: beside.stack.dynamodbEndpoint,
         });
-        expect(audit.output).toContain('everything adds up');
+        expect(audit.output).toContain('all balances match');
         expect(beside.alarming.slice(0, 5)).toEqual([]);
       } finally {
         await beside.stop();

@@ -145,7 +145,7 @@ describe('the image of the server', { timeout: 240_000 }, () => {
     }
     expect(await runAudit(stack.store.endpoint, [])).toMatchObject({
       exitCode: 0,
-      output: expect.stringContaining('everything adds up') as string,
+      output: expect.stringContaining('all balances match') as string,
     });
     // What their number follows: the count while they ran.
     const counts = container.lines.flatMap((line) => /"RequestsInFlight":(\d+)/.exec(line)?.[1] ?? []);
