@@ -151,8 +151,8 @@ export const contentThreats: readonly Removal[] = [
   {
     rows: ['S16'],
     file: 'shared/endpoints/chat/chat-endpoint.ts',
-    find: 'renderDataFrame(JSON.stringify(shown(chunk, form)))',
-    replace: "renderDataFrame(JSON.stringify(shown(chunk, form)).replaceAll('\\\\n', '\\n'))",
+    find: 'renderDataFrame(JSON.stringify(renderChunk(chunk, form)))',
+    replace: "renderDataFrame(JSON.stringify(renderChunk(chunk, form)).replaceAll('\\\\n', '\\n'))",
     test: 'test/unit/relay/between-parties.test.ts',
     name: 'stay words of one frame in a stream',
   },
