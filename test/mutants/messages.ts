@@ -42,8 +42,8 @@ export const messages: Mutants = {
   },
   'thinking without state goes to Claude': {
     file: `${folder}/answer-events.ts`,
-    find: 'signature: this.#sealed() ?? sealPrefix',
-    replace: "signature: this.#sealed() ?? ''",
+    find: 'signature: this.#encryptState() ?? sealPrefix',
+    replace: "signature: this.#encryptState() ?? ''",
     noticed: 'test/unit/relay/vendors/messages-state.test.ts',
     by: /each gets its own state alone/,
   },
