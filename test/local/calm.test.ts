@@ -123,12 +123,12 @@ describe('npm start', () => {
   it('says in 12 lines where it is and what to try, all of which works', async () => {
     expect(stack.lines().length).toBeLessThanOrEqual(12);
     const lines = stack.lines();
-    const [curl, tool, page] = ['curl ', 'npx ', " is the customer's page"].map(
+    const [curl, tool, page] = ['curl ', 'npx ', 'account page '].map(
       (words) => lines.find((line) => line.includes(words)) ?? '',
     );
     expect((await shell(`${curl} -sS`)).stdout).toContain('[DONE]');
     expect((await shell(tool ?? '')).stdout).toContain('demo');
-    const shown = await fetch(page?.split(' ')[0] ?? '', { headers: { accept: 'text/html' } });
+    const shown = await fetch(page?.split(' ')[2] ?? '', { headers: { accept: 'text/html' } });
     expect(shown.status).toBe(200);
     expect(lines.at(-1)).toBe(`relay ready on http://127.0.0.1:${ports.PORT}/v1`);
     expect(readFileSync(logFile(), 'utf8')).toMatch(/^\S+Z chat \{/m);
@@ -148,7 +148,7 @@ describe('npm start', () => {
     const third = start(['npm', 'start'], { PORT: '0', DYNAMODB_PORT: '0' });
     expect(await third.ended).toBe(1);
     expect(third.lines().at(-1)).toBe(
-      `relay cannot start: RELAY_DATA is ${folder}: another stack works there; stop it, or set RELAY_DATA to another folder`,
+      `relay cannot start: RELAY_DATA is ${folder}, which another stack is using: stop it, or set RELAY_DATA to another folder`,
     );
     expect((await fetch(`http://127.0.0.1:${ports.PORT}/v1/models`)).status).toBe(200);
   });
@@ -167,7 +167,7 @@ describe('npm start', () => {
   it('ends at Ctrl-C', async () => {
     killGroup(stack.child.pid ?? 0, 'SIGINT');
     await untilGone(stack);
-    expect(stack.lines().at(-1)).toBe(`stopped; data stays in ${folder}`);
+    expect(stack.lines().at(-1)).toBe(`stopped; data is saved in ${folder}`);
     expect(readdirSync(folder)).toEqual(expect.arrayContaining(['demo-key', 'dynamodb.sqlite', 'log']));
   });
 });
@@ -184,7 +184,7 @@ describe('another npm start', () => {
     for (const each of prepared) expect((each.split('\r').at(-1) ?? '').length).toBeLessThan(40);
     stack.child.stdin?.write('\u0003');
     await untilGone(stack);
-    expect(stack.text()).toContain(`stopped; data stays in ${folder}`);
+    expect(stack.text()).toContain(`stopped; data is saved in ${folder}`);
     expect(stack.text()).not.toContain(' ended (');
   });
 
@@ -195,7 +195,7 @@ describe('another npm start', () => {
     await untilGone(stack);
     // It waited for no start, and said of none that it failed.
     expect(stack.text()).not.toMatch(/relay ready on|cannot start/);
-    expect(stack.lines().at(-1)).toBe(`stopped; data stays in ${folder}`);
+    expect(stack.lines().at(-1)).toBe(`stopped; data is saved in ${folder}`);
   });
 
   it('ends all its processes when npm is killed', async () => {

@@ -95,10 +95,10 @@ describe('`ops request` tells of a call', () => {
     const story = await storyOf(
       id,
       /tried \+\d+ ms +channel preferred, upstream_status_503, after \d+ ms, status 503/,
-      /tried \+\d+ ms +channel reserve, upstream_status_429, after \d+ ms, status 429, it said other/,
+      /tried \+\d+ ms +channel reserve, upstream_status_429, after \d+ ms, status 429, error code other/,
       /tried \+\d+ ms +channel last, answered, first content after \d+ ms, status 200/,
       /answered +status 200, first text after \d+ ms, \d+ characters/,
-      /\n {2}version {2,}\d+ of the configuration/,
+      /\n {2}config {2,}version \d+/,
       /Next: another channel answered/,
     );
     expect(story).toMatch(/fields +.*messages/);
@@ -110,7 +110,7 @@ describe('`ops request` tells of a call', () => {
     const story = await storyOf(
       await call('steady'),
       /because +upstream_refused_404/,
-      /Next: preferred has no such address, or no model of this name/,
+      /Next: preferred has a wrong endpoint or does not know steady/,
     );
     expect(story).not.toMatch(/charge explain/);
   });
@@ -119,9 +119,9 @@ describe('`ops request` tells of a call', () => {
     upstreams[0].script(errorStatus(400, foreign));
     const story = await storyOf(
       await call('trio'),
-      /passed over +channel reserve, its upstream said when it may be asked again, rate_limit, for \d+ s more/,
+      /passed over +channel reserve, waiting for the Retry-After of its upstream, rate_limit, for another \d+ s/,
       /because +upstream_refused_400/,
-      /Next: the upstream refused the request itself/,
+      /Next: the upstream rejected the request as invalid/,
     );
     expect(story).not.toContain(canaries.prompt);
   });
@@ -130,12 +130,12 @@ describe('`ops request` tells of a call', () => {
     const id = await call('dear', poor);
     const story = await storyOf(
       id,
-      /account poor, key sk-\.\.\.pppp/,
+      /customer poor, key sk-\.\.\.pppp/,
       /wanted +needed 0?\.?\d+.*, free 0/,
       /because +quota_insufficient/,
       /answered +status 429 insufficient_quota/,
       /Not charged: there is no ledger row\./,
-      /Next: the balance is too low: npx --no relay-ops grant new poor AMOUNT/,
+      /Next: the balance is too low: top up with npx --no relay-ops grant new poor AMOUNT/,
     );
     expect(story).not.toContain(canaries.prompt);
   });
@@ -146,7 +146,7 @@ describe('`ops request` tells of a call', () => {
       await call('steady', limited),
       /wanted +limit rate, most 1/,
       /because +limit_rate/,
-      /Next: a limit of the key/,
+      /Next: the key reached its limit/,
     );
     expect(story).not.toContain(canaries.prompt);
   });
@@ -157,7 +157,7 @@ describe('`ops request` tells of a call', () => {
       await call('late'),
       /channel hasty, upstream_first_content_timeout, after 1\d\d\d ms/,
       /answered +status 504 upstream_timeout/,
-      /Next: hasty began no answer in time: its row in channels, first_content_seconds/,
+      /Next: hasty did not start to answer in time: check first_content_seconds of the channel/,
     );
     expect(story).not.toContain(canaries.prompt);
   });
@@ -165,17 +165,22 @@ describe('`ops request` tells of a call', () => {
   it('that began late', async () => {
     upstreams[0].script(slowly(5_200));
     const id = await call('steady');
-    await storyOf(id, /Next: it began late/);
+    await storyOf(id, /Next: the first content was late/);
     const listed = await ops('request', 'list', '--status', 'slow', '--channel', 'preferred', '--json');
     expect(JSON.parse(listed.output)).toMatchObject([{ id, channel: 'preferred', model: 'steady' }]);
   });
 
   it('by a key that nobody has, and finds nothing under an id that never was', async () => {
     const id = await call('steady', `sk-${'x'.repeat(48)}`);
-    await storyOf(id, /unknown key/, /answered +status 401 invalid_api_key/, /Next: the key is not one/);
+    await storyOf(
+      id,
+      /unknown key/,
+      /answered +status 401 invalid_api_key/,
+      /Next: the key is unknown or not usable/,
+    );
     const never = await ops('request', 'show', `${id.slice(0, 10)}zzzzzzzzzzzzzzzz`);
     expect(never).toMatchObject({ code: 1, output: expect.stringContaining('local tables') });
-    expect(never.errors).toMatch(/no ledger row .* the log has no line of it within 15 minutes of/);
+    expect(never.errors).toMatch(/no ledger row .* the log has no entry within 15 minutes of/);
   });
 
   it('whose client left before the end', async () => {
@@ -198,8 +203,8 @@ describe('`ops request` tells of a call', () => {
     setTimeout(release.resolve, 500);
     const story = await storyOf(
       response.headers.get('x-request-id') ?? '',
-      /answered +status 200, over after \d+ ms/,
-      /ended +settled: there was an answer, or a part of one \(completed\)/,
+      /answered +status 200, finished after \d+ ms/,
+      /ended +settled: answered in full or in part \(completed\)/,
     );
     expect(story).not.toContain(canaries.prompt);
   });
@@ -209,7 +214,7 @@ describe('`ops requests`', () => {
   it('says what it searches before it lists, and lists what was asked for', async () => {
     const refused = await ops('request', 'list', '--account', 'poor', '--since', '1h', '--status', 'refused');
     expect(refused.errors).toMatch(
-      /^searches the log groups relay-chat, relay-responses, .* from \S+Z to \S+Z: some 0\.\d+ MB\n/,
+      /^Searching the log groups relay-chat, relay-responses, .* from \S+Z to \S+Z \(about 0\.\d+ MB\)\n/,
     );
     expect(refused.output).toMatch(/poor +dear +none +429 insufficient_quota +quota_insufficient/);
     const failed = await ops('request', 'list', '--model', 'late', '--status', 'failed');

@@ -129,7 +129,7 @@ describe('channel', () => {
     const shown = JSON.parse((await rig.ops('channel show second --json')).output) as object;
     expect(shown).toMatchObject({ id: 'second', priority: 5, models: ['gpt-4o'], written_by: 'local' });
     expect((await set('channel set second secret=sk-pasted')).errors).toContain(
-      'secret: found a value that is not a reference (hidden)',
+      'secret: enter a reference, ssm:/relay/',
     );
   });
 
