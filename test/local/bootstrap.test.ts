@@ -135,7 +135,7 @@ describe('bootstrap', () => {
     write('.npmrc', 'fetch-retries=0');
     const { stderr, code } = await run('infra/local/main.ts');
     expect(stderr).toMatch(
-      /npm ci failed: npm's registry cannot be reached: .* Then repeat the command\.\n$/,
+      /npm ci failed: the npm registry is unreachable\. Check .*, then re-run the command\.\n$/,
     );
     expect(stderr).not.toContain('npm error');
     expect(code).toBe(1);
@@ -179,7 +179,7 @@ setInterval(() => {}, 1000);
     child.kill('SIGINT');
     expect(await once(child, 'exit')).toEqual([130, null]);
     expect(performance.now() - fromMs).toBeLessThan(2000);
-    expect(await stderr).toMatch(/^[^\n]*\nstopped; the next run goes on from here\n$/);
+    expect(await stderr).toMatch(/^[^\n]*\nstopped; the next run resumes here\n$/);
     const sleeper = Number(readFileSync(file('sleeper'), 'utf8'));
     await vi.waitFor(() => expect(() => process.kill(sleeper, 0)).toThrow('ESRCH'));
   });

@@ -282,7 +282,7 @@ describe('a busy account', () => {
     });
     expect(await shown.json()).toMatchObject(left);
     const ops = (...words: string[]) => runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: stack.store.endpoint });
-    expect((await ops('customer', 'show', 'busy')).output).toContain(`available  ${left.available} yuan`);
+    expect((await ops('customer', 'show', 'busy')).output).toContain(`available  ¥${left.available}`);
     expect(await ops('audit')).toMatchObject({
       code: 0,
       output: expect.stringContaining('all balances match'),
