@@ -37,8 +37,8 @@ it('after init nothing is free but what was named so: a model without a price is
   const models = ['--models', 'priced,unpriced,gratis', '--price', 'priced=1000/2000', '--free', 'gratis'];
   const run = await runOpsAttended([...words, ...models, '--amount', '10'], variables(), [
     ['[openai]:', ''],
-    ['Price list file in US dollars (Enter to type prices', ''],
-    ['input/output in yuan per million tokens (Enter for none; its calls are then rejected', ''],
+    ['Price list file in US dollars (Enter to type prices):', ''],
+    ['input/output in yuan per million tokens (Enter for none; its calls are then rejected):', ''],
     ['[y/N]', 'y'],
   ]);
   expect(run).toMatchObject({ code: 0 });
