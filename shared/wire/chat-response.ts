@@ -184,7 +184,7 @@ export const besideText = ({ reasoning_content: reasoning = '', refusal = '' }: 
 
 /**
  * Counts the bytes that one answer makes a process keep. Every place that accumulates adds what it keeps; what only passes
- * through is not counted. Over the limit, `refuseLength` is thrown.
+ * through is not counted. Over the limit, it throws the error of `refuseLength`.
  */
 export class Kept {
   readonly #bytesMax: number;
