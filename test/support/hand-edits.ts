@@ -72,11 +72,11 @@ const channels: HandEdit[] = [
   channel({ models: undefined }, 'models: '),
   channel({ models: [] }, 'models: empty'),
   channel({ models: ['a model'] }, /^models\[0\]: found "a model"/),
-  channel({ models: ['web-served'] }, /models: web-served is out of reach/),
+  channel({ models: ['web-served'] }, /models: web-served is unreachable/),
   channel({ models: ['nobody-priced-this'] }, 'models: no price for nobody-priced-this'),
   channel({ mapper: { other: 'x' } }, 'mapper: maps other'),
   channel({ mapper: ['served'] }, 'mapper: '),
-  channel({ state: 'on' }, /^state: found "on".*the channel is off/),
+  channel({ state: 'on' }, /^state: found "on".*the channel is disabled/),
   channel({ state: 1 }, 'state: found 1'),
   channel({ priority: 'high' }, 'priority: found "high"'),
   channel({ priority: 1.5 }, 'priority: found 1.5'),
@@ -104,7 +104,7 @@ const channels: HandEdit[] = [
   params({ system: 'top' }, 'params.system: found a text'),
   params({ max_output_tokens: 0 }, 'params.max_output_tokens: found a number'),
   // Named as DynamoDB names types; a tool may write NULL for nothing beside it.
-  params({ L: { S: null, M: { L: true } }, stream: null }, 'params.L: found, but not known here'),
+  params({ L: { S: null, M: { L: true } }, stream: null }, 'params.L: unknown attribute'),
   channel({ models: null, weight: null }, 'models: missing, expected a list'),
 ];
 
@@ -121,27 +121,30 @@ const charges: HandEdit[] = [
     /^input: 0\.15 yuan per 1,000 tokens looks like a price per million/,
   ),
   charge({ input: 0, output: 0 }, 'input, output: nothing is charged'),
-  charge({ type: 'non-billing' }, 'input, output: without effect'),
-  charge({ type: 'times-billing' }, 'input: without effect'),
-  charge({ type: 'times-billing', input: 0, cached_input: 0.1 }, 'cached_input: without effect'),
+  charge({ type: 'non-billing' }, 'input, output: ignored'),
+  charge({ type: 'times-billing' }, 'input: ignored'),
+  charge({ type: 'times-billing', input: 0, cached_input: 0.1 }, 'cached_input: ignored'),
   charge({ cached: 0.1 }, 'cached: '),
   charge({ tiers: [{ above: 100, input: 1 }] }, /^tiers\[0\]\.output: /),
   charge(
     { tiers: [200, 100].map((above) => ({ above, input: 0.001, output: 0.002 })) },
-    /^tiers: .*in the order of above/,
+    /^tiers: .*in ascending order of above/,
   ),
   charge(
     { cached_input: 0.0001, tiers: [{ above: 9, input: 0.001, output: 0.002 }] },
-    /^tiers\[0\]\.cached_input: absent/,
+    /^tiers\[0\]\.cached_input: missing/,
   ),
-  charge({ max_output_tokens: 10, default_output_tokens: 20 }, 'default_output_tokens: 20 is more'),
+  charge(
+    { max_output_tokens: 10, default_output_tokens: 20 },
+    'default_output_tokens: 20 exceeds max_output_tokens',
+  ),
   charge({ input_factor: 9 }, 'input_factor: found 9'),
   charge({ from: 'next Monday' }, 'from: found "next Monday"'),
   charge({ from: '2026-12-01 00:00' }, 'from: found "2026-12-01 00:00"'),
   charge({ from: 1_795_000_000 }, 'from: found 1795000000'),
   charge(
     { models: ['served'], from: undefined },
-    /models: rule 1 has the lower id and already prices served/,
+    /models: rule 1 has a lower id and takes precedence for served/,
   ),
   ['charges', { id: 2, ...priced, input: 0.002, models: ['dear'] }, /the price of dear rises by 100 %/],
   [
@@ -151,7 +154,7 @@ const charges: HandEdit[] = [
   ],
   charge(
     { models: ['late'], output: 0.0021, from: '2025-12-01' },
-    /^from: at \S+ this time \(2025-12-01T00:00:00Z\) was over/,
+    /^from: at \S+ this time \(2025-12-01T00:00:00Z\) was already past/,
   ),
   charge({ models: ['late'], output: 0.2 }, /at 2099-01-01T00:00:00Z the price of late rises by/),
 ];
@@ -160,7 +163,7 @@ const keys: HandEdit[] = [
   [
     'keys',
     { hash: 'sk-the-key-itself', account: 'customer' },
-    /^hash: .*this is a key itself, so it has leaked .*the key is refused/,
+    /^hash: .*this is the key itself, exposed to everyone .*the key is rejected/,
   ],
   key({ account: undefined }, 'account: '),
   key({ account: 'customer#1' }, 'account: found "customer#1"'),
@@ -193,7 +196,7 @@ const accounts: HandEdit[] = [
 const plans: HandEdit[] = [
   plan({ items: [{ ...item, models: ['gpt-99'] }] }, 'items[0].models: no enabled channel serves gpt-99'),
   ['plans', { level: 7 }, 'level: found 7'],
-  ['plans', { level: 2, items: [item, item] }, /^items: .*their own id/],
+  ['plans', { level: 2, items: [item, item] }, /^items: .*different ids/],
   ['plans', { level: 3, items: [{ ...item, value: '1k' }] }, 'items[0].value: found "1k"'],
 ];
 
@@ -204,7 +207,7 @@ const settings: HandEdit[] = [
   setting('limits', { request_seconds: 'ten' }, 'value.request_seconds: found "ten"'),
   setting('time_zone', 'Peking', 'value: found "Peking"'),
   setting('aliases', { fast: ['gone-1', 'gone-2'] }, 'value.fast: not offered'),
-  setting('aliases', { served: ['mini'] }, 'value.served: not used'),
+  setting('aliases', { served: ['mini'] }, 'value.served: ignored'),
   setting('aliases', { fast: ['mini', 'gone-1'] }, 'value.fast: skips gone-1'),
   setting('aliases', { fast: ['mini', 'mini'] }, 'value.fast: found mini twice'),
   setting('search', { type: 'google' }, 'value.type: found "google"'),
@@ -216,7 +219,7 @@ const settings: HandEdit[] = [
   setting(
     'notices',
     [{ text: 'x', from: '2026-12-02', until: '2026-12-01' }],
-    'value[0].until: found a time that is not after from',
+    'value[0].until: must be later than from',
   ),
   setting('notices', [{ text: 'x'.repeat(501) }], 'value[0].text: '),
 ];
