@@ -325,7 +325,7 @@ describe('version', () => {
     ['--to 2999-11-20T14:00', 'use a time in the past'],
     ['--to soon', 'Expected a time such as 2h, 14:05, yesterday 14:05, next monday'],
     ['--to 9999d', 'the oldest is version 1, published'],
-    ['999', 'there is no version 999'],
+    ['999', 'no version 999: see `version list`'],
   ])('rollback %j is refused', async (words, message) => {
     const run = await set(`version rollback ${words}`.trim());
     expect(run.code).toBe(2);

@@ -114,13 +114,13 @@ describe('balances', () => {
       one: [yuan('8') - charge, 1_795_000_000],
       parts: [yuan('8'), undefined],
       two: expect.stringContaining('granted is not a whole number') as string,
-      endless: 'quotas: 1000000000 is no number of parts',
+      endless: 'quotas: 1000000000 is an invalid number of shards',
     });
     // One for all, one for the other parts of those that have some.
     expect(ports.traffic().requests - before).toBe(2);
     expect(await ports.ledger.quota('endless')).toHaveProperty(
       'problem',
-      'quotas: 1000000000 is no number of parts',
+      'quotas: 1000000000 is an invalid number of shards',
     );
   });
 });

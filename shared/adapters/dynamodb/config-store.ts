@@ -227,7 +227,7 @@ export function createConfigVersions({ tables, target }: Store): ConfigVersions 
       const pointer = await findNewest();
       const found = pointer && (await snapshots.kept(pointer, number));
       if (found) return found;
-      throw usageFailure(`there is no version ${number}, or none any more: see \`version list\``);
+      throw usageFailure(`no version ${number}: see \`version list\``);
     },
     rows: (pointer) => snapshots.rows(pointer),
     snapshot: (pointer) => snapshots.snapshot(pointer),
