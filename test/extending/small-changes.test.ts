@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, it } from 'vitest';
 import { CopiedTree } from './copied-tree.ts';
 
-/** An option of a stage, an alarm, a command, a page of the console and a dialect, done: each diff is what it takes and nothing else. */
+/** Adds an option of a stage, an alarm, a command, a page of the console and a dialect: each diff is all that it takes. */
 it.each([
   {
     fixture: 'trial-option.patch',
