@@ -65,7 +65,9 @@ describe('every command, with the credentials of one policy alone,', () => {
       input,
     });
     expect(code).toBe(3);
-    expect(errors).toContain('AWS denied dynamodb:UpdateItem on table/relay-quotas: another policy forbids it');
+    expect(errors).toContain(
+      'AWS denied dynamodb:UpdateItem on table/relay-quotas: another policy forbids it',
+    );
     expect(errors).toContain(`relay-repair-${region} and without relay-operator-${region}`);
     expect(await rig.ledger.item('acme')).toEqual(before);
     const repaired = await rig.ops('repair', ['audit', '--repair', '-', '--wait', '0', '--yes'], { input });
@@ -77,7 +79,9 @@ describe('every command, with the credentials of one policy alone,', () => {
     const words = ['reconcile', 'nowhere', file, '--month', '2026-11'];
     const repairing = await rig.ops('repair', words);
     expect(repairing).toMatchObject({ code: 0 });
-    expect(repairing.errors).toContain('channel nowhere had no calls in 2026-11: check the id with `channel list`');
+    expect(repairing.errors).toContain(
+      'channel nowhere had no calls in 2026-11: check the id with `channel list`',
+    );
     expect(await rig.ops('support', words)).toMatchObject({ code: 2 });
   });
 
