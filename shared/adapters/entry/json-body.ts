@@ -4,7 +4,6 @@
 import { smallSize, type BodyReading, type HeldRoom } from '../../relay/http/http.ts';
 import { refuse, type Refusal } from '../../relay/http/refusal.ts';
 import { checkBounds, parseJson } from '../../wire/json.ts';
-import { findUnpacker } from './packed-body.ts';
 
 const megabyte = 1024 * 1024;
 /** AWS rejects events above 6 MB itself, so only compressed bodies reach this limit of functions. */
@@ -101,6 +100,8 @@ async function unpackWithin(
   bytesMax: number,
   host: SharedHost | undefined,
 ): Promise<Uint8Array | 'too_large'> {
+  // Most clients never compress a body.
+  const { findUnpacker } = await import('./packed-body.ts');
   const unpack = findUnpacker(name);
   takeRoom(host, bytesMax);
   let length = 0;
