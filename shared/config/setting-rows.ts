@@ -334,7 +334,9 @@ export function findReferences(value: unknown): string[] {
 }
 
 const findSetting = (name: unknown) =>
-  Object.hasOwn(settingTable, String(name)) ? settingTable[name as keyof typeof settingTable] : undefined;
+  typeof name === 'string' && Object.hasOwn(settingTable, name)
+    ? settingTable[name as keyof typeof settingTable]
+    : undefined;
 
 export const createSettingReader = (rules: ReferenceRules): TableReader<Partial<Settings>> => ({
   table: 'settings',

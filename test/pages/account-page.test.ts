@@ -356,10 +356,10 @@ describe('what the page shows', () => {
     ]);
     // On a phone no name is squeezed into a column of letters.
     await page.setViewportSize({ width: 390, height: 800 });
-    const widths = await page
-      .locator('.numbers tbody th')
-      .evaluateAll((all) => all.map((each) => each.clientWidth));
-    expect(Math.min(...widths)).toBeGreaterThan(300);
+    const names = page.locator('.numbers tbody th');
+    await expect
+      .poll(() => names.evaluateAll((all) => Math.min(...all.map((each) => each.clientWidth))))
+      .toBeGreaterThan(300);
     await page.setViewportSize({ width: 1280, height: 800 });
     await page.emulateMedia({ media: 'print' });
     expect(await paper.getByText('Closing balance').isVisible()).toBe(true);

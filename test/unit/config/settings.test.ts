@@ -200,6 +200,14 @@ describe.each<[string, [unknown, RegExp][]]>([
   });
 });
 
+it.each([{ __proto__: null }, ['limits'], 7])(
+  'a row whose name is %j is an invalid row, not an error',
+  (name) => {
+    const settings = [{ name, value: 1 }];
+    expect(compile({ settings }).results.filter(({ problem }) => problem !== undefined)).toHaveLength(1);
+  },
+);
+
 it('a notice is shown from its first moment until its last, and one without times always', () => {
   const notices = [{ text: 'dated', fromMs: 1000, untilMs: 2000 }, { text: 'always' }];
   const at = (nowMs: number) =>
