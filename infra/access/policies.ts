@@ -33,7 +33,7 @@ export interface TableAccess {
   byHand?: string;
 }
 
-/** What is asked of the AWS account around the tables. */
+/** Actions on the AWS account besides its tables. */
 export interface AccountAction {
   action: string;
   /** Without partition, region and account: `ssm:parameter/...`. `*`: AWS knows no resource of this action. */
@@ -82,7 +82,7 @@ const reads: readonly TableAccess[] = [
 
 /** What `doctor` reads, where `init` and `payment link` find the base URL and `request` the log, and what it found there. */
 const accountReads: readonly AccountAction[] = [
-  // What a search found belongs to no resource that AWS knows; groups are described by all of the account.
+  // Results of a search belong to no resource that AWS knows; groups are described by all of the account.
   { action: 'logs:GetQueryResults', resource: '*' },
   { action: 'logs:DescribeLogGroups', resource: '*' },
   { action: 'cloudformation:DescribeStacks', resource: 'cloudformation:stack/<stack>/*' },
@@ -167,7 +167,7 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
       { tables: ['daily'], actions: ['BatchGetItem', 'Query'] },
       { tables: ['keys', 'accounts', 'payments'], actions: ['BatchGetItem'] },
       { tables: ['accounts'], actions: ['Scan'] },
-      // Whether the closed relay is published.
+      // To see that the closed relay is published.
       { tables: ['runtime'], actions: ['BatchGetItem'], ids: ['config', 'snapshot#*'] },
       { tables: ['settings'], actions: ['GetItem', 'PutItem', 'UpdateItem'] },
       { tables: ['quotas', 'ledger', 'grants', 'payments', 'keys', 'accounts'], actions: ['PutItem'] },

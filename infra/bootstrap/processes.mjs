@@ -42,7 +42,7 @@ let child;
 let isCommand = false;
 let firstSignalMs;
 
-/** Whether the end was asked for: what counts seconds must stop. */
+/** True once the user asked to stop; counters of seconds must stop then. */
 export const isStopping = () => firstSignalMs !== undefined;
 
 /** A signal to the process group and the same one passed on by npm come together, and are one. */

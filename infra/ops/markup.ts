@@ -6,7 +6,7 @@ export { html, raw };
 
 export type Markup = ReturnType<typeof html>;
 
-/** What may stand in a place of markup. Texts are escaped. */
+/** Content of markup. Texts are escaped. */
 export type Content = Markup | string | number | undefined | null | false | readonly Content[];
 
 export const nothing: Markup = html``;

@@ -1,4 +1,4 @@
-/** What came of an action, in sentences: the terminal prints them, the console shows them. */
+/** The results of actions in sentences: the terminal prints them, the console shows them. */
 import type { CloseAccountPlan } from '../../shared/operate/customers/edit-account.ts';
 import type { GrantMade, GrantPlan } from '../../shared/operate/customers/grants.ts';
 import { formatMoney } from '../../shared/operate/plan.ts';

@@ -301,7 +301,7 @@ export function buildPrice(rule: PriceRule | undefined): Price {
   return { type: 'token-billing', rule: rule.id, tiers: tiersOf(rule), factors: rule.service_tiers };
 }
 
-/** What a call costs the operator, in the currency that the vendor bills. Token prices are per 1,000 tokens. */
+/** The operator's cost of a call, in the currency that the vendor bills. Token prices are per 1,000 tokens. */
 export interface BuyingPrice extends Partial<WrittenPrice> {
   /** Added to the price of the tokens. */
   per_call?: number | undefined;

@@ -95,14 +95,14 @@ export const closeFields = {
   end: 'text',
   /** The relay counted input, output or both, because the upstream's usage was missing or implausible. */
   estimated: 'flag',
-  /** What an official call would have cost. */
+  /** The price of an official call, which is not charged. */
   cost: 'amount',
   ...countsOf(firstCounts),
   channel: 'text',
   upstream_model: 'text',
   /** Time from the request's arrival to the first content. */
   first_content_ms: 'count',
-  /** What the call cost the operator. */
+  /** The operator's cost of the call. */
   bought: 'amount',
   flag: 'text',
   /** The price that was charged, in the format of `formatPrice`, if it is not the entry's. */
@@ -119,7 +119,7 @@ export const closeFields = {
   service_tier: 'text',
   /** The price of the web search that was made, contained in the charge or in `cost`. */
   search_price: 'amount',
-  /** What the search cost the operator. */
+  /** The operator's cost of the search. */
   search_bought: 'amount',
 } as const;
 

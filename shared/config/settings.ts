@@ -113,7 +113,7 @@ export interface SearchSettings {
   language?: string | undefined;
   /** Yuan for each search. Without it, searches are free, but only for calls that pay for their model. */
   price?: number | undefined;
-  /** What a search costs the operator, in yuan. */
+  /** The operator's cost of a search, in yuan. */
   cost?: number | undefined;
   /** For each key. Without it, only free searches have a limit: `freeSearchesOfMinute`. */
   perMinute?: number | undefined;

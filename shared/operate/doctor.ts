@@ -40,7 +40,7 @@ interface Examination {
   regionProblem: (region: string) => string | undefined;
 }
 
-/** What all checks know. `unused` counts rows that are disabled or invalid; `check` reports on those. */
+/** Facts for all checks. `unused` counts rows that are disabled or invalid; `check` reports on those. */
 interface Known extends Examination {
   region: string;
   deployed: Options | undefined;

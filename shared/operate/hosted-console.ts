@@ -1,5 +1,5 @@
 /**
- * What a deployed console stores in `runtime`: sessions, forms waiting for confirmation, refunds by support per
+ * A deployed console's items in `runtime`: sessions, forms waiting for confirmation, refunds by support per
  * day, and the history of writes. Permissions are decided elsewhere.
  */
 import type { NanoYuan } from '../billing/price.ts';

@@ -6,7 +6,7 @@
 import { formatYuan, type NanoYuan } from '../billing/price.ts';
 import type { RowProblem, RowReading } from '../config/rows/read-row.ts';
 
-/** What an action will do. Planning writes nothing. */
+/** The effect of an action before it is carried out. Planning writes nothing. */
 export interface Plan<Change> {
   /** The writes, in order, as data; empty: nothing to do. */
   changes: Change[];

@@ -17,7 +17,7 @@ export interface CommandRun {
   terminal: Terminal;
 }
 
-/** What the help says of a word; how it is read, and what it is when it is not given. */
+/** The help text of an argument, its parser, and its default. */
 type Taken =
   | string
   | readonly [about: string, parse: (written: string, earlier: never) => unknown, usual?: unknown]
@@ -41,7 +41,7 @@ export interface CommandParts {
   optionPolicies?: Readonly<Record<string, Policies>>;
 }
 
-/** What is said goes on after it: `ended`, of a command that serves. */
+/** Resolves when a command that serves has ended; output continues until then. */
 type Said = Promise<void | { ended: Promise<void> }>;
 
 /** `Words`: arguments, options and the command, as commander hands them to an action. */
@@ -137,7 +137,7 @@ export function addCommands(
     examplesOf(each, `${given.name} ${each.name}`).slice(0, 2),
   );
   group.addHelpText('after', examplesText(examples));
-  // What is spelt like `create` is `rotate`: of so few verbs all are named.
+  // There are so few verbs that all are named: the nearest to `create` would be `rotate`.
   group.configureOutput({
     outputError: (text, write) =>
       write(
@@ -239,14 +239,14 @@ export const limiting = (rows: string) =>
 export const limitOf = (format: Format, limit: number | undefined): number =>
   limit ?? (format === 'text' ? shownMax : Infinity);
 
-/** What a command that writes does once its plan is made. */
+/** Runs a command that writes, once its plan is made. */
 export interface Writing<Made> {
   plan: Plan<unknown>;
   /** Prints what of the plan its effect does not say, such as a table of differences. Text only. */
   preview?: (terminal: Terminal) => unknown;
   carryOut: () => Promise<Made>;
   print?: (terminal: Terminal, made: Made) => void;
-  /** What `--json` prints beside `done` and `effect`. Undefined: nothing was done. */
+  /** Further fields that `--json` prints, if anything was done. */
   facts?: (made: Made | undefined) => object;
 }
 

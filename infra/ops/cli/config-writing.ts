@@ -73,7 +73,7 @@ function changeWords({ before, after }: AttributeChange): string {
   return listWords(before, after) ?? `${old} -> ${next || '(removed)'}`;
 }
 
-/** Of lists of texts only what was added and removed, because long lists of models differ in a few. */
+/** For lists of texts, shows only what was added and removed: long lists of models differ in a few. */
 function listWords(before: unknown, after: unknown): string | undefined {
   if (!isTexts(before) || !isTexts(after)) return undefined;
   const words = [

@@ -97,7 +97,7 @@ const programExamples = [
   'key list --stage test --profile prod --region eu-west-1',
 ];
 
-/** What people type for a command that is called otherwise, in the singular. */
+/** Words that people type instead of a command's name, in the singular. */
 const meant = new Map([
   ...['account', 'user', 'balance'].map((word) => [word, 'customer'] as const),
   ...['model', 'provider', 'upstream', 'vendor'].map((word) => [word, 'channel'] as const),

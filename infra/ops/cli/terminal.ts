@@ -37,7 +37,7 @@ interface Listing<Row> {
   columns: readonly Column<Row>[];
   /** For people, in place of a table without rows. */
   empty: string;
-  /** What JSON has of a row, where that is more than the columns. */
+  /** The JSON form of a row, if it has more than the columns. */
   json?: (row: Row) => object;
 }
 
@@ -234,7 +234,7 @@ type CsvRows = readonly [names: readonly string[], rows: readonly object[]];
 function alignColumns(cells: string[][]): string[] {
   const rows = cells.map((row) => row.map((cell) => cell.replaceAll(/[\n\t]/g, ' ')));
   const widths = (rows[0] ?? []).map((_, column) =>
-    // Of 120,000 rows, as arguments they would be too many.
+    // 120,000 rows are too many for one call's arguments.
     rows.reduce((most, row) => Math.max(most, (row[column] ?? '').length), 0),
   );
   return rows.map((row) =>

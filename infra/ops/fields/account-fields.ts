@@ -1,4 +1,4 @@
-/** What an operator writes of a customer. */
+/** The fields of a customer that an operator can edit. */
 import {
   choiceField,
   flagField,
@@ -62,5 +62,5 @@ export const accountFields: readonly RowField[] = [
   planTime('until', 'Plan until', '2027-11-01', 'The plan ends here. Leave empty for no end.'),
 ];
 
-/** Of one that is made: it can call. */
+/** Defaults of a new customer: it can call. */
 export const newAccountFields = accountFields.filter(({ name }) => name !== 'enabled');

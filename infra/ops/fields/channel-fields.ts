@@ -1,4 +1,4 @@
-/** What an operator writes of a channel: what all have, and what its type has alone. */
+/** The fields of a channel: those of all types and those of its own type. */
 import { plainValue } from '../../../shared/config/rows/read-row.ts';
 import { isOfStack, storedName } from '../../../shared/config/rows/secret-reference.ts';
 import type { RawRow, Target } from '../../../shared/operate/operator-ports.ts';

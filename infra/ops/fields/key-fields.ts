@@ -1,11 +1,11 @@
-/** What an operator writes of a key. */
+/** The fields of a key that an operator can edit. */
 import { formatCell } from '../markup.ts';
 import { choiceField, flagField, third, parseTypedList, type RowField } from './row-field.ts';
 
 /** No name of a model has parentheses. */
 const noModels = '(none)';
 
-/** Of a key that is made for a customer. */
+/** Fields of a new key. */
 export const keyFields: readonly RowField[] = [
   { name: 'name', label: 'Name', help: 'Who or what uses the key.' },
   {
@@ -48,7 +48,7 @@ export const keyFields: readonly RowField[] = [
   ),
 ];
 
-/** Of one that is there. */
+/** Fields of an existing key. */
 export const heldKeyFields: readonly RowField[] = [
   {
     name: 'account',

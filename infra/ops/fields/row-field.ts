@@ -21,7 +21,7 @@ export interface Field {
   choices?: readonly (readonly [value: string, words: string])[];
   required?: boolean;
   width?: 'third';
-  /** What a phone's keyboard shows. */
+  /** The keyboard that a phone shows. */
   input?: 'decimal' | 'numeric' | 'email';
   placeholder?: string;
   /** A mark of the relay at this attribute of the row: `_problem` or `_warning`. */
@@ -148,7 +148,7 @@ export function writeTypedRow(
 const withoutHoles = (value: unknown): unknown =>
   Array.isArray(value) ? value.filter((each) => each !== undefined) : value;
 
-/** Of a list of maps: the fields of those that are there, and of one more. */
+/** For a list of maps: fields of the existing ones and of one more. */
 export const listFields = (value: unknown, fieldsOf: (index: number) => readonly RowField[]): RowField[] =>
   Array.from({ length: (Array.isArray(value) ? value.length : 0) + 1 }, (_, index) => fieldsOf(index)).flat();
 
@@ -168,7 +168,7 @@ function withPart(whole: unknown, [part = '', ...rest]: readonly string[], value
   return Object.keys(map).length === 0 ? undefined : map;
 }
 
-/** Which row was looked at: it is refused where somebody else wrote it meanwhile. */
+/** Identifies the version of the row that the form showed; a row changed since is refused. */
 export const createSeenField = (mark: string): Field => ({
   name: 'seen',
   label: '',
@@ -195,7 +195,7 @@ export const isReference = (text: string): boolean => /^(ssm|secretsmanager|env)
 
 const plain = (_: string, value: unknown): unknown => (value instanceof Set ? [...value] : value);
 
-/** What was typed into them, over a row: undefined removes an attribute. Fields that are kept stay as they are. */
+/** Applies typed values to a row: undefined removes an attribute, kept fields stay as they are. */
 export function parseWholeRow(
   own: readonly RowField[],
   field: TypedField,

@@ -1,4 +1,4 @@
-/** What an operator writes of a billing rule: prices for a million tokens, where the row has them for 1,000. */
+/** The fields of a billing rule: prices per million tokens, where the row has them per 1,000. */
 import { perMillion, convertToPerThousand } from '../../../shared/billing/price.ts';
 import type { RawRow } from '../../../shared/operate/operator-ports.ts';
 import { formatCell } from '../markup.ts';
@@ -10,7 +10,7 @@ export const typeWords = { 'token-billing': 'per token', 'times-billing': 'per c
 const formatPrice = (price: unknown, row: RawRow): string =>
   row['type'] !== 'times-billing' && typeof price === 'number' ? perMillion(price) : formatCell(price);
 
-/** What is none stays as typed, for the row's schema to refuse. */
+/** An invalid price stays as typed, so that the row's schema rejects it. */
 function parsePrice(text: string, field: (name: string) => string): number | string | undefined {
   const price = field('type') === 'times-billing' ? undefined : convertToPerThousand(text);
   return price !== undefined && price >= 0 && Number.isFinite(price) ? price : parseTypedNumber(text);
@@ -20,7 +20,7 @@ export const fromField = { name: 'from', label: 'Starts', placeholder: 'next mon
 
 const prices = { shown: formatPrice, typed: parsePrice };
 
-/** Of a rule: its page, and the columns of all rules as CSV. */
+/** The fields of a rule's page and the columns of rules as CSV. */
 export const ruleFields: readonly RowField[] = [
   {
     ...choiceField(

@@ -1,4 +1,4 @@
-/** What an operator writes of a setting and of a plan: what is empty has its default. */
+/** The fields of a setting and of a plan. Empty fields take the default. */
 import type { RawRow } from '../../../shared/operate/operator-ports.ts';
 import { isRecord, parseJson } from '../../../shared/wire/json.ts';
 import {
@@ -175,7 +175,7 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
   ),
 };
 
-/** Of the row of a setting: its value, or parts of it. */
+/** The value of a setting's row, or members of it. */
 export const settingFields = (name: string, { value }: RawRow): readonly RowField[] =>
   settingForms[name]?.fields(value) ?? [
     {

@@ -129,7 +129,7 @@ export async function planSheet(
     seen.add(id);
     const found = rows.get(id);
     try {
-      // What a sheet writes otherwise, such as a note of two lines, was not changed by coming back.
+      // A value that a spreadsheet only writes differently, such as a note of two lines, has not changed.
       const own = found && csvLines(csvText([cellsOf(found, [], given)]), ',')[0]?.cells;
       const changed = given.filter(({ name }, at) => !found || readCell(name) !== (own?.[at] ?? ''));
       const texts = new Map(changed.map(({ name }) => [name, cell(name)]));

@@ -56,7 +56,7 @@ export async function openSession(
     accessKey: async () => (await store.aws()).credentials.accessKeyId,
   });
   const operator = target.local ? async () => 'local' : createIdentityLookup(caller, accessKey);
-  /** What says who wrote. */
+  /** Ports that record who wrote a row. */
   const createSignedPorts = (who: OperatorPorts['operator']) => ({
     operator: who,
     tables: explainPortErrors(createRowTables(store, createRowAuthor(who))),

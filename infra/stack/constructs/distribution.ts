@@ -147,7 +147,7 @@ interface RelayDistributionProps {
  */
 const readTimeout = Duration.seconds(120);
 
-/** Which kind of client asks, because some clients read lists in their own form. Only the edge function sets it. */
+/** Names the kind of client, because some read lists in their own form. Only the edge function sets it. */
 const listFormHeader = 'x-relay-list-form';
 
 /** Copies the client's host name to another header, because `host` must be the origin's own, and says in which form it reads lists. */

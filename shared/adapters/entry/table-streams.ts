@@ -14,7 +14,7 @@ import { noticePrefix } from '../dynamodb/alerts/alert-store.ts';
 import { readGrantImage } from '../dynamodb/grant-store.ts';
 import { readQuota } from '../dynamodb/quotas/quota-items.ts';
 
-/** Undefined: done. Poisoned: can never be processed. Any other error: retry. */
+/** Processes one record. Throws Poisoned if it can never be processed; any other error causes a retry. */
 type TakeOutcome = Error | undefined;
 
 /** Jobs get changes in any order, possibly repeated. */

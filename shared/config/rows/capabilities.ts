@@ -1,4 +1,4 @@
-/** What a probe found that a channel can do, from the attribute `_can` that `relay-ops channel test` writes. */
+/** Capabilities that a probe found, from the attribute `_can` that `relay-ops channel test` writes. */
 import * as z from 'zod/mini';
 import { isRecord, parseJson } from '../../wire/json.ts';
 import { flag, attributeOf, plainValue } from './read-row.ts';

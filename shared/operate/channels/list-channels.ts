@@ -149,7 +149,7 @@ export async function viewChannels(ports: OperatorPorts) {
   return { days, knownFrom, served: served.filter(isRecent), problems, channels };
 }
 
-/** `lastCall`, `lastFailure`: undefined: none in these days. `failing`: calls of the last day, if all of them failed; else 0. */
+/** `failing` counts the calls of the last day if all of them failed, else it is 0. */
 function activityOf(served: readonly ServedDay[]) {
   const days = sumBy(served, ({ day }) => day).map(({ name, figures: { counts } }) => {
     const { calls = 0, failures = 0 } = counts;

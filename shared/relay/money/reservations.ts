@@ -99,7 +99,7 @@ export class Reservations {
     return backoff.until(() => counters.countCall(name, minute, most));
   }
 
-  /** Whether anything is known that `repeatRefusal` could refuse a call for. `key`: as counters name it. */
+  /** True if `repeatRefusal` could refuse a call. `key` is the name in counters. */
   mayRefuse(account: string, key: string): boolean {
     return this.#balances.refusalOf(account) !== undefined || this.#fullMinutes.has(key);
   }

@@ -204,7 +204,7 @@ interface OpenShards {
 
 /**
  * Moves room in the plan slot from a shard that the call may not go to: the balance must not pay while the plan has room.
- * Undefined: a shard that the call may go to has room, or none has all else that the call needs.
+ * Does nothing if an allowed shard has room, or if no shard has everything else that the call needs.
  */
 async function moveRoom(
   step: ReserveStep,

@@ -28,7 +28,7 @@ import { parseList, parseNumber } from '../option-values.ts';
 import type { Column, Terminal } from '../terminal.ts';
 import { attributesHelp, newCommand, setCommand, showCommand, type RowGroup } from './rows.ts';
 
-/** Of all types. */
+/** Attributes of all types. */
 const channelFields = ({ target }: Pick<OperatorPorts, 'target'>): RowField[] => [
   typeField,
   ...fieldsOfType(undefined, {}, target),

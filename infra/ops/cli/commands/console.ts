@@ -73,7 +73,7 @@ minutes, or with Ctrl-C. Every change is shown and confirmed before it is writte
   },
 });
 
-/** Who may not read or write learns it before a browser is opened. */
+/** Check the rights to read and write before a browser opens. */
 async function readFirst(ports: OperatorPorts, readOnly: boolean): Promise<void> {
   const { clock, ledger, pages, tables } = ports;
   await viewOverview(ports, 1);

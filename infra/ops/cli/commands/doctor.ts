@@ -65,7 +65,7 @@ async function readStageFile(stack: string, named: string | undefined): Promise<
   }
 }
 
-/** Of a stack in somebody's own app there is no file, but its options have these names too. */
+/** A stack in somebody's own app has no options file, but its options have the same names. */
 function stageOf(stack: string): Stage {
   const stage = stack.startsWith('relay-') ? stack.slice('relay-'.length) : undefined;
   try {

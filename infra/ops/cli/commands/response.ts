@@ -75,7 +75,7 @@ export const responseCommands: CommandGroup = {
         const head = await findResponse(ports, { id, account: options.account });
         if (!options.content) return printResponse(terminal, head);
         const plan = await planShowContent(ports, head, options.reason);
-        // What a run needs and the sealed state are left out: they say nothing to a person.
+        // The stored call and the encrypted state are left out: they are of no use to a person.
         const { head: whole, body } = await carryOutShowContent(ports, plan);
         const { input, response } = body;
         plan.effect.forEach(terminal.remark);

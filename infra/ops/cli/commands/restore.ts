@@ -68,7 +68,7 @@ export const restoreCommand = shows('restore', {
       said.forEach((each) => terminal.print(`${name}: ${each}`));
       steps.push({ step: name, effect, said });
       off = isOff;
-      // What follows can be planned only once the copies are there.
+      // The next steps can be planned only when the copies exist.
       if (off || (options.dryRun && name === 'copies' && plan.changes.length > 0)) break;
     }
     if (terminal.format === 'json') terminal.printJson({ done: !options.dryRun && !off, steps });

@@ -27,7 +27,7 @@ export interface RowGroup {
   examples: Readonly<Partial<Record<'new' | 'show' | 'set' | 'off', readonly string[]>>>;
   /** What attributes are written by. Others are written as the table has them. */
   fields?: (ports: Pick<OperatorPorts, 'target'>) => readonly RowField[];
-  /** What a new row has that nobody wrote. */
+  /** Default attributes of a new row. */
   begun?: RawRow;
   notes?: string;
 }
@@ -56,7 +56,7 @@ export const showCommand = ({ table, noun, keyOf, examples }: RowGroup): Command
 
 export const attributesMean = 'NAME=VALUE; NAME= removes it; lists are a,b; other values are JSON or text';
 
-/** What the help of a command says of the attributes that it takes. */
+/** The help text about the attributes of a command. */
 export const attributesHelp = (fields: readonly RowField[]): string =>
   ['', 'Attributes (docs/tables.md documents all of them):', ...fields.map(fieldLine)].join('\n');
 
@@ -128,7 +128,7 @@ export function attributesIn(
   return { ...writeTypedRow(fields, texts, row), ...others };
 }
 
-/** Of an attribute that is a map, its parts are written. */
+/** Attributes that are maps are written by their members. */
 function wholeValue(name: string, value: string, names: readonly string[]): unknown {
   const parts = names.filter((each) => each.startsWith(`${name}.`));
   if (parts.length > 0 && !/^[[{]/.test(value))

@@ -409,7 +409,7 @@ export function readWholeText(part: unknown, index: number): TextPiece[] {
   return kind && typeof text === 'string' ? [{ kind, index, text, annotations, logprobs }] : [];
 }
 
-/** What was read so far is the beginning of the complete item. */
+/** The text read so far is the start of the complete item. */
 const isBeginning = ({ texts: parts }: AnswerItem, wholes: readonly TextPiece[]): boolean =>
   parts.every(
     ({ kind, text }) =>
