@@ -31,11 +31,8 @@ export interface Endpoint extends EndpointRoute {
   bodyValuesMax?: number;
   /** Where its clients send their key. */
   keyHeader?: KeyHeader;
-  /** A refusal, before anything of an answer was sent. Absent: OpenAI's form. `isOverloaded`: every candidate refused for load. */
-  refused?(
-    refusal: { status: number; error: ErrorObject; isOverloaded: boolean },
-    requestId: string,
-  ): RefusedAnswer;
+  /** A refusal, before anything of an answer was sent. Absent: OpenAI's form. */
+  refused?(refusal: { status: number; error: ErrorObject } & RefusalFacts, requestId: string): RefusedAnswer;
   /** Headers of every answer, beside the relay's. */
   answerHeaders?(requestId: string): Record<string, string>;
   /** How its clients ask for the tokens of an input alone. */
@@ -57,6 +54,14 @@ export interface Counting {
   path: string;
   read: Endpoint['read'];
   answer(tokens: number): object;
+}
+
+/** Facts of a refusal for the forms that show them. */
+export interface RefusalFacts {
+  /** Every candidate refused for load. */
+  isOverloaded: boolean;
+  /** The vendor's own, scrubbed. */
+  details?: JsonRecord | undefined;
 }
 
 export interface RefusedAnswer {
@@ -256,8 +261,8 @@ export interface Renderer extends Machine<ChatChunk, string, Ending<string>> {
   readonly sentWhole?: true;
   /** The status and code of a request that the upstream finds too large, for clients that act on them. */
   readonly tooLarge?: { status: number; code: string };
-  /** The last text of an answer that fails after its status was sent. `isOverloaded`: every candidate refused for load. */
-  failed(error: ErrorObject, isOverloaded?: boolean): string;
+  /** The last text of an answer that fails after its status was sent. */
+  failed(error: ErrorObject, facts?: RefusalFacts): string;
   /** The texts that `end` would return before its last one, which it then leaves out. */
   close?(): string[];
   /**

@@ -1,4 +1,5 @@
 /** An HTTP request to an upstream, its reply before any dialect reads it, and how the exchange can fail. */
+import type { JsonRecord } from '../wire/json.ts';
 
 export interface AwsScope {
   service: string;
@@ -148,6 +149,8 @@ export interface UpstreamError {
   param?: unknown;
   /** Reasons inside the error's details, such as Google's `API_KEY_INVALID`. */
   reasons?: readonly string[];
+  /** Facts beside the message, such as Anthropic's `error_code`. */
+  details?: JsonRecord;
 }
 
 /** The upstream refused the request itself, so another channel would refuse it too. Texts are scrubbed. */
@@ -156,14 +159,17 @@ export class CallerFault extends Error {
   readonly status: number;
   readonly param: string | null;
   readonly code: string;
+  /** For clients that choose an error class by it. */
+  readonly details: JsonRecord | undefined;
   /** As the upstream sent it; not for clients or logs. */
   readonly raw: UpstreamError;
 
-  constructor({ status, message, param, code, raw }: Omit<CallerFault, 'name' | 'cause' | 'stack'>) {
+  constructor({ status, message, param, code, details, raw }: Omit<CallerFault, 'name' | 'cause' | 'stack'>) {
     super(message);
     this.status = status;
     this.param = param;
     this.code = code;
+    this.details = details;
     this.raw = raw;
   }
 }

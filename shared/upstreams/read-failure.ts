@@ -3,7 +3,7 @@
  * the caller may see. Decides by machine-readable fields; only `context_length_exceeded` is also found by text.
  */
 import { loopHeader } from '../wire/ids.ts';
-import { parseJson } from '../wire/json.ts';
+import { parseJson, type JsonRecord } from '../wire/json.ts';
 import type { ChannelType } from './channel-type.ts';
 import { scrub, type Withheld } from './error-text.ts';
 import { type UpstreamReply, CallerFault, UpstreamFailure, type UpstreamError } from './exchange.ts';
@@ -98,8 +98,29 @@ function buildCallerFault(status: number, error: UpstreamError, withheld: readon
     message: scrub(error.message, withheld) ?? 'The upstream refused the request.',
     param: scrub(error.param, withheld) ?? null,
     // Only one word, because the code is logged and the log must not hold upstreams' sentences.
-    code: /^[\w.-]{1,64}$/.test(code) ? code : 'upstream_refused',
+    code: wordPattern.test(code) ? code : 'upstream_refused',
+    details: scrubDetails(error.details, withheld),
   });
+}
+
+const wordPattern = /^[\w.-]{1,64}$/;
+const detailsMax = 16;
+
+/** Plain values, and lists of texts. A vendor may put anything else there. */
+function scrubDetails(details: JsonRecord = {}, withheld: readonly Withheld[]): JsonRecord | undefined {
+  const scrubValue = (name: string, value: unknown): unknown => {
+    if (Array.isArray(value))
+      return value.slice(0, detailsMax).flatMap((each) => scrub(each, withheld) ?? []);
+    if (typeof value === 'number' || typeof value === 'boolean') return value;
+    const text = scrub(value, withheld);
+    return name === 'error_code' && !wordPattern.test(text ?? '') ? undefined : text;
+  };
+  const shown = Object.entries(details)
+    .filter(([name]) => wordPattern.test(name))
+    .slice(0, detailsMax)
+    .map(([name, value]) => [name, scrubValue(name, value)] as const)
+    .filter(([, value]) => value !== undefined);
+  return shown.length > 0 ? Object.fromEntries(shown) : undefined;
 }
 
 /** Never rejects: without its body a 429 is still a 429. */

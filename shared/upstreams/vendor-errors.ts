@@ -46,6 +46,7 @@ function readError({ message, type, status, code, param, details }: JsonRecord):
     code,
     param,
     ...(reasons.length > 0 && { reasons }),
+    ...(isRecord(details) && { details }),
   };
 }
 

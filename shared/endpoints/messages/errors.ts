@@ -1,6 +1,7 @@
 /** Errors in the form of Messages: Claude Code acts on their types and statuses, and on some of their words. */
 import type { ErrorObject } from '../../wire/invalid-request.ts';
-import type { RefusedAnswer } from '../endpoint.ts';
+import type { JsonRecord } from '../../wire/json.ts';
+import type { Endpoint, RefusedAnswer } from '../endpoint.ts';
 
 const typeOfStatus: Readonly<Record<number, string>> = {
   401: 'authentication_error',
@@ -24,12 +25,35 @@ const statusOfType: Readonly<Record<ErrorObject['type'], number>> = {
   internal_error: 500,
 };
 
-/** @param status absent: the answer has begun */
-export function renderErrorBody(error: ErrorObject, requestId: string, status?: number): object {
+/** The codes of Anthropic's API for refusals of the relay. The relay's other codes are sent as they are [anthropic-sdk-typescript 1.14]. */
+const errorCodes: Readonly<Record<string, string>> = {
+  invalid_encoding: 'request_body_encoding_invalid',
+  unsupported_content_encoding: 'request_body_encoding_unsupported',
+};
+
+/**
+ * SDKs since November 2026 choose the class of an error by `details.error_code`.
+ * @param status absent: the answer has begun
+ * @param details of the vendor
+ */
+export function renderErrorBody(
+  error: ErrorObject,
+  requestId: string,
+  status?: number,
+  details?: JsonRecord,
+): object {
   const known = status ?? (error.code === 'upstream_timeout' ? 504 : statusOfType[error.type]);
   const type = typeOfStatus[known] ?? (known >= 500 ? 'api_error' : 'invalid_request_error');
   const { code, param } = error;
-  return { type: 'error', error: { type, message: messageOf(error), code, param }, request_id: requestId };
+  // The code of a vendor's refusal that names none.
+  const own = code === 'upstream_refused' ? {} : { error_code: errorCodes[code] ?? code };
+  const shown = { ...own, ...details };
+  const isShown = Object.keys(shown).length > 0;
+  return {
+    type: 'error',
+    error: { type, message: messageOf(error), code, param, ...(isShown && { details: shown }) },
+    request_id: requestId,
+  };
 }
 
 /** The words by which Claude Code finds that it has to shorten the conversation. */
@@ -38,14 +62,13 @@ function messageOf({ code, message }: ErrorObject): string {
   return isTooLong ? `prompt is too long: ${message}` : message;
 }
 
-/** @param isOverloaded every candidate refused for load */
 export function answerRefusal(
-  { status: own, error, isOverloaded }: { status: number; error: ErrorObject; isOverloaded: boolean },
+  { status: own, error, isOverloaded, details }: Parameters<NonNullable<Endpoint['refused']>>[0],
   requestId: string,
 ): RefusedAnswer {
   const isUnpaid = error.type === 'quota_exceeded_error';
   const status = isOverloaded ? 529 : isUnpaid ? statusOfType[error.type] : own;
   // Claude Code asks ten times more with a key that is refused, unless it is told not to.
   const headers: Record<string, string> = status === 401 ? { 'x-should-retry': 'false' } : {};
-  return { status, body: renderErrorBody(error, requestId, status), headers };
+  return { status, body: renderErrorBody(error, requestId, status, details), headers };
 }

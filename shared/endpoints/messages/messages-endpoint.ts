@@ -63,8 +63,8 @@ function readMessages(...asked: Parameters<typeof readBody>): EndpointRequest {
 
 const frame = (event: MessagesEvent): string => renderEventFrame(event.type, JSON.stringify(event));
 
-const renderFailure = (requestId: string, ...[error, isOverloaded]: Parameters<Renderer['failed']>): string =>
-  JSON.stringify(renderErrorBody(error, requestId, isOverloaded ? 529 : undefined));
+const renderFailure = (requestId: string, ...[error, facts]: Parameters<Renderer['failed']>): string =>
+  JSON.stringify(renderErrorBody(error, requestId, facts?.isOverloaded ? 529 : undefined, facts?.details));
 
 function streamRenderer(answer: MessagesAnswer, requestId: string): Renderer {
   return {

@@ -257,7 +257,7 @@ export class Answer {
     try {
       await this.#keepFailed(shown);
       if (this.#keepsResult) this.#queue.hold();
-      this.#push([this.#renderer.failed(shown, refusal.isOverloaded)]);
+      this.#push([this.#renderer.failed(shown, refusal)]);
     } catch (broken) {
       this.#fault(broken);
       this.#unrendered = true;
@@ -363,8 +363,7 @@ export class Answer {
     const { tooLarge } = this.#renderer;
     if (refusal.status !== 413 || !tooLarge) return refusal;
     const { status, code } = tooLarge;
-    const { headers, reason } = refusal;
-    return new Refusal(status, { ...refusal.body.error, code }, { headers, reason });
+    return new Refusal(status, { ...refusal.body.error, code }, refusal);
   }
 
   /** No heartbeat comes between the texts of a batch. */

@@ -189,9 +189,9 @@ function repeatOrRefuse(failure: CallerFault | UpstreamFailure, refused: Refused
 }
 
 /** The upstream's own refusal, with its status. */
-function refuseCaller({ status, message, param, code }: CallerFault): Refusal {
+function refuseCaller({ status, message, param, code, details }: CallerFault): Refusal {
   const error = { message, type: 'invalid_request_error', param, code } as const;
-  return new Refusal(status, error, { reason: `upstream_refused_${status}` });
+  return new Refusal(status, error, { reason: `upstream_refused_${status}`, details });
 }
 
 // Decides whether a refused request is sent once more to the same candidate in another form.

@@ -6,6 +6,7 @@ import {
   type ErrorType,
   InvalidRequest,
 } from '../../wire/invalid-request.ts';
+import type { JsonRecord } from '../../wire/json.ts';
 import type { RelayRequest, RelayResponse } from './http.ts';
 import { storeRequestId, StoreUnavailable } from '../ports/store-errors.ts';
 import { NotInTariff } from '../../billing/tariff.ts';
@@ -66,12 +67,14 @@ interface RefusalOptions {
   /** For the log only; the client does not see it. Must not quote foreign text. */
   reason?: string | undefined;
   /** Amounts and limits that decided, for the log: fixed words and numbers. */
-  facts?: RefusalFacts | undefined;
+  facts?: LoggedFacts | undefined;
   /** Every candidate refused for load. */
   isOverloaded?: boolean | undefined;
+  /** For clients whose form has them. */
+  details?: JsonRecord | undefined;
 }
 
-type RefusalFacts = Readonly<Record<string, string | number | undefined>>;
+type LoggedFacts = Readonly<Record<string, string | number | undefined>>;
 
 /** Why a request is not served. */
 export class Refusal extends Error {
@@ -79,8 +82,9 @@ export class Refusal extends Error {
   readonly status: number;
   readonly headers: Record<string, string>;
   readonly reason: string | undefined;
-  readonly facts: RefusalFacts | undefined;
+  readonly facts: LoggedFacts | undefined;
   readonly isOverloaded: boolean;
+  readonly details: JsonRecord | undefined;
   readonly body: ErrorBody;
 
   constructor(status: number, error: ErrorObject, options: RefusalOptions = {}) {
@@ -90,6 +94,7 @@ export class Refusal extends Error {
     this.reason = options.reason;
     this.facts = options.facts;
     this.isOverloaded = options.isOverloaded ?? false;
+    this.details = options.details;
     this.body = { error };
   }
 }
@@ -142,11 +147,11 @@ export function toRefusal(error: unknown): Refusal {
 export type AnswerForm = Pick<Endpoint, 'refused' | 'answerHeaders'>;
 
 export const respondRefusal = (
-  { status, headers, body, isOverloaded }: Refusal,
+  { status, headers, body, isOverloaded, details }: Refusal,
   requestId: string,
   form: AnswerForm = {},
 ): RelayResponse & { body: string } => {
-  const refused = form.refused?.({ status, error: body.error, isOverloaded }, requestId);
+  const refused = form.refused?.({ status, error: body.error, isOverloaded, details }, requestId);
   const shown = refused ?? { status, body, headers: {} };
   const response = respondJson(requestId, shown.body);
   return {

@@ -76,13 +76,29 @@ const shown: Record<RefusalCode, [status: number, type: string]> = {
   internal: [500, 'api_error'],
 };
 
+/** Anthropic's own codes, where its API refuses the same. */
+const vendorCodes: Record<string, string> = {
+  invalid_encoding: 'request_body_encoding_invalid',
+  unsupported_content_encoding: 'request_body_encoding_unsupported',
+};
+
 describe('a refusal', () => {
   it.each(Object.entries(shown))('%s has the status and type %j', (code, [status, type]) => {
     const refusal = refuse(code as RefusalCode, 'Words.', { param: 'x' });
     const response = respondRefusal(refusal, 'r1', messagesEndpoint);
     expect([response.status, JSON.parse(response.body)]).toEqual([
       status,
-      { type: 'error', error: { type, message: 'Words.', code, param: 'x' }, request_id: 'r1' },
+      {
+        type: 'error',
+        error: {
+          type,
+          message: 'Words.',
+          code,
+          param: 'x',
+          details: { error_code: vendorCodes[code] ?? code },
+        },
+        request_id: 'r1',
+      },
     ]);
     expect(response.headers).toMatchObject({ 'request-id': 'r1', 'x-request-id': 'r1' });
   });
@@ -120,6 +136,89 @@ describe('a refusal', () => {
     expect([status, sent['x-should-retry'], errorOf(text)['type']]).toEqual([502, 'false', 'api_error']);
     const refused = await ask(base, { connect: 'refused' });
     expect(refused.headers['x-should-retry']).toBeUndefined();
+  });
+});
+
+describe("the details of a vendor's refusal", () => {
+  const refuseWith = (status: number, type: string, details: unknown): UpstreamScript => ({
+    status,
+    headers: { 'content-type': 'application/json' },
+    steps: [JSON.stringify({ type: 'error', error: { type, message: 'Words.', details } })],
+  });
+  const long = 'x'.repeat(2_000);
+
+  it.each<[what: string, status: number, details: unknown, shown: unknown]>([
+    [
+      'name the cause and what is unsupported',
+      400,
+      { error_code: 'thread_unsupported_request', unsupported: ['cache_control'] },
+      { error_code: 'thread_unsupported_request', unsupported: ['cache_control'] },
+    ],
+    [
+      'reach the client with a 404',
+      404,
+      { error_code: 'thread_not_found' },
+      { error_code: 'thread_not_found' },
+    ],
+    [
+      'keep plain values',
+      400,
+      { error_code: 'a', limit: 5, hard: true },
+      { error_code: 'a', limit: 5, hard: true },
+    ],
+    ['without a code stay without one', 400, undefined, undefined],
+    ['have a word as code, or none', 400, { error_code: 'two words', at: 'tools' }, { at: 'tools' }],
+    ['hold no code that is no text', 400, { error_code: { a: 1 } }, undefined],
+    [
+      'do not show the secret',
+      400,
+      { error_code: 'a', key: 'the claude' },
+      { error_code: 'a', key: 'the [removed]' },
+    ],
+    [
+      'do not show an address',
+      400,
+      { error_code: 'a', at: ['https://claude.test/v1'] },
+      { error_code: 'a', at: ['[removed]'] },
+    ],
+    [
+      'hold no objects',
+      400,
+      { error_code: 'a', deep: { deep: {} }, list: [{}, 'b'] },
+      { error_code: 'a', list: ['b'] },
+    ],
+    ['are bounded', 400, { error_code: 'a', text: long }, { error_code: 'a', text: long.slice(0, 600) }],
+    ['are no list', 400, ['a'], undefined],
+  ])('%s', async (_what, status, details, wanted) => {
+    const script = refuseWith(status, status === 404 ? 'not_found_error' : invalid, details);
+    const answer = await ask(base, script, { channels: [claude], secretOf: () => 'claude' });
+    expect([answer.status, errorOf(answer.text)['details']]).toEqual([status, wanted]);
+  });
+
+  it('are few', async () => {
+    const many = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`d${i}`, 'x']));
+    const answer = await ask(base, refuseWith(400, invalid, many), { channels: [claude] });
+    expect(Object.keys(errorOf(answer.text)['details'] as Json)).toHaveLength(16);
+  });
+
+  it('come with an error event after the answer has begun', async () => {
+    const begun = [
+      { type: 'message_start', message: { usage: { input_tokens: 1 } } },
+      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+      { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'hi' } },
+      { type: 'error', error: { type: invalid, message: 'Words.', details: { error_code: 'a_cause' } } },
+    ];
+    const script = { steps: begun.map((event) => data(event)) };
+    const answer = await ask({ ...base, stream: true }, script, { channels: [claude] });
+    expect(answer.text).toContain('"details":{"error_code":"a_cause"}');
+  });
+
+  it('stay out of the form of other endpoints', async () => {
+    const rig = new CoreRig({ channels: [claude] });
+    rig.upstream(refuseWith(400, invalid, { error_code: 'thread_not_found' }));
+    const { max_tokens: _limit, ...chat } = base;
+    const answer = await rig.post(chat);
+    expect(Object.keys(errorOf(answer.text))).toEqual(['message', 'type', 'param', 'code']);
   });
 });
 
