@@ -19,18 +19,26 @@ export type PicoYuan = bigint;
 export const priceDecimals = 12;
 
 /** The price of a model's calls. `rule` is null if no billing rule names the model. */
-export type Price =
-  | { type: 'non-billing'; rule: number | null }
-  | { type: 'times-billing'; rule: number; perCall: PicoYuan }
-  | TokenPrice;
+export type Price = { type: 'non-billing'; rule: number | null } | CallPrice | TokenPrice;
 
-/** `factors` has the service tiers that calls may ask for; `factor` is that of this price's tier, in millionths. */
-export interface TokenPrice {
+/** Multiplies all rates of a price, in units of 10^-18; by default 1. */
+interface Multiplied {
+  factor?: bigint | undefined;
+}
+
+export interface CallPrice extends Multiplied {
+  type: 'times-billing';
+  rule: number;
+  perCall: PicoYuan;
+}
+
+/** `factors` has the service tiers that calls may ask for; `serviceFactor` is that of this price's tier. */
+export interface TokenPrice extends Multiplied {
   type: 'token-billing';
   rule: number;
   tiers: Tiers;
   factors?: ServiceTiers | undefined;
-  factor?: bigint | undefined;
+  serviceFactor?: bigint | undefined;
 }
 
 /** Ascending by `above`. The first begins at 0. */
@@ -114,24 +122,41 @@ const sumProducts = (tiers: Tiers, tokens: TokenCounts): bigint =>
     0n,
   );
 
-export const factorDecimals = 6;
+/** Rows write factors with at most 6 decimals. Up to three of them are multiplied, exactly. */
+export const rowFactorDecimals = 6;
+const factorDecimals = 3 * rowFactorDecimals;
 export const factorOne = 10n ** BigInt(factorDecimals);
 /** Tokens times rate times factor that make a nano-yuan. */
 export const productsPerNano = 1_000_000n * factorOne;
 
-/** Returns millionths, or undefined if the factor has more decimals. */
+/** Returns undefined if the factor has too many decimals. */
 export const parseFactor = (written: number | string): bigint | undefined =>
   parseDecimal(written, factorDecimals, true);
 
+export const formatFactor = (factor: bigint): string => formatDecimal(factor, factorDecimals);
+
+const multiplyFactors = (a: bigint, b: bigint): bigint => (a * b) / factorOne;
+
+/** The one factor of a price, with its service tier. */
+export function findFactor(price: Price): bigint {
+  if (price.type === 'non-billing') return factorOne;
+  const { factor = factorOne } = price;
+  return price.type === 'token-billing' ? multiplyFactors(factor, price.serviceFactor ?? factorOne) : factor;
+}
+
 /** A tier without a factor costs what the standard tier costs. */
-export const findFactor = (factors: ServiceTiers | undefined, tier: string | undefined): bigint =>
+export const findServiceFactor = (factors: ServiceTiers | undefined, tier: string | undefined): bigint =>
   parseFactor(tierFactor(factors, tier) ?? 1) ?? factorOne;
 
 export function applyServiceTier(price: Price, tier: string | undefined): Price {
   if (price.type !== 'token-billing') return price;
-  const factor = findFactor(price.factors, tier);
-  return { ...price, factor: factor === factorOne ? undefined : factor };
+  const serviceFactor = findServiceFactor(price.factors, tier);
+  return { ...price, serviceFactor: serviceFactor === factorOne ? undefined : serviceFactor };
 }
+
+/** The price in the standard tier and in each of its service tiers. */
+export const listServicePrices = (price: TokenPrice): Price[] =>
+  [undefined, ...Object.keys(price.factors ?? {})].map((tier) => applyServiceTier(price, tier));
 
 /** Upstreams may report any word, so a ledger row names only tiers that have a factor. */
 export const findPricedTier = (price: Price, tier: string | undefined): string | undefined =>
@@ -139,14 +164,14 @@ export const findPricedTier = (price: Price, tier: string | undefined): string |
 
 /** An upstream may serve any call in the standard tier, so the reservation takes the dearer price. */
 export const choosePriceToReserve = (price: Price, asked: string | undefined): Price =>
-  price.type === 'token-billing' && findFactor(price.factors, asked) > factorOne
+  price.type === 'token-billing' && findServiceFactor(price.factors, asked) > factorOne
     ? applyServiceTier(price, asked)
     : price;
 
 export function computeCost(price: Price, tokens: TokenCounts): NanoYuan {
   if (price.type === 'non-billing') return 0n;
-  if (price.type === 'times-billing') return divideHalfUp(price.perCall, 1_000n);
-  return divideHalfUp(sumProducts(price.tiers, tokens) * (price.factor ?? factorOne), productsPerNano);
+  const products = price.type === 'times-billing' ? price.perCall * 1_000n : sumProducts(price.tiers, tokens);
+  return divideHalfUp(products * findFactor(price), productsPerNano);
 }
 
 /** Assumes that no input is in a cache. */
@@ -163,9 +188,11 @@ const estimateError = 1.05;
  * estimate just below a tier's step may reach the tier, and then all tokens have its prices.
  */
 export function findHighestRates(
-  { tiers, factor = factorOne }: TokenPrice,
+  price: TokenPrice,
   inputTokensMax: number,
 ): { input: bigint; output: bigint } {
+  const { tiers } = price;
+  const factor = findFactor(price);
   const reachable = tiers.filter(({ above }, at) => at === 0 || inputTokensMax * estimateError > above);
   return {
     input:
@@ -184,18 +211,20 @@ export function computeHighestCost(price: Price, inputTokensMax: number, outputT
 }
 
 const abovePattern = /^above=([1-9]\d{0,15})$/;
-const factorPattern = /^x(\d[\d.]{0,15})$/;
+const factorPattern = /^x(\d[\d.]{0,31})$/;
 
 /**
  * Formats a price for open reservations and ledger rows, so that a charge can be recomputed from its row alone. The text has the one
  * tier that the tokens reach, or the first. It names prices of input parts only if one differs from the input's, and later parts only
- * up to the last that differs: so a new part does not change older texts. The factor of a service tier comes last.
+ * up to the last that differs: so a new part does not change older texts. The factor comes last.
  */
 export function formatPrice(price: Price, tokens?: Pick<TokenCounts, 'prompt_tokens'>): string {
   if (price.type === 'non-billing') return `${price.rule ?? '-'}:free`;
-  if (price.type === 'times-billing') return `${price.rule}:call:${formatRate(price.perCall)}`;
+  const factor = findFactor(price);
+  const times = factor === factorOne ? [] : [`x${formatFactor(factor)}`];
+  if (price.type === 'times-billing')
+    return [price.rule, 'call', formatRate(price.perCall), ...times].join(':');
   const tier = formatTier(findTier(price.tiers, tokens?.prompt_tokens ?? 0));
-  const times = price.factor === undefined ? [] : [`x${formatDecimal(price.factor, factorDecimals)}`];
   return [price.rule, 'tokens', tier, ...times].join(':');
 }
 
@@ -216,15 +245,16 @@ export function parsePrice(text: string): Price | undefined {
   if (rule !== null && !Number.isInteger(rule)) return undefined;
   if (type === 'free') return { type: 'non-billing', rule };
   if (rule === null) return undefined;
-  if (type === 'tokens') return parseTokenPrice(rule, fields);
-  const perCall = parseRate(fields[0]);
-  return type === 'call' && perCall !== undefined ? { type: 'times-billing', rule, perCall } : undefined;
-}
-
-function parseTokenPrice(rule: number, all: string[]): Price | undefined {
-  const factor = parseFactor(factorPattern.exec(all.at(-1) ?? '')?.[1] ?? '');
-  const tier = parseTier((factor === undefined ? all : all.slice(0, -1)).join(':'));
-  return tier && { type: 'token-billing', rule, tiers: [tier], factor };
+  const factor = parseFactor(factorPattern.exec(fields.at(-1) ?? '')?.[1] ?? '');
+  const rates = factor === undefined ? fields : fields.slice(0, -1);
+  if (type === 'tokens') {
+    const tier = parseTier(rates.join(':'));
+    return tier && { type: 'token-billing', rule, tiers: [tier], factor };
+  }
+  const perCall = parseRate(rates[0]);
+  return type === 'call' && perCall !== undefined
+    ? { type: 'times-billing', rule, perCall, factor }
+    : undefined;
 }
 
 export function parseTier(text: string): Tier | undefined {
@@ -330,7 +360,8 @@ export function computeBuyingCost(
   const price = findBuyingPrice(cost, upstreamModel);
   if (!price) return undefined;
   const { input = 0, output = 0, per_call = 0, rate = 1, service_tiers: factors } = price;
-  const byTokens = sumProducts(tiersOf({ ...price, input, output }), tokens) * findFactor(factors, tier);
+  const byTokens =
+    sumProducts(tiersOf({ ...price, input, output }), tokens) * findServiceFactor(factors, tier);
   const sum = byTokens + convertToPico(per_call) * 1_000n * factorOne;
   return divideHalfUp(sum * convertToPico(rate), productsPerNano * convertToPico(1));
 }

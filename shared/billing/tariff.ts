@@ -4,13 +4,12 @@
  */
 import type { ServiceTiers } from '../wire/service-tier.ts';
 import {
-  formatDecimal,
+  formatFactor,
   formatPrice,
   formatTier,
   formatYuan,
-  factorDecimals,
-  findFactor,
-  factorOne,
+  findServiceFactor,
+  listServicePrices,
   parsePrice,
   parseTier,
   parseYuan,
@@ -113,9 +112,11 @@ function formatFullPrice(price: Price): string {
   if (price.type !== 'token-billing') return formatPrice(price);
   const [, ...tiers] = price.tiers;
   const factors = Object.keys(price.factors ?? {}).map(
-    (name) => `${name}:x${formatDecimal(findFactor(price.factors, name), factorDecimals)}`,
+    (name) => `${name}:x${formatFactor(findServiceFactor(price.factors, name))}`,
   );
-  return [formatPrice({ ...price, factor: undefined }), ...tiers.map(formatTier), ...factors].join(';');
+  return [formatPrice({ ...price, serviceFactor: undefined }), ...tiers.map(formatTier), ...factors].join(
+    ';',
+  );
 }
 
 /** @param ownModel the model of a text that names none */
@@ -168,10 +169,8 @@ export function formatTariffForRow(tariff: AgreedPrices): string {
 export function listPriceTexts({ prices }: AgreedPrices, model: string): string[] {
   const price = prices.get(model);
   if (price?.type !== 'token-billing') return price ? [formatPrice(price)] : [];
-  const texts = Object.keys(price.factors ?? {}).map((name) => findFactor(price.factors, name));
-  const factors = [undefined, ...texts.filter((factor) => factor !== factorOne)];
   return price.tiers.flatMap((tier) =>
-    factors.map((factor) => formatPrice({ ...price, tiers: [tier], factor })),
+    listServicePrices({ ...price, tiers: [tier] }).map((each) => formatPrice(each)),
   );
 }
 

@@ -6,7 +6,7 @@
 import {
   formatDecimal,
   findBuyingPrice,
-  findFactor,
+  findServiceFactor,
   factorOne,
   priceKinds,
   type BuyingPrice,
@@ -253,8 +253,8 @@ function pairRates(before: Price, after: Price): NamedRate[] {
       const next = findTier(after.tiers, above + 1).rates;
       return priceKinds.map(([name, kind]) => ({
         name: `${name}${above > 0 ? ` above ${above}` : ''}${tier ? ` in ${tier}` : ''}`,
-        old: (old[kind] * findFactor(factors, tier)) / factorOne,
-        next: (next[kind] * findFactor(after.factors, tier)) / factorOne,
+        old: (old[kind] * findServiceFactor(factors, tier)) / factorOne,
+        next: (next[kind] * findServiceFactor(after.factors, tier)) / factorOne,
       }));
     }),
   );

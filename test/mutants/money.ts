@@ -134,9 +134,8 @@ export const money: Mutants = {
   },
   'a factor of a service tier rounds each rate': {
     file: 'shared/billing/price.ts',
-    find: 'divideHalfUp(sumProducts(price.tiers, tokens) * (price.factor ?? factorOne), productsPerNano)',
-    replace:
-      'divideHalfUp((sumProducts(price.tiers, tokens) / factorOne) * (price.factor ?? factorOne), factorOne)',
+    find: 'divideHalfUp(products * findFactor(price), productsPerNano)',
+    replace: 'divideHalfUp((products / 1_000_000n) * findFactor(price), factorOne)',
     noticed: 'test/simulation/oracle-agrees.test.ts',
     by: /charge the same, to the last digit/,
   },

@@ -6,7 +6,7 @@ import {
   parsePrice,
   computeCost,
   computeInputCost,
-  factorOne,
+  findFactor,
   productsPerNano,
   type Price,
   type TokenCounts,
@@ -128,8 +128,7 @@ function findExpiryProblem(row: CloseRow, price: Price): string | undefined {
   const { search_price: search = 0n } = row;
   const input = row.charge - search;
   if (input === 0n) return undefined;
-  const perToken =
-    price.type === 'token-billing' ? price.tiers[0].rates.input * (price.factor ?? factorOne) : 0n;
+  const perToken = price.type === 'token-billing' ? price.tiers[0].rates.input * findFactor(price) : 0n;
   if (perToken === 0n || input < 0n) return requireCharge(row, [search], 'its input is free');
   const nearest = Number((input * productsPerNano) / perToken);
   const fits = [nearest - 1, nearest, nearest + 1].some(

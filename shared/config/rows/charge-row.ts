@@ -14,7 +14,7 @@ import {
   readRow,
   type RowReading,
 } from './read-row.ts';
-import { parseFactor, convertToPico } from '../../billing/price.ts';
+import { convertToPico, parseDecimal, rowFactorDecimals } from '../../billing/price.ts';
 import { standardTiers } from '../../wire/service-tier.ts';
 
 /** Parts of the input without a price cost what `input` costs. */
@@ -47,7 +47,8 @@ const wantedTier =
   'a service tier other than the standard one: up to 32 characters a-z 0-9 _ -, starting with a letter';
 const isTier = (name: string): boolean => /^[a-z][a-z0-9_-]{0,31}$/.test(name) && !standardTiers.has(name);
 const wantedFactor = 'a factor of more than 0 and at most 100, with at most 6 decimals';
-const isFactor = (value: number): boolean => value > 0 && value <= 100 && parseFactor(value) !== undefined;
+const isFactor = (value: number): boolean =>
+  value > 0 && value <= 100 && parseDecimal(value, rowFactorDecimals, true) !== undefined;
 
 export const serviceTiers = z.optional(
   z.record(

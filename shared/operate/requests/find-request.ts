@@ -9,7 +9,9 @@ import { Failure, formatMoney, usageFailure } from '../plan.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import {
   formatDecimal,
-  factorDecimals,
+  factorOne,
+  findFactor,
+  formatFactor,
   parsePrice,
   priceDecimals,
   formatRatePerMillion,
@@ -18,7 +20,6 @@ import {
   type Price,
   type Product,
   type TokenKind,
-  type TokenPrice,
   type PicoYuan,
   type Tier,
 } from '../../billing/price.ts';
@@ -245,13 +246,16 @@ export const cacheWords = (counts: PartCounts): string =>
 export function describePrice(price: Price): string {
   const rule = price.rule === null ? 'no rule' : `rule ${price.rule}`;
   if (price.type === 'non-billing') return `${rule}: free`;
-  if (price.type === 'times-billing') return `${rule}: ¥${formatPico(price.perCall)} per call`;
+  if (price.type === 'times-billing')
+    return `${rule}: ¥${formatPico(price.perCall)} per call${describeFactor(price)}`;
   const named = Object.entries(price.factors ?? {}).map(([tier, factor]) => `, x ${factor} in ${tier}`);
   return `${rule}: ${price.tiers.map(describeTier).join('; ')}${named.join('')}${describeFactor(price)}`;
 }
 
-const describeFactor = ({ factor }: TokenPrice): string =>
-  factor === undefined ? '' : `, x ${formatDecimal(factor, factorDecimals)}`;
+function describeFactor(price: Price): string {
+  const factor = findFactor(price);
+  return factor === factorOne ? '' : `, x ${formatFactor(factor)}`;
+}
 
 /** Prices of parts of the input are named only where one differs from that of input. */
 function describeTier({ above, rates }: Tier): string {

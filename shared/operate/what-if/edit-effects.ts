@@ -9,13 +9,16 @@ import {
   smaller,
   type NanoYuan,
   findBuyingPrice,
+  computeCost,
   factorOne,
+  findFactor,
   findPrice,
+  findServiceFactor,
+  listServicePrices,
   listPricedModels,
   listProducts,
   productsPerNano,
   tiersOf,
-  parseFactor,
   convertToPico,
   type BuyingPrice,
   type Price,
@@ -211,7 +214,8 @@ function boundRevenue({ before, after }: Prices, figures: DailyFigures): Around 
   const usage = selectPaidUsage(figures);
   // Searches have a price of their own, which no rule changes.
   const ofCalls = charged - (figures.amounts.searched ?? 0n);
-  const paid = before.type === 'times-billing' ? callsPaid(before.perCall, ofCalls) : undefined;
+  const paid =
+    before.type === 'times-billing' ? callsPaid(computeCost(before, noTokens), ofCalls) : undefined;
   return { before: chargeBounds(before, usage, paid), after: chargeBounds(after, usage, paid) };
 }
 
@@ -229,9 +233,10 @@ const isFree = (price: Price): boolean =>
     ? price.perCall === 0n
     : price.tiers.every(({ rates }) => Object.values(rates).every((rate) => rate === 0n)));
 
+const noTokens: TokenCounts = { prompt_tokens: 0, completion_tokens: 0 };
+
 /** A price per call is charged in whole nano-yuan. */
-function callsPaid(perCall: bigint, charged: NanoYuan): bigint | undefined {
-  const one = (perCall + 500n) / 1_000n;
+function callsPaid(one: NanoYuan, charged: NanoYuan): bigint | undefined {
   return one > 0n && charged % one === 0n ? charged / one : undefined;
 }
 
@@ -239,7 +244,7 @@ function callsPaid(perCall: bigint, charged: NanoYuan): bigint | undefined {
 function chargeBounds(price: Price, usage: Usage, paidCalls?: bigint): Bounds {
   if (price.type === 'non-billing') return nothing;
   if (price.type === 'token-billing') return boundTokenCharge(price, usage);
-  const perCall = (price.perCall + 500n) / 1_000n;
+  const perCall = computeCost(price, noTokens);
   // A client that leaves before the first content pays nothing, and no sum counts such clients.
   return paidCalls === undefined
     ? { low: 0n, high: perCall * BigInt(usage.calls) }
@@ -248,7 +253,7 @@ function chargeBounds(price: Price, usage: Usage, paidCalls?: bigint): Bounds {
 
 /** Rounded for each call, half up, unless each token costs whole nano-yuan. */
 function boundTokenCharge(price: TokenPrice, usage: Usage): Bounds {
-  const { low, high, isWhole } = sumBounds(price, usage);
+  const { low, high, isWhole } = sumBounds(price.tiers, listServicePrices(price).map(findFactor), usage);
   const rounding = isWhole ? 0n : (BigInt(usage.calls) * productsPerNano) / 2n;
   const up = isWhole ? 0n : productsPerNano - 1n;
   return {
@@ -261,20 +266,15 @@ function boundTokenCharge(price: TokenPrice, usage: Usage): Bounds {
  * In units of `productsPerNano`, for any service tier. `isWhole` means each token costs whole nano-yuan, so no
  * call is rounded.
  */
-function sumBounds(
-  { tiers, factors = {} }: Pick<TokenPrice, 'tiers' | 'factors'>,
-  usage: Usage,
-): Bounds & { isWhole: boolean } {
-  const possible = [factorOne, ...Object.values(factors).map((factor) => parseFactor(factor) ?? factorOne)];
+function sumBounds(tiers: Tiers, possible: bigint[], usage: Usage): Bounds & { isWhole: boolean } {
   const sums = { low: 0n, high: 0n, isWhole: possible.length === 1 };
   const products = findReachableTiers(tiers, usage).flatMap((tier) => listProducts(tier, usage.tokens));
   for (const same of Map.groupBy(products, ([kind]) => kind).values()) {
     const amounts = same.map(([, count, rate]) => BigInt(count) * rate);
+    const factor = possible.reduce(larger);
     sums.low += amounts.reduce(smaller) * possible.reduce(smaller);
-    sums.high += amounts.reduce(larger) * possible.reduce(larger);
-    sums.isWhole &&= same.every(
-      ([, count, rate]) => count === 0 || (rate * factorOne) % productsPerNano === 0n,
-    );
+    sums.high += amounts.reduce(larger) * factor;
+    sums.isWhole &&= same.every(([, count, rate]) => count === 0 || (rate * factor) % productsPerNano === 0n);
   }
   return sums;
 }
@@ -335,7 +335,10 @@ function boundBuyingCost(
 ): Bounds {
   const usage = usageOf(figures);
   const tiers = tiersOf({ ...price, input, output });
-  const sums = sumBounds({ tiers, factors: price.service_tiers }, usage);
+  const factors = [undefined, ...Object.keys(price.service_tiers ?? {})].map((tier) =>
+    findServiceFactor(price.service_tiers, tier),
+  );
+  const sums = sumBounds(tiers, factors, usage);
   const perCalls = BigInt(usage.calls) * convertToPico(per_call) * 1_000n * factorOne;
   const convertToYuan = (sum: bigint): bigint =>
     divideHalfUp(sum * convertToPico(rate), productsPerNano * convertToPico(1));

@@ -453,7 +453,9 @@ function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequ
     ? listAliasSlots(plan, alias.name, paidFor)
     : listPlanSlots({ ...plan, model: model.base });
   // A plan counts calls of the standard price: who asks for a dearer service tier pays for the call.
-  const isDearer = costs.some(({ price: held }) => 'factor' in held && held.factor !== undefined);
+  const isDearer = costs.some(
+    ({ price: held }) => 'serviceFactor' in held && held.serviceFactor !== undefined,
+  );
   const slots = isDearer || isFree ? [] : covering;
   const need: ReserveNeed = {
     id: identity.requestId,

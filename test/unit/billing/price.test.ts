@@ -9,6 +9,7 @@ import {
   formatPrice,
   computeInputCost,
   computeHighestCost,
+  parseFactor,
   parsePrice,
   listPricedModels,
   choosePriceToReserve,
@@ -167,6 +168,15 @@ describe('a service tier', () => {
     expect(computeCost(tiny, tokens(1, 0))).toBe(1n);
   });
 
+  it('multiplies with the factor of the price, in one rounding, and each is replaced alone', () => {
+    const agreed = { ...tiered, factor: parseFactor(0.999_999_000_001) };
+    // 0.0463 x 0.999999000001 x 0.333333 = 0.0154332991...
+    const batch = applyServiceTier(applyServiceTier(agreed, 'fast'), 'batch');
+    expect(computeCost(batch, cached)).toBe(15_433_302n);
+    expect(formatPrice(batch, cached)).toBe('3:tokens:0.02:0.1:0.002:0.025:0.04:x0.333332666667333333');
+    expect(formatPrice(applyServiceTier(batch, undefined), cached)).toMatch(/:x0\.999999000001$/);
+  });
+
   it('of a price per call or of none changes nothing', () => {
     for (const price of [
       { type: 'non-billing', rule: 1 },
@@ -186,9 +196,10 @@ const tiersByStep = fc
 const tierName = fc.constantFrom('flex', 'priority', 'fast', 'ultrafast', undefined);
 const factor = fc.integer({ min: 1, max: 100_000_000 }).map((millionths) => millionths / 1_000_000);
 const factors = fc.record({ flex: factor, priority: factor }, { requiredKeys: [] });
+const agreedFactor = fc.tuple(factor, factor).map(([a, b]) => parseFactor(a * b) ?? parseFactor(a));
 const byTokens = fc
-  .tuple(fc.record({ ...rates, tiers: tiersByStep }), factors)
-  .map(([written, own]) => Object.assign(priced(written), { factors: own }));
+  .tuple(fc.record({ ...rates, tiers: tiersByStep }), factors, fc.option(agreedFactor, { nil: undefined }))
+  .map(([written, own, factor]) => Object.assign(priced(written), { factors: own, factor }));
 const anyPrice: fc.Arbitrary<Price> = fc.oneof(
   fc.tuple(byTokens, tierName).map(([price, tier]) => applyServiceTier(price, tier)),
   fc.record({ type: fc.constant('non-billing' as const), rule: fc.option(fc.nat()) }),
@@ -196,6 +207,7 @@ const anyPrice: fc.Arbitrary<Price> = fc.oneof(
     type: fc.constant('times-billing' as const),
     rule: fc.nat(),
     perCall: fc.bigInt({ min: 0n, max: 10n ** 24n }),
+    factor: fc.option(agreedFactor, { nil: undefined }),
   }),
 );
 const part = fc.integer({ min: 0, max: 1_000 });
@@ -236,12 +248,16 @@ describe('a price in short', () => {
     [{ type: 'non-billing', rule: null }, '-:free'],
     [{ type: 'non-billing', rule: 7 }, '7:free'],
     [{ type: 'times-billing', rule: 2, perCall: 500_000_000_000n }, '2:call:0.5'],
+    [
+      { type: 'times-billing', rule: 2, perCall: 500_000_000_000n, factor: parseFactor(0.8) },
+      '2:call:0.5:x0.8',
+    ],
     [tokenPriceOf(2_000_000_000n, 1n, 3), '3:tokens:0.002:0.000000000001'],
     [tiered, '3:tokens:0.02:0.1:0.002:0.025:0.04', 200_000],
     [tiered, '3:tokens:0.04:0.15:above=200000', 200_001],
-    [{ ...tiered, factor: 500_000n }, '3:tokens:0.04:0.15:above=200000:x0.5', 200_001],
+    [{ ...tiered, factor: parseFactor(0.5) }, '3:tokens:0.04:0.15:above=200000:x0.5', 200_001],
     [
-      { ...tokenPriceOf(2_000_000_000n, 1n, 3), factor: 12_000_001n },
+      { ...tokenPriceOf(2_000_000_000n, 1n, 3), factor: parseFactor(12.000001) },
       '3:tokens:0.002:0.000000000001:x12.000001',
     ],
   ])(
@@ -277,7 +293,7 @@ describe('a price in short', () => {
   const badFactors = [
     '1:tokens:1:2:x',
     '1:tokens:1:2:x-1',
-    '1:tokens:1:2:x0.0000001',
+    '1:tokens:1:2:x0.0000000000000000001',
     '1:tokens:1:2:x2:above=5',
   ];
   const badTokens = ['1:tokens:1', '1:tokens:1:above=5', '1:tokens:1:2:3', '1:tokens:1:2:3:4:5:6:7:8:9'];
