@@ -29,7 +29,8 @@ import type { StoredResponse } from './ports/stored.ts';
 import { readConversation } from './stored/conversation.ts';
 import { readAcceptedCall, requestIdOf, type AcceptedCall } from './stored/accepted-call.ts';
 import { StoredReader } from './stored/reads.ts';
-import { claimSeconds, createEventWriter, RunRecorder, RunWatch } from './stored/run.ts';
+import { createEventWriter, RunRecorder } from './stored/run-recorder.ts';
+import { claimSeconds, RunWatch } from './stored/run-watch.ts';
 
 /** The event, and what the host knows of the invocation. */
 export interface RunEvent {

@@ -22,7 +22,7 @@ import type { RelayResponse } from './http/http.ts';
 import { respondJson, Refusal } from './http/refusal.ts';
 import { within } from './retry.ts';
 import type { Admission } from './money/admission.ts';
-import { priceOnceProven } from './money/bill.ts';
+import { priceOnceProven } from './money/call-costs.ts';
 import { endlessBalance, type ReservationRequest } from './money/open-reservation.ts';
 import type { Reservations } from './money/reservations.ts';
 import { readSums } from './money/shards.ts';

@@ -7,7 +7,7 @@ import { SearchRefused, type SearchResult } from './ports/host.ts';
 import type { ChatRequest, ChatMessage } from '../wire/canonical-call.ts';
 import type { ChatCall, SearchOutcome } from './call/call.ts';
 import { within } from './retry.ts';
-import { searchTokensMax } from './money/search-terms.ts';
+import { searchTokensMax } from './money/call-costs.ts';
 import { TextShape } from '../billing/estimate/input-tokens.ts';
 
 type SearchPorts = Pick<ChatPorts, 'clock' | 'searchProvider'>;

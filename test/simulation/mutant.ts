@@ -9,7 +9,7 @@ import { partCountsOf } from '../../shared/wire/chat-response.ts';
 import { withoutLimit } from './upstream.ts';
 import { changed, onStore, type Mutation } from './mutations.ts';
 import { findAgreedPrice } from '../../shared/billing/tariff.ts';
-import { planQuery, type BillableCall } from '../../shared/relay/money/bill.ts';
+import { planQuery, type BillableCall } from '../../shared/relay/money/call-costs.ts';
 import type { ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { listPlanSlots, type ReserveNeed } from '../../shared/billing/reservation.ts';
 import type { CloseRecord } from '../../shared/billing/quota-item.ts';

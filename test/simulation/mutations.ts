@@ -1,5 +1,5 @@
 import type { AnswerOutcome } from '../../shared/billing/usage.ts';
-import type { BillableCall } from '../../shared/relay/money/bill.ts';
+import type { BillableCall } from '../../shared/relay/money/call-costs.ts';
 import type {
   ReservationRequest,
   ReservationsPorts,

@@ -1,5 +1,5 @@
 import { Reservations } from '../../shared/relay/money/reservations.ts';
-import type { BillableCall } from '../../shared/relay/money/bill.ts';
+import type { BillableCall } from '../../shared/relay/money/call-costs.ts';
 import type { ReservationsPorts } from '../../shared/relay/money/open-reservation.ts';
 import type { Log } from '../../shared/relay/ports/telemetry.ts';
 import type { Oracle } from '../oracle/oracle.ts';

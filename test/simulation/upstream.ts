@@ -2,7 +2,7 @@ import { type Dialect } from '../../shared/upstreams/dialect.ts';
 import { CallIds } from '../../shared/upstreams/call-ids.ts';
 import { dialectNames, loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
 import { buildRequest } from '../../shared/upstreams/called-channel.ts';
-import type { BillableCall } from '../../shared/relay/money/bill.ts';
+import type { BillableCall } from '../../shared/relay/money/call-costs.ts';
 import { computeDefaultOutputTokens } from '../../shared/relay/call/serving-channels.ts';
 import type { JsonRecord } from '../../shared/wire/json.ts';
 import type { CallAsked, Delivered } from '../oracle/endings.ts';

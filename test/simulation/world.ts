@@ -30,7 +30,7 @@ import { Broken, hold, Watch } from './watch.ts';
 // Virtual time passes while a file is loaded.
 await Promise.all([
   import('../../shared/relay/money/shards.ts'),
-  import('../../shared/relay/money/late-settle.ts'),
+  import('../../shared/relay/money/late-writes.ts'),
 ]);
 
 export const graceSeconds = 120;

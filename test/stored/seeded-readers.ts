@@ -9,7 +9,7 @@ import {
   id,
   type Read,
 } from '../unit/relay/stored/events/followed-rig.ts';
-import type { EventWriter } from '../../shared/relay/stored/run.ts';
+import type { EventWriter } from '../../shared/relay/stored/run-recorder.ts';
 import { hold, isNumbered, statusOf } from './seen-events.ts';
 
 /** How a run ends in a world. */

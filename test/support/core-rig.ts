@@ -108,7 +108,7 @@ await Promise.all([
   import('../../shared/relay/call/content-urls.ts'),
   import('../../shared/relay/money/budget-hold.ts'),
   import('../../shared/relay/money/shards.ts'),
-  import('../../shared/relay/money/late-settle.ts'),
+  import('../../shared/relay/money/late-writes.ts'),
   import('../../shared/relay/search.ts'),
   import('../../shared/relay/count-tokens.ts'),
   import('../../shared/relay/stored/routes.ts'),

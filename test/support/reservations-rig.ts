@@ -17,7 +17,7 @@ import { VirtualClock } from './virtual-clock.ts';
 
 // Virtual time passes while a file is loaded.
 await import('../../shared/relay/money/shards.ts');
-await import('../../shared/relay/money/late-settle.ts');
+await import('../../shared/relay/money/late-writes.ts');
 
 /** 1,000 nano-yuan a token, in and out. */
 export const tokenPrice = tokenPriceOf(1_000_000_000n, 1_000_000_000n);

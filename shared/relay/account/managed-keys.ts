@@ -21,7 +21,7 @@ import { createLoggedHandle } from '../http/logged-handle.ts';
 import { accountKeyIdOf, matchSelfServiceRoute, refuseRoute } from '../http/refuse-route.ts';
 import { respondJson, refuse, smallBody, type Refusal } from '../http/refusal.ts';
 import { Backoff } from '../retry.ts';
-import { counterKeyOf } from '../money/bill.ts';
+import { counterKeyOf } from '../money/call-costs.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { KeyChange, ManagedKeyStore, SeenKey } from '../ports/managed-keys.ts';
 import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';

@@ -9,15 +9,12 @@ import { needsPrice } from '../../config/snapshot.ts';
 import type { ChatCall } from '../call/call.ts';
 import { smallSize } from '../http/http.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
-import { accountLimitsOf, counterKeyOf, planQuery } from './bill.ts';
+import { buildRequest, counterKeyOf, hasLimits, planQuery, type Payer } from './call-costs.ts';
 import type { ReservationRequest } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
 
 /** The caller, before the call is known. */
-export interface Asking extends Pick<
-  ChatCall,
-  'key' | 'account' | 'parts' | 'snapshot' | 'startedMs' | 'deadlineMs' | 'concurrencyGiven' | 'signal'
-> {
+export interface Asking extends Payer, Pick<ChatCall, 'signal'> {
   requestId: string;
   /** It may repeat a request whose answer is kept, and which is answered whatever the account has now. */
   mayRepeat: boolean;
@@ -125,41 +122,25 @@ export class Admission {
  * @param wanted undefined: whatever the key may call
  */
 function buildLeastRequest(asking: Asking, wanted?: Wanted): ReservationRequest | undefined {
-  const { key, account, snapshot, startedMs: nowMs, requestId, parts, deadlineMs } = asking;
+  const { key, snapshot, startedMs } = asking;
   const models = wanted?.models ?? modelsOf(asking);
-  const free = models.filter((model) => isFree(findPrice(snapshot.charges, model, nowMs)));
+  const free = models.filter((model) => isFree(findPrice(snapshot.charges, model, startedMs)));
   // Any of several wanted models may answer, so all must be free; if the model is unknown, one is enough.
   const mayBeFree = wanted ? free.length === models.length : free.length > 0;
-  const limits = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm];
-  const isLimited = limits.some((limit) => limit !== undefined) || snapshot.settings.limits.countFree;
-  if (mayBeFree && !isLimited) return undefined;
+  if (mayBeFree && !hasLimits(asking)) return undefined;
   const model = wanted && !wanted.isAlias ? models[0] : undefined;
-  const isOfficial = wanted?.official ?? key.official;
-  const need = {
-    id: requestId,
-    price: leastPrice,
-    slots: listPlanSlots({ ...planQuery(asking), model }),
-    estimate: nothing,
-    key: counterKeyOf(key),
-    maxConcurrency: key.max_concurrency,
-    ...accountLimitsOf(asking),
-    nowMs,
-    ...(account?.metered && { metered: true }),
-    reservesNothing: mayBeFree || isOfficial,
-  };
-  return {
-    account: key.account,
-    parts,
-    deadlineMs,
-    need,
-    rpm: key.rpm,
-    entry: { input: 0n, key: need.key, model: model ?? '', price: '', official: isOfficial },
-    createRefusal: async (reason, item) => {
-      const { refuseReserve } = await import('./reserve-refusals.ts');
-      const call = { snapshot, key };
-      return refuseReserve({ call, need, reason, item, nowMs, budget: undefined, isLeast: true });
+  const official = wanted?.official ?? key.official;
+  return buildRequest(asking, {
+    need: {
+      id: asking.requestId,
+      price: leastPrice,
+      slots: listPlanSlots({ ...planQuery(asking), model }),
+      estimate: nothing,
+      reservesNothing: mayBeFree || official,
     },
-  };
+    entry: { input: 0n, model: model ?? '', price: '', official },
+    isLeast: true,
+  });
 }
 
 /** A billionth of a yuan. */

@@ -9,36 +9,29 @@ import {
   computeBuyingCost,
   computeCost,
   formatPrice,
-  computeInputCost,
   findHighestRates,
-  choosePriceToReserve,
   applyServiceTier,
   findPricedTier,
   type TokenCounts,
 } from '../../billing/price.ts';
-import { formatTariffForRow, findModelLimits, findAgreedPrice } from '../../billing/tariff.ts';
-import { findBudgetPeriod } from '../../billing/budget-period.ts';
-import { estimateInput, loadMediaReader, type MediaReader } from '../../billing/estimate/input-tokens.ts';
-import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
-import {
-  listPlanSlots,
-  listAliasSlots,
-  type SlotQuery,
-  type ModelCost,
-  type ReserveNeed,
-} from '../../billing/reservation.ts';
-import type { CloseRecord, QuotaItem } from '../../billing/quota-item.ts';
+import { estimateInput } from '../../billing/estimate/input-tokens.ts';
+import type { CloseRecord } from '../../billing/quota-item.ts';
 import { computeCharge, costsNothing, type AnswerOutcome } from '../../billing/usage.ts';
 import type { SentFacts } from '../../endpoints/endpoint.ts';
 import { upstreamModelOf } from '../../upstreams/called-channel.ts';
 import type { ChatCall, DispatchReport } from '../call/call.ts';
-import { callTo, computeOutputLimit } from '../call/serving-channels.ts';
 import { rateHeaders } from '../http/http.ts';
-import type { Refusal } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
-import type { CallBudget, Reservation, ReservationRequest, ReserveFailure } from './open-reservation.ts';
+import type { Reservation, ReservationRequest } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
-import { checkSearchIsPaid, searchCostOf, searchRpmOf, searchTokensMax } from './search-terms.ts';
+import {
+  checkSearchIsPaid,
+  priceCall,
+  priceOnceProven,
+  type BillableCall,
+  type CallCost,
+  type Costs,
+} from './call-costs.ts';
 
 /** How a call ended, for its close record. */
 interface CallEnding {
@@ -66,8 +59,6 @@ export interface BillReport {
 }
 
 type BillPorts = Pick<ChatPorts, 'clock' | 'inflate'>;
-
-type Costs = readonly [CallCost, ...CallCost[]];
 
 interface BillInput {
   reservations: Reservations;
@@ -222,6 +213,11 @@ export class Bill {
     return this.#input.call.tariff.search ?? 0n;
   }
 
+  /** The operator's cost of a search. */
+  get #searchCost(): NanoYuan {
+    return parseYuan(this.#input.call.snapshot.settings.search?.cost ?? 0) ?? 0n;
+  }
+
   /** Releases the reservation of a call that was never made, but for its search. Never throws. */
   async cancel(isSearchBilled = false): Promise<void> {
     const usage = { prompt_tokens: 0, completion_tokens: 0 };
@@ -268,7 +264,7 @@ export class Bill {
       alias: call.alias?.name,
       ...call.attribution,
       service_tier: isNothing ? undefined : findPricedTier(held, tier),
-      ...(isSearchBilled && { search_price: search, search_bought: searchCostOf(call) }),
+      ...(isSearchBilled && { search_price: search, search_bought: this.#searchCost }),
     };
     await reservations.close(reservation, closeRecord, releaseSlot);
     return {
@@ -292,44 +288,6 @@ const findOutputBound = ({ price, estimate }: CallCost): number | undefined =>
     ? estimate.outputTokensMax
     : undefined;
 
-/** The price and the reservation of a call, if it costs anything or is limited. */
-async function priceCall(
-  ports: BillPorts,
-  call: BillableCall,
-): Promise<{ costs: Costs; request: ReservationRequest | undefined }> {
-  const costs = await costsOf(ports, call);
-  return { costs, request: reservationRequestOf(call, costs) };
-}
-
-const unproven = new Error('a file is unpacked only for who can pay');
-const refuseInflating = (): never => {
-  throw unproven;
-};
-
-/** The same, but `prove` is asked before a file of the call is unpacked. Most calls have none. */
-export async function priceOnceProven(
-  ports: BillPorts,
-  call: BillableCall,
-  prove: () => Promise<void>,
-): ReturnType<typeof priceCall> {
-  try {
-    return await priceCall({ ...ports, inflate: refuseInflating }, call);
-  } catch (error) {
-    if (error !== unproven) throw error;
-  }
-  await prove();
-  return priceCall(ports, call);
-}
-
-async function costsOf({ inflate }: BillPorts, call: BillableCall): Promise<Costs> {
-  const reader = await loadMediaReader(call, inflate);
-  const later = call.alias?.models.slice(1) ?? [];
-  return [
-    estimateModelCost(call, reader),
-    ...later.map(({ model }) => estimateModelCost(callTo(call, model), reader)),
-  ];
-}
-
 // The channel that served a call and the operator's cost, for the close record. Must not read a store.
 
 type ServingFacts = Pick<CloseRecord, 'channel' | 'upstream_model' | 'first_content_ms' | 'bought'>;
@@ -348,173 +306,5 @@ export function describeServing(
     first_content_ms: firstContentMs,
     // The vendor bills the tier that it reports.
     bought: computeBuyingCost(channel.cost, upstream, usage, sent.reportedTier ?? sent.serviceTier),
-  };
-}
-
-// Computes the reservation from the call, its price and the configuration. Must not read a store.
-
-/** The fields of a call that determine its cost and payer. */
-export type BillableCall = Omit<
-  ChatCall,
-  'candidates' | 'droppedTools' | 'states' | 'stateDropped' | 'signal' | 'entry' | 'form'
->;
-
-const keyLength = 12;
-/** By which counters and open entries name a key. */
-export const counterKeyOf = ({ hash }: { hash: string }): string => hash.slice(0, keyLength);
-/** No balance covers as many, so content of unknown size is only for calls that the balance does not pay. */
-const unboundedTokens = Number.MAX_SAFE_INTEGER;
-
-/** The cost if one model answers: at most this price in any service tier. */
-interface CallCost extends ModelCost {
-  /** The public base name. */
-  model: string;
-  media: MediaEstimator | undefined;
-  /** The path of content whose size nobody knows. */
-  unknownPart: string | undefined;
-}
-
-/**
- * The limits of the account that pays: those of its row, else of the setting `limits`. One account gets half of the
- * calls at once that the deployment has, so that it never takes all of them from the others; but for a metered one, which is
- * who the deployment is for.
- */
-export function accountLimitsOf({
-  account,
-  snapshot,
-  concurrencyGiven,
-}: Pick<BillableCall, 'account' | 'snapshot' | 'concurrencyGiven'>) {
-  const { accountConcurrency, accountRpm, accountTpm } = snapshot.settings.limits;
-  const isShared = concurrencyGiven !== undefined && !account?.metered;
-  const half = isShared ? Math.max(1, Math.floor(concurrencyGiven / 2)) : undefined;
-  return {
-    accountConcurrency: account?.concurrency ?? accountConcurrency ?? half,
-    accountRpm: account?.rpm ?? accountRpm,
-    accountTpm: account?.tpm ?? accountTpm,
-  };
-}
-
-/** The cost of the call's own model. `reader`: of content beside text. */
-function estimateModelCost(call: BillableCall, reader: MediaReader | undefined): CallCost {
-  const { model, request, tariff } = call;
-  const limits = findModelLimits(tariff, model.base);
-  const media = reader?.(limits.imageTokens);
-  const input = estimateInput(call, media);
-  const searchTokens = tariff.search === undefined ? 0 : searchTokensMax;
-  const output = computeOutputLimit(call);
-  const inputTokensMax = Math.ceil((input.above + searchTokens) * limits.inputFactor);
-  return {
-    model: model.base,
-    media,
-    unknownPart: input.unknownContentPart,
-    price: choosePriceToReserve(findAgreedPrice(tariff, model.base), request.service_tier ?? undefined),
-    estimate: {
-      inputTokens: input.unbiased,
-      inputTokensMax: input.unknownContentPart === undefined ? inputTokensMax : unboundedTokens,
-      n: request.n ?? 1,
-      outputTokensMax: output.tokens,
-      outputTokensLeast: output.least,
-      reservesFully: output.heldWhole,
-    },
-  };
-}
-
-/** The facts that decide which plan entries cover a call. */
-export const planQuery = ({
-  snapshot,
-  account,
-  startedMs,
-}: Pick<BillableCall, 'snapshot' | 'account' | 'startedMs'>): Pick<
-  SlotQuery,
-  'plans' | 'subscription' | 'nowMs'
-> => {
-  const held = snapshot.settings.subscriptionEnabled ? account?.plan : undefined;
-  return { plans: snapshot.plans, subscription: held, nowMs: startedMs };
-};
-
-/**
- * Minutes, days and plan months are those in which the call began, as its price is, however long it is read before it is
- * reserved. Undefined for a free call whose key and account have no limits of their own, if free calls are not counted. */
-function reservationRequestOf(call: BillableCall, costs: Costs): ReservationRequest | undefined {
-  const [{ price, estimate }, ...others] = costs;
-  // Nobody hears which service tier a crashed call had, so its input is that of the one that was asked for.
-  const asked = applyServiceTier(price, call.request.service_tier ?? undefined);
-  const { identity, key, model, alias, snapshot, account, startedMs: nowMs } = call;
-  const paidFor = costs.filter((cost) => cost.price.type !== 'non-billing').map((cost) => cost.model);
-  const isFree = paidFor.length === 0;
-  const searchPrice = call.tariff.search || undefined;
-  const searchRpm = searchRpmOf(call);
-  const limits = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm, searchRpm];
-  const isLimited = searchPrice !== undefined || limits.some((limit) => limit !== undefined);
-  if (isFree && !isLimited && !model.official && !snapshot.settings.limits.countFree) return undefined;
-
-  const plan = planQuery(call);
-  const covering = alias
-    ? listAliasSlots(plan, alias.name, paidFor)
-    : listPlanSlots({ ...plan, model: model.base });
-  // A plan counts calls of the standard price: who asks for a dearer service tier pays for the call.
-  const isDearer = costs.some(
-    ({ price: held }) => 'serviceFactor' in held && held.serviceFactor !== undefined,
-  );
-  const slots = isDearer || isFree ? [] : covering;
-  const need: ReserveNeed = {
-    id: identity.requestId,
-    price,
-    searchPrice,
-    searchRpm,
-    slots,
-    estimate,
-    ...(others.length > 0 && { alternatives: others }),
-    key: counterKeyOf(key),
-    maxConcurrency: key.max_concurrency,
-    ...accountLimitsOf(call),
-    nowMs,
-    ...(account?.metered && { metered: true }),
-    reservesNothing: model.official || (isFree && searchPrice === undefined),
-  };
-  const entry = {
-    input: need.reservesNothing ? 0n : computeInputCost(asked, estimate.inputTokens),
-    searchPrice: model.official ? undefined : searchPrice,
-    key: need.key,
-    model: model.base,
-    // The tier of the estimated input; the row of an expired call has this text.
-    price: formatPrice(asked, { prompt_tokens: estimate.inputTokens }),
-    tariff: formatTariffForRow(call.tariff),
-    official: model.official,
-  };
-  const budget = need.reservesNothing ? undefined : callBudget(call, need.key);
-  const unknownPart = costs.find((cost) => cost.unknownPart !== undefined)?.unknownPart;
-  const refused = async (reason: ReserveFailure, item: QuotaItem): Promise<Refusal> => {
-    const { refuseReserve } = await import('./reserve-refusals.ts');
-    return refuseReserve({ call, need, reason, item, nowMs, budget, unknownPart });
-  };
-  return {
-    account: key.account,
-    parts: call.parts,
-    deadlineMs: call.deadlineMs,
-    need,
-    rpm: key.rpm,
-    budget,
-    entry,
-    createRefusal: refused,
-  };
-}
-
-/** A counter outlives its period, so that calls that end later find it. */
-const counterKeptMs = 48 * 60 * 60 * 1000;
-
-function callBudget(
-  { key, snapshot, identity, startedMs }: BillableCall,
-  keyPrefix: string,
-): CallBudget | undefined {
-  if (!key.budget) return undefined;
-  const { period, amount } = key.budget;
-  const { key: periodKey, resetsAtMs } = findBudgetPeriod(period, snapshot.settings.timeZone, startedMs);
-  const expires = Math.ceil((resetsAtMs + counterKeptMs) / 1000);
-  return {
-    counter: { key: keyPrefix, period: periodKey, expires },
-    call: identity.requestId,
-    most: parseYuan(amount) ?? 0n,
-    resetsAtMs,
   };
 }

@@ -22,7 +22,7 @@ import { StoreBusy, tryMsMax } from '../ports/store-errors.ts';
 import type { WriteReply } from '../ports/money-stores.ts';
 import { Backoff, retry } from '../retry.ts';
 import { CachedBalances } from './cached-balances.ts';
-import type { GuardedReserve } from './late-settle.ts';
+import type { GuardedReserve } from './late-writes.ts';
 import type { Reservation, ReservationRequest, ReservationsPorts } from './open-reservation.ts';
 import {
   computeLeaseEnd,
@@ -246,7 +246,7 @@ export class Reservations {
       const reply = await this.#settle(write, backoff);
       // After an unknown outcome, an earlier try may have closed it, followed by another call's close in `last`.
       if (!reply.done && !isOwn(reply.item?.last, closeRecord)) {
-        const { settleLate } = await import('./late-settle.ts');
+        const { settleLate } = await import('./late-writes.ts');
         await settleLate(this.#ports, write, backoff);
       }
     } catch (error) {
@@ -330,7 +330,7 @@ export class Reservations {
   /** Ends the tries of a reserve that may still be applied. Returns whether none was and none will be. */
   async #guard(reserve: GuardedReserve, budgetMs: number, pauseMsMax?: number): Promise<boolean> {
     if (reserve.triesInFlight === 0) return true;
-    const { guardReserve } = await import('./late-settle.ts');
+    const { guardReserve } = await import('./late-writes.ts');
     // The sweeper closes what a short one leaves.
     const bounds = pauseMsMax === undefined ? { repeats: this.#ports.repeats } : { pauseMsMax };
     return guardReserve(this.#ports, reserve, new Backoff(this.#ports, budgetMs, bounds));

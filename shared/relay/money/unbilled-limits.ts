@@ -7,7 +7,7 @@ import type { ChatCall } from '../call/call.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { Backoff } from '../retry.ts';
-import { counterKeyOf } from './bill.ts';
+import { counterKeyOf } from './call-costs.ts';
 
 type CountPorts = Pick<ChatPorts, 'clock' | 'random' | 'counters' | 'log'>;
 

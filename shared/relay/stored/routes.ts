@@ -31,7 +31,7 @@ import {
   type AskedStored,
   type StoredCaller,
 } from './reads.ts';
-import { showCancelled } from './run.ts';
+import { showCancelled } from './run-recorder.ts';
 
 /** How old a key and the setting may be that forbid to store: another environment may have seen newer ones. */
 const forbiddenAgeMsMax = 1_000;

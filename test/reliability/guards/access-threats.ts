@@ -116,9 +116,9 @@ export const accessThreats: readonly Removal[] = [
   },
   {
     rows: ['S6'],
-    file: 'shared/relay/money/bill.ts',
-    find: '    official: model.official,',
-    replace: '    official: false,',
+    file: 'shared/relay/money/call-costs.ts',
+    find: '      official: model.official,',
+    replace: '      official: false,',
     test: 'test/unit/relay/money/billing-official.test.ts',
     name: 'is open in the account item while it runs, as official and at no charge',
   },

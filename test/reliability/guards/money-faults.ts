@@ -108,7 +108,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F5'],
-    file: 'shared/relay/money/late-settle.ts',
+    file: 'shared/relay/money/late-writes.ts',
     find: 'inFlight > 0; inFlight -= 1',
     replace: 'inFlight > 99; inFlight -= 1',
     test: 'test/unit/relay/money/reservations-reserve.test.ts',
@@ -197,7 +197,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F17'],
-    file: 'shared/relay/money/late-settle.ts',
+    file: 'shared/relay/money/late-writes.ts',
     find: 'write.closeRecord.charge - computeExpiryCharge(write.entry)',
     replace: 'write.closeRecord.charge',
     test: 'test/unit/relay/money/reservations-close.test.ts',
@@ -205,7 +205,7 @@ export const moneyFaults: readonly Removal[] = [
   },
   {
     rows: ['F17'],
-    file: 'shared/relay/money/late-settle.ts',
+    file: 'shared/relay/money/late-writes.ts',
     find: "const kind = unsure ? await findCloseKind(ports, write, backoff) : 'expired';",
     replace: "const kind = await Promise.resolve<CloseKind>('expired');",
     test: 'test/unit/relay/money/reservations-close.test.ts',

@@ -76,7 +76,7 @@ export const operationThreats: readonly Removal[] = [
   },
   {
     rows: ['S19'],
-    file: 'shared/relay/money/bill.ts',
+    file: 'shared/relay/money/call-costs.ts',
     find: ' ?? accountConcurrency ?? half',
     replace: '',
     test: 'test/unit/relay/limits.test.ts',

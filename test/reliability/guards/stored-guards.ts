@@ -44,7 +44,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['F25'],
-    file: 'shared/relay/stored/run.ts',
+    file: 'shared/relay/stored/run-recorder.ts',
     find: "if (!mayWrite()) throw new StoreBusy('no claim');",
     replace: '',
     test: writer,
@@ -60,7 +60,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['F26'],
-    file: 'shared/relay/stored/run.ts',
+    file: 'shared/relay/stored/run-recorder.ts',
     find: 'isBroken = !mayPass(error) || clock.now() >= triedUntilMs;',
     replace: 'isBroken = true;',
     test: writer,
@@ -68,7 +68,7 @@ export const storedGuards: readonly Removal[] = [
   },
   {
     rows: ['F26'],
-    file: 'shared/relay/stored/run.ts',
+    file: 'shared/relay/stored/run-recorder.ts',
     find: 'countStoredEvents(events, of).catch(() => Math.max(keptCount, 1))',
     replace: 'Promise.resolve(Math.max(keptCount, 1))',
     test: writer,

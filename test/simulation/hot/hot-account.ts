@@ -21,8 +21,8 @@ await Promise.all([
   import('../../../shared/relay/money/shards.ts'),
   import('../../../shared/relay/money/shards.ts'),
   import('../../../shared/relay/money/shards.ts'),
-  import('../../../shared/relay/money/late-settle.ts'),
-  import('../../../shared/relay/money/late-settle.ts'),
+  import('../../../shared/relay/money/late-writes.ts'),
+  import('../../../shared/relay/money/late-writes.ts'),
   import('../../../shared/relay/money/shards.ts'),
 ]);
 

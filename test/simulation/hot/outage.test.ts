@@ -10,7 +10,7 @@ import { SeededRandom } from '../seeded-random.ts';
 import { EventClock } from './event-clock.ts';
 
 // Virtual time passes while a file is loaded.
-await import('../../../shared/relay/money/late-settle.ts');
+await import('../../../shared/relay/money/late-writes.ts');
 
 const callsPerSecond = 25;
 const secondsPerCall = 2;

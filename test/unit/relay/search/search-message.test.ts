@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { estimateInput } from '../../../../shared/billing/estimate/input-tokens.ts';
 import { searchMessage, searchQuery } from '../../../../shared/relay/search.ts';
-import { searchTokensMax } from '../../../../shared/relay/money/search-terms.ts';
+import { searchTokensMax } from '../../../../shared/relay/money/call-costs.ts';
 
 const day = '2026-11-21';
 const result = { title: 'Title', url: 'https://a.example.com/x', text: 'What it says.', date: '2026-11-20' };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { searchTokensMax } from '../../../../shared/relay/money/search-terms.ts';
+import { searchTokensMax } from '../../../../shared/relay/money/call-costs.ts';
 import { BillingRig, small, smallNeed, yuan } from '../../../support/billing-rig.ts';
 import { CoreRig, delta, hang, hello, type RigOptions } from '../../../support/core-rig.ts';
 

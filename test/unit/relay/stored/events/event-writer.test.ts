@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EventBatch } from '../../../../../shared/relay/ports/stored.ts';
 import { StoreBusy, StoreUnavailable } from '../../../../../shared/relay/ports/store-errors.ts';
-import type { EventWriter } from '../../../../../shared/relay/stored/run.ts';
+import type { EventWriter } from '../../../../../shared/relay/stored/run-recorder.ts';
 import { account, answerTexts, dataOf, FollowedRig, frame, id } from './followed-rig.ts';
 
 const of = { account, id };

@@ -2,7 +2,7 @@ import { KeyRow } from '../../../../../shared/config/rows/key-row.ts';
 import { defaultSettings } from '../../../../../shared/config/settings.ts';
 import type { RelayRequest } from '../../../../../shared/relay/http/http.ts';
 import type { EventLog, ResponseStatus } from '../../../../../shared/relay/ports/stored.ts';
-import { createEventWriter, type EventWriter } from '../../../../../shared/relay/stored/run.ts';
+import { createEventWriter, type EventWriter } from '../../../../../shared/relay/stored/run-recorder.ts';
 import { followResponse } from '../../../../../shared/relay/stored/follow.ts';
 import { MemoryStored } from '../../../../support/memory-stored.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';

@@ -1,6 +1,7 @@
 /**
- * A close that came after its reservation expired: charges the difference to what the expiry charged, once. Must never
- * charge what an earlier try of the same close may have charged.
+ * Writes of an account that arrive late: a close after its reservation expired, and tries of a reserve after its call is over. A
+ * late close is charged the difference to what the expiry charged, once; it must never charge what an earlier try of the same close
+ * may have charged.
  */
 import {
   computeExpiryCharge,

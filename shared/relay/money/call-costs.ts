@@ -1,0 +1,294 @@
+/**
+ * Computes what a call may cost and what must be reserved for it, from the call, its tariff and the configuration. Must not read a
+ * store.
+ */
+import type { ChatRequest } from '../../wire/canonical-call.ts';
+import {
+  parseYuan,
+  computeInputCost,
+  choosePriceToReserve,
+  applyServiceTier,
+  formatPrice,
+} from '../../billing/price.ts';
+import { formatTariffForRow, findModelLimits, findAgreedPrice } from '../../billing/tariff.ts';
+import { findBudgetPeriod } from '../../billing/budget-period.ts';
+import { estimateInput, loadMediaReader, type MediaReader } from '../../billing/estimate/input-tokens.ts';
+import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
+import {
+  listPlanSlots,
+  listAliasSlots,
+  computeReserveAmount,
+  type SlotQuery,
+  type ModelCost,
+  type ReserveNeed,
+} from '../../billing/reservation.ts';
+import type { ChatCall } from '../call/call.ts';
+import { callTo, computeOutputLimit } from '../call/serving-channels.ts';
+import { refuse } from '../http/refusal.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import type { CallBudget, ReservationRequest } from './open-reservation.ts';
+
+/** The fields of a call that determine its cost and payer. */
+export type BillableCall = Omit<
+  ChatCall,
+  'candidates' | 'droppedTools' | 'states' | 'stateDropped' | 'signal' | 'entry' | 'form'
+>;
+
+/** The cost if one model answers: at most this price in any service tier. */
+export interface CallCost extends ModelCost {
+  /** The public base name. */
+  model: string;
+  media: MediaEstimator | undefined;
+  /** The path of content whose size nobody knows. */
+  unknownPart: string | undefined;
+}
+
+/** By model that may answer, the call's own first. */
+export type Costs = readonly [CallCost, ...CallCost[]];
+
+export interface PricedCall {
+  costs: Costs;
+  /** Missing if the call costs nothing and nothing limits it. */
+  request: ReservationRequest | undefined;
+}
+
+export type PricePorts = Pick<ChatPorts, 'inflate'>;
+
+export async function priceCall({ inflate }: PricePorts, call: BillableCall): Promise<PricedCall> {
+  const reader = await loadMediaReader(call, inflate);
+  const later = call.alias?.models.slice(1) ?? [];
+  const costs: Costs = [
+    estimateModelCost(call, reader),
+    ...later.map(({ model }) => estimateModelCost(callTo(call, model), reader)),
+  ];
+  return { costs, request: buildCallRequest(call, costs) };
+}
+
+const unproven = new Error('a file is unpacked only for who can pay');
+const refuseInflating = (): never => {
+  throw unproven;
+};
+
+/** The same, but `prove` is asked before a file of the call is unpacked. Most calls have none. */
+export async function priceOnceProven(
+  ports: PricePorts,
+  call: BillableCall,
+  prove: () => Promise<void>,
+): Promise<PricedCall> {
+  try {
+    return await priceCall({ inflate: refuseInflating }, call);
+  } catch (error) {
+    if (error !== unproven) throw error;
+  }
+  await prove();
+  return priceCall(ports, call);
+}
+
+/** No balance covers as many, so content of unknown size is only for calls that the balance does not pay. */
+const unboundedTokens = Number.MAX_SAFE_INTEGER;
+/** The most prompt tokens that a search adds, estimated from above: reserved in addition to those of the request. */
+export const searchTokensMax = 4_000;
+
+/** The cost of the call's own model. `reader`: of content beside text. */
+function estimateModelCost(call: BillableCall, reader: MediaReader | undefined): CallCost {
+  const { model, request, tariff } = call;
+  const limits = findModelLimits(tariff, model.base);
+  const media = reader?.(limits.imageTokens);
+  const input = estimateInput(call, media);
+  const searchTokens = tariff.search === undefined ? 0 : searchTokensMax;
+  const output = computeOutputLimit(call);
+  const inputTokensMax = Math.ceil((input.above + searchTokens) * limits.inputFactor);
+  return {
+    model: model.base,
+    media,
+    unknownPart: input.unknownContentPart,
+    price: choosePriceToReserve(findAgreedPrice(tariff, model.base), tierOf(request)),
+    estimate: {
+      inputTokens: input.unbiased,
+      inputTokensMax: input.unknownContentPart === undefined ? inputTokensMax : unboundedTokens,
+      n: request.n ?? 1,
+      outputTokensMax: output.tokens,
+      outputTokensLeast: output.least,
+      reservesFully: output.heldWhole,
+    },
+  };
+}
+
+const tierOf = ({ service_tier: tier }: ChatRequest): string | undefined => tier ?? undefined;
+
+/** Undefined for a free call whose key and account have no limits of their own, if free calls are not counted. */
+function buildCallRequest(call: BillableCall, costs: Costs): ReservationRequest | undefined {
+  const [{ price, estimate }, ...others] = costs;
+  // Nobody hears which service tier a crashed call had, so its input is that of the one that was asked for.
+  const asked = applyServiceTier(price, tierOf(call.request));
+  const { identity, model, alias } = call;
+  const paidFor = costs.filter((cost) => cost.price.type !== 'non-billing').map((cost) => cost.model);
+  const isFree = paidFor.length === 0;
+  const searchPrice = call.tariff.search || undefined;
+  const searchRpm = searchRpmOf(call);
+  const isLimited = searchPrice !== undefined || searchRpm !== undefined || model.official || hasLimits(call);
+  if (isFree && !isLimited) return undefined;
+
+  const plan = planQuery(call);
+  const covering = alias
+    ? listAliasSlots(plan, alias.name, paidFor)
+    : listPlanSlots({ ...plan, model: model.base });
+  // A plan counts calls of the standard price: who asks for a dearer service tier pays for the call.
+  const isDearer = costs.some(
+    (cost) => 'serviceFactor' in cost.price && cost.price.serviceFactor !== undefined,
+  );
+  const reservesNothing = model.official || (isFree && searchPrice === undefined);
+  return buildRequest(call, {
+    need: {
+      id: identity.requestId,
+      price,
+      searchPrice,
+      searchRpm,
+      slots: isDearer || isFree ? [] : covering,
+      estimate,
+      ...(others.length > 0 && { alternatives: others }),
+      reservesNothing,
+    },
+    entry: {
+      input: reservesNothing ? 0n : computeInputCost(asked, estimate.inputTokens),
+      searchPrice: model.official ? undefined : searchPrice,
+      model: model.base,
+      // The tier of the estimated input; the row of an expired call has this text.
+      price: formatPrice(asked, { prompt_tokens: estimate.inputTokens }),
+      tariff: formatTariffForRow(call.tariff),
+      official: model.official,
+    },
+    budget: reservesNothing ? undefined : findBudget(call, identity.requestId),
+    unknownPart: costs.find((cost) => cost.unknownPart !== undefined)?.unknownPart,
+  });
+}
+
+/** Searches of a key in a minute while customers pay nothing for them: at Tavily's $0.008 each, $0.24 a minute at most. */
+const freeSearchesOfMinute = 30;
+
+/** Searches that the call's key may make in a minute, if limited. */
+function searchRpmOf({ model, snapshot: { settings } }: BillableCall): number | undefined {
+  const { search } = settings;
+  if (!model.web || !search) return undefined;
+  return search.perMinute ?? (search.price ? undefined : freeSearchesOfMinute);
+}
+
+/**
+ * Throws a Refusal of a call that would pay neither for its search nor for its model: anybody with a key could spend the operator's
+ * searches. Official calls pay for nothing, but need a permission.
+ */
+export function checkSearchIsPaid({ model, alias, snapshot }: BillableCall, costs: Costs): void {
+  const { search } = snapshot.settings;
+  if (!model.web || model.official || !search || search.price !== undefined) return;
+  if (costs.every(({ price, estimate }) => computeReserveAmount(price, estimate) > 0n)) return;
+  throw refuse(
+    'model_not_allowed',
+    `Web search is only for models that have a price. Use "${alias?.name ?? model.base}" without the prefix "web-".`,
+    { param: 'model', reason: 'search_unpaid' },
+  );
+}
+
+/** Who pays for a call, whether or not the call itself is read. */
+export type Payer = Pick<
+  ChatCall,
+  'key' | 'account' | 'parts' | 'snapshot' | 'startedMs' | 'deadlineMs' | 'concurrencyGiven'
+>;
+
+/** True if a call of the payer is counted even if it is free. */
+export function hasLimits({ key, account, snapshot }: Payer): boolean {
+  const limits = [key.max_concurrency, key.rpm, account?.concurrency, account?.rpm, account?.tpm];
+  return snapshot.settings.limits.countFree || limits.some((limit) => limit !== undefined);
+}
+
+/** The facts that decide which plan entries cover a call. */
+export const planQuery = ({
+  snapshot,
+  account,
+  startedMs,
+}: Pick<Payer, 'snapshot' | 'account' | 'startedMs'>): Pick<
+  SlotQuery,
+  'plans' | 'subscription' | 'nowMs'
+> => ({
+  plans: snapshot.plans,
+  subscription: snapshot.settings.subscriptionEnabled ? account?.plan : undefined,
+  nowMs: startedMs,
+});
+
+/** The part of a request that its payer does not decide. */
+interface RequestTerms {
+  need: Pick<
+    ReserveNeed,
+    'id' | 'price' | 'searchPrice' | 'searchRpm' | 'slots' | 'estimate' | 'alternatives' | 'reservesNothing'
+  >;
+  entry: Omit<ReservationRequest['entry'], 'key'>;
+  budget?: CallBudget | undefined;
+  unknownPart?: string | undefined;
+  isLeast?: true;
+}
+
+/**
+ * Minutes, days and plan months are those in which the call began, as its price is, however long it is read before it is
+ * reserved.
+ */
+export function buildRequest(payer: Payer, terms: RequestTerms): ReservationRequest {
+  const { key, account, snapshot, parts, deadlineMs, startedMs: nowMs } = payer;
+  const { entry, budget, unknownPart, isLeast } = terms;
+  const need: ReserveNeed = {
+    ...terms.need,
+    key: counterKeyOf(key),
+    maxConcurrency: key.max_concurrency,
+    ...accountLimitsOf(payer),
+    nowMs,
+    ...(account?.metered && { metered: true }),
+  };
+  return {
+    account: key.account,
+    parts,
+    deadlineMs,
+    need,
+    rpm: key.rpm,
+    budget,
+    entry: { ...entry, key: need.key },
+    createRefusal: async (reason, item) => {
+      const { refuseReserve } = await import('./reserve-refusals.ts');
+      const call = { snapshot, key };
+      return refuseReserve({ call, need, reason, item, nowMs, budget, unknownPart, isLeast });
+    },
+  };
+}
+
+const keyLength = 12;
+/** By which counters and open entries name a key. */
+export const counterKeyOf = ({ hash }: { hash: string }): string => hash.slice(0, keyLength);
+
+/**
+ * The limits of the account that pays: those of its row, else of the setting `limits`. One account gets half of the
+ * calls at once that the deployment has, so that it never takes all of them from the others; but for a metered one, which is
+ * who the deployment is for.
+ */
+function accountLimitsOf({ account, snapshot, concurrencyGiven }: Payer) {
+  const { accountConcurrency, accountRpm, accountTpm } = snapshot.settings.limits;
+  const isShared = concurrencyGiven !== undefined && !account?.metered;
+  const half = isShared ? Math.max(1, Math.floor(concurrencyGiven / 2)) : undefined;
+  return {
+    accountConcurrency: account?.concurrency ?? accountConcurrency ?? half,
+    accountRpm: account?.rpm ?? accountRpm,
+    accountTpm: account?.tpm ?? accountTpm,
+  };
+}
+
+/** A counter outlives its period, so that calls that end later find it. */
+const counterKeptMs = 48 * 60 * 60 * 1000;
+
+function findBudget({ key, snapshot, startedMs }: Payer, requestId: string): CallBudget | undefined {
+  if (!key.budget) return undefined;
+  const { period, amount } = key.budget;
+  const { key: periodKey, resetsAtMs } = findBudgetPeriod(period, snapshot.settings.timeZone, startedMs);
+  const expires = Math.ceil((resetsAtMs + counterKeptMs) / 1000);
+  return {
+    counter: { key: counterKeyOf(key), period: periodKey, expires },
+    call: requestId,
+    most: parseYuan(amount) ?? 0n,
+    resetsAtMs,
+  };
+}
