@@ -1,6 +1,6 @@
 /**
- * Accepted cdk-nag findings, each with the reason. One of AwsSolutions that is not listed here fails the synthesis. The three other packs are
- * for apps of others that look for them, and a test: their findings are accepted here because the reasons belong to the construct.
+ * Accepted cdk-nag findings, each with its reason. A finding of AwsSolutions that is not listed here fails the synthesis. The findings of
+ * three more packs are listed for apps that use them and for a test, because the reasons belong to the construct.
  */
 import * as cdk from 'aws-cdk-lib';
 import { CfnElement, Stack, type Acknowledgment, Token } from 'aws-cdk-lib';
@@ -20,26 +20,26 @@ interface AcknowledgedConstructs {
   originSecrets: IConstruct | undefined;
   sealKeys: IConstruct;
   distribution: IConstruct | undefined;
-  /** Before the functions, or what clients call. */
+  /** The front door: the distribution, or the API that clients call. */
   api: IConstruct | undefined;
   operatorPolicies: IConstruct;
   triggers: Triggers;
   shiftRoles: readonly ShiftRole[];
   /** Present with compute `ecs`. */
   service: RelayService | undefined;
-  /** Functions run in a VPC. */
+  /** True if functions run in a VPC. */
   inVpc: boolean;
   canary?: IConstruct | undefined;
   console?: IConstruct | undefined;
   backup?: IConstruct | undefined;
   alarms: IConstruct;
-  /** That alarms and notices go to. */
+  /** The topic of alarms and notices. */
   topic?: ITopic | undefined;
   /** The access log's bucket, if the stack creates one. */
   ownLog?: IConstruct | undefined;
 }
 
-/** Rules to reasons: `own` of the pack AwsSolutions, `listed` of three, HIPAA Security and NIST 800-53 in its revisions 4 and 5. */
+/** Maps rules to reasons: `own` for AwsSolutions, `listed` for HIPAA Security and NIST 800-53 revisions 4 and 5. */
 interface Reasons {
   own?: Readonly<Record<string, string>>;
   listed?: Readonly<Record<string, string>>;
@@ -55,7 +55,7 @@ const inside =
 const noFlows =
   'Tasks alone are in this VPC, and nobody comes in but the balancer; a log of all flows costs more than they';
 
-/** Findings acknowledged for a construct and everything below it, by its kind. */
+/** Findings to acknowledge on a construct and everything below it, by the kind of construct. */
 const reasons = {
   secrets: {
     own: { SMG4: 'Rotated by deploying with a new number: all that use it read it while deploying' },
@@ -203,7 +203,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
       'Copies have the second in their names that they are restored to',
     ),
   );
-  // CDK adds this to a stack with a bucket that empties itself.
+  // CDK adds this provider to a stack with a bucket that empties itself.
   const provider = findEmptyingProvider(stack);
   if (provider)
     accept(
@@ -237,7 +237,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
     const { streams, eventSecondsMax, readsSecrets } = functionDescriptions[name];
     accept(relayFunction, ...ofInterfaces, ...(readsSecrets ? secrets : []));
     if (eventSecondsMax !== undefined || streams?.some((stream) => stream.keepsFailures))
-      // The event source mapping chooses the names of objects.
+      // The event source mapping chooses the object names.
       accept(
         relayFunction,
         wildcard(
@@ -278,16 +278,16 @@ const finding = (rule: string, reason: string): Acknowledgment => ({
   reason,
 });
 
-/** @param resource with a wildcard in it */
+/** @param resource an ARN with a wildcard */
 const wildcard = (resource: string, reason: string): Acknowledgment =>
   finding(`IAM5[Resource::${resource}]`, reason);
 
-/** Older versions of CDK have nothing to acknowledge by. */
+/** Older versions of CDK can't acknowledge findings. */
 function accept(construct: IConstruct, ...findings: Acknowledgment[]): void {
   if ('Validations' in cdk) cdk.Validations.of(construct).acknowledge(...findings);
 }
 
-/** As findings show it: what is open has its name in angle brackets. */
+/** Formats a value as findings show it: tokens become names in angle brackets. */
 const formatPlaceholder = (value: string, name: string): string =>
   Token.isUnresolved(value) ? `<AWS::${name}>` : value;
 

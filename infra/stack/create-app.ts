@@ -24,17 +24,17 @@ interface AppSettings {
   bundlesFolder?: string;
   /** Overrides `cdk.json`; context values of the CLI override both. */
   context?: Record<string, unknown>;
-  /** Contents of the stage's file. Default: the file is read. */
+  /** Content of the stage's file. By default the file is read. */
   options?: unknown;
-  /** The region of the environment, for a stage whose file names none. */
+  /** The environment's region. Used if the stage's file names none. */
   region?: string | undefined;
-  /** Synthesizer of the relay's stack. Default: CDK's. */
+  /** Synthesizer of the relay's stack. CDK's by default. */
   synthesizer?: IStackSynthesizer;
   /** Runs CloudFormation's rules and cdk-nag, which take most of the time of a synthesis. Default: true. */
   validate?: boolean;
 }
 
-/** Throws an Error for people to read when the stage or one of its options is invalid. */
+/** Throws a readable Error if the stage or an option is invalid. */
 export function createApp(settings: AppSettings): CreatedStacks & { app: App } {
   const validate = settings.validate ?? true;
   const app = new App({
@@ -65,17 +65,17 @@ function readFeatureFlags(): Record<string, unknown> {
   return context;
 }
 
-// The stacks of a stage: the relay, and what is beside it at the edge.
+// The stacks of a stage: the relay, and its edge stacks.
 
 interface CreatedStacks {
   stack: RelayStack;
-  /** The stacks beside it, in us-east-1. */
+  /** The edge stacks, in us-east-1. */
   edge: readonly Stack[];
 }
 
 type StackParts = Pick<RelayStackProps, 'stackName' | 'options' | 'bundlesFolder' | 'synthesizer'>;
 
-/** The relay, after the ACL that its distribution names, and before the alarms that name its distribution. */
+/** Creates the ACL first, because the distribution names it, then the relay, then the alarms on its distribution. */
 export function addStacks(app: App, { stackName, options, ...own }: StackParts): CreatedStacks {
   const { region = '', webAcl, edgeAlarms, alarmEmail } = options;
   const isElsewhere = region !== edgeRegion;

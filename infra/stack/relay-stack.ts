@@ -1,4 +1,4 @@
-/** The stack of this repository: one relay, made from the options of a stage. */
+/** The stack of this repository: one relay, built from the options of a stage. */
 import { CfnOutput, Stack, type StackProps, Validations } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
@@ -41,7 +41,7 @@ export class RelayStack extends Stack {
       ...props,
     });
     const ownAclArn = webAclArn ?? webAclOf(this, stackName, options);
-    // CDK leaves this id out of logical ids: those of stacks from before the construct stay as they are.
+    // CDK omits this id from logical ids, so stacks that are older than the construct keep theirs.
     this.relay = new Relay(this, 'Default', {
       name: stackName,
       ...buildRelayProps(this, options),
@@ -62,7 +62,7 @@ export class RelayStack extends Stack {
   }
 }
 
-/** The ACL that is given, or one that is made where the front door's are. */
+/** Returns the ARN of the given ACL, or of a new one if the front door uses ACLs of this region. */
 function webAclOf(stack: RelayStack, relayName: string, options: StageOptions): string | undefined {
   const { region, webAcl } = options;
   const requestsPerMinute = valueOf(options, 'webAclRequestsPerMinute');
@@ -72,13 +72,13 @@ function webAclOf(stack: RelayStack, relayName: string, options: StageOptions): 
   return new WebAcl(stack, 'WebAcl', { relayName, region, requestsPerMinute, regional }).arn;
 }
 
-// The options of a stage as props of the construct: names of AWS's things become the things.
+// Converts the options of a stage to props of the construct: ARNs and ids become CDK objects.
 
 /** @param given an ARN, or a switch */
 const topicOf = (stack: Stack, id: string, given: string | boolean | undefined) =>
   typeof given === 'string' ? Topic.fromTopicArn(stack, id, given) : undefined;
 
-/** Options of the stack itself, and those whose props have another name. */
+/** Options of the stack, and options whose props have another name. */
 const notProps: { [Name in keyof StageOptions]?: undefined } = {
   region: undefined,
   certificateArn: undefined,
@@ -93,7 +93,7 @@ const notProps: { [Name in keyof StageOptions]?: undefined } = {
   encryptionKeyArns: undefined,
 };
 
-/** Options of the same name and form are props as they are. */
+/** Options with the same name and form as a prop are passed on unchanged. */
 function buildRelayProps(stack: Stack, options: StageOptions): RelayProps {
   const { alarmEmail, alarmTopicArn, encryptionKeyArn, bedrockModels, budget, logRetentionDays } = options;
   return defined({
@@ -136,7 +136,7 @@ function vpcOf(
   return vpc;
 }
 
-/** A task may pull from a repository of AWS only with a right to it. */
+/** A task needs a permission to pull an image from ECR. */
 function findContainerImage(stack: Stack, image: string): ContainerImage {
   const [, account, region, repositoryName = '', mark] =
     /^(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com\/([^:@]+)[:@](.+)$/.exec(image) ?? [];
@@ -149,7 +149,7 @@ function findContainerImage(stack: Stack, image: string): ContainerImage {
   );
 }
 
-/** By what they encrypt. One key may be given for several. */
+/** Maps each purpose to its key. Several purposes may share a key. */
 const keysOf = (stack: Stack, arns: StageOptions['encryptionKeyArns']): RelayProps['encryptionKeys'] =>
   arns &&
   Object.fromEntries(
@@ -176,7 +176,7 @@ function domainOf(
   };
 }
 
-/** Buckets of every region: the address without one is what CloudFront's API takes too. */
+/** CloudFront accepts this address, which names no region, for buckets of every region. */
 const accessLogOf = (stack: Stack, given: StageOptions['accessLog']) =>
   typeof given === 'string'
     ? Bucket.fromBucketAttributes(stack, 'AccessLogBucket', {
@@ -185,7 +185,7 @@ const accessLogOf = (stack: Stack, given: StageOptions['accessLog']) =>
       })
     : given;
 
-/** Without the entries that are undefined: an absent prop has its default. */
+/** Removes undefined entries, because only an absent prop gets its default. */
 const defined = <Props extends object>(
   props: Props,
 ): { [Name in keyof Props]?: Exclude<Props[Name], undefined> } =>

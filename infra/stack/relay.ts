@@ -76,7 +76,7 @@ export type {
   RelayServiceOptions,
 };
 
-/** With what is of the functions alone, which says it itself. */
+/** Includes props that only the functions use, documented where they are declared. */
 export interface RelayProps extends Pick<
   RelayFunctionsProps,
   | 'vpc'
@@ -90,8 +90,8 @@ export interface RelayProps extends Pick<
   | 'defaultLimits'
 > {
   /**
-   * The first part of all names: of tables, metrics, secrets. Lower case, at most 27 characters, and no two relays of one
-   * account and region have the same. Another name makes other, empty tables. Default: `relay`.
+   * The prefix of all names: tables, metrics, secrets. Lower case, at most 27 characters, unique in the account and region. A new
+   * name creates new, empty tables. Default: `relay`.
    */
   name?: string;
   /**
@@ -100,76 +100,76 @@ export interface RelayProps extends Pick<
    * compares them. Default: `cloudfront`.
    */
   frontDoor?: FrontDoor;
-  /** The VPC endpoints of execute-api through which alone a `private-api` is called. */
+  /** The VPC endpoints of execute-api that can call a `private-api`. */
   vpcEndpointIds?: readonly string[];
-  /** For trials: tables have no deletion protection, and go with the stack, as do logs and failures. Default: false. */
+  /** For trials: tables, logs and stream failures are deleted with the stack. Default: false. */
   disposable?: boolean;
-  /** The public host name, its certificate, and the zone that leads to it. Default: the name that CloudFront makes. */
+  /** The public host name, its certificate and its hosted zone. By default CloudFront chooses a name. */
   domain?: RelayDomain;
-  /** Receives what alarms say, and notices about accounts. Default: alarms tell nobody. */
+  /** Receives alarms and notices about accounts. By default nobody receives alarms. */
   alarmEmail?: string;
-  /** Receives alarms that must wake somebody, apart from the others. Default: they go where all others go. */
+  /** Receives the alarms that must wake somebody. By default they go where the other alarms go. */
   pageEmail?: string;
-  /** Objectives of the alarms. Default: 99.5 % availability; 95 % of answers start within 10 s. */
+  /** Objectives of the alarms. By default 99.5 % of calls succeed and 95 % of answers start within 10 s. */
   objectives?: Objectives;
   /**
-   * A scheduled call through the public address, with a key that is stored beside the secrets of channels. It costs the tokens
-   * of its calls, and every five minutes, the default, some 0.50 dollars a month on AWS. Default: none.
+   * Calls the relay on a schedule through its public address, with a key that is stored beside the secrets of channels. Costs the
+   * tokens of its calls, and on AWS about $0.50 a month at the default interval of five minutes. Default: none.
    */
   canary?: CanaryOptions;
   /**
-   * The console of operators at `/console/` of the public address, for people who log in at an issuer of OpenID Connect. Only with a
-   * distribution. Default: none; `relay-ops console` needs no deployment.
+   * The operators' console at `/console/` of the public address, for people who log in with OpenID Connect. Needs a distribution.
+   * Default: none; `relay-ops console` needs no deployment.
    */
   console?: RelayConsole;
   /**
-   * A deployment gives the new versions a tenth of the calls for five minutes, then all of them, and takes them back when they
-   * fail before. `linear`: a tenth more each minute. False: at once, for a fix that cannot wait, as without `alarms`, which
-   * would see the failures. Default: true.
+   * True: a deployment shifts a tenth of the calls to the new versions for five minutes, then the rest, and rolls back if they
+   * fail meanwhile. `linear`: a tenth more each minute. False: all at once, for an urgent fix. Without `alarms` calls always shift at
+   * once, because nothing would notice the failures. Default: true.
    */
   shifting?: boolean | 'linear';
   /**
-   * An existing standard topic in the relay's region that alarms and notices about accounts go to. Its policy must let
-   * `cloudwatch.amazonaws.com` publish, and so must the policy of its key, if it has one; notices use that key through SNS with
-   * the rights of the function `notify`. Default: one is made when there is an `alarmEmail`, which otherwise subscribes to this one.
+   * An existing standard topic in the relay's region for alarms and notices about accounts; `alarmEmail` subscribes to it. The policies
+   * of the topic and of its key, if it has one, must let `cloudwatch.amazonaws.com` publish. The function `notify` uses the key
+   * through SNS with its own rights. By default a topic is created if there is an `alarmEmail`.
    */
   alarmTopic?: ITopic;
   /**
-   * A key in the relay's region that encrypts the tables, and that the functions may use through DynamoDB alone.
-   * A key that is lost or disabled is a relay that is lost. Default: the key that AWS manages for DynamoDB.
+   * A key in the relay's region that encrypts the tables. Functions can use it only through DynamoDB. If the key is lost or disabled, so
+   * is the relay. Default: the key that AWS manages for DynamoDB.
    */
   encryptionKey?: IKey;
-  /** Copies of the tables in another region, for the loss of this one. Default: none. */
+  /** Copies of the tables in another region, in case this one is lost. Default: none. */
   backupCopies?: RelayBackupCopies;
   /**
-   * Keys for logs, secrets, the alarm topic and buckets. One that CDK makes is opened to the services that use it; the policy of
-   * one that exists must do so itself: docs/options.md says how. Default: keys that AWS manages.
+   * Keys for logs, secrets, the alarm topic and buckets. CDK opens a key that it creates to the services that need it. The policy of an
+   * existing key must already allow them: see docs/options.md. Default: keys that AWS manages.
    */
   encryptionKeys?: RelayKeys;
-  /** The address that mail to customers comes from: an identity that SES has verified. Default: none is sent. */
+  /** The sender of mail to customers, an identity that SES has verified. By default no mail is sent. */
   alertSender?: string;
   /** Numbers of the origin secrets, oldest first. CloudFront sends the last; functions accept all. Default: `[1]`. */
   originSecrets?: readonly number[];
-  /** Numbers of the keys that seal the state of turns, ascending. The last seals; all open. Default: `[1]`. */
+  /** Numbers of the keys that encrypt the state of turns, ascending. The last encrypts; all decrypt. Default: `[1]`. */
   sealKeys?: readonly number[];
   /** With compute `ecs`: image, network, number of tasks. */
   service?: RelayServiceOptions;
-  /** False: no alarm is made, so deployments do not shift calls; a topic still gets notices about accounts. Default: true. */
+  /** False creates no alarms, so deployments shift calls at once. A topic still gets notices about accounts. Default: true. */
   alarms?: boolean;
-  /** The ARN of a WAF ACL for CloudFront, so of us-east-1, or of the region for an API. Default: no request is refused before the functions. */
+  /** The ARN of a WAF ACL: in us-east-1 for CloudFront, in the relay's region for an API. Default: none. */
   webAclArn?: string;
   /**
-   * A log of every request at the edge, with addresses of clients: true makes a bucket for it that expires with `logRetention`
-   * and outlives the stack; or a bucket with ACLs of yours. Default: none.
+   * Logs every request at the edge, with client addresses. True creates a bucket that outlives the stack and keeps lines for
+   * `logRetention`. Or give a bucket of yours that allows ACLs. Default: none.
    */
   accessLog?: boolean | IBucket;
-  /** Reports what the AWS account costs. Default: no budget. */
+  /** A budget for the costs of the AWS account. Default: none. */
   budget?: RelayBudget;
-  /** ARNs of the Bedrock models that channels may call with the functions' own role. Default: none. */
+  /** ARNs of Bedrock models that channels can call with the functions' role. Default: none. */
   bedrockModels?: readonly string[];
   /**
-   * False: functions read no secret whose path names no purpose, as those from before have; `relay-ops secret move` moves them.
-   * Default: true.
+   * True lets functions also read secrets whose paths name no purpose, as in earlier versions. `relay-ops secret move` moves them;
+   * then set this to false. Default: true.
    */
   unboundSecrets?: boolean;
   /** The build's output, one folder a function. Default: the one of this package. */
@@ -215,8 +215,8 @@ const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
   vpc: 'vpc',
 };
 
-const nobodyIsTold =
-  'nobody is told of alarms. Give alarmEmail, pageEmail or a topic (alarmTopic, in the file of a stage alarmTopicArn). If they are read elsewhere, acknowledge it';
+const alarmsWithoutReceiver =
+  'nobody receives alarms: set alarmEmail, pageEmail or alarmTopic (alarmTopicArn in the file of a stage). If you read alarms elsewhere, acknowledge this warning';
 
 const packageFolder = join(import.meta.dirname, '..', '..');
 
@@ -227,25 +227,25 @@ export class Relay extends Construct {
   readonly distribution: Distribution | undefined;
   /** Missing if the distribution leads to the functions directly. */
   readonly api: CfnRestApi | undefined;
-  /** By what they hold, without the relay's name: `tables.keys`. docs/tables.md says who writes which. */
+  /** By name without the relay's prefix: `tables.keys`. docs/tables.md says who writes which. */
   readonly tables: Readonly<Record<TableName, ITable>>;
   readonly functions: MadeFunctions;
   /**
-   * URLs of the functions behind the distribution; none behind an API. A request that bypasses the distribution
-   * gets a 403, so these are for health checks and firewalls only.
+   * URLs of the functions behind the distribution; empty behind an API. A request that bypasses the distribution gets a 403, so use
+   * them only for health checks and firewalls.
    */
   readonly functionUrls: Readonly<Partial<Record<PublicFunctionName, IFunctionUrl>>>;
   /** With compute `ecs`: the ECS service, balancer and VPC. */
   readonly service?: RelayService;
-  /** Topic of the alarms: the given one or the one that mails them. */
+  /** The topic of the alarms: the given one, or the one that mails them. */
   readonly alarmTopic: ITopic | undefined;
   readonly alarms: readonly IAlarm[];
   readonly dashboard: DashboardPage;
-  /** Queries of Logs Insights, in the folder with the relay's name. */
+  /** Saved queries of Logs Insights, in a folder with the relay's name. */
   readonly savedQueries: readonly CfnQueryDefinition[];
-  /** Managed policies for the people who operate the relay: docs/operate.md says what each allows. */
+  /** Managed policies for operators. docs/operate.md lists what each allows. */
   readonly operatorPolicies: OperatorPolicies['byName'];
-  /** The stack's output with the base URL, to export it or to name it otherwise. */
+  /** The output with the base URL, so that an app can export or rename it. */
   readonly baseUrlOutput: CfnOutput;
   /** The log groups of the functions that answer calls. */
   readonly callLogGroupsOutput: CfnOutput;
@@ -257,7 +257,7 @@ export class Relay extends Construct {
     refuseProps(this, props, propRules, Stack.of(this).region);
     const { disposable = false, domain, alertSender, encryptionKey, encryptionKeys: keys = {} } = props;
     const { frontDoor = 'cloudfront' } = props;
-    // The VPC of functions; that of servers is in `service`.
+    // This is the VPC of functions. `service` has that of servers.
     const { vpc, ...others } = props;
     const behindCloudFront = hasDistribution(frontDoor);
     const hasApi = frontDoor !== 'cloudfront';
@@ -317,7 +317,7 @@ export class Relay extends Construct {
           })
         : undefined;
     if (service) this.service = service;
-    /** Where the lines of a function are, or of the server that answers in its place. */
+    /** Returns the log group of a function, or of the server that replaces it. */
     const logsOf: LogsOf = (names) => [
       ...new Set(
         names.flatMap((name) => functions.byName.get(name)?.lambda.logGroup ?? service?.logGroup ?? []),
@@ -365,7 +365,7 @@ export class Relay extends Construct {
         ...(hosted && { console: createConsoleOrigin(hosted, originSecrets.newest) }),
         ...(domain && { domain }),
       });
-    // Without alarms nothing would end a bad deployment, and shifting would only make it slower.
+    // Without alarms nothing would stop a bad deployment, so shifting would only make it slower.
     const shifting = (props.shifting ?? true) !== false && (props.alarms ?? true) && !service;
     const alarms = new Alarms(this, 'Alarms', {
       relayName,
@@ -382,7 +382,7 @@ export class Relay extends Construct {
       on: props.alarms ?? true,
     });
     if (props.alarms !== false && (alarms.topic ?? props.pageEmail) === undefined)
-      Annotations.of(this).addWarningV2('relay:nobody-is-told', nobodyIsTold);
+      Annotations.of(this).addWarningV2('relay:nobody-is-told', alarmsWithoutReceiver);
     this.baseUrl = `https://${distribution?.host ?? `${api?.host}${api?.path}`}/v1`;
     const { baseUrl } = this;
     const shiftRoles = shifting

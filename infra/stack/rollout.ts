@@ -1,4 +1,4 @@
-/** How new code gets its calls: shifted step by step, and tried by a scheduled call. */
+/** Shifts calls to new code step by step, and tries it with a scheduled call. */
 import { join } from 'node:path';
 import { Construct } from 'constructs';
 import { LambdaApplication, LambdaDeploymentConfig, LambdaDeploymentGroup } from 'aws-cdk-lib/aws-codedeploy';
@@ -18,7 +18,7 @@ import {
 import type { Alarms } from './observe/alarms.ts';
 import { countCallsByVersion } from './observe/relay-metric.ts';
 
-/** The role of one function's deployments, and the function. */
+/** A function, and the role that deploys it. */
 export interface ShiftRole {
   role: Role;
   lambda: IFunction;
@@ -27,23 +27,23 @@ export interface ShiftRole {
 export interface ShiftProps {
   functions: RelayFunctions;
   alarms: Alarms;
-  /** A tenth more each minute. False: a tenth for five minutes, the window of the alarms, then all. */
+  /** True shifts a tenth more each minute. False shifts a tenth for five minutes, the window of the alarms, then the rest. */
   linear: boolean;
 }
 
 /**
- * Shifts the calls of a deployment to the new versions in steps, and back when the alarm of one triggers. Must never look at
- * single errors: one process that runs out of memory is no reason to give up a healthy version.
+ * Shifts calls to the new versions in steps, and back when an alarm triggers. Must never react to single errors: one process that
+ * runs out of memory does not make a version bad.
  */
 export function shiftTraffic(scope: Construct, { functions, alarms, linear }: ShiftProps): ShiftRole[] {
-  // The alarms of versions alone look at these counts.
+  // Only the alarms of versions use these counts.
   countCallsByVersion(functions);
   const shift = new Construct(scope, 'Shift');
   const application = new LambdaApplication(shift, 'Application');
   return [...functions.byName].flatMap(([name, { live }]) => {
     if (live === undefined) return [];
     const { lambda } = live.version;
-    // One for each function: they wait for each other, and a common role would wait for all and be waited for by all.
+    // One role per function: functions deploy in order, so a shared role would create a circle of dependencies.
     const role = new Role(shift, `${name}Role`, {
       assumedBy: new ServicePrincipal('codedeploy.amazonaws.com'),
     });
@@ -53,7 +53,7 @@ export function shiftTraffic(scope: Construct, { functions, alarms, linear }: Sh
     const group = new LambdaDeploymentGroup(shift, name, {
       application,
       alias: live,
-      // CDK would add a managed policy that lets the role move the aliases of all functions of the account.
+      // CDK's managed policy would let the role move the aliases of all functions in the account.
       role: role.withoutPolicyUpdates(),
       deploymentConfig: linear
         ? LambdaDeploymentConfig.LINEAR_10PERCENT_EVERY_1MINUTE
@@ -61,7 +61,7 @@ export function shiftTraffic(scope: Construct, { functions, alarms, linear }: Sh
       alarms: [alarms.ofNewVersion(name)],
       autoRollback: { failedDeployment: true, stoppedDeployment: true, deploymentInAlarm: true },
     });
-    // A deployment that starts before its role may move the alias fails.
+    // A deployment fails if it starts before its role has the right to move the alias.
     group.node.addDependency(role);
     return { role, lambda };
   });
@@ -70,19 +70,19 @@ export function shiftTraffic(scope: Construct, { functions, alarms, linear }: Sh
 export interface CanaryOptions {
   /** Public name of a cheap model. */
   model: string;
-  /** Reference of the key that it calls with: `ssm:/relay/<stack>/canary/<name>`. */
+  /** Reference of the key for the call: `ssm:/relay/<stack>/canary/<name>`. */
   key: string;
   /** Default: 5. */
   everyMinutes?: number;
 }
 
 interface CanaryProps extends CanaryOptions, RelayCodeProps {
-  /** With `/v1`. */
+  /** Includes `/v1`. */
   baseUrl: string;
   vpc: RelayVpc | undefined;
 }
 
-/** The scheduled call: a function of its own that calls the relay through its public address, as a customer would. */
+/** A function that calls the relay on a schedule through its public address, as a customer would. */
 export function createScheduledCall(scope: Construct, props: CanaryProps): RelayFunction {
   const { relayName, version, baseUrl, bundlesFolder, model, key, everyMinutes = 5 } = props;
   const folder = new Construct(scope, 'Canary');

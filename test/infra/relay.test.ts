@@ -194,13 +194,14 @@ describe('a prop that the options of a stage could not say', () => {
   });
 });
 
-describe('that nobody is told of alarms', () => {
+describe('the warning that nobody receives alarms', () => {
   const told = (props: RelayProps, acknowledged = false): boolean => {
     const stack = newStack();
     const relay = newRelay(stack, props);
     if (acknowledged) Annotations.of(relay).acknowledgeWarning('relay:nobody-is-told');
     return (
-      WarningsOf.fromStack(stack).findWarning('*', Match.stringLikeRegexp('nobody is told')).length === 0
+      WarningsOf.fromStack(stack).findWarning('*', Match.stringLikeRegexp('nobody receives alarms'))
+        .length === 0
     );
   };
 

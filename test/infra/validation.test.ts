@@ -21,7 +21,7 @@ const asked = Object.values(optionSets).filter(
   (_, at) => process.env['STAGES'] === 'every' || at % 3 === 0 || at === 4,
 );
 
-test('stages, from no options to all, have no finding by CloudFormation’s rules or cdk-nag, and no warning but that nobody is told of alarms', () => {
+test('stages, from no options to all, have no finding by CloudFormation’s rules or cdk-nag, and no warning but that nobody receives alarms', () => {
   const printed: string[] = [];
   const record = (text: string | Uint8Array): boolean => printed.push(String(text)) > 0;
   vi.spyOn(process.stderr, 'write').mockImplementation(record);

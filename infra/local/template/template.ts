@@ -124,7 +124,7 @@ const ignored: Record<string, string> = {
   'the emulators check no permissions':
     'IAM::Role IAM::Policy IAM::ManagedPolicy SNS::TopicPolicy S3::BucketPolicy',
   'one template has one version of each function': 'CodeDeploy::Application CodeDeploy::DeploymentGroup',
-  'nobody is told':
+  'nobody receives alarms':
     'CloudWatch::Alarm CloudWatch::Dashboard SNS::Topic SNS::Subscription Logs::MetricFilter Logs::QueryDefinition Budgets::Budget',
   'output of the functions goes to stderr': 'Logs::LogGroup',
   'failed events are logged instead of kept': 'S3::Bucket',

@@ -1,6 +1,6 @@
 /**
- * Copies of the tables in another region, by AWS Backup: what is left of the money when a region is lost. Without them a
- * relay has point-in-time recovery, which lives and dies with its region.
+ * Copies of the tables in another region by AWS Backup, so that balances survive the loss of a region. Point-in-time recovery, which
+ * every relay has, is lost with its region.
  * https://docs.aws.amazon.com/aws-backup/latest/devguide/cross-region-backup.html
  */
 import { RemovalPolicy } from 'aws-cdk-lib';
@@ -12,11 +12,11 @@ import { tableNames, tableSchemas, type TableSchema } from '../../../shared/tabl
 import type { RelayTables } from './relay-tables.ts';
 
 export interface RelayBackupCopies {
-  /** The ARN of a vault in another region, which its owner makes: the stack makes nothing outside its own. */
+  /** The ARN of an existing vault in another region. The stack creates nothing outside its own region. */
   vaultArn: string;
-  /** How long copies are kept. Default: 35. */
+  /** The number of days to keep copies. Default: 35. */
   days?: number | undefined;
-  /** Every hour, and begun within it, in place of every day from 03:00 UTC on: what is younger than a copy is lost with the region. Default: false. */
+  /** Copy every hour instead of every day from 03:00 UTC. Data that is newer than the last copy is lost with the region. Default: false. */
   hourly?: boolean | undefined;
 }
 
@@ -26,17 +26,17 @@ interface BackupCopiesProps extends RelayBackupCopies {
   encryptionKey: IKey | undefined;
 }
 
-/** Data deleted from the other tables must be gone, and `runtime` is of no use elsewhere. */
+/** Deletions from the other tables must be final, and `runtime` is useless in another region. */
 const copied = tableNames.filter(
   (name) => (tableSchemas[name] as TableSchema).recoverable !== false && name !== 'runtime',
 );
 
-/** The region has its own recovery; a copy is made from this one. */
+/** The backup in this region is only the source of the copy, because the region has point-in-time recovery. */
 const keptHereDays = 2;
 
 /**
- * AWS Backup begins a job within 8 hours of its time and gives it a week, unless told otherwise: the newest copy of an hourly plan could be
- * of 8 hours ago. An hour is the least that it takes for the first; the second counts from the job's time, too.
+ * By default AWS Backup starts a job within 8 hours and lets it run a week, so the newest copy of an hourly plan could be 8 hours
+ * old. An hour is the minimum for the start. The second time also counts from the scheduled time.
  * https://docs.aws.amazon.com/aws-backup/latest/devguide/API_BackupRuleInput.html
  */
 const hourlyWindows = { startWindowMinutes: 60, completionWindowMinutes: 120 };
@@ -51,7 +51,7 @@ export class BackupCopies extends Construct {
       backupVaultName: relayName,
       ...(encryptionKey && { encryptionKeyArn: encryptionKey.keyArn }),
     });
-    // A vault that holds something cannot be deleted.
+    // Only an empty vault can be deleted.
     vault.applyRemovalPolicy(RemovalPolicy.RETAIN);
     const policy = 'service-role/AWSBackupServiceRolePolicyForBackup';
     this.role = new Role(this, 'Role', {

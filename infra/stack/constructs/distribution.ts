@@ -1,4 +1,4 @@
-/** The only public address: a CloudFront distribution that sends each path to what answers it. */
+/** The public address: a CloudFront distribution that sends each path to the function or server that answers it. */
 import { Duration, Stack, Token, RemovalPolicy } from 'aws-cdk-lib';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
 import { configureBucketEncryption } from './encryption-keys.ts';
@@ -42,13 +42,13 @@ import { listHeaders } from '../../../shared/endpoints/routes.ts';
 import type { RelayFunction, RelayFunctions } from './relay-functions.ts';
 import { originSecretHeader } from './numbered-secrets.ts';
 
-/** The public host name, in place of the one that CloudFront makes. */
+/** The public host name. Replaces the one of CloudFront. */
 export interface RelayDomain {
   /** `api.example.com`. */
   name: string;
-  /** Covers the name. Made in us-east-1, the one region that CloudFront reads certificates from; of an API in its own region. */
+  /** A certificate for the name: in us-east-1 for CloudFront, in the relay's region for an API. */
   certificate: ICertificate;
-  /** Gets the records (A, and of CloudFront AAAA) that lead to the front door. Default: you make them. */
+  /** The zone for the records of the front door (A, and AAAA for CloudFront). Without it, create them yourself. */
   hostedZone?: IHostedZone;
 }
 
@@ -56,7 +56,7 @@ export interface RelayDomain {
 export interface RelayOrigins {
   /** The origin of a function's paths. Functions that share an origin share the object. */
   of(name: FunctionName): IOrigin;
-  /** An origin that does not answer yet answers wrong, and CloudFormation would make both at the same time. */
+  /** The distribution must wait for these. CloudFormation would otherwise create both at once, and the origin would fail at first. */
   dependencies: readonly IDependable[];
 }
 
@@ -67,7 +67,7 @@ const buildOriginSettings = (sentOriginSecret: string) => ({
   customHeaders: { [originSecretHeader]: sentOriginSecret },
 });
 
-/** Each function's own URL. */
+/** Uses the URL of each function. */
 export function useFunctionUrls(functions: RelayFunctions, sentOriginSecret: string): RelayOrigins {
   const made = new Map<FunctionName, IOrigin>();
   return {
@@ -77,12 +77,12 @@ export function useFunctionUrls(functions: RelayFunctions, sentOriginSecret: str
       made.set(name, origin);
       return origin;
     },
-    // The alias brings the permissions of its URL.
+    // The permissions of a URL belong to the alias.
     dependencies: [...functions.byName.values()].flatMap(({ live }) => live ?? []),
   };
 }
 
-/** API Gateway for all paths, with its stage before each. */
+/** Uses API Gateway for all paths, with its stage as prefix. */
 export function useApiGateway(
   api: IDependable & { host: string; path: string },
   sentOriginSecret: string,
@@ -96,8 +96,8 @@ export function useApiGateway(
 }
 
 /**
- * Servers behind a balancer without a public address, which CloudFront reaches by interfaces of its own in the VPC: so HTTP is private.
- * The functions that are made all the same have their own URLs.
+ * Uses servers behind a private load balancer. CloudFront reaches it through network interfaces in the VPC, so plain HTTP is private.
+ * Functions that exist nevertheless have their own URLs.
  */
 export function usePrivateBalancer(
   { balancer, service }: { balancer: IApplicationLoadBalancer; service: IDependable },
@@ -116,7 +116,7 @@ export function usePrivateBalancer(
   };
 }
 
-/** A function with an origin of its own, whatever answers the other paths. */
+/** Gives a function an origin of its own, independent of the other paths. */
 interface ConsoleOrigin {
   origin: IOrigin;
   live: IDependable;
@@ -142,15 +142,15 @@ interface RelayDistributionProps {
 }
 
 /**
- * The longest silence of an origin that CloudFront can be set to without a raised quota. Heartbeats come more often: this is
- * for an environment that is slow for a while.
+ * CloudFront's longest read time-out without a raised quota. Heartbeats come more often; this helps if an environment is
+ * slow for a while.
  */
 const readTimeout = Duration.seconds(120);
 
 /** Names the kind of client, because some read lists in their own form. Only the edge function sets it. */
 const listFormHeader = 'x-relay-list-form';
 
-/** Copies the client's host name to another header, because `host` must be the origin's own, and says in which form it reads lists. */
+/** Copies the client's host name to another header, because `host` must be the origin's, and sets the kind of client. */
 const hostFunction = `function handler(event) {
   var request = event.request;
   var headers = request.headers;
@@ -180,13 +180,13 @@ export class RelayDistribution extends Construct {
         ...(props.console && { '/console*': behaviour(props.console.origin, false) }),
       },
       ...(props.webAclArn !== undefined && { webAclId: props.webAclArn }),
-      // By relay, for buckets that several share. Keys are in no path and no query, and headers are not logged.
+      // One prefix per relay, for shared buckets. Paths and queries hold no keys, and headers are not logged.
       ...(props.accessLog && { logBucket: props.accessLog, logFilePrefix: `${props.relayName}/` }),
       ...(props.domain && {
         domainNames: [props.domain.name],
         certificate: props.domain.certificate,
-        // The minimum can be set only for our own certificate; CloudFront fixes it for its default
-        // certificate.
+        // Only a certificate of ours can have a minimum TLS version. CloudFront fixes that of its
+        // default one.
         minimumProtocolVersion: SecurityPolicyProtocol.TLS_V1_2_2021,
       }),
     });
@@ -210,13 +210,13 @@ export class RelayDistribution extends Construct {
     });
     return (origin, cached) => ({
       origin,
-      // No redirect: plain HTTP fails, so that a client notices that it sent its key unencrypted.
+      // Plain HTTP fails instead of redirecting, so that a client notices that it sent its key unencrypted.
       viewerProtocolPolicy: ViewerProtocolPolicy.HTTPS_ONLY,
-      // Allows all methods, so that a wrong one gets the relay's JSON error instead of CloudFront's HTML.
+      // Allows all methods, so that a wrong one gets the relay's JSON error, not CloudFront's HTML.
       allowedMethods: AllowedMethods.ALLOW_ALL,
       cachePolicy: cached ? cacheForSeconds : CachePolicy.CACHING_DISABLED,
       originRequestPolicy: OriginRequestPolicy.ALL_VIEWER_EXCEPT_HOST_HEADER,
-      // Among them Strict-Transport-Security: browsers come by https alone, for a year.
+      // Includes Strict-Transport-Security for a year.
       responseHeadersPolicy: ResponseHeadersPolicy.SECURITY_HEADERS,
       compress: false,
       functionAssociations: [{ function: keepHost, eventType: FunctionEventType.VIEWER_REQUEST }],
@@ -232,7 +232,7 @@ export class RelayDistribution extends Construct {
       maxTtl: Duration.seconds(5),
       queryStringBehavior: CacheQueryStringBehavior.all(),
       cookieBehavior: CacheCookieBehavior.none(),
-      // The answer to a browser contains the allowed origin, and Anthropic's clients have a form of their own.
+      // Answers differ by browser origin, and Anthropic's clients get another form.
       headerBehavior: CacheHeaderBehavior.allowList('Origin', listFormHeader),
     });
   }
@@ -249,7 +249,7 @@ interface Addressed {
 /** Creates the DNS records of the front door. */
 export function addressRecords(scope: Construct, { zone, name, target, ipv6 = true }: Addressed): void {
   const zoneName = zone.zoneName.replace(/\.$/, '');
-  // CDK would add the zone's name to one that is not in it, and make a record that nobody asks for.
+  // CDK would append the zone's name to a name outside the zone, and create a useless record.
   if (!Token.isUnresolved(zoneName) && name !== zoneName && !name.endsWith(`.${zoneName}`))
     throw new Error(`domain ${name} is not in the hosted zone ${zoneName}`);
   const record = { zone, recordName: `${name}.`, target: RecordTarget.fromAlias(target) };
@@ -258,21 +258,21 @@ export function addressRecords(scope: Construct, { zone, name, target, ipv6 = tr
 }
 
 /**
- * A name that CloudFront wants to be unique in the account, over all regions. The name that CDK makes comes from the path of
- * the construct, which is the same for all stages of an app that makes them one by one.
+ * A name that must be unique in the account over all regions. CDK's default comes from the construct's path, which is the same for
+ * all stages of an app.
  */
 const nameAccountWide = (scope: Construct, relayName: string, purpose: string): string =>
   `${relayName}-${Stack.of(scope).region}-${purpose}`;
 
-/** Without this, CloudFront caches errors for 10 s for all callers, even on paths without caching. */
+/** By default CloudFront caches errors for 10 s for all callers, even on paths without caching. */
 function buildUncachedErrors(): ErrorResponse[] {
   const statuses = [400, 403, 404, 405, 414, 416, 500, 501, 502, 503, 504];
   return statuses.map((httpStatus) => ({ httpStatus, ttl: Duration.seconds(0) }));
 }
 
 /**
- * The bucket of CloudFront's standard logs: addresses of clients, paths, times, statuses. Nobody but the account reads it.
- * @param props `logRetention`: a month, as that of functions, unless given
+ * The bucket of CloudFront's standard logs: client addresses, paths, times, statuses. Only the account can read it.
+ * @param props `logRetention` defaults to one month, like that of functions
  */
 export const createAccessLogBucket = (
   scope: Construct,
@@ -284,7 +284,7 @@ export const createAccessLogBucket = (
 ): Bucket =>
   new Bucket(new Construct(scope, 'AccessLog'), 'Bucket', {
     blockPublicAccess: BlockPublicAccess.BLOCK_ALL,
-    // CloudFront gives itself the right to write by an ACL. What it writes is the account's.
+    // CloudFront grants itself write access through an ACL. The account owns the objects.
     objectOwnership: ObjectOwnership.BUCKET_OWNER_PREFERRED,
     ...configureBucketEncryption(key),
     enforceSSL: true,

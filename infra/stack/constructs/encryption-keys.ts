@@ -1,6 +1,6 @@
 /**
- * Keys of the team for what is not a table, and what AWS's services must be allowed with them. The policy of a key that CDK
- * makes is extended here; that of one that exists is its owner's, and docs/options.md says what it must allow.
+ * Customer-managed keys for everything but tables, and the rights that AWS services need. Extends the policy of a key that CDK
+ * creates. The owner of an existing key extends its policy: docs/options.md lists the rights.
  */
 import { Stack, Token } from 'aws-cdk-lib';
 import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
@@ -8,7 +8,7 @@ import type { IKey } from 'aws-cdk-lib/aws-kms';
 import { BucketEncryption, type BucketProps } from 'aws-cdk-lib/aws-s3';
 import type { Construct } from 'constructs';
 
-/** In the relay's region. Each may be the same. Default of each: a key that AWS manages. */
+/** Keys in the relay's region; all may be the same. Each defaults to a key that AWS manages. */
 export interface RelayKeys {
   /** Encrypts log groups. */
   logs?: IKey | undefined;
@@ -16,11 +16,11 @@ export interface RelayKeys {
   secrets?: IKey | undefined;
   /** Encrypts the topics created for `alarmEmail` and `pageEmail`. */
   alarmTopic?: IKey | undefined;
-  /** Encrypts the bucket of stream failures, and that of `accessLog` true. */
+  /** Encrypts the bucket of stream failures, and the one that `accessLog: true` creates. */
   buckets?: IKey | undefined;
 }
 
-/** Lets services use the keys, where CDK can. @param accessLog CloudFront writes into a bucket of the relay's */
+/** Lets services use the keys that CDK created. @param accessLog true if CloudFront writes into a bucket of the relay */
 export function openKeys(scope: Construct, keys: RelayKeys, accessLog: boolean): void {
   const { region, partition, account } = Stack.of(scope);
   for (const [name, key] of Object.entries(keys))
@@ -44,14 +44,14 @@ function open(key: IKey | undefined, service: string, actions: string[], conditi
   );
 }
 
-/** @param prop what is said to be wrong */
+/** @param prop the prop that the message names */
 export function refuseElsewhere(region: string, prop: string, key: IKey | undefined): void {
   if (key === undefined || Token.isUnresolved(region) || Token.isUnresolved(key.env.region)) return;
   if (key.env.region !== region)
     throw new Error(`${prop}: what is in ${region} needs a key there, not ${key.keyArn}`);
 }
 
-/** Statements that let a role use a key, through these services only. */
+/** Builds statements that let a role use a key, only through these services. */
 export function grantKeyUse(
   stack: Stack,
   key: IKey | undefined,

@@ -1,6 +1,6 @@
 /**
- * One description per function, with everything in which functions differ. A new endpoint group needs one
- * entry here, one file in `functions/`, and its paths in the list below.
+ * One description per function, with everything that differs between functions. A new endpoint group needs one entry here, one
+ * file in `functions/`, and its paths in the list below.
  */
 import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
 import type { SecretPurpose } from '../../../shared/config/rows/secret-reference.ts';
@@ -11,39 +11,39 @@ import type { TableAction } from '../../access/policies.ts';
 export interface FunctionDescription {
   purpose: string;
   /**
-   * How it answers requests, through a Function URL or API Gateway. Functions without it are invoked by streams or
-   * a schedule.
+   * Set if it answers requests, through a Function URL or API Gateway. Streams or a schedule invoke the other
+   * functions.
    */
   url?: 'RESPONSE_STREAM' | 'BUFFERED';
   /** The tables whose streams invoke it. */
   streams?: readonly StreamTrigger[];
   /** Interval of its schedule. */
   everyMinutes?: number;
-  /** Functions that answer calls send it events. One that waits longer, or that fails, is kept and not tried again. */
+  /** Answering functions send it events. An event that fails or waits longer is kept and not retried. */
   eventSecondsMax?: number;
   timeoutSeconds: number;
   /**
-   * The option `moneyConcurrency` is for it: while answers take all that an account has, rows of the ledger and budgets would be late,
-   * grants and edits of rows not live, and what crashed calls reserved not free again.
+   * The option `moneyConcurrency` covers it. Otherwise, while answers use up the concurrency of the account, ledger rows and budgets
+   * would be late, grants and edits would not take effect, and reservations of crashed calls would stay open.
    */
   keepsBooks?: boolean;
   /**
-   * The allowed DynamoDB actions for each table. All others are denied. Rows are deleted from `responses` alone: a
-   * BatchWriteItem of functions only deletes.
+   * The allowed DynamoDB actions by table; all others are denied. Functions delete rows only from `responses`, and use BatchWriteItem
+   * only for that.
    */
   tables: Partial<Record<TableName, readonly Exclude<TableAction, 'DeleteItem'>[]>>;
-  /** The indexes that it may query, beside the tables. */
+  /** The indexes that it may query. */
   queries?: Partial<Record<TableName, string>>;
   /** The purposes of the secrets that it may read: `ssm:/relay/<stack>/<purpose>/...`, `secretsmanager:<stack>/<purpose>/...`. */
   readsSecrets?: readonly SecretPurpose[];
   /**
-   * Calls models: gets the keys that seal the state of turns, may call the models of Bedrock that are listed, bounds the heap
-   * of Node by its memory, and reports traces where the stack has a receiver of them.
+   * True if it calls models: it gets the keys that encrypt the state of turns, may call the listed Bedrock models, limits Node's heap by
+   * its memory, and sends traces if the stack has a receiver.
    */
   callsModels?: boolean;
 }
 
-/** Answers calls with a model, so the option `reservedConcurrency` is for it, and its lines count for alarms. */
+/** True if it answers calls with a model. The option `reservedConcurrency` covers it, and alarms count its lines. */
 export const answersCalls = (name: FunctionName): boolean =>
   functionDescriptions[name].url === 'RESPONSE_STREAM';
 
@@ -56,15 +56,15 @@ export interface StreamTrigger {
   retries: number;
   /** Older records are not retried. At most 24, because streams keep records for 24 hours. */
   maxAgeHours: number;
-  /** True: a batch without retries left goes to the bucket of stream failures. False: it is dropped. */
+  /** True stores a batch without retries left in the bucket of stream failures. False drops it. */
   keepsFailures: boolean;
   /** Only records of items with these ids (partition keys) invoke it. By default all do. */
   onlyIds?: readonly string[];
-  /** Only records of new items whose ids start so invoke it. */
+  /** Only records of new items whose ids have this prefix invoke it. */
   onlyNewWithPrefix?: string;
 }
 
-/** Each record only triggers a compilation of the whole configuration, as the schedule does. */
+/** Each record only triggers a compilation of the whole configuration, like the schedule. */
 const describeConfigurationStream = (table: TableName): StreamTrigger => ({
   table,
   recordsAtOnce: 100,
@@ -85,12 +85,12 @@ const answering = {
     runtime: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'],
     keys: ['GetItem'],
     accounts: ['GetItem'],
-    // All parts of a busy account are read at once.
+    // Reads all shards of a busy account at once.
     quotas: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'],
-    // A settle that came after its reservation expired, and whether the call of an Idempotency-Key was closed.
+    // For a settle after its reservation expired, and for the question whether the call of an Idempotency-Key was closed.
     ledger: ['GetItem', 'PutItem'],
     daily: ['UpdateItem'],
-    // First results of Idempotency-Keys.
+    // Stores the first result of each Idempotency-Key.
     responses: ['BatchGetItem', 'PutItem'],
   },
   readsSecrets: ['channels', 'search'],
@@ -98,7 +98,7 @@ const answering = {
 } as const satisfies Omit<FunctionDescription, 'purpose'>;
 
 const { url: _noUrl, ...asking } = answering;
-/** A run goes by the rows that its call was accepted with. */
+/** A run uses the rows with which its call was accepted. */
 const { keys: _noKeys, accounts: _noAccounts, ...askingTables } = answering.tables;
 
 const descriptions = {
@@ -119,7 +119,7 @@ const descriptions = {
       accounts: ['GetItem'],
       quotas: ['GetItem'],
       ledger: ['Query'],
-      // For refused and failed calls of an account, and its use by day.
+      // For an account's refused and failed calls, and its usage by day.
       daily: ['Query'],
     },
   },
@@ -133,7 +133,7 @@ const descriptions = {
       payments: ['GetItem', 'PutItem'],
       grants: ['PutItem'],
     },
-    // The secrets that sign its events.
+    // The secrets that sign Stripe's events.
     readsSecrets: ['payments'],
   },
   selfservice: {
@@ -141,12 +141,12 @@ const descriptions = {
     url: 'BUFFERED',
     timeoutSeconds: 30,
     tables: {
-      // Beside the configuration which keys customers made, and how often a key asks.
+      // Reads the configuration, the keys that customers created, and how often a key asks.
       runtime: ['BatchGetItem', 'GetItem', 'UpdateItem'],
       keys: ['BatchGetItem', 'ConditionCheckItem', 'GetItem', 'PutItem', 'UpdateItem'],
       accounts: ['GetItem'],
     },
-    // The keys that sign references, and that of Stripe.
+    // The keys that sign references, and Stripe's key.
     readsSecrets: ['payments'],
   },
   config: {
@@ -157,7 +157,7 @@ const descriptions = {
       ...(['channels', 'charges', 'plans', 'settings', 'keys', 'accounts'] as const).map(
         describeConfigurationStream,
       ),
-      // Learned rules are shown on the channel's row. All other items of the table change far too often.
+      // The channel's row shows learned rules. All other items of the table change too often.
       { ...describeConfigurationStream('runtime'), onlyIds: ['learned'] },
     ],
     everyMinutes: 5,
@@ -178,26 +178,26 @@ const descriptions = {
     purpose: 'Puts and counts a ledger row for every reservation that was closed, and registers open ones',
     keepsBooks: true,
     timeoutSeconds: 60,
-    // Retries for 12 hours, so that rows are late but not lost while DynamoDB is unavailable.
+    // Retries for 12 hours, so that an outage of DynamoDB delays rows but loses none.
     streams: [
       {
         table: 'quotas',
         recordsAtOnce: 1_000,
-        // The sums of a batch are written once for all its calls, and a row may be some seconds late.
+        // The sums of a batch take one write for all its calls, and rows may be a few seconds late.
         gathersSeconds: 5,
         retries: 100,
         maxAgeHours: 12,
         keepsFailures: true,
       },
     ],
-    // In `runtime`: the counters of budgets.
+    // In `runtime` for the counters of budgets.
     tables: { ledger: ['PutItem'], daily: ['UpdateItem'], runtime: ['UpdateItem'] },
   },
   grants: {
     purpose: 'Applies every grant exactly once, and says so on its row',
     keepsBooks: true,
     timeoutSeconds: 120,
-    // The schedule applies grants whose retries ran out here.
+    // The schedule applies grants that have no retries left here.
     streams: [{ table: 'grants', recordsAtOnce: 25, retries: 10, maxAgeHours: 1, keepsFailures: true }],
     everyMinutes: 15,
     queries: { grants: 'unapplied' },
@@ -218,14 +218,14 @@ const descriptions = {
   alerts: {
     purpose: 'Decides what is reported about balances, plans and keys, once for each cause',
     timeoutSeconds: 300,
-    // The schedule looks at what was given up here.
+    // The schedule handles records that are dropped here.
     streams: [
       {
         table: 'quotas',
         // At 1,000 settled calls a second, each of two shards has ten batches a second, which take 10 to
         // 26 ms each at 256 MB.
         recordsAtOnce: 100,
-        // Every call changes its account, and an alert can wait for some seconds.
+        // Every call changes its account, and an alert can wait a few seconds.
         gathersSeconds: 5,
         retries: 10,
         maxAgeHours: 1,
@@ -256,13 +256,13 @@ const descriptions = {
     ],
     everyMinutes: 1,
     tables: { accounts: ['GetItem'], runtime: ['BatchGetItem', 'UpdateItem'] },
-    // The secret that signs what is posted.
+    // The secret that signs webhooks.
     readsSecrets: ['alerts'],
   },
   background: {
     purpose: 'Answers background responses, for which no client waits',
     ...asking,
-    // A response that has not begun by then has failed.
+    // A response that has not started by then fails.
     eventSecondsMax: 60,
     tables: { ...askingTables, responses: storing },
   },
@@ -270,33 +270,33 @@ const descriptions = {
 
 export type FunctionName = keyof typeof descriptions;
 
-/** Those that the front door leads to. */
+/** The functions behind the front door. */
 export type PublicFunctionName = {
   [Name in FunctionName]: (typeof descriptions)[Name] extends { url: string } ? Name : never;
 }[FunctionName];
 
-/** Those in whose place a server may answer. */
+/** The functions that a server can replace. */
 export type ServedFunctionName = Exclude<PublicFunctionName, 'payments' | 'selfservice'>;
 
 export const functionDescriptions: Record<FunctionName, FunctionDescription> = descriptions;
 
 export const functionNames = Object.keys(descriptions) as FunctionName[];
 
-/** Those of endpoints, and those that answer calls for which no client waits, too. */
+/** The functions that call models, with or without a waiting client. */
 export const answeringFunctions = functionNames.filter(answersCalls);
 export const callingFunctions = functionNames.filter(
   (name) => functionDescriptions[name].callsModels === true,
 );
 
 /**
- * `payments` and `selfservice` stay functions: a process that reads calls, and what upstreams answer, would else have the right to write
- * payments and grants, which are money, and keys, which spend it.
+ * `payments` and `selfservice` stay functions. Otherwise a process that reads calls and upstream answers could write payments and
+ * grants, which are money, and keys, which spend it.
  */
 export const isServed = (name: FunctionName): name is ServedFunctionName =>
   functionDescriptions[name].url !== undefined && name !== 'payments' && name !== 'selfservice';
 export const servedFunctions = functionNames.filter(isServed);
 
-/** Rights of one process that replaces all of these functions. */
+/** Merges the rights of these functions for one process that replaces them. */
 export const serverDescription: Pick<FunctionDescription, 'tables' | 'readsSecrets'> = {
   tables: Object.fromEntries(
     tableNames.map((table) => {
@@ -309,12 +309,11 @@ export const serverDescription: Pick<FunctionDescription, 'tables' | 'readsSecre
   ],
 };
 
-/** The log groups with the lines of these functions, each once. */
+/** Lists the log groups of these functions, each once. */
 export type LogsOf = (names: readonly FunctionName[]) => ILogGroup[];
 
-// Maps each path to the function that answers it. The first matching pattern wins; a path without a match
-// goes to the default function. Paths whose answer is the same for everybody may be cached at the edge for a
-// few seconds; others are never cached.
+// Maps each path to the function that answers it. The first match wins; other paths go to the default function. The edge
+// may cache answers that are the same for everybody for a few seconds, and caches no others.
 
 interface Route {
   /** A CloudFront path pattern; `*` matches any text. */
@@ -338,7 +337,7 @@ export const routes: readonly Route[] = [
   { path: '/health', function: 'catalog', cached: true },
 ];
 
-/** Answers all other paths: `/` with the page, unknown paths with a helpful 404. */
+/** Answers all other paths: `/` with the page, unknown ones with a helpful 404. */
 export const defaultFunction: ServedFunctionName = 'catalog';
 
 /** A CloudFront path pattern: `*` matches any text, `?` any character; the leading slash is optional. */

@@ -1,6 +1,6 @@
 /**
- * The operators' console as a function behind the distribution, for deployments that ask for it. Who logs in, and with which role,
- * it checks itself; its rights are what its pages do, and no more.
+ * The operators' console as a function behind the distribution, created on request. It checks logins and roles itself, and has only
+ * the rights that its pages need.
  */
 import { join } from 'node:path';
 import { Stack } from 'aws-cdk-lib';
@@ -18,17 +18,17 @@ import {
 /** A console in the browser for people who log in at an OpenID Connect issuer: docs/console.md. */
 export interface RelayConsole {
   oidc: {
-    /** As it writes itself in its tokens: `https://accounts.google.com`. */
+    /** The issuer as in its tokens: `https://accounts.google.com`. */
     issuer: string;
     clientId: string;
     /** Reference of the client's secret: `ssm:/relay/<stack>/console/<name>` or `secretsmanager:<stack>/console/<name>`. */
     clientSecret: string;
-    /** Default: `openid`, `email` and `profile`. */
+    /** By default `openid`, `email` and `profile`. */
     scopes?: readonly string[] | undefined;
-    /** The claim of the ID token that has the groups. Default: `groups`. */
+    /** The claim of the ID token that lists the groups. Default: `groups`. */
     groupsClaim?: string | undefined;
   };
-  /** Groups and verified e-mail addresses by role. A viewer reads, support refunds up to a limit, an operator does everything. */
+  /** Groups and verified e-mail addresses by role. A viewer can read, support can refund up to a limit, an operator can do everything. */
   roles: {
     viewer?: readonly string[] | undefined;
     support?: readonly string[] | undefined;
@@ -52,10 +52,10 @@ export function createHostedConsole(scope: Construct, props: HostedConsoleProps)
     description: {
       purpose: 'The console of operators, for people who log in',
       url: 'RESPONSE_STREAM',
-      // A page is watched for five minutes by one request.
+      // One request watches a page for five minutes.
       timeoutSeconds: 360,
       tables: {},
-      // The client's secret, and those that channels are tried with.
+      // The OpenID client's secret, and secrets of channels for their tests.
       readsSecrets: ['channels', 'console'],
     },
     bundleFolder: join(props.bundlesFolder, 'console'),

@@ -1,31 +1,31 @@
 /**
- * Generated secrets with numbers, rotated by deploying with a new number. Functions get the values when they are
- * deployed, so that no request reads the secret store.
+ * Generated secrets with numbers; deploying with a new number rotates them. Functions get the values when they are deployed, so
+ * no request reads the secret store.
  */
 import { type ISecret, Secret } from 'aws-cdk-lib/aws-secretsmanager';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
 import { Construct } from 'constructs';
 
 /**
- * The header that CloudFront adds to every request it sends to a function. Function URLs are public; a function refuses
- * requests without one of the numbered values.
+ * The header that CloudFront adds to every request for a function. Function URLs are public, so functions refuse requests without
+ * one of the numbered values.
  */
 export const originSecretHeader = 'x-relay-origin';
 
 interface NumberedSecretsProps {
   /** Oldest first, at least one. */
   numbers: readonly number[];
-  /** Describes a secret for its description. */
+  /** Returns the description of a secret. */
   about: (number: number) => string;
-  /** Default: AWS's managed key. */
+  /** By default AWS's managed key. */
   encryptionKey?: IKey | undefined;
 }
 
 export class NumberedSecrets extends Construct {
-  /** By number, oldest first: references that CloudFormation resolves during deployment. */
+  /** References by number, oldest first. CloudFormation resolves them during deployment. */
   readonly byNumber: ReadonlyMap<number, string>;
   readonly newest: string;
-  /** By number: for platforms that read them when a process starts. */
+  /** Secrets by number, for platforms that read them when a process starts. */
   readonly secrets: ReadonlyMap<number, ISecret>;
 
   constructor(scope: Construct, id: string, { numbers, about, encryptionKey }: NumberedSecretsProps) {
@@ -36,7 +36,7 @@ export class NumberedSecrets extends Construct {
         new Secret(this, `Secret${number}`, {
           description: about(number),
           ...(encryptionKey && { encryptionKey }),
-          // Without punctuation, so that lists and JSON can hold the values.
+          // Excludes punctuation, so that lists and JSON can hold the values.
           generateSecretString: { excludePunctuation: true, passwordLength: 48 },
         }),
       ]),

@@ -1,6 +1,6 @@
 /**
- * Managed policies for the people who operate the relay, made from the table in infra/ops/access, and their ARNs as
- * outputs. None lets anybody write a balance but `repair`.
+ * Managed policies for operators, built from the table in infra/access, and their ARNs as outputs. Only `repair` can write a
+ * balance.
  */
 import { CfnOutput, Stack, Token } from 'aws-cdk-lib';
 import { Effect, ManagedPolicy, PolicyDocument, PolicyStatement } from 'aws-cdk-lib/aws-iam';
@@ -48,7 +48,7 @@ const createManagedPolicy = (
   name: PolicyName,
 ): ManagedPolicy =>
   new ManagedPolicy(scope, name, {
-    // A fixed name, so that an error of the command line can say it. Without a description: a changed one would
+    // The name is fixed so that errors of the command line can quote it. There is no description, because changing it would
     // replace the policy, which CloudFormation refuses for a fixed name.
     managedPolicyName: policyNameIn(props.relayName, name, Stack.of(scope).region),
     document: new PolicyDocument({
@@ -88,7 +88,7 @@ function createTableStatement(
   );
   if (ids !== undefined) {
     statement.addCondition('ForAllValues:StringLike', { 'dynamodb:LeadingKeys': ids });
-    // All of no values are like anything: a request without keys (Scan, PartiQL) would be allowed.
+    // `ForAllValues` is true for a request without keys (Scan, PartiQL), which must be refused.
     statement.addCondition('Null', { 'dynamodb:LeadingKeys': 'false' });
   }
   return statement;
@@ -112,7 +112,7 @@ function createAccountStatement(
   return allow(service, [name], stack.formatArn({ service, resource: kind, resourceName: names.join('/') }));
 }
 
-/** Holds against every other policy of the same person. Transactions need the actions of their items. */
+/** A deny overrides every other policy of the same person. Transactions need the actions of their items. */
 const denyWrites = (resources: string[]): PolicyStatement =>
   new PolicyStatement({
     effect: Effect.DENY,
@@ -128,19 +128,19 @@ const denyWrites = (resources: string[]): PolicyStatement =>
     resources,
   });
 
-// Lets the function `notify` publish to the stack's topic and send mail, each only where the deployment has it.
+// Lets the function `notify` publish to the stack's topic and send mail, if the deployment has them.
 
 interface NoticeAccess {
   topic?: ITopic | undefined;
-  /** The verified address of mail to customers. */
+  /** The verified sender of mail to customers. */
   sender?: string | undefined;
 }
 
-/** A topic that is not made here and whose key nobody said may have one. */
+/** A topic that is not created here may have a key that the stack doesn't know. */
 export const hasUnknownKey = (topic: ITopic): boolean =>
   !(topic instanceof Topic) && topic.masterKey === undefined;
 
-/** SNS asks with the rights of whoever publishes. The key of a topic that is only known by its ARN is not known. */
+/** SNS uses the key with the publisher's rights. If only the topic's ARN is known, its key isn't. */
 function allowTopicKey(topic: ITopic): PolicyStatement | undefined {
   const { masterKey } = topic;
   const actions = ['Decrypt', 'GenerateDataKey*'];
@@ -152,7 +152,7 @@ function allowTopicKey(topic: ITopic): PolicyStatement | undefined {
   return statement;
 }
 
-/** The account that owns the topic. A key of another account needs its own policy that lets this one use it. */
+/** Returns the account that owns the topic. A key in another account needs a policy that allows this one. */
 export const accountOf = ({ env }: ITopic): string => (Token.isUnresolved(env.account) ? '*' : env.account);
 
 export function allowNotices(functions: RelayFunctions, { topic, sender }: NoticeAccess): void {
@@ -168,7 +168,7 @@ export function allowNotices(functions: RelayFunctions, { topic, sender }: Notic
     lambda.addToRolePolicy(
       new PolicyStatement({
         actions: ['ses:SendEmail'],
-        // SES checks the identity that it finds verified: the address, or its domain.
+        // SES checks whichever identity is verified: the address or its domain.
         resources: [sender, sender.slice(sender.indexOf('@') + 1)].map((identity) =>
           Stack.of(lambda).formatArn({ service: 'ses', resource: 'identity', resourceName: identity }),
         ),
@@ -178,7 +178,7 @@ export function allowNotices(functions: RelayFunctions, { topic, sender }: Notic
   }
 }
 
-// Lets the answering functions call the Bedrock models that the deployment lists; by default none.
+// Lets the answering functions call the Bedrock models of the deployment's options. None by default.
 
 export function allowBedrockModels(functions: RelayFunctions, modelArns: readonly string[]): void {
   for (const [name, { lambda }] of functions.byName)
@@ -186,7 +186,7 @@ export function allowBedrockModels(functions: RelayFunctions, modelArns: readonl
       for (const statement of callsBedrock(modelArns)) lambda.addToRolePolicy(statement);
 }
 
-/** Every dialect of Bedrock's runtime needs these two, for whole and for streamed answers. */
+/** Every dialect of Bedrock's runtime needs both, for JSON and for streamed answers. */
 export const callsBedrock = (modelArns: readonly string[]): PolicyStatement[] =>
   modelArns.length === 0
     ? []

@@ -1,4 +1,4 @@
-/** All functions of the relay, made from their descriptions. */
+/** All functions of the relay, built from their descriptions. */
 import { join } from 'node:path';
 import { existsSync } from 'node:fs';
 import { Aws, SecretValue, ArnFormat, Stack, Duration, RemovalPolicy } from 'aws-cdk-lib';
@@ -36,13 +36,13 @@ import type { RelayTables } from './relay-tables.ts';
 import { secretPurposes, type SecretPurpose } from '../../../shared/config/rows/secret-reference.ts';
 import { tableNames } from '../../../shared/tables/table-schemas.ts';
 
-/** Where traces of calls go; docs/observability.md says what is in them. */
+/** The receiver of traces; docs/observability.md lists their content. */
 export interface RelayTracing {
   /** The base address of an OTLP receiver over HTTPS; `/v1/traces` is added. */
   endpoint: string;
-  /** The name of a secret in Secrets Manager with headers: `name=value,name=value`. Default: none are sent. */
+  /** The name of a secret in Secrets Manager with headers: `name=value,name=value`. None by default. */
   headersSecret?: string | undefined;
-  /** The share of calls that are traced, from 0 to 1. Default: 1. */
+  /** The share of traced calls, from 0 to 1. Default: 1. */
   share?: number | undefined;
 }
 
@@ -70,64 +70,63 @@ export interface RelayFunctionsProps {
   relayName: string;
   version: string;
   tables: RelayTables;
-  /** The log groups go with the stack. */
+  /** Delete the log groups with the stack. */
   disposable: boolean;
   /** Comma-separated values of the origin header that functions accept. */
   acceptedOriginSecrets: string;
   /** Give each function that answers requests a Function URL. */
   functionUrls: boolean;
   /**
-   * Where all functions run; not with `cloudfront`, as Function URLs do not stream from a VPC. What they call must be reached
-   * from there: docs/deploy.md lists it. Default: in no VPC.
+   * The VPC of all functions. Not possible with `cloudfront`, because Function URLs do not stream from a VPC. Everything that functions
+   * call must be reachable from there: docs/deploy.md lists it. Default: none.
    */
   vpc?: RelayVpc;
-  /** The name in the domain option; the distribution's own name is made from the functions, so they cannot know it. */
+  /** The name of the domain option. Functions can't know the distribution's own name, because it is created after them. */
   publicHost: string | undefined;
-  /** The value of `SEAL_KEYS` of functions that call models. */
+  /** The value of `SEAL_KEYS` for functions that call models. */
   sealKeys: string;
   /** The build's output: one folder per function. */
   bundlesFolder: string;
   keys: RelayKeys;
   secretAccess: SecretAccess;
   /**
-   * Calls at once that AWS reserves for each of the functions of endpoints, and their bound. Default: they share
-   * what the AWS account has.
+   * Concurrent calls that AWS reserves for each endpoint function, which can't exceed them. By default they share the concurrency of
+   * the AWS account.
    */
   reservedConcurrency?: number;
   /**
-   * Calls at once that AWS reserves for each of `ledger`, `grants`, `sweeper` and `config`, and their bound, so that answers
-   * cannot crowd out the books. Default: they share what the AWS account has.
+   * Concurrent runs that AWS reserves for each of `ledger`, `grants`, `sweeper` and `config`, which can't exceed them, so that calls
+   * can't starve billing. By default they share the concurrency of the AWS account.
    */
   moneyConcurrency?: number;
-  /** Megabytes by function. Default: 256 for each; docs/options.md says what was measured. */
+  /** Megabytes by function. 256 for each by default; docs/options.md has measurements. */
   memory?: Readonly<Partial<Record<FunctionName, number | undefined>>>;
-  /** How long log groups keep lines. Default: a month. */
+  /** The time that log groups keep lines. Default: one month. */
   logRetention?: RetentionDays;
-  /** Where spans of requests go. Default: none are made. */
+  /** The receiver of spans. None by default. */
   tracing?: RelayTracing;
   /**
-   * Answer calls with `functions`, or with `ecs`, a server on Fargate behind a private load balancer, for steady
-   * traffic. With `ecs` the answering functions are not created; `payments` and background functions stay.
-   * Default: `functions`.
+   * `functions` answer calls, or `ecs`: a server on Fargate behind a private load balancer, for steady traffic. With `ecs` the
+   * answering functions are not created, but `payments` and background functions are. Default: `functions`.
    */
   compute?: 'functions' | 'ecs';
-  /** `sdk`: functions reach their tables by AWS's own client, while something is wrong with the relay's. Default: the relay's. */
+  /** `sdk` makes functions use AWS's client for tables, in case the relay's own has a fault. By default they use the relay's. */
   awsClient?: 'sdk';
-  /** Value of the setting `limits` while it has no row, as in docs/tables.md. Default: none. */
+  /** The setting `limits` as in docs/tables.md, used until it has a row. Default: none. */
   defaultLimits?: Readonly<Record<string, unknown>>;
 }
 
 /**
- * The key for pseudonyms of end users and caches. CloudFormation creates the random part of the stack id once and
- * keeps it. It must not change as rotated keys do: a new one would cost every conversation its cache and, with
- * some vendors, its reasoning. Clients and vendors don't know it, and it grants no rights.
+ * The key for pseudonyms of end users and caches: the stack id, whose random part CloudFormation creates once. It must never
+ * change, because with a new one every conversation would lose its cache and, with some vendors, its reasoning. Clients and vendors
+ * don't know it, and it grants no rights.
  */
 export const pseudonymKey = Aws.STACK_ID;
 
-/** Docs/options.md says what was measured. */
+/** Docs/options.md has the measurements. */
 const usualMegabytes = 256;
 
-/** With compute `ecs` the server answers in the place of some. */
+/** With compute `ecs` some functions do not exist, because the server replaces them. */
 export type MadeFunctions = Readonly<
   Record<Exclude<FunctionName, ServedFunctionName>, IFunction> &
     Partial<Record<ServedFunctionName, IFunction>>
@@ -140,7 +139,7 @@ export class RelayFunctions extends Construct {
     super(scope, id);
     const names = functionNames.filter((name) => props.compute !== 'ecs' || !isServed(name));
     this.byName = new Map(names.map((name) => [name, this.made(name, props)]));
-    // Rows and balances are read in new forms before they are written in them.
+    // New code must read new forms of rows and balances before any code writes them.
     for (const writer of callingFunctions)
       for (const reader of ['ledger', 'sweeper', 'grants', 'catalog'] as const) {
         const read = this.byName.get(reader);
@@ -165,7 +164,7 @@ export class RelayFunctions extends Construct {
         RELAY_STACK: relayName,
         RELAY_VERSION: version,
         ...(props.awsClient && { AWS_CLIENT: props.awsClient }),
-        // A function without a URL checks no origin secret and gets none.
+        // A function without a URL checks no origin secret, so it gets none.
         ORIGIN_SECRETS: description.url === undefined ? '' : props.acceptedOriginSecrets,
         ...(description.callsModels && {
           SEAL_KEYS: props.sealKeys,
@@ -216,13 +215,13 @@ export class RelayFunctions extends Construct {
 }
 
 /**
- * Half of the memory for the heap, and small first generations of it: by default the collector lets garbage grow to the
- * memory of the function before it works, and the buffers of a fast answer come on top.
+ * Gives the heap half of the memory, with small young generations. By default garbage grows to the memory of the function before it is
+ * collected, and the buffers of a fast answer need room too.
  */
 const formatHeapBounds = (megabytes: number): string =>
   `--max-old-space-size=${Math.floor(megabytes / 2)} --max-semi-space-size=4`;
 
-/** The names that exporters of OpenTelemetry know. CloudFormation puts the headers in when it deploys. */
+/** Uses OpenTelemetry's standard names. CloudFormation resolves the headers during deployment. */
 export const buildTracingVariables = ({
   endpoint,
   headersSecret,
@@ -235,7 +234,7 @@ export const buildTracingVariables = ({
   ...(share !== undefined && { OTEL_TRACES_SAMPLER_ARG: String(share) }),
 });
 
-// Policy statements of roles. Everything that no statement allows is denied.
+// Policy statements of roles. IAM denies everything else.
 
 export const allow = (service: string, actions: readonly string[], ...resources: string[]): PolicyStatement =>
   new PolicyStatement({ actions: actions.map((action) => `${service}:${action}`), resources });
@@ -248,7 +247,7 @@ const deny = (...given: Parameters<typeof allow>): PolicyStatement => {
 
 type SecretStoreName = 'ssm' | 'secretsmanager';
 
-/** Secrets of one relay in one store. Names are chosen by people, and Secrets Manager adds six characters to each. */
+/** The secrets of a relay in one store. People choose the names, and Secrets Manager adds six characters. */
 export const formatSecretArn = (stack: Stack, store: SecretStoreName, path: string): string =>
   store === 'ssm'
     ? stack.formatArn({ service: store, resource: 'parameter', resourceName: `relay/${path}` })
@@ -259,17 +258,17 @@ export const formatSecretArn = (stack: Stack, store: SecretStoreName, path: stri
         arnFormat: ArnFormat.COLON_RESOURCE_NAME,
       });
 
-/** Tells the code which references rows must not name. */
+/** Passes the references that rows must not name to the code. */
 export const buildDeployedVariables = ({ deployed }: SecretAccess): Record<string, string> =>
   Object.keys(deployed).length === 0 ? {} : { DEPLOYED_SECRETS: JSON.stringify(deployed) };
 
-// One function with its log group, its role and, where described, its alias and its Function URL.
+// One function with its log group and role and, if its description has them, its alias and Function URL.
 
 const liveAlias = 'live';
 
 /**
- * Lines are the evidence behind money, so they outlive the stack for as long as they are kept. A first deployment that fails
- * leaves no group: CloudFormation names them anew, and would never take an old one over.
+ * Log lines are evidence when money is disputed, so log groups outlive the stack. A failed first deployment deletes them, because
+ * CloudFormation chooses new names and never adopts an old group.
  */
 export const logRemoval = (disposable: boolean): RemovalPolicy =>
   disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE;
@@ -282,7 +281,7 @@ interface RelayFunctionProps {
   memoryMegabytes: number;
   logRetention: RetentionDays;
   disposable: boolean;
-  /** By default the function shares the account's concurrency. */
+  /** Otherwise the function shares the account's concurrency. */
   reservedConcurrency: number | undefined;
   relayName: string;
   tables: RelayTables;
@@ -295,8 +294,8 @@ interface RelayFunctionProps {
 export class RelayFunction extends Construct {
   readonly lambda: LambdaFunction;
   /**
-   * The alias that requests reach, at the version a deployment has shifted to. Only for functions that answer
-   * requests.
+   * The alias that receives requests, at the version that the deployment has shifted to. Only functions that answer requests have
+   * one.
    */
   readonly live?: Alias;
   readonly statements: readonly PolicyStatement[];
@@ -313,7 +312,7 @@ export class RelayFunction extends Construct {
       ...(props.keys.logs && { encryptionKey: props.keys.logs }),
       removalPolicy: logRemoval(props.disposable),
     });
-    // CDK's default role has a managed policy that lets a function write to every log group.
+    // CDK's default role could write to every log group.
     const role = new Role(this, 'Role', { assumedBy: new ServicePrincipal('lambda.amazonaws.com') });
     this.lambda = new LambdaFunction(this, 'Function', {
       description: description.purpose,
@@ -326,14 +325,14 @@ export class RelayFunction extends Construct {
       environment: props.environment,
       reservedConcurrentExecutions: props.reservedConcurrency,
       loggingFormat: LoggingFormat.JSON,
-      // At INFO, Lambda adds two lines of some 600 bytes to each call. A call that times out, runs out of memory or crashes
-      // is reported at WARN too.
+      // At INFO, Lambda adds two lines of about 600 bytes to each call. WARN still reports time-outs, crashes and lack of
+      // memory.
       systemLogLevelV2: SystemLogLevel.WARN,
       logGroup,
       role,
-      // A version that has lost its traffic still ends answers of up to 15 minutes, and is what one rolls back to. One that a
-      // failed deployment published must go: Lambda publishes no second version of the same code, so that build could
-      // never be deployed again.
+      // An old version still finishes answers of up to 15 minutes, and is the target of a rollback, so it stays. A version of a
+      // failed deployment must be deleted: Lambda publishes no second version of the same code, so that build could never be
+      // deployed again.
       currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE },
     });
     role.addToPolicy(allow('logs', ['CreateLogStream', 'PutLogEvents'], logGroup.logGroupArn));
@@ -343,30 +342,30 @@ export class RelayFunction extends Construct {
     if (description.url === undefined) return;
     this.live = new Alias(this, 'Live', { aliasName: liveAlias, version: this.lambda.currentVersion });
     if (props.functionUrls)
-      // IAM needs a body hash from the client, which no OpenAI SDK sends. The origin secret protects the
-      // URL instead.
+      // IAM auth needs a body hash from the client, which no OpenAI SDK sends. The origin secret protects the URL
+      // instead.
       this.url = this.live.addFunctionUrl({
         authType: FunctionUrlAuthType.NONE,
         invokeMode: InvokeMode[description.url],
       });
   }
 
-  /** By ids: CDK's own way needs the VPC itself, and looks it up or makes groups of its own. */
+  /** Uses ids, because CDK's own way needs the VPC object, and looks it up or creates groups. */
   private runIn({ subnetIds, securityGroupIds }: RelayVpc, role: Role): void {
     const { defaultChild } = this.lambda.node;
     (defaultChild as CfnFunction).vpcConfig = {
       subnetIds: [...subnetIds],
       securityGroupIds: [...securityGroupIds],
     };
-    // Network interfaces that do not exist yet have no narrower resource. Calls of the function's own code
-    // carry this key; those that Lambda makes with its role do not.
+    // A network interface that does not exist yet has no ARN. Calls of the function's code carry this key; Lambda's own calls
+    // with the role do not.
     const statement = allow('ec2', interfaceActions, '*');
     statement.addCondition('Null', { 'lambda:SourceFunctionArn': 'true' });
     role.addToPolicy(statement);
   }
 }
 
-/** Lambda's own calls to bring a function into a VPC. */
+/** The calls that Lambda makes to attach a function to a VPC. */
 const interfaceActions = [
   'AssignPrivateIpAddresses',
   'CreateNetworkInterface',
@@ -384,7 +383,7 @@ interface Granted {
   secretAccess: SecretAccess;
 }
 
-/** Statements for the tables and secrets of a description. */
+/** Builds the statements for the tables and secrets of a description. */
 export const grantsOf = (stack: Stack, props: Granted): PolicyStatement[] => [
   ...listTableGrants(props),
   ...(props.description.readsSecrets ? listSecretGrants(stack, props) : []),
@@ -401,7 +400,7 @@ function listTableGrants(props: Granted): PolicyStatement[] {
   return [...statements, ...props.tables.keyAccess()];
 }
 
-/** Until all secrets are moved, rows may name any path, so everything is allowed except what belongs to other purposes. */
+/** Until all secrets are moved, rows may name any path. So this allows every path except those of other purposes. */
 function listSecretGrants(
   stack: Stack,
   { relayName, keys, description, secretAccess }: Granted,
@@ -426,7 +425,7 @@ function listSecretGrants(
     .concat(grantKeyUse(stack, keys.secrets, ['secretsmanager', 'ssm'], ['Decrypt']));
 }
 
-/** Only options name secrets of these purposes, so their functions need no other paths. */
+/** Only options name secrets of these purposes, so their functions need no others. */
 const deployedPurposes: ReadonlySet<SecretPurpose> = new Set(['console', 'canary']);
 
 /** Secrets Manager adds a hyphen and six characters to a name. */

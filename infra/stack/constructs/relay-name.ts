@@ -1,14 +1,14 @@
 /**
- * Checks the name of a relay. It starts every name that AWS wants to be unique in an account and region: two
- * relays with one name in one place would fail in the middle of a deployment, at the second table.
+ * Checks the name of a relay. It is the prefix of every name that must be unique in an account and region. A second relay of the
+ * same name would fail in the middle of its deployment.
  */
 import { Stack, Token } from 'aws-cdk-lib';
 import type { Construct, IConstruct } from 'constructs';
 
-/** The longest name, of a CloudFront function, still has room for a region and a purpose. */
+/** Leaves room for a region and a purpose in the longest name, that of a CloudFront function. */
 const namePattern = /^[a-z][a-z0-9-]{0,26}$/;
 
-/** Throws an Error that says why. @param nameOf of a relay; undefined: it is none */
+/** Throws an Error with the reason. @param nameOf returns the name of a relay, or undefined for another construct */
 export function refuseName(
   relay: Construct,
   name: string,
@@ -31,12 +31,12 @@ export function refuseName(
 function areInOnePlace(one: IConstruct, other: IConstruct): boolean {
   const [here, there] = [findDeployedStack(one), findDeployedStack(other)];
   if (here === there) return true;
-  // A stack without account and region may be deployed anywhere.
+  // A stack without account and region can be deployed anywhere.
   const places = [here.account, here.region, there.account, there.region];
   return !places.some(Token.isUnresolved) && here.environment === there.environment;
 }
 
-/** A nested stack goes where its parent goes. */
+/** A nested stack is deployed to the place of its parent. */
 function findDeployedStack(construct: IConstruct): Stack {
   const stack = Stack.of(construct);
   return stack.nestedStackParent ? findDeployedStack(stack.nestedStackParent) : stack;

@@ -1,6 +1,6 @@
 /**
- * The server on ECS Fargate behind a private load balancer, in the place of the functions that the distribution leads to: docs/server.md.
- * Its rights are what the descriptions of these functions allow together. What streams and schedules run stays functions.
+ * The server on ECS Fargate behind a private load balancer. It replaces the functions behind the distribution (docs/server.md) and has
+ * the rights of all of them together. Streams and schedules still invoke functions.
  */
 import { join } from 'node:path';
 import { Duration, Size, Stack } from 'aws-cdk-lib';
@@ -53,16 +53,16 @@ import {
 
 export interface RelayServiceOptions {
   /**
-   * An image of the server for arm64, of this version of the relay. Default: built from the Dockerfile beside its bundle when CDK
-   * deploys, which needs Docker there.
+   * An arm64 image of the server, of this version of the relay. By default CDK builds it from the Dockerfile beside its bundle when it
+   * deploys, which needs Docker.
    */
   image?: ContainerImage;
   /**
-   * It needs an internet gateway, as CloudFront's VPC origins do, and a way out to upstreams from its private subnets, if there are some.
-   * Default: one with two public subnets is made, without NAT: each task has a public address, and lets nobody in but the balancer.
+   * It needs an internet gateway for CloudFront's VPC origins, and a route to upstreams from its private subnets, if there are some. By default
+   * a VPC with two public subnets and no NAT is created: each task has a public address, but accepts only the load balancer.
    */
   vpc?: IVpc;
-  /** Default: 2, in two zones. */
+  /** Two by default, in two zones. */
   tasksMin?: number;
   /** Default: 10. */
   tasksMax?: number;
@@ -80,15 +80,15 @@ interface RelayServiceProps
 }
 
 const port = 8080;
-/** One process uses one processor. Half of the memory is the heap's, by the Dockerfile. */
+/** A process uses one processor. The Dockerfile gives half of the memory to the heap. */
 const size = { cpu: 1024, memoryLimitMiB: 2048 };
-/** That a process answers, unless RELAY_REQUESTS_MAX says otherwise. */
+/** The concurrent requests of a process. RELAY_REQUESTS_MAX overrides it. */
 const requestsMax = 256;
-/** For each task. The load may grow 2.5 times in the five minutes that a metric, its alarm and a new task need. */
+/** The target per task. The load can grow 2.5 times in the five minutes that a metric, its alarm and a new task need. */
 const inFlightWanted = 100;
-/** The longest call. Only when its last one has ended, or this is over, a task that leaves the balancer gets SIGTERM. */
+/** The longest call. A task that leaves the load balancer gets SIGTERM when its last call has ended, or after this time. */
 const drain = Duration.minutes(15);
-/** Fargate's longest from SIGTERM to SIGKILL, and what the server lets calls run on: it needs 6 s after it for their bills. */
+/** Fargate's maximum between SIGTERM and SIGKILL, and the time that the server leaves running calls. It then needs 6 s to settle them. */
 const stopTimeout = Duration.seconds(120);
 const drainSeconds = 110;
 
@@ -108,7 +108,7 @@ export class RelayService extends Construct {
     });
     this.vpc = props.vpc ?? createVpc(this);
     const { vpc } = this;
-    // Upstreams are anywhere.
+    // Upstreams may have any address.
     const tasks = new SecurityGroup(this, 'Tasks', { vpc, description: `${relayName}: servers` });
     const isPublic = vpc.privateSubnets.length === 0;
     const taskDefinition = this.task(props, tasksMax);
@@ -119,17 +119,17 @@ export class RelayService extends Construct {
       vpcSubnets: { subnets: isPublic ? vpc.publicSubnets : vpc.privateSubnets },
       assignPublicIp: isPublic,
       circuitBreaker: { enable: true, rollback: true },
-      // New tasks answer before the old ones leave.
+      // New tasks answer before old ones stop.
       minHealthyPercent: 100,
       maxHealthyPercent: 200,
       healthCheckGracePeriod: Duration.minutes(1),
     });
-    // Each deployment would set it, while scaling has set another one.
+    // A count here would undo the scaling at each deployment.
     (this.service.node.defaultChild as CfnService | undefined)?.addPropertyDeletionOverride('DesiredCount');
     this.balancer = this.balancerOf(relayName, isPublic);
     const scaling = this.service.autoScaleTaskCount({ minCapacity: tasksMin, maxCapacity: tasksMax });
     const cooldowns = { scaleOutCooldown: Duration.minutes(1), scaleInCooldown: drain };
-    // Not requests of a balancer: a stream of ten minutes is one of them as one of a second is, and none while it runs.
+    // Requests of the load balancer would count a stream of ten minutes like one of a second, and only at its end.
     scaling.scaleToTrackCustomMetric('InFlight', {
       metric: createRelayMetric(relayName, 'RequestsInFlight', 'Average').with({
         period: Duration.minutes(1),
@@ -137,15 +137,15 @@ export class RelayService extends Construct {
       targetValue: inFlightWanted,
       ...cooldowns,
     });
-    // Large bodies need a second of processor each.
+    // A large body needs a second of processor time.
     scaling.scaleOnCpuUtilization('Processor', { targetUtilizationPercent: 70, ...cooldowns });
-    // Tasks that start without a way to the registry, or the right to it, trip the circuit breaker. Rows and balances are read in
-    // new forms before they are written in them.
+    // Without a route to the registry, or permission to pull, tasks fail to start and trip the circuit breaker. The functions come
+    // first, because new code must read new forms of rows and balances before any code writes them.
     const readers = [...props.functions.byName.values()].map(({ lambda }) => lambda);
     this.service.node.addDependency(vpc, taskDefinition.obtainExecutionRole(), ...readers);
   }
 
-  /** Requests that no server answered: there was none, or it went away. */
+  /** Counts requests that no server answered, because there was none or it stopped. */
   unanswered(period: Duration): Metric {
     return this.balancer.metrics.httpCodeElb(HttpCodeElb.ELB_5XX_COUNT, { period, statistic: 'Sum' });
   }
@@ -186,7 +186,7 @@ export class RelayService extends Construct {
         RELAY_COUNT_SECONDS: '15',
         ...(tracing && buildTracingVariables({ ...tracing, headersSecret: undefined })),
       },
-      // ECS reads them when a task starts, so that no value is in the definition, which many may read.
+      // ECS reads secrets when a task starts, so the task definition, which many can read, holds none.
       secrets: {
         ...numberSecrets('ORIGIN_SECRET_', originSecrets),
         ...numberSecrets('SEAL_KEY_', sealKeys),
@@ -194,7 +194,7 @@ export class RelayService extends Construct {
           OTEL_EXPORTER_OTLP_HEADERS: valueOf(Secret.fromSecretNameV2(this, 'TracingHeaders', headers)),
         }),
       },
-      // A log that is away must not hold up all calls of the process. 27,000 lines of calls fit.
+      // An unavailable log must not block the calls of the process. The buffer holds 27,000 lines.
       logging: LogDrivers.awsLogs({
         logGroup: this.logGroup,
         streamPrefix: 'server',
@@ -212,8 +212,8 @@ export class RelayService extends Construct {
       description: `${relayName}: balancer`,
       allowAllOutbound: false,
     });
-    // It has private addresses alone, and servers refuse whoever does not show the origin secret. The list of CloudFront's own
-    // addresses has another id in each region, and takes 55 of the 60 rules that a group may have.
+    // The load balancer has only private addresses, and servers refuse requests without the origin secret. CloudFront's prefix list
+    // has another id in each region and takes 55 of the 60 rules of a group.
     group.addIngressRule(Peer.anyIpv4(), Port.tcp(80), 'From CloudFront, through its interfaces in the VPC');
     const balancer = new ApplicationLoadBalancer(this, 'Balancer', {
       vpc,
@@ -221,19 +221,19 @@ export class RelayService extends Construct {
       internetFacing: false,
       securityGroup: group,
       dropInvalidHeaderFields: true,
-      // Above heartbeats (15 s) and what CloudFront keeps an idle connection (60 s), below what the server does (75 s).
+      // Longer than heartbeats (15 s) and CloudFront's idle connections (60 s), shorter than those of the server (75 s).
       idleTimeout: Duration.seconds(65),
     });
-    // CloudFront takes no origin in a VPC without a gateway.
+    // CloudFront refuses an origin in a VPC without an internet gateway.
     balancer.node.addDependency(vpc);
     balancer.addListener('Http', { port: 80, open: false }).addTargets('Servers', {
       port,
       protocol: ApplicationProtocol.HTTP,
       targets: [service],
-      // By what is open, because calls differ a thousand times in length.
+      // Balances by open requests, because calls differ a thousandfold in length.
       loadBalancingAlgorithmType: TargetGroupLoadBalancingAlgorithmType.LEAST_OUTSTANDING_REQUESTS,
       deregistrationDelay: drain,
-      // Twenty bodies of 32 MB at once keep a process from answering for seconds.
+      // Twenty bodies of 32 MB at once block a process for seconds.
       healthCheck: {
         path: '/server/health',
         interval: Duration.seconds(10),
@@ -248,7 +248,7 @@ export class RelayService extends Construct {
 const imageOf = (bundlesFolder: string): ContainerImage =>
   ContainerImage.fromAsset(join(bundlesFolder, 'server'), { platform: Platform.LINUX_ARM64 });
 
-/** Tables are reached by a gateway of the VPC, which costs nothing. */
+/** Reaches the tables through a gateway endpoint, which is free. */
 const createVpc = (scope: Construct): Vpc =>
   new Vpc(scope, 'Vpc', {
     maxAzs: 2,

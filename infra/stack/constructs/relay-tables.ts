@@ -46,7 +46,7 @@ export class RelayTables extends Construct {
 
   private table(name: TableName, props: RelayTablesProps): TableV2 {
     const { encryptionKey: key } = props;
-    // CDK cannot write the key of a table into a stack whose region is open, so it is written here.
+    // CDK can't set the key of a table in a stack without a region, so this does.
     const isOpen = Token.isUnresolved(Stack.of(this).region);
     const encryption =
       key && !isOpen ? TableEncryptionV2.customerManagedKey(key) : TableEncryptionV2.awsManagedKey();
@@ -58,11 +58,11 @@ export class RelayTables extends Construct {
     const { defaultChild } = table.node;
     if (!(defaultChild instanceof CfnGlobalTable)) throw new Error(`${table.node.path} is not one resource`);
     defaultChild.addPropertyOverride('Replicas.0.SSESpecification.KMSMasterKeyId', key.keyArn);
-    // CDK sets this itself if it knows the key, so that grants of the table cover it.
+    // CDK does this itself if it knows the key, so that grants of the table include the key.
     return Object.assign(table, { encryptionKey: key });
   }
 
-  /** Grants the use of the key, through DynamoDB only. */
+  /** Grants use of the key, only through DynamoDB. */
   keyAccess(): PolicyStatement[] {
     const actions = ['Decrypt', 'DescribeKey', 'Encrypt', 'GenerateDataKey', 'ReEncryptFrom', 'ReEncryptTo'];
     return grantKeyUse(Stack.of(this), this.key, ['dynamodb'], actions);
@@ -90,7 +90,7 @@ function buildTableProps(name: TableName, schema: TableSchema, props: RelayTable
     billing: Billing.onDemand(),
     pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: schema.recoverable ?? true },
     deletionProtection: !props.disposable,
-    // RETAIN also applies when the first deployment fails; repeat that one with --import-existing-resources.
+    // RETAIN also applies if the first deployment fails. Repeat it with --import-existing-resources.
     removalPolicy: props.disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN,
   };
 }

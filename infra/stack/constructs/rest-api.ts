@@ -1,7 +1,7 @@
 /**
- * A REST API of API Gateway before the functions: in the region, behind CloudFront or by itself, or inside VPCs alone. It streams
- * what functions stream, and calls their alias `live`, so that deployments shift its calls too. Must never be edge-optimized: a
- * stream would be cut after 30 s of silence (API Gateway, "Stream the integration response").
+ * A REST API of API Gateway in front of the functions: regional, behind CloudFront or alone, or private in VPCs. It streams answers and
+ * calls the alias `live`, so that deployments shift its calls too. Must never be edge-optimized, because that cuts a stream
+ * after 30 s of silence (API Gateway, "Stream the integration response").
  */
 import { createHash } from 'node:crypto';
 import { Aws, Stack } from 'aws-cdk-lib';
@@ -25,29 +25,29 @@ import {
 } from './function-descriptions.ts';
 import type { RelayFunctions } from './relay-functions.ts';
 
-/** Part of the API's own addresses. No path of the relay begins so, and functions take it away where they see it. */
+/** The stage in the API's own addresses. No path of the relay begins like this, and functions strip it. */
 const stageName = 'relay';
 
 /**
- * The origin that functions accept from an API that clients call directly. Its stage sets it in the variable
- * `origin`, which no request can set. It is not a secret: only this API has the permission to call the functions.
+ * The origin that functions accept from an API without a distribution. The stage sets it in the variable `origin`, which no request
+ * can set. It is no secret, because only this API may call the functions.
  */
 export const originOfStage = Aws.STACK_ID;
 
 export interface RelayApiProps {
   relayName: string;
   functions: RelayFunctions;
-  /** Private: only these VPC endpoints can call it. Without them the API has a public address in the region. */
+  /** Makes the API private: only these VPC endpoints can call it. Otherwise it has a public regional address. */
   vpcEndpointIds?: readonly string[] | undefined;
-  /** Nothing is in front of it, so it says itself who calls. */
+  /** True if clients call the API directly, so that it sets the origin itself. */
   direct: boolean;
   domain?: RelayDomain | undefined;
-  /** ARN of a WAF ACL of the region. */
+  /** ARN of a regional WAF ACL. */
   webAclArn?: string | undefined;
 }
 
 export class RelayApi extends Construct {
-  /** The host name, and the path of the stage or nothing. */
+  /** The host name, and the path of the stage if there is one. */
   readonly host: string;
   readonly path: string;
   readonly api: CfnRestApi;
@@ -66,7 +66,7 @@ export class RelayApi extends Construct {
         : { types: ['REGIONAL'] },
       ...(domain && { disableExecuteApiEndpoint: true }),
     });
-    // A deployment is a copy, so a changed definition needs a new one.
+    // A deployment is a snapshot, so a changed definition needs a new one.
     const written = JSON.stringify(Stack.of(this).resolve(body));
     const version = createHash('sha256').update(written).digest('hex').slice(0, 12);
     const deployment = new CfnDeployment(this, `Deployment${version}`, { restApiId: this.api.ref });
@@ -77,7 +77,7 @@ export class RelayApi extends Construct {
       ...(props.direct && { variables: { origin: originOfStage } }),
     });
     const ofStage = `arn:${partition}:execute-api:${region}:${account}:${this.api.ref}/${stageName}/*/*`;
-    // Without them it answers 500.
+    // Without these permissions the API answers 500.
     for (const [name, { live }] of functions.byName)
       if (live)
         void new CfnPermission(this, `${name}Permission`, {
@@ -92,14 +92,14 @@ export class RelayApi extends Construct {
         webAclArn,
       });
     const [first] = vpcEndpointIds ?? [];
-    // A private API's name with an endpoint in it leads to that endpoint wherever it is resolved.
+    // A private API's host name with an endpoint id resolves to that endpoint everywhere.
     const ownName = first === undefined ? this.api.ref : `${this.api.ref}-${first}`;
     if (domain) this.named(domain, stage);
     this.host = domain?.name ?? `${ownName}.execute-api.${region}.${Aws.URL_SUFFIX}`;
     this.path = domain ? '' : `/${stageName}`;
   }
 
-  /** A name of one's own has no stage in its paths. */
+  /** With a custom domain, paths contain no stage. */
   private named({ name, certificate, hostedZone }: RelayDomain, stage: CfnStage): void {
     const custom = new CfnDomainName(this, 'Domain', {
       domainName: name,
@@ -113,7 +113,7 @@ export class RelayApi extends Construct {
       stage: stage.ref,
     });
     const target = { dnsName: custom.attrRegionalDomainName, hostedZoneId: custom.attrRegionalHostedZoneId };
-    // Such a name has addresses of IPv4 alone.
+    // A custom domain of an API has only IPv4 addresses.
     if (hostedZone)
       addressRecords(this, { zone: hostedZone, name, target: { bind: () => target }, ipv6: false });
   }
@@ -136,7 +136,7 @@ function buildDefinition(
       httpMethod: 'POST',
       uri: `arn:${partition}:apigateway:${region}:lambda:path/${path}`,
       responseTransferMode: streams ? 'STREAM' : 'BUFFERED',
-      // The longest that each may take.
+      // The maximum for each kind.
       timeoutInMillis: streams ? 900_000 : 29_000,
     };
   };
@@ -157,7 +157,7 @@ function buildDefinition(
         },
       ]),
     ),
-    // Bodies that are compressed have the type of what is in them, so all are taken as they come, as base64.
+    // A compressed body has the content type of its content, so every body is passed as base64.
     'x-amazon-apigateway-binary-media-types': ['*/*'],
     'x-amazon-apigateway-gateway-responses': ownAnswers,
     ...(vpcEndpointIds && { 'x-amazon-apigateway-policy': buildApiPolicy(vpcEndpointIds) }),
@@ -169,7 +169,7 @@ const rest = '/{proxy+}';
 const findCalledFunction = (path: string): FunctionName =>
   routes.find((route) => compilePattern(route.path).test(path))?.function ?? defaultFunction;
 
-/** Each path of the routes, those above it, and what is below each: a CloudFront pattern matches more than a resource does. */
+/** Lists each path of the routes with its parents and a wildcard below, because a CloudFront pattern matches more than a resource. */
 export function apiPaths(): [path: string, called: FunctionName][] {
   const ends = routes.map(({ path }) => path.replace(/\/?\*$/, ''));
   const nodes = new Set(
@@ -182,15 +182,15 @@ export function apiPaths(): [path: string, called: FunctionName][] {
 }
 
 /**
- * Without these a page sees no status, but a network that fails, and an SDK in it tries again. To any page: they hold nothing of a customer,
- * and which ones the setting `cors_origins` allows API Gateway cannot know.
+ * Without these headers a browser reports a network failure instead of the status, and its SDK retries. Any page may read these
+ * answers: they hold no customer data, and API Gateway can't know the setting `cors_origins`.
  */
 const forPages = {
   'Access-Control-Allow-Origin': "'*'",
   'Access-Control-Expose-Headers': "'x-request-id, retry-after'",
 };
 
-/** API Gateway's own answers have the form of the relay's errors, for clients of OpenAI and Anthropic. */
+/** Gives API Gateway's own answers the form of the relay's errors, for clients of OpenAI and Anthropic. */
 const ownAnswers = {
   REQUEST_TOO_LARGE: answer(413, 'invalid_request_error', 'request_too_large', {
     message:

@@ -26,13 +26,13 @@ export interface TriggersProps {
   keys: RelayKeys;
 }
 
-/** One table's stream and the function that it invokes. */
+/** The stream of a table, and the function that it invokes. */
 export interface StreamMapping {
   function: FunctionName;
   mapping: EventSourceMapping;
 }
 
-/** Matches the records of the items that it names. Lambda discards others without an invocation, free of charge. */
+/** Matches records of the named items. Lambda discards the others for free, without an invocation. */
 function filterOf({ table, onlyIds, onlyNewWithPrefix: prefix }: StreamTrigger): object | undefined {
   const { name, type } = tableSchemas[table].partitionKey;
   const matchKeys = (ids: readonly unknown[]) => ({ dynamodb: { Keys: { [name]: { [type]: ids } } } });
@@ -62,10 +62,10 @@ export class Triggers extends Construct {
       ...configureBucketEncryption(props.keys.buckets),
       enforceSSL: true,
       lifecycleRules: [{ expiration: failuresKept, abortIncompleteMultipartUploadAfter: Duration.days(1) }],
-      // Failed records are evidence in questions of money, so the bucket outlives the stack. Its name is
-      // generated and does not collide with a later stack's.
+      // Failed records are evidence when money is disputed, so the bucket outlives the stack. CloudFormation generates its name, so a
+      // later stack can't collide with it.
       removalPolicy: props.disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN,
-      // A bucket that holds anything cannot be deleted.
+      // Only an empty bucket can be deleted.
       autoDeleteObjects: props.disposable,
     });
     if (props.disposable) this.logsOfEmptying();
@@ -82,7 +82,7 @@ export class Triggers extends Construct {
           schedule: Schedule.rate(Duration.minutes(everyMinutes)),
         }).addTarget(new LambdaFunction(lambda));
       if (eventSecondsMax === undefined) continue;
-      // The event's response is stored and its reservation is settled without it, so nothing is retried.
+      // Responses and reservations survive a lost event, so nothing is retried.
       for (const statement of this.failureGrants()) lambda.addToRolePolicy(statement);
       lambda.configureAsyncInvoke({
         retryAttempts: 0,
@@ -94,7 +94,7 @@ export class Triggers extends Construct {
   }
 
   /**
-   * Gives the function that empties the bucket a log group of the stack; Lambda would create one that nobody
+   * Gives the function that empties the bucket a log group of the stack. Lambda would create one that nobody
    * deletes.
    */
   private logsOfEmptying(): void {
@@ -116,15 +116,15 @@ export class Triggers extends Construct {
   ): EventSourceMapping {
     const filter = filterOf(stream);
     const id = `${stream.table}Stream`;
-    // Replaces CDK's event source, which lets the role list all streams and read and write the whole bucket.
+    // Replaces CDK's event source, whose role may list all streams and read and write the whole bucket.
     const read = ['DescribeStream', 'GetRecords', 'GetShardIterator', 'ListStreams'];
     lambda.addToRolePolicy(allow('dynamodb', read, streamArn));
     if (stream.keepsFailures) for (const statement of this.failureGrants()) lambda.addToRolePolicy(statement);
-    // The first reader of a table has the id from before there were two: another one would replace its mapping.
+    // The first reader of a table keeps its old id. A new id would replace its mapping.
     return new EventSourceMapping(this, this.node.tryFindChild(id) ? `${id}Of${name}` : id, {
       target: lambda,
       eventSourceArn: streamArn,
-      // Starts at the oldest record, so that records from before the function existed are read too.
+      // Starts at the oldest record, so that it also reads records that are older than the function.
       startingPosition: StartingPosition.TRIM_HORIZON,
       batchSize: stream.recordsAtOnce,
       ...(stream.gathersSeconds !== undefined && {

@@ -1,5 +1,5 @@
 /**
- * Resources of a relay in us-east-1 while it runs elsewhere, created on request. There are two stacks, because the
+ * Resources in us-east-1 of a relay in another region, created on request. There are two stacks, because the
  * distribution needs the web ACL first and an alarm needs the distribution. Stacks of two regions meet through
  * `Fn::GetStackOutput`: no export, no custom resource, and CloudFormation reads the value when it deploys the
  * reader.
@@ -14,15 +14,15 @@ export const edgeRegion = 'us-east-1';
 
 export interface RelayEdgeProps {
   relayName: string;
-  /** Where the relay is. */
+  /** The relay's region. */
   region: string;
 }
 
-/** With the relay's region, as relays of several regions have their edges in one. */
+/** Includes the relay's region, because relays of several regions have their edge stacks in one. */
 const nameEdgeStack = ({ relayName, region }: RelayEdgeProps, part = 'edge'): string =>
   `${relayName}-${part}-${region}`;
 
-/** CDK's `Fn.getStackOutput`, which older versions of CDK do not have. */
+/** Replaces CDK's `Fn.getStackOutput`, which older versions of CDK lack. */
 const getStackOutput = (StackName: string, OutputName: string, Region: string): string =>
   Token.asString({ 'Fn::GetStackOutput': { StackName, Region, OutputName } });
 
@@ -35,7 +35,7 @@ const buildStackProps = (stackName: string, description: string) => ({
 const propRules = { relayName: '', region: 'region', requestsPerMinute: '' };
 
 export class RelayEdge extends Stack {
-  /** For the relay's stack, in its region. */
+  /** An ARN that the relay's stack reads in its own region. */
   readonly webAclArn: string;
 
   constructor(scope: Construct, props: RelayEdgeProps & { requestsPerMinute: number }) {

@@ -1,6 +1,6 @@
 /**
- * A web ACL with one rule: an address that sends too many requests gets a 429 from the edge, before any function runs and
- * any table is read. CloudFront takes ACLs of us-east-1 alone.
+ * A web ACL with one rule: an address that sends too many requests gets a 429 from the edge, before a function runs or a
+ * table is read. CloudFront accepts only ACLs in us-east-1.
  */
 import { Stack, Duration } from 'aws-cdk-lib';
 import { CfnWebACL } from 'aws-cdk-lib/aws-wafv2';
@@ -13,18 +13,18 @@ import { acknowledgeEdge } from '../acknowledged-findings.ts';
 import { createAlarmTopic } from '../observe/alarms.ts';
 
 interface WebAclProps {
-  /** Name of the relay. The ACL's own name has the relay's region, because all ACLs of an account are in one place. */
+  /** Name of the relay. The ACL's name includes the relay's region, because all ACLs of an account share one region. */
   relayName: string;
   region: string;
-  /** Requests of one address in a minute; more are refused until the rate falls. */
+  /** Requests a minute from one address. Further requests are refused until the rate falls. */
   requestsPerMinute: number;
-  /** For an API of the region. Default: for CloudFront. */
+  /** Create the ACL for a regional API instead of CloudFront. */
   regional?: boolean;
 }
 
 const windowSeconds = 60;
 
-/** The answer to too many requests, in the form of the relay's errors. */
+/** The body of the 429, in the form of the relay's errors. */
 const refusal = {
   error: {
     message: `Too many requests from this address. Wait for ${windowSeconds} seconds.`,
@@ -36,7 +36,7 @@ const refusal = {
 
 const configureVisibility = (metricName: string): CfnWebACL.VisibilityConfigProperty => ({
   cloudWatchMetricsEnabled: true,
-  // Samples hold headers of requests, and so keys.
+  // Samples would store request headers, which hold keys.
   sampledRequestsEnabled: false,
   metricName,
 });
@@ -74,7 +74,7 @@ export class WebAcl extends Construct {
               customResponse: {
                 responseCode: 429,
                 customResponseBodyKey: 'tooMany',
-                // A page that may not read it would take it for a network that fails, and ask again.
+                // Without CORS headers a browser reports a network failure, and its SDK retries.
                 responseHeaders: [
                   { name: 'retry-after', value: String(windowSeconds) },
                   { name: 'access-control-allow-origin', value: '*' },
@@ -92,17 +92,17 @@ export class WebAcl extends Construct {
   }
 }
 
-// Alarms on what CloudFront itself measures, which it does in us-east-1 alone.
+// Alarms on CloudFront's own metrics, which exist only in us-east-1.
 
 interface EdgeAlarmsProps {
   distributionId: string;
-  /** Receives the alarm. Undefined, without a topic too: only the console shows it. */
+  /** Address that gets the alarm by mail. Without an address and a topic, only the console shows it. */
   email?: string | undefined;
-  /** A topic in us-east-1, in place of one for the address. */
+  /** A topic in us-east-1. Replaces the one for the address. */
   topic?: ITopic | undefined;
 }
 
-/** Percent of all answers: a failure of a function too, but also the edge that cannot reach it. */
+/** Percent of all answers. Counts failures of a function, and of the edge that can't reach one. */
 const failurePercentMax = 5;
 
 export class EdgeAlarms extends Construct {
@@ -121,7 +121,7 @@ export class EdgeAlarms extends Construct {
       }),
       threshold: failurePercentMax,
       comparisonOperator: ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-      // One failure at night is a hundred percent.
+      // At night a single failure may be 100 %.
       evaluationPeriods: 3,
       datapointsToAlarm: 2,
       treatMissingData: TreatMissingData.NOT_BREACHING,

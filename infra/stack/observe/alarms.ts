@@ -1,7 +1,7 @@
 /**
- * The relay's alarms, a row each, and the topic that they go to: a given one, or one that mails. Without either the alarms
- * still exist, for the console and other tools. AWS bills each metric that an alarm looks at, so a function whose end is seen
- * otherwise is left out: docs/observability.md says by which alarm.
+ * The relay's alarms, one row each, and their topic: a given one, or one that sends mail. Without a topic the alarms still exist, for
+ * the console and other tools. AWS bills every metric that an alarm reads, so functions whose failures another alarm notices have
+ * none: docs/observability.md says which.
  */
 import { Stack, Token, Duration } from 'aws-cdk-lib';
 import {
@@ -40,7 +40,7 @@ export interface Objectives {
   availabilityPercent?: number;
   /** Percent of answers that must start in time. Default: 95. */
   firstContentPercent?: number;
-  /** Seconds from the arrival of the call to the first content that count as in time. Default: 10. */
+  /** An answer starts in time if its first content comes within this many seconds of the call. Default: 10. */
   firstContentSeconds?: number;
 }
 
@@ -48,12 +48,12 @@ interface AlarmParts {
   relayName: string;
   functions: RelayFunctions;
   triggers: Triggers;
-  /** That answers in the place of functions. */
+  /** Answers instead of the functions. */
   service: RelayService | undefined;
   objectives: Objectives;
-  /** New versions are watched while they get traffic step by step. */
+  /** True if deployments shift traffic step by step, so new versions need alarms. */
   shifting: boolean;
-  /** There is a scheduled call. */
+  /** True if there is a scheduled call. */
   canary: boolean;
 }
 
@@ -61,11 +61,11 @@ export interface AlarmsProps extends AlarmParts {
   email?: string | undefined;
   /** Its policy must let CloudWatch publish. Created if there is an address but no topic. */
   topic?: ITopic | undefined;
-  /** Receives pages only. By default they go where tickets go. */
+  /** Receives only pages. By default they go where tickets go. */
   pageEmail?: string | undefined;
-  /** Key of topics created here. */
+  /** Encrypts topics that are created here. */
   topicKey?: IKey | undefined;
-  /** False: there is a topic for notices, but no alarm. */
+  /** False creates the topic for notices, but no alarm. */
   on: boolean;
 }
 
@@ -103,7 +103,7 @@ export class Alarms extends Construct {
     }
   }
 
-  /** The alarm that gives up a deployment of the function. */
+  /** Returns the alarm that rolls back a deployment of the function. */
   ofNewVersion(name: FunctionName): Alarm {
     const found = this.all.find(({ node }) => node.id === nameNewVersionAlarm(name));
     if (found === undefined) throw new Error(`no alarm on the newest version of ${name}`);
@@ -111,10 +111,10 @@ export class Alarms extends Construct {
   }
 }
 
-/** A topic that the alarms of its account may publish to. */
+/** Creates a topic that alarms of this account can publish to. */
 export function createAlarmTopic(scope: Construct, id: string, key?: IKey): Topic {
   const topic = new Topic(scope, id, { enforceSSL: true, ...(key && { masterKey: key }) });
-  // A topic policy replaces SNS's default policy, under which the account's alarms may publish.
+  // A topic policy replaces SNS's default policy, which lets alarms of the account publish.
   topic.addToResourcePolicy(
     new PolicyStatement({
       principals: [new ServicePrincipal('cloudwatch.amazonaws.com')],
@@ -126,7 +126,7 @@ export function createAlarmTopic(scope: Construct, id: string, key?: IKey): Topi
   return topic;
 }
 
-/** Alarms stay silent, without an error, where their topic is in another region or keeps an order. */
+/** Alarms can't reach a topic in another region or a FIFO topic, and report no error. */
 function requireUsableTopic({ region }: Stack, topic: ITopic): ITopic {
   const there = topic.env.region;
   const isElsewhere = region !== there && !Token.isUnresolved(region) && !Token.isUnresolved(there);
@@ -137,21 +137,21 @@ function requireUsableTopic({ region }: Stack, topic: ITopic): ITopic {
 
 interface AlarmRow {
   id: string;
-  /** `page`: customers are harmed now, so somebody is woken. `ticket`: somebody looks on the next working day. */
+  /** `page`: customers are harmed now, so wake somebody. `ticket`: look at it on the next working day. */
   severity: 'page' | 'ticket';
   description: string;
   metric: IMetric;
-  /** The value per period of the metric that triggers the alarm. */
+  /** The value per period that triggers the alarm. */
   threshold: number;
   /** With `below`, values under the threshold and missing data trigger. By default values at or above it do. */
   triggers?: 'below';
-  /** True: missing data triggers too. For metrics that somebody writes at least once in each period. */
+  /** True if missing data triggers too, for metrics with at least one value in each period. */
   missingTriggers?: boolean;
-  /** The last periods that are looked at. Default: 1. */
+  /** The number of periods that the alarm evaluates. Default: 1. */
   periods?: number;
-  /** How many of them must trigger. Default: all. */
+  /** The number of these periods that must trigger. Default: all. */
   periodsMin?: number;
-  /** For a percentile: keep the state while there are too few values. */
+  /** Keeps the state of a percentile alarm while there are too few values. */
   wantsManyValues?: boolean;
 }
 
@@ -160,12 +160,12 @@ const quarterHour = Duration.minutes(15);
 const hour = Duration.hours(1);
 
 /**
- * Other alarms notice when these stop: SweeperStopped, BadRows, StreamsBehind, and NeedsAPerson by the reservation
- * that expires.
+ * Functions whose failures other alarms notice: SweeperStopped, BadRows, StreamsBehind, and NeedsAPerson when the reservation
+ * expires.
  */
 const seenOtherwise = new Set<FunctionName>(['sweeper', 'config', 'ledger', 'background']);
 
-/** Stripe's reports are rare: one rejected report counts as much as this many failures elsewhere. */
+/** Stripe's events are rare, so one rejected event counts as many failures elsewhere. */
 const failuresMin = 5;
 
 /** `shared/adapters/telemetry/log.ts` says which events count as MoneyWrong, NeedsAPerson and Oddities. */
@@ -184,7 +184,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
   const names = [...functions.byName.keys()];
   const answering = names.filter(answersCalls);
   const buffered = names.filter((name) => functionDescriptions[name].url === 'BUFFERED');
-  // An API counts what all functions answer together, upstreams' failures too.
+  // An API counts the answers of all functions together, including failures of upstreams.
   const viaUrls = functions.get('payments').url !== undefined;
   const measureFailedPayments = () =>
     countFailedPayments(relayName, functions.get('payments').lambda.logGroup).with({ period: hour });
@@ -199,7 +199,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       severity: 'page',
       description:
         'An account does not balance, a charge was lost, an item of money cannot be read, or records of the stream of quotas were given up: query Events that need a person names it, the bucket of stream failures has the records',
-      // Grants that were given up are applied by the schedule, or count as MoneyWrong.
+      // The schedule applies grants that the stream dropped. If it can't, they count as MoneyWrong.
       metric: sumOf(
         { wrong: own('MoneyWrong', Stats.SUM), givenUp: measureGivenUp(triggers.mappings) },
         'sum',
@@ -230,7 +230,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       severity: 'ticket',
       description:
         'Rows have mistakes and are not used as they are: each says so in its attribute _problem. Or a channel serves a model that no rule prices (UnpricedModels): its calls are refused, or free. Or function config did not end a run for a quarter of an hour, so edits are not live: its log says why',
-      // A run writes the count, also 0, and the schedule has three runs in the period.
+      // Each run writes the count, even if it is 0, and the schedule runs three times in a period.
       metric: own('BadRows', Stats.MAXIMUM, quarterHour),
       threshold: 1,
       missingTriggers: true,
@@ -240,13 +240,13 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       severity: 'ticket',
       description:
         'Ten times within five minutes the state of a turn or a response was not kept or an upstream reported counts that cannot be true, or a function did not know the form of the configuration: look for turn_state_lost, response_not_stored and config_format_unknown, run the query Implausible usage by channel',
-      // Apart from NeedsAPerson, which a channel that never reports counts would keep in alarm for good.
+      // NeedsAPerson excludes this count, because a channel that never reports usage would keep it in alarm forever.
       metric: own('Oddities', Stats.SUM),
       threshold: 10,
     },
     {
-      // Calls that this table throttles are answered with 503, but those of one account alone are too few for the
-      // objective. Of the other tables docs/observability.md says what sees them.
+      // A call that this table throttles gets a 503, but the calls of a single account are too few for the objective.
+      // docs/observability.md says which alarms notice throttles of the other tables.
       id: 'TableThrottles',
       severity: 'ticket',
       description:
@@ -268,13 +268,13 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
             id: 'FunctionThrottles',
             severity: 'ticket',
             description: "A function was refused an environment: the account's concurrency is used up",
-            // Others draw on the same concurrency, and are called again by Lambda or by their callers.
+            // The other functions share this concurrency. Lambda or their callers retry them.
             metric: sumOf(measureEach('Throttles', answering), 'sum'),
             threshold: 1,
           } as const,
         ]),
     {
-      // Crashes too, for which Lambda and a balancer answer 502.
+      // Includes crashes, for which Lambda and the load balancer answer 502.
       id: 'ServerErrors',
       severity: 'ticket',
       description: `Within an hour ${service ? `the balancer had no server, or selfservice no answer, for ${failuresMin} requests, or payments failed` : `functions catalog and selfservice ${viaUrls ? `answered ${failuresMin} times with 5xx or crashed` : `crashed ${failuresMin} times`}, or payments`} once: can DynamoDB and the secrets of payments be reached?`,
@@ -306,7 +306,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
             severity: 'page',
             description:
               'The scheduled call was not answered for a quarter of an hour: the log of function canary says what failed',
-            // The call writes 1 for an answer and 0 for none; if it does not run at all, it writes nothing.
+            // A call that gets an answer writes 1, one that gets none writes 0, and one that never ran writes nothing.
             metric: own('CanarySuccesses', Stats.SUM, quarterHour),
             threshold: 1,
             triggers: 'below',
@@ -318,8 +318,8 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
 }
 
 /**
- * A metric without any value is left out of a SUM, so each is filled.
- * @param metrics by names that begin with a small letter, as those of functions do
+ * SUM omits a metric without values, so each one is filled.
+ * @param metrics by name; names must begin with a small letter
  */
 const sumOf = (
   metrics: Record<string, IMetric>,
@@ -339,7 +339,7 @@ const sumOf = (
   });
 };
 
-/** Records of the stream of `quotas` that function ledger gave up: rows of the ledger that nobody tries again to write. */
+/** Counts records of `quotas` that the function `ledger` dropped: ledger rows that nothing retries. */
 function measureGivenUp(mappings: readonly StreamMapping[]): Metric {
   const found = mappings.find((each) => each.function === 'ledger');
   if (found === undefined) throw new Error('function ledger reads no stream');
@@ -352,15 +352,15 @@ function measureGivenUp(mappings: readonly StreamMapping[]): Metric {
   });
 }
 
-// Alarms on how fast the error budget of an objective burns. A burn rate of 1 spends the budget in exactly 30 days; one
-// alarm looks for outages that spend it in two days, the other for faults that spend it in ten.
+// Alarms on the burn rate of an objective's error budget. A burn rate of 1 uses the budget up in exactly 30 days. One
+// alarm detects outages that use it up in two days, the other faults that use it up in ten.
 
 interface Window {
   severity: AlarmRow['severity'];
   suffix: string;
   period: Duration;
   burnRate: number;
-  /** With fewer calls a ratio says nothing: one failure in two calls is not an outage. */
+  /** With fewer calls a ratio is meaningless: one failure in two calls is no outage. */
   callsMin: number;
 }
 
@@ -369,19 +369,19 @@ const windows: Window[] = [
   { severity: 'ticket', suffix: 'Ticket', period: Duration.days(1), burnRate: 3, callsMin: 50 },
 ];
 
-/** A weak objective allows so much that its budget cannot burn 14.4 times as fast: this share triggers in any case. */
+/** A weak objective has a budget that can't burn 14.4 times as fast. So this share of failures always triggers. */
 const percentMax = 90;
 
-/** 100 - 99.9 is not 0.1. */
+/** In floating point 100 - 99.9 is not 0.1. */
 const roundPercent = (percent: number): number => Number(percent.toFixed(6));
 
-/** Percent of calls that may not be as the objective wants them, and percent that triggers. */
+/** The percentage of calls that may miss the objective, and the percentage that triggers. */
 function sharesOf(objectivePercent: number, { burnRate }: Window): { budget: number; trigger: number } {
   const budget = roundPercent(100 - objectivePercent);
   return { budget, trigger: Math.min(roundPercent(burnRate * budget), percentMax) };
 }
 
-/** @param dying whose calls that write no line, as their function died, are added; each makes a ticket anyway, when the sweeper closes it */
+/** @param dying functions whose crashed calls, which write no line, are added. The sweeper raises a ticket for each anyway */
 function alarmOnAvailability(
   { relayName, functions, service, objectives }: AlarmParts,
   window: Window,
@@ -396,9 +396,9 @@ function alarmOnAvailability(
       functions.get(name).lambda.metricErrors({ period, statistic: Stats.SUM }),
     ]),
   );
-  // No line either: the balancer had no server for them.
+  // These calls have no line either, because the load balancer had no server for them.
   if (service && severity === 'page') died['unanswered'] = service.unanswered(period);
-  // 1 or 0 for each call that was not refused: a flood of wrong keys would hide an outage.
+  // Has 1 or 0 for each call that was not refused, because a flood of invalid keys would hide an outage.
   const calls = (statistic: string): IMetric =>
     createRelayMetric(relayName, 'CallFailed', statistic).with({ period });
   return {
@@ -419,8 +419,8 @@ function alarmOnAvailability(
 }
 
 /**
- * By a percentile, which is one metric to pay for: that 72 of 100 answers are late and that the 28th percentile is late
- * are the same.
+ * Uses a percentile, because that is only one billed metric: if the 28th percentile is late, 72 of 100 answers are
+ * late.
  */
 function alarmOnFirstContent({ relayName, objectives }: AlarmParts, window: Window): AlarmRow {
   const { firstContentPercent = 95, firstContentSeconds = 10 } = objectives;
@@ -437,14 +437,14 @@ function alarmOnFirstContent({ relayName, objectives }: AlarmParts, window: Wind
   };
 }
 
-// The alarms that give up a deployment: one for each function with a URL, on its newest version alone.
+// The alarms that roll back a deployment: one for each function with a URL, on its newest version only.
 
-/** From so many calls on a ratio is trusted. */
+/** The number of calls from which a ratio is trusted. */
 const callsMin = 50;
-/** So many failures are enough where nothing but failures was seen: a new version may get few calls. */
+/** If a new version only failed, this many failures are enough, because it may get few calls. */
 const onlyFailuresMin = 5;
 const failurePercentMax = 10;
-/** For a function without log lines to count: runs that end in an error, minute by minute. */
+/** For a function without log lines to count. Uses runs that end in an error, by minute. */
 const minutes = { looked: 5, bad: 3 };
 
 const nameNewVersionAlarm = (name: FunctionName): string => `${name}NewVersion`;
@@ -463,7 +463,7 @@ function alarmOnNewVersion({ relayName, functions }: AlarmParts, name: FunctionN
     return [
       {
         ...common,
-        // Lambda says 1 for a run with an error, else 0. Were it to say nothing then, these were the minutes with an error.
+        // Lambda writes 1 for a run with an error, else 0. If it ever wrote nothing, this would count minutes with an error.
         metric: errors.with({ statistic: Stats.AVERAGE, period: Duration.minutes(1) }),
         threshold: failurePercentMax / 100,
         periods: minutes.looked,
@@ -472,7 +472,7 @@ function alarmOnNewVersion({ relayName, functions }: AlarmParts, name: FunctionN
     ];
   const metric = new MathExpression({
     expression: `IF(all >= ${callsMin}, 100 * bad / all, IF(bad >= ${onlyFailuresMin} AND bad >= all, 100, 0))`,
-    // A call whose function dies writes no line, so it is added.
+    // A call whose function crashes writes no line, so it is added.
     usingMetrics: {
       bad: sumOf({ failures: createVersionLines('VersionFailures', shifted), errors }),
       all: sumOf({ calls: createVersionLines('VersionCalls', shifted), errors }),

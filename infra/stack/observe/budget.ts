@@ -1,12 +1,12 @@
-/** A monthly budget of the AWS account, as costs by stack need tags that an account must switch on first. */
+/** A monthly budget of the whole AWS account, because costs by stack need tags that an account must activate first. */
 import { Stack } from 'aws-cdk-lib';
 import { CfnBudget } from 'aws-cdk-lib/aws-budgets';
 import { Construct } from 'constructs';
 
 export interface RelayBudget {
-  /** US dollars a month, of the whole account. */
+  /** US dollars a month for the whole account. */
   monthlyUsd: number;
-  /** Receives a mail at 80 %, at 100 %, and when a month is expected to go beyond. */
+  /** Receives a mail at 80 %, at 100 %, and when the forecast exceeds the budget. */
   email?: string | undefined;
   /** The ARN of a topic whose policy lets `budgets.amazonaws.com` publish. */
   topicArn?: string | undefined;
@@ -29,7 +29,7 @@ export function createBudget(
   if (subscribers.length === 0) throw new Error('budget: nobody would hear of it, give email or topicArn');
   return new CfnBudget(new Construct(scope, 'Budget'), 'Budget', {
     budget: {
-      // Budgets of all regions of an account are in one list.
+      // An account has one list of budgets for all regions.
       budgetName: `${relayName}-${Stack.of(scope).region}`,
       budgetType: 'COST',
       timeUnit: 'MONTHLY',

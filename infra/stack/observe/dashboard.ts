@@ -1,6 +1,6 @@
 /**
  * The CloudWatch dashboard: requests, revenue, reservations, functions, tables and alarm states, by row; a row is 24 units
- * wide. A dashboard of more than 50 metrics is none of the three that are free of charge, so what only alarms need is not drawn.
+ * wide. Three dashboards are free, each with at most 50 metrics, so metrics that only alarms need are not drawn.
  */
 import { Duration, Stack } from 'aws-cdk-lib';
 import {
@@ -42,7 +42,7 @@ export class Dashboard extends Construct {
     const { all } = props.alarms;
     const states = new AlarmStatusWidget({ title: 'Alarms', alarms: all, width: 24, height: 4 });
     this.page = new CloudWatchDashboard(this, 'Dashboard', {
-      // Dashboards of all regions of an account are in one list.
+      // An account has one list of dashboards for all regions.
       dashboardName: `${props.relayName}-${Stack.of(this).region}`,
       defaultInterval: Duration.hours(3),
       widgets: [...layOutRows(props), ...(all.length > 0 ? [[states]] : [])],
@@ -52,12 +52,12 @@ export class Dashboard extends Construct {
 
 const minute = Duration.minutes(1);
 
-/** That calls and their rows are written to, and the busiest of those that are read. */
+/** The tables that calls and their rows write to, and the busiest ones that they read. */
 const busyTables = ['quotas', 'ledger', 'runtime', 'keys'] as const satisfies TableName[];
 
 /**
- * The outcomes of `shared/adapters/telemetry/log.ts` with their colours. Red: failures of the
- * relay or its upstreams.
+ * The outcomes of `shared/adapters/telemetry/log.ts` with their colours. Failures of the relay or its upstreams are
+ * red.
  */
 const outcomes = {
   completed: '#2ca02c',
@@ -70,7 +70,7 @@ const outcomes = {
 const createGraph = (title: string, left: IMetric[], more: GraphWidgetProps = {}): IWidget =>
   new GraphWidget({ title, left, width: 8, height: 6, leftYAxis: { min: 0, showUnits: false }, ...more });
 
-/** Over the selected time range. */
+/** Sums over the selected time range. */
 const createTotal = (title: string, metric: IMetric): IWidget =>
   new SingleValueWidget({
     title,
@@ -90,8 +90,8 @@ function layOutRows({ relayName, functions, triggers, service, logsOf }: Dashboa
   const measureEach = (metric: string, statistic: string, names: readonly FunctionName[]): IMetric[] =>
     names.map((label) => functions.get(label).lambda.metric(metric, { statistic, label, period: minute }));
   const streamReaders = [...new Set(triggers.mappings.map((mapping) => mapping.function))];
-  // A dashboard with more metrics is not free. Runs that crash are among the reservations that expire, and what customers do for
-  // their account among the 5xx of the alarm ServerErrors.
+  // More metrics would cost money. Expired reservations already show crashed runs, and the alarm ServerErrors counts the 5xx of
+  // account endpoints.
   const watched = [...functions.byName.keys()].filter(
     (name) => name !== 'background' && name !== 'selfservice',
   );
@@ -145,7 +145,7 @@ function layOutRows({ relayName, functions, triggers, service, logsOf }: Dashboa
             expression: 'FILL(estimated, 0) / answers',
             usingMetrics: {
               estimated: own('EstimatedUsage', Stats.SUM, 'answers'),
-              // Each call that came to an upstream has a charge, if only of 0.
+              // Each call that reached an upstream has a charge, even if it is 0.
               answers: own('ChargeYuan', Stats.SAMPLE_COUNT, 'answers'),
             },
             label: 'estimated',

@@ -1,4 +1,4 @@
-/** The metrics that alarms and the dashboard look at: the relay's own, which functions write to their log in `shared/adapters/telemetry`, and those of tables. */
+/** The metrics of alarms and dashboard: the relay's own, which `shared/adapters/telemetry` writes to the log, and those of tables. */
 import { Duration } from 'aws-cdk-lib';
 import { Metric, Stats, MathExpression, SearchExpression, type IMetric } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Alias } from 'aws-cdk-lib/aws-lambda';
@@ -22,8 +22,8 @@ export const createRelayMetric = (relayName: string, metricName: string, statist
   });
 
 /**
- * One line per channel. Channels are table rows, so the template cannot list them and CloudWatch searches for
- * them. Alarms cannot use a search.
+ * Draws one line per channel. Channels are table rows that the template can't list, so CloudWatch searches for them. Alarms
+ * can't use a search.
  */
 export function searchEachChannel(
   relayName: string,
@@ -38,7 +38,7 @@ export function searchEachChannel(
   });
 }
 
-/** Number of requests of all channels with this outcome. */
+/** Counts the requests of all channels with this outcome. */
 export function searchRequests(relayName: string, outcome: string): MathExpression {
   const search = `{relay,stack,channel,outcome} MetricName="Requests" stack="${relayName}" outcome="${outcome}"`;
   return new MathExpression({
@@ -71,19 +71,19 @@ export const sumTableThrottles = (relayName: string, name: TableName): IMetric =
     period,
   });
 
-// Metrics of one version of a function, apart from the version beside it: calls and failures from the
-// relay's log lines, and Lambda's own errors, for a version that dies before it writes a line.
+// Metrics of a single version of a function: calls and failures from the relay's log lines, and Lambda's errors for a
+// version that crashes before it writes a line.
 
 /**
- * Lines of a function that answers calls. Refused calls do not count, or a hostile caller could hide a bad version among
- * them. A call whose answer was whole and whose charge was lost has failed.
+ * Counts lines of a function that answers calls. Refused calls don't count, because a hostile caller could hide a bad version among
+ * them. A call with a complete answer and a lost charge counts as failed.
  */
 const patterns = {
   VersionCalls: '{ ($.message = "request") && ($.outcome != "refused") }',
   VersionFailures: '{ ($.outcome = "failed") || ($.message = "settle_lost") }',
 };
 
-/** Makes metrics of the lines that are written anyway: metrics in the lines themselves would be paid with each call. */
+/** Derives metrics from lines that exist anyway. Metrics inside the lines would cost money with each call. */
 export function countCallsByVersion(functions: RelayFunctions): void {
   for (const [name, { lambda }] of functions.byName) {
     if (!answersCalls(name)) continue;
@@ -98,7 +98,7 @@ export function countCallsByVersion(functions: RelayFunctions): void {
   }
 }
 
-/** Reports of payments that were not taken, counted from lines where no URL counts them. */
+/** Counts rejected payment events from the log lines, where no Function URL counts them. */
 export function countFailedPayments(relayName: string, log: ILogGroup): Metric {
   const metricName = 'PaymentsFailed';
   void new MetricFilter(log, metricName, {
@@ -118,7 +118,7 @@ interface ShiftedFunction {
   live: Alias;
 }
 
-/** Runs of the newest version that ended in an error, while it shares the alias with the one before, as Lambda counts them. */
+/** Lambda's count of failed runs of the newest version, while it shares the alias with the previous one. */
 export function createVersionErrors({ live }: ShiftedFunction): Metric {
   const { functionName } = live.lambda;
   const dimensionsMap = {
@@ -129,7 +129,7 @@ export function createVersionErrors({ live }: ShiftedFunction): Metric {
   return live.lambda.metric('Errors', { period, statistic: Stats.SUM, dimensionsMap });
 }
 
-/** From the log lines of an answering function's newest version. */
+/** Reads log lines of the newest version of an answering function. */
 export const createVersionLines = (
   metricName: keyof typeof patterns,
   { relayName, name, live }: ShiftedFunction,

@@ -12,7 +12,7 @@ interface SavedQuery {
   name: string;
   /** Name -> description of each value that the console asks for; `{{name}}` in the query text. */
   parameters?: Record<string, string>;
-  /** The functions whose logs are read. Default: the functions that answer with a model. */
+  /** The functions whose logs the query reads. By default those that call models. */
   of?: readonly FunctionName[];
   lines: readonly string[];
 }
@@ -130,7 +130,7 @@ export const savedQueries: Record<string, SavedQuery> = {
   },
 };
 
-/** Under a construct of the name that their logical ids have. */
+/** The construct's name is part of the logical ids. */
 export function saveQueries(
   scope: Construct,
   { relayName, logsOf }: { relayName: string; logsOf: LogsOf },

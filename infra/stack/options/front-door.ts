@@ -1,4 +1,4 @@
-/** The ways of clients to the functions: docs/deploy.md compares them. No schema is imported here: the construct in its package has none. */
+/** The front doors that clients can call; docs/deploy.md compares them. Imports no schema, because the packaged construct has none. */
 
 export const frontDoors = ['cloudfront', 'cloudfront-api', 'api', 'private-api'] as const;
 

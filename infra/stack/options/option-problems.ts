@@ -1,4 +1,4 @@
-/** Rules about several options together. */
+/** Rules that involve several options. */
 import * as z from 'zod/mini';
 import { regionOf, type OptionName, type StageOptions, findOption, optionNames } from './option-table.ts';
 import { findNearestName } from '../../../shared/wire/nearest-name.ts';
@@ -11,7 +11,7 @@ interface FieldProblem {
   problem: string;
 }
 
-/** The field that a problem is named by, and what is wrong with it. */
+/** The name of a field, and its problem. */
 type Check = [field: string, problem: (options: StageOptions) => string | false | undefined];
 
 const needs = (field: OptionName, needed: OptionName): Check => [
@@ -19,7 +19,7 @@ const needs = (field: OptionName, needed: OptionName): Check => [
   (options) => options[field] !== undefined && options[needed] === undefined && `needs ${needed} beside it`,
 ];
 
-/** Things that the stack uses in its own region alone. */
+/** Resources that must be in the region of the stack. */
 const requireOwnRegion = (field: 'alarmTopicArn' | 'encryptionKeyArn'): Check => [
   field,
   ({ region, [field]: found }) =>
@@ -31,7 +31,7 @@ const requireOwnRegion = (field: 'alarmTopicArn' | 'encryptionKeyArn'): Check =>
 
 const doorOf = ({ frontDoor = 'cloudfront' }: StageOptions): FrontDoor => frontDoor;
 
-/** @param why of a value that the door has no place for */
+/** @param why the reason why the front door can't use the value */
 const excludeWithDoor = (field: OptionName, why: string, isDoor: (door: FrontDoor) => boolean): Check => [
   field,
   (options) =>
@@ -229,7 +229,7 @@ export const checkOptions = (options: StageOptions): FieldProblem[] =>
     return problem ? [{ field, problem }] : [];
   });
 
-// Why the value of a field is not used: field, found, wanted.
+// Messages about the value of a field: field, found value, expected value.
 
 const shownCharactersMax = 100;
 
@@ -258,7 +258,7 @@ function issueProblems(issue: z.core.$ZodIssue, name: string, value: unknown): F
   return [{ field: written, problem: `found ${quoteValue(found)}, expected ${issue.message}` }];
 }
 
-/** @param kind what the names are: `an option` */
+/** @param kind the kind of the names, such as `an option` */
 export function describeUnknownName(
   name: string,
   names: readonly string[],
@@ -269,7 +269,7 @@ export function describeUnknownName(
   return `not ${kind}${nearest === undefined ? where : `; did you mean ${nearest}?`}`;
 }
 
-/** The fields of an option that is a map. */
+/** Lists the fields of an option whose value is a map. */
 export function fieldsOf(name: string): string[] {
   const { schema } = findOption(name) ?? {};
   return schema instanceof z.ZodMiniObject ? Object.keys(schema._zod.def.shape) : [];

@@ -9,7 +9,7 @@ import { functionNames, type FunctionName } from '../constructs/function-descrip
 import { frontDoors } from './front-door.ts';
 import { findRegionProblem } from './streaming-regions.ts';
 
-// Kinds of values of options. Every message says what is wanted.
+// Kinds of values. Every message says what the option expects.
 
 const flag = z.boolean('true or false');
 
@@ -23,7 +23,7 @@ function matchCount(from: number, to: number) {
 
 const AnyMap = z.record(z.string(), z.unknown());
 
-/** A map with these fields. An unknown one is named. */
+/** A map with these fields. The message names an unknown field. */
 const matchFields = <Shape extends Record<string, z.ZodMiniType>>(shape: Shape) =>
   z.strictObject(shape, {
     error: ({ input }) =>
@@ -97,7 +97,7 @@ const isProfile = (item: unknown): item is object => typeof item === 'object' &&
 /** A list of ARNs, and of profiles with the regions that they route to. */
 export const BedrockModels = z
   .array(
-    // Not a plain union, which would say of a profile with a wrong region only that it fits neither.
+    // A plain union would report a profile with a wrong region only as "fits neither".
     z.union([z.string(wantedModels).check(z.regex(modelPattern, wantedModels)), Profile], {
       error: ({ input }) => (isProfile(input) ? findProfileProblem(input) : wantedModels),
     }),
@@ -118,7 +118,7 @@ function findItemProblem(item: Item, all: readonly Item[]): string | undefined {
     const isGlobal = profilePattern.exec(item.profile)?.[3] === 'global';
     return isGlobal || (item.regions ?? []).length > 0 ? undefined : wantedRegions;
   }
-  // A profile without its model answers every call with a 403.
+  // Without a right to the profile's model, every call gets a 403.
   const [profile, , , , model] = profilePattern.exec(item) ?? [];
   const arns = listModelArns(all);
   if (profile === undefined || arns.some((other) => other.endsWith(`:foundation-model/${model}`)))
@@ -126,14 +126,14 @@ function findItemProblem(item: Item, all: readonly Item[]): string | undefined {
   return `also the ARNs of ${model} in every region that the profile routes to, or {profile, regions}`;
 }
 
-/** The ARNs that the items stand for: a profile for itself and its model in each of its regions. */
+/** Lists the ARNs that the items need: a profile needs its own ARN and that of its model in each of its regions. */
 export const listModelArns = (items: readonly Item[]): string[] => [
   ...new Set(items.flatMap((item) => (typeof item === 'string' ? [item] : listProfileArns(item)))),
 ];
 
 function listProfileArns({ profile, regions = [] }: Profile): string[] {
   const [, partition, source = '', geography, model] = profilePattern.exec(profile) ?? [];
-  // AWS asks for the model of a global profile in the region of the call, and once without a region.
+  // For a global profile AWS checks the model's ARN in the region of the call, and once more without a region.
   const places = new Set([source, ...(geography === 'global' ? [''] : []), ...regions]);
   return [
     profile,
@@ -164,7 +164,7 @@ const hostName = matchText(
   'a lower-case host name',
 );
 
-/** Narrower than an address may be, because it becomes part of a permission. */
+/** Stricter than mail addresses are, because it becomes part of a permission. */
 const sender = matchText(
   /^[A-Za-z0-9._+-]{1,64}@([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$/,
   'an e-mail address that SES has verified, its domain in lower case',
@@ -185,12 +185,12 @@ const memory = Object.fromEntries(functionNames.map((name) => [name, megabytes])
   typeof megabytes
 >;
 
-/** The steps that CloudWatch has. */
+/** The steps that CloudWatch supports. */
 const retentionDays = [
   1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
 ];
 
-/** Below it the budget of an hour is larger than all that can fail, and a page would never come. */
+/** Below this objective, the error budget of an hour exceeds all calls, so the alarm could never trigger. */
 const leastPercent = 94;
 const wantedPercent = `a number from ${leastPercent} to below 100`;
 const percent = z.number(wantedPercent).check(z.gte(leastPercent, wantedPercent), z.lt(100, wantedPercent));
@@ -207,7 +207,7 @@ const refundsWanted = 'yuan from 0 to 1000000 with at most 9 decimals';
 const shiftingWanted = 'true, false or "linear"';
 const edgeTopicWanted = 'true, or the ARN of an SNS topic in us-east-1';
 
-/** @param what that it is of */
+/** @param what the resource that the ARN names */
 const matchSecretReference = (what: string, purpose: 'canary' | 'console') =>
   matchText(
     /^(ssm:\/relay\/[\w.-]+(\/[\w.-]+)+|secretsmanager:[\w+=.@-]+(\/[\w+=.@-]+)+)$/,
@@ -486,7 +486,7 @@ export const optionTable = {
 
 export type OptionName = keyof typeof optionTable;
 
-/** The options of a file: as given, nothing filled in. */
+/** The options of a file, without defaults. */
 export type StageOptions = { [Name in OptionName]?: z.input<(typeof optionTable)[Name]['schema']> };
 
 export const optionNames = Object.keys(optionTable) as OptionName[];

@@ -1,13 +1,13 @@
 /**
- * Checks props of the construct by the schemas of the options. The package holds this as one file with all that it imports, as
- * it brings no other package along: so no type of another file is part of its signature.
+ * Checks props of the construct with the schemas of the options. The package bundles this file with everything it imports, because
+ * it depends on no other package. So the signature must not use a type of another file.
  */
 import { checkOptions, findFieldProblems, fieldsOf, describeUnknownName } from './option-problems.ts';
 import type { StageOptions } from './option-table.ts';
 
 /**
- * Every prop that there is, by the option whose rules it is checked by. Empty: its name alone is, as the construct or CDK says
- * the rest. A map: its fields, which no option has in this form.
+ * Maps each prop to the option whose rules check it. If the text is empty, only the name is checked, because the construct or CDK
+ * checks the value. A map has the rules of the prop's fields, which no option has in this form.
  */
 export interface PropRules {
   readonly [prop: string]: string | PropRules;
@@ -17,9 +17,9 @@ type IsKnown = (value: unknown) => boolean;
 type Props = Readonly<Record<string, unknown>>;
 
 /**
- * @param isKnown false of what only CloudFormation can say
- * @param region where the construct is; absent: open
- * @returns a line for each problem
+ * @param isKnown returns false for values that only CloudFormation can resolve
+ * @param region the construct's region, if it is known at synthesis
+ * @returns one line for each problem
  */
 export function findPropProblems(
   props: Props,
@@ -39,11 +39,11 @@ type Checked = [prop: string, option: string, value: unknown];
 
 const ruleOf = (rules: PropRules, name: string) => (Object.hasOwn(rules, name) ? rules[name] : undefined);
 
-/** Not an object of CDK. */
+/** Returns false for objects of CDK. */
 export function isPlain(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return true;
   const form: unknown = Object.getPrototypeOf(value);
-  // Not compared with this realm's: Jest has another for each file. Parsers make objects that have none.
+  // Jest gives each test file its own `Object.prototype`, and parsers create objects without one.
   return form === null || Object.getPrototypeOf(form) === null;
 }
 
@@ -55,7 +55,7 @@ const listChecked = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[
     return isKnown(said) ? [[name, option, said]] : [];
   });
 
-/** Without what a field has in CDK's form, such as a VPC, where an option names it. */
+/** Removes fields that hold an object of CDK, such as a VPC, where an option has a name. */
 const removeObjects = (value: unknown, fields: readonly string[]): unknown =>
   typeof value !== 'object' || value === null || Array.isArray(value)
     ? value
@@ -63,7 +63,7 @@ const removeObjects = (value: unknown, fields: readonly string[]): unknown =>
         Object.entries(value).filter(([field, each]) => isPlain(each) || !fields.includes(field)),
       );
 
-/** Unknown names, at the top and in maps, and what is wrong with each value by itself. */
+/** Lists unknown names, at the top and in maps, and the problems of each value by itself. */
 function findProblems(props: Props, rules: PropRules, isKnown: IsKnown): string[] {
   const names = Object.entries(props).flatMap(([name, value]) => {
     const rule = ruleOf(rules, name);

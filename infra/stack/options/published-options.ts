@@ -1,12 +1,12 @@
-/** Options as the deployed stack publishes them, so that the next deployment cannot forget one. */
+/** Publishes the options as outputs of the stack, so that the next deployment can't drop one by mistake. */
 import { isDeepStrictEqual } from 'node:util';
 import { isRecord, parseJson } from '../../../shared/wire/json.ts';
 import { findOption, optionNames, type StageOptions } from './option-table.ts';
 
-/** Name to value: what differs from a stack without options. A field of a map stands for itself: `memory.chat`. */
+/** Options that differ from their defaults, name to value. Each field of a map has an entry of its own: `memory.chat`. */
 export type PublishedOptions = Record<string, unknown>;
 
-/** A safe size of an output's value. Longer texts are published in parts. */
+/** A safe size for the value of an output. A longer text takes several outputs. */
 const outputCharactersMax = 1000;
 
 const outputName = /^Options(\d*)$/;
@@ -18,7 +18,7 @@ export const selectPublishedOptions = (given: StageOptions): PublishedOptions =>
     ),
   );
 
-/** Everything that a file says, defaults too. */
+/** Includes options that the file sets to their defaults. */
 export function selectWrittenOptions(given: StageOptions): PublishedOptions {
   const named = optionNames.flatMap((name): [string, unknown][] => {
     const value: unknown = given[name];
@@ -30,7 +30,7 @@ export function selectWrittenOptions(given: StageOptions): PublishedOptions {
   return Object.fromEntries(named);
 }
 
-/** Name and value of the outputs that publish the options: `Options`, and for long ones `Options2` and so on. */
+/** Returns name and value of each output: `Options`, then `Options2` and so on if the text is long. */
 export function writeOutputs(published: PublishedOptions): [name: string, value: string][] {
   const written = JSON.stringify(published);
   const parts = written.match(new RegExp(`.{1,${outputCharactersMax}}`, 'gsu')) ?? [];
@@ -38,8 +38,8 @@ export function writeOutputs(published: PublishedOptions): [name: string, value:
 }
 
 /**
- * Reads the options that a stack publishes; a stack of another repository publishes none. Throws an Error if they
- * cannot be read.
+ * Reads the options that a stack published. A stack of another repository published none. Throws an Error if the text is
+ * invalid.
  */
 export function readOutputs(outputs: ReadonlyMap<string, string>): PublishedOptions | undefined {
   const parts = [...outputs].flatMap(([name, value]) => {

@@ -1,4 +1,4 @@
-/** Reads the options of a stage. Reports every problem of the file at once, each with the name of its field. */
+/** Reads the options of a stage. Reports all problems of the file at once, each with its field. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod/mini';
@@ -7,8 +7,8 @@ import { checkOptions, findFieldProblems } from './option-problems.ts';
 import { findOption, type OptionName, type StageOptions, optionNames } from './option-table.ts';
 
 /**
- * @param content what the file of the stage says, as JSON
- * @returns the options that are given, without defaults. Throws an Error that names all problems.
+ * @param content the JSON of the stage's file
+ * @returns the options of the file, without defaults. Throws an Error that names all problems.
  */
 export function readOptions({ file }: Stage, content: unknown): StageOptions {
   const parsed = z.safeParse(z.record(z.string(), z.unknown()), content);
@@ -16,7 +16,7 @@ export function readOptions({ file }: Stage, content: unknown): StageOptions {
     throw new Error(`${file}: expected one JSON object of options`);
   const { $schema: _, ...given } = parsed.data;
   const problems = Object.entries(given).flatMap(([name, value]) => findFieldProblems(name, value));
-  // A rule about two fields says nothing new about a field that has a problem of its own.
+  // A field that has a problem of its own needs no further message about its combination with others.
   const found = problems.length === 0 ? checkOptions(given) : [];
   const all = [...problems, ...found].map(({ field, problem }) => `  ${field}: ${problem}`);
   if (all.length > 0)
@@ -26,7 +26,7 @@ export function readOptions({ file }: Stage, content: unknown): StageOptions {
   return given;
 }
 
-/** The value of an option, else its default. Throws for an option that has neither, which is a mistake of the caller. */
+/** Returns the value of an option, or its default. Throws if the option has neither, which is a bug of the caller. */
 export function valueOf<Name extends OptionName>(
   given: StageOptions,
   name: Name,
@@ -36,7 +36,7 @@ export function valueOf<Name extends OptionName>(
   return value;
 }
 
-// Reads the file of a stage: `relay.<stage>.json`, or `relay.json` of the default stage.
+// Reads the file of a stage: `relay.<stage>.json`, or `relay.json` for the default stage.
 
 /** @param folder the root of the repository. Throws an Error that names every problem of the file. */
 export function readStageFile(folder: string, stage: Stage): StageOptions {
@@ -57,7 +57,7 @@ function parse(file: string, content: string): unknown {
   }
 }
 
-/** The name of a stage, and what is named after it. */
+/** The name of a stage, and the names that follow from it. */
 
 export interface Stage {
   /** Name of the stack and prefix of all resource names: `relay`, or `relay-<stage>`. */
@@ -66,10 +66,10 @@ export interface Stage {
   file: string;
 }
 
-/** Not `edge-<region>`, which names the stacks beside a relay, nor `schema`, the file beside the files. */
+/** Excludes `edge-<region>`, the name of edge stacks, and `schema`, because relay.schema.json is no stage. */
 const stagePattern = /^(?!schema$)(?!(?:.*-)?edge-)[a-z][a-z0-9-]{0,20}$/;
 
-/** @param stage undefined: the default stage. Throws an Error when it cannot be the name of one. */
+/** Throws an Error for an invalid name. @param stage the default stage if undefined */
 export function resolveStage(stage: string | undefined): Stage {
   if (stage === undefined) return { stackName: 'relay', file: 'relay.json' };
   if (!stagePattern.test(stage))
@@ -79,9 +79,9 @@ export function resolveStage(stage: string | undefined): Stage {
   return { stackName: `relay-${stage}`, file: `relay.${stage}.json` };
 }
 
-// The CDK context may name the stage and nothing else, because the next deployment would forget it.
+// The CDK context may name only the stage. The next deployment would lose any other option.
 
-/** Reads `-c stage=...`. Throws an Error for a value that is no name of a stage. */
+/** Reads `-c stage=...`. Throws an Error for an invalid name. */
 export function readStage(node: Node): Stage {
   const found: unknown = node.tryGetContext('stage') ?? undefined;
   if (found !== undefined && typeof found !== 'string')
@@ -89,7 +89,7 @@ export function readStage(node: Node): Stage {
   return resolveStage(found);
 }
 
-/** Throws an Error that names every option in the context, of the command line or of cdk.json, and where it belongs. */
+/** Throws an Error that names every option in the context (command line or cdk.json), and where it belongs. */
 export function refuseOptionsInContext(node: Node, { file }: Stage): void {
   const found = optionNames.filter((name) => node.tryGetContext(name) !== undefined);
   if (found.length > 0)

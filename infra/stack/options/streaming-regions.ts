@@ -1,6 +1,6 @@
 /**
  * Regions in which a relay cannot run. Source: AWS Lambda Developer Guide, "Creating and managing Lambda function URLs",
- * the note on regions without Function URLs, read in November 2026. Answers stream through Function URLs alone.
+ * the note on regions without Function URLs, read in November 2026. Lambda streams answers only through Function URLs.
  */
 const withoutFunctionUrls: ReadonlySet<string> = new Set([
   'ap-east-2',
@@ -17,7 +17,7 @@ const withoutFunctionUrls: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Regions to whose buckets CloudFront delivers no standard log: of those above the list, the ones an account must opt into.
+ * Regions where CloudFront can't deliver standard logs to a bucket: the opt-in regions that are not in the list above.
  * Source: Amazon CloudFront Developer Guide, "Configure standard logging (legacy)", read in November 2026.
  */
 export const withoutEdgeLogs: ReadonlySet<string> = new Set([
@@ -32,7 +32,7 @@ export const withoutEdgeLogs: ReadonlySet<string> = new Set([
 /** Regions outside the partition `aws`, for which the template is not written. */
 const otherPartition = /^(cn|us-gov|us-iso[a-z]?|eu-isoe|eusc)-/;
 
-/** Why a relay cannot run in a region; undefined: it can. */
+/** Explains why a relay can't run in a region, or returns undefined if it can. */
 export function findRegionProblem(region: string): string | undefined {
   if (otherPartition.test(region))
     return `${region} is outside the partition aws, which this stack is written for`;

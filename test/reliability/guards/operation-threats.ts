@@ -125,8 +125,8 @@ export const operationThreats: readonly Removal[] = [
   {
     rows: ['S23'],
     file: 'infra/stack/constructs/function-descriptions.ts',
-    find: "    quotas: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'],\n    // A settle",
-    replace: "    quotas: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem', 'Scan'],\n    // A settle",
+    find: "    quotas: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'],\n    // For a settle",
+    replace: "    quotas: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem', 'Scan'],\n    // For a settle",
     test: 'test/infra/grants.test.ts',
     name: '%s reads the configuration and the secrets of channels, writes quotas, and charges late; keys only where calls come in',
   },
