@@ -2,7 +2,7 @@
  * Quirks and dialect of a channel for one model, and the HTTP request that a call becomes there. Sends nothing. Quirks
  * come from the channel's row, then its type, then the model's rules.
  */
-import type { CanonicalCall } from '../wire/canonical-call.ts';
+import type { CanonicalCall, OwnForm } from '../wire/canonical-call.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../wire/json.ts';
 import { fieldPathOf, walkMedia, findMissingMedia, pathOf, type MediaPlace } from '../wire/media-walk.ts';
 import { matchNames, type ChannelAttributes, type ChannelType } from './channel-type.ts';
@@ -214,7 +214,9 @@ export function convertCall(
 ): SentBody {
   const own = asked.form === dialect.name;
   const { only } = asked.native ?? {};
-  if (only && !own) throw new CannotCarry(only.param, only.message);
+  const refuseOwnForm = ({ param, message, details }: OwnForm): CannotCarry =>
+    new CannotCarry(param, message, details);
+  if (only && !own) throw refuseOwnForm(only);
   if (settings.outputTokensLimit === 0 && !own)
     throw new CannotCarry(
       'max_tokens',
@@ -223,6 +225,7 @@ export function convertCall(
   const permissions = { ...settings, tenantFields: dialect.tenantFields };
   const permitted = filterCall(own ? asked : { ...asked, native: undefined }, permissions, own);
   const written = dialect.body(permitted.call, settings);
+  if (only?.isField && !(only.param in written.body)) throw refuseOwnForm(only);
   const { body, lowered, isMultiplied } = limitBody(written.body, {
     set: settings.set,
     limit: written.outputTokensMax,

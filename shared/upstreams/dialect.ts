@@ -83,9 +83,12 @@ export class CannotCarry extends Error {
   override readonly name = 'CannotCarry';
   /** The field's path in chat form, such as `n`. */
   readonly param: string;
-  constructor(param: string, message: string) {
+  /** For clients whose form has them. */
+  readonly details: JsonRecord | undefined;
+  constructor(param: string, message: string, details?: JsonRecord) {
     super(message);
     this.param = param;
+    this.details = details;
   }
 }
 

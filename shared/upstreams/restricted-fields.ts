@@ -295,9 +295,9 @@ class Gate {
     if (!inner) return this.#filterUnlisted(value, { field, listed, at });
     if (inner.size > 0 && !inner.has(anything) && typeof value === 'object' && isListed(at, value))
       return this.#filterInside(value, inner, at);
-    // Schemas and examples of a caller's tool may contain any names.
+    // Schemas and examples of a caller's tool, and what describes its session, may contain any names.
     const isSent = inner.has(anything)
-      ? at.startsWith('tools[]') || this.findStored(value) === undefined
+      ? /^(?:tools\[\]|safeguards$)/.test(at) || this.findStored(value) === undefined
       : inner.size === 0 && isPlain(value) && isListed(at, value);
     return isSent ? value : this.permit(at, value);
   }

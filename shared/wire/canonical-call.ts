@@ -71,8 +71,16 @@ export interface NativeCall {
   readonly headers: { readonly version?: string; readonly betas?: readonly string[] };
   /** The messages of the canonical call that stand in the body. Others were added since. */
   readonly known: ReadonlySet<ChatMessage>;
-  /** Content that no other form can hold and that must not be left out. */
-  readonly only?: { readonly param: string; readonly message: string } | undefined;
+  /** Content, or a field of the body, that no other form can hold and that must not be left out. */
+  readonly only?: OwnForm | undefined;
+}
+
+export interface OwnForm {
+  readonly param: string;
+  readonly message: string;
+  /** `param` is a field of the body, which must not be left out of the own form either. */
+  readonly isField?: true;
+  readonly details?: JsonRecord | undefined;
 }
 
 /** Edits of the context that only clear what is old make no answer dearer. Others, such as a summary, are runs of their own. */

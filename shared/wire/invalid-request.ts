@@ -1,14 +1,19 @@
+import type { JsonRecord } from './json.ts';
+
 /** The caller's request does not match the contract. Always answered with a 400 that names the field. */
 export class InvalidRequest extends Error {
   override readonly name = 'InvalidRequest';
   readonly code: string;
   /** The path of the wrong field, such as `messages[2].role`; null if the whole body is wrong. */
   readonly param: string | null;
+  /** For clients whose form has them. */
+  readonly details: JsonRecord | undefined;
 
-  constructor(code: string, param: string | null, message: string) {
+  constructor(code: string, param: string | null, message: string, details?: JsonRecord) {
     super(message);
     this.code = code;
     this.param = param;
+    this.details = details;
   }
 }
 

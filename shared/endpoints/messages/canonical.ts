@@ -3,7 +3,7 @@
  * Messages. Must never refuse a field that the vendor may know.
  */
 import type { ZodMiniType } from 'zod/mini';
-import type { ChatRequest, ChatTool, NativeCall } from '../../wire/canonical-call.ts';
+import type { ChatRequest, ChatTool, NativeCall, OwnForm } from '../../wire/canonical-call.ts';
 import { asRecord, isRecord, recordsIn, textIn, removeNulls, type JsonRecord } from '../../wire/json.ts';
 import type { EndpointRequest } from '../endpoint.ts';
 import { parseRequest } from '../parse-request.ts';
@@ -50,6 +50,8 @@ export function readBody(schema: ZodMiniType<MessagesRequest>, body: unknown, he
       official: request.official,
     }),
   };
+  const passed = listPassedHeaders(headers);
+  const ownForm = findOwnForm(request, passed.betas) ?? only;
   const native: NativeCall = {
     body: removeNulls({
       system: request.system,
@@ -60,9 +62,9 @@ export function readBody(schema: ZodMiniType<MessagesRequest>, body: unknown, he
     }),
     counted: [...unknownBlocks, ...tools.others, ...tools.beside],
     lost: [...lost, ...(tools.others.length > 0 ? ['tools'] : [])],
-    headers: listPassedHeaders(headers),
+    headers: passed,
     known,
-    ...(only && { only }),
+    ...(ownForm && { only: ownForm }),
   };
   const conversation = headers['x-claude-code-session-id'];
   return {
@@ -98,6 +100,36 @@ function listPassedHeaders(headers: Headers): NativeCall['headers'] {
     ...(versionPattern.test(version) && { version }),
     ...(betas.length > 0 && { betas }),
   };
+}
+
+// Fields that mean something only at a vendor of this form. Without one the answer would follow from the last message
+// alone, or nobody would check its tools, so it is refused where it does not go up.
+
+/** What a vendor holds for its client, by the field that names it [platform.claude.com, "Message threads", November 2026]. */
+const stateFields = ['thread', 'resumption'];
+const stateName = /(?:^|_)(?:id|token)$/;
+const betaDate = /-\d{4}-\d\d-\d\d$/;
+
+function findOwnForm(request: MessagesRequest, betas: readonly string[] = []): OwnForm | undefined {
+  const named = betas.map((beta) => beta.replace(betaDate, '').replaceAll('-', '_'));
+  const fields: JsonRecord = request;
+  const isContinued = (field: string): boolean => {
+    const { type, ...names } = asRecord(fields[field]);
+    return type === 'continue' || Object.keys(names).some((name) => stateName.test(name));
+  };
+  const isOther = (field: string): boolean => !decided.has(field) && !translated.has(field);
+  const held = [...stateFields, ...named.filter(isOther)].find(isContinued);
+  if (held !== undefined)
+    return {
+      param: held,
+      isField: true,
+      message: `${held}: this model keeps no conversation. Send all of its messages, without '${held}'.`,
+      details: { error_code: `${held}_unsupported_request`, unsupported: [held] },
+    };
+  if (Object.keys(fields['safeguards'] ?? {}).length === 0) return undefined;
+  // With these words Claude Code checks tools itself [claude-code 2.1.290].
+  const message = 'safeguards: Extra inputs are not permitted. This model does not check the use of tools.';
+  return { param: 'safeguards', isField: true, message };
 }
 
 // Thinking, form and tier of an answer, in the words of the canonical call.

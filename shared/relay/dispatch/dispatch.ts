@@ -136,8 +136,10 @@ export class Dispatch implements DispatchedCall {
     const failures = this.#failures;
     if (failures.length === 0 && tooLong && blockedUntilMs === undefined) return tooLong;
     if (failures.length === 0 && this.#call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
-    if (failures.length === 0 && uncarried && blockedUntilMs === undefined)
-      return new InvalidRequest('unsupported_parameter', uncarried.param, uncarried.message);
+    if (failures.length === 0 && uncarried && blockedUntilMs === undefined) {
+      const { param, message, details } = uncarried;
+      return new InvalidRequest('unsupported_parameter', param, message, details);
+    }
     const { refuseAfterFailures } = await loadRefusals();
     const blockedMs = blockedUntilMs === undefined ? undefined : blockedUntilMs - this.#ports.clock.now();
     return refuseAfterFailures(failures, { hadContent: this.#firstContentMs !== undefined, blockedMs });

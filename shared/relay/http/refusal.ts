@@ -116,8 +116,8 @@ export function smallBody(request: RelayRequest, bytesMax: number): Uint8Array {
 export function toRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   if (error instanceof InvalidRequest) {
-    const { message, code, param } = error;
-    return new Refusal(400, { message, type: 'invalid_request_error', param, code });
+    const { message, code, param, details } = error;
+    return new Refusal(400, { message, type: 'invalid_request_error', param, code }, { details });
   }
   if (error instanceof StoreUnavailable) {
     const id = storeRequestId(error);

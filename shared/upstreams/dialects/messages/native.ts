@@ -299,6 +299,8 @@ const features: readonly {
   { beta: /^compact-/, field: 'compaction', of: 'body' },
   { beta: /^cache-diagnosis-/, field: 'diagnostics', of: 'body' },
   { beta: /^message-threads-/, field: 'thread', of: 'body' },
+  { beta: /^resumption-/, field: 'resumption', of: 'body' },
+  { beta: /^dangerous-tool-use-/, field: 'safeguards', of: 'body' },
   { beta: /^user-profiles-billing-/, field: 'billing_policy', of: 'body' },
 ];
 

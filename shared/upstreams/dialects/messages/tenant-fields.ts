@@ -17,6 +17,8 @@ export const tenantFields = parseFieldRules([
   // Its name while it was a beta.
   prefixFields('output_format', 'type schema.*'),
   prefixFields('tool_choice', 'type name disable_parallel_tool_use'),
+  // Free of charge [code.claude.com, "Auto mode classifier request charges", November 2026].
+  'safeguards.*',
   prefixFields('context_management.edits', 'type trigger.type trigger.value keep.* clear_tool_inputs'),
   prefixFields('context_management.edits', 'clear_at_least.type clear_at_least.value exclude_tools'),
   // Tools that the caller runs, those of the vendor's schema included.
