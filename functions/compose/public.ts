@@ -17,7 +17,11 @@ export function composePublicHandle(given?: Environment): HostedHandle {
     return file.createAccountReader(client, stack);
   });
   const refusals = createRefusalCounts(client, stack);
-  const account = createAccountHandle({ ...parts, keys: createKeyStore(parts), accounts, refusals });
+  const budgets = loadOnFirstCall(async () => {
+    const file = await import('../../shared/adapters/dynamodb/key-budgets.ts');
+    return file.createKeyCounters(client, stack);
+  });
+  const account = createAccountHandle({ ...parts, keys: createKeyStore(parts), accounts, refusals, budgets });
   const health = createChannelHealth({ ...parts, view: config.cooldowns });
   const handle = createCatalogHandle({ ...parts, version: environment.version, account, health });
   return hosted(addCors(handle, config));

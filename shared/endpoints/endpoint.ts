@@ -33,8 +33,8 @@ export interface Endpoint extends EndpointRoute {
   keyHeader?: KeyHeader;
   /** A refusal, before anything of an answer was sent. Absent: OpenAI's form. */
   refused?(refusal: { status: number; error: ErrorObject } & RefusalFacts, requestId: string): RefusedAnswer;
-  /** Headers of every answer, beside the relay's. */
-  answerHeaders?(requestId: string): Record<string, string>;
+  /** Headers of every answer, beside the relay's. `budget`: of the key, if it has one. */
+  answerHeaders?(requestId: string, budget?: BudgetShare): Record<string, string>;
   /** How its clients ask for the tokens of an input alone. */
   counting?: Counting;
   /** How its clients ask for a summary of a conversation, to go on from. */
@@ -54,6 +54,14 @@ export interface Counting {
   path: string;
   read: Endpoint['read'];
   answer(tokens: number): object;
+}
+
+/** How much of a key's budget is used. */
+export interface BudgetShare {
+  period: 'day' | 'month';
+  /** From 0 to 1. */
+  used: number;
+  resetsAtMs: number;
 }
 
 /** Facts of a refusal for the forms that show them. */
@@ -90,6 +98,23 @@ export const bearer = {
     return scheme === bearerScheme ? text.slice(bearerScheme.length).trim() : '';
   },
 } satisfies KeyHeader;
+
+/** Either header of Anthropic's clients. */
+export const eitherHeader: KeyHeader = {
+  // Named is the header that the client uses.
+  shown: ({ authorization, 'x-api-key': key }) =>
+    authorization !== undefined && key === undefined ? bearer.shown() : 'x-api-key: sk-...',
+  sent(headers) {
+    const token = bearer.sent(headers) || undefined;
+    const key = headers['x-api-key']?.trim() || undefined;
+    if (key !== undefined && token !== undefined && key !== token)
+      return {
+        conflict:
+          'The headers x-api-key and Authorization hold two different keys. Send one of them, or the same key in both.',
+      };
+    return key ?? token;
+  },
+};
 
 /** Reads bodies of keys that may store. */
 export interface StoredReading {

@@ -214,8 +214,6 @@ export function convertCall(
 ): SentBody {
   const own = asked.form === dialect.name;
   const { only } = asked.native ?? {};
-  const refuseOwnForm = ({ param, message, details }: OwnForm): CannotCarry =>
-    new CannotCarry(param, message, details);
   if (only && !own) throw refuseOwnForm(only);
   if (settings.outputTokensLimit === 0 && !own)
     throw new CannotCarry(
@@ -238,6 +236,9 @@ export function convertCall(
   const sent = { ...written, body, isMultiplied, dropped, serviceTier };
   return { ...sent, dropped: listDroppedFields(asked, { sent, settings }) };
 }
+
+const refuseOwnForm = ({ param, message, details }: OwnForm): CannotCarry =>
+  new CannotCarry(param, message, details);
 
 // Fields of the client that had no effect. Dialects report what they dropped; this adds the row's own `drop` and
 // removes fields that asked for nothing.

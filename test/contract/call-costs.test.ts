@@ -67,7 +67,8 @@ interface Kind {
   charge?: bigint;
 }
 
-const budget = {
+const budget: Kind['budget'] = {
+  period: 'day',
   counter: { key, period: 'day@2026-11-21', expires: 1_795_000_000 },
   most: 10n ** 12n,
   resetsAtMs: 0,

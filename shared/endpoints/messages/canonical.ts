@@ -21,6 +21,8 @@ const translated = new Set(
   'tool_choice stop_sequences temperature top_p top_k thinking output_config cache_control speed'.split(' '),
 );
 
+const isUnknown = (field: string): boolean => !decided.has(field) && !translated.has(field);
+
 type Headers = Readonly<Record<string, string | undefined>>;
 
 /** A body as it was read. */
@@ -117,8 +119,7 @@ function findOwnForm(request: MessagesRequest, betas: readonly string[] = []): O
     const { type, ...names } = asRecord(fields[field]);
     return type === 'continue' || Object.keys(names).some((name) => stateName.test(name));
   };
-  const isOther = (field: string): boolean => !decided.has(field) && !translated.has(field);
-  const held = [...stateFields, ...named.filter(isOther)].find(isContinued);
+  const held = [...stateFields, ...named.filter(isUnknown)].find(isContinued);
   if (held !== undefined)
     return {
       param: held,

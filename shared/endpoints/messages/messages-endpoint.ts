@@ -1,42 +1,25 @@
 /** Messages, as Claude Code and Anthropic's SDKs speak it. */
 import { renderEventFrame } from '../../stream/sse.ts';
 import {
-  bearer,
+  eitherHeader,
   jsonAnswer,
   createKeptForAnswer,
   streamedAnswer,
   type Endpoint,
   type EndpointRequest,
-  type KeyHeader,
   type Renderer,
 } from '../endpoint.ts';
 import { countingRoutes, endpointRoutes } from '../routes.ts';
 import { MessageFold, MessagesAnswer, type MessagesEvent } from './answer-events.ts';
+import { renderBudgetHeaders } from './budget.ts';
 import { renderErrorBody, answerRefusal } from './errors.ts';
 import { readBody } from './canonical.ts';
 import { AnsweredRequest, CountedRequest } from './request.ts';
 
-/** Either header of Anthropic's clients. */
-const keyHeader: KeyHeader = {
-  // Named is the header that the client uses.
-  shown: ({ authorization, 'x-api-key': key }) =>
-    authorization !== undefined && key === undefined ? bearer.shown() : 'x-api-key: sk-...',
-  sent(headers) {
-    const token = bearer.sent(headers) || undefined;
-    const key = headers['x-api-key']?.trim() || undefined;
-    if (key !== undefined && token !== undefined && key !== token)
-      return {
-        conflict:
-          'The headers x-api-key and Authorization hold two different keys. Send one of them, or the same key in both.',
-      };
-    return key ?? token;
-  },
-};
-
 export const messagesEndpoint: Endpoint = {
   ...endpointRoutes.messages,
-  keyHeader,
-  answerHeaders: (requestId) => ({ 'request-id': requestId }),
+  keyHeader: eitherHeader,
+  answerHeaders: (requestId, budget) => ({ 'request-id': requestId, ...renderBudgetHeaders(budget) }),
   refused: answerRefusal,
   read: (body, headers) => readMessages(AnsweredRequest, body, headers),
   counting: {

@@ -1,15 +1,19 @@
 /**
- * GET /v1/account, GET /v1/account/usage and GET /v1/account/statement, for every usable key, also while the relay is closed. Every key
- * of an account can read the whole account. Responses must never be cached.
+ * GET /v1/account, /v1/account/usage, /v1/account/statement and /api/oauth/usage, for every usable key, also while the relay is closed.
+ * Every key of an account can read the whole account. Responses must never be cached.
  */
 import { mapInputParts } from '../../wire/chat-response.ts';
-import { admitKey, readKey, type AdmittedKey } from '../call/access.ts';
+import { eitherHeader } from '../../endpoints/endpoint.ts';
+import { renderBudgetUse } from '../../endpoints/messages/budget.ts';
+import { admitKey, findKey, type AdmittedKey } from '../call/access.ts';
 import { type Handle, type RelayRequest, isAccountRoute, matchRoute } from '../http/http.ts';
 import { createLoggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import { respondJson } from '../http/refusal.ts';
 import type { AccountReader, RefusalCounts, HourOfRefusals } from '../ports/money-stores.ts';
+import { describeBudget, findKeyBudget } from '../money/call-costs.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
+import type { KeyCounters } from '../ports/runtime-stores.ts';
 import { refusalAgeMsMax } from '../ports/config-store.ts';
 import { answerStatement } from './account-statement.ts';
 import { listDays, readDays, listUsage } from './account-usage.ts';
@@ -47,13 +51,15 @@ const errorsMs = 24 * 60 * 60_000;
 interface AccountPorts extends Pick<ChatPorts, 'config' | 'keys' | 'clock' | 'log'> {
   accounts: AccountReader;
   refusals: Pick<RefusalCounts, 'since'>;
+  budgets: Pick<KeyCounters, 'use'>;
 }
 
 export const createAccountHandle = (ports: AccountPorts): Handle =>
   createLoggedHandle(ports, { endpoint: 'account' }, async (request, found) => {
     const endpoint = accountRoute(request);
     found({ endpoint });
-    const lookup = await ports.keys.find(readKey(request.headers['authorization']));
+    const form = endpoint === 'oauth_usage' ? { keyHeader: eitherHeader } : {};
+    const lookup = await ports.keys.find(findKey(form, request.headers));
     const admitted = admitKey(lookup, ports.clock.now());
     const { hint, account } = admitted.row;
     found({ endpoint, key_hint: hint, account });
@@ -73,6 +79,10 @@ const bodies = {
   async statement({ accounts, config, clock }: AccountPorts, { row }: AdmittedKey, query: URLSearchParams) {
     const { seller } = (await config.current()).settings;
     return answerStatement(accounts, { account: row.account, query, seller, nowMs: clock.now() });
+  },
+  async oauth_usage({ budgets, config, clock }: AccountPorts, { row }: AdmittedKey) {
+    const budget = findKeyBudget(row, (await config.current()).settings.timeZone, clock.now());
+    return renderBudgetUse(budget && describeBudget(budget, (await budgets.use(budget.counter)).used));
   },
 };
 

@@ -340,7 +340,7 @@ export class Answer {
       'content-type': this.#renderer.contentType,
       'cache-control': 'no-cache, no-transform',
       'x-request-id': this.#call.identity.requestId,
-      ...this.#input.form.answerHeaders?.(this.#call.identity.requestId),
+      ...this.#input.form.answerHeaders?.(this.#call.identity.requestId, this.#input.bill.budget),
       ...this.#collectHeaders(),
     };
     return { status: 200, headers };

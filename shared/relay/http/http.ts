@@ -131,6 +131,8 @@ export const routes = [
   { name: 'account', method: 'GET', path: '/v1/account' },
   { name: 'usage', method: 'GET', path: '/v1/account/usage' },
   { name: 'statement', method: 'GET', path: '/v1/account/statement' },
+  // The limits of use, as Claude Code asks for them.
+  { name: 'oauth_usage', method: 'GET', path: '/api/oauth/usage' },
   { name: 'health', method: 'GET', path: '/health' },
   { name: 'page', method: 'GET', path: '/' },
   { name: 'account_page', method: 'GET', path: '/account' },
@@ -156,7 +158,7 @@ export type RouteName = Route['name'];
 export const matchRoute = (request: RelayRequest): RouteName | undefined =>
   findRoutes(request.path).find((route) => methodsOf(route).includes(request.method))?.name;
 
-const accountRoutes = ['account', 'usage', 'statement'] as const;
+const accountRoutes = ['account', 'usage', 'statement', 'oauth_usage'] as const;
 /** Paths on which a key reads its own account. */
 export const isAccountRoute = (route: RouteName | undefined): route is (typeof accountRoutes)[number] =>
   accountRoutes.some((name) => name === route);

@@ -17,7 +17,7 @@ import {
 import { estimateInput } from '../../billing/estimate/input-tokens.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
 import { computeCharge, costsNothing, type AnswerOutcome } from '../../billing/usage.ts';
-import type { SentFacts } from '../../endpoints/endpoint.ts';
+import type { BudgetShare, SentFacts } from '../../endpoints/endpoint.ts';
 import { upstreamModelOf } from '../../upstreams/called-channel.ts';
 import type { ChatCall, DispatchReport } from '../call/call.ts';
 import { rateHeaders } from '../http/http.ts';
@@ -26,6 +26,7 @@ import type { Reservation, ReservationRequest } from './open-reservation.ts';
 import type { Reservations } from './reservations.ts';
 import {
   checkSearchIsPaid,
+  describeBudget,
   priceCall,
   priceOnceProven,
   type BillableCall,
@@ -198,6 +199,12 @@ export class Bill {
     }
     const { call, clock } = this.#input;
     return { ...headers, ...buildMinuteHeaders(call, this.reserved?.rateCount, clock.now()) };
+  }
+
+  /** The key's budget before this call, for clients that show it. */
+  get budget(): BudgetShare | undefined {
+    const { budget } = this.reserved ?? {};
+    return budget && describeBudget(budget, budget.used);
   }
 
   /** Official mode only: computes what a usage and a search would have cost, in yuan. */

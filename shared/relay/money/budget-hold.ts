@@ -17,6 +17,7 @@ export class BudgetHold {
   #held = 0n;
   #holds = 0;
   #use: BudgetUse = { used: 0n, running: 0 };
+  #isKnown = false;
 
   constructor(counters: KeyCounters, backoff: Backoff, budget: CallBudget) {
     this.#counters = counters;
@@ -27,6 +28,11 @@ export class BudgetHold {
   /** The remaining budget, as far as known. Nothing is known before the first refusal. */
   get left(): NanoYuan {
     return this.budget.most - this.#use.used + this.#held;
+  }
+
+  /** The use of the budget by all other calls, if the store has said it. */
+  get usedByOthers(): NanoYuan | undefined {
+    return this.#isKnown ? this.#use.used - this.#held : undefined;
   }
 
   /** Other calls under way hold a part of the budget. */
@@ -43,6 +49,7 @@ export class BudgetHold {
     const hold = { ...counter, name: `${call}#${this.#holds}` };
     const { done, ...use } = await this.#backoff.until(() => this.#counters.hold(hold, amount, most));
     this.#use = use;
+    this.#isKnown = true;
     if (done) this.#held = amount;
     return done;
   }

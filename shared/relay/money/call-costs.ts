@@ -3,7 +3,10 @@
  * store.
  */
 import type { ChatRequest } from '../../wire/canonical-call.ts';
+import type { KeyRow } from '../../config/rows/key-row.ts';
+import type { BudgetShare } from '../../endpoints/endpoint.ts';
 import {
+  type NanoYuan,
   parseYuan,
   computeInputCost,
   choosePriceToReserve,
@@ -26,7 +29,7 @@ import type { ChatCall } from '../call/call.ts';
 import { callTo, computeOutputLimit } from '../call/serving-channels.ts';
 import { refuse } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
-import type { CallBudget, ReservationRequest } from './open-reservation.ts';
+import type { CallBudget, KeyBudget, ReservationRequest } from './open-reservation.ts';
 
 /** The fields of a call that determine its cost and payer. */
 export type BillableCall = Omit<
@@ -281,14 +284,30 @@ function accountLimitsOf({ account, snapshot, concurrencyGiven }: Payer) {
 const counterKeptMs = 48 * 60 * 60 * 1000;
 
 function findBudget({ key, snapshot, startedMs }: Payer, requestId: string): CallBudget | undefined {
+  const budget = findKeyBudget(key, snapshot.settings.timeZone, startedMs);
+  return budget && { ...budget, call: requestId };
+}
+
+/** The budget of a key in the period of a time. */
+export function findKeyBudget(
+  key: Pick<KeyRow, 'budget' | 'hash'>,
+  timeZone: string,
+  nowMs: number,
+): KeyBudget | undefined {
   if (!key.budget) return undefined;
   const { period, amount } = key.budget;
-  const { key: periodKey, resetsAtMs } = findBudgetPeriod(period, snapshot.settings.timeZone, startedMs);
+  const { key: periodKey, resetsAtMs } = findBudgetPeriod(period, timeZone, nowMs);
   const expires = Math.ceil((resetsAtMs + counterKeptMs) / 1000);
   return {
+    period,
     counter: { key: counterKeyOf(key), period: periodKey, expires },
-    call: requestId,
     most: parseYuan(amount) ?? 0n,
     resetsAtMs,
   };
+}
+
+/** The share for clients that show it. A budget of nothing is used up. */
+export function describeBudget({ period, most, resetsAtMs }: KeyBudget, used: NanoYuan): BudgetShare {
+  const share = most > 0n ? Number(used) / Number(most) : 1;
+  return { period, used: Math.min(Math.max(share, 0), 1), resetsAtMs };
 }

@@ -12,13 +12,18 @@ export type ReservationsPorts = Pick<
   'clock' | 'random' | 'repeats' | 'quotas' | 'counters' | 'log'
 >;
 
-/** A key's budget in the period of a call. */
-export interface CallBudget {
+/** A key's budget in one period. */
+export interface KeyBudget {
+  period: 'day' | 'month';
   counter: BudgetCounter;
-  /** Names the holds of one try to reserve: the request's id, and the number of the try where there are several. */
-  call: string;
   most: NanoYuan;
   resetsAtMs: number;
+}
+
+/** In the period of a call. */
+export interface CallBudget extends KeyBudget {
+  /** Names the holds of one try to reserve: the request's id, and the number of the try where there are several. */
+  call: string;
 }
 
 /** The amount needed and the other fields of the open entry. */
@@ -61,6 +66,8 @@ export interface Reservation {
   countsTokens: boolean;
   /** Calls of the key in this minute, if it has a limit. */
   rateCount?: number | undefined;
+  /** The key's budget without this call, if it has one that was asked. */
+  budget?: (KeyBudget & { used: NanoYuan }) | undefined;
   /** The shard after the reserve. Missing if the reply was lost and a repeat found the entry. */
   item: QuotaItem | undefined;
   /** Number of tries of this reserve that may still be in flight. They must not reopen the id after the call. */

@@ -214,12 +214,14 @@ async function keepReservation(
 ): Promise<Reservation> {
   const { account, need, rateCount } = request;
   await hold?.keep(reserved.entry.amount);
+  const used = hold?.usedByOthers;
   return {
     account,
     part: shard,
     id: need.id,
     ...reserved,
     rateCount,
+    budget: hold && used !== undefined ? { ...hold.budget, used } : undefined,
     countsTokens: need.accountTpm !== undefined,
     triesInFlight: reserved.item ? unknowns : unknowns - 1,
     hostDeadlineMs: hostDeadlineOf(request),

@@ -263,7 +263,7 @@ export class HotAccount {
       budget:
         budget === undefined
           ? undefined
-          : { counter: { key, period, expires: 0 }, call: id, most: budget, resetsAtMs: 0 },
+          : { period: 'month', counter: { key, period, expires: 0 }, call: id, most: budget, resetsAtMs: 0 },
       entry: { input, key, model: 'm', price: formatPrice(this.#price), official: false },
       createRefusal: async ({ reason }) =>
         reason === 'contended' || reason === 'out_of_time'

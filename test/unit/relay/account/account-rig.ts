@@ -6,12 +6,14 @@ import { createAccountReader } from '../../../../shared/adapters/dynamodb/accoun
 import { createRefusalCounts } from '../../../../shared/adapters/dynamodb/refusal-counts.ts';
 import type { RefusalCounts } from '../../../../shared/relay/ports/money-stores.ts';
 import { keyHash } from '../../../../shared/wire/ids.ts';
+import { createKeyCounters } from '../../../../shared/adapters/dynamodb/key-budgets.ts';
 import { createKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
 import { defaultSettings, type Settings } from '../../../../shared/config/settings.ts';
 import type { PlanRow } from '../../../../shared/config/rows/plan-row.ts';
 import { createAccountHandle } from '../../../../shared/relay/account/account-handle.ts';
 import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import type { Clock } from '../../../../shared/relay/ports/host.ts';
+import type { BudgetCounter } from '../../../../shared/relay/ports/runtime-stores.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
 
@@ -64,6 +66,10 @@ export class AccountRig {
     await this.put('keys', { hash: keyHash(key), hint: 'sk-ab...yz', ...row });
   }
 
+  async useBudget(counter: BudgetCounter, used: bigint): Promise<void> {
+    await createKeyCounters(tablesOn(this.#tables), 'relay').change(counter, { used, running: 0 });
+  }
+
   async get(path: string, key?: string, changes: Partial<RelayRequest> = {}): Promise<AccountAnswer> {
     const { pathname, searchParams } = new URL(path, 'https://relay.test');
     const current = async (): Promise<Snapshot> => ({
@@ -79,6 +85,7 @@ export class AccountRig {
       keys: createKeyStore({ client: tablesOn(this.#tables), clock, stack: 'relay' }),
       accounts: createAccountReader(tablesOn(this.#tables), 'relay'),
       refusals: this.refusals,
+      budgets: createKeyCounters(tablesOn(this.#tables), 'relay'),
       clock,
       log: { request: (entry) => this.logged.push(entry), event: () => undefined, fault: () => undefined },
     });

@@ -4,6 +4,7 @@ import { encodeEntry } from '../../../../shared/adapters/dynamodb/quotas/quota-i
 import type { OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { buildMonthKey } from '../../../../shared/billing/daily-keys.ts';
+import { keyHash } from '../../../../shared/wire/ids.ts';
 import { dayMs } from '../../../../shared/wire/iso-time.ts';
 import { AccountRig, nowMs } from './account-rig.ts';
 
@@ -64,6 +65,28 @@ beforeEach(() => {
       ],
     },
   ];
+});
+
+describe('GET /api/oauth/usage', () => {
+  const counter = { key: keyHash(limitedKey).slice(0, 12), period: '2026-11', expires: 1_800_000_000 };
+
+  it('shows the use of the budget of the key that asks, in either header', async () => {
+    await rig.useBudget(counter, 850_000_000n);
+    const shown = {
+      five_hour: null,
+      seven_day: { utilization: 34, resets_at: '2026-12-01T00:00:00.000Z' },
+    };
+    expect(await rig.get('/api/oauth/usage', limitedKey)).toMatchObject({ status: 200, body: shown });
+    const { body } = await rig.get('/api/oauth/usage', undefined, { headers: { 'x-api-key': limitedKey } });
+    expect(body).toEqual(shown);
+  });
+
+  it('shows no limits of a key without a budget, and nothing without a key', async () => {
+    await rig.putKey('sk-free-key', { account: 'acme' });
+    const { body } = await rig.get('/api/oauth/usage', 'sk-free-key');
+    expect(body).toEqual({ five_hour: null, seven_day: null });
+    expect((await rig.get('/api/oauth/usage')).status).toBe(401);
+  });
 });
 
 describe('GET /v1/account', () => {
