@@ -8,7 +8,7 @@ import { AnswerCut, type HostedHandle, type RelayRequest } from '../../shared/re
 export const secret = 'shown by the distribution';
 
 export interface GatedStart extends ThreadStart {
-  /** Counts: calls that block the thread, whether they may go on, sources that were returned. */
+  /** Counts: calls that block the thread or wait in it, whether they may go on, sources that were returned. */
   gate: Int32Array<SharedArrayBuffer>;
 }
 export const gateOf = (): Int32Array<SharedArrayBuffer> => new Int32Array(new SharedArrayBuffer(12));
@@ -60,6 +60,7 @@ const hosted: HostedHandle = {
     }
     const untilEnd = ['/v1/responses/faulty', '/v1/responses/waits'].includes(path);
     if (!untilEnd) return { ...answer, body: bodyOf(request) };
+    counted(at.blocked);
     await new Promise<void>((resolve) => {
       hostEnds?.addEventListener('abort', () => resolve());
     });
