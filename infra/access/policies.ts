@@ -1,7 +1,7 @@
 /**
- * What the policies of operators allow: the one table from which the stack makes its managed policies. All that is not
- * here is denied. A permission that no command uses says who does, or the test of the commands fails. The package of the
- * construct has this file with all that it imports, so it imports names of tables alone.
+ * The permissions of operators, from which the stack builds its managed policies. Everything else is denied. A permission that no
+ * command uses names its user, or the test of the commands fails. The construct's package includes this file with its imports, so
+ * it imports only table names.
  */
 import type { TableName } from '../../shared/tables/table-names.ts';
 
@@ -27,37 +27,37 @@ export interface TableAccess {
   /** An index of the tables instead of the tables themselves. */
   index?: string;
   actions: readonly TableAction[];
-  /** Only items whose partition keys are like one of these. Absent: all items. */
+  /** Limits the statement to items whose partition keys match one of these patterns. */
   ids?: readonly string[];
-  /** Used by people with tools of AWS, not by a command: what for. */
+  /** The purpose of a permission that no command uses, but people with AWS tools do. */
   byHand?: string;
 }
 
 /** Actions on the AWS account besides its tables. */
 export interface AccountAction {
   action: string;
-  /** Without partition, region and account: `ssm:parameter/...`. `*`: AWS knows no resource of this action. */
+  /** ARNs without partition, region and account: `ssm:parameter/...`. `*` if the action has no resource. */
   resource: string;
 }
 
 export interface PolicyAccess {
-  /** The word for it in pages and outputs. */
+  /** The policy's name in pages and outputs. */
   purpose: string;
   tables: readonly TableAccess[];
-  /** Secrets under the names of this relay, in both stores. */
+  /** Secrets of this relay in both stores. */
   secrets?: readonly string[];
   account: readonly AccountAction[];
-  /** Searches the log groups of the functions that answer calls. Their lines have no text of clients or upstreams. */
+  /** True if it can search the log groups of answering functions. Their lines hold no text of clients or upstreams. */
   searchesCallLogs?: boolean;
-  /** Tables whose items nobody with this policy writes, whatever else is attached. */
+  /** Tables that nobody with this policy can write, even with other policies. */
   neverWrites?: readonly TableName[];
 }
 
 const configuration = ['channels', 'charges', 'plans', 'settings'] as const;
 
 /**
- * Published versions, and what was written through a deployed console. Everything else in `runtime` belongs to functions: turns,
- * idempotency keys, notices.
+ * Published versions, and records of writes by a deployed console. The rest of `runtime` belongs to functions: turns, idempotency
+ * keys, notices.
  */
 const readableIds = ['config', 'snapshot#*', 'rows#*', 'console-count#*', 'console-history#*'];
 
@@ -71,18 +71,18 @@ const auditReads: readonly TableAccess[] = [
 
 const reads: readonly TableAccess[] = [
   ...auditReads,
-  // A table stands in few statements: a policy of IAM has 6,144 characters.
+  // Each table is in few statements, because an IAM policy has at most 6,144 characters.
   { tables: [...configuration, 'payments'], actions: ['Scan'] },
   { tables: ['keys', 'accounts'], actions: ['Scan', 'GetItem', 'BatchGetItem'] },
   { tables: ['runtime'], actions: ['BatchGetItem'], ids: readableIds },
-  // Lists of the tool and the console: balances by their keys, and what is known against channels.
+  // For lists in command line and console: balances by key, and the health of channels.
   { tables: ['quotas'], actions: ['BatchGetItem'] },
   { tables: ['runtime'], actions: ['GetItem'], ids: ['cooldowns'] },
 ];
 
-/** What `doctor` reads, where `init` and `payment link` find the base URL and `request` the log, and what it found there. */
+/** For `doctor`, for `init` and `payment link`, which look up the base URL, and for `request`, which searches the log. */
 const accountReads: readonly AccountAction[] = [
-  // Results of a search belong to no resource that AWS knows; groups are described by all of the account.
+  // Results of a search have no resource in IAM, and log groups can be listed only for the whole account.
   { action: 'logs:GetQueryResults', resource: '*' },
   { action: 'logs:DescribeLogGroups', resource: '*' },
   { action: 'cloudformation:DescribeStacks', resource: 'cloudformation:stack/<stack>/*' },
@@ -112,7 +112,7 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
       { tables: ['keys', 'accounts'], actions: ['PutItem', 'UpdateItem'] },
       { tables: ['payments'], actions: ['GetItem', 'PutItem'] },
       { tables: ['grants'], actions: ['PutItem'] },
-      // Content of conversations. `support` has none of it.
+      // Holds the content of conversations, which `support` can't read.
       { tables: ['responses'], actions: ['BatchGetItem', 'Query', 'DeleteItem', 'BatchWriteItem'] },
       { tables: ['runtime'], actions: ['PutItem'], ids: ['content-read#*', 'console-revoked#*'] },
       {
@@ -149,7 +149,7 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
     tables: [
       ...auditReads,
       { tables: ['quotas', 'daily'], actions: ['UpdateItem'] },
-      // A sum in buckets is corrected in one of them if the others are as they were found.
+      // Corrects one bucket of a sum, on condition that the others are unchanged.
       { tables: ['daily'], actions: ['ConditionCheckItem'] },
       { tables: ['ledger'], actions: ['PutItem'] },
       { tables: ['runtime'], actions: ['UpdateItem'], ids: ['budget#*'] },
@@ -167,7 +167,7 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
       { tables: ['daily'], actions: ['BatchGetItem', 'Query'] },
       { tables: ['keys', 'accounts', 'payments'], actions: ['BatchGetItem'] },
       { tables: ['accounts'], actions: ['Scan'] },
-      // To see that the closed relay is published.
+      // Checks that the closed relay is published.
       { tables: ['runtime'], actions: ['BatchGetItem'], ids: ['config', 'snapshot#*'] },
       { tables: ['settings'], actions: ['GetItem', 'PutItem', 'UpdateItem'] },
       { tables: ['quotas', 'ledger', 'grants', 'payments', 'keys', 'accounts'], actions: ['PutItem'] },
@@ -177,7 +177,7 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
         actions: ['DescribeContinuousBackups', 'RestoreTableToPointInTime'],
       },
     ],
-    // AWS writes the rows of a copy with the rights of whoever asks for it.
+    // AWS writes the rows of a restored copy with the rights of the person who asks for it.
     account: [
       'DescribeTable',
       'DeleteTable',
@@ -194,11 +194,11 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
 
 const { operator } = policyAccess;
 
-/** No page of the console shows what clients said to models. */
+/** Excludes conversations, which no page of the console shows. */
 const isOfPages = ({ tables, ids = [], byHand }: TableAccess): boolean =>
   byHand === undefined && !tables.includes('responses') && !ids.some((id) => id.startsWith('content-read'));
 
-/** Of the function `console`: what its pages do, and its own items. It deletes none of these, so that no line of history goes. */
+/** The rights of the function `console`: those of its pages, and to its own items. It can't delete these, so history stays. */
 export const consoleAccess: PolicyAccess = {
   ...operator,
   purpose: 'the pages of the console, for people whose roles it checks itself',
@@ -211,10 +211,10 @@ export const consoleAccess: PolicyAccess = {
       ids: ['console-session#*', 'console-kept#*', 'console-refunds#*', 'console-count#*'],
     },
   ],
-  // It makes none.
+  // The console creates none.
   secrets: [],
 };
 
-/** The name of a managed policy. IAM has one set of names for all regions. */
+/** Returns the name of a managed policy. IAM has one namespace for all regions. */
 export const policyNameIn = (stack: string, policy: PolicyName, region: string): string =>
   `${stack}-${policy}-${region}`;

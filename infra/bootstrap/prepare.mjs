@@ -1,6 +1,6 @@
 /**
- * Prepares a command, one process at a time: installs when the lock file has changed, and builds and synthesizes when the inputs
- * have.
+ * Prepares a command, one process at a time: installs if the lock file changed, and builds and synthesizes if the inputs
+ * changed.
  */
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -30,7 +30,7 @@ export async function prepare(needsBuild) {
 
 const everyMs = 1000;
 
-/** @param phases in their order; `doing` and `done` in few words: a line that wraps on a narrow terminal cannot be overwritten */
+/** @param phases in order. Keep `doing` and `done` short, because a wrapped line can't be overwritten */
 async function runPhases(phases) {
   const isTerminal = process.stderr.isTTY;
   if (!isTerminal && phases.length > 0) print(phases.map(({ doing }) => doing).join(', then '));
@@ -78,7 +78,7 @@ export async function withLock(work) {
 function takeLock() {
   const own = `${lockFile}.${process.pid}`;
   try {
-    // Whole from the beginning: a lock without a process, of a full disk, nobody would ever remove.
+    // The lock is created with its content. On a full disk, a lock without a process id would stay forever.
     fs.writeFileSync(own, String(process.pid));
     fs.linkSync(own, lockFile);
     return true;
@@ -105,7 +105,7 @@ const installStamp = inRoot('node_modules', '.relay-install');
 const oldestNode = [22, 19];
 const readLock = () => fs.readFileSync(inRoot('package-lock.json'), 'utf8');
 
-/** True when the installed packages match the lock file, no matter which command installed them. */
+/** Returns true if the installed packages match the lock file. */
 function isInstalled() {
   const lock = readLock();
   if (read(installStamp) === digest(lock)) return true;
@@ -138,7 +138,7 @@ function npm(command, node, env) {
   return runStep({ name: `npm ${command[0]}`, file, args: [...first, ...args], env, said: inOneSentence });
 }
 
-/** Undefined: npm's own words say it. */
+/** Returns undefined if npm's own message is good enough. */
 function inOneSentence(printed) {
   if (unreachable.test(printed))
     return 'the npm registry is unreachable. Check the network and the proxy (npm config get proxy), then re-run the command.';
@@ -150,7 +150,7 @@ function isNewEnough() {
   return major > oldestNode[0] || (major === oldestNode[0] && minor >= oldestNode[1]);
 }
 
-/** The Node in `node_modules`; if there is none for this system, the current Node if it is new enough. */
+/** Returns the Node in `node_modules`, or the current one if it is new enough. */
 export function nodeOfRepository() {
   const own = path.join(bin, 'node');
   if (fs.existsSync(own)) return own;

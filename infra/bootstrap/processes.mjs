@@ -1,4 +1,4 @@
-/** Paths of the repository, and child processes run in turn: signals are forwarded to them, and they end when npm has ended. */
+/** Paths of the repository, and a runner of child processes that forwards signals and ends them after npm has ended. */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -12,7 +12,7 @@ export const bin = inRoot('node_modules', '.bin');
 
 export const digest = (content) => createHash('sha256').update(content).digest('hex');
 
-/** Undefined when the file cannot be read. */
+/** Returns undefined if the file can't be read. */
 export function read(file) {
   try {
     return fs.readFileSync(file, 'utf8');
@@ -42,12 +42,12 @@ let child;
 let isCommand = false;
 let firstSignalMs;
 
-/** True once the user asked to stop; counters of seconds must stop then. */
+/** True after the user asked to stop. Counters of seconds must stop too. */
 export const isStopping = () => firstSignalMs !== undefined;
 
-/** A signal to the process group and the same one passed on by npm come together, and are one. */
+/** A signal to the process group and npm's copy of it count as one. */
 const sameSignalMs = 300;
-/** How long a step or a command may take to end. */
+/** The time that a step or a command gets to end. */
 const endingMs = 1000;
 
 function pass(signal) {
@@ -64,11 +64,11 @@ function pass(signal) {
   }
   // Ctrl-C in a terminal sends SIGINT to the whole process group, so the child already has it.
   if (signal !== 'SIGINT' || !process.stdin.isTTY) child?.kill(signal);
-  // The command ends by itself at a second Ctrl-C, unless it hangs.
+  // The command ends itself at a second Ctrl-C, unless it hangs.
   if (isAgain) setTimeout(() => child?.kill('SIGKILL'), endingMs).unref();
 }
 
-/** Ends the running step with all its processes: it has a process group of its own. */
+/** Ends the running step with all processes of its group. */
 function endStep(signal, isAgain) {
   const exit = () => process.exit(128 + os.constants.signals[signal]);
   if (child === undefined || child.exitCode !== null || child.signalCode !== null) exit();
@@ -87,14 +87,14 @@ function killGroup(signal) {
   try {
     process.kill(-child.pid, signal);
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
   }
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => pass(signal));
 
-// A signal to npm may end npm's shell, which does not forward it. This process is then an orphan that
-// receives no signal, so it checks for a changed parent.
+// A signal to npm may end npm's shell, which does not forward it. This process then becomes an orphan and gets no
+// signal, so it checks for a changed parent.
 if (process.env.npm_lifecycle_event !== undefined) {
   const parent = process.ppid;
   const watch = setInterval(() => {
@@ -105,7 +105,7 @@ if (process.env.npm_lifecycle_event !== undefined) {
   watch.unref();
 }
 
-/** Resolves with the exit code, 128 + n after signal n. */
+/** Resolves with the exit code, or 128 + n after signal n. */
 function run(file, args, options) {
   return new Promise((resolve, reject) => {
     child = spawn(file, args, { cwd: root, ...options });
@@ -115,13 +115,13 @@ function run(file, args, options) {
   });
 }
 
-/** Runs the command that the caller asked for. From here on every signal is forwarded to it. */
+/** Runs the requested command, and forwards every signal to it. */
 export function runCommand(file, args, { stdio, cwd = root }) {
   isCommand = true;
   return run(file, args, { env: environment(), stdio, cwd });
 }
 
-/** Runs a preparation step. Its output is shown only when it fails in a way for which `said` has no sentence. */
+/** Runs a preparation step. Shows its output only if it fails and `said` has no message for the failure. */
 /** @param {{ name: string, file: string, args: string[], env?: object, said?: (printed: string) => string | undefined }} step */
 export async function runStep({ name, file, args, env, said }) {
   let printed = '';
@@ -134,7 +134,7 @@ export async function runStep({ name, file, args, env, said }) {
     detached: true,
     output: ({ stdout, stderr }) => [stdout, stderr].forEach((stream) => stream.on('data', collect)),
   });
-  // The first lines contain the error; after them npm lists all its options.
+  // The error is in the first lines. After them npm lists all its options.
   const lines = printed.trimEnd().split('\n').slice(0, 40);
   const words = code === 0 ? undefined : said?.(printed);
   if (words !== undefined) throw new Failure(`${name} failed: ${words}`);

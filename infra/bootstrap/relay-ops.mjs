@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * Runs the operators' tool from any folder, whose files its arguments name: `npx --no relay-ops` in the clone, `relay-ops`
- * after `npm link` there. Plain JavaScript, because the Node that starts it may be 18. Writes nothing on stdout.
+ * Runs the operators' tool from any folder: `npx --no relay-ops` in the clone, `relay-ops` anywhere after `npm link`. File arguments are
+ * relative to that folder. Plain JavaScript, because the Node that starts it may be 18. Writes nothing on stdout.
  */
 import { nodeOfRepository, prepare } from './prepare.mjs';
 import { Failure, inRoot, print, runCommand } from './processes.mjs';

@@ -16,17 +16,17 @@ export interface BuildFolders {
   functionsFolder: string;
   /** Receives one folder per function, and `meta/<name>.json` with the inputs of each bundle. */
   outputFolder: string;
-  /** Without it no server is built. */
+  /** The entry of the server, if it is built. */
   serverEntry?: string;
-  /** Without it no console is built. */
+  /** The entry of the console, if it is built. */
   consoleEntry?: string;
 }
 
 export interface BuiltFunction {
   name: string;
-  /** Size of all files of the bundle, including those that are loaded later. */
+  /** Size of all files of the bundle, including late ones. */
   bytes: number;
-  /** False when the bundle on disk was already identical and was not written. */
+  /** False if the bundle on disk was identical and stayed. */
   changed: boolean;
 }
 
@@ -38,7 +38,7 @@ const defaultFolders: BuildFolders = {
 };
 
 /**
- * Builds all functions. Throws esbuild's BuildFailure, or an Error for a bundle that cannot load on Lambda.
+ * Builds all functions. Throws esbuild's BuildFailure, or an Error for a bundle that can't load on Lambda.
  */
 export async function buildFunctions(folders: BuildFolders = defaultFolders): Promise<BuiltFunction[]> {
   const names = readdirSync(folders.functionsFolder)
@@ -49,7 +49,7 @@ export async function buildFunctions(folders: BuildFolders = defaultFolders): Pr
   mkdirSync(join(outputFolder, 'meta'), { recursive: true });
   const built = await Promise.all([
     ...names.map((name) => buildFunction(name, folders)),
-    // Beside what an image copies, so that the folder is all that it is built from, in the package too.
+    // The Dockerfile is copied beside the bundle, so that the folder is the whole build context, also in the package.
     ...(serverEntry === undefined ? [] : [buildWhole('server', serverEntry, outputFolder, ['Dockerfile'])]),
     ...(consoleEntry === undefined
       ? []
@@ -68,7 +68,7 @@ const bundleOptions = {
   target: 'node24',
   mainFields: ['module', 'main'],
   minify: true,
-  // Written as they are, characters outside ASCII take half the bytes of their escapes.
+  // Characters outside ASCII take half the bytes of their escapes.
   charset: 'utf8',
   legalComments: 'none',
   metafile: true,
@@ -77,10 +77,10 @@ const bundleOptions = {
 } satisfies BuildOptions;
 
 const inParts = {
-  // Code behind `import()` becomes a separate file that is read on first use.
+  // Code behind `import()` becomes a separate file, read on first use.
   splitting: true,
   chunkNames: 'chunk-[hash]',
-  // Lets a function outside the project, such as one of a test, resolve the project's packages.
+  // Lets a function outside the project, for example in a test, resolve the project's packages.
   nodePaths: [join(projectFolder, 'node_modules')],
   plugins: [withBuiltPages, builtinsWithoutFacade],
 } satisfies BuildOptions;
@@ -100,8 +100,8 @@ async function buildFunction(
 }
 
 /**
- * With the SDK as it is: what starts seldom needs no short start, and finds its credentials by any provider.
- * @param files that stand beside the code, by their paths from the entry
+ * Keeps the SDK unchanged: a process that starts seldom needs no short start, and may use any credential provider.
+ * @param files extra files, by their paths from the entry
  */
 async function buildWhole(
   name: string,
@@ -132,7 +132,7 @@ export function locateMetaFile(outputFolder: string, name: string): string {
   return join(outputFolder, 'meta', `${name}.json`);
 }
 
-/** Fails the build when esbuild has replaced a `require()` by a stub that throws when it is called. */
+/** Fails the build if esbuild replaced a `require()` by a stub that throws. */
 function refuseDynamicRequire(name: string, result: Bundle): void {
   for (const file of result.outputFiles) {
     if (file.text.includes('Dynamic require of')) {
@@ -144,8 +144,8 @@ function refuseDynamicRequire(name: string, result: Bundle): void {
 }
 
 /**
- * Replaces the whole folder by renaming, so that no reader sees a mix of old and new files. Two builds may
- * run at once.
+ * Replaces the whole folder by a rename, so that no reader sees a mix of old and new files. Two builds may run at
+ * once.
  */
 function replaceFolder(target: string, result: Bundle): boolean {
   const wanted = new Map(result.outputFiles.map(({ path, contents }) => [relative(target, path), contents]));
@@ -160,7 +160,7 @@ function replaceFolder(target: string, result: Bundle): boolean {
     if (existsSync(target)) renameSync(target, old);
     renameSync(fresh, target);
   } catch (error) {
-    // Another build has replaced the folder first. That is no error when its files are identical.
+    // Another build replaced the folder first. That is fine if its files are identical.
     if (!holds(target, wanted)) throw error;
   } finally {
     for (const folder of [fresh, old]) rmSync(folder, { recursive: true, force: true });

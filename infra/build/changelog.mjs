@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 
 const unreleased = '## Unreleased';
 
-/** The text with a heading of the release under an empty heading of what comes next. Throws where there is nothing to release. */
+/** Adds the release's heading below an empty heading for the next one. Throws if there is nothing to release. */
 function releaseOf(text, { version, date }) {
   const [before, after, ...more] = text.split(`${unreleased}\n`);
   if (after === undefined || more.length > 0) throw new Error(`wanted one heading "${unreleased}"`);

@@ -1,13 +1,13 @@
 /**
- * Puts all files that a bundle reads at its start into one. esbuild splits code at each `import()`, so a start read
- * fourteen files, and Node spends longer on finding and linking a file than on reading 5 KB of it. Files that are read
- * later import what they share from the one file. A function that has work to do before its first call exports it as
- * `prepare`: a file before the one awaits it, so that files that are read meanwhile do not wait for each other.
+ * Merges all files that a bundle reads at its start into one. esbuild splits code at each `import()`, so a start read fourteen files,
+ * and Node takes longer to find and link a file than to read 5 KB. Late files import shared code from the merged file. A function with
+ * work before its first call exports it as `prepare`. A wrapper file awaits it, so that late files loaded meanwhile don't wait
+ * for each other.
  */
 import { basename } from 'node:path';
 import { build, type BuildOptions, type Metafile, type OutputFile, type Plugin } from 'esbuild';
 
-/** esbuild's output, not yet on disk. */
+/** The output of esbuild, in memory. */
 export interface Bundle {
   outputFiles: OutputFile[];
   metafile: Metafile;
@@ -17,10 +17,10 @@ type Output = Metafile['outputs'][string];
 type Outputs = Map<string, Output>;
 
 const entry = 'index.mjs';
-/** The one file, where another one awaits `prepare` before it. */
+/** The name of the merged file if a wrapper awaits `prepare`. */
 const behind = 'main.mjs';
 
-/** Returns the bundle with the same names of files, and with the inputs of each in the metafile. */
+/** Returns the bundle with the same file names, and a metafile with the inputs of each. */
 export async function joinFirstFiles(bundle: Bundle, options: BuildOptions): Promise<Bundle> {
   const outputs = new Map(
     Object.entries(bundle.metafile.outputs).map(([path, output]) => [basename(path), output]),
@@ -28,7 +28,7 @@ export async function joinFirstFiles(bundle: Bundle, options: BuildOptions): Pro
   const first = readAtStart(outputs);
   const later = [...outputs.keys()].filter((name) => !first.includes(name));
   const sources = new Map(bundle.outputFiles.map((file) => [basename(file.path), file.text]));
-  // A file of the start that is imported by name later, too, passes on what is now in the one file.
+  // A merged file that late files import by name re-exports from the merged file.
   const passedOn = first.filter((name) => name !== entry && isImportedLater(outputs, name));
   const prepares = outputs.get(entry)?.exports.includes('prepare') ?? false;
   const oneFile = prepares ? behind : entry;
@@ -39,7 +39,7 @@ export async function joinFirstFiles(bundle: Bundle, options: BuildOptions): Pro
     ),
     entryNames: '[name]',
     splitting: false,
-    // A file that is read later would wait for the one file, and that one for it.
+    // Otherwise a late file and the merged file would wait for each other.
     supported: { 'top-level-await': false },
     plugins: [joinOutputs(outputs, { first, sources, oneFile, wanted: wantedOf(later, passedOn, sources) })],
   });
@@ -58,7 +58,7 @@ export async function joinFirstFiles(bundle: Bundle, options: BuildOptions): Pro
 
 const removeExtension = (name: string): string => name.replace(/\.mjs$/, '');
 
-/** Awaits `prepare` at its top, where Lambda still counts a start, and passes the handler on. */
+/** Awaits `prepare` at the top level, while Lambda still counts the start, and re-exports the handler. */
 const buildFileBefore = (options: BuildOptions) =>
   build({
     ...options,
@@ -99,7 +99,7 @@ function readAtStart(outputs: Outputs): string[] {
   return [...seen].toSorted();
 }
 
-/** Tells if another file uses this export; other exports are only used inside the one file. */
+/** Returns whether another file uses this export. */
 function wantedOf(later: string[], passedOn: string[], sources: Map<string, string>) {
   const imports = later.flatMap((file) => [
     ...(sources.get(file) ?? '').matchAll(/import\{([^}]*)\}from"\.\/([^"]+)"/g),
@@ -126,7 +126,7 @@ function joinOutputs(
   }: { first: string[]; sources: Map<string, string>; oneFile: string; wanted: ReturnType<typeof wantedOf> },
 ): Plugin {
   const listExports = (name: string): string[] => outputs.get(name)?.exports ?? [];
-  /** The name in the one file of what `name` exports. */
+  /** Returns the local name, in the merged file, of the export `name`. */
   const nameShared = (name: string, each: string): string => `_${first.indexOf(name)}${each}`;
   const joinedText = first
     .map((name) => {
@@ -174,7 +174,7 @@ function joinOutputs(
   };
 }
 
-/** The one file has the inputs of all that went into it. */
+/** Gives the merged file the inputs of all its sources. */
 function describe(
   joined: Metafile,
   { outputs, first, oneFile }: { outputs: Outputs; first: string[]; oneFile: string },

@@ -1,6 +1,6 @@
 /**
- * Makes the package that other CDK apps install: the construct as JavaScript with its types, and the bundles of its functions.
- * Its package.json is made here, because the repository's own lists what the build and the tests need.
+ * Builds the package that other CDK apps install: the construct as JavaScript with types, and the bundles of its functions. It gets
+ * its own package.json, because the repository's lists dependencies of the build and the tests.
  *
  *     npm run package [-- --name @acme/relay] [--repository https://github.com/acme/relay]
  */
@@ -13,10 +13,10 @@ import { buildSync } from 'esbuild';
 
 const projectFolder = resolve(import.meta.dirname, '..', '..');
 
-/** Files that apps may import by name. The rest of the package is out of their reach. */
+/** Files that apps can import by name. The rest of the package is private. */
 const entries = { '.': 'infra/stack/relay', './edge': 'infra/stack/edge/relay-edge' };
 
-/** `test/long/teams.test.ts` tries the lowest and the one that is installed here. */
+/** `test/long/teams.test.ts` tries the lowest version and the one that is installed here. */
 const peers = { 'aws-cdk-lib': '^2.230.0', constructs: '^10.0.0' };
 
 export interface PackageSettings {
@@ -24,9 +24,9 @@ export interface PackageSettings {
   outputFolder: string;
   /** The build's output: one folder per function. Default: `dist`. */
   bundlesFolder?: string;
-  /** A name of your own, to publish it in a registry of your own. Default: the repository's, which cannot be published. */
+  /** Your own name, to publish the package in your registry. By default the repository's, which can't be published. */
   name?: string | undefined;
-  /** Where its sources are. Default: its package.json does not say. */
+  /** The address of the sources. Omitted from package.json by default. */
   repository?: string | undefined;
 }
 
@@ -52,7 +52,7 @@ export function makePackage(settings: PackageSettings): PackedPackage {
   }
 }
 
-/** Compiles the entries with what they import, and nothing else. The package has the folders of the repository. */
+/** Compiles only the entries and their imports. The package has the folders of the repository. */
 function compile(folder: string): void {
   const config = join(folder, 'tsconfig.json');
   const options = {
@@ -72,7 +72,7 @@ function compile(folder: string): void {
   convertToCommonJs(folder);
   for (const file of listFilesBelow(folder).filter((name) => name.endsWith('.d.ts'))) {
     const types = readFileSync(join(folder, file), 'utf8');
-    // The compiler rewrites the imports of JavaScript alone.
+    // The compiler rewrites imports only in JavaScript files.
     writeFileSync(
       join(folder, file),
       types.replaceAll(/((?:from |import\()["']\.[^"']*)\.ts(["'])/g, '$1.js$2'),
@@ -80,7 +80,7 @@ function compile(folder: string): void {
   }
 }
 
-/** Checks of props need a package; they become one file with it, and what only they import goes. */
+/** Bundles the checks of props with the package that they need, and removes files that only they import. */
 function inlineChecks(folder: string): void {
   const file = 'infra/stack/options/prop-problems';
   buildSync({
@@ -100,7 +100,7 @@ function inlineChecks(folder: string): void {
   for (const each of unused) rmSync(join(folder, each));
 }
 
-/** Adds a file, and all that it imports by relative paths. */
+/** Adds a file and everything that it imports by relative paths. */
 function reach(file: string, { folder, used }: { folder: string; used: Set<string> }): void {
   if (used.has(file)) return;
   used.add(file);
@@ -110,7 +110,7 @@ function reach(file: string, { folder, used }: { folder: string; used: Set<strin
     reach(`${join(dirname(file), path).replace(/\.[jt]s$/, '')}${kind}`, { folder, used });
 }
 
-/** Runners of tests such as Jest load CommonJS alone; ES modules import it by name, as they do CDK itself. */
+/** Test runners such as Jest load only CommonJS. ES modules import it by name, like CDK itself. */
 function convertToCommonJs(folder: string): void {
   const code = listFilesBelow(folder).filter((file) => file.endsWith('.js'));
   buildSync({
@@ -145,10 +145,10 @@ function buildManifest({ name, repository }: PackageSettings): object {
     license: own['license'],
     keywords: own['keywords'],
     ...(repository !== undefined && { repository: { type: 'git', url: `git+${repository}.git` } }),
-    // The public registry knows another package of this name.
+    // The public registry has another package of this name.
     ...(name === undefined && { private: true }),
     type: 'commonjs',
-    // `exports` says it all, but `moduleResolution: node10` does not read it.
+    // `moduleResolution: node10` does not read `exports`.
     main: `./${entries['.']}.js`,
     types: `./${entries['.']}.d.ts`,
     typesVersions: {
@@ -164,7 +164,7 @@ function buildManifest({ name, repository }: PackageSettings): object {
   };
 }
 
-/** The page for those who import the construct. Its links lead to pages that are not in the package. */
+/** Copies the page about the construct. Its links point to pages that are not in the package. */
 const writeReadme = (): string =>
   read('docs/construct.md').replaceAll(/\[([^\]]+)\]\((?!https:)[^)]+\)/g, '$1');
 

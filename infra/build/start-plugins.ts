@@ -1,11 +1,11 @@
-/** esbuild plugins for faster starts: they leave out unused code and load some modules differently. */
+/** esbuild plugins for faster starts: they remove unused code and load some modules differently. */
 import { isBuiltin } from 'node:module';
 import type { Plugin, ImportKind } from 'esbuild';
 
 /**
- * An `import` of a Node module makes Node read all its exports, and one export of `node:http` loads all of
- * undici: 20 ms of each start. `process.getBuiltinModule` returns the same module object without that, and
- * the bundle then reads only the properties that it uses.
+ * An `import` of a Node module reads all its exports, and one export of `node:http` loads all of undici, which costs 20 ms of each
+ * start. `process.getBuiltinModule` returns the same module object, and the bundle reads only the properties that it
+ * uses.
  */
 export const builtinsWithoutFacade: Plugin = {
   name: 'builtins without facade',
@@ -18,8 +18,8 @@ export const builtinsWithoutFacade: Plugin = {
     plugin.onLoad({ filter: /.*/, namespace: 'builtin' }, ({ path }) => ({
       contents: writeBuiltinModule(path, () => true),
     }));
-    // The exports that an `import()` uses are not known here. All are exported except getters, which load
-    // more code when they are read.
+    // The plugin can't know which exports an `import()` uses. So it exports all but getters, which load more code when they are
+    // read.
     plugin.onLoad({ filter: /.*/, namespace: 'builtin-later' }, ({ path }) => ({
       contents: writeBuiltinModule(path, (property) => property.get === undefined),
     }));

@@ -1,6 +1,6 @@
 /**
- * Makes a template of CloudFormation for teams without CDK: the stack of a stage, which asks for the bucket that its functions
- * are in, and a zip of what belongs into that bucket. The same build makes the same bytes.
+ * Creates a CloudFormation template for teams without CDK: the stack of a stage, with the bucket of its functions as a parameter, and
+ * a zip of the bucket's content. The same build creates the same bytes.
  *
  *     npm run package:template [-- --stage NAME]
  */
@@ -19,15 +19,15 @@ const bucket = 'AssetBucket';
 export interface TemplateSettings {
   outputFolder: string;
   stage?: string | undefined;
-  /** Default: what the file of the stage says. */
+  /** By default the options of the stage's file. */
   options?: unknown;
   /** The build's output: one folder per function. Default: `dist`. */
   bundlesFolder?: string;
 }
 
-/** Without what CDK's bootstrap makes: no role, no bucket, no check of its version. */
+/** Uses nothing of CDK's bootstrap: no role, no bucket, no check of its version. */
 class BucketOfParameter extends StackSynthesizer {
-  /** The folder to zip by its key in the bucket. */
+  /** Maps each key in the bucket to the folder to zip. */
   readonly folders = new Map<string, string>();
 
   addFileAsset({ fileName = '', sourceHash }: FileAssetSource) {
@@ -46,7 +46,7 @@ class BucketOfParameter extends StackSynthesizer {
   }
 }
 
-/** Returns the paths of the template and of a zip of zips, which have the keys of the template as names. */
+/** Returns the paths of the template and of a zip of zips, each named after its key in the template. */
 export function makeTemplate(settings: TemplateSettings): { template: string; assets: string } {
   const { bundlesFolder = join(projectFolder, 'dist'), stage, options } = settings;
   const folder = mkdtempSync(join(tmpdir(), 'relay-template-'));
@@ -54,7 +54,7 @@ export function makeTemplate(settings: TemplateSettings): { template: string; as
     const synthesizer = new BucketOfParameter();
     const context = {
       ...(stage !== undefined && { stage }),
-      // Its report would be in the folder that goes.
+      // CDK would write its report into this folder, which is removed.
       '@aws-cdk/core:annotationsInValidationReport': false,
     };
     const made = { outputFolder: folder, bundlesFolder, context, options, synthesizer, validate: false };
@@ -87,7 +87,7 @@ function zipFolder(folder: string): Buffer {
   return zipOf(files.map((file) => [file, readFileSync(join(folder, file))]));
 }
 
-/** PKWARE's APPNOTE 6.3.10, sections 4.3.7, 4.3.12 and 4.3.16: names in UTF-8, deflated, all of 1 January 1980. */
+/** Writes a zip by PKWARE's APPNOTE 6.3.10, sections 4.3.7, 4.3.12 and 4.3.16: UTF-8 names, deflated, dated 1 January 1980. */
 function zipOf(entries: readonly Entry[]): Buffer {
   const files: Buffer[] = [];
   const directory: Buffer[] = [];
@@ -100,7 +100,7 @@ function zipOf(entries: readonly Entry[]): Buffer {
       encodeTwoBytes(path.length, 0),
     ];
     const common = Buffer.concat([encodeTwoBytes(20, 0x800, 8, 0, 0x21), ...sizes]);
-    // Made on Unix, and readable for everybody: Lambda runs as another user.
+    // Sets Unix permissions that let everybody read, because Lambda runs as another user.
     const rest = [encodeTwoBytes(0, 0, 0), encodeFourBytes(0o100644 * 0x1_0000, offset), path];
     directory.push(Buffer.from('PK\u0001\u0002'), encodeTwoBytes(0x314), common, ...rest);
     files.push(Buffer.concat([Buffer.from('PK\u0003\u0004'), common, path, packed]));

@@ -6,7 +6,7 @@ import { readStageFile, resolveStage, type Stage } from '../stack/options/read-o
 import { compareOptions, liftProtection, readDeployed } from './deployed-options.ts';
 
 interface DeployPorts {
-  /** Holds the files of stages. */
+  /** The folder with the files of stages. */
   folder: string;
   environment: NodeJS.ProcessEnv;
   print: (line: string) => void;
@@ -14,7 +14,7 @@ interface DeployPorts {
   cdk: (args: readonly string[]) => Promise<number>;
 }
 
-/** Resolves with an exit code. Throws an Error for people to read. */
+/** Resolves with an exit code. Throws a readable Error. */
 export async function deployStage(args: readonly string[], ports: DeployPorts): Promise<number> {
   const { forCdk, profile, region, stage: name, acceptedDrops } = readDeployArguments(args);
   const { print, environment } = ports;
@@ -51,10 +51,10 @@ export async function deployStage(args: readonly string[], ports: DeployPorts): 
   return ports.cdk(['deploy', ...context, ...all, ...forCdk]);
 }
 
-/** With stacks at the edge CDK wants to know which are meant. */
+/** CDK must be told which stacks to deploy if there are edge stacks. */
 const hasEdge = ({ webAcl, edgeAlarms }: StageOptions): boolean => webAcl === true || Boolean(edgeAlarms);
 
-/** Beside names of stacks, or patterns of them, CDK refuses `--all`. */
+/** CDK refuses `--all` together with names or patterns of stacks. */
 const choosesStacks = ({ stackName }: Stage, forCdk: readonly string[]): boolean =>
   forCdk.some(
     (arg) =>
@@ -64,11 +64,11 @@ const choosesStacks = ({ stackName }: Stage, forCdk: readonly string[]): boolean
       /^[^-].*[*?]|^[*?]/.test(arg),
   );
 
-/** The arguments of `npm run deploy`: its own, and those that are CDK's. */
+/** The arguments of `npm run deploy`: its own, and those for CDK. */
 interface DeployArguments {
-  /** Default: the default stage. */
+  /** The default stage if undefined. */
   stage: string | undefined;
-  /** Names of options that may be dropped. */
+  /** Names of options that this deployment may drop. */
   acceptedDrops: readonly string[];
   /** CDK's own options for credentials and region. */
   profile: string | undefined;
@@ -86,7 +86,7 @@ const known = {
   context: { ...string, short: 'c' },
 };
 
-/** Throws an Error for the person who typed them. */
+/** Throws a readable Error for invalid arguments. */
 function readDeployArguments(args: readonly string[]): DeployArguments {
   const { values, tokens } = parseArgs({ args: [...args], options: known, strict: false, tokens: true });
   const named = tokens.flatMap((token) => (token.kind === 'option' && token.name in known ? [token] : []));

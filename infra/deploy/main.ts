@@ -1,6 +1,6 @@
 /**
- * The process of `npm run deploy -- --stage S [--accept-drop NAME] [arguments of cdk deploy]`. It never drops an option of
- * the deployed stack unnoticed.
+ * The process of `npm run deploy -- --stage S [--accept-drop NAME] [arguments of cdk deploy]`. Must never drop an option of the deployed
+ * stack without `--accept-drop`.
  */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ const folder = join(import.meta.dirname, '..', '..');
 
 function runCdk(args: readonly string[]): Promise<number> {
   const child = spawn('cdk', args, { cwd: folder, stdio: 'inherit' });
-  // A terminal sends SIGINT to CDK too, which then decides.
+  // A terminal sends SIGINT to CDK too, and CDK decides when to stop.
   process.on('SIGINT', () => undefined);
   process.on('SIGTERM', () => child.kill('SIGTERM'));
   return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 /**
- * Runs the protocol of docs/first-deployment.md and writes its transcript. The page is the list of steps: what it shows to a
- * person is what runs here, block by block. Must never run against a stage that may not go, nor write a secret down.
+ * Runs the steps of docs/first-deployment.md, block by block as the page shows them, and writes a transcript. Must never run against a
+ * stage that is not disposable, nor write down a secret.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,8 +20,8 @@ export interface ProtocolPorts {
 }
 
 /**
- * Resolves with an exit code. Throws an Error for people to read when it may not begin.
- * @param given as typed; `from` undefined: all steps that the transcript does not have as done
+ * Resolves with an exit code. Throws a readable Error if it must not start.
+ * @param given the typed options; without `from` it runs all steps that the transcript does not list as done
  */
 export async function runProtocol(
   { stage: name, from, yes }: { stage?: string; from?: string; yes?: boolean },
@@ -54,7 +54,7 @@ export async function runProtocol(
   if (!yes) throw new Error(`nothing was done. To start: ${command}`);
   mkdirSync(join(folder, notes), { recursive: true, mode: 0o700 });
   const append = (text: string): void => appendFileSync(transcript, `${text}\n`, { mode: 0o600 });
-  // A run that was killed left its block open.
+  // A killed run leaves its block open.
   if ((written.match(/^````/gm)?.length ?? 0) % 2 === 1) append('````\n\nThat run ended here.');
   const run = { ...ports, environment: { ...environment, STAGE: name, RUN: notes }, options, append };
   for (const step of left) {
@@ -72,12 +72,12 @@ export async function runProtocol(
 interface Step {
   number: number;
   name: string;
-  /** Exit codes of the last block that are right. All others must end with 0. */
+  /** Valid exit codes of the last block. All other blocks must exit with 0. */
   exits: string[];
   minutes: number;
   /** Text for the person to write down. */
   note: string;
-  /** `json`: what to write into the options of the stage. `sh`: what to run, up to the first command that fails. */
+  /** `json` holds options of the stage to write. `sh` holds commands to run until one fails. */
   blocks: { language: string; code: string }[];
 }
 
@@ -98,10 +98,10 @@ export const readSteps = (page: string): Step[] =>
     };
   });
 
-/** `options`: the file of the stage. */
+/** The file of the stage. */
 type StepRun = ProtocolPorts & { append: (text: string) => void; options: string };
 
-/** Resolves with why it failed; undefined: it ended as expected. */
+/** Resolves with the reason of a failure, or undefined if the block ended as expected. */
 async function runStep({ blocks, ...step }: Step, run: StepRun): Promise<string | undefined> {
   const { append, print } = run;
   const startedMs = Date.now();
@@ -113,7 +113,7 @@ async function runStep({ blocks, ...step }: Step, run: StepRun): Promise<string 
     append(`\`\`\`\`${language}\n${code}\n\`\`\`\`\n\n\`\`\`\`text`);
     let count = 0;
     const tail: string[] = [];
-    // A killed run keeps the first lines. Of a long block those in the middle are left out.
+    // A killed run keeps the first lines. A long block loses lines in its middle.
     const exit = await (language === 'json' ? mergeOptions : runBlock)(code, run, (line) => {
       const safe = removeSecrets(line, run.environment);
       print(safe);
@@ -140,9 +140,9 @@ async function mergeOptions(code: string, { folder, options }: StepRun): Promise
   return '0';
 }
 
-/** Resolves with an exit code, or the signal that ended it. */
+/** Resolves with the exit code, or the signal that ended the process. */
 async function runBlock(code: string, run: StepRun, heard: (line: string) => void): Promise<string> {
-  // A process group of its own gets each signal whole: no deployment outlives its transcript.
+  // Signals reach the whole process group, so no deployment outlives its transcript.
   const how = { cwd: run.folder, env: run.environment, detached: true };
   const child = spawn('sh', ['-ec', code], { ...how, stdio: ['ignore', 'pipe', 'pipe'] });
   const end = (signal: NodeJS.Signals): boolean => process.kill(-Number(child.pid), signal);
@@ -153,7 +153,7 @@ async function runBlock(code: string, run: StepRun, heard: (line: string) => voi
   return String(exit ?? signal);
 }
 
-/** A transcript is made to be shown: without keys, values of secret variables, mail addresses and account numbers. */
+/** Removes keys, values of secret variables, mail addresses and account numbers, because people share transcripts. */
 function removeSecrets(line: string, environment: NodeJS.ProcessEnv): string {
   const secrets = Object.entries(environment).flatMap(([name, value = '']) =>
     /KEY|SECRET|TOKEN|PASSWORD/.test(name) && value.length >= 8 ? [value] : [],

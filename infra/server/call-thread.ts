@@ -1,7 +1,7 @@
 /**
- * A worker thread that answers the calls whose reading holds the event loop, with the same handles as the main thread. A request
- * crosses by its head and its bytes, which are moved; an answer comes back text by text, each when the connection has taken the
- * one before. Must never leave a call waiting for a thread that has ended.
+ * A worker thread for calls that would block the event loop, with the same handles as the main thread. It gets a request's head, and
+ * its bytes by transfer. The answer comes back text by text, each after the connection took the one before. Must never leave a
+ * call waiting for a thread that has ended.
  */
 import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads';
 import type { HostRequest } from '../../shared/adapters/entry/http-entry.ts';
@@ -10,23 +10,23 @@ import { AnswerCut } from '../../shared/relay/http/http.ts';
 import type { ServedFunctionName } from '../stack/constructs/function-descriptions.ts';
 import type { BytesLeft } from './request-body.ts';
 
-/** The values that a thread starts with. */
+/** The start values of a thread. */
 export interface ThreadStart {
   lane: LaneName;
   room: BytesLeft;
   requestBytesMax: number;
 }
 
-/** A request in the order in which its thread gets it. */
+/** A request as its thread gets it. */
 export interface ThreadCall {
   route: ServedFunctionName;
   request: Pick<HostRequest, 'method' | 'path' | 'query' | 'headers' | 'host' | 'deadlineMs'>;
   body: Uint8Array<ArrayBuffer>;
-  /** Where the answer goes. */
+  /** The port for the answer. */
   port: MessagePort;
 }
 
-/** Messages of the main thread about a call: send the next text, the reader left, the connection closed, end as at the deadline. */
+/** Messages of the main thread: send the next text, the reader left, the connection closed, end as at the deadline. */
 export type ToThread = 'next' | 'return' | 'closed' | 'end';
 
 /** Messages of the thread about a call. */
@@ -37,7 +37,7 @@ export type FromThread =
   | { broken: true }
   | { done: true };
 
-/** `busy`: what takes some milliseconds of processor. `heavy`: what may take seconds. */
+/** `busy` takes some milliseconds of processor time, `heavy` may take seconds. */
 export type LaneName = 'busy' | 'heavy';
 
 export class CallThread {
@@ -49,19 +49,19 @@ export class CallThread {
     worker.once('exit', () => this.#gone.abort());
   }
 
-  /** Rejects when the thread ends before the answer begins: what it has reserved the sweeper settles. */
+  /** Rejects if the thread ends before the answer begins. The sweeper then settles its reservation. */
   answer(call: Omit<ThreadCall, 'port'>, ends: AbortSignal): Promise<HostAnswer> {
     const { port1: near, port2: port } = new MessageChannel();
     const answer = new AnswerFromThread(near, { ends, gone: this.#gone.signal });
     const { body } = call;
-    // Moved, not copied.
+    // Transfers the bytes instead of copying them.
     const moved = body.byteLength > 0 ? [port, body.buffer] : [port];
     this.#worker.postMessage({ ...call, port }, moved);
     return answer.head;
   }
 }
 
-/** One answer, as the host reads it. */
+/** An answer, as the host reads it. */
 class AnswerFromThread {
   readonly head: Promise<HostAnswer>;
   readonly #port: MessagePort;
@@ -136,7 +136,7 @@ class AnswerFromThread {
     };
   }
 
-  /** The thread is gone, and with it the rest of the answer. */
+  /** The thread ended, so the rest of the answer is lost. */
   #failThread(): void {
     this.#isReading = false;
     this.#head.reject(new Error('the thread that read the call has ended'));
@@ -151,21 +151,21 @@ class AnswerFromThread {
   }
 }
 
-// Decides which thread answers a request. Work on the main thread must never block it for long, whatever
-// the bytes contain.
+// Chooses the thread of a request. Nothing that a body contains must block the main thread for
+// long.
 
-/** A body of this size takes some 10 ms at most, whatever is in it. */
+/** A body of this size takes at most about 10 ms. */
 const quickBytesMax = 32 * 1024;
 const busyBytesMax = 1024 * 1024;
-/** The paths of stored responses, which may hold megabytes, and of texts that become thousands of vectors. */
+/** Paths of stored responses, which may hold megabytes, and of embeddings, where texts become thousands of vectors. */
 const heavyPaths = /^\/v1\/(responses\/|embeddings)/;
 /**
- * These make a small body large: state that is unpacked, stored responses and items that are read. A serializer escapes no letter, so who
- * escapes one may be hiding such a field.
+ * Fields that make a small body expensive: state to unpack, stored responses and items to read. Serializers never escape letters, so an
+ * escaped one may hide such a field.
  */
 const grows = /encrypted_content|previous_response_id|item_reference|_[0-9a-z]{26}_|\\u00[4-7]/;
 
-/** Chooses the thread of a request; without a lane, the main thread. */
+/** Chooses the lane of a request. Without a lane the main thread answers. */
 export function laneOf({
   path,
   headers,

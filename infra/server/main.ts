@@ -1,6 +1,6 @@
 /**
- * The server: all endpoints in one process, many requests at once. docs/server.md says how to run it. The same file is what its
- * threads run, with the same handles.
+ * The server: all endpoints in one process, many requests at once. docs/server.md says how to run it. Its threads run the same
+ * file with the same handles.
  */
 import { isMainThread, Worker } from 'node:worker_threads';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
@@ -24,26 +24,26 @@ import { readServerOptions, collectNumberedSecrets } from './server-options.ts';
 import { serveThread } from './thread-calls.ts';
 import { createRouting, WebServer } from './web-server.ts';
 
-// Credentials from wherever the SDK finds them: variables, a web identity, a container's endpoint, an instance's role, files.
-// They are renewed before they expire. Only the server's bundle holds this chain; Lambda gives credentials as variables.
+// Uses the SDK's credential chain: variables, a web identity, a container's endpoint, an instance's role, files. It renews them
+// before they expire. Only the server's bundle has this chain, because Lambda passes credentials as variables.
 
 function createDefaultCredentials() {
   const { config } = new DynamoDBClient({});
   return createCredentialSource((options) => config.credentials(options));
 }
 
-/** V8's own is four times as much, for each thread. The old generation has the bound of the process's flags. */
+/** V8's default is four times as much per thread. Flags of the process limit the old generation. */
 const resourceLimits = { maxYoungGenerationSizeMb: 48 };
-/** Each request reads and writes a few items, and all of them may do so at once. */
+/** Each request reads and writes a few items, possibly all at once. */
 const connectionsPerRequest = 2;
 
-/** The parts that every thread of the process needs. */
+/** Creates what every thread of the process needs. */
 function compose() {
-  // The reader of the log may go: calls that run are billed all the same.
+  // The log's reader may disappear, but running calls are still billed.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   const variables = collectNumberedSecrets(process.env);
   const options = readServerOptions(variables);
-  // Without it each process would seal the state of turns with a key of its own, which no other opens.
+  // Otherwise each process would encrypt the state of turns with its own key, and no other could decrypt it.
   if (!variables['SEAL_KEYS']) throw new Error('SEAL_KEYS is missing; docs/server.md says where it is');
   const connectionsMax = connectionsPerRequest * options.requestsMax;
   const environment = readEnvironment(variables, { credentials: createDefaultCredentials(), connectionsMax });
@@ -81,14 +81,14 @@ async function start(): Promise<void> {
     ending ??= (async () => {
       log.event('server_ending', { requests: server.count });
       const unsettled = await server.end(drainMs);
-      // Their log lines arrive before their end.
+      // The log lines of the threads arrive before they end.
       await Promise.all(Object.values(workers).map((worker) => worker.terminate()));
       log.event('server_ended', { unsettled });
       process.exit(unsettled > 0 ? 1 : code);
     })();
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => end(0, options.drainMs));
-  // The process may be in any state: no call is begun in it, and those that run are settled at once.
+  // The process may be in any state, so it starts no call and settles running ones at once.
   process.on('uncaughtException', (error) => {
     log.fault('process', error);
     end(1, 0);
@@ -99,7 +99,7 @@ async function start(): Promise<void> {
   log.event('server_started', { address, port });
   const { inFlight } = createServerMetrics(stack);
   if (options.countMs !== undefined) setInterval(() => inFlight(server.count), options.countMs).unref();
-  // A parent that has opened a channel, such as the local stack, is sent the port, and its end is ours.
+  // Sends the port to a parent with a channel, such as the local stack, and ends with it.
   process.send?.({ port });
   process.once('disconnect', () => end(0, 0));
 }

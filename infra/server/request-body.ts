@@ -4,14 +4,14 @@ import type { HeldRoom } from '../../shared/relay/http/http.ts';
 
 const firstCapacity = 16 * 1024;
 
-/** Bytes of one body in one turn of the event loop. Without it Node reads up to 2 MB from a connection before it turns to the next. */
+/** The bytes of one body per turn of the event loop. Otherwise Node reads up to 2 MB from a connection before the next one. */
 const turnBytes = 64 * 1024;
 
-/** Why a body was not kept. `gone`: the client left before its end. */
+/** The reason why a body was not kept. `gone` means that the client left before its end. */
 export type BodyFault = 'too_large' | 'no_room' | 'gone' | Leaving;
 
 interface BodyRoom {
-  /** A body above it is not read to its end. */
+  /** Larger bodies are not read to their end. */
   bytesMax: number;
   budget: ByteBudget;
   claim: Claim;
@@ -19,8 +19,8 @@ interface BodyRoom {
 }
 
 /**
- * The bytes, or why there are none. A body without room is read to its end and dropped: many clients read no answer before
- * they have sent all.
+ * Resolves with the bytes, or the reason why there are none. A body without room is read to its end and dropped, because many clients
+ * read no answer before they sent everything.
  */
 export function readBody(request: IncomingMessage, room: BodyRoom): Promise<Buffer<ArrayBuffer> | BodyFault> {
   const { bytesMax, budget, claim, arrivals } = room;
@@ -36,7 +36,7 @@ export function readBody(request: IncomingMessage, room: BodyRoom): Promise<Buff
         request.pause();
         setImmediate(() => request.resume());
       }
-      arrival.came(size);
+      arrival.recordBytes(size);
       kept.append(piece);
       if (size > bytesMax) end('too_large');
     };
@@ -63,13 +63,13 @@ export function readBody(request: IncomingMessage, room: BodyRoom): Promise<Buff
 }
 
 /**
- * The received bytes, copied together as they arrive: a client may send a body byte by byte, and an object for
- * each of four million pieces needs a hundred times their size.
+ * Copies received bytes into one buffer as they arrive. A client may send a body byte by byte, and four million objects need a
+ * hundred times the size of their bytes.
  */
 class Kept {
   readonly #claim: Pick<Claim, 'take' | 'release'>;
   readonly #announced: number;
-  /** In memory of its own, so that it can be moved to another thread. */
+  /** Uses its own memory, so that it can be transferred to another thread. */
   #buffer: Buffer<ArrayBuffer> | undefined = Buffer.alloc(0);
   #length = 0;
 
@@ -78,7 +78,7 @@ class Kept {
     this.#announced = announced;
   }
 
-  /** Missing if there was no room. */
+  /** Undefined if there was no room. */
   get bytes(): Buffer<ArrayBuffer> | undefined {
     return this.#buffer?.subarray(0, this.#length);
   }
@@ -108,34 +108,34 @@ class Kept {
 }
 
 /**
- * Requests whose bodies are on their way. They keep a place here and no place among those that are answered: a client that
- * sends slowly, or nothing more, must never keep out one that sends at once.
+ * Requests whose bodies are arriving. They count apart from those being answered, because a client that sends slowly must never
+ * block one that sends at once.
  */
 
-/** Why a request goes before its body has come. */
+/** The reason to drop a request before its body is complete. */
 type Leaving = 'slow' | 'ending';
 
 interface Arrival {
-  /** So many bytes of its body. */
-  came(size: number): void;
-  /** Its body has come, or never will. */
+  /** Reports received bytes of the body. */
+  recordBytes(size: number): void;
+  /** Reports that the body is complete, or never will be. */
   end(): void;
   canMakeRoom(): boolean;
-  /** Lets the slowest of the others go, so that its room is free. False: none of them is slow. */
+  /** Drops the slowest other request to free its room. Returns false if none is slow. */
   makeRoom(): boolean;
 }
 
 interface Place {
-  /** When the body started, or last received another `slowBytes`. */
+  /** The time when the body started, or last received another `slowBytes`. */
   sinceMs: number;
   nextBytes: number;
   leave: (why: Leaving) => void;
 }
 
 interface ArrivalBounds {
-  /** At once. */
+  /** The most arriving requests at once. */
   most: number;
-  /** A body that takes longer for each `slowBytes` goes where another one needs its room. */
+  /** A body that takes longer for `slowBytes` is dropped if another one needs its room. */
   slowMs: number;
 }
 
@@ -143,7 +143,7 @@ const slowBytes = 4 * 1024 * 1024;
 
 export class Arrivals {
   readonly #bounds: ArrivalBounds;
-  /** The oldest first. */
+  /** Ordered by age, the oldest first. */
   readonly #places = new Set<Place>();
 
   constructor(bounds: ArrivalBounds) {
@@ -155,8 +155,8 @@ export class Arrivals {
   }
 
   /**
-   * Where there is no place, the oldest goes: most bodies come within a second, and those of slow clients are the oldest.
-   * @param leave is called at most once, and then drops what has come of the body
+   * Drops the oldest request if there are too many. Most bodies arrive within a second, so the oldest belong to slow clients.
+   * @param leave is called at most once, to drop the received bytes
    */
   begin(leave: Place['leave']): Arrival {
     const [oldest] = this.#places;
@@ -164,7 +164,7 @@ export class Arrivals {
     const place = { sinceMs: performance.now(), nextBytes: slowBytes, leave };
     this.#places.add(place);
     return {
-      came(size) {
+      recordBytes(size) {
         if (size < place.nextBytes) return;
         place.sinceMs = performance.now();
         place.nextBytes = size + slowBytes;
@@ -196,10 +196,10 @@ export class Arrivals {
   }
 }
 
-// How many bytes of request bodies, and of the stored contents that they refer to, the requests of this process hold together.
-// A platform that starts an environment for each call bounds that by itself; one process for many calls has to.
+// Limits the bytes of request bodies, and of the stored content that they refer to, of all requests in this process. Lambda
+// limits them by running one call per environment; a process for many calls must do it.
 
-/** Seen by all threads. */
+/** Shared by all threads. */
 export type BytesLeft = BigInt64Array<SharedArrayBuffer>;
 
 export function createByteBudget(bytes: number): BytesLeft {
@@ -219,7 +219,7 @@ export class ByteBudget {
     return BigInt(bytes) <= Atomics.load(this.#left, 0);
   }
 
-  /** Claims room as bytes arrive: bytes that a client only announces take no room from others. */
+  /** Claims room as bytes arrive, so that merely announced bytes take no room from others. */
   claim(): Claim {
     let taken = 0;
     const give = (bytes: number): void => {
@@ -240,18 +240,18 @@ export class ByteBudget {
 }
 
 export interface Claim extends HeldRoom {
-  /** Releases all that was taken. May be called again. */
+  /** Releases everything. Can be called again. */
   release(): void;
 }
 
 /**
- * Lets large bodies be worked on one in each turn of the event loop. Twenty of them in one turn take a second or two, in
- * which no reply of the store is read, and the time-outs of every other call run: they would all be refused.
+ * Processes one large body per turn of the event loop. Twenty in one turn take a second or two. Meanwhile no reply of the store is
+ * read, and the calls of everybody would time out.
  */
 export class Turns {
   #last: Promise<void> = Promise.resolve();
 
-  /** Resolves in a turn of the event loop in which nobody else's does. */
+  /** Resolves in a turn of the event loop that no other caller gets. */
   next(): Promise<void> {
     this.#last = this.#last.then(
       () =>

@@ -1,36 +1,36 @@
-/** The variables that only the server has; those of every function are read by `readEnvironment`. */
+/** The variables that only the server has. `readEnvironment` reads those of every function. */
 import { isIP } from 'node:net';
 import { getHeapStatistics } from 'node:v8';
 import { serverMegabytesMax } from '../../shared/adapters/entry/json-body.ts';
 
 export interface ServerOptions {
   host: string;
-  /** 0 takes a free one. */
+  /** 0 chooses a free port. */
   port: number;
-  /** Bytes of one request's body, unpacked. */
+  /** The maximum size of an unpacked body, in bytes. */
   requestBytesMax: number;
-  /** Bytes of request bodies that all requests in flight may hold. */
+  /** The bytes that the bodies of all requests in flight may hold. */
   bodyBytesMax: number;
-  /** Requests at once. */
+  /** Concurrent requests. */
   requestsMax: number;
-  /** How long running answers may go on after the signal to end. */
+  /** The time that running answers get after the signal to stop. */
   drainMs: number;
-  /** Time between two lines with the metric of requests in flight. */
+  /** The interval of the metric of requests in flight. */
   countMs: number | undefined;
 }
 
 const megabyte = 1024 * 1024;
 /**
- * While a call runs, its body is in the heap twice, as it was read and as it was sent. One character beyond Latin makes a
- * text of bytes twice as large.
+ * While a call runs, the heap holds its body twice, as read and as sent. A single character outside Latin-1 doubles the size of a
+ * text.
  */
 const heapShare = 5;
 
-/** Throws an Error that names the variable and what it may be. */
+/** Throws an Error that names the variable and its valid values. */
 export function readServerOptions(variables: NodeJS.ProcessEnv): ServerOptions {
   const { heap_size_limit: heapBytes } = getHeapStatistics();
   const bodies = Math.max(8, Math.floor(heapBytes / heapShare / megabyte));
-  // A body of the largest size and one that is compressed fit at once.
+  // One body of the largest size and one compressed body fit at once.
   const ofOne = { usual: Math.min(32, Math.floor(bodies / 2)), most: serverMegabytesMax };
   const one = readCount(variables, 'RELAY_REQUEST_MEGABYTES', ofOne);
   const ofAll = { usual: Math.max(bodies, 2 * one), least: 2 * one, most: 1_000_000 };
@@ -46,8 +46,8 @@ export function readServerOptions(variables: NodeJS.ProcessEnv): ServerOptions {
 }
 
 /**
- * The variables, with those that hold several secrets made of secrets that the platform gives one by one, as ECS does:
- * `ORIGIN_SECRET_1`, `SEAL_KEY_2`. So no value stands in a task definition.
+ * Joins secrets that the platform passes one by one, as ECS does (`ORIGIN_SECRET_1`, `SEAL_KEY_2`), into the variables that hold
+ * several. So a task definition holds no secret.
  */
 export function collectNumberedSecrets(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const listNumbered = (kind: RegExp): [number: string, value: string][] =>

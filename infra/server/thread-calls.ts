@@ -1,4 +1,4 @@
-/** The side of the thread: answers the calls that the main thread hands over, one in each turn of the event loop while they are read. */
+/** The thread's side: answers calls from the main thread. Reads one of them per turn of the event loop. */
 import { getPriority, setPriority } from 'node:os';
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { createHttpEntry } from '../../shared/adapters/entry/http-entry.ts';
@@ -8,22 +8,22 @@ import type { ServedFunctionName } from '../stack/constructs/function-descriptio
 import type { FromThread, LaneName, ThreadCall, ThreadStart, ToThread } from './call-thread.ts';
 import { ByteBudget, Turns } from './request-body.ts';
 
-/** A text of more is moved as bytes: the main thread would copy and encode it. */
+/** A longer text is transferred as bytes, because the main thread would have to copy and encode it. */
 const longText = 64 * 1024;
-/** A body of this size takes some milliseconds to parse. */
+/** Parsing a body of this size takes some milliseconds. */
 const largeBytes = 128 * 1024;
 
-/** Steps of priority below the main thread's, which comes first: it has all other callers. Each step is a tenth less of a busy processor. */
+/** The thread's priority is this many steps below the main thread's, which serves all other callers. Each step takes a tenth less of a busy processor. */
 const stepsBelow: Record<LaneName, number> = { busy: 5, heavy: 10 };
 const lowestPriority = 19;
 
 type Handles = Readonly<Record<ServedFunctionName, HostedHandle>>;
 
-/** Makes this thread the one that answers what the main thread hands over. */
+/** Answers calls from the main thread on this thread. */
 export function serveThread(handles: Handles, log: Log): void {
   const calls = new ThreadCalls(handles, workerData as ThreadStart);
   parentPort?.on('message', (call: ThreadCall) => void calls.serve(call));
-  // The thread may be in any state: the main one ends all calls, and waits for their bills.
+  // The thread may be in any state, so the main thread ends all calls and waits until they are settled.
   process.on('uncaughtException', (error) => {
     log.fault('process', error);
     parentPort?.postMessage('fault', []);
@@ -45,7 +45,7 @@ class ThreadCalls {
     };
     this.#start = start;
     this.#budget = new ByteBudget(start.room);
-    // Linux knows a priority for each thread; elsewhere it would be the whole process's.
+    // Only Linux has a priority per thread. Elsewhere this would change the whole process.
     if (process.platform === 'linux')
       setPriority(Math.min(lowestPriority, getPriority() + stepsBelow[start.lane]));
   }
@@ -76,7 +76,7 @@ class ThreadCalls {
   }
 }
 
-/** An answer as the main thread asks for it. */
+/** Sends an answer as the main thread requests it. */
 class Asked {
   readonly #port: MessagePort;
   readonly #end: () => void;
@@ -114,7 +114,7 @@ class Asked {
     try {
       const { done, value = '' } = (await this.#texts?.next()) ?? { done: true };
       if (done) return this.say({ over: 'read' });
-      // The end may have come with this text.
+      // This text may be the last.
       await new Promise<void>((resolve) => {
         process.nextTick(resolve);
       });
@@ -128,5 +128,5 @@ class Asked {
   }
 }
 
-/** In memory of their own, so that they can be moved. */
+/** Copies the bytes into their own memory, so that they can be transferred. */
 const bytesOf = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text);

@@ -1,6 +1,6 @@
 /**
- * Serves the same handles as the functions over HTTP, many requests at once. Must never end before the calls that it has
- * begun are settled, as long as whoever ends it waits.
+ * Serves the handles of the functions over HTTP, many requests at once. Must never exit before its calls are settled, unless the
+ * platform kills it.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -33,25 +33,25 @@ import {
 import { isWhole, writeBody, type HostAnswer } from '../../shared/adapters/entry/lambda-handlers.ts';
 import { respondRefusal, refuse, type Refusal } from '../../shared/relay/http/refusal.ts';
 
-/** Probes need no origin secret here, and nothing of the tables: a store that is away is no reason to restart. */
+/** Probes need neither an origin secret nor the tables, because a restart does not help if the store is unavailable. */
 export const healthPath = '/server/health';
 
-/** As long as a function may run, so that the setting `request_seconds` means the same on every host. */
+/** The limit of a function, so that the setting `request_seconds` means the same on every host. */
 const requestMsMax = 900_000;
-/** For a whole request to arrive: 32 MB at 4.5 megabits a second. Node looks for late ones so often. */
+/** The time for a whole request: 32 MB at 4.5 Mbit/s. Also the interval of Node's check. */
 const arrivalMsMax = 60_000;
 const arrivalChecksMs = 5_000;
-/** Most bodies come within a second. For each 4 MB. */
+/** The time for each 4 MB. Most bodies arrive within a second. */
 const slowBodyMs = 5_000;
-/** For each concurrent request, this many may be arriving. */
+/** The number of arriving requests for each concurrent one. */
 const arrivalsPerRequest = 4;
-/** Longer than load balancers and distributions keep idle connections, so that none sends on a closing one. */
+/** Longer than load balancers and distributions keep idle connections, so that none uses a closing one. */
 const keepAliveMs = 75_000;
-/** Load balancers and distributions keep many that are idle. */
+/** Load balancers and distributions keep many idle connections. */
 const connectionsPerRequest = 16;
-/** For a client that is still sending to read why its body is not wanted. */
+/** The time for a client that is still sending to read why its body was refused. */
 const restMs = 1_000;
-/** After running answers were ended: for their last words to reach the client, and then for their bills. */
+/** The time to send the last bytes of ended answers, and then to settle them. */
 const lastWordsMs = 2_000;
 const settleMs = 4_000;
 
@@ -60,11 +60,11 @@ interface WebServerParts {
   options: Pick<ServerOptions, 'requestBytesMax' | 'requestsMax'>;
   /** Bytes of the bodies of all requests in flight. */
   room: BytesLeft;
-  /** Answers the calls that would hold this thread. */
+  /** Answers calls that would block this thread. */
   threads: Partial<Record<LaneName, Pick<CallThread, 'answer'>>>;
-  /** Host of the base URL, unless a distribution sends another name. Default: the server's address. */
+  /** Host of the base URL, unless a distribution sends another name. By default the server's address. */
   publicHost: string | undefined;
-  /** How long bodies may take; defaults above. */
+  /** Time limits for bodies; defaults above. */
   timeouts?: { arrivalMs?: number; slowMs?: number };
 }
 
@@ -74,7 +74,7 @@ export class WebServer {
   readonly #budget: ByteBudget;
   readonly #arrivals: Arrivals;
   readonly #inFlight = new InFlight();
-  /** Those whose bodies have come, up to their bills. */
+  /** Requests with complete bodies, until they are settled. */
   #answering = 0;
   readonly #ends = new AbortController();
   #isEnding = false;
@@ -92,12 +92,12 @@ export class WebServer {
       connectionsCheckingInterval: Math.min(arrivalChecksMs, arrivalMs),
     });
     this.#server.maxConnections = connectionsPerRequest * parts.options.requestsMax;
-    // A client that ends its side after the request still reads the answer. Node has the switch, but no type for it.
+    // A client that closes its side after the request still reads the answer. Node's types lack this switch.
     Object.assign(this.#server, { httpAllowHalfOpen: true });
     this.#server.on('request', (request, response) => this.#inFlight.add(this.#serve(request, response)));
   }
 
-  /** Rejects when the address cannot be had. */
+  /** Rejects if the address is not available. */
   async listen({ host, port }: Pick<ServerOptions, 'host' | 'port'>): Promise<AddressInfo> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject);
@@ -106,7 +106,7 @@ export class WebServer {
     return this.#server.address() as AddressInfo;
   }
 
-  /** Requests whose bodies have not come. */
+  /** Requests whose bodies are incomplete. */
   get arriving(): number {
     return this.#arrivals.count;
   }
@@ -117,8 +117,8 @@ export class WebServer {
   }
 
   /**
-   * Accepts nothing more, not even what is arriving, lets answers run for `drainMs`, ends those that still run as at their
-   * deadline, and waits for all bills. Returns how many requests are not settled.
+   * Refuses new and arriving requests, lets answers run for `drainMs`, ends the rest as at their deadline, and waits until all are
+   * settled. Returns the number of requests that are not.
    */
   async end(drainMs: number): Promise<number> {
     this.#isEnding = true;
@@ -134,7 +134,7 @@ export class WebServer {
 
   /** Never rejects. */
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // Without a listener Node throws what a broken connection reports.
+    // Without a listener Node would throw the error of a broken connection.
     response.on('error', () => undefined);
     if (request.url === healthPath) return this.#answerProbe(response);
     const [path = ''] = (request.url ?? '').split('?');
@@ -198,12 +198,12 @@ export class WebServer {
     const thread = lane && this.#parts.threads[lane];
     if (thread) return thread.answer({ route: name, request: asked, body }, ends);
     const { requestBytesMax: bodyBytesMax } = this.#parts.options;
-    // A body that stays here is small enough for any turn of the event loop.
+    // A body that stays on this thread is small enough for one turn of the event loop.
     const shared = { bodyBytesMax, room: claim, turn: () => Promise.resolve() };
     return enter(() => ({ ...asked, body: () => body, ends, shared }));
   }
 
-  /** Strangers hold no memory and no place: without the origin secret and a key no body is kept, as no refusal needs one. */
+  /** Keeps no body of a request without the origin secret and a key, so that strangers take no memory. No refusal needs the body. */
   async #bodyOf(
     request: IncomingMessage,
     { route, claim }: { route: Route; claim: Claim },
@@ -222,7 +222,7 @@ export class WebServer {
     return refuseTooLarge('has more bytes', { bodyBytesMax: this.#parts.options.requestBytesMax });
   }
 
-  /** Why no further request is answered. */
+  /** The reason why no more requests are answered. */
   #findRefusalReason(): 'ending' | 'requests_at_once' | undefined {
     if (this.#isEnding) return 'ending';
     return this.#answering >= this.#parts.options.requestsMax ? 'requests_at_once' : undefined;
@@ -248,7 +248,7 @@ interface Route {
   enter: ReturnType<typeof createHttpEntry>;
 }
 
-/** Paths of functions in whose place no server answers are unknown here. */
+/** The server does not know paths of functions that it does not replace. */
 export function createRouting(
   handles: Readonly<Record<ServedFunctionName, HostedHandle>>,
 ): (path: string) => Route {
@@ -264,7 +264,7 @@ export function createRouting(
   return (path) => known.find(({ pattern }) => pattern.test(path))?.route ?? others;
 }
 
-// Node's request in the terms that all hosts share.
+// Converts Node's request to the form that all hosts share.
 
 function buildHostRequest(
   request: IncomingMessage,
@@ -283,19 +283,19 @@ function buildHostRequest(
   };
 }
 
-// Sends an answer of the relay over a connection of Node's server.
+// Sends an answer of the relay over a connection.
 
 interface Sending {
-  /** The connection takes no further request. */
+  /** True if the connection takes no further request. */
   closes: boolean;
-  /** Resolves when what the client still sends is read, or need not be. */
+  /** Resolves when nothing more must be read from the client. */
   rest?: () => Promise<void>;
   onFault: (error: unknown) => void;
 }
 
 /**
- * A connection that is closed over bytes that nobody has read is reset, and a client that is still sending them then fails
- * before it has read the answer. So they are read and dropped for a while.
+ * Reads and drops bytes for a while. Closing a connection with unread bytes resets it, and a client that is still sending would fail
+ * before it reads the answer.
  */
 async function restOf(request: IncomingMessage): Promise<void> {
   if (request.complete || request.destroyed) return;
@@ -304,7 +304,7 @@ async function restOf(request: IncomingMessage): Promise<void> {
   await Promise.race([once(request, 'end', enough), once(request, 'close', enough)]).catch(() => undefined);
 }
 
-/** Resolves when the connection has everything, or is broken. Status and headers leave at once. */
+/** Resolves when the connection took everything, or broke. Sends status and headers at once. */
 async function send(
   response: ServerResponse,
   answer: HostAnswer,
@@ -326,7 +326,7 @@ async function send(
   await writeBody(response, { ...answer, body: '' }, onFault);
 }
 
-// Answers to requests that the server does not take: it is ending, or has no room.
+// Answers requests that the server refuses because it is stopping or has no room.
 
 type TurnedAway = 'ending' | 'requests_at_once' | 'no_room' | 'slow';
 
@@ -344,7 +344,7 @@ const refusals: Record<TurnedAway, () => Refusal> = {
   slow: () => createUnavailable('The body came too slowly while others waited.', 'server_slow_body'),
 };
 
-/** The answer; its line is in the log. */
+/** Builds the answer and logs it. */
 function refuseRequest({ ids, log }: Pick<HostedHandle, 'ids' | 'log'>, refusal: Refusal): HostAnswer {
   const id = ids.next();
   log.request({
@@ -359,7 +359,7 @@ function refuseRequest({ ids, log }: Pick<HostedHandle, 'ids' | 'log'>, refusal:
   return respondRefusal(refusal, id);
 }
 
-/** The work that has begun and not ended: answers, and what settles them after their last byte. */
+/** The running work: answers, and their settlement after the last byte. */
 class InFlight {
   readonly #work = new Set<Promise<void>>();
 
@@ -373,7 +373,7 @@ class InFlight {
     work.then(removeWork, removeWork);
   }
 
-  /** Waits for the end, at most this long. */
+  /** Waits until nothing runs, at most this long. */
   async endsWithin(waitMs: number): Promise<boolean> {
     const up = new AbortController();
     const timer = setTimeout(() => up.abort(), waitMs);

@@ -352,10 +352,10 @@ describe('clients that send slowly', () => {
     const arrivals = new Arrivals({ most: 4, slowMs: 5_000 });
     const large = arrivals.begin(() => undefined);
     vi.advanceTimersByTime(4_000);
-    large.came(5 * megabyte);
+    large.recordBytes(5 * megabyte);
     vi.advanceTimersByTime(4_000);
     expect(arrivals.begin(() => undefined).canMakeRoom()).toBe(false);
-    large.came(8 * megabyte);
+    large.recordBytes(8 * megabyte);
     vi.advanceTimersByTime(1_000);
     expect(arrivals.begin(() => undefined).canMakeRoom()).toBe(true);
   });

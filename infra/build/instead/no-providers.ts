@@ -1,3 +1,3 @@
-/** In functions, instead of the SDK's chain of credential providers: Lambda gives credentials as variables, which the client is given. */
+/** Replaces the SDK's credential providers in functions, because Lambda passes credentials as variables. */
 export const defaultProvider = () => (): Promise<never> =>
   Promise.reject(new Error('A function is given its credentials.'));
