@@ -1,14 +1,17 @@
 /** Reads with which options a stack was deployed. */
 import { isDeepStrictEqual } from 'node:util';
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import type { AwsAccess } from '../../shared/adapters/system/environment.ts';
-import { describeStack, queryStacks } from '../../shared/adapters/aws/deployed-stack.ts';
+import {
+  CloudFormationClient,
+  CloudFormationServiceException,
+  UpdateTerminationProtectionCommand,
+} from '@aws-sdk/client-cloudformation';
+import { composeClientSettings } from '../../shared/adapters/aws/client-settings.ts';
+import { describeStack, type StackAddress } from '../../shared/adapters/aws/deployed-stack.ts';
 import {
   readOutputs,
   type PublishedOptions,
   selectWrittenOptions,
 } from '../stack/options/published-options.ts';
-import { ServiceRefusal } from '../../shared/adapters/aws/aws-calls.ts';
 import {
   BedrockModels,
   listModelArns,
@@ -43,9 +46,8 @@ const neverUp = new Set([
 
 /** Throws an Error that says what to do when the stack cannot be read. */
 export async function readDeployed(place: Place, environment: NodeJS.ProcessEnv): Promise<Deployed> {
-  const aws = await openAccess(place, environment);
-  const { region } = aws;
-  const stack = await describeStack(addressOf(place, aws, environment)).catch((error: unknown) => {
+  const { region, ...address } = await openAddress(place, environment);
+  const stack = await describeStack(address).catch((error: unknown) => {
     throw wrapReadError(error, `stack ${place.stackName} in ${region}`);
   });
   if (stack === undefined || neverUp.has(stack.status))
@@ -72,34 +74,29 @@ function readDeployedOptions(outputs: ReadonlyMap<string, string>, what: string)
 
 /** Lets a stack be deleted. Throws an Error that says what to do when it cannot. */
 export async function liftProtection(place: Place, environment: NodeJS.ProcessEnv): Promise<void> {
-  const aws = await openAccess(place, environment);
-  const { stackName } = place;
-  const parameters = {
-    Action: 'UpdateTerminationProtection',
-    EnableTerminationProtection: 'false',
-  };
-  await queryStacks(parameters, addressOf(place, aws, environment)).catch((error: unknown) => {
-    const command = `aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name ${stackName} --region ${aws.region}`;
+  const { region, stack, ...caller } = await openAddress(place, environment);
+  const client = new CloudFormationClient(composeClientSettings(caller, 'CLOUDFORMATION'));
+  const command = new UpdateTerminationProtectionCommand({
+    StackName: stack,
+    EnableTerminationProtection: false,
+  });
+  await client.send(command).catch((error: unknown) => {
+    const advice = `aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name ${stack} --region ${region}`;
     throw new Error(
-      `cannot remove the termination protection (${(error as Error).message}). Remove it with ${command}`,
-      {
-        cause: error,
-      },
+      `cannot remove the termination protection (${(error as Error).message}). Remove it with ${advice}`,
+      { cause: error },
     );
   });
 }
 
-const addressOf = ({ stackName: stack }: Place, aws: AwsAccess, environment: NodeJS.ProcessEnv) => ({
-  stack,
-  aws: async () => aws,
-  environment,
-});
-
 /** The region as CDK chooses it, with the credentials of the profile or the environment. */
-async function openAccess({ region, profile }: Place, environment: NodeJS.ProcessEnv): Promise<AwsAccess> {
-  const named = region ?? environment['AWS_REGION'] ?? environment['AWS_DEFAULT_REGION'];
-  // The client is made for what it finds out, and sends nothing.
-  const { config } = new DynamoDBClient({
+async function openAddress(
+  { region: given, profile, stackName: stack }: Place,
+  environment: NodeJS.ProcessEnv,
+): Promise<StackAddress & { region: string }> {
+  const named = given ?? environment['AWS_REGION'] ?? environment['AWS_DEFAULT_REGION'];
+  // The client only finds the region and the credentials, and sends nothing.
+  const { config } = new CloudFormationClient({
     ...(named !== undefined && { region: named }),
     ...(profile !== undefined && { profile }),
   });
@@ -109,7 +106,8 @@ async function openAccess({ region, profile }: Place, environment: NodeJS.Proces
       cause: error,
     });
   });
-  return { region: await config.region().catch(() => 'us-east-1'), credentials };
+  const region = await config.region().catch(() => 'us-east-1');
+  return { region, stack, aws: async () => ({ region, credentials }), environment };
 }
 
 // Says to the person who deploys why a stack could not be read.
@@ -121,7 +119,7 @@ const withoutPermission =
 /** @param what the stack and its region */
 function wrapReadError(error: unknown, what: string): Error {
   const cause = { cause: error };
-  if (!(error instanceof ServiceRefusal)) {
+  if (!(error instanceof CloudFormationServiceException)) {
     const { message, code } = ((error as Error).cause ?? error) as { message: string; code?: string };
     return new Error(`cannot read ${what}: CloudFormation does not respond (${code ?? message})`, cause);
   }

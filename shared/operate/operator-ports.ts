@@ -57,7 +57,7 @@ export interface OperatorPorts {
   upstreams: UpstreamTransport;
   /** The base URL for clients; undefined: it cannot be determined. */
   baseUrl(): Promise<string | undefined>;
-  account: AwsAccount;
+  account(): Promise<AwsAccount>;
   log: CallLog;
   /**
    * The caller's ARN, or the access key if AWS does not say it; `local` for local tables. Throws a Failure without

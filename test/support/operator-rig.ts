@@ -151,15 +151,7 @@ export function operatorRig({
     },
     baseUrl: async () => undefined,
     log: { source: async () => undefined, search: unused, counts: unused },
-    account: {
-      region: unused,
-      stack: unused,
-      concurrency: unused,
-      tableLimits: unused,
-      hasFastParameters: unused,
-      models: unused,
-      modelAccess: unused,
-    },
+    account: unused,
   };
   return { ports, writes, sent };
 }

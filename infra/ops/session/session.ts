@@ -1,7 +1,4 @@
 /** Opens the operators' ports for the tables of a target. Every face uses it; it prints nothing. */
-import { createInsightsCallLog } from '../../../shared/adapters/aws/insights-call-log.ts';
-import { createIdentityLookup } from '../../../shared/adapters/aws/aws-request.ts';
-import { createAwsAccount } from '../../../shared/adapters/aws/aws-account.ts';
 import { createConsoleStore } from '../../../shared/adapters/dynamodb/console-store.ts';
 import { createConfigVersions } from '../../../shared/adapters/dynamodb/config-store.ts';
 import { createLedgerReader } from '../../../shared/adapters/dynamodb/ledger-reader.ts';
@@ -24,7 +21,6 @@ import {
   generateHex,
   systemClock,
 } from '../../../shared/adapters/system/node-ports.ts';
-import { findBaseUrl, findLogGroups } from '../../../shared/adapters/aws/deployed-stack.ts';
 import { createHttpsTransport } from '../../../shared/adapters/transport/https-transport.ts';
 import { cloneFolder, findRunningTables } from '../../local/host/running-stack.ts';
 import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
@@ -55,7 +51,11 @@ export async function openSession(
   const { accessKey } = explainPortErrors({
     accessKey: async () => (await store.aws()).credentials.accessKeyId,
   });
-  const operator = target.local ? async () => 'local' : createIdentityLookup(caller, accessKey);
+  const operator = loadOnce(async () => {
+    if (target.local) return 'local';
+    const { identifyCaller } = await import('../../../shared/adapters/aws/caller-identity.ts');
+    return identifyCaller(caller, accessKey);
+  });
   /** Ports that record who wrote a row. */
   const createSignedPorts = (who: OperatorPorts['operator']) => ({
     operator: who,
@@ -64,6 +64,17 @@ export async function openSession(
   });
   const local = explainPortErrors({ stack: () => findLocalStack(store) });
   if (clone !== undefined) refuseOther((await local.stack()).clone, { clone, where: target.endpoint });
+  const locateLog = async () => {
+    if (target.local) return (await local.stack()).log;
+    const { findLogGroups } = await loadStack();
+    return findLogGroups(caller).catch((error: unknown) => {
+      throw explain(error, 'CloudFormation');
+    });
+  };
+  const loadLog = loadOnce(async () => {
+    const { createInsightsCallLog } = await import('../../../shared/adapters/aws/insights-call-log.ts');
+    return createInsightsCallLog({ ...caller, explain, place: locateLog });
+  });
   const limits = explainPortErrors({ tableLimits: () => readTableLimits(store) });
   const ports: OperatorPorts = {
     target,
@@ -82,21 +93,31 @@ export async function openSession(
     config: explainPortErrors(createConfigVersions(store)),
     secrets: createSecretWriter({ ...caller, target, explain }),
     upstreams: createHttpsTransport(target),
-    baseUrl: async () => (target.local ? (await local.stack()).baseUrl : findBaseUrl(caller)),
-    log: createInsightsCallLog({
-      ...caller,
-      explain,
-      place: () =>
-        target.local
-          ? local.stack().then(({ log }) => log)
-          : findLogGroups(caller).catch((error: unknown) => {
-              throw explain(error, 'CloudFormation');
-            }),
-    }),
-    account: createAwsAccount({ ...caller, explain, ...limits }),
+    baseUrl: async () =>
+      target.local ? (await local.stack()).baseUrl : (await loadStack()).findBaseUrl(caller),
+    log: {
+      source: async () => (await loadLog()).source(),
+      search: async (search) => (await loadLog()).search(search),
+      counts: async (search, by) => (await loadLog()).counts(search, by),
+    },
+    account: async () =>
+      (await import('../../../shared/adapters/aws/aws-account.ts')).createAwsAccount({
+        ...caller,
+        explain,
+        ...limits,
+      }),
   };
   const portsOf = (name: string): OperatorPorts => ({ ...ports, ...createSignedPorts(async () => name) });
   return { ports, portsOf, region: store.region };
+}
+
+// An AWS client takes 8 to 40 ms to load, and most commands need none.
+
+const loadStack = () => import('../../../shared/adapters/aws/deployed-stack.ts');
+
+function loadOnce<Value>(load: () => Promise<Value>): () => Promise<Value> {
+  let loading: Promise<Value> | undefined;
+  return () => (loading ??= load());
 }
 
 /** Another clone's stack, or tables of another program: a wrong guess would write into somebody else's books. */

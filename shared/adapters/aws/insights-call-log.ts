@@ -3,7 +3,13 @@
  * Search terms enter a query only as checked, quoted text.
  * https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_StartQuery.html
  */
-import * as z from 'zod/mini';
+import {
+  CloudWatchLogsClient,
+  DescribeLogGroupsCommand,
+  GetQueryResultsCommand,
+  StartQueryCommand,
+  type ResultField,
+} from '@aws-sdk/client-cloudwatch-logs';
 import type {
   CallLog,
   FoundLines,
@@ -14,7 +20,7 @@ import type {
 } from '../../operate/operator-ports.ts';
 import { Failure, usageFailure } from '../../operate/plan.ts';
 import { systemClock } from '../system/node-ports.ts';
-import { callAws, buildJsonCall, readReply, type AwsCaller } from './aws-request.ts';
+import { composeClientSettings, type AwsCaller } from './client-settings.ts';
 import { dayMs } from '../../wire/iso-time.ts';
 
 export interface CallLogDeps extends AwsCaller {
@@ -27,25 +33,20 @@ export interface CallLogDeps extends AwsCaller {
 const pollMs = [200, 500, 1_000, 2_000] as const;
 const searchMsMax = 60_000;
 
-const startReply = z.object({ queryId: z.string() });
-const resultsReply = z.object({
-  status: z.string(),
-  statistics: z.optional(z.object({ bytesScanned: z.optional(z.number()) })),
-  results: z.optional(
-    z.array(z.array(z.object({ field: z.optional(z.string()), value: z.optional(z.string()) }))),
-  ),
-});
-
 export function createInsightsCallLog(deps: CallLogDeps): CallLog {
-  let location: ReturnType<CallLogDeps['place']> | undefined;
+  const connect = async () => {
+    const found = await deps.place();
+    return found && { groups: found.groups, client: openClient(found.endpoint) };
+  };
+  let connection: ReturnType<typeof connect> | undefined;
   /** A new deployment or a restarted local stack may have another one. */
-  const forget = (): void => void (location = undefined);
+  const forget = (): void => void (connection = undefined);
   /** Cached, because a watched page searches every second. */
   const locateLog = async () => {
-    location ??= deps.place();
+    connection ??= connect();
     let found;
     try {
-      found = await location;
+      found = await connection;
     } finally {
       if (!found) forget();
     }
@@ -54,20 +55,17 @@ export function createInsightsCallLog(deps: CallLogDeps): CallLog {
   const findRows = async (search: LogSearch, queryString: string): Promise<FoundRows> => {
     const found = await locateLog();
     if (!found) throw new Failure('the log groups of this relay are unknown');
-    const call = createCall(found.endpoint);
-    const callOrForget: Call = (action, body) =>
-      call(action, body).catch((error: unknown) => {
-        forget();
-        throw deps.explain(error, 'CloudWatch Logs');
-      });
-    return runQuery(callOrForget, { ...search, groups: found.groups, queryString });
+    const query = { ...search, groups: found.groups, queryString };
+    return runQuery(found.client, query).catch((error: unknown) => {
+      if (error instanceof Failure) throw error;
+      forget();
+      throw deps.explain(error, 'CloudWatch Logs');
+    });
   };
   return {
     source: async () => {
       const found = await locateLog();
-      return (
-        found && { groups: found.groups, kept: await readRetention(found.groups, createCall(found.endpoint)) }
-      );
+      return found && { groups: found.groups, kept: await readRetention(found.groups, found.client) };
     },
     async search(search) {
       const { rows, scannedBytes } = await findRows(search, composeQuery(search));
@@ -79,38 +77,24 @@ export function createInsightsCallLog(deps: CallLogDeps): CallLog {
     },
   };
 
-  function createCall(named: string | undefined): Call {
-    const { aws, environment } = deps;
-    const endpoint = named ?? environment['AWS_ENDPOINT_URL_CLOUDWATCH_LOGS'];
-    const caller = {
-      aws,
-      environment: { ...environment, ...(endpoint !== undefined && { AWS_ENDPOINT_URL_LOGS: endpoint }) },
-    };
-    return (action, body) => callAws(caller, buildJsonCall('logs', `Logs_20140328.${action}`, body));
+  function openClient(endpoint: string | undefined): CloudWatchLogsClient {
+    const settings = composeClientSettings(deps, 'CLOUDWATCH_LOGS');
+    return new CloudWatchLogsClient({ ...settings, ...(endpoint !== undefined && { endpoint }) });
   }
 }
 
-type Call = (action: string, body: object) => Promise<string>;
-
-const groupsReply = z.object({
-  logGroups: z.array(
-    z.object({
-      logGroupName: z.string(),
-      storedBytes: z.optional(z.number()),
-      creationTime: z.optional(z.number()),
-      retentionInDays: z.optional(z.number()),
-    }),
-  ),
-});
-
 /** Filters by name, because a prefix may find more groups. Policies of older stacks forbid this read. */
-async function readRetention(groups: readonly string[], call: Call): Promise<LogSource['kept']> {
+async function readRetention(
+  groups: readonly string[],
+  client: CloudWatchLogsClient,
+): Promise<LogSource['kept']> {
   const nowMs = systemClock.now();
   try {
     const found = await Promise.all(
       groups.map(async (name) => {
-        const reply = await call('DescribeLogGroups', { logGroupNamePrefix: name });
-        return readReply(groupsReply, reply).logGroups.filter(({ logGroupName }) => logGroupName === name);
+        const command = new DescribeLogGroupsCommand({ logGroupNamePrefix: name });
+        const { logGroups = [] } = await client.send(command);
+        return logGroups.filter(({ logGroupName }) => logGroupName === name);
       }),
     );
     return found.flat().map(({ storedBytes = 0, creationTime = 0, retentionInDays }) => ({
@@ -122,7 +106,7 @@ async function readRetention(groups: readonly string[], call: Call): Promise<Log
   }
 }
 
-type Row = readonly { field?: string | undefined; value?: string | undefined }[];
+type Row = readonly ResultField[];
 
 interface FoundRows {
   rows: readonly Row[];
@@ -131,11 +115,13 @@ interface FoundRows {
 
 type Query = LogSearch & { groups: readonly string[]; queryString: string };
 
-async function runQuery(call: Call, { fromMs, toMs, groups, queryString }: Query): Promise<FoundRows> {
-  const { queryId } = readReply(
-    startReply,
-    await call('StartQuery', {
-      logGroupNames: groups,
+async function runQuery(
+  client: CloudWatchLogsClient,
+  { fromMs, toMs, groups, queryString }: Query,
+): Promise<FoundRows> {
+  const { queryId } = await client.send(
+    new StartQueryCommand({
+      logGroupNames: [...groups],
       startTime: Math.floor(fromMs / 1000),
       endTime: Math.ceil(toMs / 1000),
       queryString,
@@ -144,7 +130,7 @@ async function runQuery(call: Call, { fromMs, toMs, groups, queryString }: Query
   const untilMs = systemClock.now() + searchMsMax;
   for (let turn = 0; systemClock.now() < untilMs; turn += 1) {
     await systemClock.sleep(pollMs[Math.min(turn, pollMs.length - 1)] ?? 0);
-    const reply = readReply(resultsReply, await call('GetQueryResults', { queryId }));
+    const reply = await client.send(new GetQueryResultsCommand({ queryId }));
     const { status, statistics, results: rows = [] } = reply;
     if (status === 'Complete') return { rows, scannedBytes: statistics?.bytesScanned ?? 0 };
     if (status !== 'Scheduled' && status !== 'Running')

@@ -1,5 +1,4 @@
 /** Stores, reads and removes a stack's secrets in SSM or Secrets Manager. Never prints a value. */
-import { randomUUID } from 'node:crypto';
 import {
   allowVariable,
   compareBinding,
@@ -9,8 +8,9 @@ import {
 } from '../../config/rows/secret-reference.ts';
 import { Failure } from '../../operate/plan.ts';
 import type { Target, SecretWriter } from '../../operate/operator-ports.ts';
-import { callAws, buildJsonCall, type AwsCaller } from '../aws/aws-request.ts';
+import type { AwsCaller } from '../aws/client-settings.ts';
 import { readEnvSecrets } from '../system/environment.ts';
+import type { StoredSecret } from './stored-secrets.ts';
 
 export interface SecretWriterDeps extends AwsCaller {
   target: Target;
@@ -19,6 +19,8 @@ export interface SecretWriterDeps extends AwsCaller {
 
 export function createSecretWriter({ target, explain, ...caller }: SecretWriterDeps): SecretWriter {
   const { environment } = caller;
+  const loadSecret = async (reference: string): Promise<StoredSecret> =>
+    (await import('./stored-secrets.ts')).openSecret(reference, caller);
   /** @param conflict thrown if the secret already exists */
   const explainFailure = async <Result>(
     work: Promise<Result>,
@@ -34,7 +36,7 @@ export function createSecretWriter({ target, explain, ...caller }: SecretWriterD
     });
   return {
     async put({ reference, replace, conflict }, value) {
-      const secret = openSecret(reference, caller);
+      const secret = await loadSecret(reference);
       await explainFailure(secret.put(value, replace), secret, conflict);
     },
     async read(reference, use) {
@@ -49,13 +51,13 @@ export function createSecretWriter({ target, explain, ...caller }: SecretWriterD
         );
       if (!isOfStack(reference, target.stack))
         throw new Failure(`${reference} belongs to another stack than ${target.stack}`);
-      const secret = openSecret(reference, caller);
+      const secret = await loadSecret(reference);
       const value = (await explainFailure(secret.get(), secret))?.trim();
       if (!value) throw new Failure(`${reference} is empty`);
       return value;
     },
     async remove(reference) {
-      const secret = openSecret(reference, caller);
+      const secret = await loadSecret(reference);
       await secret.remove().catch((error: unknown) => {
         if (!isGone(error)) throw explain(error, secret.title);
       });
@@ -91,61 +93,4 @@ function readVariable(environment: NodeJS.ProcessEnv, name: string): string {
   const value = environment[name]?.trim();
   if (!value) throw new Failure(`the environment variable ${name} is not set in this shell`);
   return value;
-}
-
-interface StoredSecret {
-  title: string;
-  name: string;
-  put(value: string, replace: boolean): Promise<void>;
-  get(): Promise<string | undefined>;
-  remove(): Promise<unknown>;
-}
-
-function openSecret(reference: string, caller: AwsCaller): StoredSecret {
-  const name = reference.slice(reference.indexOf(':') + 1);
-  return reference.startsWith('ssm:') ? openParameter(name, caller) : openManagedSecret(name, caller);
-}
-
-function openParameter(Name: string, caller: AwsCaller): StoredSecret {
-  const call = (action: string, input: object): Promise<string> =>
-    callAws(caller, buildJsonCall('ssm', `AmazonSSM.${action}`, { Name, ...input }));
-  return {
-    title: 'SSM',
-    name: Name,
-    async put(Value, Overwrite) {
-      await call('PutParameter', { Value, Type: 'SecureString', Overwrite });
-    },
-    async get() {
-      const reply = await call('GetParameter', { WithDecryption: true });
-      return (JSON.parse(reply) as { Parameter?: { Value?: string } }).Parameter?.Value;
-    },
-    remove: () => call('DeleteParameter', {}),
-  };
-}
-
-function openManagedSecret(name: string, caller: AwsCaller): StoredSecret {
-  const call = (action: string, input: object): Promise<string> =>
-    callAws(caller, {
-      ...buildJsonCall('secretsmanager', `secretsmanager.${action}`, input),
-      variable: 'AWS_ENDPOINT_URL_SECRETS_MANAGER',
-    });
-  return {
-    title: 'Secrets Manager',
-    name,
-    async put(SecretString, replace) {
-      const secret = { SecretString, ClientRequestToken: randomUUID() };
-      try {
-        await call('CreateSecret', { Name: name, ...secret });
-      } catch (error) {
-        if (!replace || !(error instanceof Error) || error.name !== 'ResourceExistsException') throw error;
-        await call('PutSecretValue', { SecretId: name, ...secret });
-      }
-    },
-    async get() {
-      const reply = await call('GetSecretValue', { SecretId: name });
-      return (JSON.parse(reply) as { SecretString?: string }).SecretString;
-    },
-    // AWS keeps it restorable for 30 days.
-    remove: () => call('DeleteSecret', { SecretId: name }),
-  };
 }

@@ -21,7 +21,7 @@ the Bedrock models that channels call. If something needs attention, the next li
   async run({ ports, terminal }, { options }: { options?: string }) {
     const file = await readStageFile(ports.target.stack, options);
     const examination = {
-      account: ports.account,
+      account: await ports.account(),
       file,
       regionProblem: findRegionProblem,
       readOptions: readOutputs,

@@ -1,20 +1,22 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { createServer } from 'node:http';
+import { describe, expect, it } from 'vitest';
 import { createSecretWriter } from '../../../../shared/adapters/secrets/secret-writer.ts';
+import { listening } from '../../../support/listening.ts';
 
-const writerWith = (kind: string, message: string) => {
-  vi.stubGlobal('fetch', async () => Response.json({ __type: kind, message }, { status: 400 }));
+const writerWith = async (kind: string, message: string) => {
+  const refuse = createServer((_request, response) => {
+    response.writeHead(400).end(JSON.stringify({ __type: kind, message }));
+  });
   return createSecretWriter({
     target: { stack: 'relay', local: false },
     explain: (error) => new Error(`explained: ${String(error)}`),
-    environment: {},
+    environment: { AWS_ENDPOINT_URL: await listening(refuse) },
     aws: async () => ({
       region: 'eu-west-1',
       credentials: { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'x' },
     }),
   });
 };
-
-afterEach(() => vi.unstubAllGlobals());
 
 describe('removing a secret', () => {
   it.each([
@@ -27,13 +29,12 @@ describe('removing a secret', () => {
       "You can't perform this operation on the secret because it was marked for deletion.",
     ],
   ])('accepts that it is gone already: %s, %s', async (reference, kind, message) => {
-    await expect(writerWith(kind, message).remove(reference)).resolves.toBeUndefined();
+    const writer = await writerWith(kind, message);
+    await expect(writer.remove(reference)).resolves.toBeUndefined();
   });
 
   it('reports a refusal', async () => {
-    const remove = writerWith('InvalidRequestException', 'The secret has replicas.').remove(
-      'secretsmanager:relay/old',
-    );
-    await expect(remove).rejects.toThrow('explained');
+    const writer = await writerWith('InvalidRequestException', 'The secret has replicas.');
+    await expect(writer.remove('secretsmanager:relay/old')).rejects.toThrow('explained');
   });
 });
