@@ -8,14 +8,12 @@ import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
 import type { ChatCall, DispatchedCall, DispatchReport } from './call/call.ts';
-import { checkCall, type Caller, type CheckedCall, type ReadCall } from './read-call.ts';
+import { checkCall, type Caller, type ReadCall, type RefusedCall } from './read-call.ts';
 import { WorkBudget } from './call/work-budget.ts';
 import type { RelayResponse } from './http/http.ts';
-import { refuse, type Refusal } from './http/refusal.ts';
 import {
   createRelay,
   handleCall,
-  throwIfRefused,
   reserveWithStates,
   applyLimits,
   type Edge,
@@ -117,12 +115,11 @@ function createRunEdge(relay: RelayDeps, claimed: ClaimedRun): Edge {
     startedMs: accepted?.startedMs ?? ports.clock.now(),
     commitsAtOnce: true,
     readCall: () =>
-      readAccepted(relay, claimed, accepted).then(
-        (checked): ReadCall => ({ checked }),
-        (error: unknown) => ({ error }),
-      ),
+      readAccepted(relay, claimed, accepted).catch((error: unknown): RefusedCall => ({
+        refusal: { reason: 'fault', error },
+      })),
     claimIdempotencyKey: () => Promise.resolve(undefined),
-    reserve: async (checked): Promise<ReservedCall> => {
+    reserve: async (checked): Promise<ReservedCall | RefusedCall> => {
       const waiting = { untilMs: accepted?.untilMs ?? 0, signal: watch.signal };
       const shard = accepted?.reservation?.part;
       const held = await reserveWithStates(ports, checked, () =>
@@ -131,7 +128,7 @@ function createRunEdge(relay: RelayDeps, claimed: ClaimedRun): Edge {
       await watch.look();
       if (!watch.reason) return applyLimits(checked, held);
       await held.bill.cancel();
-      throw refuse('unavailable', 'The response was stopped before it began.');
+      return { refusal: { reason: 'run_stopped' } };
     },
     makeStoppable,
     createRecorder: () => (seal) => recorder.encryptWith(seal),
@@ -149,12 +146,12 @@ async function readAccepted(
   relay: RelayDeps,
   { response, snapshot, watch, deadlineMs }: ClaimedRun,
   accepted: AcceptedCall | undefined,
-): Promise<CheckedCall> {
+): Promise<ReadCall> {
   const { ports } = relay;
   const tariff = accepted && deserializeTariff(accepted.tariff);
-  if (!tariff) throw refuse('unavailable', 'This version cannot run the response. Send the request again.');
+  if (!tariff) return { refusal: { reason: 'run_of_other_version' } };
   const { startedMs, entry, attribution, concurrencyGiven } = accepted;
-  if (ports.clock.now() > accepted.untilMs) throw refuseLate();
+  if (ports.clock.now() > accepted.untilMs) return { refusal: { reason: 'run_too_late' } };
   const requestId = requestIdOf(response.head.id);
   const work = new WorkBudget();
   const { signal } = watch;
@@ -164,12 +161,11 @@ async function readAccepted(
   // Its answer is made as events, whether or not somebody follows them.
   const body = { ...accepted.body, stream: true };
   const source = { body, headers: {}, attribution, caller, facts };
-  const checked = throwIfRefused(await checkCall(relay, source));
-  const { unread } = checked.read;
-  if (!unread) return checked;
-  const reader = new StoredReader(ports, checked.call.key.account, { work });
-  const conversation = await readConversation(reader, unread);
-  return throwIfRefused(await checkCall(relay, source, conversation));
+  const read = await checkCall(relay, source);
+  const unread = 'checked' in read && read.checked.read.unread;
+  if (!unread) return read;
+  const reader = new StoredReader(ports, caller.key.account, { work });
+  return checkCall(relay, source, await readConversation(reader, unread));
 }
 
 /** As the caller was when the call was accepted: what was allowed then is done. */
@@ -179,15 +175,6 @@ const callerOf = ({ key, account, parts }: AcceptedCall, snapshot: Snapshot): Ca
   parts,
   snapshot,
 });
-
-const refuseLate = (): Refusal =>
-  refuse(
-    'unavailable',
-    'The response could not begin in time. Nothing was charged; send the request again.',
-    {
-      reason: 'background_late',
-    },
-  );
 
 /**
  * A stopped run keeps the text written so far, as an answer that reached a limit. If no upstream was asked it

@@ -12,7 +12,7 @@ import type { UpstreamEvent } from '../upstreams/body-events.ts';
 import { UpstreamFailure } from '../upstreams/exchange.ts';
 import { asRecord } from '../wire/json.ts';
 import type { Candidate, ChatCall } from './call/call.ts';
-import { mayHaveStates, type CheckedCall } from './read-call.ts';
+import { mayHaveStates, type CheckedCall, type ReadCall, type RefusedCall } from './read-call.ts';
 import { callTo } from './call/serving-channels.ts';
 import { AskAgain, Attempt } from './dispatch/attempt.ts';
 import { orderCandidates } from './dispatch/candidate-order.ts';
@@ -50,11 +50,13 @@ export async function countTokens(
   { ports, endpoint, health, reservations, admission }: CountDeps,
   counting: Counting,
   { call: { key, identity } }: CheckedCall,
-  whole: () => Promise<CheckedCall>,
-): Promise<RelayResponse> {
+  whole: () => Promise<ReadCall>,
+): Promise<{ answered: RelayResponse } | RefusedCall> {
   const { requestId } = identity;
   await countUnbilled(ports, { key: { ...key, rpm: key.rpm ?? countsOfMinute } });
-  const checked = await whole();
+  const read = await whole();
+  if ('refusal' in read) return { refusal: read.refusal };
+  const { checked } = read;
   // A count makes no search, and needs no money for one.
   const call = { ...checked.call, tariff: { ...checked.call.tariff, search: undefined } };
   const billing = { ...ports, inflate: checked.source.facts.work.limitInflate(ports.inflate) };
@@ -63,6 +65,7 @@ export async function countTokens(
   const counted = await countWithinLimits(ports, admittedCount, async () =>
     askUpstream(ports, health, await openSentStates(ports, { ...checked, call })),
   );
+  if (counted instanceof Refusal) return { refusal: { reason: 'money', refusal: counted } };
   const { candidate, reason, status } = counted;
   const cost = costs.find(({ model }) => model === candidate?.model) ?? costs[0];
   const tokens = counted.tokens ?? cost.estimate.inputTokens;
@@ -85,7 +88,7 @@ export async function countTokens(
   const response = respondJson(requestId, counting.answer(tokens));
   const estimated = counted.tokens === undefined && { 'x-relay-estimated': 'true' };
   const headers = { ...response.headers, ...endpoint.answerHeaders?.(requestId), ...estimated };
-  return { ...response, headers };
+  return { answered: { ...response, headers } };
 }
 
 /** The vendor's own earlier output counts too. Throws InvalidRequest for a damaged encrypted state. */
@@ -112,13 +115,13 @@ async function countWithinLimits<T>(
   ports: ChatPorts,
   { requestId, call, request, reservations }: AdmittedCount,
   count: () => Promise<T>,
-): Promise<T> {
+): Promise<T | Refusal> {
   if (!request) return count();
   const { account, need } = request;
   const whole = await readSums(ports, request, true);
   const hasMoney = whole.available + sumReserved(whole) > 0n;
   const plan = planReservation(need, hasMoney ? { ...whole, available: endlessBalance } : whole);
-  if (isRefusal(plan)) throw await reservations.refused(request, plan, whole);
+  if (isRefusal(plan)) return reservations.refused(request, plan, whole);
   const slots = {
     of: `account:${account}`,
     most: need.accountConcurrency,

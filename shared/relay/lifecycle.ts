@@ -38,7 +38,7 @@ import { WorkBudget } from './call/work-budget.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import { HealthRecorder } from './health/health-recorder.ts';
 import { type Handle, type RelayRequest, type RelayResponse, responsesPrefix } from './http/http.ts';
-import { toRefusal, respondRefusal } from './http/refusal.ts';
+import { respondRefusal } from './http/refusal.ts';
 import { Admission } from './money/admission.ts';
 import { admitCall, describeServing, type Bill, type BillReport } from './money/bill.ts';
 import { Reservations } from './money/reservations.ts';
@@ -57,7 +57,7 @@ export interface Edge {
   readCall(): Promise<ReadCall>;
   /** Throws a Refusal, an InvalidRequest or StoreUnavailable; so does `reserve`, and nothing then stays reserved. */
   claimIdempotencyKey(checked: CheckedCall): Promise<Claimed>;
-  reserve(checked: CheckedCall, claim: IdempotencyClaim | undefined): Promise<Reserved>;
+  reserve(checked: CheckedCall, claim: IdempotencyClaim | undefined): Promise<Reserved | RefusedCall>;
   createRecorder(reserved: ReservedCall): AnswerInput['recorder'];
   /** Nobody waits for the status, and every failure is to be rendered. */
   commitsAtOnce: boolean;
@@ -100,7 +100,7 @@ export function createRelay(ports: ChatPorts, endpoint: Endpoint): RelayDeps {
 /** Never rejects: every error becomes a response and a log line. */
 export async function handleCall(relay: RelayDeps, edge: Edge): Promise<RelayResponse> {
   const read = await edge.readCall();
-  if ('error' in read) return refuseCall(relay, edge, read);
+  if ('refusal' in read) return refuseCall(relay, edge, read);
   const { checked } = read;
   let claim: IdempotencyClaim | undefined;
   let bill: Bill | undefined;
@@ -112,6 +112,10 @@ export async function handleCall(relay: RelayDeps, edge: Edge): Promise<RelayRes
     claim = claimed;
     const reserved = await edge.reserve(checked, claim);
     if ('answered' in reserved) return reserved.answered;
+    if ('refusal' in reserved) {
+      await claim?.finish(true);
+      return await refuseCall(relay, edge, { caller: checked.source.caller, asked: checked, ...reserved });
+    }
     ({ bill } = reserved);
     if (reserved.call.model.web) searched = await searchFor(relay, reserved.call);
     const answer = await startAnswer(relay, edge, { ...reserved, claim, searched });
@@ -119,7 +123,8 @@ export async function handleCall(relay: RelayDeps, edge: Edge): Promise<RelayRes
   } catch (error) {
     await bill?.cancel(searched?.isBilled);
     await claim?.finish(true);
-    return refuseCall(relay, edge, { error, caller: checked.source.caller, asked: checked });
+    const { caller } = checked.source;
+    return refuseCall(relay, edge, { refusal: { reason: 'fault', error }, caller, asked: checked });
   }
   const done = settleThenLog(relay, running);
   return { ...(await running.answer.respond()), done };
@@ -215,11 +220,17 @@ function logExcess(
 }
 
 /** The answer and the line of a call that is refused. */
-function refuseCall(relay: RelayDeps, edge: Edge, { error, caller, asked }: RefusedCall): RelayResponse {
+async function refuseCall(
+  relay: RelayDeps,
+  edge: Edge,
+  { refusal: refused, caller, asked }: RefusedCall,
+): Promise<RelayResponse> {
   const { ports, endpoint, reservations, logger } = relay;
   const { requestId, startedMs, refusedFacts } = edge;
-  const refusal = toRefusal(error);
-  if (refusal.body.error.code === 'internal') ports.log.fault(requestId, error);
+  const { explainRefusal } = await import('./call/call-refusals.ts');
+  const refusal = explainRefusal(refused);
+  if (refused.reason === 'fault' && refusal.body.error.code === 'internal')
+    ports.log.fault(requestId, refused.error);
   const facts = {
     requestId,
     endpoint: endpoint.name,
@@ -348,11 +359,11 @@ function createCountingEdge(
     claimIdempotencyKey: () => Promise.resolve(undefined),
     reserve: async (checked) => {
       const { countTokens } = await import('./count-tokens.ts');
-      const readAll = async (): Promise<CheckedCall> => {
+      const readAll = async (): Promise<ReadCall> => {
         if (checked.read.unread) await relay.admission.prove(checked.call);
         return readConversation(counted, request, checked);
       };
-      return { answered: await countTokens(relay, counting, checked, readAll) };
+      return countTokens(relay, counting, checked, readAll);
     },
   };
 }
@@ -384,14 +395,16 @@ async function reserveForClient(
   request: RelayRequest,
   checked: CheckedCall,
   claim: IdempotencyClaim | undefined,
-): Promise<Reserved> {
+): Promise<Reserved | RefusedCall> {
   const { ports, reservations, admission } = relay;
   const { call, source } = checked;
   const billing = { ...ports, inflate: source.facts.work.limitInflate(ports.inflate) };
   const admitted = await admitCall(reservations, billing, call, () => admission.prove(call));
   if (checked.read.unread) await admitted.prove();
-  const whole = await readConversation(relay, request, checked);
-  if (!checked.read.storage?.background)
+  const read = await readConversation(relay, request, checked);
+  if ('refusal' in read) return { refusal: read.refusal };
+  const whole = read.checked;
+  if (!whole.read.storage?.background)
     return applyLimits(whole, await reserveWithStates(ports, whole, () => admitted.reserve(whole.call)));
   const { acceptCall } = await import('./stored/accept.ts');
   const prove = async (): Promise<Record<string, string>> => {
@@ -399,7 +412,7 @@ async function reserveForClient(
     if (mayHaveStates(whole)) (await import('./state/turn-states.ts')).statesOf(ports, whole);
     return headers;
   };
-  return { answered: await acceptCall(ports, prove, { ...whole, claim, request }) };
+  return acceptCall(ports, prove, { ...whole, claim, request });
 }
 
 /** A call that refers to stored responses is read and checked again with them. */
@@ -407,16 +420,11 @@ async function readConversation(
   relay: RelayDeps,
   request: RelayRequest,
   checked: CheckedCall,
-): Promise<CheckedCall> {
+): Promise<ReadCall> {
   const { unread } = checked.read;
-  if (!unread) return checked;
+  if (!unread) return { checked };
   const { work } = checked.source.facts;
   const { readConversationBefore } = await import('./stored/conversation.ts');
   const conversation = await readConversationBefore(relay.ports, checked.call, { unread, request, work });
-  return throwIfRefused(await checkCall(relay, checked.source, conversation));
-}
-
-export function throwIfRefused(read: ReadCall): CheckedCall {
-  if ('error' in read) throw read.error;
-  return read.checked;
+  return checkCall(relay, checked.source, conversation);
 }

@@ -1,7 +1,7 @@
 /**
  * Reads a call: path, key, body, model, whitelist, candidates and contents, in this order. All checks read one
- * snapshot; a refusal that clients take as final is decided once more where key or configuration have changed (`refusalAges`). It
- * comes back as a value, with what was known of the call by then.
+ * snapshot; a refusal that clients take as final is decided once more where key or configuration have changed (`refusalAges`). A
+ * refusal is a value, a `CallRefusal`, with what was known of the call by then.
  */
 import type { Snapshot } from '../config/snapshot.ts';
 import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
@@ -11,21 +11,23 @@ import { refusalAgeMsMax } from './ports/config-store.ts';
 import { createSummaryOpener } from './state/summary-seals.ts';
 import type { Conversation } from './stored/conversation.ts';
 import type { Attribution } from '../billing/ledger-row.ts';
-import { NotInTariff, type Tariff } from '../billing/tariff.ts';
+import type { Tariff } from '../billing/tariff.ts';
 import type { ChatCall, ModelName, NamedModels } from './call/call.ts';
 import {
-  admitKey,
-  admitModel,
   aliasOf,
+  judgeKey,
+  judgeModel,
   listAllowedModels,
   findKey,
   mayStore,
   parseModelName,
   type AdmittedKey,
+  type KeyRefusal,
 } from './call/access.ts';
+import type { CallRefusal } from './call/call-refusals.ts';
 import {
-  selectCapable,
   selectAliasModels,
+  selectModel,
   keepOneModel,
   type ServingChannels,
 } from './call/serving-channels.ts';
@@ -33,13 +35,13 @@ import { estimateInput, findMedia } from '../billing/estimate/input-tokens.ts';
 import { endUserOf, type ChatRequest } from '../wire/canonical-call.ts';
 import { modelNamePattern } from '../wire/ids.ts';
 import { walkMedia, type MediaPlace } from '../wire/media-walk.ts';
-import { refuse, Refusal } from './http/refusal.ts';
+import { Refusal } from './http/refusal.ts';
 import type { WorkBudget } from './call/work-budget.ts';
 import type { Admission, Wanted } from './money/admission.ts';
 import { asRecord } from '../wire/json.ts';
 import { InvalidRequest, StorageNotAllowed } from '../wire/invalid-request.ts';
 import { attributionOf } from './call/attribution.ts';
-import { checkContentUrls } from './call/content-urls.ts';
+import { findRefusedUrl } from './call/content-urls.ts';
 
 /** Kept by a function over its calls. */
 export interface ReadDeps {
@@ -75,7 +77,7 @@ export interface CheckedCall extends AskedCall {
 
 /** A call that did not, with what is known of it. */
 export interface RefusedCall {
-  error: unknown;
+  refusal: CallRefusal;
   caller?: Caller | undefined;
   asked?: AskedCall | undefined;
 }
@@ -103,7 +105,8 @@ interface CallSource {
 }
 
 /**
- * Reads a request of a client. Clients take some refusals as final, so what these were decided from is looked at once more.
+ * Reads a request of a client. Clients take some refusals as final, so what these were decided from is looked at once more. Never
+ * rejects.
  * @param factsOf what of the call depends on who sent it
  */
 export async function readCall(
@@ -111,38 +114,55 @@ export async function readCall(
   request: RelayRequest,
   factsOf: (caller: Caller) => CallFacts,
 ): Promise<ReadCall> {
-  const { ports, endpoint, admission } = relay;
-  const { headers } = request;
-  const reading = async (): Promise<ReadCall> => {
+  const { ports, endpoint } = relay;
+  const key = findKey(endpoint, request.headers);
+  const read = async (): Promise<ReadCall> => {
     let caller: Caller | undefined;
-    let endLarge: (() => void) | undefined;
     try {
-      caller = await admitCaller(ports, endpoint, request);
+      const admitted = await admitCaller(ports, { endpoint, request, key });
+      if ('reason' in admitted) return { refusal: admitted };
+      caller = admitted;
       const facts = factsOf(caller);
-      const mayRepeat = headers['idempotency-key'] !== undefined && mayStore(caller);
-      const asking = { ...caller, ...facts, mayRepeat };
-      await admission.glance(asking);
-      const large = async (): Promise<void> => void (endLarge = await admission.admitLargeBody(asking));
-      const counted = facts.work.readBody.bind(facts.work);
-      const body = await request.json({ valuesMax: endpoint.bodyValuesMax, large, counted });
-      const wanted = findWanted(body, caller);
-      if (wanted) await admission.glance(asking, wanted);
-      return await checkCall(relay, { body, headers, caller, facts });
+      const body = await readBody(relay, request, { caller, facts });
+      if ('refusal' in body) return { ...body, caller };
+      return await checkCall(relay, { body: body.json, headers: request.headers, caller, facts });
     } catch (error) {
-      return { error, caller };
-    } finally {
-      endLarge?.();
+      return { refusal: { reason: 'fault', error }, caller };
     }
   };
-  const first = await reading();
-  if (!('error' in first) || !first.caller) return first;
+  const first = await read();
+  if ('checked' in first || !first.caller || typeof key === 'object') return first;
+  const { refusal, caller: seen } = first;
   try {
-    const { error, caller: seen } = first;
-    return (await hasChanged(ports, { error, key: findKey(endpoint, headers), seen }))
-      ? await reading()
-      : first;
+    return (await hasChanged(ports, { refusal, key, seen })) ? await read() : first;
   } catch (error) {
-    return { ...first, error };
+    return { ...first, refusal: { reason: 'fault', error } };
+  }
+}
+
+/** Reads the body once the account may pay, as far as that is known. Throws StoreUnavailable. */
+async function readBody(
+  { admission, endpoint }: ReadDeps,
+  request: RelayRequest,
+  { caller, facts }: { caller: Caller; facts: CallFacts },
+): Promise<{ json: unknown } | { refusal: CallRefusal }> {
+  const mayRepeat = request.headers['idempotency-key'] !== undefined && mayStore(caller);
+  const asking = { ...caller, ...facts, mayRepeat };
+  const unpaid = await admission.glance(asking);
+  if (unpaid) return { refusal: { reason: 'money', refusal: unpaid } };
+  let endLarge: (() => void) | undefined;
+  try {
+    const large = async (): Promise<void> => void (endLarge = await admission.admitLargeBody(asking));
+    const counted = facts.work.readBody.bind(facts.work);
+    const json = await request.json({ valuesMax: endpoint.bodyValuesMax, large, counted });
+    const wanted = findWanted(json, caller);
+    const refusal = wanted && (await admission.glance(asking, wanted));
+    return refusal ? { refusal: { reason: 'money', refusal } } : { json };
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    return { refusal: { reason: 'body', refusal: error } };
+  } finally {
+    endLarge?.();
   }
 }
 
@@ -155,7 +175,7 @@ interface RefusalAges {
  * How old a key or a configuration may be that refuses. Whoever adds a model calls it as soon as the list has it; names that
  * callers invent so cost an environment one read a second.
  */
-const refusalAges: Record<string, RefusalAges> = {
+const refusalAges: Partial<Record<CallRefusal['reason'], RefusalAges>> = {
   model_not_found: { configMs: 1_000 },
   model_not_allowed: { keyMs: 5_000 },
   official_not_allowed: { keyMs: 5_000 },
@@ -171,10 +191,10 @@ const storageAges: RefusalAges = { keyMs: 1_000, configMs: 1_000 };
  */
 async function hasChanged(
   { keys, config }: ChatPorts,
-  { error, key, seen }: { error: unknown; key: string; seen: Caller },
+  { refusal, key, seen }: { refusal: CallRefusal; key: string; seen: Caller },
 ): Promise<boolean> {
-  const ofRefusal = error instanceof Refusal ? refusalAges[error.body.error.code ?? ''] : undefined;
-  const { keyMs, configMs } = error instanceof StorageNotAllowed ? storageAges : (ofRefusal ?? {});
+  const isForStorage = refusal.reason === 'invalid' && refusal.error instanceof StorageNotAllowed;
+  const { keyMs, configMs } = isForStorage ? storageAges : (refusalAges[refusal.reason] ?? {});
   if (keyMs !== undefined) {
     const lookup = await keys.find(key, keyMs);
     if (!('row' in lookup) || lookup.row !== seen.key) return true;
@@ -187,23 +207,28 @@ function findWanted(body: unknown, { key, snapshot }: Caller): Wanted | undefine
   const { model, official } = asRecord(body);
   if (typeof model !== 'string' || !modelNamePattern.test(model)) return undefined;
   const name = parseModelName(model, official === true);
+  if (!name) return undefined;
   const alias = aliasOf(snapshot, name.base);
   const models = alias ? listAllowedModels(key, alias) : [name.base];
   return { models, isAlias: alias !== undefined, official: name.official };
 }
 
 /** Checks path and method, whether the relay is closed, and the key. */
-async function admitCaller(ports: ChatPorts, endpoint: Endpoint, request: RelayRequest): Promise<Caller> {
-  if (matchRoute(request) !== endpoint.name) {
-    throw (await import('./http/refuse-route.ts')).refuseRoute(request);
-  }
-  const { config, keys, clock } = ports;
-  const keyLookup = (async () => keys.find(findKey(endpoint, request.headers)))();
-  keyLookup.catch(() => {}); // Awaited below. A refusal by the configuration takes precedence.
+async function admitCaller(
+  { config, keys, clock }: ChatPorts,
+  { endpoint, request, key }: { endpoint: Endpoint; request: RelayRequest; key: string | KeyRefusal },
+): Promise<Caller | CallRefusal> {
+  if (matchRoute(request) !== endpoint.name) return { reason: 'route', request };
+  const judging = (async () =>
+    typeof key === 'object' ? key : judgeKey(await keys.find(key), clock.now()))();
+  judging.catch(() => {}); // Awaited below. A refusal by the configuration takes precedence.
   let snapshot = await config.current();
   if (snapshot.settings.relayClosed) snapshot = await config.notOlderThan(refusalAgeMsMax);
-  if (snapshot.settings.relayClosed) throw refuseClosed(snapshot);
-  const { row, account, parts } = admitKey(await keyLookup, clock.now());
+  const { relayClosed, contact } = snapshot.settings;
+  if (relayClosed) return { reason: 'closed', contact };
+  const admitted = await judging;
+  if ('reason' in admitted) return admitted;
+  const { row, account, parts } = admitted;
   return { key: row, account, parts, snapshot };
 }
 
@@ -220,14 +245,16 @@ export async function checkCall(
   const { caller } = source;
   let asked: AskedCall | undefined;
   try {
-    asked = await parseCall(relay, source, conversation);
+    const parsed = await parseCall(relay, source, conversation);
+    if ('reason' in parsed) return { refusal: parsed, caller };
+    asked = parsed;
     const named = modelsOf(channels, source, asked);
-    checkLength(asked);
-    await checkContents(asked, caller);
-    const call = callOf(endpoint, source, asked, named);
-    return { checked: { ...asked, call, source } };
+    if ('reason' in named) return { refusal: named, caller, asked };
+    const refusal = judgeLength(asked) ?? judgeContents(asked, caller);
+    if (refusal) return { refusal, caller, asked };
+    return { checked: { ...asked, call: callOf(endpoint, source, asked, named), source } };
   } catch (error) {
-    return { error, caller, asked };
+    return { refusal: { reason: 'fault', error }, caller, asked };
   }
 }
 
@@ -239,86 +266,87 @@ export const mayHaveStates = ({ call, read }: Pick<CheckedCall, 'call' | 'read'>
 
 /** Checks schema, model name, official gate and whitelist. */
 async function parseCall(
+  relay: ReadDeps,
+  source: CallSource,
+  conversation: Conversation | undefined,
+): Promise<AskedCall | CallRefusal> {
+  const { body, caller } = source;
+  let parsed: Pick<AskedCall, 'read' | 'attribution'>;
+  try {
+    parsed = await parseBody(relay, source, conversation);
+  } catch (error) {
+    if (!(error instanceof InvalidRequest)) throw error;
+    return { reason: 'invalid', error };
+  }
+  const { request, embedding, compacts } = parsed.read.call;
+  const model = parseModelName(request.model, request.official === true);
+  if (!model) return { reason: 'model_name' };
+  const refused = judgeModel(caller, model);
+  if (refused) return refused;
+  // Nothing reads the results of a search for these, so none may be made or held for.
+  const what = embedding ? 'Embeddings' : compacts ? 'A compaction' : undefined;
+  if (model.web && what !== undefined) return { reason: 'search_not_offered', what };
+  return { body, conversation, ...parsed, model };
+}
+
+/** Throws an InvalidRequest. */
+async function parseBody(
   { endpoint, ports: { sealer } }: ReadDeps,
   { body, headers, caller, attribution: given, facts }: CallSource,
   conversation: Conversation | undefined,
-): Promise<AskedCall> {
+): Promise<Pick<AskedCall, 'read' | 'attribution'>> {
   const { storing } = endpoint;
   const reading = storing && mayStore(caller) ? await storing() : undefined;
   const atHand = reading && { reading, stored: conversation };
   const reader = (endpoint.otherForm && (await endpoint.otherForm(body))) ?? endpoint;
-  const written = reader.read(
-    body,
-    headers,
-    atHand,
-    createSummaryOpener(sealer, caller.key.account, facts.work),
-  );
+  const opener = createSummaryOpener(sealer, caller.key.account, facts.work);
+  const written = reader.read(body, headers, atHand, opener);
   const read = { ...written, call: { ...written.call, media: [...findMedia(written.call)] } };
-  const { request } = read.call;
-  const { model: requested, official } = request;
-  const attribution = given ?? (await findAttribution(request, headers));
-  const model = parseModelName(requested, official === true);
-  admitModel(caller, model);
-  if (model.web) checkSearchable(read);
-  return { body, conversation, read, model, attribution };
-}
-
-/** Nothing reads the results of a search for these, so none may be made or held for. */
-function checkSearchable({ call: { embedding, compacts } }: EndpointRequest): void {
-  const what = embedding ? 'Embeddings' : compacts ? 'A compaction' : undefined;
-  if (what !== undefined)
-    throw new InvalidRequest(
-      'invalid_value',
-      'model',
-      `${what} can't use web search. Drop the prefix "web-" from the model's name.`,
-    );
+  const attribution = given ?? findAttribution(read.call.request, headers);
+  return { read, attribution };
 }
 
 const saysWhom = (header: string): boolean => header === tagsHeader || header.startsWith(claudeCodePrefix);
 
-/** Throws an InvalidRequest. */
-async function findAttribution(request: ChatRequest, headers: RelayRequest['headers']): Promise<Attribution> {
+function findAttribution(request: ChatRequest, headers: RelayRequest['headers']): Attribution {
   if (endUserOf(request) === undefined && !Object.keys(headers).some(saysWhom)) return {};
   return attributionOf(request, headers);
 }
 
-/**
- * The models that may answer, each with its channels, and their tariff. Throws a Refusal or an InvalidRequest when there are
- * none, NotInTariff when the tariff of a run covers none of them.
- */
+type Named = NamedModels & Pick<ChatCall, 'tariff'>;
+
+/** The models that may answer, each with its channels, and their tariff. */
 function modelsOf(
   serving: ServingChannels,
   { caller: { key, snapshot }, facts: { startedMs, tariff: agreed } }: CallSource,
   { model: name, read }: AskedCall,
-): NamedModels & Pick<ChatCall, 'tariff'> {
+): Named | CallRefusal {
   const { request, embedding, form } = read.call;
   const call = { snapshot, startedMs, tariff: agreed };
+  const find = (model: string): ReturnType<ServingChannels['find']> => serving.find(call, model);
   const alias = aliasOf(snapshot, name.base);
   const allowed = alias ? listAllowedModels(key, alias) : [name.base];
   const covered = agreed ? allowed.filter((model) => agreed.prices.has(model)) : allowed;
-  if (covered.length === 0) throw new NotInTariff(`the tariff of the call does not cover ${name.base}`);
-  const named: NamedModels = alias
-    ? selectAliasModels({ alias, name, allowed: covered, request }, (model) => serving.find(call, model))
-    : {
-        model: Object.freeze(name),
-        ...selectCapable(serving.findOrRefuse(call, name.base), { model: name.base, request }),
-      };
+  if (covered.length === 0) return { reason: 'not_in_tariff' };
+  const named = alias
+    ? selectAliasModels({ alias, name, allowed: covered, request }, find)
+    : selectModel(name, find(name.base), request);
+  if ('reason' in named) return named;
   const models = named.alias?.models.map(({ model }) => model) ?? [name.base];
   const tariff = agreed ?? serving.tariffOf(call, { models, web: name.web });
-  return { ...(embedding ? keepOneModel(named, form) : named), tariff };
+  const kept = embedding ? keepOneModel(named, form) : named;
+  return 'reason' in kept ? kept : { ...kept, tariff };
 }
 
 /** Before anything is reserved or sent: the vendors that refuse so much have read it by then. */
-function checkLength({ read: { call, inputTokensMax: most } }: AskedCall): void {
-  if (most === undefined || estimateInput(call).below <= most) return;
-  const words = `The input has more than ${most} tokens, which is the most of one request. Send fewer inputs a request.`;
-  throw new InvalidRequest('max_tokens_per_request', 'input', words);
+function judgeLength({ read: { call, inputTokensMax: most } }: AskedCall): CallRefusal | undefined {
+  const fits = most === undefined || estimateInput(call).below <= most;
+  return fits ? undefined : { reason: 'input_too_long', most };
 }
 
 /** Checks the URLs of a request that holds media, before anything is reserved: upstreams fetch them. */
-async function checkContents({ read }: AskedCall, { snapshot }: Caller): Promise<void> {
-  if (read.call.media?.length === 0) return;
-  checkContentUrls(listMedia(read), snapshot.settings);
+function judgeContents({ read }: AskedCall, { snapshot }: Caller): CallRefusal | undefined {
+  return read.call.media?.length === 0 ? undefined : findRefusedUrl(listMedia(read), snapshot.settings);
 }
 
 /** At the paths of the client's own body. */
@@ -332,7 +360,7 @@ function callOf(
   { name }: Endpoint,
   { caller, facts }: CallSource,
   { read, attribution }: AskedCall,
-  named: NamedModels & Pick<ChatCall, 'tariff'>,
+  named: Named,
 ): ChatCall {
   const { requestId, work: _work, ...own } = facts;
   const created = Math.floor(facts.startedMs / 1000);
@@ -349,9 +377,4 @@ function callOf(
     outputTokensAsked: read.outputTokensMax,
     droppedTools: read.droppedTools,
   });
-}
-
-function refuseClosed({ settings: { contact } }: Snapshot): Refusal {
-  const more = contact === '' ? '' : ` Contact: ${contact}`;
-  return refuse('relay_closed', `The relay is closed at the moment.${more}`);
 }

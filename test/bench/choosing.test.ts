@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { Refusal } from '../../shared/relay/http/refusal.ts';
 import { ServingChannels } from '../../shared/relay/call/serving-channels.ts';
 import { CandidateOrder, scoreOf } from '../../shared/relay/dispatch/candidate-order.ts';
 import { keyRow } from '../support/core-rig.ts';
@@ -28,21 +27,22 @@ describe('choosing among 503 channels that each serve 300 models', () => {
   it('looks at the channels at the first call to a model of a snapshot, and never for names that nobody serves', () => {
     const { snapshot, reads } = counted();
     const serving = new ServingChannels();
-    const { candidates } = serving.findOrRefuse({ snapshot, startedMs: 1 }, first);
+    const found = serving.find({ snapshot, startedMs: 1 }, first);
+    const candidates = 'candidates' in found ? found.candidates : [];
     expect(candidates).toHaveLength(channelCount);
     expect(reads()).toBe(channelCount);
-    expect(serving.findOrRefuse({ snapshot, startedMs: 2 }, first).candidates).toBe(candidates);
-    expect(() => serving.findOrRefuse({ snapshot, startedMs: 1 }, 'nobody/serves-this')).toThrow(Refusal);
+    const again = serving.find({ snapshot, startedMs: 2 }, first);
+    expect('candidates' in again && again.candidates).toBe(candidates);
+    const unknown = { reason: 'model_not_found', model: 'nobody/serves-this', why: 'no_channel' };
+    expect(serving.find({ snapshot, startedMs: 1 }, 'nobody/serves-this')).toEqual(unknown);
     expect(reads()).toBe(channelCount);
-    serving.findOrRefuse({ snapshot, startedMs: 1 }, second);
+    serving.find({ snapshot, startedMs: 1 }, second);
     expect(reads()).toBe(2 * channelCount);
   });
 
   it('scores each once, and asks for the health of no other than is taken', () => {
-    const { candidates } = new ServingChannels().findOrRefuse(
-      { snapshot: snapshotOf(5), startedMs: 1 },
-      first,
-    );
+    const found = new ServingChannels().find({ snapshot: snapshotOf(5), startedMs: 1 }, first);
+    const candidates = 'candidates' in found ? found.candidates : [];
     const score = scoreOf({ key: keyRow(), request });
     const scored: string[] = [];
     const looked: string[] = [];

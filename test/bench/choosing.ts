@@ -5,7 +5,7 @@
 import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
 import { defaultSettings } from '../../shared/config/settings.ts';
-import { selectCapable, ServingChannels } from '../../shared/relay/call/serving-channels.ts';
+import { selectModel, ServingChannels } from '../../shared/relay/call/serving-channels.ts';
 import { CandidateOrder, type Rank, scoreOf } from '../../shared/relay/dispatch/candidate-order.ts';
 import { HealthRecorder } from '../../shared/relay/health/health-recorder.ts';
 import type { ChatRequest } from '../../shared/wire/canonical-call.ts';
@@ -67,14 +67,10 @@ class Chooser {
   readonly #key = keyRow();
 
   async first(snapshot: Snapshot, model: string, request: ChatRequest): Promise<Rank | undefined> {
-    const { candidates } = selectCapable(
-      this.#serving.findOrRefuse({ snapshot, startedMs: this.#clock.now() }, model),
-      {
-        model,
-        request,
-      },
-    );
-    return new CandidateOrder(candidates, {
+    const found = this.#serving.find({ snapshot, startedMs: this.#clock.now() }, model);
+    const capable = selectModel({ base: model, web: false, official: false }, found, request);
+    if ('reason' in capable) return undefined;
+    return new CandidateOrder(capable.candidates, {
       standingOf: await this.#recorder.findStandings(this.#key.account),
       score: scoreOf({ key: this.#key, request }),
     }).take();

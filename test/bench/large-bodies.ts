@@ -12,7 +12,7 @@ import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpo
 import { responsesEndpoint } from '../../shared/endpoints/responses/responses-endpoint.ts';
 import { convertCall } from '../../shared/upstreams/called-channel.ts';
 import { loadDialect } from '../../shared/upstreams/dialects/dialects.ts';
-import { checkContentUrls } from '../../shared/relay/call/content-urls.ts';
+import { findRefusedUrl } from '../../shared/relay/call/content-urls.ts';
 import { canonicalJson } from '../../shared/wire/json.ts';
 import { settingsWith } from '../support/dialect-parts.ts';
 
@@ -110,7 +110,7 @@ async function cost(name: keyof Bodies, sent: Buffer): Promise<number> {
   const before = process.cpuUsage();
   const body = await readJsonBody(sent, '', host);
   const { call } = endpoints[name].read(body, {});
-  checkContentUrls(findMedia(call), { contentUrls: ['data:image/'] });
+  findRefusedUrl(findMedia(call), { contentUrls: ['data:image/'] });
   const media = await loadMediaReader(call, inflateWithZlib);
   estimateInput(call, media?.(undefined));
   canonicalJson([name, body]);

@@ -6,7 +6,6 @@ import { admitCall, type Bill } from '../../shared/relay/money/bill.ts';
 import type { BillableCall } from '../../shared/relay/money/call-costs.ts';
 import type { CalledAlias, ServingModel, ChannelLimits } from '../../shared/relay/call/call.ts';
 import { computeChannelLimits, callTo } from '../../shared/relay/call/serving-channels.ts';
-import { parseModelName } from '../../shared/relay/call/access.ts';
 import { toRefusal } from '../../shared/relay/http/refusal.ts';
 import type { CallAsked, Delivered } from '../oracle/endings.ts';
 import {
@@ -172,7 +171,7 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
   const name = random.pick(models);
   const others = random.chance(0.25) ? othersThan(name, random) : undefined;
   const web = numberOf(id) % 5 === 2;
-  const model = parseModelName(web ? `web-${name}` : name, key.official && random.chance(0.5));
+  const model = { base: name, web, official: key.official && random.chance(0.5) };
   const alias = others && aliasOf([name, ...others]);
   const { account } = customer;
   const plan = account.plan && { ...account.plan, level: random.integer(1, 2) };

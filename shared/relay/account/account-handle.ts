@@ -5,7 +5,8 @@
 import { mapInputParts } from '../../wire/chat-response.ts';
 import { eitherHeader } from '../../endpoints/endpoint.ts';
 import { renderBudgetUse } from '../../endpoints/messages/budget.ts';
-import { admitKey, findKey, type AdmittedKey } from '../call/access.ts';
+import type { AdmittedKey } from '../call/access.ts';
+import { admitKey, readKey } from '../call/call-refusals.ts';
 import { type Handle, type RelayRequest, isAccountRoute, matchRoute } from '../http/http.ts';
 import { createLoggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
@@ -59,7 +60,7 @@ export const createAccountHandle = (ports: AccountPorts): Handle =>
     const endpoint = accountRoute(request);
     found({ endpoint });
     const form = endpoint === 'oauth_usage' ? { keyHeader: eitherHeader } : {};
-    const lookup = await ports.keys.find(findKey(form, request.headers));
+    const lookup = await ports.keys.find(readKey(request.headers, form));
     const admitted = admitKey(lookup, ports.clock.now());
     const { hint, account } = admitted.row;
     found({ endpoint, key_hint: hint, account });

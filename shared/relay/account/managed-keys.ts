@@ -15,7 +15,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { checkBounds, isRecord, parseJson } from '../../wire/json.ts';
 import type { ManagedKey } from '../../wire/public-api.ts';
-import { admitKey, readKey } from '../call/access.ts';
+import { admitKey, readKey } from '../call/call-refusals.ts';
 import { type Handle, type RelayRequest, secondsOfMinuteLeft } from '../http/http.ts';
 import { createLoggedHandle } from '../http/logged-handle.ts';
 import { accountKeyIdOf, matchSelfServiceRoute, refuseRoute } from '../http/refuse-route.ts';
@@ -68,7 +68,7 @@ export const createManagedKeysHandle = (ports: ManagedKeysPorts): Handle =>
     const { clock, keys } = ports;
     const route = matchSelfServiceRoute(request);
     if (!route) throw refuseRoute(request);
-    const admitted = admitKey(await keys.find(readKey(request.headers['authorization'])), clock.now());
+    const admitted = admitKey(await keys.find(readKey(request.headers)), clock.now());
     found({ endpoint: route, key_hint: admitted.row.hint, account: admitted.row.account });
     if (request.method !== 'GET') await countWrite(ports, admitted.row);
     const body = request.method === 'POST' ? bodyOf(request) : {};

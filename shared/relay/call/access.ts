@@ -1,6 +1,6 @@
 /**
  * Decides who may call what: the key in a request's header, whether it is usable, official billing, the whitelist of models,
- * and whether answers may be kept. Must never tell the client why a key is not usable.
+ * and whether answers may be kept.
  */
 import type { KeyLookup } from '../ports/config-store.ts';
 import { findKeyRefusal, type KeyRow } from '../../config/rows/key-row.ts';
@@ -8,41 +8,42 @@ import type { AliasSettings } from '../../config/settings.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { bearer, type Endpoint } from '../../endpoints/endpoint.ts';
 import { isSecretKey, modelNamePattern } from '../../wire/ids.ts';
-import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { refuse, type Refusal } from '../http/refusal.ts';
 import type { ChatCall, ModelName } from './call.ts';
 
 export type AdmittedKey = Extract<KeyLookup, { row: KeyRow }>;
 
+/** Why a request's key is none. `shown`: how to send it. */
+export type KeyRefusal =
+  | { reason: 'key_conflict'; conflict: string }
+  | { reason: 'key_missing' | 'key_malformed'; shown: string }
+  | { reason: 'key_unusable'; why: string };
+
+/** Why a key may not call a model. */
+export type ModelRefusal =
+  | { reason: 'official_not_allowed' }
+  | { reason: 'model_not_allowed'; model: string };
+
 type Headers = Readonly<Record<string, string | undefined>>;
 
-/** The key that a request holds where its endpoint looks for it. Throws before any lookup when there is no well-formed one. */
-export function findKey({ keyHeader = bearer }: Pick<Endpoint, 'keyHeader'>, headers: Headers): string {
+/** The key that a request holds where its endpoint looks for it, or why there is no well-formed one. */
+export function findKey(
+  { keyHeader = bearer }: Pick<Endpoint, 'keyHeader'>,
+  headers: Headers,
+): string | KeyRefusal {
   const shown = keyHeader.shown(headers);
   const key = keyHeader.sent(headers);
-  if (typeof key === 'object') throw refuseInvalidKey(key.conflict, 'key_conflict');
-  if (key === undefined)
-    throw refuseInvalidKey(`No API key was sent. Send it as the header "${shown}".`, 'key_missing');
-  if (!isSecretKey(key))
-    throw refuseInvalidKey(
-      `The ${shown.split(':')[0]} header does not hold an API key of this relay. Send "${shown}".`,
-      'key_malformed',
-    );
+  if (typeof key === 'object') return { reason: 'key_conflict', conflict: key.conflict };
+  if (key === undefined) return { reason: 'key_missing', shown };
+  if (!isSecretKey(key)) return { reason: 'key_malformed', shown };
   return key;
 }
 
-/** The key in an Authorization header. */
-export const readKey = (authorization: string | undefined): string => findKey({}, { authorization });
-
-/**
- * The key that a lookup found. Throws when it is not usable: the message is the same for every reason; the
- * log has the reason.
- */
-export function admitKey(lookup: KeyLookup, nowMs: number): AdmittedKey {
-  if ('missing' in lookup) throw refuseUnusableKey(`key_${lookup.missing}`);
-  const reason = findKeyRefusal(lookup.row, nowMs);
-  if (reason !== undefined) throw refuseUnusableKey(`key_${reason}`);
-  if (lookup.accountOff) throw refuseUnusableKey('key_account_disabled');
+/** The key that a lookup found, or why it is not usable. */
+export function judgeKey(lookup: KeyLookup, nowMs: number): AdmittedKey | KeyRefusal {
+  if ('missing' in lookup) return { reason: 'key_unusable', why: `key_${lookup.missing}` };
+  const why = findKeyRefusal(lookup.row, nowMs);
+  if (why !== undefined) return { reason: 'key_unusable', why: `key_${why}` };
+  if (lookup.accountOff) return { reason: 'key_unusable', why: 'key_account_disabled' };
   return lookup;
 }
 
@@ -71,35 +72,21 @@ function isAllowed(key: KeyRow, snapshot: Snapshot, base: string): boolean {
 }
 
 /** Checks the official gate, then the whitelist. */
-export function admitModel({ key, snapshot }: { key: KeyRow; snapshot: Snapshot }, model: ModelName): void {
-  if (model.official && !key.official)
-    throw refuse(
-      'official_not_allowed',
-      'This API key may not use official billing. Drop "official" and the suffix "-official".',
-      { param: 'model' },
-    );
-  if (!isAllowed(key, snapshot, model.base))
-    throw refuse('model_not_allowed', `This API key may not use the model "${model.base}".`, {
-      param: 'model',
-    });
+export function judgeModel(
+  { key, snapshot }: { key: KeyRow; snapshot: Snapshot },
+  model: ModelName,
+): ModelRefusal | undefined {
+  if (model.official && !key.official) return { reason: 'official_not_allowed' };
+  if (!isAllowed(key, snapshot, model.base)) return { reason: 'model_not_allowed', model: model.base };
+  return undefined;
 }
 
-const refuseInvalidKey = (message: string, reason: string): Refusal =>
-  refuse('invalid_api_key', message, { reason });
-const refuseUnusableKey = (reason: string): Refusal =>
-  refuseInvalidKey('The API key is not valid. Check that it is complete and active.', reason);
-
-/** Splits a requested model into base name and modifiers. Removes at most one prefix and one suffix. */
-export function parseModelName(requested: string, officialFlag: boolean): ModelName {
+/** Splits a requested model into base name and modifiers, if it is one. Removes at most one prefix and one suffix. */
+export function parseModelName(requested: string, officialFlag: boolean): ModelName | undefined {
   const web = requested.startsWith('web-');
   const suffixed = requested.endsWith('-official');
   const base = requested.slice(web ? 'web-'.length : 0, suffixed ? -'-official'.length : undefined);
-  if (!modelNamePattern.test(requested) || base === '')
-    throw new InvalidRequest(
-      'invalid_value',
-      'model',
-      'model must be 1 to 128 of the characters A-Z a-z 0-9 . _ : / @ - and name a model between its modifiers.',
-    );
+  if (!modelNamePattern.test(requested) || base === '') return undefined;
   return { base, web, official: suffixed || officialFlag };
 }
 

@@ -4,7 +4,6 @@
  */
 import type { Settings } from '../../config/settings.ts';
 import { findHostProblem } from '../../upstreams/endpoint-rules.ts';
-import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { looksLikeUrl, pathOf, type MediaPlace } from '../../wire/media-walk.ts';
 
 /** Signed URLs have some 2,000 characters. */
@@ -13,23 +12,27 @@ const urlLengthMax = 8_192;
 /** No blanks, control characters and backslashes, which parsers of URLs treat in different ways, and a host. */
 const plainHttpUrl = /^https?:\/\/[^\s\\/?#\0-\x20\x7f][^\s\\\0-\x20\x7f]*$/i;
 
-/**
- * Throws an InvalidRequest that names the part. Data URLs are fetched from nowhere, so those that are no images need no
- * leave of the setting.
- */
-export function checkContentUrls(
+/** `problem`: follows the path in a sentence. */
+export interface UrlRefusal {
+  reason: 'url';
+  param: string;
+  isImage: boolean;
+  problem: string;
+}
+
+/** Data URLs are fetched from nowhere, so those that are no images need no leave of the setting. */
+export function findRefusedUrl(
   places: Iterable<MediaPlace>,
   { contentUrls: beginnings }: Pick<Settings, 'contentUrls'>,
-): void {
+): UrlRefusal | undefined {
   for (const { kind, value = '', field, block = '', link } of places) {
     const isUrl = value !== '' || field === 'url';
     if (!(isUrl && (/(?:^|_)url$|Url$/.test(field) || looksLikeUrl(value)))) continue;
     const isImage = kind === 'picture' || block.includes('image');
     const problem = findUrlProblem(value, isImage, beginnings);
-    if (problem === undefined) continue;
-    const param = pathOf({ link });
-    throw new InvalidRequest(isImage ? 'invalid_image_url' : 'invalid_url', param, `'${param}' ${problem}`);
+    if (problem !== undefined) return { reason: 'url', param: pathOf({ link }), isImage, problem };
   }
+  return undefined;
 }
 
 /** The rest of a sentence that begins with the path. Never quotes the URL, which may hold a secret. */

@@ -9,7 +9,6 @@ import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
 import { hash53 } from '../../wire/ids.ts';
-import { refuse, type Refusal } from '../http/refusal.ts';
 import type {
   Candidate,
   Serving,
@@ -21,8 +20,7 @@ import type {
 } from './call.ts';
 import type { AliasSettings } from '../../config/settings.ts';
 import { type ChatRequest, logprobTokensMax } from '../../wire/canonical-call.ts';
-import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { explainStoredContent, findStoredPath } from '../../upstreams/restricted-fields.ts';
+import { findStoredPath } from '../../upstreams/restricted-fields.ts';
 import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
 import { limitNames } from '../../upstreams/quirks.ts';
 import { canCarry, dialectOf, outputTokensMaxOf, upstreamModelOf } from '../../upstreams/called-channel.ts';
@@ -38,6 +36,13 @@ export interface ModelServing extends Serving {
   readonly charges: readonly ChargeRow[];
 }
 
+/** Why no channel may serve a call. */
+export type ServingRefusal =
+  | { reason: 'model_not_found'; model: string; why: 'no_channel' | 'no_price' }
+  | { reason: 'not_capable'; model: string; param: string }
+  | { reason: 'stored_content'; param: string }
+  | { reason: 'form_not_offered'; model: string; form: string };
+
 /** When a call began, and by what. */
 interface PricedCall extends Pick<ChatCall, 'snapshot' | 'startedMs'> {
   /** For a background run: the tariff its call was accepted with. */
@@ -48,22 +53,13 @@ interface PricedCall extends Pick<ChatCall, 'snapshot' | 'startedMs'> {
 export class ServingChannels {
   readonly #bySnapshot = new WeakMap<Snapshot, Map<string, ModelServing>>();
 
-  /**
-   * Finds the channels of a model. Nothing serves it if no enabled channel lists it, or it has no price and must
-   * have one.
-   */
-  find({ snapshot, startedMs, tariff }: PricedCall, model: string): ModelServing | undefined {
+  /** Finds the channels of a model. Nothing serves it if no enabled channel lists it, or it has no price and must have one. */
+  find({ snapshot, startedMs, tariff }: PricedCall, model: string): ModelServing | ServingRefusal {
     const served = this.#findServed(snapshot, model);
-    if (!served || tariff?.prices.has(model) || !needsPrice(snapshot, model)) return served;
-    return findRule(served.charges, model, startedMs) === undefined ? undefined : served;
-  }
-
-  /** Throws a Refusal when there are none. */
-  findOrRefuse(call: PricedCall, model: string): ModelServing {
-    const { snapshot } = call;
-    const found = this.find(call, model);
-    if (!found) throw refuseUnknownModel(model, snapshot.models.includes(model) ? 'no_price' : 'no_channel');
-    return found;
+    if (!served) return { reason: 'model_not_found', model, why: 'no_channel' };
+    if (tariff?.prices.has(model) || !needsPrice(snapshot, model)) return served;
+    const rule = findRule(served.charges, model, startedMs);
+    return rule === undefined ? { reason: 'model_not_found', model, why: 'no_price' } : served;
   }
 
   /** The tariff of a call for these models and its search. */
@@ -88,13 +84,6 @@ export class ServingChannels {
     return served;
   }
 }
-
-export const refuseUnknownModel = (model: string, reason: 'no_channel' | 'no_price'): Refusal =>
-  refuse(
-    'model_not_found',
-    `The model "${model}" is not available here. GET /v1/models lists those that are.`,
-    { param: 'model', reason },
-  );
 
 /** The call as one of the models that may answer gets it: stages that serve one model read the fields of this. */
 export function callTo<Call extends Pick<ChatCall, 'identity' | 'model' | 'alias'>>(
@@ -155,32 +144,26 @@ const fieldThatNeeds: Record<NeededCapability, (request: ChatRequest) => string 
 };
 
 /**
- * Keeps the candidates that can serve the call. Throws an InvalidRequest that names the field if none is left. A
- * channel can do everything that no probe denied. `model` is the public base name.
+ * Keeps the candidates that can serve the call. A channel can do everything that no probe denied. `model` is the public base
+ * name.
  */
 export function selectCapable(
   { denied, charges: _charges, ...serving }: ModelServing,
   { model, request }: { model: string; request: ChatRequest },
-): Serving {
+): Serving | ServingRefusal {
   let { candidates } = serving;
   for (const capability of denied) {
     const param = fieldThatNeeds[capability](request);
     if (param === undefined) continue;
     candidates = candidates.filter(({ channel }) => !lacks(channel, model, capability));
-    if (candidates.length === 0)
-      throw new InvalidRequest(
-        'unsupported_parameter',
-        param,
-        `The model "${model}" does not support '${param}' here.`,
-      );
+    if (candidates.length === 0) return { reason: 'not_capable', model, param };
   }
   const stored = findStoredPath(request, []);
   if (stored !== undefined) {
     candidates = candidates.filter(
       ({ channel }) => findStoredPath(request, channel.params.allow) === undefined,
     );
-    if (candidates.length === 0)
-      throw new InvalidRequest('unsupported_parameter', stored, explainStoredContent(stored));
+    if (candidates.length === 0) return { reason: 'stored_content', param: stored };
   }
   if (candidates === serving.candidates) return serving;
   return { ...serving, candidates: Object.freeze(candidates), limits: computeChannelLimits(candidates) };
@@ -194,6 +177,17 @@ function findImage(messages: ChatRequest['messages']): string | undefined {
   return undefined;
 }
 
+/** The model that a call names, if what was found for it can serve the call. */
+export function selectModel(
+  name: ModelName,
+  found: ModelServing | ServingRefusal,
+  request: ChatRequest,
+): NamedModels | ServingRefusal {
+  if ('reason' in found) return found;
+  const capable = selectCapable(found, { model: name.base, request });
+  return 'reason' in capable ? capable : { model: Object.freeze(name), ...capable };
+}
+
 interface CallToAlias {
   alias: AliasSettings;
   name: ModelName;
@@ -203,28 +197,24 @@ interface CallToAlias {
 }
 
 /**
- * The models of an alias that may answer a call. Models that nobody serves, or whose channels cannot do what the call needs, are left out. Throws a Refusal when none is
- * served, and the first model's InvalidRequest when none can.
- * @param find undefined: nobody serves the model
+ * The models of an alias that may answer a call. Models that nobody serves, or whose channels cannot do what the call needs, are
+ * left out. The refusal is that of the first model that is served, if none can.
  */
 export function selectAliasModels(
   { alias, name, allowed, request }: CallToAlias,
-  find: (model: string) => ModelServing | undefined,
-): NamedModels {
-  let incapable: InvalidRequest | undefined;
+  find: (model: string) => ModelServing | ServingRefusal,
+): NamedModels | ServingRefusal {
+  let incapable: ServingRefusal | undefined;
   const serving = allowed.flatMap((model): ServingModel[] => {
     const found = find(model);
-    if (!found) return [];
-    try {
-      return [Object.freeze({ model, ...selectCapable(found, { model, request }) })];
-    } catch (error) {
-      if (!(error instanceof InvalidRequest)) throw error;
-      incapable ??= error;
-      return [];
-    }
+    if ('reason' in found) return [];
+    const capable = selectCapable(found, { model, request });
+    if (!('reason' in capable)) return [Object.freeze({ model, ...capable })];
+    incapable ??= capable;
+    return [];
   });
   const [first, ...rest] = serving;
-  if (!first) throw incapable ?? refuseUnknownModel(alias.name, 'no_channel');
+  if (!first) return incapable ?? { reason: 'model_not_found', model: alias.name, why: 'no_channel' };
   const models = Object.freeze([first, ...rest] as const);
   return {
     model: Object.freeze({ ...name, base: first.model }),
@@ -238,13 +228,12 @@ const nameOf = ({ channel, model }: Candidate): string => upstreamModelOf(channe
 
 /**
  * The candidates of one upstream model: vectors of two mean nothing to each other, and a client compares those of many calls. It is
- * that of the first candidate by the rows, of the first priority, and not by health: so it stays the same. Throws an InvalidRequest.
+ * that of the first candidate by the rows, of the first priority, and not by health: so it stays the same.
  */
-export function keepOneModel(named: NamedModels, form: string): NamedModels {
+export function keepOneModel(named: NamedModels, form: string): NamedModels | ServingRefusal {
   const able = named.candidates.filter(({ channel }) => canCarry(channel, form));
   const [top] = able;
-  const words = `The model "${named.alias?.name ?? named.model.base}" is not offered for ${form} here.`;
-  if (!top) throw new InvalidRequest('unsupported_parameter', 'model', words);
+  if (!top) return { reason: 'form_not_offered', model: named.alias?.name ?? named.model.base, form };
   // A row without weight only stands in for others.
   const isFirst = ({ channel, share }: Candidate): boolean =>
     share > 0 && channel.priority === top.channel.priority;

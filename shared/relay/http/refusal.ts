@@ -9,7 +9,6 @@ import {
 import type { JsonRecord } from '../../wire/json.ts';
 import type { RelayRequest, RelayResponse } from './http.ts';
 import { storeRequestId, StoreUnavailable } from '../ports/store-errors.ts';
-import { NotInTariff } from '../../billing/tariff.ts';
 
 // Written once, because each function loads the table when it starts.
 const invalid = 'invalid_request_error';
@@ -131,12 +130,6 @@ export function toRefusal(error: unknown): Refusal {
       },
     );
   }
-  if (error instanceof NotInTariff)
-    return refuse(
-      'unavailable',
-      'What this model or alias stands for was changed while the request waited. Nothing was charged; send it again.',
-      { reason: 'not_in_tariff' },
-    );
   return refuse(
     'internal',
     'Something went wrong inside the relay. Quote the request id when you report it.',

@@ -41,13 +41,12 @@ export class Admission {
     this.#reservations = reservations;
   }
 
-  /** Throws the Refusal of what is known without a read. `wanted` undefined: the body is not read. */
-  async glance(asking: Asking, wanted?: Wanted): Promise<void> {
+  /** The refusal of what is known without a read. `wanted` undefined: the body is not read. */
+  async glance(asking: Asking, wanted?: Wanted): Promise<Refusal | undefined> {
     const { key, mayRepeat } = asking;
-    if (mayRepeat || !this.#reservations.mayRefuse(key.account, counterKeyOf(key))) return;
+    if (mayRepeat || !this.#reservations.mayRefuse(key.account, counterKeyOf(key))) return undefined;
     const request = buildLeastRequest(asking, wanted);
-    const again = request && this.#reservations.repeatRefusal(request);
-    if (again) throw await again;
+    return request && this.#reservations.repeatRefusal(request);
   }
 
   /**

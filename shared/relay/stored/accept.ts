@@ -4,10 +4,10 @@
  */
 import { type EndpointRequest, streamedAnswer } from '../../endpoints/endpoint.ts';
 import { renderCreatedFrame } from '../../endpoints/responses/stored-response.ts';
-import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { isRecord, type JsonRecord } from '../../wire/json.ts';
 import type { ResultKeeper } from '../answer/answer.ts';
 import type { ChatCall } from '../call/call.ts';
+import type { CallRefusal } from '../call/call-refusals.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { RelayRequest, RelayResponse } from '../http/http.ts';
 import { respondJson } from '../http/refusal.ts';
@@ -30,25 +30,22 @@ interface AcceptInput {
 
 type StartRun = NonNullable<ChatPorts['stored']['startRun']>;
 
-const nothingRuns =
-  "This relay runs no background responses: send the request without 'background', and wait for its answer.";
-
 /**
- * Throws a Refusal, an InvalidRequest or StoreUnavailable; nothing then runs.
+ * Throws StoreUnavailable, or what `prove` throws; nothing then runs, as after a refusal.
  * @param prove throws when the call can't be paid as things are; returns headers about limits
  */
 export async function acceptCall(
   ports: ChatPorts,
   prove: () => Promise<Record<string, string>>,
   asked: AcceptInput,
-): Promise<RelayResponse> {
+): Promise<{ answered: RelayResponse } | { refusal: CallRefusal }> {
   const { call } = asked;
   const { startRun } = ports.stored;
-  if (!startRun) throw new InvalidRequest('unsupported_parameter', 'background', nothingRuns);
+  if (!startRun) return { refusal: { reason: 'background_not_offered' } };
   const limitHeaders = await prove();
   const { requestId } = call.identity;
   const response = buildQueuedResponse(call, asked, ports.clock.now());
-  await put(ports, response);
+  if (!(await put(ports, response))) return { refusal: { reason: 'background_too_large' } };
   await start(ports, startRun, response.head);
   const { account, background: { streamed } = {} } = response.head;
   ports.log.event('background_accepted', { request_id: requestId, account, streamed });
@@ -56,7 +53,8 @@ export async function acceptCall(
   const answer = streamed ? await followOrShowQueued(ports, asked, response) : queued;
   const headers = { ...answer.headers, ...limitHeaders };
   await asked.claim?.keep({ status: answer.status, headers, body: streamed ? undefined : queued.body });
-  return { ...answer, headers, done: Promise.all([asked.claim?.finish(false), answer.done]).then(() => {}) };
+  const done = Promise.all([asked.claim?.finish(false), answer.done]).then(() => {});
+  return { answered: { ...answer, headers, done } };
 }
 
 /** A client that does not get the rest now knows the id, and comes back for it. */
@@ -76,16 +74,13 @@ async function followOrShowQueued(
   }
 }
 
-async function put(ports: ChatPorts, response: StoredResponse): Promise<void> {
+/** False: the response is too large to be stored. */
+async function put(ports: ChatPorts, response: StoredResponse): Promise<boolean> {
   try {
     await retry(ports, () => ports.stored.responses.put(response));
+    return true;
   } catch (error) {
-    if (error instanceof ResponseTooLarge)
-      throw new InvalidRequest(
-        'request_too_large',
-        'background',
-        'The request is larger than what can be stored for a background response. Send it without background.',
-      );
+    if (error instanceof ResponseTooLarge) return false;
     // A try without a reply may have been applied, or may be still. Nobody knows its id, and nothing runs it.
     await withdraw(ports, response.head);
     throw error;

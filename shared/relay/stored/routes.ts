@@ -13,7 +13,8 @@ import { buildDeletedResponse, withSeal, showResponse } from '../../endpoints/re
 import { storedReading } from '../../endpoints/responses/stored-input.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { JsonRecord } from '../../wire/json.ts';
-import { admitKey, mayStore, readKey } from '../call/access.ts';
+import { mayStore } from '../call/access.ts';
+import { admitKey, readKey } from '../call/call-refusals.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Handle, RelayRequest, RelayResponse } from '../http/http.ts';
 import { createLoggedHandle } from '../http/logged-handle.ts';
@@ -68,7 +69,7 @@ export const createStoredHandle = (ports: ChatPorts): Handle =>
  * configuration.
  */
 async function findCaller({ keys, config, clock }: ChatPorts, request: RelayRequest): Promise<StoredCaller> {
-  const secretKey = readKey(request.headers['authorization']);
+  const secretKey = readKey(request.headers);
   const [lookup, snapshot] = await Promise.all([keys.find(secretKey), config.current()]);
   const caller = { key: admitKey(lookup, clock.now()).row, snapshot };
   if (mayStore(caller)) return caller;

@@ -29,8 +29,8 @@ export const accessThreats: readonly Removal[] = [
   {
     rows: ['S2'],
     file: 'shared/relay/call/access.ts',
-    find: 'throw refuseUnusableKey(`key_${lookup.missing}`)',
-    replace: "throw refuseInvalidKey('This key is not known.', `key_${lookup.missing}`)",
+    find: "return { reason: 'key_unusable', why: `key_${lookup.missing}` };",
+    replace: "return { reason: 'key_missing', shown: `key_${lookup.missing}` };",
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'tells unknown, disabled and expired keys apart in the log alone',
   },

@@ -5,7 +5,7 @@ export const contentThreats: readonly Removal[] = [
   {
     rows: ['S8'],
     file: 'shared/relay/read-call.ts',
-    find: '    await checkContents(asked, caller);\n',
+    find: ' ?? judgeContents(asked, caller)',
     replace: '',
     test: 'test/unit/relay/call/content-urls.test.ts',
     name: 'is checked wherever it stands, and never quoted',

@@ -69,7 +69,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F9'],
     file: 'shared/relay/answer/answer.ts',
-    find: 'this.#push([this.#renderer.failed(shown, refusal.isOverloaded)]);',
+    find: 'this.#push([this.#renderer.failed(shown, refusal)]);',
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',
     name: '%s: the stream ends with an error chunk without choices, then [DONE]',

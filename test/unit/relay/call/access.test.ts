@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readKey } from '../../../../shared/relay/call/access.ts';
+import { readKey } from '../../../../shared/relay/call/call-refusals.ts';
 import { CoreRig, hello } from '../../../support/core-rig.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
@@ -12,7 +12,7 @@ describe('the header Authorization', () => {
     ' Bearer sk-test\t',
     `Bearer${' '.repeat(16_384)}sk-test`,
   ])('has its key in %j', (authorization) => {
-    expect(readKey(authorization)).toBe('sk-test');
+    expect(readKey({ authorization })).toBe('sk-test');
   });
 
   it.each([
