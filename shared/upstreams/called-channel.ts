@@ -138,19 +138,23 @@ interface ChannelCall extends Pick<RequestSettings, CallSettings> {
   learned?: Partial<Quirks> | undefined;
   /** A limit this high is left out, because the model refused it. */
   refusedLimit?: number | undefined;
+  /** The operator's customer at the vendor, by the account's row. */
+  profile?: string | undefined;
 }
 
 export interface BuiltRequest {
   request: UpstreamRequest;
   sent: SentBody;
   quirks: Quirks;
+  /** The vendor was told for which customer of the operator the request is. */
+  namesCustomer: boolean;
   /** Must not reach a client in the upstream's errors. */
   known: KnownTexts;
 }
 
 /** Throws CannotCarry. */
 export function buildRequest(channel: CalledChannel, asked: ChannelCall): BuiltRequest {
-  const { dialect, call, model: publicModel, secret, learned, refusedLimit, ...own } = asked;
+  const { dialect, call, model: publicModel, secret, learned, refusedLimit, profile, ...own } = asked;
   const { params } = channel;
   const type = typeOf(channel);
   const model = upstreamModelOf(channel, publicModel);
@@ -179,12 +183,15 @@ export function buildRequest(channel: CalledChannel, asked: ChannelCall): BuiltR
   const { name } = dialect;
   const { path = dialect.path } = sent;
   const headers = dialect.headers?.(settings, call, sent);
+  const named = profile === undefined ? {} : (type.customerHeaders?.(profile, headers ?? {}) ?? {});
   const url = type.address?.(channel, { model, dialect: name, path }) ?? `${channel.endpoint}${path}`;
   return {
     sent,
     quirks,
+    namesCustomer: Object.keys(named).length > 0,
     known: {
       secret,
+      profile,
       host: new URL(url).hostname,
       region: awsScope?.region,
       model,
@@ -197,6 +204,7 @@ export function buildRequest(channel: CalledChannel, asked: ChannelCall): BuiltR
         'content-type': 'application/json',
         accept: type.accept ?? 'text/event-stream, application/json',
         ...headers,
+        ...named,
         ...(secret !== undefined && type.credentials(secret, channel, name, headers)),
       },
       body: JSON.stringify(sent.body),

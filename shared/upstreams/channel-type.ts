@@ -47,6 +47,8 @@ export interface ChannelType<Own extends string = never> {
    * Vendors that do not ask for it may refuse it.
    */
   endUserField?(channel: ChannelAttributes<Own>): 'user' | 'safety_identifier' | undefined;
+  /** Headers that name the operator's customer, by the id that the vendor gave it. `sent`: those of the dialect. */
+  customerHeaders?(profile: string, sent: Readonly<Record<string, string>>): Record<string, string>;
   /** The default is true. */
   reportsUsage?(channel: ChannelAttributes<Own>): boolean;
   /** Finds errors that our secret or the row causes, although the status blames the caller. */
@@ -70,6 +72,8 @@ export interface ChannelSetup<Own extends string = never> {
   problems?(channel: ChannelAttributes<Own>, rules: { local: boolean }): string[];
   /** How its models are listed, or why they cannot be listed. */
   models: UpstreamModelList | { unlisted: string };
+  /** How the vendor registers the operator's customers, if it does. */
+  profiles?: CustomerProfiles;
   questions: SetupQuestion<Own>[];
 }
 
@@ -96,6 +100,28 @@ interface SetupQuestion<Own extends string = never> {
   defaultAnswer?: string;
   /** Returns true if the earlier answers make this question unnecessary. */
   isNeedless?: (channel: ChannelAttributes<Own>) => boolean;
+}
+
+// Describes how an upstream registers customers. Sends nothing, either.
+
+export interface CustomerProfiles {
+  /** The attribute of an account's row that holds the id. */
+  attribute: string;
+  /** `id`: of a registered customer; undefined: where they are registered. */
+  address(channel: ChannelAttributes, id?: string): string;
+  headers(secret: string): Record<string, string>;
+  body(name: string | undefined): JsonRecord;
+  /** Returns undefined if the body is no profile. */
+  read(body: unknown): CustomerProfile | undefined;
+}
+
+export interface CustomerProfile {
+  id: string;
+  name: string | undefined;
+  /** In the vendor's word. */
+  status: string;
+  /** What the vendor does about the customer and why, a line each. */
+  actions: string[];
 }
 
 // Describes how an upstream lists its models. Sends nothing: the operators' tools send the requests.

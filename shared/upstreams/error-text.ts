@@ -57,6 +57,8 @@ export function scrub(value: unknown, withheld: readonly Withheld[]): string | u
 
 export interface KnownTexts {
   secret: string | undefined;
+  /** The id of the operator's customer at the vendor. */
+  profile?: string | undefined;
   host: string;
   region: string | undefined;
   /** The upstream's name of the model, or of the deployment. */
@@ -89,6 +91,7 @@ const secretLengthMin = 8;
 
 export function listWithheldTexts({
   secret = '',
+  profile = '',
   host,
   region = '',
   model,
@@ -105,6 +108,7 @@ export function listWithheldTexts({
     .filter((label) => !genericLabels.has(label) && !publicWords.has(label))
     .filter((label) => !vendors.includes(label.replace(/-(?:runtime|mantle)$/, '')));
   return [
+    profile,
     ...(secret.length >= secretLengthMin ? [secret] : []),
     ...(secret !== '' && secret.length < secretLengthMin ? [matchWholeWord(secret, 'g')] : []),
     ...[host, ...labels].map((word) => matchWholeWord(word, 'gi')),

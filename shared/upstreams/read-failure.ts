@@ -3,7 +3,7 @@
  * the caller may see. Decides by machine-readable fields; only `context_length_exceeded` is also found by text.
  */
 import { loopHeader } from '../wire/ids.ts';
-import { parseJson, type JsonRecord } from '../wire/json.ts';
+import { parseJson, textIn, type JsonRecord } from '../wire/json.ts';
 import type { ChannelType } from './channel-type.ts';
 import { scrub, type Withheld } from './error-text.ts';
 import { type UpstreamReply, CallerFault, UpstreamFailure, type UpstreamError } from './exchange.ts';
@@ -19,6 +19,9 @@ import {
 const callerFaultStatuses = new Set([400, 404, 413, 422]);
 /** An error inside an answer with one of these is treated like a reply with that status. */
 const upstreamFaultStatuses = new Set([401, 402, 403, 429, 503, 529]);
+/** The code of a refusal of the operator's customer, which is no fault of the key [anthropic-sdk-typescript 1.14, UserProfile errors]. */
+export const customerRefused = 'customer_refused';
+const profileCode = /^user_profile_/;
 const bodyBytesMax = 64 * 1024;
 /** The body of a 429 is awaited this long: its code is worth little to a caller who waits for the next channel. */
 const rateLimitBodyMs = 2_000;
@@ -27,6 +30,8 @@ interface FailureReading {
   type: Pick<ChannelType, 'classifyFault'>;
   /** Must not reach a client: the secret, the upstream's host and its name of the model. */
   withheld: readonly Withheld[];
+  /** The request named a customer of the operator, whom the vendor may refuse. */
+  namesCustomer?: boolean;
   /** Without it, dates in Retry-After are not read and the body of a 429 is awaited without limit. */
   clock?: FailureClock;
 }
@@ -39,13 +44,14 @@ export interface FailureClock {
 
 export async function readFailure(
   reply: UpstreamReply,
-  { type, withheld, clock }: FailureReading,
+  { type, withheld, namesCustomer = false, clock }: FailureReading,
 ): Promise<CallerFault | UpstreamFailure> {
   const { status, headers } = reply;
   const kind = headers[loopHeader] === undefined ? 'status' : 'loop';
   const facts = { retryAfterSeconds: retryAfterSeconds(headers['retry-after'], clock?.now()) };
   const isRateLimit = status === 429;
-  if (!isRateLimit && !callerFaultStatuses.has(status)) {
+  const mayMeanCustomer = namesCustomer && status === 403;
+  if (!isRateLimit && !mayMeanCustomer && !callerFaultStatuses.has(status)) {
     // Closes the connection: an unread answer would hold it for as long as the upstream likes.
     await reply.body[Symbol.asyncIterator]().return?.();
     return new UpstreamFailure(kind, status, facts);
@@ -59,6 +65,8 @@ export async function readFailure(
   const said = { vendorCode: findKnownWord(error) };
   // No status: a client cannot wait for our account to be filled.
   if (meansEmptyAccount(error)) return new UpstreamFailure('secret', undefined, said);
+  if (mayMeanCustomer || (namesCustomer && profileCode.test(textIn(error.details?.['error_code']))))
+    return buildCallerFault(403, { ...error, code: customerRefused }, withheld);
   const fault = isRateLimit ? 'channel' : type.classifyFault?.(status, error);
   if (fault === 'secret') return new UpstreamFailure('secret', status, said);
   if (fault) return new UpstreamFailure(kind, status, { ...facts, ...said });

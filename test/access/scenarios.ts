@@ -192,6 +192,20 @@ export const scenarios: Scenario[] = [
   }),
   run('channel probe', 'here --yes', { isLocal: true }),
   run('channel sync', 'here --yes', { isLocal: true }),
+  run('customer profile', 'acme', {
+    isLocal: true,
+    prepare: async ({ ledger, upstream }) => {
+      upstream.script((_call, reply) => reply.json(200, { id: 'uprof_1', enforcement_actions: [] }));
+      const row = {
+        type: 'anthropic',
+        endpoint: upstream.endpoint,
+        secret: 'env:UPSTREAM_KEY',
+        models: ['here-3'],
+        state: true,
+      };
+      await ledger.put('channels', { id: 'named', ...row });
+    },
+  }),
 
   run('audit --repair', '- --wait 0 --yes', {
     input: `${lostClose(lostId)}\n${lostClose(expiredId, { charge_nano: '90000000' })}\n`,

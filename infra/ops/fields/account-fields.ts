@@ -41,6 +41,12 @@ export const accountFields: readonly RowField[] = [
   },
   { name: 'contact.email', label: 'Email', input: 'email', help: 'Receives the alerts of this customer.' },
   { name: 'contact.webhook', label: 'Webhook', help: 'An address that receives signed alerts.' },
+  {
+    name: 'anthropic_profile',
+    label: 'Anthropic profile',
+    placeholder: 'uprof_...',
+    help: 'Names the customer to Anthropic, which then restricts it alone. `customer profile` registers one.',
+  },
   flagField(
     'metered',
     'Metered',

@@ -2,6 +2,7 @@
 import * as z from 'zod/mini';
 import { accountName, flag, integerBetween, positiveInteger, time, attributeOf } from './read-row.ts';
 
+const wantedProfile = 'the id of a user profile: "uprof_..."';
 const wantedPlan = 'a map {level, since, until}';
 
 /** Leaves attributes that calls do not need to alerted-account.ts: a typo in an address must not cost a customer the plan. */
@@ -21,6 +22,10 @@ export const AccountRow = z.strictObject({
   concurrency: z.optional(positiveInteger),
   rpm: z.optional(positiveInteger),
   tpm: z.optional(positiveInteger),
+  /** The customer at Anthropic, sent with each call there. */
+  anthropic_profile: z.optional(
+    z.string(wantedProfile).check(z.regex(/^uprof_[A-Za-z0-9]{1,64}$/, wantedProfile)),
+  ),
   alert_below: z.optional(z.unknown()),
   contact: z.optional(z.unknown()),
   note: z.optional(z.string('a text')),

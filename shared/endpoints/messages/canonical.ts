@@ -73,7 +73,10 @@ export function readBody(schema: ZodMiniType<MessagesRequest>, body: unknown, he
     call: {
       form: endpointRoutes.messages.name,
       request: chat,
-      unknown: Object.fromEntries(fields.filter(([field]) => !translated.has(field))),
+      unknown: {
+        ...Object.fromEntries(fields.filter(([field]) => !translated.has(field))),
+        ...findProfile(headers),
+      },
       served: Object.fromEntries(fields.filter(([field]) => translated.has(field))),
       native,
       stopField: 'stop_sequences',
@@ -94,10 +97,18 @@ const versionPattern = /^\d{4}-\d{2}-\d{2}$/;
 const betaPattern = /^[\w.-]{1,64}$/;
 const betasMax = 32;
 
+/** For whom of the operator's customers a call is, the account's row alone says. */
+const profileHeader = 'anthropic-user-profile-id';
+const profileBeta = /^user-profiles-(?!billing-)/;
+
+/** Is named among the fields that were dropped. */
+const findProfile = ({ [profileHeader]: profile }: Headers): JsonRecord =>
+  profile ? { [profileHeader]: profile } : {};
+
 function listPassedHeaders(headers: Headers): NativeCall['headers'] {
   const version = headers['anthropic-version'] ?? '';
   const asked = (headers['anthropic-beta'] ?? '').split(',').map((each) => each.trim());
-  const betas = asked.filter((each) => betaPattern.test(each)).slice(0, betasMax);
+  const betas = asked.filter((each) => betaPattern.test(each) && !profileBeta.test(each)).slice(0, betasMax);
   return {
     ...(versionPattern.test(version) && { version }),
     ...(betas.length > 0 && { betas }),

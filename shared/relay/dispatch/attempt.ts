@@ -213,6 +213,7 @@ export class Attempt {
       outputTokensLimit: Number.isFinite(most) ? most : undefined,
       outputTokensDefault: computeDefaultOutputTokens(this.#call),
       refusedLimit,
+      profile: this.#call.account?.anthropic_profile,
       states: fitting.states,
       foreignTurns: fitting.foreign,
       dropsForeign: this.#call.candidates.length > 1,

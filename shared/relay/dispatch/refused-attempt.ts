@@ -15,7 +15,12 @@ import type { ChannelType } from '../../upstreams/channel-type.ts';
 import { noCompaction, type Omission } from '../../upstreams/dialect.ts';
 import { defaultDialect, dialectPathOf } from '../../upstreams/dialects/dialects.ts';
 import { listWithheldTexts } from '../../upstreams/error-text.ts';
-import { readErrorInAnswer, readFailure, type FailureClock } from '../../upstreams/read-failure.ts';
+import {
+  customerRefused,
+  readErrorInAnswer,
+  readFailure,
+  type FailureClock,
+} from '../../upstreams/read-failure.ts';
 import { errorStatusOf } from '../../upstreams/vendor-errors.ts';
 import type { BuiltRequest } from '../../upstreams/called-channel.ts';
 import type { Quirks } from '../../upstreams/quirks.ts';
@@ -146,7 +151,10 @@ export async function readReplyError(
   { clock, ...refused }: RefusedAttempt & { clock: FailureClock },
 ): Promise<Error | Repeated> {
   const withheld = listWithheldTexts(refused.built.known);
-  const failure = await readFailure(reply, { type: refused.type, withheld, clock });
+  const { namesCustomer } = refused.built;
+  const failure = await readFailure(reply, { type: refused.type, withheld, namesCustomer, clock });
+  if (failure instanceof CallerFault && failure.code === customerRefused)
+    return omitDeniedFeatures(failure, refused) ?? refuseCaller(failure);
   if (!(failure instanceof CallerFault))
     return omitDeniedFeatures(failure, refused) ?? repeatWithoutPath(failure, refused) ?? failure;
   return repeatOrRefuse(failure, { ...refused, error: failure.raw, status: failure.status });
@@ -154,7 +162,7 @@ export async function readReplyError(
 
 /** The caller asked for features that our account may not use, so they cause no cooldown of the channel. */
 function omitDeniedFeatures(
-  failure: UpstreamFailure,
+  failure: UpstreamFailure | CallerFault,
   { built, variant }: Pick<RefusedAttempt, 'built' | 'variant'>,
 ): Repeated | undefined {
   const { body, headers } = built.request;
@@ -162,7 +170,8 @@ function omitDeniedFeatures(
     body.includes(`"${name}":`) || Object.values(headers).some((value) => value.includes(name));
   const features = (built.sent.features ?? []).filter(wasSent);
   const isDenied = failure.status === 403 && features.length > 0 && !variant.refusedFeatures;
-  return isDenied ? { variant: { ...variant, refusedFeatures: features }, refusal: failure } : undefined;
+  const refusal = failure instanceof CallerFault ? refuseCaller(failure) : failure;
+  return isDenied ? { variant: { ...variant, refusedFeatures: features }, refusal } : undefined;
 }
 
 /** Statuses of upstreams that lack the path. */
@@ -190,6 +199,10 @@ function repeatOrRefuse(failure: CallerFault | UpstreamFailure, refused: Refused
 
 /** The upstream's own refusal, with its status. */
 function refuseCaller({ status, message, param, code, details }: CallerFault): Refusal {
+  if (code === customerRefused) {
+    const words = `The provider of this model refuses your account: ${message}`;
+    return refuse(customerRefused, words, { reason: 'upstream_refused_customer', details });
+  }
   const error = { message, type: 'invalid_request_error', param, code } as const;
   return new Refusal(status, error, { reason: `upstream_refused_${status}`, details });
 }

@@ -29,6 +29,7 @@ const refusals = {
   too_many_keys: [409, invalid],
   top_up_not_offered: [404, invalid],
   top_up_failed: [502, 'upstream_error'],
+  customer_refused: [403, denied],
   relay_loop: [508, 'upstream_error'],
   unsupported_content_encoding: [415, invalid],
   request_too_large: [413, invalid],

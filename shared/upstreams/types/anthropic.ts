@@ -1,7 +1,13 @@
 /** Anthropic's own API. Its OpenAI-compatible endpoint is for rows that choose that dialect. */
-import { asRecord, isRecord, recordsIn, type JsonRecord } from '../../wire/json.ts';
+import { asRecord, isRecord, recordsIn, textIn, type JsonRecord } from '../../wire/json.ts';
 import { effortScale, ruleForms, type WrittenRules } from '../quirks.ts';
-import { apiVersionAttribute, type ChannelSetup, type ChannelType, readModelPage } from '../channel-type.ts';
+import {
+  apiVersionAttribute,
+  type ChannelSetup,
+  type ChannelType,
+  type CustomerProfiles,
+  readModelPage,
+} from '../channel-type.ts';
 
 /** From this version on, keys are bearer tokens. */
 const bearerSince = '2026-10-21';
@@ -19,6 +25,17 @@ export const anthropic: ChannelType<'api_version'> = {
   limitField: () => 'max_tokens',
   // Messages has it as `metadata.user_id`.
   endUserField: () => 'user',
+  // Of the dialect: other endpoints of the vendor do not know it.
+  customerHeaders: (
+    profile,
+    { 'anthropic-version': version, 'anthropic-beta': betas },
+  ): Record<string, string> =>
+    version === undefined
+      ? {}
+      : {
+          'anthropic-user-profile-id': profile,
+          'anthropic-beta': betas === undefined ? profileBeta : `${betas},${profileBeta}`,
+        },
   /**
    * Some gateways in front of the API send these types with a 400. An account without credit comes as
    * `invalid_request_error`, and only its text tells it from a caller's mistake: docs/channels.md.
@@ -27,6 +44,37 @@ export const anthropic: ChannelType<'api_version'> = {
     type === 'authentication_error' || type === 'billing_error' || type === 'permission_error'
       ? 'secret'
       : undefined,
+};
+
+/** The version of the API before that without one [anthropic-sdk-typescript 1.14]. */
+const profileBeta = 'user-profiles-2026-09-04';
+const profilePattern = /^uprof_[A-Za-z0-9]{1,64}$/;
+
+const wordPattern = /^[\w:.+-]{1,64}$/;
+const wordOf = (value: unknown): string | undefined =>
+  wordPattern.test(textIn(value)) ? textIn(value) : undefined;
+
+/** A company that gets API access resold, and not a user of a product [platform.claude.com, "User profiles", November 2026]. */
+const profiles: CustomerProfiles = {
+  attribute: 'anthropic_profile',
+  address: ({ endpoint }, id) => `${endpoint}/user_profiles${id === undefined ? '' : `/${id}`}`,
+  headers: (secret) => ({ ...buildKeyHeader(secret), 'anthropic-version': '2023-06-01' }),
+  body: (name) => ({ access_type: 'passthrough', ...(name !== undefined && { name }) }),
+  read(body) {
+    const { id, name, enforcement_status: status, enforcement_actions: actions } = asRecord(body);
+    if (!profilePattern.test(textIn(id))) return undefined;
+    return {
+      id: textIn(id),
+      name: textIn(name) || undefined,
+      // Some versions of the API leave it out.
+      status: wordOf(status) ?? 'unknown',
+      actions: recordsIn(actions).map(({ type, reason, expires_at: end }) =>
+        [type, reason, ...(end === null ? [] : ['until', end])]
+          .flatMap((word) => wordOf(word) ?? [])
+          .join(' '),
+      ),
+    };
+  },
 };
 
 const [, limits] = ruleForms.max_output_tokens;
@@ -55,6 +103,7 @@ function readListedRules({ capabilities, max_tokens: limit }: JsonRecord): Writt
 }
 
 export const anthropicSetup: ChannelSetup<'api_version'> = {
+  profiles,
   attributes: { api_version: apiVersionAttribute },
   defaultEndpoint: () => 'https://api.anthropic.com/v1',
   models: {

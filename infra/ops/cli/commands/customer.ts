@@ -28,6 +28,11 @@ import {
   type NewCustomerInput,
   type NewCustomerPlan,
 } from '../../../../shared/operate/customers/new-customer.ts';
+import {
+  carryOutProfile,
+  describeProfile,
+  planProfile,
+} from '../../../../shared/operate/customers/profiles.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
 import { formatCount, formatMoney, quoteShellWord, usageFailure } from '../../../../shared/operate/plan.ts';
@@ -201,6 +206,26 @@ A customer is an account with keys and grants. Top up with \`grant new\`; create
             keys_disabled: plan.keys,
             next: plan.next,
           }),
+        });
+      },
+    }),
+    changes('profile', {
+      does: "register a customer with a channel's provider, or show what the provider does about it",
+      takes: {
+        ...named,
+        '--channel <id>': 'default: the first enabled channel whose provider registers customers',
+        '--name <text>': "the company's name, for the provider (default: none)",
+      },
+      notes: `
+Anthropic restricts or bans a registered customer alone; without a profile it may restrict your whole organisation.`,
+      examples: ['customer profile acme', 'customer profile acme --name "Acme Corp" --channel claude --yes'],
+      async plan({ ports }, account: string, options: { channel?: string; name?: string }) {
+        const plan = await planProfile(ports, { account, ...options });
+        return writes({
+          plan,
+          carryOut: () => carryOutProfile(ports, plan),
+          print: ({ print }, profile) => describeProfile(account, profile).forEach(print),
+          facts: (profile = plan.profile) => ({ account, ...profile }),
         });
       },
     }),

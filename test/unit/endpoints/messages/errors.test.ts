@@ -49,6 +49,7 @@ const shown: Record<RefusalCode, [status: number, type: string]> = {
   too_many_keys: [409, invalid],
   top_up_not_offered: [404, 'not_found_error'],
   top_up_failed: [502, 'api_error'],
+  customer_refused: [403, 'permission_error'],
   relay_loop: [508, 'api_error'],
   unsupported_content_encoding: [415, invalid],
   request_too_large: [413, 'request_too_large'],
