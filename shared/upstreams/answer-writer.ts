@@ -14,6 +14,7 @@ import {
 import { recordsIn, textIn, type JsonRecord } from '../wire/json.ts';
 import type { InputTransformation, StatePart } from '../wire/turn-state.ts';
 import type { AnswerReport, ReaderContext } from './dialect.ts';
+import { CallArguments } from './call-arguments.ts';
 import { UpstreamFailure } from './exchange.ts';
 
 /** Far more than a model writes, in any script. */
@@ -40,6 +41,8 @@ export class AnswerWriter {
   /** The choices that have their role. */
   readonly #opened = new Set<number>();
   readonly #shownIds = new Set<string>();
+  /** By choice. */
+  readonly #arguments = new Map<number, CallArguments>();
   readonly #usage = new UsageCounts();
   readonly #topLevel = new UsageCounts();
   #hasRuns = false;
@@ -82,7 +85,10 @@ export class AnswerWriter {
   writeDelta(delta: ChatDelta, logprobs: unknown = null, index = 0): ChatChunk {
     const isFirst = !this.#opened.has(index);
     this.#opened.add(index);
-    const whole: ChatDelta = isFirst ? { role: 'assistant', ...delta } : delta;
+    const { tool_calls: pieces, ...beside } = delta;
+    const calls = pieces ? this.#argumentsOf(index).push(pieces) : [];
+    const shown: ChatDelta = pieces ? { ...beside, ...(calls.length > 0 && { tool_calls: calls }) } : delta;
+    const whole: ChatDelta = isFirst ? { role: 'assistant', ...shown } : shown;
     return this.#buildChunk({ index, delta: whole, logprobs, finish_reason: null });
   }
 
@@ -91,6 +97,11 @@ export class AnswerWriter {
     const opening = this.#opened.has(index) ? [] : [this.writeDelta({ content: '' }, null, index)];
     const isToolCalls = reason === 'stop' || reason === 'tool_calls';
     const agreed = isToolCalls ? (anyCalls ? 'tool_calls' : 'stop') : reason;
+    const calls = this.#arguments.get(index)?.end(() => this.assignCallId(undefined)) ?? [];
+    if (calls.length > 0)
+      opening.push(
+        this.#buildChunk({ index, delta: { tool_calls: calls }, logprobs: null, finish_reason: null }),
+      );
     return [...opening, this.#buildChunk({ index, delta: {}, logprobs: null, finish_reason: agreed })];
   }
 
@@ -103,6 +114,14 @@ export class AnswerWriter {
     const id = this.#shownIds.has(own) ? callIds.showId(undefined, index) : own;
     this.#shownIds.add(id);
     return id;
+  }
+
+  #argumentsOf(index: number): CallArguments {
+    const known = this.#arguments.get(index);
+    if (known) return known;
+    const created = new CallArguments((text) => this.memory.text(text));
+    this.#arguments.set(index, created);
+    return created;
   }
 
   #buildChunk(choice: ChatChunk['choices'][number]): ChatChunk {

@@ -39,6 +39,12 @@ export function wrapTool(tool: ChatTool): ChatTool & { function: { name: string;
   };
 }
 
+/** OpenAI refuses a schema of an object without `properties` [CLIProxyAPI 5707]. */
+export function completeSchema(schema: JsonRecord): JsonRecord {
+  const isWhole = schema['type'] !== 'object' || isRecord(schema['properties']);
+  return isWhole ? schema : { ...schema, properties: {} };
+}
+
 export const wrapInput = (input: string): string => JSON.stringify({ input });
 
 /**
@@ -54,6 +60,29 @@ export function unwrapInput(text: string): string {
   const [only] = values;
   if (values.length === 0) return '';
   return values.length === 1 && typeof only === 'string' ? only : text;
+}
+
+// Pictures whose bytes are of another type than their name. OpenAI takes them, Claude refuses them.
+
+const imageStarts = [
+  ['iVBORw0KGgo', 'image/png'],
+  ['/9j/', 'image/jpeg'],
+  ['R0lGOD', 'image/gif'],
+  ['UklGR', 'image/webp'],
+] as const;
+
+/** The type by the first bytes, or else by the name. `image/jpg` is common, but not registered. */
+export function imageTypeOf(base64: string, named: string): string {
+  const found = imageStarts.find(([start]) => base64.startsWith(start));
+  return found?.[1] ?? (named === 'image/jpg' ? 'image/jpeg' : named);
+}
+
+/** Copies a data URL only if its type is wrong: it may have megabytes. */
+export function correctImageUrl(url: string): string {
+  const [head = '', type = '', form = ''] =
+    /^data:(image\/[^;,]+)((?:;[^,]*)?;base64,)/i.exec(url.slice(0, 200)) ?? [];
+  const found = imageTypeOf(url.slice(head.length, head.length + 16), type.toLowerCase());
+  return head === '' || found === type ? url : `data:${found}${form}${url.slice(head.length)}`;
 }
 
 // Efforts and sampling.

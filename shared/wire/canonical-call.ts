@@ -166,6 +166,9 @@ export const ChatContentPart = z.looseObject({
 });
 export type ChatContentPart = z.infer<typeof ChatContentPart>;
 
+/** Clients send it, and many vendors refuse it. */
+export const isEmptyText = ({ type, text }: ChatContentPart): boolean => type === 'text' && text === '';
+
 const ChatRole = z.enum(['system', 'developer', 'user', 'assistant', 'tool', 'function']);
 type ChatRole = z.infer<typeof ChatRole>;
 

@@ -20,6 +20,20 @@ export function jsonText(value: unknown): string {
   return value === undefined || value === null ? '' : JSON.stringify(value);
 }
 
+/**
+ * The arguments of a call as the JSON of an object: `{}` for none, null and an empty list, the object itself where it was encoded as
+ * a text once more. All else stays as it is, objects byte for byte.
+ */
+export function unwrapArguments(text: string): string {
+  const begun = text.trimStart();
+  if (begun.startsWith('{')) return text;
+  const value = begun === '' ? null : parseJson(begun);
+  const isNone = value === null || (Array.isArray(value) && value.length === 0);
+  if (isNone) return '{}';
+  const inner = typeof value === 'string' ? unwrapArguments(value) : '';
+  return isRecord(parseJson(inner)) ? inner : text;
+}
+
 export const textIn = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 /** Only the fields that have a value: a null of the OpenAI API means that the field is absent. */

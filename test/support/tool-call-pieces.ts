@@ -1,4 +1,5 @@
 import { DeclaredNames, UpstreamToolCalls } from '../../shared/upstreams/dialects/chat/tool-calls.ts';
+import { CallArguments } from '../../shared/upstreams/call-arguments.ts';
 import { Kept, type ToolCallDelta } from '../../shared/wire/chat-response.ts';
 
 /** Feeds pieces of tool calls, as Chat Completions upstreams cut them, to the machine that reads them. */
@@ -20,7 +21,12 @@ export function machineWith({ declared = [], wrapped = [] }: ToolCallSetting = {
 
 export function deltasOf(deltas: object[][], setting: ToolCallSetting = {}): ToolCallDelta[] {
   const machine = machineWith(setting);
-  return [...deltas.flatMap((pieces) => machine.push(pieces)), ...machine.end(setting.whole ?? true)];
+  const written = new CallArguments(() => {});
+  return [
+    ...deltas.flatMap((pieces) => written.push(machine.push(pieces))),
+    ...written.push(machine.end(setting.whole ?? true)),
+    ...written.end(() => 'call_another'),
+  ];
 }
 
 /** The whole calls that some deltas add up to. */

@@ -48,12 +48,14 @@ function answerAsChat(
     usage: chooseUsagePlace(request, headers['x-stainless-lang']),
     legacy: asksForFunctionCall(request),
   };
+  // OpenRouter's and Mistral's word for `required`, which both know too.
+  const choice = request.tool_choice === 'any' ? { tool_choice: 'required' } : {};
   const messageFields = [...(call.messageFields ?? [])];
   if (request.messages.some(({ phase }) => phase)) messageFields.push('phase');
   return {
     call: {
       ...call,
-      request: translateLegacyFields(request),
+      request: { ...translateLegacyFields(request), ...choice },
       ...(messageFields.length > 0 && { messageFields }),
     },
     ...read,

@@ -89,13 +89,14 @@ function readInputForm(body: JsonRecord): ChatReading {
 
 function readMessagesForm(written: JsonRecord): ChatReading {
   const { system, reasoning, text, max_output_tokens: limit, input: _empty, ...body } = written;
-  const isEffort = isRecord(reasoning) && Object.keys(reasoning).every((field) => effortFields.has(field));
+  const { effort, summary: _shown, generate_summary: _older, ...beside } = asRecord(reasoning);
+  const isEffort = isRecord(reasoning) && (isString(effort) || Object.keys(beside).length === 0);
   const isForm = isRecord(text) && (text['format'] ?? text['verbosity'] ?? undefined) !== undefined;
   const words = parseRequest(
     otherWords,
     removeNulls({
       max_output_tokens: limit,
-      reasoning: isEffort ? reasoning : undefined,
+      reasoning: isEffort ? removeNulls({ effort }) : undefined,
       text: isForm ? text : undefined,
     }),
   );
@@ -105,8 +106,8 @@ function readMessagesForm(written: JsonRecord): ChatReading {
   const { request, unknown } = splitKnown(
     parseRequest(ChatRequest, {
       ...removeNulls({
-        // Servers of other vendors have fields of these names, which mean something else.
-        reasoning: isEffort ? undefined : reasoning,
+        // Servers of other vendors have fields of these names, which mean something else; OpenRouter has members beside the effort.
+        reasoning: !isEffort ? reasoning : Object.keys(beside).length > 0 ? beside : undefined,
         text: isForm ? undefined : text,
         max_completion_tokens: words.max_output_tokens,
         ...chatFields({ ...words, model: '', input: '' }),
@@ -134,7 +135,7 @@ function instructions(system: unknown): ChatMessage[] {
 }
 
 const otherWords = z.pick(ResponsesRequest, { max_output_tokens: true, reasoning: true, text: true });
-const effortFields = new Set(['effort', 'summary', 'generate_summary']);
+const isString = (value: unknown): boolean => typeof value === 'string';
 
 /**
  * Results of tools become messages of their own, before what else the message says.

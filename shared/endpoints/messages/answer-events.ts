@@ -10,12 +10,14 @@
  */
 import { JsonScan } from '../../stream/json-scan.ts';
 import {
+  type Annotation,
   type AnswerIdentity,
   type ChatChunk,
   type ChatDelta,
   type ChatUsage,
   type FinishReason,
   GrowingText,
+  isUrlCitation,
   type Kept,
   type ToolCallDelta,
 } from '../../wire/chat-response.ts';
@@ -65,6 +67,9 @@ export class MessagesAnswer {
   readonly #waiting = new Map<number, WaitingCall>();
   readonly #begun = new Set<number>();
   readonly #later: ['text' | 'thinking', string][] = [];
+  /** Citations that came while no text was open. The next text gets them. */
+  readonly #citations: JsonRecord[] = [];
+  readonly #refusal = new GrowingText();
   readonly #kept = createKeptForAnswer();
   /** The opaque parts of the state that the client has. */
   #sealedParts = 0;
@@ -113,11 +118,14 @@ export class MessagesAnswer {
   end(): MessagesEvent[] {
     const calls = [...this.#waiting.keys()].flatMap((call) => this.#begin(call));
     const called = [...this.start(), ...calls, ...this.#close()];
-    const last = [...called, ...this.#waitingTexts(), ...this.#close(), ...this.#sealBlock()];
+    const texts = this.#waitingTexts();
+    const cited =
+      this.#citations.length > 0 ? [...this.#close(), ...this.#start('text'), ...this.#writeCitations()] : [];
+    const last = [...called, ...texts, ...cited, ...this.#close(), ...this.#sealBlock()];
     const sequence = this.#facts.stoppedAt?.();
     const stop =
       sequence === undefined
-        ? { stop_reason: 'end_turn', stop_sequence: null, ...this.#stop }
+        ? { stop_reason: 'end_turn', stop_sequence: null, ...this.#stop, ...this.#describeRefusal() }
         : { stop_reason: 'stop_sequence', stop_sequence: sequence };
     const { delta, usage: _usage, ...beside } = this.#nativeEnd;
     const ended: MessagesEvent = {
@@ -157,11 +165,12 @@ export class MessagesAnswer {
   // Blocks of other upstreams' answers.
 
   #translate(delta: ChatDelta): MessagesEvent[] {
-    const { reasoning_content: reasoning, content, refusal, tool_calls: calls } = delta;
+    const { reasoning_content: reasoning, content, refusal, tool_calls: calls, annotations } = delta;
     return [
       ...(reasoning && this.#asked.thinks ? this.#text('thinking', reasoning) : []),
       ...(content ? this.#text('text', content) : []),
-      ...(refusal ? this.#text('text', refusal) : []),
+      ...(refusal ? this.#refuse(refusal) : []),
+      ...(annotations ? this.#cite(annotations) : []),
       ...(calls ?? []).flatMap((piece) => this.#call(piece)),
     ];
   }
@@ -179,7 +188,38 @@ export class MessagesAnswer {
         ? []
         : [...this.#close(), ...(kind === 'text' ? this.#sealBlock() : []), ...this.#start(kind)];
     const delta = kind === 'text' ? { type: 'text_delta', text } : { type: 'thinking_delta', thinking: text };
-    return [...opened, this.#delta(delta)];
+    return [...opened, this.#delta(delta), ...(kind === 'text' ? this.#writeCitations() : [])];
+  }
+
+  #refuse(text: string): MessagesEvent[] {
+    this.#kept.text(text);
+    this.#refusal.add(text);
+    return this.#text('text', text);
+  }
+
+  /** Other vendors end a refusal as any answer. */
+  #describeRefusal(): JsonRecord {
+    const explanation = this.#refusal.text || null;
+    const isRefused = explanation !== null || this.#stop?.['stop_reason'] === stopReasons.content_filter;
+    if (this.#isNative || !isRefused) return {};
+    const stop_details = { type: 'refusal', category: null, explanation };
+    return { stop_reason: stopReasons.content_filter, stop_details };
+  }
+
+  #cite(annotations: readonly Annotation[]): MessagesEvent[] {
+    for (const { url_citation: cited } of annotations.filter(isUrlCitation)) {
+      const { url, title } = cited;
+      const source = { type: 'web_search_result_location', url, title, cited_text: '' };
+      // No vendor made the index. The mark lets the relay leave the citation out for the vendor of Claude, which checks it.
+      const citation = { ...source, encrypted_index: sealPrefix };
+      this.#kept.value(citation);
+      this.#citations.push(citation);
+    }
+    return this.#open?.kind === 'text' ? this.#writeCitations() : [];
+  }
+
+  #writeCitations(): MessagesEvent[] {
+    return this.#citations.splice(0).map((citation) => this.#delta({ type: 'citations_delta', citation }));
   }
 
   #start(kind: 'text' | 'thinking'): MessagesEvent[] {
@@ -222,8 +262,11 @@ export class MessagesAnswer {
     return [...before, this.#blockStart(block), ...this.#arguments(scan, call.pieces.join(''))];
   }
 
-  #arguments(scan: JsonScan, text: string): MessagesEvent[] {
-    if (text === '') return [];
+  /** Arguments that are no object come in one piece, at their end. */
+  #arguments(scan: JsonScan, given: string): MessagesEvent[] {
+    if (given === '') return [];
+    const isPlain = scan.deepest > 0 || given.trimStart().startsWith('{');
+    const text = isPlain ? given : JSON.stringify(inputOf(given));
     scan.push(text);
     const [next] = scan.complete ? this.#waiting.keys() : [];
     const delta = this.#delta({ type: 'input_json_delta', partial_json: text });

@@ -201,7 +201,7 @@ function toolsOf(request: MessagesRequest, names: ToolNames): Tools {
         function: {
           name: names.shortenName(name),
           ...(typeof description === 'string' && { description }),
-          parameters,
+          parameters: Object.keys(parameters).length > 0 ? parameters : { type: 'object' },
           ...(strict === true && { strict }),
         },
       });

@@ -4,8 +4,23 @@
  * may know: what other forms cannot hold is left out by name (`lost`), or is only for its own form (`only`).
  */
 import { sealPrefix } from '../../wire/ids.ts';
-import type { ChatContentPart, ChatMessage, ChatToolCall, NativeCall } from '../../wire/canonical-call.ts';
-import { asRecord, listIn, recordsIn, textIn, type JsonRecord } from '../../wire/json.ts';
+import {
+  type ChatContentPart,
+  type ChatMessage,
+  type ChatToolCall,
+  isEmptyText,
+  type NativeCall,
+} from '../../wire/canonical-call.ts';
+import {
+  asRecord,
+  isRecord,
+  jsonText,
+  listIn,
+  recordsIn,
+  textIn,
+  unwrapArguments,
+  type JsonRecord,
+} from '../../wire/json.ts';
 import type { SealedState } from '../endpoint.ts';
 import type { MessagesRequest, ToolNames } from './request.ts';
 
@@ -58,7 +73,7 @@ class ConversationReader {
       block['type'] === 'tool_result' ? [this.#result(block, `${at}[${i}].content`)] : [],
     );
     const parts = this.#parts(content, at);
-    if (parts.length > 0 || results.length === 0) results.push({ role: 'user', content: parts });
+    if (!parts.every(isEmptyText) || results.length === 0) results.push({ role: 'user', content: parts });
     return results;
   }
 
@@ -106,7 +121,8 @@ class ConversationReader {
   }
 
   #call({ id, name, input }: JsonRecord): ChatToolCall {
-    const called = { name: this.#names.shortenName(textIn(name)), arguments: JSON.stringify(input ?? {}) };
+    const given = isRecord(input) ? JSON.stringify(input) : unwrapArguments(jsonText(input));
+    const called = { name: this.#names.shortenName(textIn(name)), arguments: given };
     return { id: textIn(id), type: 'function', function: called };
   }
 

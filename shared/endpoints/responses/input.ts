@@ -29,7 +29,7 @@ interface ConvertedInput {
   messages: ChatMessage[];
   /** The sealed states that came back, by the assistant message of their turn. */
   sealed: Map<ChatMessage, SealedState>;
-  /** A sealed item of another provider was left out. A refusal would end the session, which sends it each time. */
+  /** Encrypted items of another provider were left out. A refusal would end the session, which sends them each time. */
   foreignLeftOut: boolean;
   found: ItemsFound;
 }
@@ -64,8 +64,11 @@ export function translateInput(items: readonly PlacedItem[], context: ItemContex
     const type = itemType(item);
     const said = type === 'message' ? message(item, param) : undefined;
     if (said?.role === 'assistant') (turn ??= new Turn()).say(said);
-    else if (type === 'reasoning') (turn ??= new Turn()).seal(readEncryptedState(placed));
-    else if (callTypes.has(type))
+    else if (type === 'reasoning') {
+      const state = readEncryptedState(placed);
+      if (state === 'foreign') foreignLeftOut = true;
+      else (turn ??= new Turn()).seal(state);
+    } else if (callTypes.has(type))
       (turn ??= new Turn()).call(found.noteAsyncCall(item, toolCall(item, param, context)));
     // Calls that are made at once stay one turn.
     else if (type === 'additional_tools' && turn) added.push(item);
@@ -100,7 +103,11 @@ function readCompactedTurns(
   const summary = summaryOf?.(text, `${param}.encrypted_content`);
   if (summary !== undefined) return { message: summarize(summary) };
   const carried = { type: 'compaction', encrypted_content: text };
-  return { message: found.addAs(writeLostTurnsNote(), item, carried), seal: readEncryptedState(placed) };
+  const seal = readEncryptedState(placed);
+  return {
+    message: found.addAs(writeLostTurnsNote(), item, carried),
+    ...(seal !== 'foreign' && { seal }),
+  };
 }
 
 /** The request of an earlier turn is part of what is stored of it. */
@@ -134,23 +141,18 @@ function refuseOrphans(queues: OutputQueues): void {
   );
 }
 
-/** Reasoning without encrypted content says nothing to a model. */
-function readEncryptedState({ item, param, stored }: PlacedItem): SealedState | undefined {
+/** Reasoning without encrypted content says nothing to a model. `foreign`: no upstream of the relay can read it. */
+function readEncryptedState({ item, param, stored }: PlacedItem): SealedState | 'foreign' | undefined {
   const { encrypted_content: text, id } = item;
   if (text === undefined || text === null || text === '') return undefined;
-  if (typeof text === 'string' && text.startsWith(sealPrefix))
-    return {
-      text,
-      // The item of a stored seal was checked when it was stored, and may have got another id then.
-      itemId: typeof id === 'string' && !stored ? id : undefined,
-      param: `${param}.encrypted_content`,
-      ...(stored && { stored }),
-    };
-  throw new InvalidRequest(
-    'unsupported_input_item',
-    `${param}.type`,
-    `The encrypted_content of this reasoning item is not of this relay, so no upstream of it can read it. Leave the item out.`,
-  );
+  if (typeof text !== 'string' || !text.startsWith(sealPrefix)) return 'foreign';
+  return {
+    text,
+    // The item of a stored seal was checked when it was stored, and may have got another id then.
+    itemId: typeof id === 'string' && !stored ? id : undefined,
+    param: `${param}.encrypted_content`,
+    ...(stored && { stored }),
+  };
 }
 
 function toolCall(item: InputItem, param: string, context: ItemContext): ChatToolCall {

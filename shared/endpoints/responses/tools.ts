@@ -119,6 +119,7 @@ function readCustomTool(name: string, { description, format, async: isAsync }: J
 export function selectTools(choice: unknown, { tools, declared }: ConvertedTools): Partial<ChatRequest> {
   if (tools.length === 0) return {};
   if (choice === 'none' || choice === 'required') return { tools, tool_choice: choice };
+  if (choice === 'any') return { tools, tool_choice: 'required' };
   if (!isRecord(choice)) return { tools, tool_choice: 'auto' };
   if (choice['type'] !== 'allowed_tools')
     return { tools, tool_choice: findNamedTool(choice, declared) ?? 'auto' };

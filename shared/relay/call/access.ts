@@ -82,13 +82,17 @@ export function judgeModel(
 }
 
 /** Splits a requested model into base name and modifiers, if it is one. Removes at most one prefix and one suffix. */
-export function parseModelName(requested: string, officialFlag: boolean): ModelName | undefined {
+export function parseModelName(named: string, officialFlag: boolean): ModelName | undefined {
+  const requested = removeWindow(named);
   const web = requested.startsWith('web-');
   const suffixed = requested.endsWith('-official');
   const base = requested.slice(web ? 'web-'.length : 0, suffixed ? -'-official'.length : undefined);
   if (!modelNamePattern.test(requested) || base === '') return undefined;
   return { base, web, official: suffixed || officialFlag };
 }
+
+/** Claude Code's mark for the long window, which it lets slip [Wei-Shaw/sub2api 4505]: the model is the plain one. */
+export const removeWindow = (name: string): string => name.replace(/\[\d{1,4}[km]\]$/i, '');
 
 /** Answers may be stored if the key's row says so, or the setting does and the row does not forbid it. */
 export const mayStore = ({ key, snapshot }: Pick<ChatCall, 'key' | 'snapshot'>): boolean =>

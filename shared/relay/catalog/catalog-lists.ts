@@ -10,6 +10,7 @@ import type {
   PlanEntry,
 } from '../../wire/public-api.ts';
 import { type RelayRequest, modelIdOf } from '../http/http.ts';
+import { removeWindow } from '../call/access.ts';
 import { refuse } from '../http/refusal.ts';
 import { listHeaders } from '../../endpoints/routes.ts';
 
@@ -58,7 +59,7 @@ export function findModel(
   snapshot: Snapshot,
   nowMs: number,
 ): ModelEntry | MessagesModel {
-  const id = modelIdOf(request);
+  const id = removeWindow(modelIdOf(request));
   const entry = isOfMessages(request) ? describeModelForMessages : describeModel;
   if (listOfferedNames(snapshot, nowMs).includes(id)) return entry(id, snapshot.publishedAt);
   const message = `There is no model of that name here. GET ${request.baseUrl}/models lists them.`;

@@ -227,11 +227,9 @@ export class Attempt {
   }
 
   #refused({ dialect, built }: Prepared): RefusedAttempt {
-    const { request, limitedBy, candidates, states } = this.#call;
-    const isClients = built.sent.isNative === true && states.size === 0;
+    const { request, limitedBy } = this.#call;
     return {
       built,
-      isClientsState: isClients && candidates.length === 1,
       type: channelTypes[this.#candidate.channel.type],
       variant: this.#variant,
       dialectName: dialect.name,

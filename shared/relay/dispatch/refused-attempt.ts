@@ -133,8 +133,6 @@ export interface RefusedAttempt {
   /** Something of the answer was passed on, so the candidate is not asked again. */
   hadContent: boolean;
   hadTools: boolean;
-  /** The state is the client's, of the one candidate that it has: only the client can mend it. */
-  isClientsState?: boolean | undefined;
   /** The limit that was sent is lower than the call's own, because the balance pays no more. */
   limitLowered: boolean;
 }
@@ -255,8 +253,7 @@ const without = (variant: Variant, repeat: Omission): Variant | undefined =>
 function findRefusedPart(refused: RefusedForm): Omission | undefined {
   const { code, param } = refused.error;
   const field = textOf(param) ?? '';
-  if (!refused.isClientsState && (refusedState.has(textOf(code) ?? '') || says(refused, foreignState)))
-    return 'state';
+  if (refusedState.has(textOf(code) ?? '') || says(refused, foreignState)) return 'state';
   if (/^include(\[|$)/.test(field)) return 'include';
   const { isNative, body } = refused.built.sent;
   const hasStops = !isNative && ('stop' in body || 'stop_sequences' in body);
@@ -286,10 +283,11 @@ function lacksCompaction({ status, error, built }: RefusedForm): boolean {
 
 /**
  * How vendors say that a turn came back with state that is not theirs: Claude [anthropics/claude-code 63155, 2026-05-28;
- * pydantic/pydantic-ai 7989, 2026-09-02] and Gemini [ai.google.dev, "Thought signatures"].
+ * pydantic/pydantic-ai 7989, 2026-09-02], Gemini [ai.google.dev, "Thought signatures"; RooCodeInc/Roo-Code 10554] and OpenAI
+ * [openai/codex 8137].
  */
 const foreignState =
-  /Invalid `?signature`? in `?thinking`? block|The block is bound to a different conversation|Thought signature is not valid/;
+  /Invalid `?(?:signature|data)`? in `?(?:redacted_)?thinking`? block|The block is bound to a different conversation|(?:Corrupted t|T)hought signature|Encrypted content could not be/i;
 
 function findTaughtQuirks(refused: RefusedForm): Partial<Quirks> | undefined {
   const { status, error, built } = refused;

@@ -97,7 +97,10 @@ class EmbeddingsReader implements AnswerReader {
     const vector = typeof embedding === 'string' ? unpackNumbers(embedding) : readNumbers(embedding);
     this.#numberCount += vector.length;
     if (this.#numberCount > vectorNumbersMax) throw tooManyNumbersError();
-    this.#vectors.set(Number(index ?? this.#vectorCount), vector);
+    const place = Number(index ?? this.#vectorCount);
+    // Some servers say 0 of each: then the order of the list counts [BerriAI/litellm 25656].
+    const isTaken = place === 0 && this.#vectors.has(0);
+    this.#vectors.set(isTaken ? this.#vectorCount : place, vector);
     this.#vectorCount += 1;
   }
 }

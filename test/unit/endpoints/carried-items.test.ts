@@ -10,7 +10,7 @@ const user = (text: string): Json => ({ role: 'user', content: text });
 const tool = (name: string): Json => ({
   type: 'function',
   name,
-  parameters: { type: 'object' },
+  parameters: { type: 'object', properties: {} },
   strict: false,
 });
 const encrypted = { type: 'encrypted_content', encrypted_content: 'gAAAAABencrypted' };

@@ -15,6 +15,10 @@ const openai = 'https://api.openai.com/v1';
 const vectorsOf = (...vectors: unknown[]): object[] =>
   vectors.map((embedding, index) => ({ object: 'embedding', index, embedding }));
 
+/** All with one index. */
+const vectorsAt = (index: number, ...vectors: unknown[]): object[] =>
+  vectors.map((embedding) => ({ object: 'embedding', index, embedding }));
+
 /** A document as vendors write it, in pieces that cut through everything. */
 function answer(data: unknown, usage: unknown = { prompt_tokens: 9, total_tokens: 9 }): UpstreamScript {
   const text = JSON.stringify({ object: 'list', data, model: 'vendor', usage }, null, 2);
@@ -93,8 +97,11 @@ describe('an answer', () => {
     expect(read(await rig.call(two, { path })).data.map(({ embedding }) => embedding)).toEqual([[1], [2]]);
   });
 
-  it('takes the place in the list where an upstream leaves out the index, as Gemini does of the first', async () => {
-    const rig = rigOf({}, answer([{ embedding: [1] }, { index: 1, embedding: [2] }]));
+  it.each([
+    ['leaves out the index of the first, as Gemini does', [{ embedding: [1] }, { index: 1, embedding: [2] }]],
+    ['says 0 of each', vectorsAt(0, [1], [2])],
+  ])('takes the place in the list where an upstream %s', async (_case, given) => {
+    const rig = rigOf({}, answer(given));
     expect(read(await rig.call(two, { path })).data.map(({ embedding }) => embedding)).toEqual([[1], [2]]);
   });
 });
@@ -328,7 +335,7 @@ describe('failover', () => {
     ['ends early', { steps: ['{"data":[{"index":0,"embedding":[1]}'] }],
     ['gives fewer vectors', answer(vectorsOf([1]))],
     ['gives more', answer(vectorsOf([1], [2], [3]))],
-    ['gives one twice', answer([...vectorsOf([1]), ...vectorsOf([2])])],
+    ['gives one twice', answer(vectorsAt(1, [1], [2]))],
     ['gives one of another length', answer(vectorsOf([1], [2, 3]))],
     ['gives an empty one', answer(vectorsOf([], []))],
     ['gives what is no number', answer(vectorsOf([1], [null]))],

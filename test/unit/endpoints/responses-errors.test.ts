@@ -100,10 +100,6 @@ describe('a request is refused with the field at fault', () => {
           asking(user, { type, id: 'x' }),
           'input[1].type',
         ]),
-        ...['gAAAAABfernet', 'relay2.1.x', 5].map((text): [unknown, string] => [
-          asking(user, { type: 'reasoning', encrypted_content: text }),
-          'input[1].type',
-        ]),
         [asking(user, user, { content: 'x' }), 'input[2].type'],
       ],
     ],

@@ -25,7 +25,8 @@ const ownForm = (unknown: JsonRecord, request: object = {}, more: Partial<Reques
   );
 
 const functionTool = { type: 'function', function: { name: 'f', parameters: { type: 'object' } } };
-const sentFunction = { type: 'function', name: 'f', parameters: { type: 'object' }, strict: false };
+const parameters = { type: 'object', properties: {} };
+const sentFunction = { type: 'function', name: 'f', parameters, strict: false };
 
 describe('the fields of a Responses request', () => {
   it.each<[string, object, Partial<RequestSettings>, object]>([
@@ -209,7 +210,7 @@ describe('the fields of a client that wrote Responses', () => {
 
   it('leave it to the vendor whether a function is strict', () => {
     expect(ownForm({}, { tools: [functionTool] }).body['tools']).toEqual([
-      { type: 'function', name: 'f', parameters: { type: 'object' } },
+      { type: 'function', name: 'f', parameters },
     ]);
   });
 });

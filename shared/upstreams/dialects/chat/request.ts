@@ -1,11 +1,17 @@
 /** Builds the body of a Chat Completions request, for OpenAI and for compatible upstreams. */
-import type { CanonicalCall, ChatContentPart, ChatMessage } from '../../../wire/canonical-call.ts';
+import {
+  type CanonicalCall,
+  type ChatContentPart,
+  type ChatMessage,
+  isEmptyText,
+} from '../../../wire/canonical-call.ts';
 import {
   asRecord,
   isRecord,
   listIn,
   textIn,
   removeNulls,
+  unwrapArguments,
   type JsonRecord,
   recordsIn,
 } from '../../../wire/json.ts';
@@ -13,6 +19,7 @@ import type { StatePart } from '../../../wire/turn-state.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
 import {
   chooseEffort,
+  correctImageUrl,
   findRefusedSampling,
   applyRowFields,
   splitStopSequences,
@@ -99,13 +106,21 @@ function convertMessages(call: CanonicalCall, settings: RequestSettings, wraps: 
     if (images.length > 0) sent.push({ role: 'user', content: images });
     images = [];
   };
-  for (const message of messages) {
-    if (message.role !== 'tool') flush();
+  for (const message of placeResults(messages)) {
+    const isUser = message.role === 'user';
+    if (message.role !== 'tool' && !isUser) flush();
     const converted = convertCommonFields(message);
-    if (message.role === 'tool' && Array.isArray(message.content)) {
-      converted['content'] = readResultText(message.content, call.form);
-      images.push(...message.content.filter(({ type }) => type !== 'text'));
+    const content = converted['content'];
+    if (message.role === 'tool' && Array.isArray(content)) {
+      converted['content'] = readResultText(content, call.form);
+      images.push(...content.filter(({ type }) => type !== 'text'));
     }
+    if (isUser && images.length > 0)
+      converted['content'] = [
+        ...images.splice(0),
+        ...(Array.isArray(content) ? content : [createText(content)]),
+      ];
+    if (converted['role'] === 'system' && converted['content'] === '') continue;
     if (message.role === 'assistant') {
       if (message.tool_calls) {
         const calls = message.tool_calls.map((each) => convertToolCall(each, wraps, quirks));
@@ -126,13 +141,42 @@ function convertMessages(call: CanonicalCall, settings: RequestSettings, wraps: 
   return quirks.systemPosition === 'first' ? mergeSystemMessages(named) : named;
 }
 
+/** Results of tools next to their calls, as vendors want them. What was said between them follows. */
+function placeResults(messages: readonly ChatMessage[]): ChatMessage[] {
+  const placed: ChatMessage[] = [];
+  const waiting: ChatMessage[] = [];
+  let open = new Set<unknown>();
+  for (const message of messages) {
+    const { role, tool_calls: calls, tool_call_id: answered } = message;
+    if (role === 'assistant') {
+      placed.push(...waiting.splice(0), message);
+      open = new Set(calls?.map(({ id }) => id));
+    } else if (role !== 'tool' && open.size > 0) waiting.push(message);
+    else placed.push(message);
+    if (role === 'tool' && open.delete(answered) && open.size === 0) placed.push(...waiting.splice(0));
+  }
+  return [...placed, ...waiting];
+}
+
+const createText = (text: unknown): JsonRecord => ({ type: 'text', text });
+
 /** `developer` is OpenAI's newer name for `system`. A null content is kept: it accompanies tool calls. */
 function convertCommonFields(message: ChatMessage): JsonRecord {
   const converted = removeNulls(message);
   if (message.role === 'developer') converted['role'] = 'system';
   if (message.content === null) converted['content'] = null;
+  if (Array.isArray(message.content)) {
+    const parts = message.content.filter((part) => !isEmptyText(part)).map(correctImage);
+    converted['content'] = parts.length > 0 ? parts : message.tool_calls ? null : '';
+  }
   delete converted['phase'];
   return converted;
+}
+
+function correctImage(part: ChatContentPart): ChatContentPart {
+  const { url } = part.image_url ?? {};
+  const correct = url === undefined ? undefined : correctImageUrl(url);
+  return correct === url ? part : { ...part, image_url: { ...part.image_url, url: correct ?? '' } };
 }
 
 /**
@@ -145,15 +189,20 @@ function readResultText(
 ): string | readonly ChatContentPart[] {
   const texts = parts.filter(({ type }) => type === 'text');
   if (form === 'chat' && texts.length > 0) return texts;
-  return texts.map(({ text }) => text ?? '').join('\n');
+  const text = texts.map(({ text }) => text ?? '').join('\n');
+  // Strict servers refuse an empty result.
+  return text === '' && parts.length > 0 ? 'The result is in the next message.' : text;
 }
 
 /** The index only matters in streams. Clients send it back, and upstreams that refuse other echoes refuse it too. */
 function convertToolCall(source: object, wraps: boolean, { acceptedEchoes }: Quirks): JsonRecord {
   const call = removeNulls(source);
   if (acceptedEchoes) delete call['index'];
+  const { function: called, custom, ...others } = call;
+  const given = asRecord(called)['arguments'];
+  if (isRecord(called) && (call['type'] ?? 'function') === 'function')
+    return { ...call, function: { ...called, arguments: unwrapArguments(textIn(given)) } };
   if (!wraps || call['type'] !== 'custom') return call;
-  const { custom, ...others } = call;
   const { name, input } = asRecord(custom);
   return { ...others, type: 'function', function: { name, arguments: wrapInput(textIn(input)) } };
 }
@@ -355,19 +404,9 @@ function filterMessage(
   };
 }
 
-/** `image/jpg` is common, but not registered. */
-function filterContentPart(part: unknown): unknown {
-  if (!isRecord(part)) return part;
-  const known = pickTypedFields(part);
-  const image = asRecord(known['image_url']);
-  const url = textIn(image['url']);
-  if (!/^data:image\/jpg[;,]/i.test(url)) return known;
-  return { ...known, image_url: { ...image, url: `data:image/jpeg${url.slice('data:image/jpg'.length)}` } };
-}
-
-/** Content parts and tools have one field beside their type, named like the type. */
-const pickTypedFields = (source: JsonRecord): JsonRecord =>
-  pickFields(source, ['type', String(source['type'])]);
+/** Content parts have one field beside their type, named like the type. */
+const filterContentPart = (part: unknown): unknown =>
+  isRecord(part) ? pickFields(part, ['type', String(part['type'])]) : part;
 
 // Limits on output tokens. Never above the channel's maximum and what the balance covers.
 

@@ -81,7 +81,7 @@ export class UpstreamToolCalls {
       if (call.index === undefined && this.#wrapped.has(call.name))
         return isComplete && !/^\s*["{]/.test(call.text) ? this.#unwrap(call) : [];
       const first = call.index === undefined ? [this.#show(call)] : [];
-      const empty = call.kind === 'function' && call.text === '';
+      const empty = call.kind === 'function' && call.text.trim() === '';
       return empty ? [...first, { index: call.index ?? 0, function: { arguments: '{}' } }] : first;
     });
   }
@@ -153,11 +153,15 @@ export class UpstreamToolCalls {
     let { text } = piece;
     if (text === '') return '';
     if (call.kind === 'function') {
-      if (call.scan.complete) return '';
+      // The writer tells another object from a repeat.
+      if (call.scan.complete) return text;
       call.isPlaceholder = call.text === '' && text.trim() === '{}';
       if (call.isPlaceholder) return '';
       text = findUnsentText(call, piece);
-      text = text.slice(0, call.scan.push(text));
+      const end = call.scan.push(text);
+      this.#writer.memory.text(text);
+      call.text += text.slice(0, end);
+      return text;
     }
     this.#writer.memory.text(text);
     call.text += text;

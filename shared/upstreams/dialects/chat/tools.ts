@@ -3,7 +3,7 @@ import type { CanonicalCall, ChatTool } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, recordsIn, type JsonRecord } from '../../../wire/json.ts';
 import type { RequestSettings } from '../../dialect.ts';
 import { callerToolTypes, type Quirks } from '../../quirks.ts';
-import { toolNameOf, wrapTool } from '../../request-fields.ts';
+import { completeSchema, toolNameOf, wrapTool } from '../../request-fields.ts';
 
 interface SentTools {
   /** Without tools no choice is sent. */
@@ -33,7 +33,10 @@ export function convertTools(
   const isCustom = (tool: ChatTool): boolean => wraps && tool.type === 'custom';
   const tools = chosen.tools.map((tool) => {
     const { async: isAsync, ...plain } = isCustom(tool) ? wrapTool(tool) : tool;
-    const sent = form === 'chat' && isAsync !== undefined ? { ...plain, async: isAsync } : plain;
+    const { function: called } = plain;
+    const schema = called?.parameters;
+    const whole = schema ? { ...plain, function: { ...called, parameters: completeSchema(schema) } } : plain;
+    const sent = form === 'chat' && isAsync !== undefined ? { ...whole, async: isAsync } : whole;
     return callerToolTypes.has(sent.type) ? filterTool(sent, quirks) : sent;
   });
   const wrapped = new Set(chosen.tools.filter(isCustom).flatMap((tool) => toolNameOf(tool) ?? []));

@@ -8,10 +8,18 @@ import type {
   ChatToolCall,
   ChatContentPart,
 } from '../../../wire/canonical-call.ts';
-import { asRecord, isRecord, parseJson, textIn, type JsonRecord } from '../../../wire/json.ts';
+import {
+  asRecord,
+  isRecord,
+  parseJson,
+  textIn,
+  unwrapArguments,
+  type JsonRecord,
+} from '../../../wire/json.ts';
 import { mapCallIds, type SentIds } from '../../call-ids.ts';
 import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 import { continuation } from '../../quirks.ts';
+import { imageTypeOf } from '../../request-fields.ts';
 import { isThinkingBlock } from './thinking.ts';
 import { stretchesOf, type StatePart } from '../../../wire/turn-state.ts';
 
@@ -171,8 +179,7 @@ function callBlock(call: ChatToolCall, id: string): JsonRecord {
 
 /** The vendor accepts only objects. Other arguments, such as cut ones, are kept as text. */
 function inputOf(text: string): JsonRecord {
-  if (text.trim() === '') return {};
-  const value = parseJson(text);
+  const value = parseJson(unwrapArguments(text));
   return isRecord(value) ? value : { input: value ?? text };
 }
 
@@ -223,9 +230,8 @@ function readImageSource(url: string, path: string): JsonRecord {
 
 const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp']);
 
-/** `image/jpg` is common, but not registered. */
 function convertInlineImage({ mediaType, base64 }: DataUrl, path: string): JsonRecord {
-  const type = mediaType === 'image/jpg' ? 'image/jpeg' : mediaType;
+  const type = imageTypeOf(base64, mediaType);
   if (imageTypes.has(type)) return { type: 'base64', media_type: type, data: base64 };
   throw new CannotCarry(path, `Images of type ${type.slice(0, 64)} cannot be sent to this model.`);
 }

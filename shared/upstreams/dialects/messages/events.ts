@@ -63,7 +63,7 @@ export class MessagesReader implements AnswerReader {
   constructor(context: ReaderContext) {
     this.#writer = new AnswerWriter(context);
     this.#blocks = new ContentBlocks(this.#writer, context.sent.wrappedTools);
-    this.#native = context.sent.isNative ? new NativeEvents(this.#writer.memory) : undefined;
+    this.#native = context.sent.isNative ? new NativeEvents(this.#writer.memory, context.callIds) : undefined;
     this.#asksFast = context.sent.body['speed'] === 'fast';
   }
 
@@ -398,7 +398,7 @@ class ContentBlocks {
    */
   #endCall(block: Block, isCut: boolean): ChatDelta[] {
     const { text, source } = block;
-    const isWithoutPieces = text.text === '';
+    const isWithoutPieces = text.text.trim() === '';
     if (isWithoutPieces) text.add(serializeInput(source['input']));
     const name = textIn(source['name']);
     const whole = text.text;

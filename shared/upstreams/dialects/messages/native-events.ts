@@ -5,11 +5,22 @@
  */
 import { JsonScan } from '../../../stream/json-scan.ts';
 import type { Kept } from '../../../wire/chat-response.ts';
-import { asRecord, isRecord, listIn, recordsIn, textIn, type JsonRecord } from '../../../wire/json.ts';
+import {
+  asRecord,
+  isRecord,
+  jsonText,
+  listIn,
+  recordsIn,
+  textIn,
+  type JsonRecord,
+} from '../../../wire/json.ts';
+import { ArgumentsText } from '../../call-arguments.ts';
+import type { CallIds } from '../../call-ids.ts';
 
 interface OpenBlock {
   index: unknown;
   block: JsonRecord;
+  input: ArgumentsText;
   /** Scans the pieces of its input. */
   scan: JsonScan;
 }
@@ -22,6 +33,7 @@ export const deltaKinds = new Map<unknown, 'text' | 'thinking' | 'tool_use'>([
   ['signature_delta', 'thinking'],
   ['input_json_delta', 'tool_use'],
 ]);
+const wordId = /^[a-zA-Z0-9_-]{1,64}$/;
 const knownBlocks = new Set<unknown>([...deltaKinds.values(), 'redacted_thinking']);
 
 /** The start of a block whose own start never came. A call without one has no name. */
@@ -36,6 +48,7 @@ export const isWholeMessage = ({ type, role, content }: JsonRecord): boolean =>
 
 export class NativeEvents {
   readonly #memory: Kept;
+  readonly #callIds: CallIds;
   #open: OpenBlock | undefined;
   #startedCount = 0;
   /** By the upstream's index. */
@@ -43,8 +56,9 @@ export class NativeEvents {
   /** The blocks of `message_start`, unless they come with events. */
   #earlyContent: JsonRecord[] = [];
 
-  constructor(memory: Kept) {
+  constructor(memory: Kept, callIds: CallIds) {
     this.#memory = memory;
+    this.#callIds = callIds;
   }
 
   push(event: JsonRecord): JsonRecord[] {
@@ -132,8 +146,11 @@ export class NativeEvents {
     if (!isRecord(delta)) return [];
     const impliedStart = impliedStarts.get(delta['type']);
     if (this.#open && fitsBlock(this.#open.block, delta)) {
-      this.#open.scan.push(textIn(delta['partial_json']));
-      return [{ ...event, index: this.#startedCount - 1 }];
+      const { partial_json: given } = delta;
+      if (typeof given !== 'string' || given === '') return [{ ...event, index: this.#startedCount - 1 }];
+      const text = this.#open.input.push(given);
+      this.#open.scan.push(text);
+      return text === '' ? [] : this.#writeInput(text, event);
     }
     if (!impliedStart) return [];
     const began = this.#startBlock(index, { type: 'content_block_start', content_block: impliedStart });
@@ -146,8 +163,21 @@ export class NativeEvents {
     const isAgain = this.#open?.index === index && isRecord(block) && this.#isOpen(block);
     if (!isRecord(block) || isAgain) return [];
     const closed = this.#close();
-    this.#open = { index, block, scan: new JsonScan() };
-    return [...closed, { ...event, index: this.#startedCount++ }];
+    this.#open = { index, block, input: new ArgumentsText(), scan: new JsonScan() };
+    if (block['type'] !== 'tool_use') return [...closed, { ...event, index: this.#startedCount++ }];
+    const { id, input } = block;
+    // Other vendors refuse such an id when the session goes on there.
+    const isPlain = typeof id !== 'string' || wordId.test(id);
+    const shown = isPlain ? {} : { id: this.#callIds.showId(id, this.#startedCount) };
+    const text = isRecord(input) ? '' : this.#open.input.push(jsonText(input));
+    const started = { ...block, ...shown, ...(!isRecord(input) && { input: {} }) };
+    const begun = { ...event, content_block: started, index: this.#startedCount++ };
+    return [...closed, begun, ...(text === '' ? [] : this.#writeInput(text))];
+  }
+
+  #writeInput(text: string, event: JsonRecord = { type: 'content_block_delta' }): JsonRecord[] {
+    const delta = { type: 'input_json_delta', partial_json: text };
+    return [{ ...event, delta, index: this.#startedCount - 1 }];
   }
 
   #isOpen(block: JsonRecord): boolean {
@@ -157,8 +187,9 @@ export class NativeEvents {
 
   #close(event: JsonRecord = { type: 'content_block_stop' }): JsonRecord[] {
     if (!this.#open) return [];
+    const input = this.#open.input.end();
     this.#open = undefined;
-    return [{ ...event, index: this.#startedCount - 1 }];
+    return [...(input === '' ? [] : this.#writeInput(input)), { ...event, index: this.#startedCount - 1 }];
   }
 }
 

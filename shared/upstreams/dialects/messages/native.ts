@@ -2,7 +2,7 @@
  * Passes the body of a client that wrote Messages to an upstream that speaks it: unchanged, block by block, except for
  * the model, the limit, the fields and quirks that the channel's row sets, and what money and isolation need. Adds no
  * breakpoint, because this client sets its own. Leaves out thinking that the relay encrypted for its client, since no
- * vendor knows its signature.
+ * vendor knows its signature, and rewrites what another vendor issued and this one would refuse.
  */
 import type { CanonicalCall, ChatMessage, ChatRequest } from '../../../wire/canonical-call.ts';
 import { sealPrefix } from '../../../wire/ids.ts';
@@ -17,7 +17,8 @@ import {
 } from '../../../wire/json.ts';
 import type { RequestSettings, SentBody } from '../../dialect.ts';
 import { continuation, isCallerTool, type Quirks } from '../../quirks.ts';
-import { chooseEffort, applyRowFields } from '../../request-fields.ts';
+import { mapIds } from '../../call-ids.ts';
+import { chooseEffort, applyRowFields, imageTypeOf } from '../../request-fields.ts';
 import {
   dropsBlocks,
   isThinkingBlock,
@@ -44,7 +45,8 @@ export function buildNativeBody(
   const sentTools = filterTools(tools, settings.allow);
   if (sentTools.length < listIn(tools).length) noteDropped('tools');
   const added = request.messages.filter((message) => !native.known.has(message));
-  const turns = addSearchResults(dropLostThinking(recordsIn(messages), settings, noteDropped), added);
+  const known = correctTurns(dropLostThinking(recordsIn(messages), settings, noteDropped), settings);
+  const turns = addSearchResults(known, added);
   const choice = asRecord(served?.['tool_choice']);
   const isChoiceLost = choice['type'] === 'tool' && !sentTools.some(({ name }) => name === choice['name']);
   const body: JsonRecord = {
@@ -213,6 +215,66 @@ function dropLostThinking(
     return left.length > 0 ? [{ ...message, content: left }] : [];
   });
 }
+
+// Ids, pictures and citations that the vendor would refuse.
+
+function correctTurns(turns: readonly JsonRecord[], { callIds }: RequestSettings): JsonRecord[] {
+  const blocks = turns.flatMap(({ content }) => recordsIn(content));
+  const ids = blocks.flatMap((block) => callIdOf(block) ?? []);
+  const mapped = mapIds(ids, 'word64');
+  /** The vendor's own id, if this channel issued it. */
+  const sendId = (id: string): string => {
+    const own = callIds.restoreVendorId(id);
+    return own === id ? (mapped.get(id) ?? id) : own;
+  };
+  return turns.map((turn) => {
+    const { content } = turn;
+    if (!Array.isArray(content)) return turn;
+    const corrected = content.flatMap((block) => (isRecord(block) ? correctBlock(block, sendId) : [block]));
+    return { ...turn, content: corrected };
+  });
+}
+
+const idFields = new Map<unknown, string>([
+  ['tool_use', 'id'],
+  ['tool_result', 'tool_use_id'],
+]);
+
+function callIdOf(block: JsonRecord): string | undefined {
+  const id = block[idFields.get(block['type']) ?? ''];
+  return typeof id === 'string' ? id : undefined;
+}
+
+function correctBlock(block: JsonRecord, sendId: (id: string) => string): JsonRecord[] {
+  const { type, source, content, citations } = block;
+  const id = callIdOf(block);
+  if (type === 'image') return [correctPicture(block, asRecord(source))];
+  if (type === 'text' && Array.isArray(citations)) {
+    const left = citations.filter((one) => !isRelayCitation(one));
+    if (left.length === citations.length) return [block];
+    const { citations: _all, ...text } = block;
+    // A block that only held citations of the relay's making.
+    if (left.length === 0 && block['text'] === '') return [];
+    return [left.length > 0 ? { ...block, citations: left } : text];
+  }
+  if (id === undefined) return [block];
+  const inner =
+    type === 'tool_result' &&
+    Array.isArray(content) &&
+    content.some((one) => asRecord(one)['type'] === 'image')
+      ? { content: content.map((one) => correctPicture(asRecord(one), asRecord(asRecord(one)['source']))) }
+      : {};
+  return [{ ...block, ...inner, [idFields.get(type) ?? 'id']: sendId(id) }];
+}
+
+function correctPicture(block: JsonRecord, source: JsonRecord): JsonRecord {
+  const { type, data, media_type: named } = source;
+  if (type !== 'base64' || typeof data !== 'string' || typeof named !== 'string') return block;
+  return { ...block, source: { ...source, media_type: imageTypeOf(data, named) } };
+}
+
+/** The vendor of Claude checks the index of a citation. */
+const isRelayCitation = (citation: unknown): boolean => asRecord(citation)['encrypted_index'] === sealPrefix;
 
 /** Search results that the relay adds: before the system text, or beside the last words of the user. */
 function buildSystem(system: unknown, added: readonly ChatMessage[]): { system?: unknown } {

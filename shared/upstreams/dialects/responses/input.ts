@@ -1,13 +1,14 @@
 /** Converts canonical messages to the input items of Responses. Depends only on each message and those before it. */
-import type {
-  CarriedItems,
-  ChatMessage,
-  ChatToolCall,
-  ChatContentPart,
+import {
+  type CarriedItems,
+  type ChatMessage,
+  type ChatToolCall,
+  type ChatContentPart,
+  isEmptyText,
 } from '../../../wire/canonical-call.ts';
-import { asRecord, type JsonRecord, isRecord, textIn } from '../../../wire/json.ts';
+import { asRecord, type JsonRecord, isRecord, textIn, unwrapArguments } from '../../../wire/json.ts';
 import { type StatePart, stretchesOf } from '../../../wire/turn-state.ts';
-import { wrapInput } from '../../request-fields.ts';
+import { correctImageUrl, wrapInput } from '../../request-fields.ts';
 import { mapCallIds } from '../../call-ids.ts';
 import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 
@@ -72,7 +73,7 @@ function convertCall(
   const known = { call_id: callId, ...(carried?.asyncCalls?.has(call) && { async: true }) };
   if (call.type !== 'custom' || typeof name !== 'string') {
     const { name: called = '', arguments: given } = call.function ?? {};
-    return { type: 'function_call', ...known, name: called, arguments: given || '{}' };
+    return { type: 'function_call', ...known, name: called, arguments: unwrapArguments(given ?? '') };
   }
   return customTools
     ? { type: 'custom_tool_call', ...known, name, input: textIn(input) }
@@ -185,10 +186,13 @@ type Content = ChatMessage['content'];
 /** Text, images and files. `path`: of the content, for errors. Throws CannotCarry. */
 function convertContent(content: Content, path: string): JsonRecord[] {
   if (typeof content === 'string') return [{ type: 'input_text', text: content }];
-  return (content ?? []).map((part, i) => {
+  const parts = content ?? [];
+  const isAllEmpty = parts.every(isEmptyText);
+  return parts.flatMap((part, i) => {
+    if (isEmptyText(part) && !isAllEmpty) return [];
     const { prompt_cache_breakpoint: breakpoint } = part;
     const input = convertContentPart(part, `${path}[${i}]`);
-    return isRecord(breakpoint) ? Object.assign(input, { prompt_cache_breakpoint: breakpoint }) : input;
+    return [isRecord(breakpoint) ? { ...input, prompt_cache_breakpoint: breakpoint } : input];
   });
 }
 
@@ -218,7 +222,7 @@ function convertContentPart(part: ChatContentPart, path: string): JsonRecord {
 
 const imagePart = ({ image_url: image }: ChatContentPart): JsonRecord => ({
   type: 'input_image',
-  image_url: image?.url ?? '',
+  image_url: correctImageUrl(image?.url ?? ''),
   detail: image?.detail ?? 'auto',
 });
 

@@ -348,7 +348,7 @@ export class OutputItems {
       return [this.#callPiece(item, unwrapInput(text), true)];
     }
     const shown = item.callIndex === undefined ? [this.#callPiece(item, text)] : [];
-    if (item.type !== 'function_call' || text !== '' || !isWhole) return shown;
+    if (item.type !== 'function_call' || text.trim() !== '' || !isWhole) return shown;
     // Later events repeat the empty text, which must not count as new.
     const part = callTextOf(item);
     if (part) part.text = '{}';

@@ -1,7 +1,7 @@
 /** Converts tools and the tool choice to the form of Responses. */
 import type { CanonicalCall, ChatTool } from '../../../wire/canonical-call.ts';
 import { asRecord, isRecord, recordsIn, removeNulls, type JsonRecord } from '../../../wire/json.ts';
-import { toolNameOf, wrapTool } from '../../request-fields.ts';
+import { completeSchema, toolNameOf, wrapTool } from '../../request-fields.ts';
 import type { RequestSettings } from '../../dialect.ts';
 
 interface SentTools {
@@ -73,7 +73,7 @@ function convertFunction(tool: ChatTool, ownForm: boolean): JsonRecord {
     type: 'function',
     name: called['name'],
     ...copyDescription(called),
-    parameters: called['parameters'] ?? { type: 'object', properties: {} },
+    parameters: completeSchema(asRecord(called['parameters'] ?? { type: 'object' })),
     ...(strict !== undefined && { strict }),
     ...copyAsync(tool),
   };

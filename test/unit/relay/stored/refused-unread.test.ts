@@ -49,16 +49,6 @@ const wrong: [string, Json, string][] = [
     { input: [{ type: 'item_reference' }] },
     '400 missing_required_parameter input[0].id',
   ],
-  [
-    'reasoning of another relay',
-    {
-      input: [
-        { type: 'reasoning', encrypted_content: 'x' },
-        { role: 'assistant', content: 'x' },
-      ],
-    },
-    '400 unsupported_input_item input[0].type',
-  ],
   ['a conversation as an object', { conversation: 'conv_1' }, '400 unsupported_parameter conversation'],
   ['two choices', { n: 2 }, '400 unsupported_parameter n'],
   ['store that is no boolean', { store: 'no' }, '400 invalid_type store'],
@@ -94,19 +84,6 @@ describe('a call that goes on from an unknown response', () => {
     const { rig, reads, post } = rigOf(key);
     rig.granted(yuan);
     expect(refusal(await post({ ...onward, ...body }))).toBe(expected);
-    expect(reads).toHaveBeenCalledTimes(0);
-  });
-
-  it('is refused for a seal that was changed, and the store is not asked', async () => {
-    const { rig, reads, post } = rigOf();
-    rig.granted(yuan);
-    const first = await post({ include: ['reasoning.encrypted_content'], tools: [] });
-    expect(first.status).toBe(200);
-    const input = [
-      { type: 'reasoning', encrypted_content: 'relay1:AAAA' },
-      { role: 'assistant', content: 'x' },
-    ];
-    expect(refusal(await post({ ...onward, input }))).toMatch(/^400 (invalid_encrypted_content|unsupported)/);
     expect(reads).toHaveBeenCalledTimes(0);
   });
 
