@@ -3,6 +3,7 @@
  * come from the channel's row, then its type, then the model's rules.
  */
 import type { CanonicalCall, OwnForm } from '../wire/canonical-call.ts';
+import { listUnsentDetails } from '../wire/details.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../wire/json.ts';
 import { fieldPathOf, walkMedia, findMissingMedia, pathOf, type MediaPlace } from '../wire/media-walk.ts';
 import { matchNames, type ChannelAttributes, type ChannelType } from './channel-type.ts';
@@ -230,7 +231,7 @@ export function convertCall(
     );
   const permissions = { ...settings, tenantFields: dialect.tenantFields };
   const permitted = filterCall(own ? asked : { ...asked, native: undefined }, permissions, own);
-  const written = dialect.body(permitted.call, settings);
+  const written = writeBody(dialect, permitted.call, settings);
   if (only?.isField && !(only.param in written.body)) throw refuseOwnForm(only);
   const { body, lowered, isMultiplied } = limitBody(written.body, {
     set: settings.set,
@@ -247,6 +248,16 @@ export function convertCall(
 
 const refuseOwnForm = ({ param, message, details }: OwnForm): CannotCarry =>
   new CannotCarry(param, message, details);
+
+/** Throws CannotCarry with the client's name of the field. */
+function writeBody(dialect: Pick<Dialect, 'body'>, call: CanonicalCall, settings: RequestSettings): SentBody {
+  try {
+    return dialect.body(call, settings);
+  } catch (error) {
+    if (!(error instanceof CannotCarry)) throw error;
+    throw new CannotCarry(call.clientNames?.[error.param] ?? error.param, error.message, error.details);
+  }
+}
 
 // Fields of the client that had no effect. Dialects report what they dropped; this adds the row's own `drop` and
 // removes fields that asked for nothing.
@@ -294,7 +305,7 @@ function listDroppedFields(call: CanonicalCall, { sent, settings }: Outcome): st
   const isSent = (holds: (message: JsonRecord) => boolean): boolean =>
     Object.values(sent.body).flatMap(recordsIn).some(holds);
   const isStateLost = request.messages.some(holdsState) && !isSent(holdsState);
-  const lostInMessages = (call.messageFields ?? []).filter((name) => !isSent((message) => name in message));
+  const lostInMessages = sent.isNative ? [] : listUnsentDetails(call.messageFields ?? [], sent.body);
   const left = settings.drop.filter(
     (field) => Object.hasOwn(asked, field) && !Object.hasOwn(settings.set, field),
   );

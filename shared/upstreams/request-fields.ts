@@ -127,7 +127,7 @@ const sequenceLengthMax = 256;
  * @param sentMax how many the dialect allows
  */
 export function splitStopSequences(
-  { request: { stop }, stopField = 'stop' }: CanonicalCall,
+  { request: { stop } }: CanonicalCall,
   { quirks, omissions }: Pick<RequestSettings, 'quirks' | 'omissions'>,
   { sentMax, takes = () => true }: { sentMax: number; takes?: (sequence: string) => boolean },
 ): { sent: string[]; watched: readonly string[] | undefined } {
@@ -138,7 +138,7 @@ export function splitStopSequences(
     given.length <= watchedSequencesMax && given.every(({ length }) => length <= sequenceLengthMax);
   if (!isWatchable && sent.length < given.length) {
     const message = `This model takes at most ${watchedSequencesMax} stop sequences of ${sequenceLengthMax} characters.`;
-    throw new CannotCarry(stopField, message);
+    throw new CannotCarry('stop', message);
   }
   return { sent, watched: isWatchable && given.length > 0 ? given : undefined };
 }

@@ -38,8 +38,8 @@ export interface CanonicalCall {
   readonly native?: NativeCall | undefined;
   /** The inputs to embed. The request then has no messages. */
   readonly embedding?: EmbeddingInput | undefined;
-  /** The client's name of `stop`, for errors. */
-  readonly stopField?: string | undefined;
+  /** The client's names of fields of `request`, for errors. */
+  readonly clientNames?: Readonly<Record<string, string>> | undefined;
   /**
    * A summary of the conversation is asked for, to go on from, by the last item of the input or at a path of its own. The last
    * message says so in words. Absent: the next turn is.

@@ -22,6 +22,7 @@ import {
 import { endpointRoutes } from '../routes.ts';
 import { ChunksToCompletion } from './fold.ts';
 import { renderCommentFrame, renderDataFrame } from '../../stream/sse.ts';
+import { findDetails } from '../../wire/details.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../../wire/json.ts';
 
@@ -50,7 +51,7 @@ function answerAsChat(
   };
   // OpenRouter's and Mistral's word for `required`, which both know too.
   const choice = request.tool_choice === 'any' ? { tool_choice: 'required' } : {};
-  const messageFields = [...(call.messageFields ?? [])];
+  const messageFields = [...(call.messageFields ?? []), ...findDetails(request, details)];
   if (request.messages.some(({ phase }) => phase)) messageFields.push('phase');
   return {
     call: {
@@ -68,6 +69,9 @@ function answerAsChat(
     },
   };
 }
+
+/** See `findDetails`. */
+const details = { messages: ['name', 'detail', 'prompt_cache_breakpoint'] };
 
 /** Fields that only other endpoints have. */
 const otherFields = ['input', 'system', 'reasoning', 'text', 'max_output_tokens'];

@@ -4,6 +4,7 @@
  */
 import type { ZodMiniType } from 'zod/mini';
 import type { ChatRequest, ChatTool, NativeCall, OwnForm } from '../../wire/canonical-call.ts';
+import { findDetails } from '../../wire/details.ts';
 import { asRecord, isRecord, recordsIn, textIn, removeNulls, type JsonRecord } from '../../wire/json.ts';
 import type { EndpointRequest } from '../endpoint.ts';
 import { parseRequest } from '../parse-request.ts';
@@ -22,6 +23,12 @@ const translated = new Set(
 );
 
 const isUnknown = (field: string): boolean => !decided.has(field) && !translated.has(field);
+
+/** See `findDetails`. */
+const details = {
+  messages: ['toolset_name', 'caller', 'clear_at', 'output_config'],
+  tools: ['allowed_callers', 'defer_loading', 'eager_input_streaming', 'input_examples'],
+};
 
 type Headers = Readonly<Record<string, string | undefined>>;
 
@@ -79,7 +86,8 @@ export function readBody(schema: ZodMiniType<MessagesRequest>, body: unknown, he
       },
       served: Object.fromEntries(fields.filter(([field]) => translated.has(field))),
       native,
-      stopField: 'stop_sequences',
+      messageFields: findDetails(request, details),
+      clientNames: { stop: 'stop_sequences', response_format: 'output_config.format' },
       ...(conversation && { conversation }),
     },
     outputTokensMax: request.max_tokens ?? undefined,

@@ -107,8 +107,18 @@ export function findUnknownFields(request: ResponsesRequest): JsonRecord {
     (each) => each !== encryptedReasoning && each !== outputLogprobs,
   );
   const unknown = Object.entries(removeNulls(request)).filter(([field]) => !handled.has(field));
-  return { ...Object.fromEntries(unknown), ...(include.length > 0 && { include }) };
+  const reasoning = Object.entries(removeNulls(request.reasoning ?? {})).filter(
+    ([field, value]) => !servedReasoning.has(field) && value !== 'standard',
+  );
+  return {
+    ...Object.fromEntries(unknown),
+    ...(reasoning.length > 0 && { reasoning: Object.fromEntries(reasoning) }),
+    ...(include.length > 0 && { include }),
+  };
 }
+
+/** Fields of `reasoning` that the relay reads or serves. */
+const servedReasoning = new Set(['effort', 'summary', 'generate_summary', 'context']);
 
 /**
  * Fields that the relay serves itself: the text of the reasoning is shown as its summary, and the reasoning of all turns

@@ -28,6 +28,7 @@ import { compactRoute, countingRoutes, endpointRoutes } from '../routes.ts';
 import type { CanonicalCall, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
 import { type JsonRecord, isRecord, asRecord } from '../../wire/json.ts';
 import { fieldPathOf, walkMedia, findMissingMedia } from '../../wire/media-walk.ts';
+import { findDetails } from '../../wire/details.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
 import { selectKeptMessages, triggerType } from './compaction.ts';
 import { translateInput } from './input.ts';
@@ -55,6 +56,13 @@ function addInput(body: unknown): ResponsesRequest {
   const request = parseRequest(StoredInputRequest, body);
   return { ...request, input: request.input ?? [] };
 }
+
+const toolDetails = ['allowed_callers', 'defer_loading', 'output_schema'];
+/** See `findDetails`. */
+const details = {
+  input: ['caller', 'agent', 'detail', 'prompt_cache_breakpoint', ...toolDetails],
+  tools: toolDetails,
+};
 
 interface Reading {
   storage?: StorageAtHand | undefined;
@@ -146,7 +154,13 @@ export function translateRequest(request: ResponsesRequest, { storage, summaryOf
     ),
     kept,
   ).map(fieldPathOf);
-  const call = { beginning, items, instructions, compacts, ...(lostMedia.length > 0 && { lostMedia }) };
+  const messageFields = findDetails({ ...request, input: own }, details);
+  const listed = {
+    ...(lostMedia.length > 0 && { lostMedia }),
+    ...(messageFields.length > 0 && { messageFields }),
+    clientNames: { response_format: 'text.format' },
+  };
+  const call = { beginning, items, instructions, compacts, ...listed };
   const form = { chat: compacts ? dropFieldsForSummary(chat) : chat, call };
   return { ...form, declared, placed, outputTokensMax, droppedTools, ...state, ...storing };
 }

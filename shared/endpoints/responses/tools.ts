@@ -59,7 +59,8 @@ function addTool(converted: ConvertedTools, placed: PlacedTool, namespace: strin
     if (placed.item) converted.byItem.set(one, placed.item);
   };
   if (named && type === 'namespace' && namespace === undefined && Array.isArray(tool['tools'])) {
-    for (const one of listInnerTools(tool, placed)) addTool(converted, one, name);
+    for (const one of describeGroup(listInnerTools(tool, placed), tool['description']))
+      addTool(converted, one, name);
     return;
   }
   if (!named || !callers) {
@@ -72,6 +73,14 @@ function addTool(converted: ConvertedTools, placed: PlacedTool, namespace: strin
   if (converted.declared.has(flat)) return;
   converted.declared.set(flat, { kind: type, name, namespace, isAsync: tool['async'] === true });
   push(type === 'function' ? readFunctionTool(flat, tool) : readCustomTool(flat, tool));
+}
+
+/** No other form has groups of tools, so the description of one stands before that of its first tool. */
+function describeGroup([first, ...others]: PlacedTool[], description: unknown): PlacedTool[] {
+  if (!first || typeof description !== 'string' || description === '') return first ? [first, ...others] : [];
+  const tool = translateTool(first.tool);
+  const texts = [description, tool['description']].filter((text) => typeof text === 'string' && text !== '');
+  return [{ ...first, tool: { ...tool, description: texts.join('\n\n') } }, ...others];
 }
 
 /**
@@ -113,22 +122,26 @@ function readCustomTool(name: string, { description, format, async: isAsync }: J
 }
 
 /**
- * The tools of the canonical call with the choice among them. A choice of an unknown or a hosted tool becomes `auto`;
- * a list of allowed tools with no known name allows none.
+ * The tools of the canonical call with the choice among them. A choice of an unknown tool becomes `auto`, one of a hosted
+ * tool stays for upstreams that may run it; a list of allowed tools with no known name allows none.
  */
 export function selectTools(choice: unknown, { tools, declared }: ConvertedTools): Partial<ChatRequest> {
   if (tools.length === 0) return {};
   if (choice === 'none' || choice === 'required') return { tools, tool_choice: choice };
   if (choice === 'any') return { tools, tool_choice: 'required' };
   if (!isRecord(choice)) return { tools, tool_choice: 'auto' };
-  if (choice['type'] !== 'allowed_tools')
-    return { tools, tool_choice: findNamedTool(choice, declared) ?? 'auto' };
+  if (choice['type'] !== 'allowed_tools') {
+    const isHosted = typeof choice['type'] === 'string' && !callersTypes.has(choice['type']);
+    return { tools, tool_choice: findNamedTool(choice, declared) ?? (isHosted ? choice : 'auto') };
+  }
   const inner = isRecord(choice['allowed_tools']) ? choice['allowed_tools'] : choice;
   const allowed = recordsIn(inner['tools']).flatMap((entry) => findNamedTool(entry, declared) ?? []);
   if (allowed.length === 0) return {};
   const mode = inner['mode'] === 'required' ? 'required' : 'auto';
   return { tools, tool_choice: { type: 'allowed_tools', allowed_tools: { mode, tools: allowed } } };
 }
+
+const callersTypes: ReadonlySet<string> = new Set(['function', 'custom']);
 
 /** A declared tool in the form of a choice; undefined if no tool has the name. */
 function findNamedTool(

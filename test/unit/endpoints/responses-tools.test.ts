@@ -59,6 +59,14 @@ describe('tools', () => {
       [custom('p', { format: { type: 'text' } }), custom('q')],
     ],
     [
+      'the description of a group stands before that of its first tool',
+      [{ type: 'namespace', name: 'n', description: 'Files.', tools: [look, { ...look, name: 'see' }] }],
+      [
+        named('n__look', { description: 'Files.\n\nLooks.', parameters }),
+        named('n__see', { description: 'Looks.', parameters }),
+      ],
+    ],
+    [
       'of two tools with one name the first counts',
       [look, { ...look, description: 'Other.' }],
       [named('look', { description: 'Looks.', parameters })],
@@ -109,7 +117,7 @@ describe('tool_choice', () => {
     [{ type: 'function', name: 'patch' }, custom('patch')],
     [{ type: 'function', name: 'list', namespace: 'mcp__files' }, named('mcp__files__list')],
     [{ type: 'function', name: 'gone' }, 'auto'],
-    [{ type: 'web_search' }, 'auto'],
+    [{ type: 'web_search' }, { type: 'web_search' }],
   ])('%j is %j', (choice, expected) => {
     expect(chatOf({ tools, tool_choice: choice }).tool_choice).toEqual(expected);
   });

@@ -208,10 +208,10 @@ function limitOf(request: ChatRequest, settings: RequestSettings): number {
 function formatOf({ response_format: format, n }: ChatRequest): { format?: JsonRecord; moved: string[] } {
   if ((n ?? 1) > 1) throw new CannotCarry('n', 'This model gives one answer at a time.');
   if (!format || format.type === 'text') return { moved: [] };
-  const { schema } = asRecord(format['json_schema']);
+  const { schema, description } = asRecord(format['json_schema']);
   if (format.type !== 'json_schema' || !isRecord(schema))
     throw new CannotCarry('response_format', 'This model gives JSON only for a schema (`json_schema`).');
-  const grammar = convertSchema(schema);
+  const grammar = convertSchema({ ...(typeof description === 'string' && { description }), ...schema });
   if (!grammar) {
     const message =
       'This model cannot be held to this schema: it is recursive, or allows names or values of any kind.';

@@ -1,0 +1,45 @@
+/**
+ * Fields inside the messages, items and tools of a client that few forms have, such as the name of a speaker. They change no
+ * meaning that must be kept, so a call goes on without them, and the client learns which of them did not go up.
+ */
+import { isRecord, type JsonRecord } from './json.ts';
+
+/** They may hold any names. */
+const callersOwn: ReadonlySet<string> = new Set(
+  'parameters input_schema output_schema schema input input_examples arguments metadata'.split(' '),
+);
+const speakers: ReadonlySet<unknown> = new Set(['system', 'developer', 'user', 'assistant']);
+/** @param names the fields to look for, by the field of the body that holds them. Returns paths such as `messages[].name`. */
+export function findDetails(body: JsonRecord, names: Readonly<Record<string, readonly string[]>>): string[] {
+  return Object.entries(names).flatMap(([field, some]) =>
+    [...findFields(body[field], new Set(some))].map((name) => `${field}[].${name}`),
+  );
+}
+
+/** Returns those of the paths whose fields a sent body lacks. */
+export function listUnsentDetails(paths: readonly string[], body: JsonRecord): string[] {
+  if (paths.length === 0) return [];
+  const wanted = new Set(paths.map(nameOf));
+  const sent = findFields(Object.values(body).filter(Array.isArray), wanted);
+  return paths.filter((path) => !sent.has(nameOf(path)));
+}
+
+const nameOf = (path: string): string => path.split('.').at(-1) ?? path;
+
+/** The depth of a body is limited, so this recursion is too. */
+function findFields(value: unknown, wanted: ReadonlySet<string>, found = new Set<string>()): Set<string> {
+  if (Array.isArray(value)) for (const each of value) findFields(each, wanted, found);
+  else if (isRecord(value))
+    for (const [name, inner] of Object.entries(value)) {
+      if (wanted.has(name) && asksForSomething(inner) && (name !== 'name' || speakers.has(value['role'])))
+        found.add(name);
+      if (typeof inner === 'object' && !callersOwn.has(name)) findFields(inner, wanted, found);
+    }
+  return found;
+}
+
+function asksForSomething(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(asksForSomething);
+  const said = isRecord(value) && 'type' in value ? value['type'] : value;
+  return (said ?? false) !== false && said !== '' && said !== 'auto' && said !== 'direct';
+}

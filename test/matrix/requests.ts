@@ -1,0 +1,77 @@
+/** The matrix of requests: each place of each endpoint at each dialect. */
+import { dialects, endpoints, type Dialect } from './endpoints.ts';
+import { Observer, type Outcome } from './observe.ts';
+import { listPlaces, type Place } from './places.ts';
+import { findReason, type Reason } from './reasons.ts';
+import { SdkTypes, type ObjectShape } from './sdk-types.ts';
+
+export interface Cell {
+  endpoint: Dialect;
+  dialect: Dialect;
+  path: string;
+  /** `moot`: no effect, and a rule says why. */
+  outcome: Outcome | 'moot';
+  strict: Outcome | 'moot';
+  /** It is inside another place that does not go up. */
+  holder: string | undefined;
+  reason: Reason | undefined;
+  /** What the relay said. */
+  seen: string;
+}
+
+const types = new SdkTypes();
+const typesOf = (endpoint: Dialect): ObjectShape[] =>
+  endpoints[endpoint].types.map(([file, name]) => types.shapeOf(file, name));
+
+/** Those of the stable and of the beta types, each once. */
+export function placesOf(endpoint: Dialect): Place[] {
+  const older = endpoints[endpoint].older.map(
+    (name) => [name, { shape: { kind: 'number' }, isOptional: true }] as const,
+  );
+  const shapes = [
+    ...typesOf(endpoint),
+    { kind: 'object', name: '', isOpen: false, fields: new Map(older) } as const,
+  ];
+  const places = shapes.flatMap((shape) => listPlaces(shape, endpoints[endpoint]));
+  return [...new Map(places.toReversed().map((place) => [place.path, place])).values()].toReversed();
+}
+
+export async function judgeRequests(endpoint: Dialect, dialect: Dialect): Promise<Cell[]> {
+  const observer = new Observer(endpoint, dialect, typesOf(dialect));
+  const cells: Cell[] = [];
+  for (const { path, ...place } of placesOf(endpoint)) {
+    const holder = cells.findLast(
+      (cell) => isLeft(cell) && path.startsWith(cell.path) && /^[.[]/.test(path.slice(cell.path.length)),
+    );
+    if (holder) {
+      cells.push({ ...holder, path, holder: holder.path });
+      continue;
+    }
+    const { lenient, strict } = await observer.judge({ path, ...place });
+    const at = { endpoint, dialect, path };
+    const reason = findReason(at);
+    const nameOf = (outcome: Outcome): Cell['outcome'] => (outcome === 'lost' && reason ? 'moot' : outcome);
+    const { status, text, dropped } = strict.outcome === 'lost' ? strict.seen : lenient.seen;
+    const seen = status === 200 ? `dropped: ${dropped.join()}` : `${status} ${text}`;
+    cells.push({
+      ...at,
+      outcome: nameOf(lenient.outcome),
+      strict: nameOf(strict.outcome),
+      holder: undefined,
+      reason,
+      seen,
+    });
+  }
+  return cells;
+}
+
+/** What is inside it goes the same way. */
+const isLeft = ({ outcome, holder }: Cell): boolean =>
+  holder === undefined && (outcome === 'named' || outcome === 'refused' || outcome === 'lost');
+
+export const judgeAllRequests = async (): Promise<Cell[]> => {
+  const cells: Cell[] = [];
+  for (const endpoint of dialects)
+    for (const dialect of dialects) cells.push(...(await judgeRequests(endpoint, dialect)));
+  return cells;
+};

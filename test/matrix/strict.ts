@@ -1,0 +1,40 @@
+/** A server that refuses what the published types of its form do not know. */
+import { isRecord, type JsonRecord } from '../../shared/wire/json.ts';
+import type { ObjectShape, Shape } from './sdk-types.ts';
+
+/** The path of the first field that none of the types has. */
+export function findUnknownField(value: unknown, types: readonly Shape[], path = ''): string | undefined {
+  const options = types.flatMap((each) => (each.kind === 'union' ? each.options : [each]));
+  if (options.some(({ kind }) => kind === 'map')) return undefined;
+  if (Array.isArray(value)) {
+    const items = options.flatMap((each) => (each.kind === 'list' ? [each.item] : []));
+    if (items.length === 0) return undefined;
+    return firstOf(value.map((each, i) => findUnknownField(each, items, `${path}[${i}]`)));
+  }
+  if (!isRecord(value)) return undefined;
+  const objects = options.filter((each) => each.kind === 'object');
+  const fitting = objects.filter((each) => fits(value, each));
+  const found = (fitting.length > 0 ? fitting : objects).map((each) => findInObject(value, each, path));
+  return found.includes(undefined) ? undefined : found[0];
+}
+
+const firstOf = (paths: (string | undefined)[]): string | undefined =>
+  paths.find((path) => path !== undefined);
+
+function findInObject(value: JsonRecord, { fields, isOpen }: ObjectShape, path: string): string | undefined {
+  const unknown = Object.entries(value).map(([name, inner]) => {
+    const field = fields.get(name);
+    const at = path === '' ? name : `${path}.${name}`;
+    return field ? findUnknownField(inner, [field.shape], at) : isOpen ? undefined : at;
+  });
+  return firstOf(unknown);
+}
+
+/** Its type and its role, as far as it has them, are those of the variant. */
+const fits = (value: JsonRecord, { fields }: ObjectShape): boolean =>
+  ['type', 'role'].every((name) => {
+    const shape = fields.get(name)?.shape;
+    const options = shape?.kind === 'union' ? shape.options : shape ? [shape] : [];
+    const literals = options.flatMap((each) => (each.kind === 'literal' ? [each.value] : []));
+    return !(name in value) || literals.length === 0 || literals.some((literal) => literal === value[name]);
+  });
