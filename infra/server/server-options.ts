@@ -1,7 +1,7 @@
 /** The variables that only the server has. `readEnvironment` reads those of every function. */
 import { isIP } from 'node:net';
 import { getHeapStatistics } from 'node:v8';
-import { serverMegabytesMax } from '../../shared/adapters/entry/json-body.ts';
+import { serverMegabytesMax } from '../../shared/adapters/entry/http-entry.ts';
 
 export interface ServerOptions {
   host: string;

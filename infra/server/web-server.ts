@@ -10,8 +10,8 @@ import {
   isFromOrigin,
   originHeader,
   type HostRequest,
+  refuseTooLarge,
 } from '../../shared/adapters/entry/http-entry.ts';
-import { refuseTooLarge } from '../../shared/adapters/entry/json-body.ts';
 import type { HostedHandle } from '../../shared/relay/http/http.ts';
 import { laneOf, type CallThread, type LaneName, type ThreadCall } from './call-thread.ts';
 import {

@@ -9,7 +9,7 @@ import type { Snapshot } from '../config/snapshot.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
 import type { ChatCall, DispatchedCall, DispatchReport } from './call/call.ts';
 import { checkCall, type Caller, type ReadCall, type RefusedCall } from './read-call.ts';
-import { WorkBudget } from './call/work-budget.ts';
+import { WorkBudget } from './money/admission.ts';
 import type { RelayResponse } from './http/http.ts';
 import {
   createRelay,

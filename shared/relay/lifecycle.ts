@@ -34,12 +34,11 @@ import {
   type ReadDeps,
 } from './read-call.ts';
 import { callTo, ServingChannels } from './call/serving-channels.ts';
-import { WorkBudget } from './call/work-budget.ts';
+import { WorkBudget, Admission } from './money/admission.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
 import { HealthRecorder } from './health/health-recorder.ts';
 import { type Handle, type RelayRequest, type RelayResponse, responsesPrefix } from './http/http.ts';
 import { respondRefusal } from './http/refusal.ts';
-import { Admission } from './money/admission.ts';
 import { admitCall, describeServing, type Bill, type BillReport } from './money/bill.ts';
 import { Reservations } from './money/reservations.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';

@@ -1,9 +1,8 @@
 /** The interface of a dialect: from canonical call to request body, from answer to canonical chunks. */
 import type { Machine } from '../stream/machine.ts';
-import type { CanonicalCall, ChatMessage } from '../wire/canonical-call.ts';
+import type { CanonicalCall, ChatMessage, ServiceTiers } from '../wire/canonical-call.ts';
 import type { AnswerIdentity, ChatChunk, ReportedUsage } from '../wire/chat-response.ts';
 import type { JsonRecord } from '../wire/json.ts';
-import type { ServiceTiers } from '../wire/service-tier.ts';
 import type { InputTransformation, StatePart } from '../wire/turn-state.ts';
 import type { UpstreamEvent } from './body-events.ts';
 import type { CallIds } from './call-ids.ts';

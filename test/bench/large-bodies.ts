@@ -4,7 +4,7 @@
  * `node test/bench/large-bodies.ts`.
  */
 import { estimateInput, findMedia, loadMediaReader } from '../../shared/billing/estimate/input-tokens.ts';
-import { readJsonBody } from '../../shared/adapters/entry/json-body.ts';
+import { readJsonBody } from '../../shared/adapters/entry/http-entry.ts';
 import { inflateWithZlib } from '../../shared/adapters/system/node-ports.ts';
 import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';

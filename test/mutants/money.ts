@@ -105,14 +105,14 @@ export const money: Mutants = {
     by: /holds the dearer of it and the standard one/,
   },
   'a call is charged by the service tier that it asked for': {
-    file: 'shared/wire/service-tier.ts',
+    file: 'shared/wire/canonical-call.ts',
     find: 'const named = reported ?? sent;',
     replace: 'const named = sent ?? reported;',
     noticed: `${unit}/money/service-tiers.test.ts`,
     by: /is charged by the standard price where flex had no room/,
   },
   'a call is charged by a dearer service tier than anybody asked for': {
-    file: 'shared/wire/service-tier.ts',
+    file: 'shared/wire/canonical-call.ts',
     find: '<= most) return named;',
     replace: '<= 100) return named;',
     noticed: `${unit}/money/service-tiers.test.ts`,

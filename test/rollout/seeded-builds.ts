@@ -33,7 +33,7 @@ export const seeds = {
   },
   /** Healthy, but for one call that is too large for the memory. */
   'out of memory once': {
-    file: 'shared/adapters/entry/lambda-events.ts',
+    file: 'shared/adapters/entry/lambda-handlers.ts',
     find: '  return () => (isBase64Encoded',
     replace: `  const kept: unknown[] = [];
   while (body?.includes('exhaust the memory')) kept.push(Array.from({ length: 100_000 }, () => ({})));

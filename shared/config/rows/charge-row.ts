@@ -15,7 +15,7 @@ import {
   type RowReading,
 } from './read-row.ts';
 import { convertToPico, parseDecimal, rowFactorDecimals } from '../../billing/price.ts';
-import { standardTiers } from '../../wire/service-tier.ts';
+import { standardTiers } from '../../wire/canonical-call.ts';
 
 /** Parts of the input without a price cost what `input` costs. */
 export const rowPartPrices = mapInputParts('price', () => z.optional(amount));

@@ -5,7 +5,6 @@
 import type { SummaryOpener } from '../../endpoints/endpoint.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { asRecord, parseJson } from '../../wire/json.ts';
-import type { WorkBudget } from '../call/work-budget.ts';
 import type { Sealer } from '../ports/host.ts';
 
 /**
@@ -15,11 +14,16 @@ import type { Sealer } from '../ports/host.ts';
 const lengthMax = 4 * 1024 * 1024;
 const stateLength = 64 * 1024;
 
+/** The work that is left for a call. False: none for another seal, whose text has this length. */
+export interface StateWork {
+  openState(length: number): boolean;
+}
+
 export const encryptSummary = (sealer: Sealer, account: string, summary: string): string =>
   sealer.seal(JSON.stringify({ account, summary }));
 
 /** For one body. What is damaged or of another account is reported where states are opened. */
-export function createSummaryOpener(sealer: Sealer, account: string, work: WorkBudget): SummaryOpener {
+export function createSummaryOpener(sealer: Sealer, account: string, work: StateWork): SummaryOpener {
   const texts = new Map<string, string>();
   let length = 0;
   const open = (sealed: string): string => {

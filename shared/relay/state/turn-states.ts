@@ -13,12 +13,11 @@ import { asRecord, parseJson, textIn } from '../../wire/json.ts';
 import type { ServedModel } from '../../upstreams/quirks.ts';
 import { quirksOf } from '../../upstreams/called-channel.ts';
 import type { ChatCall, DispatchedCall } from '../call/call.ts';
-import type { WorkBudget } from '../call/work-budget.ts';
 import { within } from '../retry.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Sealer } from '../ports/host.ts';
 import { StateTooLarge } from '../ports/runtime-stores.ts';
-import { encryptSummary } from './summary-seals.ts';
+import { encryptSummary, type StateWork } from './summary-seals.ts';
 
 /** How many turns are looked up, and how many seals one call may open, newest first. */
 const turnsMax = 200;
@@ -48,11 +47,11 @@ export class TurnStates {
   readonly #bindings: StateBindings;
   /** By their text: 200 copies of one under other item ids took 2.7 s. */
   readonly #opened = new Map<string, OpenedState>();
-  readonly #work: WorkBudget;
+  readonly #work: StateWork;
   #length = 0;
   #isSpent = false;
 
-  constructor(sealer: Sealer, bindings: StateBindings, work: WorkBudget) {
+  constructor(sealer: Sealer, bindings: StateBindings, work: StateWork) {
     this.#sealer = sealer;
     this.#bindings = bindings;
     this.#work = work;
@@ -86,7 +85,7 @@ export class TurnStates {
 interface WithTurns {
   call: ChatCall;
   read: EndpointRequest;
-  source: { facts: { work: WorkBudget } };
+  source: { facts: { work: StateWork } };
 }
 
 /**
@@ -149,7 +148,7 @@ export function openStates(
   sealer: Sealer,
   bindings: StateBindings,
   { sealed, call, foreignLeftOut }: Pick<EndpointRequest, 'sealed' | 'call' | 'foreignLeftOut'>,
-  work: WorkBudget,
+  work: StateWork,
 ): TurnStates {
   const turns = new TurnStates(sealer, bindings, work);
   if (foreignLeftOut) turns.dropped = true;

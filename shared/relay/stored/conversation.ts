@@ -14,7 +14,7 @@ import type { JsonRecord } from '../../wire/json.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import type { ResponseHead, StoredResponse } from '../ports/stored.ts';
 import type { ChatCall } from '../call/call.ts';
-import type { WorkBudget } from '../call/work-budget.ts';
+import type { WorkBudget } from '../money/admission.ts';
 import type { RelayRequest } from '../http/http.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { runWithinKeyPermits } from '../money/unbilled-limits.ts';

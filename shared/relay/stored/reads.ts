@@ -8,7 +8,7 @@ import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
-import type { WorkBudget } from '../call/work-budget.ts';
+import type { WorkBudget } from '../money/admission.ts';
 import type { HeldRoom, RelayRequest } from '../http/http.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import { retry } from '../retry.ts';

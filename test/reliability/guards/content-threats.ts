@@ -45,7 +45,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S12'],
-    file: 'shared/adapters/entry/json-body.ts',
+    file: 'shared/adapters/entry/http-entry.ts',
     find: "if (found === 'levels') throw",
     replace: "if (text === '') throw",
     test: 'test/unit/adapters/http-entry/json-body.test.ts',
@@ -53,7 +53,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S12'],
-    file: 'shared/adapters/entry/json-body.ts',
+    file: 'shared/adapters/entry/http-entry.ts',
     find: "if (found === 'values') throw",
     replace: "if (text === '') throw",
     test: 'test/unit/adapters/http-entry/json-body.test.ts',
@@ -61,7 +61,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S12'],
-    file: 'shared/adapters/entry/json-body.ts',
+    file: 'shared/adapters/entry/http-entry.ts',
     find: 'if (bytes > bytesMaxOf(host))',
     replace: 'if (bytes < 0)',
     test: 'test/unit/adapters/http-entry/json-body.test.ts',
@@ -110,7 +110,7 @@ export const contentThreats: readonly Removal[] = [
   },
   {
     rows: ['S14'],
-    file: 'shared/adapters/entry/json-body.ts',
+    file: 'shared/adapters/entry/http-entry.ts',
     find: "if (found === 'levels') throw",
     replace: "if (text === '') throw",
     test: 'test/unit/adapters/http-entry/json-body.test.ts',

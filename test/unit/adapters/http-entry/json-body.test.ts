@@ -1,6 +1,6 @@
 import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { readJsonBody, type SharedHost } from '../../../../shared/adapters/entry/json-body.ts';
+import { readJsonBody, type SharedHost } from '../../../../shared/adapters/entry/http-entry.ts';
 import { Refusal } from '../../../../shared/relay/http/refusal.ts';
 
 const megabyte = 1024 * 1024;

@@ -2,7 +2,7 @@ import type { APIGatewayProxyEvent } from 'aws-lambda';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createRelayRequest } from '../../../../shared/adapters/entry/http-entry.ts';
-import { readHttpEvent } from '../../../../shared/adapters/entry/lambda-events.ts';
+import { readHttpEvent } from '../../../../shared/adapters/entry/lambda-handlers.ts';
 import { buildUrlEvent } from '../../../../infra/local/lambda/function-url.ts';
 import { buildRestApiEvent } from '../../../../infra/local/rest-api.ts';
 import { urlEvent } from './url-event.ts';

@@ -1,7 +1,7 @@
 /** What one request may make the relay do: all of it together. */
 import { describe, expect, it } from 'vitest';
-import { readJsonBody } from '../../../../shared/adapters/entry/json-body.ts';
-import { WorkBudget } from '../../../../shared/relay/call/work-budget.ts';
+import { readJsonBody } from '../../../../shared/adapters/entry/http-entry.ts';
+import { WorkBudget } from '../../../../shared/relay/money/admission.ts';
 import type { Refusal } from '../../../../shared/relay/http/refusal.ts';
 import { StoredReader } from '../../../../shared/relay/stored/reads.ts';
 import { MemoryStored } from '../../../support/memory-stored.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { openStates, TurnStates, encryptTurn } from '../../../../shared/relay/state/turn-states.ts';
-import { WorkBudget } from '../../../../shared/relay/call/work-budget.ts';
+import { WorkBudget } from '../../../../shared/relay/money/admission.ts';
 import type { Sealer } from '../../../../shared/relay/ports/host.ts';
 import type { ChatMessage } from '../../../../shared/wire/canonical-call.ts';
 
