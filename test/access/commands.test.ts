@@ -1,7 +1,7 @@
 import { PassThrough, Readable } from 'node:stream';
 import { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { commandName } from '../../infra/ops/cli/command.ts';
+import { composeCommandName } from '../../infra/ops/cli/command.ts';
 import { commandPolicies, createProgram } from '../../infra/ops/cli/program.ts';
 import { policyAccess, policyNames, type PolicyName } from '../../infra/access/policies.ts';
 import { synthesize } from '../infra/synthesize.ts';
@@ -104,7 +104,7 @@ describe('every command, with the credentials of one policy alone,', () => {
     expect(program).toBeInstanceOf(Command);
     const tabled = Object.keys(commandPolicies);
     expect(tabled.filter((name) => !name.includes('--')).toSorted()).toEqual(
-      leavesOf(program).map(commandName).toSorted(),
+      leavesOf(program).map(composeCommandName).toSorted(),
     );
     const shown = new Set(scenarios.map(({ command }) => command));
     expect(tabled.filter((name) => policiesOfCommand(name).length > 0 && !shown.has(name))).toEqual([]);

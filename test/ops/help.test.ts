@@ -1,7 +1,7 @@
 import { PassThrough, Readable } from 'node:stream';
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { commandName, programName } from '../../infra/ops/cli/command.ts';
+import { composeCommandName, programName } from '../../infra/ops/cli/command.ts';
 import { createProgram } from '../../infra/ops/cli/program.ts';
 import { runOps } from './run-ops.ts';
 
@@ -19,7 +19,7 @@ const commands = leavesOf(createProgram(context));
 const optionsOf = (command: Command): string[] => command.options.map(({ long }) => long ?? '');
 
 describe('the help of each command', () => {
-  it.each(commands.map((command) => commandName(command)))(
+  it.each(commands.map((command) => composeCommandName(command)))(
     '%s has an example that the tool accepts',
     async (name) => {
       const { code, output } = await runOps([...name.split(' '), '--help']);
@@ -28,7 +28,7 @@ describe('the help of each command', () => {
       const own = examples.filter((words) => words === name || words.startsWith(`${name} `));
       expect(own.length).toBeGreaterThan(0);
       expect(output).not.toMatch(/\(default: [^)]*\)\s+\(default: /);
-      const command = commands.find((each) => commandName(each) === name);
+      const command = commands.find((each) => composeCommandName(each) === name);
       const known = [...(command ? optionsOf(command) : []), '--stack', '--stage', '--profile'];
       expect(known).toEqual(
         expect.arrayContaining(own.flatMap((words) => words.match(/(?<=\s)--[a-z-]+/g) ?? [])),
@@ -41,7 +41,7 @@ describe('the options of all commands are the same', () => {
   it('every command has --json and says where it works; every list has --csv', () => {
     for (const command of commands)
       expect(optionsOf(command)).toEqual(expect.arrayContaining(['--json', '--region']));
-    const lists = commands.filter((command) => / list$| total$/.test(commandName(command)));
+    const lists = commands.filter((command) => / list$| total$/.test(composeCommandName(command)));
     expect(lists.length).toBeGreaterThan(5);
     for (const list of lists) expect(optionsOf(list)).toContain('--csv');
   });

@@ -13,7 +13,7 @@ import { parse } from 'csv-parse/sync';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseYuan } from '../../shared/billing/price.ts';
 import { buildMonthKey } from '../../shared/billing/daily-keys.ts';
-import { namedValues } from '../../infra/ops/cli/terminal.ts';
+import { nameValues } from '../../infra/ops/cli/terminal.ts';
 import { statedColumns, viewStatements } from '../../shared/operate/statement.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
@@ -100,7 +100,7 @@ describe('statement', () => {
     // The console's page, which reads no days.
     await rig.put('accounts', ...listed.map((each) => ({ account: (each as { account: string }).account })));
     const { statements } = await viewStatements(await rig.ports(), '2026-11', '');
-    expect(statements.map((each) => namedValues(statedColumns, each))).toEqual(listed);
+    expect(statements.map((each) => nameValues(statedColumns, each))).toEqual(listed);
     expect((await rig.ops(`statement acme --all --month 2026-11`)).errors).toContain(
       'specify either a customer or --all',
     );

@@ -24,10 +24,10 @@ export function explainDenied(error: unknown, run: DeniedRun): Failure | undefin
   const [, action = 'this', arn] = refusal.exec(error.message) ?? [];
   const resource = arn?.split(':').slice(5).join(':');
   const what = `AWS denied ${action}${resource ? ` on ${resource}` : ''}`;
-  return new Failure(`${what}: ${adviceFor(run, error.message)}`, deniedExitCode);
+  return new Failure(`${what}: ${composeAdvice(run, error.message)}`, deniedExitCode);
 }
 
-function adviceFor({ command, needed, stack, region = '<region>' }: DeniedRun, message: string): string {
+function composeAdvice({ command, needed, stack, region = '<region>' }: DeniedRun, message: string): string {
   const policy = policyNameIn(stack, needed, region);
   if (!message.includes('explicit deny'))
     return `attach the policy ${policy} to your user or role to run \`${command}\``;

@@ -18,7 +18,7 @@ export interface CommandRun {
 }
 
 /** The help text of an argument, its parser, and its default. */
-type Taken =
+type Parameter =
   | string
   | readonly [about: string, parse: (written: string, earlier: never) => unknown, usual?: unknown]
   | Option;
@@ -27,12 +27,12 @@ type Taken =
 export type Policies = readonly [PolicyName, ...PolicyName[]];
 
 /** By how a word is written: `<account>` and `[key]` are arguments, `--limit <n>` is an option. */
-type Taking = Readonly<Record<string, Taken>>;
+type ParameterTable = Readonly<Record<string, Parameter>>;
 
-export interface CommandParts {
+export interface CommandDescription {
   does: string;
-  needs?: Taking;
-  takes?: Taking;
+  needs?: ParameterTable;
+  takes?: ParameterTable;
   notes?: string;
   /** Without the program's name; what is piped into it comes before. Absent: its name alone. */
   examples?: readonly string[];
@@ -42,22 +42,22 @@ export interface CommandParts {
 }
 
 /** Resolves when a command that serves has ended; output continues until then. */
-type Said = Promise<void | { ended: Promise<void> }>;
+type CommandEnd = Promise<void | { ended: Promise<void> }>;
 
 /** `Words`: arguments, options and the command, as commander hands them to an action. */
-interface Showing<Words extends unknown[]> extends CommandParts {
-  run: (run: CommandRun, ...words: Words) => Said;
+interface ViewInput<Words extends unknown[]> extends CommandDescription {
+  run: (run: CommandRun, ...words: Words) => CommandEnd;
 }
 
-interface Changing<Words extends unknown[], Made> extends CommandParts {
-  plan: (run: CommandRun, ...words: Words) => Promise<Writing<Made>>;
+interface ChangeInput<Words extends unknown[], Made> extends CommandDescription {
+  plan: (run: CommandRun, ...words: Words) => Promise<CommandWrite<Made>>;
 }
 
-export interface CommandDefinition extends CommandParts {
+export interface CommandDefinition extends CommandDescription {
   name: string;
   policies: Policies;
   isWriting?: true;
-  work: (run: CommandRun, words: never, options: ApproveOptions) => Said;
+  work: (run: CommandRun, words: never, options: ApproveOptions) => CommandEnd;
 }
 
 export interface CommandGroup {
@@ -67,32 +67,32 @@ export interface CommandGroup {
   commands: readonly CommandDefinition[];
 }
 
-export const reading: Policies = ['support', 'operator'];
-export const auditing: Policies = ['support', 'operator', 'repair', 'restore'];
-export const operating: Policies = ['operator'];
+export const viewers: Policies = ['support', 'operator'];
+export const auditors: Policies = ['support', 'operator', 'repair', 'restore'];
+export const operators: Policies = ['operator'];
 
-export const shows = <Words extends unknown[]>(
+export const defineView = <Words extends unknown[]>(
   name: string,
-  { run: work, ...parts }: Showing<Words>,
+  { run: work, ...parts }: ViewInput<Words>,
 ): CommandDefinition => ({
-  policies: reading,
+  policies: viewers,
   ...parts,
   name,
   work: (run, words: Words) => work(run, ...words),
 });
 
-export const changes = <Words extends unknown[], Made>(
+export const defineChange = <Words extends unknown[], Made>(
   name: string,
-  { plan, ...parts }: Changing<Words, Made>,
+  { plan, ...parts }: ChangeInput<Words, Made>,
 ): CommandDefinition => ({
-  policies: operating,
+  policies: operators,
   ...parts,
   name,
   isWriting: true,
   work: async (run, words: Words, options) => perform(run.terminal, await plan(run, ...words), options),
 });
 
-function addTaken(command: Command, { does, needs = {}, takes = {}, notes }: CommandParts): void {
+function addParameters(command: Command, { does, needs = {}, takes = {}, notes }: CommandDescription): void {
   command.description(does);
   for (const [words, taken] of Object.entries(needs))
     command.addOption(optionOf(words, taken).makeOptionMandatory());
@@ -106,7 +106,7 @@ function addTaken(command: Command, { does, needs = {}, takes = {}, notes }: Com
   if (notes !== undefined) command.addHelpText('after', notes);
 }
 
-function optionOf(words: string, taken: Taken): Option {
+function optionOf(words: string, taken: Parameter): Option {
   if (taken instanceof Option) return taken;
   const [about, parse, usual] = typeof taken === 'string' ? [taken] : taken;
   const option = new Option(words, about);
@@ -117,18 +117,14 @@ function optionOf(words: string, taken: Taken): Option {
 /** In the clone. Elsewhere, after `npm link` there, `relay-ops` alone. */
 export const programName = 'npx --no relay-ops';
 
-interface Hosting {
+interface Host {
   process: ProcessContext;
   /** For what fails before a command runs. */
   terminal: Terminal;
 }
 
 /** Makes commander's commands. A group's help has two examples of each of its commands. */
-export function addCommands(
-  program: Command,
-  given: CommandGroup | CommandDefinition,
-  hosting: Hosting,
-): void {
+export function addCommands(program: Command, given: CommandGroup | CommandDefinition, hosting: Host): void {
   if (!('commands' in given)) return addCommand(program, given, hosting);
   const group = program.command(given.name).description(given.does);
   if (given.notes !== undefined) group.addHelpText('after', given.notes);
@@ -136,7 +132,7 @@ export function addCommands(
   const examples = given.commands.flatMap((each) =>
     examplesOf(each, `${given.name} ${each.name}`).slice(0, 2),
   );
-  group.addHelpText('after', examplesText(examples));
+  group.addHelpText('after', formatExamples(examples));
   // There are so few verbs that all are named: the nearest to `create` would be `rotate`.
   group.configureOutput({
     outputError: (text, write) =>
@@ -148,19 +144,19 @@ export function addCommands(
   });
 }
 
-function addCommand(parent: Command, definition: CommandDefinition, { process, terminal }: Hosting): void {
+function addCommand(parent: Command, definition: CommandDefinition, { process, terminal }: Host): void {
   const command = parent.command(definition.name);
   if (definition.lists)
     command.addOption(new Option('--csv', 'print CSV with a header row').conflicts('json'));
-  addTaken(command, definition);
+  addParameters(command, definition);
   if (definition.isWriting)
     command.option('--dry-run', 'show the effect and write nothing').option('--yes', 'skip confirmation');
   command.addOption(new Option('--json', 'print the result as JSON'));
   if (!command.options.some(({ long }) => long === region.long)) command.addOption(region);
-  command.addHelpText('after', examplesText(examplesOf(definition, commandName(command))));
+  command.addHelpText('after', formatExamples(examplesOf(definition, composeCommandName(command))));
   command.action(async (...words) => {
     const shown = terminal.in(formatOf(command));
-    const given = givenIn(command, definition);
+    const given = findPolicyEntry(command, definition);
     const ports = await openPorts(command, given, shown, process.environment);
     const work = () => definition.work({ ports, terminal: shown }, words as never, command.opts());
     const read = (): string => `, ${formatCount(ports.traffic().requests, 'request')}`;
@@ -171,21 +167,21 @@ function addCommand(parent: Command, definition: CommandDefinition, { process, t
 
 const examplesOf = ({ examples }: CommandDefinition, name: string): readonly string[] => examples ?? [name];
 
-export const examplesText = (examples: readonly string[]): string =>
-  `\nExamples:\n${examples.map((example) => `  ${exampleLine(example)}`).join('\n')}`;
+export const formatExamples = (examples: readonly string[]): string =>
+  `\nExamples:\n${examples.map((example) => `  ${formatExample(example)}`).join('\n')}`;
 
-function exampleLine(example: string): string {
+function formatExample(example: string): string {
   const [command = '', ...before] = example.split(' | ').toReversed();
   return [...before.toReversed(), `${programName} ${command}`].join(' | ');
 }
 
 /** The words of a command, without the program, which has no parent. */
-export const commandName = (command: Command): string =>
-  command.parent ? `${commandName(command.parent)} ${command.name()}`.trim() : '';
+export const composeCommandName = (command: Command): string =>
+  command.parent ? `${composeCommandName(command.parent)} ${command.name()}`.trim() : '';
 
 /** The name of a command in the table of policies: with the option that was given, where that needs a policy of its own. */
-function givenIn(command: Command, { policies, optionPolicies = {} }: CommandDefinition) {
-  const name = commandName(command);
+function findPolicyEntry(command: Command, { policies, optionPolicies = {} }: CommandDefinition) {
+  const name = composeCommandName(command);
   const given = command.options.find(
     (option) =>
       command.getOptionValueSource(option.attributeName()) === 'cli' && (option.long ?? '') in optionPolicies,
@@ -228,19 +224,19 @@ function formatOf(command: Command): Format {
   return json ? 'json' : csv ? 'csv' : 'text';
 }
 
-const shownMax = 50;
+const rowsMax = 50;
 
 /** For lists that a program has whole. What it leaves open, people see so many of. */
-export const limiting = (rows: string) =>
+export const limitRows = (rows: string) =>
   ({
-    '--limit <n>': [`maximum number of ${rows} (default: ${shownMax}; all with --json or --csv)`, parseCount],
+    '--limit <n>': [`maximum number of ${rows} (default: ${rowsMax}; all with --json or --csv)`, parseCount],
   }) as const;
 
 export const limitOf = (format: Format, limit: number | undefined): number =>
-  limit ?? (format === 'text' ? shownMax : Infinity);
+  limit ?? (format === 'text' ? rowsMax : Infinity);
 
 /** Runs a command that writes, once its plan is made. */
-export interface Writing<Made> {
+export interface CommandWrite<Made> {
   plan: Plan<unknown>;
   /** Prints what of the plan its effect does not say, such as a table of differences. Text only. */
   preview?: (terminal: Terminal) => unknown;
@@ -251,9 +247,9 @@ export interface Writing<Made> {
 }
 
 /** Lets the parts of a literal agree about what is made. */
-export const writes = <Made>(writing: Writing<Made>): Writing<Made> => writing;
+export const defineWrite = <Made>(writing: CommandWrite<Made>): CommandWrite<Made> => writing;
 
-export const printSaid = (
+export const printOutcome = (
   { print, remark }: Terminal,
   { lines, warnings }: { lines: readonly string[]; warnings: readonly string[] },
 ): void => {
@@ -262,11 +258,11 @@ export const printSaid = (
 };
 
 /** Row writes and nothing else: `said` is printed of them, `facts` is what JSON has of them. */
-export const rowWrites = (
+export const defineRows = (
   { ports }: CommandRun,
   plan: Plan<RowWrite>,
   { said, facts }: { said: string; facts: object },
-): Writing<RowWrite[]> => ({
+): CommandWrite<RowWrite[]> => ({
   plan,
   carryOut: () => carryOutWrites(ports, plan),
   print: ({ print }) => print(said),
@@ -275,7 +271,7 @@ export const rowWrites = (
 
 async function perform<Made>(
   terminal: Terminal,
-  { plan, preview, carryOut, print, facts = () => ({}) }: Writing<Made>,
+  { plan, preview, carryOut, print, facts = () => ({}) }: CommandWrite<Made>,
   options: ApproveOptions,
 ): Promise<void> {
   const { effect, warnings = [] } = plan;

@@ -10,7 +10,7 @@ import {
 } from '../../../shared/operate/config/row-changes.ts';
 import { carryOutWrites } from '../../../shared/operate/rows.ts';
 import { isoTime } from '../../../shared/wire/iso-time.ts';
-import type { CommandRun, Writing } from './command.ts';
+import type { CommandRun, CommandWrite } from './command.ts';
 import { parseNumber } from './option-values.ts';
 import type { Terminal } from './terminal.ts';
 import { formatCount } from '../../../shared/operate/plan.ts';
@@ -22,20 +22,20 @@ export interface WaitOption {
   wait: number;
 }
 
-export const waiting = {
+export const waitOption = {
   '--wait <seconds>': ['how long to wait until the change is published', parseNumber, 30],
 } as const;
 
-export const configWriting = (
+export const defineSave = (
   { ports }: CommandRun,
   plan: ConfigPlan,
   { wait }: WaitOption,
-): Writing<{ written: RowWrite[]; version: PublishedVersion | undefined }> => ({
+): CommandWrite<{ written: RowWrite[]; version: PublishedVersion | undefined }> => ({
   plan,
   preview(shown) {
     printDifferences(shown, plan.differences);
     for (const { finding, written } of plan.problems)
-      shown.remark(`${problemWords(finding)}${written ? '' : ' (not part of this change)'}`);
+      shown.remark(`${describeProblem(finding)}${written ? '' : ' (not part of this change)'}`);
   },
   async carryOut() {
     const written = await carryOutWrites(ports, plan);
@@ -53,7 +53,7 @@ export const configWriting = (
   }),
 });
 
-export const problemWords = (finding: Finding): string => `error: ${nameOf(finding)}: ${finding.problem}`;
+export const describeProblem = (finding: Finding): string => `error: ${nameOf(finding)}: ${finding.problem}`;
 
 const signs = { added: '+', removed: '-', changed: '~' };
 
@@ -63,11 +63,12 @@ export function printDifferences({ print }: Terminal, differences: RowDifference
     print(`${signs[change]} ${nameOf(difference)}`);
     if (change === 'removed') continue;
     for (const attribute of attributes)
-      if (attribute.name !== keyAttributes[table]) print(`    ${attribute.name}: ${changeWords(attribute)}`);
+      if (attribute.name !== keyAttributes[table])
+        print(`    ${attribute.name}: ${describeChange(attribute)}`);
   }
 }
 
-function changeWords({ before, after }: AttributeChange): string {
+function describeChange({ before, after }: AttributeChange): string {
   const [old, next] = [before, after].map((value) => value !== undefined && shorten(JSON.stringify(value)));
   if (!old) return next || 'hidden: the row is invalid, so this may be a secret';
   return listWords(before, after) ?? `${old} -> ${next || '(removed)'}`;

@@ -105,7 +105,7 @@ export const parsePast = parseMoment('past');
 export const parseFuture = parseMoment('future');
 
 /** Options of commands that select by what clients name. */
-export const attributing = {
+export const callFilters = {
   '--end-user <name>': ['only calls for this end user, as named by the client', parseEndUser],
   '--tag <name=value>': ['only calls with this tag (a=b,c=d: with both)', parseTags],
 } as const;

@@ -5,7 +5,7 @@ import type { PolicyName } from '../../access/policies.ts';
 import {
   addCommands,
   addTargetOptions,
-  examplesText,
+  formatExamples,
   programName,
   type CommandDefinition,
   type CommandGroup,
@@ -98,7 +98,7 @@ const programExamples = [
 ];
 
 /** Words that people type instead of a command's name, in the singular. */
-const meant = new Map([
+const synonyms = new Map([
   ...['account', 'user', 'balance'].map((word) => [word, 'customer'] as const),
   ...['model', 'provider', 'upstream', 'vendor'].map((word) => [word, 'channel'] as const),
   ...['credit', 'top-up', 'topup'].map((word) => [word, 'grant'] as const),
@@ -108,9 +108,9 @@ const meant = new Map([
   ['invoice', 'statement'],
 ]);
 
-function unknownCommand(text: string): string {
+function suggestCommand(text: string): string {
   const [first = '', word = ''] = /^error: unknown command '([\w-]+?)s?'\n/.exec(text) ?? [];
-  const command = meant.get(word);
+  const command = synonyms.get(word);
   return command === undefined ? text : `${first}(Did you mean ${command}?)\n`;
 }
 
@@ -124,22 +124,22 @@ export function createProgram(process: ProcessContext, terminal = new Terminal(p
     .configureOutput({
       writeOut: (text) => void process.output.write(text),
       writeErr: (text) => void process.errors.write(text),
-      outputError: (text, write) => write(unknownCommand(text)),
+      outputError: (text, write) => write(suggestCommand(text)),
     })
     .addHelpText('after', help)
-    .addHelpText('after', examplesText(programExamples));
+    .addHelpText('after', formatExamples(programExamples));
   for (const each of commands) addCommands(program, each, { process, terminal });
   return program;
 }
 
-interface Ended {
+interface ProgramEnd {
   exitCode: number;
   /** Absent: it is on the stream for errors already. */
   remark?: string;
   message: string;
 }
 
-function endOf(error: unknown): Ended {
+function endOf(error: unknown): ProgramEnd {
   if (error instanceof CommanderError)
     return { exitCode: error.exitCode === 0 ? 0 : 2, message: error.message };
   if (error instanceof Failure)

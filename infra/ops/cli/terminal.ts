@@ -42,23 +42,23 @@ interface Listing<Row> {
 }
 
 /** The attributes of a row, as JSON and CSV have them. */
-export const namedValues = <Row>(columns: readonly Column<Row>[], row: Row): Record<string, unknown> =>
+export const nameValues = <Row>(columns: readonly Column<Row>[], row: Row): Record<string, unknown> =>
   Object.fromEntries(columns.flatMap(([name, , value]) => (name === '' ? [] : [[name, value(row)]])));
 
-export const columnsIn = <Row, Part>(
+export const nestColumns = <Row, Part>(
   part: (row: Row) => Part,
   columns: readonly Column<Part>[],
 ): Column<Row>[] => columns.map(([name, head, value]) => [name, head, (row) => value(part(row))]);
 
-export function textTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string[][] {
+export function formatTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string[][] {
   const shown = columns.filter(([, head]) => head !== '');
   return [
     shown.map(([, head]) => head),
-    ...rows.map((row) => shown.map(([, , value, text]) => text?.(row) ?? cellText(value(row)))),
+    ...rows.map((row) => shown.map(([, , value, text]) => text?.(row) ?? formatText(value(row)))),
   ];
 }
 
-export function cellText(value: unknown): string {
+export function formatText(value: unknown): string {
   if (value === undefined || value === null) return '-';
   if (typeof value === 'string') return value;
   if (Array.isArray(value) && value.every((each) => typeof each === 'string')) return value.join(' ') || '-';
@@ -110,18 +110,18 @@ export class Terminal {
   };
 
   readonly printJson = (value: unknown): void =>
-    this.#data(`${escapeUnprintable(JSON.stringify(value, null, 2))}\n`);
+    this.#writeData(`${escapeUnprintable(JSON.stringify(value, null, 2))}\n`);
 
   /** Prints a header, then of each row the attributes that it names. */
   readonly printCsv = (names: readonly string[], rows: readonly object[]): void =>
-    this.#data(csvText([[...names], ...csvCells(names, rows)]));
+    this.#writeData(csvText([[...names], ...csvCells(names, rows)]));
 
   /** Prints further rows of CSV, without a header. */
   readonly printCsvRows = (names: readonly string[], rows: readonly object[]): void =>
-    this.#data(csvText(csvCells(names, rows)));
+    this.#writeData(csvText(csvCells(names, rows)));
 
   readonly printList = <Row>(rows: readonly Row[], { columns, empty, json }: Listing<Row>): void => {
-    const valuesOf = (row: Row): object => namedValues(columns, row);
+    const valuesOf = (row: Row): object => nameValues(columns, row);
     if (this.format === 'json') this.printJson(rows.map(json ?? valuesOf));
     else if (this.format === 'csv')
       this.printCsv(
@@ -129,7 +129,7 @@ export class Terminal {
         rows.map(valuesOf),
       );
     else if (rows.length === 0) this.print(empty);
-    else this.printTable(textTable(columns, rows));
+    else this.printTable(formatTable(columns, rows));
   };
 
   /** Prints aligned columns; the first row is the header. */
@@ -146,7 +146,7 @@ export class Terminal {
   /** Lets a key be printed that this run made. All other text of that form is masked, whatever table it comes from. */
   readonly reveal = (secretKey: string): void => void this.#run.revealed.add(secretKey);
 
-  readonly revealing = async <Made extends { secretKey: string }>(work: Promise<Made>): Promise<Made> => {
+  readonly revealMade = async <Made extends { secretKey: string }>(work: Promise<Made>): Promise<Made> => {
     const made = await work;
     this.reveal(made.secretKey);
     return made;
@@ -184,12 +184,12 @@ export class Terminal {
 
   /** Reads a line that a person types. Throws a Failure if the input ends first. */
   readonly ask = (question: string): Promise<string> =>
-    this.#asking(readTyped(question, this.#context.input, this.#context.errors));
+    this.#trackQuestion(readTyped(question, this.#context.input, this.#context.errors));
 
   /** All of standard input; for values that must not be in the shell's history. */
   readonly readInput = async (prompt: string): Promise<string> => {
     if (this.isAttended) this.remark(`${prompt}, then press Ctrl-D:`);
-    return (await this.#asking(text(this.#context.input))).trim();
+    return (await this.#trackQuestion(text(this.#context.input))).trim();
   };
 
   /** The key of an upstream: from a line that does not show if a person uses the terminal, else all of standard input. */
@@ -197,10 +197,10 @@ export class Terminal {
     if (!this.isAttended) return this.readInput('Paste the secret');
     this.remark('Secret (input is hidden):');
     const unseen = new Writable({ write: (_chunk, _encoding, done) => done() });
-    return this.#asking(readTyped('', this.#context.input, unseen));
+    return this.#trackQuestion(readTyped('', this.#context.input, unseen));
   };
 
-  async #asking<Answer>(answer: Promise<Answer>): Promise<Answer> {
+  async #trackQuestion<Answer>(answer: Promise<Answer>): Promise<Answer> {
     this.#run.isAsking = true;
     return answer.finally(() => {
       this.#run.isAsking = false;
@@ -208,7 +208,7 @@ export class Terminal {
     });
   }
 
-  #data(text: string): void {
+  #writeData(text: string): void {
     this.#run.hasData = true;
     this.#write(this.#context.output, text);
   }

@@ -8,13 +8,13 @@ import { parseCsv } from '../csv.ts';
 
 const repository = fileURLToPath(new URL('../../..', import.meta.url));
 
-export const inRepository = (name: string): string => path.join(repository, name);
+export const resolveInRepository = (name: string): string => path.join(repository, name);
 
-const unreadable = (path: string) => usageFailure(`cannot read the file ${path}`);
+const explainUnreadable = (path: string) => usageFailure(`cannot read the file ${path}`);
 
 const readBytes = (path: string): Promise<Buffer> =>
   readFile(path).catch(() => {
-    throw unreadable(path);
+    throw explainUnreadable(path);
   });
 
 export const readTextFile = async (path: string): Promise<string> => (await readBytes(path)).toString();
@@ -33,19 +33,19 @@ export async function readSheetFile(path: string): Promise<string> {
 export const readTextFileIfAny = async (path: string): Promise<string | undefined> =>
   readFile(path, 'utf8').catch((error: unknown) => {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw unreadable(path);
+    throw explainUnreadable(path);
   });
 
 /** Overwrites an existing file, and makes the folder where there is none. */
 export const writeTextFile = (file: string, text: string): Promise<void> =>
-  writing(file, () => writeFile(file, text));
+  writeInFolder(file, () => writeFile(file, text));
 
 /**
  * As they come; under its name once it is whole. What broke off stays beside, in `<path>.part`. What is no file, such as a folder or a
  * device, is not replaced.
  */
 export async function writeLines(file: string, lines: AsyncIterable<string>): Promise<void> {
-  const part = await writing(file, async () => {
+  const part = await writeInFolder(file, async () => {
     const there = await stat(file).catch(() => undefined);
     if (file === '' || there?.isFile() === false) throw new Error('not a file');
     return open(`${file}.part`, 'w');
@@ -57,7 +57,7 @@ export async function writeLines(file: string, lines: AsyncIterable<string>): Pr
   await rename(`${file}.part`, file);
 }
 
-const writing = <Written>(file: string, write: () => Promise<Written>): Promise<Written> =>
+const writeInFolder = <Written>(file: string, write: () => Promise<Written>): Promise<Written> =>
   mkdir(path.dirname(file), { recursive: true })
     .then(write)
     .catch(() => {

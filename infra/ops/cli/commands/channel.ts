@@ -22,14 +22,21 @@ import {
 } from '../../../../shared/operate/secrets.ts';
 import { fieldsOfType, typeField } from '../../fields/channel-fields.ts';
 import type { RowField } from '../../fields/row-field.ts';
-import { changes, operating, rowWrites, shows, writes, type CommandGroup } from '../command.ts';
-import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
+import {
+  defineChange,
+  operators,
+  defineRows,
+  defineView,
+  defineWrite,
+  type CommandGroup,
+} from '../command.ts';
+import { defineSave, waitOption, type WaitOption } from '../config-writing.ts';
 import { parseList, parseNumber } from '../option-values.ts';
 import type { Column, Terminal } from '../terminal.ts';
-import { attributesHelp, newCommand, setCommand, showCommand, type RowGroup } from './rows.ts';
+import { formatHelp, defineNew, defineSet, defineShow, type RowGroup } from './rows.ts';
 
 /** Attributes of all types. */
-const channelFields = ({ target }: Pick<OperatorPorts, 'target'>): RowField[] => [
+const listChannelFields = ({ target }: Pick<OperatorPorts, 'target'>): RowField[] => [
   typeField,
   ...fieldsOfType(undefined, {}, target),
 ];
@@ -38,9 +45,9 @@ const channels: RowGroup = {
   table: 'channels',
   noun: 'channel',
   keyOf: (written) => written,
-  fields: channelFields,
-  begun: { state: true },
-  notes: attributesHelp(channelFields({ target: { stack: '<stack>', local: false } })),
+  fields: listChannelFields,
+  defaults: { state: true },
+  notes: formatHelp(listChannelFields({ target: { stack: '<stack>', local: false } })),
   examples: {
     new: [
       'channel new openai endpoint=https://api.openai.com/v1 models=gpt-4o,gpt-4o-mini secret=env:OPENAI_API_KEY',
@@ -58,12 +65,12 @@ const asked = {
 };
 
 const switchCommand = (on: boolean) =>
-  changes(on ? 'on' : 'off', {
+  defineChange(on ? 'on' : 'off', {
     does: on ? 'enable a channel' : 'disable a channel; lists the models that lose their last channel',
-    takes: { '<id>': 'channel id from `channel list`', ...waiting },
+    takes: { '<id>': 'channel id from `channel list`', ...waitOption },
     examples: on ? ['channel on openai'] : ['channel off openai --dry-run'],
     plan: async (run, id: string, options: WaitOption) =>
-      configWriting(run, await planSwitchChannel(run.ports, { id, on }), options),
+      defineSave(run, await planSwitchChannel(run.ports, { id, on }), options),
   });
 
 export const channelCommands: CommandGroup = {
@@ -75,8 +82,8 @@ secret=secretsmanager:<stack>/channels/<host>/<name>, or on a local stack secret
 RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret first:
   printf %s "$OPENAI_API_KEY" | npx --no relay-ops secret new channels/api.openai.com/openai --stack relay`,
   commands: [
-    newCommand(channels),
-    shows('list', {
+    defineNew(channels),
+    defineView('list', {
       does: 'list channels in the order the relay tries them',
       lists: true,
       examples: ['channel list', 'channel list --csv'],
@@ -99,11 +106,11 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
         }
       },
     }),
-    showCommand(channels),
-    setCommand(channels),
+    defineShow(channels),
+    defineSet(channels),
     switchCommand(true),
     switchCommand(false),
-    shows('test', {
+    defineView('test', {
       does: "send one small chat request with the channel's settings",
       takes: {
         '<id>': 'channel id; a disabled channel works too',
@@ -111,7 +118,7 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
         ...asked,
       },
       examples: ['channel test openai --model gpt-4o-mini'],
-      policies: operating,
+      policies: operators,
       async run({ ports, terminal }, id: string, options: Omit<TestInput, 'id'>) {
         const plan = await planChannelTest(ports, { ...options, id });
         terminal.warn(plan.warnings);
@@ -126,7 +133,7 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
         print(`Answer (${answer.model}): ${answer.text || `empty (${answer.ending})`}`);
       },
     }),
-    changes('probe', {
+    defineChange('probe', {
       does: 'detect what an upstream supports with up to a dozen small calls; saves _can and model_rules',
       takes: {
         '<id>': 'channel id; a disabled channel works too',
@@ -136,7 +143,7 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
       examples: ['channel probe openai --model gpt-4o-mini'],
       async plan({ ports }, id: string, options: Omit<TestInput, 'id'>) {
         const plan = await planProbe(ports, { ...options, id });
-        return writes({
+        return defineWrite({
           plan,
           carryOut: () => carryOutProbe(ports, plan),
           print: printProbe,
@@ -144,7 +151,7 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
         });
       },
     }),
-    changes('sync', {
+    defineChange('sync', {
       does: "sync a channel's models with its provider",
       takes: {
         '<id>': 'channel id',
@@ -159,7 +166,7 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
         plan.listWarnings.forEach(run.terminal.remark);
         const said = `Saved ${formatCount(models.length, 'model')}; live within 10 s.`;
         return {
-          ...rowWrites(run, plan, { said, facts: { added, removed, models } }),
+          ...defineRows(run, plan, { said, facts: { added, removed, models } }),
           preview: ({ print }) =>
             [...added.map((model) => `+ ${model}`), ...removed.map((model) => `- ${model}`)].forEach(print),
         };
@@ -236,7 +243,7 @@ interface StoreOptions {
 }
 
 const storeCommand = (verb: 'new' | 'set', does: string) =>
-  changes(verb, {
+  defineChange(verb, {
     does,
     takes: {
       '<name>': 'path in the stack, such as channels/<host>/<name>',
@@ -245,7 +252,7 @@ const storeCommand = (verb: 'new' | 'set', does: string) =>
     examples: [`printf %s "$OPENAI_API_KEY" | secret ${verb} channels/api.openai.com/openai --stack relay`],
     async plan({ ports, terminal }, name: string, { secretsmanager: managed = false }: StoreOptions) {
       const plan = planStoreSecret(ports, { name, managed, replace: verb === 'set' });
-      return writes({
+      return defineWrite({
         plan,
         carryOut: async () => carryOutStoreSecret(ports, plan, await terminal.readSecret()),
         print: ({ print }, reference) => print(reference),
@@ -267,7 +274,7 @@ its rows use env:NAME.`,
   commands: [
     storeCommand('new', 'store a secret from standard input and print its reference'),
     storeCommand('set', 'replace a stored secret'),
-    changes('move', {
+    defineChange('move', {
       does: 'move secrets to paths that name a purpose: copies them, updates rows, deletes the old ones; safe to repeat',
       takes: {
         '--wait <seconds>': [
@@ -279,7 +286,7 @@ its rows use env:NAME.`,
       examples: ['secret move --stack relay --dry-run'],
       async plan({ ports }, { wait }: { wait: number }) {
         const plan = await planMoveSecrets(ports);
-        return writes({
+        return defineWrite({
           plan,
           carryOut: () => carryOutMove(ports, plan, wait),
           print({ print, remark }, { moved, removed, kept }) {

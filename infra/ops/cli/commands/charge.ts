@@ -42,8 +42,8 @@ import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { ruleFields } from '../../fields/rule-fields.ts';
 import { ruleSheet } from '../../fields/sheet.ts';
-import { changes, shows, writes, type CommandGroup } from '../command.ts';
-import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
+import { defineChange, defineView, defineWrite, type CommandGroup } from '../command.ts';
+import { defineSave, waitOption, type WaitOption } from '../config-writing.ts';
 import {
   parseDecimalText,
   parseList,
@@ -54,10 +54,10 @@ import {
   type Moment,
   parseTokens,
 } from '../option-values.ts';
-import { textTable, type Column } from '../terminal.ts';
+import { formatTable, type Column } from '../terminal.ts';
 import { readListFile } from '../text-files.ts';
-import { sheetCommands } from './sheets.ts';
-import { attributesIn, attributesMean, offCommand, showCommand, type RowGroup } from './rows.ts';
+import { defineSheets } from './sheets.ts';
+import { parseAttributes, attributesAbout, defineOff, defineShow, type RowGroup } from './rows.ts';
 
 const rules: RowGroup = {
   table: 'charges',
@@ -70,7 +70,7 @@ const rules: RowGroup = {
 };
 
 /** But prices, which are written for 1,000 tokens here and for a million in the console. */
-const asTyped = ruleFields.filter(({ name }) => name === 'models' || name === 'from');
+const exactFields = ruleFields.filter(({ name }) => name === 'models' || name === 'from');
 
 interface ExplainOptions {
   input: number;
@@ -79,7 +79,7 @@ interface ExplainOptions {
 }
 
 /** `--cache-write <tokens>` */
-const partOption = (count: PartCount): string =>
+const composeCountOption = (count: PartCount): string =>
   `--${count.replace(/_tokens$/, '').replaceAll('_', '-')} <tokens>`;
 
 export const chargeCommands: CommandGroup = {
@@ -90,17 +90,17 @@ export const chargeCommands: CommandGroup = {
 the columns model, input_cost_per_token and output_cost_per_token (and others named as in that list). It also imports cache
 prices, tiers and token limits, and skips models that already have a price.`,
   commands: [
-    shows('list', {
+    defineView('list', {
       does: 'list rules in the order the relay matches them',
       lists: true,
       examples: ['charge list', 'charge list --csv'],
       run: async ({ ports, terminal }) => {
         const { charges, shadowed, problems } = await listCharges(ports);
-        if (terminal.format === 'text' && charges.length > 0) terminal.printTable(chargeTable(charges));
+        if (terminal.format === 'text' && charges.length > 0) terminal.printTable(formatChargeTable(charges));
         else
           terminal.printList(charges, {
             columns,
-            json: withTime,
+            json: formatChargeJson,
             empty: 'No rules: all models are free unless the setting unpriced_models is "refuse".',
           });
         for (const { id, by, byId, models } of shadowed)
@@ -110,7 +110,7 @@ prices, tiers and token limits, and skips models that already have a price.`,
         problems.forEach(terminal.remark);
       },
     }),
-    shows('explain', {
+    defineView('explain', {
       does: 'calculate what a call costs, line by line',
       needs: {
         '--input <tokens>': ['all input tokens, including cached and cache-write tokens', parseTokens],
@@ -119,7 +119,7 @@ prices, tiers and token limits, and skips models that already have a price.`,
         '<model>': 'public model name',
         ...Object.fromEntries(
           inputParts.map(({ count, words }) => [
-            partOption(count),
+            composeCountOption(count),
             [`input tokens ${words}`, parseTokens, 0] as const,
           ]),
         ),
@@ -138,7 +138,7 @@ prices, tiers and token limits, and skips models that already have a price.`,
         const json = {
           model,
           at: isoTime(atMs),
-          rule: rule ? withTime(rule) : null,
+          rule: rule ? formatChargeJson(rule) : null,
           above,
           sum: products.map(([kind, tokens, rate]) => ({
             kind,
@@ -161,40 +161,44 @@ prices, tiers and token limits, and skips models that already have a price.`,
         });
       },
     }),
-    showCommand(rules),
-    changes('new', {
+    defineShow(rules),
+    defineChange('new', {
       does: 'create a rule; prices are per 1,000 tokens, as in the table',
-      takes: { '<attributes...>': attributesMean, ...waiting },
+      takes: { '<attributes...>': attributesAbout, ...waitOption },
       examples: ['charge new type=token-billing models=gpt-4o input=0.018 output=0.072'],
       async plan(run, words: string[], options: WaitOption) {
-        return configWriting(run, (await planNewRule(run.ports, attributesIn(words, asTyped))).plan, options);
+        return defineSave(
+          run,
+          (await planNewRule(run.ports, parseAttributes(words, exactFields))).plan,
+          options,
+        );
       },
     }),
-    changes('set', {
+    defineChange('set', {
       does: 'change a rule; prices are per 1,000 tokens, as in the table',
       takes: {
         '<id>': 'rule id from `charge list`',
-        '<attributes...>': attributesMean,
+        '<attributes...>': attributesAbout,
         '--from <time>': [
           'apply the change from this time on, such as "next monday", as a new rule',
           parseFutureText,
         ],
-        ...waiting,
+        ...waitOption,
       },
       examples: [
         'charge set 4 input=0.018 output=0.072',
         'charge set 4 --from 2026-11-30T00:00:00+08:00 input=0.02',
       ],
       async plan(run, id: string, words: string[], { from, ...options }: WaitOption & { from?: string }) {
-        const [key, attributes] = [Number(rules.keyOf(id)), attributesIn(words, asTyped)];
+        const [key, attributes] = [Number(rules.keyOf(id)), parseAttributes(words, exactFields)];
         const plan =
           from === undefined
             ? await planSetRow(run.ports, { table: 'charges', key, attributes, isNew: false })
             : (await planAnnouncePrice(run.ports, { id: key, from, attributes })).plan;
-        return configWriting(run, plan, options);
+        return defineSave(run, plan, options);
       },
     }),
-    changes('price', {
+    defineChange('price', {
       does: 'set the price of one model, per million tokens',
       takes: {
         '<model>': 'public model name',
@@ -203,7 +207,7 @@ prices, tiers and token limits, and skips models that already have a price.`,
         '--from <time>': ['start time, such as 2d or "next monday" (default: now)', parseFutureText],
         '--announced <choice>':
           'what to do with a price announced for later: keep, delete, or a new start time',
-        ...waiting,
+        ...waitOption,
       },
       examples: [
         'charge price gpt-4o 18/72',
@@ -213,15 +217,11 @@ prices, tiers and token limits, and skips models that already have a price.`,
       async plan(run, model: string, pair: TypedPrice, options: PriceOptions) {
         const { from, cached, announced } = options;
         const attributes = { ...pair, ...(cached !== undefined && { cached_input: cached }) };
-        return configWriting(
-          run,
-          await planReprice(run.ports, { model, attributes, from, announced }),
-          options,
-        );
+        return defineSave(run, await planReprice(run.ports, { model, attributes, from, announced }), options);
       },
     }),
-    offCommand(rules),
-    changes('import', {
+    defineOff(rules),
+    defineChange('import', {
       does: 'create rules from a public price list in US dollars',
       needs: { '--rate <yuan>': ['yuan per US dollar', parseDecimalText] },
       takes: {
@@ -240,11 +240,11 @@ prices, tiers and token limits, and skips models that already have a price.`,
       async plan({ ports }, file: string, options: Omit<ImportInput, 'list'>) {
         const plan = await planImport(ports, { list: await readListFile(file), ...options });
         const { charges, missing, suspicious } = plan;
-        return writes({
+        return defineWrite({
           plan,
           preview({ print, printTable, remark, warn }) {
             if (missing.length > 0) remark(`Not in the price list: ${missing.join(', ')}`);
-            if (charges.length > 0) printTable(chargeTable(charges));
+            if (charges.length > 0) printTable(formatChargeTable(charges));
             if (suspicious !== undefined)
               warn([`${suspicious} and others cost more than $1 per 1,000 tokens: is the list per token?`]);
             if (charges.length === 0) print('Nothing to import.');
@@ -256,7 +256,7 @@ prices, tiers and token limits, and skips models that already have a price.`,
         });
       },
     }),
-    ...sheetCommands('charge', ruleSheet),
+    ...defineSheets('charge', ruleSheet),
   ],
 };
 
@@ -266,7 +266,7 @@ const tokensOf = ({ input, output, ...options }: ExplainOptions): ExplainInput['
   prompt_tokens: input,
   completion_tokens: output,
   prompt_tokens_details: mapInputParts('count', ({ count }) =>
-    Number((options as Record<string, unknown>)[new Option(partOption(count)).attributeName()]),
+    Number((options as Record<string, unknown>)[new Option(composeCountOption(count)).attributeName()]),
   ),
 });
 
@@ -279,8 +279,8 @@ const columns: Column<Rule>[] = [
   ['id', 'ID', ({ id }) => id],
   ['type', 'TYPE', ({ type }) => type],
   ['from', 'FROM', ({ from }) => (from === undefined ? undefined : isoTime(from))],
-  ['', 'INPUT/M', (charge) => (charge.type === 'token-billing' ? inputPrices(charge) : '-')],
-  ['', 'OUTPUT/M', (charge) => outputPrices(charge)],
+  ['', 'INPUT/M', (charge) => (charge.type === 'token-billing' ? formatInputPrices(charge) : '-')],
+  ['', 'OUTPUT/M', (charge) => formatOutputPrices(charge)],
   [
     'models',
     'MODELS',
@@ -300,13 +300,13 @@ const columns: Column<Rule>[] = [
 ];
 
 /** Dates stand in it only if a rule has one. */
-export const chargeTable = (charges: NewCharge[]): string[][] =>
-  textTable(
+export const formatChargeTable = (charges: NewCharge[]): string[][] =>
+  formatTable(
     charges.some(({ from }) => from !== undefined) ? columns : columns.filter(([name]) => name !== 'from'),
     charges,
   );
 
-function outputPrices({ type, output, tiers = [] }: NewCharge): string {
+function formatOutputPrices({ type, output, tiers = [] }: NewCharge): string {
   if (type === 'non-billing') return '-';
   if (type === 'times-billing') return `${output} per call`;
   return [perMillion(output), ...tiers.map((tier) => `above ${tier.above}: ${perMillion(tier.output)}`)].join(
@@ -315,13 +315,13 @@ function outputPrices({ type, output, tiers = [] }: NewCharge): string {
 }
 
 /** The price of input, with the prices of cached and written input that the rule has. */
-function inputPrices({ tiers = [], service_tiers = {}, ...base }: NewCharge): string {
-  const higher = tiers.map((tier) => `, above ${tier.above}: ${rateWords(tier)}`);
+function formatInputPrices({ tiers = [], service_tiers = {}, ...base }: NewCharge): string {
+  const higher = tiers.map((tier) => `, above ${tier.above}: ${formatRates(tier)}`);
   const served = Object.entries(service_tiers).map(([tier, factor]) => `, ${tier}: x ${factor}`);
-  return [rateWords(base), ...higher, ...served].join('');
+  return [formatRates(base), ...higher, ...served].join('');
 }
 
-function rateWords({ input, ...rates }: WrittenRates): string {
+function formatRates({ input, ...rates }: WrittenRates): string {
   const parts = inputParts.flatMap(({ price: name, label }) => {
     const price = rates[name];
     return price === undefined ? [] : [`${label} ${perMillion(price)}`];
@@ -330,7 +330,7 @@ function rateWords({ input, ...rates }: WrittenRates): string {
 }
 
 /** As in the table: a time is ISO 8601. */
-const withTime = ({ from, ...charge }: ChargeList['charges'][number]) => ({
+const formatChargeJson = ({ from, ...charge }: ChargeList['charges'][number]) => ({
   ...charge,
   ...(from !== undefined && { from: isoTime(from) }),
 });

@@ -17,25 +17,25 @@ import {
 } from '../../../../shared/operate/config/versions.ts';
 import { formatCount, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { changes, shows, type CommandGroup, type CommandRun } from '../command.ts';
+import { defineChange, defineView, type CommandGroup, type CommandRun } from '../command.ts';
 import {
-  configWriting,
+  defineSave,
   printDifferences,
-  problemWords,
-  waiting,
+  describeProblem,
+  waitOption,
   type WaitOption,
 } from '../config-writing.ts';
 import { parseCount, parseNumber, parsePast, type Moment } from '../option-values.ts';
-import { textTable, type Column, type Terminal } from '../terminal.ts';
+import { formatTable, type Column, type Terminal } from '../terminal.ts';
 import { readTextFile, writeTextFile } from '../text-files.ts';
-import { chargeTable } from './charge.ts';
+import { formatChargeTable } from './charge.ts';
 
 const notes = `
 The configuration is the tables channels, charges, plans and settings. Every edit is published as a numbered version
 within seconds. A file is {"channels": [...], "charges": [...], "plans": [...], "settings": [...]}, as written by
 \`config export\`; tables missing from the file are left unchanged.`;
 
-export const checkCommand = shows('check', {
+export const checkCommand = defineView('check', {
   does: 'validate all rows; exits 1 if a row is invalid',
   lists: true,
   takes: {
@@ -69,7 +69,7 @@ export const configCommands: CommandGroup = {
   does: 'export and apply the whole configuration as a file',
   notes,
   commands: [
-    shows('export', {
+    defineView('export', {
       does: 'export the configuration to a JSON file, for version control',
       takes: {
         '<file>': 'output file; overwritten if it exists',
@@ -78,7 +78,7 @@ export const configCommands: CommandGroup = {
       examples: ['config export rows.json'],
       async run({ ports, terminal }, path: string, options: { skipBad?: boolean }) {
         const { text, rows, problems } = await exportRows(ports);
-        problems.map(problemWords).forEach(terminal.remark);
+        problems.map(describeProblem).forEach(terminal.remark);
         if (problems.length > 0 && !options.skipBad)
           throw new Failure('nothing was exported: fix these rows, or leave them out with --skip-bad');
         await writeTextFile(path, text);
@@ -87,17 +87,17 @@ export const configCommands: CommandGroup = {
         );
       },
     }),
-    changes('apply', {
+    defineChange('apply', {
       does: 'apply the rows of a file to the tables; rows not in the file are left unchanged',
       takes: {
         '<file>': 'JSON file from `config export`',
         '--prune': 'also delete rows that are missing from the file, in the tables it contains',
-        ...waiting,
+        ...waitOption,
       },
       examples: ['config apply rows.json --dry-run'],
       async plan(run, path: string, options: WaitOption & { prune?: boolean }) {
         const file = { name: path, text: await readTextFile(path) };
-        return configWriting(
+        return defineSave(
           run,
           planRows(run.ports, await editByFile(run.ports, file, options.prune)),
           options,
@@ -114,7 +114,7 @@ export const versionCommands: CommandGroup = {
 Every edit of channels, charges, plans or settings is published as a numbered version within seconds. The relay keeps
 versions for 7 days after their last use, at least the newest 50 and at most the newest 1,000.`,
   commands: [
-    shows('list', {
+    defineView('list', {
       does: 'list published versions, newest first',
       lists: true,
       takes: { '--limit <n>': ['maximum number of versions', parseCount, 10] },
@@ -129,14 +129,14 @@ versions for 7 days after their last use, at least the newest 50 and at most the
         if (edited) terminal.remark('The tables have unpublished edits: see `version diff`.');
       },
     }),
-    shows('show', {
+    defineView('show', {
       does: 'show the channels, prices, plans and settings of a version',
       takes: { '<version>': ['version number from `version list`', parseNumber] },
       examples: ['version show 11'],
       run: async ({ ports, terminal }, number: number) =>
         printVersion(terminal, await showVersion(ports, number)),
     }),
-    shows('diff', {
+    defineView('diff', {
       does: 'compare two versions; without B, A with the newest; without both, the newest with the tables',
       lists: true,
       takes: {
@@ -158,16 +158,16 @@ versions for 7 days after their last use, at least the newest 50 and at most the
         terminal.printAs(differences, text, [names, attributes]);
       },
     }),
-    changes('rollback', {
+    defineChange('rollback', {
       does: 'restore the rows of an earlier version',
       takes: {
         '[version]': ['version number from `version list`', parseNumber],
         '--to <time>': ['the version in use at this time', parsePast],
-        ...waiting,
+        ...waitOption,
       },
       examples: ['version rollback 11 --dry-run', 'version rollback --to "yesterday 14:00"'],
       plan: async (run, number: number | undefined, options: WaitOption & { to?: Moment }) =>
-        configWriting(run, await planBack(run, number, options.to?.(run.ports.clock.now())), options),
+        defineSave(run, await planBack(run, number, options.to?.(run.ports.clock.now())), options),
     }),
   ],
 };
@@ -214,9 +214,9 @@ function printVersion(
   print(`Version ${version}, published ${isoTime(publishedAt * 1000)}`);
   print(`Models: ${models.join(' ') || 'none'}`);
   const tables = [
-    textTable(channelColumns, channels),
-    chargeTable(charges),
-    textTable(planColumns, plans),
+    formatTable(channelColumns, channels),
+    formatChargeTable(charges),
+    formatTable(planColumns, plans),
     [['SETTING', 'VALUE'], ...settings.map(({ name, value }) => [name, JSON.stringify(value)])],
   ];
   for (const table of tables) {

@@ -3,7 +3,7 @@ import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts
 import { viewOverview } from '../../../../shared/operate/overview.ts';
 import { utcMonth } from '../../../../shared/wire/iso-time.ts';
 import { serveConsole } from '../../console/serve.ts';
-import { operating, reading, shows } from '../command.ts';
+import { operators, viewers, defineView } from '../command.ts';
 import { parseNumber } from '../option-values.ts';
 
 interface ConsoleCommandOptions {
@@ -14,7 +14,7 @@ interface ConsoleCommandOptions {
   history?: string;
 }
 
-export const consoleCommand = shows('console', {
+export const consoleCommand = defineView('console', {
   does: 'open the operator console in a browser',
   takes: {
     '--read-only': 'hide all forms; requires only the policy support',
@@ -27,8 +27,8 @@ export const consoleCommand = shows('console', {
 The console listens only on 127.0.0.1. The printed address works once, within a minute. The session ends after 30 idle
 minutes, or with Ctrl-C. Every change is shown and confirmed before it is written.`,
   examples: ['console', 'console --stack relay --read-only'],
-  policies: operating,
-  optionPolicies: { '--read-only': reading, '--history': reading },
+  policies: operators,
+  optionPolicies: { '--read-only': viewers, '--history': viewers },
   async run({ ports, terminal }, { readOnly = false, port, check, revoke, history }: ConsoleCommandOptions) {
     const { print, printAs } = terminal;
     if (revoke !== undefined) {

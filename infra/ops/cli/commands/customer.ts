@@ -44,36 +44,36 @@ import { accountFields, newAccountFields } from '../../fields/account-fields.ts'
 import { customerSheet } from '../../fields/sheet.ts';
 import { describeClosed } from '../../outcomes.ts';
 import {
-  changes,
-  limiting,
+  defineChange,
+  limitRows,
   limitOf,
-  rowWrites,
-  shows,
-  writes,
+  defineRows,
+  defineView,
+  defineWrite,
   type CommandGroup,
   type CommandRun,
   type Policies,
-  reading,
+  viewers,
 } from '../command.ts';
 import { parseList, parseNumber } from '../option-values.ts';
-import { cellText, namedValues, type Column, type Terminal } from '../terminal.ts';
-import { figureColumns, hashText, hintText, shortHash } from './key.ts';
-import { sheetCommands } from './sheets.ts';
-import { attributesHelp, attributesIn, attributesMean } from './rows.ts';
+import { formatText, nameValues, type Column, type Terminal } from '../terminal.ts';
+import { figureColumns, hashText, hintText, shortenHash } from './key.ts';
+import { defineSheets } from './sheets.ts';
+import { formatHelp, parseAttributes, attributesAbout } from './rows.ts';
 import { textIn } from '../../../../shared/wire/json.ts';
 
 /** `wait`: seconds. */
 type NewOptions = Omit<NewCustomerInput, 'account' | 'attributes'> & { wait: number; link?: boolean };
 
-const named = { '<account>': 'as `customer list` shows it' };
+const accountArgument = { '<account>': 'as `customer list` shows it' };
 
 /** A restore looks at customers, too. */
-const listing: Policies = [...reading, 'restore'];
+const listPolicies: Policies = [...viewers, 'restore'];
 
 /** Live within 30 seconds. */
-const editing = async (run: CommandRun, account: string, attributes: RawRow) => {
+const defineEdit = async (run: CommandRun, account: string, attributes: RawRow) => {
   const plan = await planEditAccount(run.ports, { account, attributes });
-  return rowWrites(run, plan, { said: 'Saved; live within 30 s.', facts: { account } });
+  return defineRows(run, plan, { said: 'Saved; live within 30 s.', facts: { account } });
 };
 
 export const customerCommands: CommandGroup = {
@@ -83,18 +83,18 @@ export const customerCommands: CommandGroup = {
 A customer is an account with keys and grants. Top up with \`grant new\`; create more keys with \`key new\`.
 \`customer new\` is safe to repeat after an interruption: its grant is credited only once.`,
   commands: [
-    changes('new', {
+    defineChange('new', {
       does: 'create a customer with a first grant and a key; prints a welcome message to send',
       takes: {
         '<name>': 'customer name; it cannot be changed later',
-        '[attributes...]': attributesMean,
+        '[attributes...]': attributesAbout,
         '--grant <yuan>': 'initial balance (default: none)',
         '--reason <text>': 'reason for the grant, shown to the customer',
         '--models <a,b>': ['models the key may call (default: all)', parseList],
         '--link': 'include a link that opens the account page with the key',
         '--wait <seconds>': ['how long to wait until the grant is applied', parseNumber, 15],
       },
-      notes: attributesHelp(newAccountFields),
+      notes: formatHelp(newAccountFields),
       examples: [
         'customer new acme contact.email=ops@acme.example --grant 50 --link',
         'customer new acme "note=contract 4711" rpm=600 plan.level=1 --models gpt-4o,gpt-4o-mini --yes',
@@ -105,13 +105,13 @@ A customer is an account with keys and grants. Top up with \`grant new\`; create
         words: string[],
         { wait, link = false, ...input }: NewOptions,
       ) {
-        const attributes = words.length === 0 ? {} : attributesIn(words, newAccountFields);
+        const attributes = words.length === 0 ? {} : parseAttributes(words, newAccountFields);
         if (Object.hasOwn(attributes, 'models'))
           throw usageFailure('models belong to the key, not to the customer: use --models a,b');
         const plan = await planNewCustomer(ports, { account, attributes, ...input });
-        return writes({
+        return defineWrite({
           plan,
-          carryOut: () => terminal.revealing(carryOutNewCustomer(ports, plan, wait * 1000)),
+          carryOut: () => terminal.revealMade(carryOutNewCustomer(ports, plan, wait * 1000)),
           print(shown, made) {
             const sent = plan.contact === undefined ? '' : ` to ${plan.contact}`;
             shown.print(
@@ -121,16 +121,16 @@ A customer is an account with keys and grants. Top up with \`grant new\`; create
             shown.printMessage(message);
             warnings.forEach(shown.remark);
           },
-          facts: (made) => newCustomerFacts(plan, made, link),
+          facts: (made) => formatNewCustomer(plan, made, link),
         });
       },
     }),
-    shows('list', {
-      policies: listing,
+    defineView('list', {
+      policies: listPolicies,
       does: 'list customers with balance, plan, spend this month and last call',
       lists: true,
       takes: {
-        ...limiting('customers'),
+        ...limitRows('customers'),
         '--sort <by>': new Option(
           '--sort <by>',
           'name; spent: highest spend this month first; dry: lowest days of balance left first',
@@ -144,7 +144,7 @@ A customer is an account with keys and grants. Top up with \`grant new\`; create
       async run(run, options: ListOptions) {
         const { terminal } = run;
         const page = await readPage(run, options);
-        const customers: Shown[] = page.customers;
+        const customers: ShownCustomer[] = page.customers;
         terminal.printList(customers, {
           columns: columnsOf(page.month),
           empty: 'No customers. Create one with `npx --no relay-ops customer new <name>`.',
@@ -153,49 +153,49 @@ A customer is an account with keys and grants. Top up with \`grant new\`; create
         for (const { account, problem, unknown } of customers)
           if (problem !== undefined || unknown !== undefined)
             terminal.remark(`${account}: ${problem ?? unknown}`);
-        const more = moreWords(page);
+        const more = describeMore(page);
         if (more !== undefined) terminal.remark(more);
       },
     }),
-    shows('show', {
+    defineView('show', {
       does: 'show balance, plan, calls in flight, keys, recent grants and 30 days of usage',
-      takes: named,
+      takes: accountArgument,
       examples: ['customer show acme'],
       run: async ({ ports, terminal }, name: string) =>
         printCustomer(terminal, await viewCustomer(ports, name)),
     }),
-    changes('set', {
+    defineChange('set', {
       does: "change a customer's note, contact, limits, alert or plan",
-      takes: { ...named, '<attributes...>': attributesMean },
-      notes: attributesHelp(accountFields),
+      takes: { ...accountArgument, '<attributes...>': attributesAbout },
+      notes: formatHelp(accountFields),
       examples: [
         'customer set acme "note=pays by invoice" rpm=600',
         'customer set acme plan.level=1 plan.since=2026-11-01 plan.until=2027-11-01',
       ],
       async plan(run, account: string, written: string[]) {
         const row = await run.ports.tables.get('accounts', account);
-        return editing(run, account, attributesIn(written, accountFields, row));
+        return defineEdit(run, account, parseAttributes(written, accountFields, row));
       },
     }),
-    changes('off', {
+    defineChange('off', {
       does: 'disable a customer: all keys are rejected within 30 s',
-      takes: named,
+      takes: accountArgument,
       examples: ['customer off acme --yes'],
-      plan: (run, account: string) => editing(run, account, { enabled: false }),
+      plan: (run, account: string) => defineEdit(run, account, { enabled: false }),
     }),
-    changes('on', {
+    defineChange('on', {
       does: 'enable a customer again',
-      takes: named,
+      takes: accountArgument,
       examples: ['customer on acme'],
-      plan: (run, account: string) => editing(run, account, { enabled: true, _closed: undefined }),
+      plan: (run, account: string) => defineEdit(run, account, { enabled: true, _closed: undefined }),
     }),
-    changes('close', {
+    defineChange('close', {
       does: 'close a customer: disables all keys and shows how to pay back the balance; deletes nothing',
-      takes: named,
+      takes: accountArgument,
       examples: ['customer close acme'],
       async plan({ ports }, account: string) {
         const plan = await planCloseAccount(ports, account);
-        return writes({
+        return defineWrite({
           plan,
           carryOut: () => carryOutWrites(ports, plan),
           print: ({ print }) => describeClosed(plan).forEach(print),
@@ -209,10 +209,10 @@ A customer is an account with keys and grants. Top up with \`grant new\`; create
         });
       },
     }),
-    changes('profile', {
+    defineChange('profile', {
       does: "register a customer with a channel's provider, or show what the provider does about it",
       takes: {
-        ...named,
+        ...accountArgument,
         '--channel <id>': 'default: the first enabled channel whose provider registers customers',
         '--name <text>': "the company's name, for the provider (default: none)",
       },
@@ -221,7 +221,7 @@ Anthropic restricts or bans a registered customer alone; without a profile it ma
       examples: ['customer profile acme', 'customer profile acme --name "Acme Corp" --channel claude --yes'],
       async plan({ ports }, account: string, options: { channel?: string; name?: string }) {
         const plan = await planProfile(ports, { account, ...options });
-        return writes({
+        return defineWrite({
           plan,
           carryOut: () => carryOutProfile(ports, plan),
           print: ({ print }, profile) => describeProfile(account, profile).forEach(print),
@@ -229,7 +229,7 @@ Anthropic restricts or bans a registered customer alone; without a profile it ma
         });
       },
     }),
-    ...sheetCommands('customer', customerSheet, listing),
+    ...defineSheets('customer', customerSheet, listPolicies),
   ],
 };
 
@@ -261,7 +261,7 @@ async function readPage(
   return listSpending(ports, { order: sort, limit });
 }
 
-function moreWords(page: CustomerPage | SpendingPage): string | undefined {
+function describeMore(page: CustomerPage | SpendingPage): string | undefined {
   const shown = page.customers.length;
   if ('active' in page)
     return page.active > shown
@@ -275,9 +275,9 @@ function moreWords(page: CustomerPage | SpendingPage): string | undefined {
     : undefined;
 }
 
-type Shown = ListedCustomer & Partial<Pick<SpendingCustomer, 'daysLeft'>>;
+type ShownCustomer = ListedCustomer & Partial<Pick<SpendingCustomer, 'daysLeft'>>;
 
-const columnsOf = (month: string): Column<Shown>[] => [
+const columnsOf = (month: string): Column<ShownCustomer>[] => [
   ['account', 'ACCOUNT', ({ account }) => account],
   ['state', 'STATE', ({ state }) => state],
   ['available', 'AVAILABLE', ({ item }) => (item ? formatYuan(item.available) : null)],
@@ -290,14 +290,14 @@ const columnsOf = (month: string): Column<Shown>[] => [
   [
     'days_left',
     'DAYS LEFT',
-    ({ daysLeft }) => (daysLeft === undefined ? undefined : Number(daysText(daysLeft))),
-    ({ daysLeft }) => (daysLeft === undefined ? '-' : daysText(daysLeft)),
+    ({ daysLeft }) => (daysLeft === undefined ? undefined : Number(formatDays(daysLeft))),
+    ({ daysLeft }) => (daysLeft === undefined ? '-' : formatDays(daysLeft)),
   ],
   ['note', 'NOTE', ({ note }) => note, ({ note }) => note ?? ''],
   ['problem', '', ({ problem, unknown }) => problem ?? unknown],
 ];
 
-const daysText = (days: number): string => (days < 10 ? days.toFixed(1) : days.toFixed(0));
+const formatDays = (days: number): string => (days < 10 ? days.toFixed(1) : days.toFixed(0));
 
 const keysShown = 20;
 const grantsShown = 5;
@@ -306,7 +306,7 @@ const modelsShown = 5;
 function printCustomer(terminal: Terminal, view: CustomerView): void {
   const isText = terminal.format !== 'json';
   if (isText) printText(terminal, view);
-  else terminal.printJson(customerJson(view));
+  else terminal.printJson(formatCustomerJson(view));
   terminal.warn(view.warnings);
   const { account, keys, hasAllKeys, grants, hasAllGrants } = view;
   if (!hasAllKeys || (isText && keys.length > keysShown))
@@ -315,7 +315,7 @@ function printCustomer(terminal: Terminal, view: CustomerView): void {
     terminal.remark(`There are more grants: see \`grant list --account ${quoteShellWord(account)}\`.`);
 }
 
-function customerJson(view: CustomerView) {
+function formatCustomerJson(view: CustomerView) {
   const { account, isOff, item, plan, attributes, written, keys, hasAllKeys, grants, hasAllGrants } = view;
   const { from, to, sum, days, models } = view.use;
   return {
@@ -340,15 +340,15 @@ function customerJson(view: CustomerView) {
     use: {
       from,
       to,
-      ...figuresJson(sum),
-      days: days.map(({ name, figures }) => Object.assign({ day: name }, figuresJson(figures))),
-      models: models.map(({ name, figures }) => Object.assign({ model: name }, figuresJson(figures))),
+      ...formatFiguresJson(sum),
+      days: days.map(({ name, figures }) => Object.assign({ day: name }, formatFiguresJson(figures))),
+      models: models.map(({ name, figures }) => Object.assign({ model: name }, formatFiguresJson(figures))),
     },
   };
 }
 
-const figuresJson = (figures: DailyFigures): object => ({
-  ...namedValues(figureColumns, figures),
+const formatFiguresJson = (figures: DailyFigures): object => ({
+  ...nameValues(figureColumns, figures),
   cached_tokens: figures.counts.cached_tokens ?? 0,
 });
 
@@ -364,42 +364,42 @@ function printText(terminal: Terminal, view: CustomerView): void {
     ...(item.metered === undefined
       ? []
       : [['metered', `${formatMoney(item.metered)} of the spend, not taken from the balance`] as const]),
-    ['used', `${useText(use.sum)} ${isWhole ? `in the last ${useDays} days` : `since ${use.from}`}`],
-    ...models.slice(0, modelsShown).map((each) => ['', modelText(each)]),
+    ['used', `${describeUse(use.sum)} ${isWhole ? `in the last ${useDays} days` : `since ${use.from}`}`],
+    ...models.slice(0, modelsShown).map((each) => ['', describeModelUse(each)]),
     ...(models.length > modelsShown
       ? [['', `and ${formatCount(models.length - modelsShown, 'more model')}: --json lists all, also by day`]]
       : []),
-    ['plan', plan ? planText(plan) : 'none'],
+    ['plan', plan ? describeAccountPlan(plan) : 'none'],
     ...(plan?.items ?? []).map((entry) => [
       '',
       `${entry.name}: ${entry.used} of ${entry.value < 0 ? 'unlimited calls' : formatCount(entry.value, 'call')}, resets ${isoTime(entry.resets_at * 1000)}`,
     ]),
-    ...Object.entries(attributes).map(([name, value]) => [name, cellText(value)]),
+    ...Object.entries(attributes).map(([name, value]) => [name, formatText(value)]),
     ...(written._at === undefined ? [] : [['changed', describeWritten(written)]]),
-    ...keys.slice(0, keysShown).map((key, at) => [at === 0 ? 'keys' : '', keyText(key)]),
-    ...grants.slice(0, grantsShown).map((grant, at) => [at === 0 ? 'grants' : '', grantText(grant)]),
+    ...keys.slice(0, keysShown).map((key, at) => [at === 0 ? 'keys' : '', describeKeyState(key)]),
+    ...grants.slice(0, grantsShown).map((grant, at) => [at === 0 ? 'grants' : '', describeGrant(grant)]),
   ]);
 }
 
-const useText = ({ counts, amounts }: DailyFigures): string =>
+const describeUse = ({ counts, amounts }: DailyFigures): string =>
   `${formatMoney(amounts.charged ?? 0n)} for ${formatCount(counts.calls ?? 0, 'call')} (${counts.failures ?? 0} failed)`;
 
-const modelText = ({ name, figures }: Summed): string => {
+const describeModelUse = ({ name, figures }: Summed): string => {
   const {
     prompt_tokens: input = 0,
     cached_tokens: cached = 0,
     completion_tokens: output = 0,
   } = figures.counts;
-  return `${name}: ${useText(figures)}, ${formatCount(input, 'token')} in (${cached} cached), ${output} out`;
+  return `${name}: ${describeUse(figures)}, ${formatCount(input, 'token')} in (${cached} cached), ${output} out`;
 };
 
-const planText = ({ level, until }: AccountPlan): string =>
+const describeAccountPlan = ({ level, until }: AccountPlan): string =>
   `level ${level}${until === null ? '' : `, until ${isoTime(until * 1000)}`}`;
 
-const keyText = ({ row, state, why }: KeyView): string =>
-  `${hintText(row['hint'])} (hash ${shortHash(row['hash'])}): ${state}${state === 'usable' ? `, ${why}` : ''}`;
+const describeKeyState = ({ row, state, why }: KeyView): string =>
+  `${hintText(row['hint'])} (hash ${shortenHash(row['hash'])}): ${state}${state === 'usable' ? `, ${why}` : ''}`;
 
-function grantText({ grantId, amount, applied, problem }: WrittenGrant): string {
+function describeGrant({ grantId, amount, applied, problem }: WrittenGrant): string {
   if (problem !== undefined) return `${grantId}: ¥${amount}, rejected: ${problem}`;
   return `${grantId}: ¥${amount}, ${applied === undefined ? 'pending' : `applied ${applied}`}`;
 }
@@ -407,7 +407,7 @@ function grantText({ grantId, amount, applied, problem }: WrittenGrant): string 
 const describeWritten = ({ _by, _at }: CustomerView['written']): string =>
   `${textIn(_at)}${_by === undefined ? '' : ` by ${textIn(_by)}`}`;
 
-function newCustomerFacts(plan: NewCustomerPlan, made: CustomerMade | undefined, link: boolean): object {
+function formatNewCustomer(plan: NewCustomerPlan, made: CustomerMade | undefined, link: boolean): object {
   const { account, grant, contact, baseUrl, pages } = plan;
   const facts = { account, contact: contact ?? null, granted: grant ? formatYuan(grant.amount) : null };
   if (!made) return facts;

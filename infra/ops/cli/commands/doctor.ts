@@ -4,11 +4,11 @@ import { formatCount, Failure } from '../../../../shared/operate/plan.ts';
 import { selectPublishedOptions, readOutputs } from '../../../stack/options/published-options.ts';
 import { readOptions, resolveStage, type Stage } from '../../../stack/options/read-options.ts';
 import { findRegionProblem } from '../../../stack/options/streaming-regions.ts';
-import { shows } from '../command.ts';
-import { inRepository, readTextFile, readTextFileIfAny } from '../text-files.ts';
+import { defineView } from '../command.ts';
+import { resolveInRepository, readTextFile, readTextFileIfAny } from '../text-files.ts';
 import { parseJson } from '../../../../shared/wire/json.ts';
 
-export const doctorCommand = shows('doctor', {
+export const doctorCommand = defineView('doctor', {
   does: 'check region, quotas, model access and options; exits 1 if something needs attention',
   lists: true,
   takes: {
@@ -52,7 +52,8 @@ async function readStageFile(stack: string, named: string | undefined): Promise<
   const [, suffix] = /^relay-(.+)$/.exec(stage.stackName) ?? [];
   const deploy = suffix === undefined ? 'npm run deploy' : `npm run deploy -- --stage ${suffix}`;
   // The tool may run in any folder; the files of stages lie in the repository.
-  const text = named === undefined ? await readTextFileIfAny(inRepository(name)) : await readTextFile(name);
+  const text =
+    named === undefined ? await readTextFileIfAny(resolveInRepository(name)) : await readTextFile(name);
   const file = { name, deploy, options: undefined };
   if (text === undefined) return file;
   const content = parseJson(text);

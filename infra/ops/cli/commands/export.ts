@@ -1,10 +1,10 @@
 /** The command `export`: everything about people and money in one file. */
 import { exportLines } from '../../export-lines.ts';
-import { shows } from '../command.ts';
+import { defineView } from '../command.ts';
 import { parsePast, type Moment } from '../option-values.ts';
 import { writeLines } from '../text-files.ts';
 
-export const exportCommand = shows('export', {
+export const exportCommand = defineView('export', {
   does: 'export all data as JSON Lines',
   takes: {
     '<file>': 'output file; replaced when the export is complete',

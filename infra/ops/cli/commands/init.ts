@@ -39,7 +39,7 @@ import {
 } from '../../../../shared/upstreams/types/channel-types.ts';
 import { parseTypedList } from '../../fields/row-field.ts';
 import { grantSaid } from '../../outcomes.ts';
-import { changes, printSaid, writes, type CommandRun } from '../command.ts';
+import { defineChange, printOutcome, defineWrite, type CommandRun } from '../command.ts';
 import {
   parseDecimalText,
   parseList,
@@ -49,8 +49,8 @@ import {
 } from '../option-values.ts';
 import type { Terminal } from '../terminal.ts';
 import { readListFile } from '../text-files.ts';
-import { grantFacts } from './grant.ts';
-import { newKeyFacts, printNewKey } from './key.ts';
+import { formatGrantJson } from './grant.ts';
+import { formatNewKey, printNewKey } from './key.ts';
 
 interface InitOptions {
   type?: string;
@@ -76,32 +76,32 @@ interface InitOptions {
 const typeMeans = `${channelTypeNames.join(', ')} (default: ${defaultChannelType})`;
 
 /** `--api-version` for `api_version`. */
-const ownOption = (attribute: string): string => `--${attribute.replaceAll('_', '-')}`;
+const composeTypeOption = (attribute: string): string => `--${attribute.replaceAll('_', '-')}`;
 
 /** Options for the attributes that only some channel types have. */
-const ownOptions: Readonly<Record<string, string>> = Object.fromEntries(
+const typeOptions: Readonly<Record<string, string>> = Object.fromEntries(
   listOwnAttributes().map(({ name, attribute }) => [
-    `${ownOption(name)} <${name.split('_').at(-1)}>`,
+    `${composeTypeOption(name)} <${name.split('_').at(-1)}>`,
     `${attribute.about} (${findTypesWith(name).join(', ')})`,
   ]),
 );
 
-const ownAttributesIn = (command: Command): InitOptions['attributes'] =>
+const readTypeAttributes = (command: Command): InitOptions['attributes'] =>
   Object.fromEntries(
     listOwnAttributes().flatMap(({ name }) => {
-      const option = command.options.find(({ long }) => long === ownOption(name));
+      const option = command.options.find(({ long }) => long === composeTypeOption(name));
       const value: unknown = option && command.getOptionValue(option.attributeName());
       return typeof value === 'string' ? [[name, value]] : [];
     }),
   );
 
-export const initCommand = changes('init', {
+export const initCommand = defineChange('init', {
   does: 'set up a first channel, its prices, a customer and a key; prints a curl command to try it',
   takes: {
     '--type <type>': typeMeans,
     '--id <id>': 'channel id (default: the type)',
     '--endpoint <url>': 'base URL of the upstream (default: from the type)',
-    ...ownOptions,
+    ...typeOptions,
     '--models <a,b>': ['models to serve', parseList],
     '--price <model=in/out>': ['yuan per million input and output tokens; repeatable', parseModelPrice],
     '--prices <file>': 'public price list in US dollars, as for `charge import`',
@@ -125,12 +125,12 @@ Every model needs a price (--price or --prices) or --free: calls to models witho
     'init --endpoint http://127.0.0.1:11434/v1 --no-secret --models llama3 --free llama3 --account me --yes',
   ],
   plan: (run, options: InitOptions, command: Command) =>
-    planInit(run, { ...options, attributes: ownAttributesIn(command) }),
+    planInit(run, { ...options, attributes: readTypeAttributes(command) }),
 });
 
 async function planInit(run: CommandRun, options: InitOptions) {
   const { ports, terminal } = run;
-  const answer = answerFrom(terminal);
+  const answer = createAsker(terminal);
   const upstream = await askUpstream(answer, options);
   const secret = await askSecret(terminal, ports, { channel: upstream, options });
   const { reference, value, storing } = secret;
@@ -150,9 +150,9 @@ async function planInit(run: CommandRun, options: InitOptions) {
   // Before the key is made: what fails after that would lose it.
   const baseUrl = await ports.baseUrl();
   const body = { model: input.models[0], stream: true, messages: [{ role: 'user', content: 'Hello!' }] };
-  const curlLine = (secretKey: string): string =>
+  const composeCurl = (secretKey: string): string =>
     `curl -N ${baseUrl ?? 'BASE_URL'}/chat/completions -H "Authorization: Bearer ${secretKey}" -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`;
-  return writes({
+  return defineWrite({
     plan: {
       changes: [...prices.changes, ...channel.changes, ...(grant?.changes ?? []), ...key.changes],
       effect: [
@@ -169,25 +169,25 @@ async function planInit(run: CommandRun, options: InitOptions) {
       await carryOutWrites(ports, prices);
       const granted = grant && (await carryOutGrant(ports, grant, options.wait * 1000));
       await carryOutWrites(ports, channel);
-      const unpublished = await whyUnpublished(ports, options.wait);
-      return { ...(await terminal.revealing(carryOutKey(ports, key))), granted, unpublished };
+      const unpublished = await explainUnpublished(ports, options.wait);
+      return { ...(await terminal.revealMade(carryOutKey(ports, key))), granted, unpublished };
     },
     print(shown, { granted, unpublished, ...made }) {
       if (storing) shown.print(`Stored the secret as ${storing.reference}.`);
-      if (grant && granted) printSaid(shown, grantSaid(grant, granted));
+      if (grant && granted) printOutcome(shown, grantSaid(grant, granted));
       if (unpublished === undefined) shown.print('Saved; live within 10 s.');
       else shown.remark(unpublished);
       printNewKey(shown, { ...key, ...made });
       if (baseUrl === undefined) shown.remark('Replace BASE_URL with the stack output BaseUrl.');
-      shown.print(`\n${curlLine(made.secretKey)}`);
+      shown.print(`\n${composeCurl(made.secretKey)}`);
     },
     facts: (made) => ({
       channel: input.id,
       unpriced: prices.unpriced,
-      ...newKeyFacts(key, made),
+      ...formatNewKey(key, made),
       ...(made && {
-        curl: curlLine(made.secretKey),
-        ...(grant && { grant: grantFacts(grant, made.granted) }),
+        curl: composeCurl(made.secretKey),
+        ...(grant && { grant: formatGrantJson(grant, made.granted) }),
       }),
     }),
   });
@@ -217,7 +217,7 @@ async function askModels(
 }
 
 /** If nothing was published in time, the rows are still valid, so a key is made anyway. */
-const whyUnpublished = (ports: OperatorPorts, waitSeconds: number): Promise<string | undefined> =>
+const explainUnpublished = (ports: OperatorPorts, waitSeconds: number): Promise<string | undefined> =>
   awaitPublished(ports, waitSeconds).then(
     () => undefined,
     (error: unknown) => {
@@ -233,11 +233,11 @@ interface Question {
   usual?: string;
 }
 
-type Answer = (option: string | undefined, question: Question) => Promise<string>;
+type OptionAsker = (option: string | undefined, question: Question) => Promise<string>;
 
 /** Returns the option's value, else a person's answer, else `usual`. Throws a Failure if there is none. */
-const answerFrom =
-  ({ ask, isAttended }: Terminal): Answer =>
+const createAsker =
+  ({ ask, isAttended }: Terminal): OptionAsker =>
   async (option, { name, question, usual }) => {
     if (option !== undefined) return option;
     if (!isAttended && usual !== undefined) return usual;
@@ -248,7 +248,7 @@ const answerFrom =
   };
 
 /** Asks for the new channel, except its models and secret. */
-async function askUpstream(answer: Answer, options: InitOptions): Promise<Omit<ChannelInput, 'models'>> {
+async function askUpstream(answer: OptionAsker, options: InitOptions): Promise<Omit<ChannelInput, 'models'>> {
   const names = channelTypeNames.join(', ');
   const usual = defaultChannelType;
   const typed = await answer(options.type, { name: '--type', question: `Type (${names})`, usual });
@@ -266,7 +266,11 @@ async function askUpstream(answer: Answer, options: InitOptions): Promise<Omit<C
 
 type Answers = { endpoint?: string } & InitOptions['attributes'];
 
-async function askAttributes(answer: Answer, type: ChannelTypeName, options: InitOptions): Promise<Answers> {
+async function askAttributes(
+  answer: OptionAsker,
+  type: ChannelTypeName,
+  options: InitOptions,
+): Promise<Answers> {
   const { endpoint } = options;
   const answers: Answers = endpoint === undefined ? {} : { endpoint };
   for (const { attribute, question, defaultAnswer: usual, isNeedless: needless } of channelSetups[type]
@@ -274,7 +278,7 @@ async function askAttributes(answer: Answer, type: ChannelTypeName, options: Ini
     if (needless?.({ endpoint: '', ...answers })) continue;
     const given = attribute === 'endpoint' ? endpoint : options.attributes[attribute];
     answers[attribute] = await answer(given, {
-      name: ownOption(attribute),
+      name: composeTypeOption(attribute),
       question,
       ...(usual && { usual }),
     });
@@ -308,7 +312,7 @@ async function askSecret(
   if (secret !== undefined)
     return { reference: secret, value: await secrets.read(secret, use).catch(() => undefined) };
   if (target.local) {
-    const name = await answerFrom(terminal)(secretEnv, variable);
+    const name = await createAsker(terminal)(secretEnv, variable);
     return { reference: `env:${name}`, value: await secrets.variable(name).catch(() => undefined) };
   }
   const wanted = {
@@ -326,7 +330,7 @@ async function askSecret(
 
 async function askPrices(
   { ports, terminal }: CommandRun,
-  answer: Answer,
+  answer: OptionAsker,
   { models, options }: { models: string[]; options: InitOptions },
 ): Promise<FirstPricesPlan> {
   const { price: typed = {}, free = [] } = options;
@@ -346,7 +350,7 @@ async function askPrices(
 
 async function askList(
   { ask, isAttended }: Terminal,
-  answer: Answer,
+  answer: OptionAsker,
   { prices, rate, markup }: InitOptions,
 ): Promise<FirstPrices['list']> {
   const file =

@@ -38,35 +38,38 @@ import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';
 import { heldKeyFields, keyFields } from '../../fields/key-fields.ts';
 import { keySheet } from '../../fields/sheet.ts';
 import {
-  changes,
-  rowWrites,
-  shows,
-  writes,
+  defineChange,
+  defineRows,
+  defineView,
+  defineWrite,
   type CommandGroup,
-  type CommandParts,
+  type CommandDescription,
   type CommandRun,
 } from '../command.ts';
 import { parseHours, parsePast, type Moment } from '../option-values.ts';
-import { cellText, columnsIn, namedValues, type Column, type Terminal } from '../terminal.ts';
-import { sheetCommands } from './sheets.ts';
-import { attributesHelp, attributesIn, attributesMean } from './rows.ts';
+import { formatText, nestColumns, nameValues, type Column, type Terminal } from '../terminal.ts';
+import { defineSheets } from './sheets.ts';
+import { formatHelp, parseAttributes, attributesAbout } from './rows.ts';
 import { textIn } from '../../../../shared/wire/json.ts';
 
-const named = { '<key>': 'hash or hint from `key list`' };
+const keyArgument = { '<key>': 'hash or hint from `key list`' };
 
-interface Edit<Words extends unknown[]> extends Omit<CommandParts, 'needs'> {
+interface KeyEdit<Words extends unknown[]> extends Omit<CommandDescription, 'needs'> {
   edit: (ports: OperatorPorts, written: string, ...words: Words) => Promise<EditKeyPlan>;
 }
 
 /** A command that changes attributes of a key's row. */
-const editCommand = <Words extends unknown[]>(name: string, { edit, takes, ...parts }: Edit<Words>) =>
-  changes(name, {
+const defineEditCommand = <Words extends unknown[]>(
+  name: string,
+  { edit, takes, ...parts }: KeyEdit<Words>,
+) =>
+  defineChange(name, {
     ...parts,
-    takes: { ...named, ...takes },
+    takes: { ...keyArgument, ...takes },
     async plan(run, written: string, ...words: Words) {
       const plan = await edit(run.ports, written, ...words);
       const facts = { key: plan.name, rights: plan.rights };
-      return rowWrites(run, plan, { said: 'Saved; live within 30 s.', facts });
+      return defineRows(run, plan, { said: 'Saved; live within 30 s.', facts });
     },
   });
 
@@ -86,26 +89,26 @@ export const keyCommands: CommandGroup = {
   notes:
     '\nA key is shown once, when it is created; the relay stores only its hash. <key> is the hint from `key list`, or at least\n4 characters of the hash.',
   commands: [
-    changes('new', {
+    defineChange('new', {
       does: 'create a key; creates the customer if it does not exist',
-      takes: { '<account>': 'customer who pays for its calls', '[attributes...]': attributesMean },
-      notes: attributesHelp(keyFields),
+      takes: { '<account>': 'customer who pays for its calls', '[attributes...]': attributesAbout },
+      notes: formatHelp(keyFields),
       examples: [
         'key new acme',
         'key new acme models=gpt-4o,gpt-4o-mini rpm=60 expires_at=2027-01-01 "name=batch job"',
       ],
       async plan({ ports, terminal }, account: string, written: string[]) {
-        const attributes = written.length === 0 ? {} : attributesIn(written, keyFields);
+        const attributes = written.length === 0 ? {} : parseAttributes(written, keyFields);
         const plan = await planCreateKey(ports, { account, attributes });
-        return writes({
+        return defineWrite({
           plan,
-          carryOut: () => terminal.revealing(carryOutKey(ports, plan)),
+          carryOut: () => terminal.revealMade(carryOutKey(ports, plan)),
           print: (shown, made) => printNewKey(shown, { ...plan, ...made }),
-          facts: (made) => newKeyFacts(plan, made),
+          facts: (made) => formatNewKey(plan, made),
         });
       },
     }),
-    shows('list', {
+    defineView('list', {
       does: 'list keys and whether they work',
       lists: true,
       takes: { '--account <name>': 'only this customer' },
@@ -113,12 +116,12 @@ export const keyCommands: CommandGroup = {
       async run({ ports, terminal }, options: { account?: string }) {
         terminal.printList(await listKeys(ports, options), {
           columns: keyColumns,
-          json: keyJson,
+          json: formatKeyJson,
           empty: 'No keys. Create one with `npx --no relay-ops key new <account>`.',
         });
       },
     }),
-    shows('check', {
+    defineView('check', {
       does: 'check whether a key works, and why not; exits 1 if it does not',
       takes: {
         '[key]': 'the full key (default: read from standard input, to keep it out of the shell history)',
@@ -134,26 +137,26 @@ The relay rejects it with 401 invalid_api_key.`);
         if (terminal.format === 'text') terminal.print(`${name} works: ${why}`);
       },
     }),
-    shows('show', {
+    defineView('show', {
       does: 'show all attributes of a key and whether it works',
-      takes: named,
+      takes: keyArgument,
       examples: ['key show 3f9a1c', 'key show sk-AbCd...wXyZ --json'],
       async run({ ports, terminal }, written: string) {
         const { row } = await findKey(ports, written);
         const [key] = keyViewsOf([row], ports.clock.now());
         if (!key) return;
-        const { row: kept, ...values } = keyJson(key);
+        const { row: kept, ...values } = formatKeyJson(key);
         terminal.printAs({ ...values, row: kept }, () =>
           terminal.printFacts(
-            Object.entries({ ...values, ...kept }).map(([name, value]) => [name, cellText(value)]),
+            Object.entries({ ...values, ...kept }).map(([name, value]) => [name, formatText(value)]),
           ),
         );
       },
     }),
-    editCommand('set', {
+    defineEditCommand('set', {
       does: "change a key's customer, name, models, limits, budget or expiry",
-      takes: { '<attributes...>': attributesMean },
-      notes: attributesHelp(heldKeyFields),
+      takes: { '<attributes...>': attributesAbout },
+      notes: formatHelp(heldKeyFields),
       examples: [
         'key set 3f9a1c rpm=60 max_concurrency=5 budget.amount=20 budget.period=month',
         'key set 3f9a1c models=gpt-4o,gpt-4o-mini rpm=',
@@ -161,52 +164,55 @@ The relay rejects it with 401 invalid_api_key.`);
       ],
       async edit(ports, written, words: string[]) {
         const { hash, row } = await findKey(ports, written);
-        return planEditKey(ports, hash, attributesIn(words, heldKeyFields, row));
+        return planEditKey(ports, hash, parseAttributes(words, heldKeyFields, row));
       },
     }),
-    changes('off', {
+    defineChange('off', {
       does: 'disable a key (within 30 s)',
-      takes: named,
+      takes: keyArgument,
       examples: ['key off 3f9a1c --stack relay --yes'],
       async plan(run, written: string) {
         const plan = await planDisableKey(run.ports, written);
         const said = `Disabled ${plan.name}; rejected within 30 s.`;
-        return rowWrites(run, plan, { said, facts: { key: plan.name } });
+        return defineRows(run, plan, { said, facts: { key: plan.name } });
       },
     }),
-    editCommand('on', {
+    defineEditCommand('on', {
       does: 'enable a disabled key',
       examples: ['key on 3f9a1c'],
       edit: planEnableKey,
     }),
-    changes('rotate', {
+    defineChange('rotate', {
       does: 'replace a key with a new one with the same rights; the old key expires',
       takes: {
-        ...named,
+        ...keyArgument,
         '--grace <time>': ['how long the old key keeps working, such as 48h or 7d', parseHours, 24],
       },
       examples: ['key rotate sk-AbCd...wXyZ --grace 7d'],
       async plan({ ports, terminal }, written: string, { grace }: { grace: number }) {
         const plan = await planRotateKey(ports, { written, graceHours: grace });
-        return writes({
+        return defineWrite({
           plan,
-          carryOut: () => terminal.revealing(carryOutKey(ports, plan)),
+          carryOut: () => terminal.revealMade(carryOutKey(ports, plan)),
           print(shown, made) {
             printNewKey(shown, { ...plan, ...made });
             shown.remark(`${plan.oldName} expires at ${plan.oldWorksUntil}.`);
           },
           facts: (made) => ({
-            ...newKeyFacts(plan, made),
+            ...formatNewKey(plan, made),
             old: plan.oldName,
             old_works_until: plan.oldWorksUntil,
           }),
         });
       },
     }),
-    shows('use', {
+    defineView('use', {
       does: 'show the calls and spend of a key by hour and model',
       lists: true,
-      takes: { ...named, '--since <time>': ['start time, such as 2h or yesterday (default: 1d)', parsePast] },
+      takes: {
+        ...keyArgument,
+        '--since <time>': ['start time, such as 2h or yesterday (default: 1d)', parsePast],
+      },
       examples: ['key use 3f9a1c --since 2026-11-20', 'key use 3f9a1c --csv'],
       async run({ ports, terminal }, written: string, { since }: { since?: Moment }) {
         const { hash, account } = await findKey(ports, written);
@@ -217,17 +223,17 @@ The relay rejects it with 401 invalid_api_key.`);
         printKeyUse(terminal, await viewKeyUse(ports, wanted));
       },
     }),
-    changes('leaked', {
+    defineChange('leaked', {
       does: 'handle a leaked key: disables it, creates a replacement, and shows its usage, a message to send and a refund',
       takes: {
-        ...named,
+        ...keyArgument,
         '--since <time>': ['show its usage since this time (default: 1d)', parsePast],
         '--no-successor': 'do not create a replacement',
       },
       examples: ['key leaked 3f9a1c --since 2026-11-20T09:00:00Z'],
       plan: planLeaked,
     }),
-    ...sheetCommands('key', keySheet),
+    ...defineSheets('key', keySheet),
   ],
 };
 
@@ -246,7 +252,7 @@ async function planLeaked(
     successor: undefined,
     use: await viewKeyUse(ports, plan.use),
   };
-  return writes({
+  return defineWrite({
     plan,
     preview: (shown) => known && isText && printLeaked(shown, plan, known),
     carryOut: () =>
@@ -273,7 +279,7 @@ export function printNewKey(
   print(`Customer ${account}; ${rights}. The key works within 5 s.`);
 }
 
-export const newKeyFacts = (
+export const formatNewKey = (
   { account, rights }: Pick<NewKeyPlan, 'account' | 'rights'>,
   made: MadeKey | undefined,
 ): object => ({
@@ -288,7 +294,7 @@ const keyColumns: Column<KeyView>[] = [
     'hash',
     'HASH',
     ({ row, state }) => (state === 'invalid' ? hashText(row['hash']) : row['hash']),
-    ({ row }) => shortHash(row['hash']),
+    ({ row }) => shortenHash(row['hash']),
   ],
   ['hint', '', ({ row, state }) => (state === 'invalid' ? hintText(row['hint']) : row['hint'])],
   ['account', 'ACCOUNT', ({ row }) => row['account'], ({ row }) => textIn(row['account'])],
@@ -297,8 +303,8 @@ const keyColumns: Column<KeyView>[] = [
 ];
 
 /** A row that cannot be read may hold a secret anywhere, also as its hash: no attribute of it is shown that is not known. */
-function keyJson(key: KeyView): Record<string, unknown> & { row?: object } {
-  const values = namedValues(keyColumns, key);
+function formatKeyJson(key: KeyView): Record<string, unknown> & { row?: object } {
+  const values = nameValues(keyColumns, key);
   if (key.state === 'invalid') return values;
   const kept = Object.entries(key.row).filter(([name]) => !name.startsWith('_') || marks.has(name));
   return { ...values, row: Object.fromEntries(kept) };
@@ -310,7 +316,7 @@ const marks = new Set(['_created', '_replaces', '_by', '_at', '_problem', '_warn
 /** Anything longer than a hint is none. */
 export const hintText = (hint: unknown): string => textIn(hint).slice(0, hintCharacters) || '-';
 export const hashText = (hash: unknown): string => maskHash(textIn(hash));
-export const shortHash = (hash: unknown): string => hashText(hash).slice(0, shownHashCharacters);
+export const shortenHash = (hash: unknown): string => hashText(hash).slice(0, shownHashCharacters);
 
 const stateWords: Partial<Record<KeyCheck['state'], string>> = {
   kind: 'of the wrong kind',
@@ -320,7 +326,7 @@ const stateWords: Partial<Record<KeyCheck['state'], string>> = {
 const hourColumns: Column<KeyUse['hours'][number]>[] = [
   ['hour', 'HOUR', ({ hour }) => hour],
   ['model', 'MODEL', ({ model }) => model],
-  ...columnsIn(({ figures }: KeyUse['hours'][number]) => figures, figureColumns),
+  ...nestColumns(({ figures }: KeyUse['hours'][number]) => figures, figureColumns),
 ];
 
 function printKeyUse(terminal: Terminal, { hours, sum, sinceMs, problems }: KeyUse): void {
@@ -363,9 +369,9 @@ function describeLeak(plan: LeakedKeyPlan, made: LeakedKeyMade | undefined): obj
     ...facts,
     since: isoTime(plan.use.sinceMs),
     ...(use && {
-      sum: namedValues(figureColumns, use.sum),
+      sum: nameValues(figureColumns, use.sum),
       refunded: formatYuan(use.refunded),
-      hours: use.hours.map((hour) => namedValues(hourColumns, hour)),
+      hours: use.hours.map((hour) => nameValues(hourColumns, hour)),
     }),
     ...(problem !== undefined && { problem }),
     ...(plan.earlier && { leaked_at: plan.earlier.at, successor: plan.earlier.successor ?? null }),

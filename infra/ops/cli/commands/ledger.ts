@@ -24,14 +24,14 @@ import { marginOf } from '../../../../shared/operate/report.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import {
   approve,
-  auditing,
-  shows,
+  auditors,
+  defineView,
   type ApproveOptions,
   type CommandGroup,
   type CommandRun,
 } from '../command.ts';
-import { attributing, parseCount, parseList, parseNumber, parsePast, type Moment } from '../option-values.ts';
-import { columnsIn, type Column } from '../terminal.ts';
+import { callFilters, parseCount, parseList, parseNumber, parsePast, type Moment } from '../option-values.ts';
+import { nestColumns, type Column } from '../terminal.ts';
 import { readTextFile } from '../text-files.ts';
 
 interface SelectOptions {
@@ -48,7 +48,7 @@ const selecting = {
   '--from <time>': ['start time, included', parsePast],
   '--to <time>': ['end time, not included', parsePast],
   '--model <name>': 'only this model',
-  ...attributing,
+  ...callFilters,
 } as const;
 
 const filterOf = (
@@ -77,7 +77,7 @@ export const ledgerCommands: CommandGroup = {
 Times are in UTC, such as 7d, yesterday or 2026-11-01 (midnight). A row has the start time of its call; a grant has the
 time it was applied.`,
   commands: [
-    shows('list', {
+    defineView('list', {
       does: 'list the newest ledger rows; --csv prints all rows',
       lists: true,
       takes: { ...selecting, '--limit <n>': ['maximum number of rows', parseCount, 50] },
@@ -85,7 +85,7 @@ time it was applied.`,
         'ledger list --account acme --limit 20',
         'ledger list --account acme --from 2026-11-01 --to 2026-12-01 --csv > november.csv',
       ],
-      policies: auditing,
+      policies: auditors,
       async run({ ports, terminal }, { limit, ...options }: SelectOptions & { limit: number }) {
         if (terminal.format === 'csv') {
           terminal.printCsv(ledgerNames, []);
@@ -105,7 +105,7 @@ time it was applied.`,
           );
       },
     }),
-    shows('total', {
+    defineView('total', {
       does: 'total the ledger',
       lists: true,
       takes: {
@@ -121,7 +121,7 @@ time it was applied.`,
         'ledger total --account acme --by model,day --csv',
         'ledger total --account acme --by tag:team --from 2026-11-01',
       ],
-      policies: auditing,
+      policies: auditors,
       async run({ ports, terminal }, { by, ...options }: SelectOptions & { by: Grouping[] }) {
         const { totals, all, problems } = await sumRows(selectRows(ports, filterOf(ports, options)), (row) =>
           by.map((grouping) => groupIn(row, grouping)),
@@ -129,7 +129,7 @@ time it was applied.`,
         problems.forEach(terminal.remark);
         const columns: Column<Total>[] = [
           ...by.map((name, at): Column<Total> => [name, name.toUpperCase(), ({ groups }) => groups[at]]),
-          ...columnsIn(({ figures }: Total) => figures, sumColumns),
+          ...nestColumns(({ figures }: Total) => figures, sumColumns),
         ];
         terminal.printList(totals, { columns, empty: 'No ledger rows.' });
         if (terminal.format !== 'text' || totals.length === 0) return;
@@ -157,7 +157,7 @@ interface AuditOptions extends ApproveOptions {
   wait: number;
 }
 
-export const auditCommand = shows('audit', {
+export const auditCommand = defineView('audit', {
   does: 're-verify all balances; exits 1 on a mismatch',
   lists: true,
   takes: {
@@ -171,7 +171,7 @@ export const auditCommand = shows('audit', {
     '--yes': 'skip confirmation of --repair',
   },
   examples: ['audit', 'audit --account acme', 'audit --repair lost.log --dry-run'],
-  policies: auditing,
+  policies: auditors,
   optionPolicies: { '--repair': ['repair'], '--rebuild-daily': ['repair', 'restore'] },
   async run({ ports, terminal }, options: AuditOptions) {
     const { account, from, rebuildDaily = false, repair, wait, dryRun = false } = options;
@@ -246,17 +246,17 @@ const ledgerColumns: Column<LedgerRow>[] = [
   ['', 'ID', ({ id }) => id],
   ['', 'KIND', ({ kind }) => kind],
   ['', 'MODEL', (row) => (row.kind === 'grant' ? '-' : row.model)],
-  ['', 'TOKENS', (row) => tokensText(row)],
-  ['', 'YUAN', (row) => yuanText(row)],
+  ['', 'TOKENS', (row) => formatTokens(row)],
+  ['', 'YUAN', (row) => formatCharge(row)],
   ['', 'NOTE', (row) => noteText(row)],
 ];
 
-function tokensText(row: LedgerRow): string {
+function formatTokens(row: LedgerRow): string {
   if (row.kind === 'grant' || row.prompt_tokens === undefined) return '-';
   return `${row.prompt_tokens}+${row.completion_tokens ?? 0}`;
 }
 
-const yuanText = (row: LedgerRow): string =>
+const formatCharge = (row: LedgerRow): string =>
   row.kind === 'grant' ? `${row.amount > 0n ? '+' : ''}${formatYuan(row.amount)}` : formatYuan(row.charge);
 
 function noteText(row: LedgerRow): string {
@@ -281,24 +281,24 @@ const sumColumn = (name: string, textOf: (sum: DailyFigures) => string): Column<
 ];
 const count = (name: keyof DailyFigures['counts']) =>
   sumColumn(name, ({ counts }) => String(counts[name] ?? 0));
-const amount = (name: keyof DailyFigures['amounts'], called: string = name) =>
+const buildAmountColumn = (name: keyof DailyFigures['amounts'], called: string = name) =>
   sumColumn(called, ({ amounts }) => formatYuan(amounts[name] ?? 0n));
 
 const sumColumns: Column<DailyFigures>[] = [
   ...(['calls', 'prompt_tokens', 'completion_tokens'] as const).map(count),
-  amount('charged'),
-  amount('official_cost', 'official'),
-  amount('granted'),
+  buildAmountColumn('charged'),
+  buildAmountColumn('official_cost', 'official'),
+  buildAmountColumn('granted'),
   ...firstCounts.map(count),
-  amount('bought'),
+  buildAmountColumn('bought'),
   count('bought_calls'),
-  amount('bought_charged'),
+  buildAmountColumn('bought_charged'),
   sumColumn('margin', (sum) => {
     const { earned } = marginOf(sum);
     return earned === undefined ? '' : formatYuan(earned);
   }),
   ...laterCounts.map(count),
   count('searches'),
-  amount('searched'),
-  amount('search_bought'),
+  buildAmountColumn('searched'),
+  buildAmountColumn('search_bought'),
 ];

@@ -10,7 +10,7 @@ import {
   type LinkInput,
   type PaymentLink,
 } from '../../../../shared/operate/payments.ts';
-import { changes, operating, shows, writes, type CommandGroup } from '../command.ts';
+import { defineChange, operators, defineView, defineWrite, type CommandGroup } from '../command.ts';
 import { parseDecimalText } from '../option-values.ts';
 import { formatMoney } from '../../../../shared/operate/plan.ts';
 import type { Column } from '../terminal.ts';
@@ -21,7 +21,7 @@ export const paymentCommands: CommandGroup = {
   notes:
     '\nA parked payment was paid but not credited: `payment list --parked` shows why. For setup, see docs/payments.md.',
   commands: [
-    shows('link', {
+    defineView('link', {
       does: 'create a signed reference that credits a Stripe payment to a customer',
       needs: {
         '--amount <number>': ['amount in the currency, such as 10 or 10.50', parseDecimalText],
@@ -29,7 +29,7 @@ export const paymentCommands: CommandGroup = {
       },
       takes: { '<account>': 'customer from `customer list`' },
       examples: ['payment link acme --amount 10 --currency usd'],
-      policies: operating,
+      policies: operators,
       async run({ ports, terminal }, account: string, options: Omit<LinkInput, 'account'>) {
         const link = await linkPayment(ports, { account, ...options });
         const { reference, granted, live } = link;
@@ -45,10 +45,10 @@ export const paymentCommands: CommandGroup = {
           'For a Payment Link with exactly this price, append ?client_reference_id=<reference> to its URL.',
         );
         remark('Or create a checkout session; its URL is in the field url of the response:');
-        checkoutCommand(link).forEach(remark);
+        composeCheckout(link).forEach(remark);
       },
     }),
-    shows('list', {
+    defineView('list', {
       does: 'list payments, newest first',
       lists: true,
       takes: { '--parked': 'only parked payments' },
@@ -56,17 +56,17 @@ export const paymentCommands: CommandGroup = {
       run: async ({ ports, terminal }, options: { parked?: boolean }) =>
         terminal.printList(await listPayments(ports, options), {
           columns,
-          json: paymentJson,
+          json: formatPaymentJson,
           empty: 'No payments.',
         }),
     }),
-    changes('assign', {
+    defineChange('assign', {
       does: 'credit a parked payment to a customer, once',
       takes: { '<payment>': 'payment id from `payment list`', '<account>': 'customer from `customer list`' },
       examples: ['payment assign pi_3Qx acme'],
       async plan({ ports }, id: string, account: string) {
         const plan = await planAssignPayment(ports, { id, account });
-        return writes({
+        return defineWrite({
           plan,
           carryOut: () => carryOutDecision(ports, plan),
           print: ({ print }) => print(`Credited payment ${id} to ${account}.`),
@@ -74,13 +74,13 @@ export const paymentCommands: CommandGroup = {
         });
       },
     }),
-    changes('reject', {
+    defineChange('reject', {
       does: 'reject a parked payment without crediting it',
       takes: { '<payment>': 'payment id from `payment list`' },
       examples: ['payment reject pi_3Qx'],
       async plan({ ports }, id: string) {
         const plan = await planRejectPayment(ports, id);
-        return writes({
+        return defineWrite({
           plan,
           carryOut: () => carryOutDecision(ports, plan),
           print: ({ print }) => print(`Rejected payment ${id}.`),
@@ -92,7 +92,7 @@ export const paymentCommands: CommandGroup = {
 };
 
 /** Values hold nothing that a shell would read. */
-const checkoutCommand = ({ reference, minor, currency, returnUrl }: PaymentLink): string[] =>
+const composeCheckout = ({ reference, minor, currency, returnUrl }: PaymentLink): string[] =>
   [
     'curl https://api.stripe.com/v1/checkout/sessions -u "$STRIPE_SECRET_KEY:"',
     `-d mode=payment -d success_url=${returnUrl}`,
@@ -115,23 +115,23 @@ const columns: Column<Payment>[] = [
   ['account', 'ACCOUNT', ({ account }) => account],
   ['live', '', ({ live }) => live],
   ['rate', '', ({ rate }) => rate],
-  ['', 'REFUNDED', (payment) => reversalsText(payment)],
+  ['', 'REFUNDED', (payment) => describeReversals(payment)],
   [
     'problem',
     'WHY',
     ({ problem }) => problem,
     ({ state, problem }) => (state === 'parked' ? (problem ?? '') : ''),
   ],
-  ['reversals', '', (payment) => paymentJson(payment).reversals],
+  ['reversals', '', (payment) => formatPaymentJson(payment).reversals],
 ];
 
-const reversalsText = ({ reversals }: Payment): string =>
+const describeReversals = ({ reversals }: Payment): string =>
   Object.values(reversals)
     .filter(({ state }) => state !== 'void')
     .map((each) => `${each.kind} ${formatPayment(each)}${each.state === 'returned' ? ' returned' : ''}`)
     .join(', ') || '-';
 
-const paymentJson = ({ paid, reversals, ...payment }: Payment) => ({
+const formatPaymentJson = ({ paid, reversals, ...payment }: Payment) => ({
   ...payment,
   paid: paid ? formatPayment(paid) : null,
   reversals: Object.entries(reversals).map(([id, reversal]) => ({

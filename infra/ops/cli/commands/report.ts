@@ -11,11 +11,11 @@ import { renderCallsPlot, renderChargesPlot } from '../../console/layout/plot.ts
 import { head, number, renderTable, type PageColumn } from '../../console/layout/table.ts';
 import { fileOf } from '../../html-file.ts';
 import { html, maskKeys, nothing, type Markup } from '../../markup.ts';
-import { shows } from '../command.ts';
-import { cellText, namedValues, textTable, type Column, type Terminal } from '../terminal.ts';
+import { defineView } from '../command.ts';
+import { formatText, nameValues, formatTable, type Column, type Terminal } from '../terminal.ts';
 import { writeTextFile } from '../text-files.ts';
 
-export const reportCommand = shows('report', {
+export const reportCommand = defineView('report', {
   does: 'report spend, margin, failures, slow channels, low balances and warnings for a week or month',
   takes: {
     '--html <file>': 'write a self-contained HTML file with charts',
@@ -34,32 +34,32 @@ included.`,
     const view = await viewReport(ports, asked);
     view.problems.forEach(terminal.remark);
     if (file !== undefined) {
-      await writeTextFile(file, maskKeys(await reportFile(view)));
+      await writeTextFile(file, maskKeys(await renderReportFile(view)));
       terminal.remark(`Wrote ${file}.`);
     }
-    terminal.printAs(reportJson(view), () => file === undefined && printReport(terminal, view));
+    terminal.printAs(formatReportJson(view), () => file === undefined && printReport(terminal, view));
   },
 });
 
-type Figured = Pick<Summed, 'figures'>;
+type WithFigures = Pick<Summed, 'figures'>;
 
 const formatFailedShare = ({ counts }: DailyFigures): string =>
   formatPercent(counts.failures ?? 0, counts.calls ?? 0);
 
 /** With the minus of a keyboard, since it is pasted into mails and sheets. */
-const plainYuan = (amount: NanoYuan | undefined): string =>
+const showYuan = (amount: NanoYuan | undefined): string =>
   amount === undefined ? '-' : roundYuan(amount).replace('−', '-');
 
-const earnedOf = ({ figures }: Figured): NanoYuan | undefined => marginOf(figures).earned;
+const marginYuanOf = ({ figures }: WithFigures): NanoYuan | undefined => marginOf(figures).earned;
 
-const countColumn = (name: keyof DailyFigures['counts']): Column<Figured> => [
+const buildCountColumn = (name: keyof DailyFigures['counts']): Column<WithFigures> => [
   name,
   '',
   ({ figures }) => figures.counts[name] ?? 0,
 ];
 
 /** Amounts are exact in JSON; people read as many decimals as one sees. */
-const figureColumns: Column<Figured>[] = [
+const figureColumns: Column<WithFigures>[] = [
   [
     'calls',
     'CALLS',
@@ -72,28 +72,28 @@ const figureColumns: Column<Figured>[] = [
     ({ figures }) => figures.counts.failures ?? 0,
     ({ figures }) => formatFailedShare(figures),
   ],
-  ...(['plan_calls', 'official_calls', 'prompt_tokens', 'completion_tokens'] as const).map(countColumn),
+  ...(['plan_calls', 'official_calls', 'prompt_tokens', 'completion_tokens'] as const).map(buildCountColumn),
   [
     'charged',
     'CHARGED',
     ({ figures }) => formatYuan(figures.amounts.charged ?? 0n),
-    ({ figures }) => plainYuan(figures.amounts.charged ?? 0n),
+    ({ figures }) => showYuan(figures.amounts.charged ?? 0n),
   ],
   [
     'bought',
     'BOUGHT',
     ({ figures }) => formatYuan(marginOf(figures).bought),
-    ({ figures }) => plainYuan(marginOf(figures).earned === undefined ? undefined : marginOf(figures).bought),
+    ({ figures }) => showYuan(marginOf(figures).earned === undefined ? undefined : marginOf(figures).bought),
   ],
-  countColumn('bought_calls'),
+  buildCountColumn('bought_calls'),
   [
     'margin',
     'MARGIN',
     (row) => {
-      const earned = earnedOf(row);
+      const earned = marginYuanOf(row);
       return earned === undefined ? null : formatYuan(earned);
     },
-    (row) => plainYuan(earnedOf(row)),
+    (row) => showYuan(marginYuanOf(row)),
   ],
 ];
 
@@ -105,7 +105,7 @@ const listServedColumns = (of: 'day' | 'model'): Column<Summed>[] => [
 type Channel = ReportView['channels'][number];
 
 /** Bounds of buckets; the last one has none. */
-const withinColumn = (name: string, head: string, of: 'medianMs' | 'slowMs'): Column<Channel> => [
+const buildLatencyColumn = (name: string, head: string, of: 'medianMs' | 'slowMs'): Column<Channel> => [
   `first_content_${name}_ms`,
   head,
   ({ [of]: ms }) => (ms === Infinity ? 'more' : (ms ?? null)),
@@ -115,14 +115,14 @@ const withinColumn = (name: string, head: string, of: 'medianMs' | 'slowMs'): Co
 const channelColumns: Column<Channel>[] = [
   ['channel', 'CHANNEL', ({ name }) => name],
   ...figureColumns,
-  withinColumn('p50', 'FIRST CONTENT P50', 'medianMs'),
-  withinColumn('p95', 'P95', 'slowMs'),
+  buildLatencyColumn('p50', 'FIRST CONTENT P50', 'medianMs'),
+  buildLatencyColumn('p95', 'P95', 'slowMs'),
 ];
 
 const nearEmptyColumns: Column<ReportView['nearEmpty'][number]>[] = [
   ['account', 'LOW BALANCE', ({ account }) => account],
-  ['available', 'BALANCE', ({ available }) => formatYuan(available), ({ available }) => plainYuan(available)],
-  ['per_day', 'PER DAY', ({ perDay }) => formatYuan(perDay), ({ perDay }) => plainYuan(perDay)],
+  ['available', 'BALANCE', ({ available }) => formatYuan(available), ({ available }) => showYuan(available)],
+  ['per_day', 'PER DAY', ({ perDay }) => formatYuan(perDay), ({ perDay }) => showYuan(perDay)],
   [
     'days_left',
     'LASTS',
@@ -131,63 +131,64 @@ const nearEmptyColumns: Column<ReportView['nearEmpty'][number]>[] = [
   ],
 ];
 
-const shown = 10;
+const rowsMax = 10;
 
 const titleOf = ({ period }: ReportView): string =>
   `${period.title}${period.isRunning ? ', until now' : ''} (UTC)`;
 
-function inShort({ whole, before }: ReportView): string {
+function summarizeReport({ whole, before }: ReportView): string {
   const { calls = 0 } = whole.counts;
   const { earned, knownCalls } = marginOf(whole);
   return (
     `${formatCount(calls, 'call')}, ${formatFailedShare(whole)} failed, ` +
-    `¥${plainYuan(whole.amounts.charged ?? 0n)} charged (previous period: ¥${plainYuan(before.amounts.charged ?? 0n)}), ` +
+    `¥${showYuan(whole.amounts.charged ?? 0n)} charged (previous period: ¥${showYuan(before.amounts.charged ?? 0n)}), ` +
     (earned === undefined
       ? 'margin unknown (no call has a known cost)'
-      : `margin ¥${plainYuan(earned)} on the ${formatPercent(knownCalls, calls)} of calls with known cost`)
+      : `margin ¥${showYuan(earned)} on the ${formatPercent(knownCalls, calls)} of calls with known cost`)
   );
 }
 
-const saidOf = ({ problem, warning }: ReportView['marks'][number]): string => problem ?? warning ?? '';
+const markTextOf = ({ problem, warning }: ReportView['marks'][number]): string => problem ?? warning ?? '';
 
 function printReport({ print, printTable }: Terminal, view: ReportView): void {
   const { period, marks } = view;
   print(titleOf(view));
-  print(inShort(view));
+  print(summarizeReport(view));
   print('');
-  printTable(textTable(listServedColumns('day'), view.days.slice(0, period.come)));
+  printTable(formatTable(listServedColumns('day'), view.days.slice(0, period.come)));
   const tables = [
-    textTable(listServedColumns('model'), view.models),
-    textTable(channelColumns, view.channels),
-    textTable(nearEmptyColumns, view.nearEmpty),
+    formatTable(listServedColumns('model'), view.models),
+    formatTable(channelColumns, view.channels),
+    formatTable(nearEmptyColumns, view.nearEmpty),
   ];
   for (const rows of tables) {
     if (rows.length === 1) continue;
     print('');
-    printTable(rows.slice(0, shown + 1));
-    if (rows.length > shown + 1) print(`and ${rows.length - shown - 1} more: use --json`);
+    printTable(rows.slice(0, rowsMax + 1));
+    if (rows.length > rowsMax + 1) print(`and ${rows.length - rowsMax - 1} more: use --json`);
   }
   if (marks.length === 0) return;
   print('');
-  for (const mark of marks.slice(0, shown)) print(`${nameOf(mark)}: ${saidOf(mark)}`);
-  if (marks.length > shown) print(`and ${formatCount(marks.length - shown, 'more warning')}: run \`check\``);
+  for (const mark of marks.slice(0, rowsMax)) print(`${nameOf(mark)}: ${markTextOf(mark)}`);
+  if (marks.length > rowsMax)
+    print(`and ${formatCount(marks.length - rowsMax, 'more warning')}: run \`check\``);
 }
 
-function reportFile(view: ReportView): Promise<string> {
+function renderReportFile(view: ReportView): Promise<string> {
   const { stack, period, marks, problems } = view;
   const days = view.days.slice(0, period.come);
   const points = days.map(({ name }) => name);
   return fileOf(
     `${stack}, ${period.title}`,
     html`<h1>${stack}: ${titleOf(view)}</h1>
-      <p>${inShort(view)}</p>
+      <p>${summarizeReport(view)}</p>
       ${renderChargesPlot(days, points, '¥ per day')} ${renderCallsPlot(days, points, 'per day')}
-      ${fileTable('Days', listServedColumns('day'), days)}
-      ${fileTable('Models', listServedColumns('model'), view.models)}
-      ${fileTable('Channels, slowest first', channelColumns, view.channels)}
-      ${fileTable('Low balances', nearEmptyColumns, view.nearEmpty)}
+      ${renderFileTable('Days', listServedColumns('day'), days)}
+      ${renderFileTable('Models', listServedColumns('model'), view.models)}
+      ${renderFileTable('Channels, slowest first', channelColumns, view.channels)}
+      ${renderFileTable('Low balances', nearEmptyColumns, view.nearEmpty)}
       ${marks.length > 0 && html`<h2>Errors and warnings</h2>`}
-      ${marks.map((mark) => html`<p>${nameOf(mark)}: ${saidOf(mark)}</p>`)}
+      ${marks.map((mark) => html`<p>${nameOf(mark)}: ${markTextOf(mark)}</p>`)}
       ${problems.map((problem) => html`<p>Not included: ${problem}</p>`)}
       <p>Amounts are in yuan. Calls that were rejected before a reservation are not included.</p>`,
   );
@@ -196,7 +197,7 @@ function reportFile(view: ReportView): Promise<string> {
 /** A page of 300 models is no report. */
 const fileRowsMax = 31;
 
-const fileTable = <Row>(title: string, columns: readonly Column<Row>[], rows: readonly Row[]): Markup =>
+const renderFileTable = <Row>(title: string, columns: readonly Column<Row>[], rows: readonly Row[]): Markup =>
   html`<h2>${title}</h2>
     ${renderTable(rows.slice(0, fileRowsMax), {
       caption: title,
@@ -206,23 +207,23 @@ const fileTable = <Row>(title: string, columns: readonly Column<Row>[], rows: re
         .filter(([, name]) => name !== '')
         .map(([, name, value, text], at): PageColumn<Row> => {
           const titled = name.charAt(0) + name.slice(1).toLowerCase();
-          return (at === 0 ? head : number)(titled, (row) => text?.(row) ?? cellText(value(row)));
+          return (at === 0 ? head : number)(titled, (row) => text?.(row) ?? formatText(value(row)));
         }),
     })}
     ${rows.length > fileRowsMax ? html`<p>And ${rows.length - fileRowsMax} more: see <code>report --json</code>.</p>` : nothing}`;
 
 const valuesOf = <Row>(columns: readonly Column<Row>[], rows: readonly Row[]): object[] =>
-  rows.map((row) => namedValues(columns, row));
+  rows.map((row) => nameValues(columns, row));
 
-function reportJson({ stack, madeMs, period, whole, before, ...view }: ReportView): object {
+function formatReportJson({ stack, madeMs, period, whole, before, ...view }: ReportView): object {
   return {
     stack,
     made: isoTime(madeMs),
     from: period.from,
     to: period.to,
     is_running: period.isRunning,
-    whole: namedValues(figureColumns, { figures: whole }),
-    before: { ...period.before, ...namedValues(figureColumns, { figures: before }) },
+    whole: nameValues(figureColumns, { figures: whole }),
+    before: { ...period.before, ...nameValues(figureColumns, { figures: before }) },
     days: valuesOf(listServedColumns('day'), view.days),
     models: valuesOf(listServedColumns('model'), view.models),
     channels: valuesOf(channelColumns, view.channels),

@@ -23,16 +23,16 @@ import { explainRequest, explainSteps } from '../../../../shared/operate/request
 import { requestSteps, type FoundRequest } from '../../../../shared/operate/requests/find-request.ts';
 import { adviseNextStep } from '../../../../shared/operate/requests/next-step.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { changes, shows, type CommandGroup, type CommandRun } from '../command.ts';
-import { attributing, parseDuration, parseNumber, parsePast, type Moment } from '../option-values.ts';
-import { textTable, type Column, type Terminal } from '../terminal.ts';
-import { applied, granting, type Waiting } from './grant.ts';
+import { defineChange, defineView, type CommandGroup, type CommandRun } from '../command.ts';
+import { callFilters, parseDuration, parseNumber, parsePast, type Moment } from '../option-values.ts';
+import { formatTable, type Column, type Terminal } from '../terminal.ts';
+import { applyWait, defineGrantWrite, type WithWait } from './grant.ts';
 
 const notes = `
 A request id is the header x-request-id or the id of an answer (chatcmpl-..., resp-...); at least its first 10 characters
 are enough. \`show\` searches the log within 15 minutes of the time in the id.`;
 
-const showRequest = shows('show', {
+const showRequest = defineView('show', {
   does: 'explain what happened to a request, what it cost and what to do next',
   takes: {
     '<id>': 'request id, answer id (chatcmpl-...), or the start of one',
@@ -99,7 +99,7 @@ interface RequestsOptions {
   follow?: boolean;
 }
 
-const listRequestsCommand = shows('list', {
+const listRequestsCommand = defineView('list', {
   does: 'list requests; filter by status, such as refused, failed, retried or slow',
   lists: true,
   takes: {
@@ -107,7 +107,7 @@ const listRequestsCommand = shows('list', {
     '--key <hint>': 'only the key with this hint from `key list`',
     '--model <name>': 'only this model',
     '--channel <id>': 'only requests that this channel handled last',
-    ...attributing,
+    ...callFilters,
     '--status <status>': new Option('--status <status>', 'only requests with this status').choices(
       requestStatuses,
     ),
@@ -138,7 +138,7 @@ const listRequestsCommand = shows('list', {
       throw usageFailure("--follow can't be combined with --until, --json or --csv");
     const source = await ports.log.source();
     if (!source) throw new Failure('the log groups of this relay are unknown');
-    terminal.remark(scopeWords(source, search, estimateBytes(source, search, nowMs), ports.target.local));
+    terminal.remark(describeScope(source, search, estimateBytes(source, search, nowMs), ports.target.local));
     const { requests, scannedBytes } = await listRequests(ports, search);
     terminal.printList(requests, { columns, empty: 'No requests found.' });
     if (requests.length >= limit)
@@ -155,18 +155,18 @@ const listRequestsCommand = shows('list', {
   },
 });
 
-const refundCommand = changes('refund', {
+const refundCommand = defineChange('refund', {
   does: 'refund a call in full or in part, never more than its charge',
   takes: {
     '<id>': 'request id or answer id',
     '--amount <yuan>': 'amount (default: everything not refunded yet)',
     '--reason <text>': 'shown to the customer',
     '--part <number>': ['number of this partial refund, which makes it safe to repeat', parseNumber],
-    ...applied,
+    ...applyWait,
   },
   examples: ['request refund 01jd3k5m7n9p1r3t5v7x9z1b3d --amount 0.5 --reason "answer was cut"'],
-  async plan({ ports }, id: string, { wait, ...options }: Waiting<Omit<RefundInput, 'id'>>) {
-    return granting(ports, await planRefundCharge(ports, { id, ...options }), wait);
+  async plan({ ports }, id: string, { wait, ...options }: WithWait<Omit<RefundInput, 'id'>>) {
+    return defineGrantWrite(ports, await planRefundCharge(ports, { id, ...options }), wait);
   },
 });
 
@@ -189,12 +189,12 @@ async function followRequests(
   for (;;) {
     const { requests } = await watch.look();
     const fresh = requests.filter(({ atMs, line }) => atMs >= fromMs && !printed.has(line.request_id));
-    for (const row of textTable(columns, fresh.toReversed()).slice(1)) terminal.print(row.join('  '));
+    for (const row of formatTable(columns, fresh.toReversed()).slice(1)) terminal.print(row.join('  '));
     await ports.clock.sleep(watch.everyMs);
   }
 }
 
-function scopeWords(
+function describeScope(
   source: LogSource,
   { fromMs, toMs }: { fromMs: number; toMs: number },
   bytes: number | undefined,
@@ -208,25 +208,25 @@ function scopeWords(
 
 const columns: Column<ListedRequest>[] = [
   ['at', 'AT', ({ at }) => at, ({ at }) => at.replace(/\.\d+/, '')],
-  ['id', 'REQUEST', ({ line }) => cell(line.request_id)],
-  ['account', 'ACCOUNT', ({ line }) => cell(line.account), ({ line }) => line.account || '-'],
-  ['model', 'MODEL', ({ line }) => cell(line.model), ({ line }) => line.model || '-'],
-  ['channel', 'CHANNEL', ({ line }) => cell(line.channel), ({ line }) => line.channel || '-'],
+  ['id', 'REQUEST', ({ line }) => formatOptional(line.request_id)],
+  ['account', 'ACCOUNT', ({ line }) => formatOptional(line.account), ({ line }) => line.account || '-'],
+  ['model', 'MODEL', ({ line }) => formatOptional(line.model), ({ line }) => line.model || '-'],
+  ['channel', 'CHANNEL', ({ line }) => formatOptional(line.channel), ({ line }) => line.channel || '-'],
   [
     'status',
     'STATUS',
-    ({ line }) => cell(line.status),
-    ({ line }) => `${cell(line.status)} ${cell(line.code)}`.trim(),
+    ({ line }) => formatOptional(line.status),
+    ({ line }) => `${formatOptional(line.status)} ${formatOptional(line.code)}`.trim(),
   ],
-  ['code', '', ({ line }) => cell(line.code)],
-  ['reason', 'REASON', ({ line }) => cell(line.reason)],
-  ['first_content_ms', 'FIRST MS', ({ line }) => cell(line.FirstContentMs)],
-  ['duration_ms', 'MS', ({ line }) => cell(line.duration_ms)],
-  ['end_user', '', ({ line }) => cell(line.end_user)],
+  ['code', '', ({ line }) => formatOptional(line.code)],
+  ['reason', 'REASON', ({ line }) => formatOptional(line.reason)],
+  ['first_content_ms', 'FIRST MS', ({ line }) => formatOptional(line.FirstContentMs)],
+  ['duration_ms', 'MS', ({ line }) => formatOptional(line.duration_ms)],
+  ['end_user', '', ({ line }) => formatOptional(line.end_user)],
   ['tags', '', ({ line }) => formatTags(line.tags)],
 ];
 
-const cell = (value: string | number | undefined): string => String(value ?? '');
+const formatOptional = (value: string | number | undefined): string => String(value ?? '');
 
 type OpenRequest = Extract<FoundRequest, { kind: 'open' }>;
 

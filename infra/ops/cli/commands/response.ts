@@ -10,7 +10,7 @@ import {
 } from '../../../../shared/operate/responses.ts';
 import type { ResponseHead } from '../../../../shared/relay/ports/stored.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { changes, operating, shows, writes, type CommandGroup } from '../command.ts';
+import { defineChange, operators, defineView, defineWrite, type CommandGroup } from '../command.ts';
 import type { Terminal } from '../terminal.ts';
 import { formatCount } from '../../../../shared/operate/plan.ts';
 
@@ -29,12 +29,12 @@ const taken = {
 };
 const exampleId = 'resp-01jd3k5m7n9p1r3t5v7x9z1b3d';
 
-const totalCommand = shows('total', {
+const totalCommand = defineView('total', {
   does: 'count the stored responses of a customer and their size',
   lists: true,
   takes: { '<account>': 'customer from `customer list`' },
   examples: ['response total acme'],
-  policies: operating,
+  policies: operators,
   async run({ ports, terminal }, account: string) {
     const view = await sumResponses(ports, account);
     const { sums, expired, lastExpires } = view;
@@ -62,7 +62,7 @@ export const responseCommands: CommandGroup = {
     '\nThe customer of a response is looked up in the ledger. Free calls have no ledger row: use --account for them. Every read\nwith --content is recorded with your name and reason.',
   commands: [
     totalCommand,
-    shows('show', {
+    defineView('show', {
       does: 'show the status of a stored response, and its content with --content',
       takes: {
         ...taken,
@@ -70,7 +70,7 @@ export const responseCommands: CommandGroup = {
         '--reason <text>': 'reason for reading the content (required with --content)',
       },
       examples: [`response show ${exampleId}`, `response show ${exampleId} --content --reason "ticket 4711"`],
-      policies: operating,
+      policies: operators,
       async run({ ports, terminal }, id: string, options: ShowOptions) {
         const head = await findResponse(ports, { id, account: options.account });
         if (!options.content) return printResponse(terminal, head);
@@ -84,13 +84,13 @@ export const responseCommands: CommandGroup = {
         terminal.printJson({ input, output: response['output'] });
       },
     }),
-    changes('delete', {
+    defineChange('delete', {
       does: 'permanently delete a stored response and its events',
       takes: taken,
       examples: [`response delete ${exampleId} --account acme --yes`],
       async plan({ ports }, id: string, { account }: ResponseOptions) {
         const plan = planDeleteResponse(await findResponse(ports, { id, account }));
-        return writes({
+        return defineWrite({
           plan,
           carryOut: () => carryOutDeleteResponse(ports, plan),
           print: ({ print }) => plan.changes.forEach((deleted) => print(`Deleted ${deleted.id}.`)),
@@ -112,11 +112,16 @@ function printResponse(terminal: Terminal, head: ResponseHead): void {
     ['expires', timeOf(head.expires)],
     ['turn', previous === undefined ? `${head.turn}` : `${head.turn}, after ${previous}`],
     ['conversation', `${head.conversationLength} characters of JSON`],
-    ['background', head.background ? backgroundText(head.background) : 'no'],
+    ['background', head.background ? describeBackground(head.background) : 'no'],
   ]);
 }
 
-function backgroundText({ streamed, run, until, events }: NonNullable<ResponseHead['background']>): string {
+function describeBackground({
+  streamed,
+  run,
+  until,
+  events,
+}: NonNullable<ResponseHead['background']>): string {
   const begun = run === undefined ? 'waiting for a run' : 'claimed by a run';
   const kept = streamed ? `, ${events === undefined ? 'events stored' : formatCount(events, 'event')}` : '';
   return `${begun}${kept}${events === undefined ? `, until ${timeOf(until)}` : ''}`;

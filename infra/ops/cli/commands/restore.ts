@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'commander';
 import { copyStack, restoreSteps } from '../../../../shared/operate/restore/restore.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
 import type { TableName } from '../../../../shared/tables/table-names.ts';
-import { approve, shows, type ApproveOptions } from '../command.ts';
+import { approve, defineView, type ApproveOptions } from '../command.ts';
 import { parseList, parseNumber, parsePast, type Moment } from '../option-values.ts';
 
 const optional = ['keys', 'accounts'] as const;
@@ -25,7 +25,7 @@ function parseTables(written: string): TableName[] {
   return names as TableName[];
 }
 
-export const restoreCommand = shows('restore', {
+export const restoreCommand = defineView('restore', {
   does: 'restore balances and ledger to a second of the last 35 days; safe to repeat after an interruption',
   needs: { '--to <time>': ['point in time to restore to', parsePast] },
   takes: {
@@ -54,10 +54,10 @@ export const restoreCommand = shows('restore', {
     const copy = copyStack(ports.target.stack, atMs);
     const { accept: accepted = [], wait } = options;
     const input = { atMs, copy, others, forgive, accepted, waitMs: wait * 1000 };
-    const waiting = (what: string): void => terminal.count(`waiting for ${what}`);
+    const reportWait = (what: string): void => terminal.count(`waiting for ${what}`);
     const steps: { step: string; effect: string[]; said: string[] }[] = [];
     let off = false;
-    for (const step of await restoreSteps({ ports, input, waiting }, drill)) {
+    for (const step of await restoreSteps({ ports, input, waiting: reportWait }, drill)) {
       const { name } = step;
       const { plan, carryOut } = await step.prepare();
       const effect = plan.effect.length > 0 ? plan.effect : ['nothing to do'];

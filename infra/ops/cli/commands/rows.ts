@@ -13,8 +13,8 @@ import {
 import { Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts, RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { writeTypedRow, type RowField } from '../../fields/row-field.ts';
-import { changes, shows, type CommandDefinition, type CommandGroup } from '../command.ts';
-import { configWriting, waiting, type WaitOption } from '../config-writing.ts';
+import { defineChange, defineView, type CommandDefinition, type CommandGroup } from '../command.ts';
+import { defineSave, waitOption, type WaitOption } from '../config-writing.ts';
 import { parseCount } from '../option-values.ts';
 import type { Column } from '../terminal.ts';
 import { parseJson } from '../../../../shared/wire/json.ts';
@@ -28,12 +28,12 @@ export interface RowGroup {
   /** What attributes are written by. Others are written as the table has them. */
   fields?: (ports: Pick<OperatorPorts, 'target'>) => readonly RowField[];
   /** Default attributes of a new row. */
-  begun?: RawRow;
+  defaults?: RawRow;
   notes?: string;
 }
 
-export const showCommand = ({ table, noun, keyOf, examples }: RowGroup): CommandDefinition =>
-  shows('show', {
+export const defineShow = ({ table, noun, keyOf, examples }: RowGroup): CommandDefinition =>
+  defineView('show', {
     does: `show a ${noun} and who changed it last`,
     takes: { [`<${keyAttributes[table]}>`]: `from \`${noun} list\`` },
     ...(examples.show && { examples: examples.show }),
@@ -41,66 +41,66 @@ export const showCommand = ({ table, noun, keyOf, examples }: RowGroup): Command
       const keyName = keyAttributes[table];
       const shown = await showRow(ports, { table, key: keyOf(written) });
       if (shown.problem !== undefined) throw new Failure(`${shown.key} is invalid: ${shown.problem}`);
-      if (terminal.format === 'json') return terminal.printJson(rowJson(keyName, shown));
+      if (terminal.format === 'json') return terminal.printJson(formatRowJson(keyName, shown));
       const { key, row = {}, warning, by, at } = shown;
       terminal.printTable([
         [keyName, String(key)],
         ...Object.entries(row)
           .filter(([name]) => name !== keyName)
-          .map(([name, value]) => [`  ${name}`, attributeText(value)]),
+          .map(([name, value]) => [`  ${name}`, formatAttribute(value)]),
       ]);
       if (by !== undefined) terminal.print(`Changed by ${by}${at === undefined ? '' : ` at ${at}`}`);
       if (warning !== undefined) terminal.warn([warning]);
     },
   });
 
-export const attributesMean = 'NAME=VALUE; NAME= removes it; lists are a,b; other values are JSON or text';
+export const attributesAbout = 'NAME=VALUE; NAME= removes it; lists are a,b; other values are JSON or text';
 
 /** The help text about the attributes of a command. */
-export const attributesHelp = (fields: readonly RowField[]): string =>
-  ['', 'Attributes (docs/tables.md documents all of them):', ...fields.map(fieldLine)].join('\n');
+export const formatHelp = (fields: readonly RowField[]): string =>
+  ['', 'Attributes (docs/tables.md documents all of them):', ...fields.map(formatFieldHelp)].join('\n');
 
-function fieldLine({ name, label, help = '', choices = [] }: RowField): string {
+function formatFieldHelp({ name, label, help = '', choices = [] }: RowField): string {
   const values = choices.map(([value]) => value).filter((value) => value !== '');
   const title = label.toLowerCase().replaceAll(' ', '_') === name ? [] : [label];
   const means = [...title, ...(values.length === 0 ? [] : [values.join(', ')])].join(': ');
   return `  ${name.padEnd(22)} ${[means, help].filter((text) => text !== '').join('. ')}`;
 }
 
-const writingCommand = (verb: 'new' | 'set', does: string, group: RowGroup): CommandDefinition => {
-  const { table, noun, keyOf, examples, fields = () => [], begun, notes } = group;
+const defineSaveCommand = (verb: 'new' | 'set', does: string, group: RowGroup): CommandDefinition => {
+  const { table, noun, keyOf, examples, fields = () => [], defaults: begun, notes } = group;
   const isNew = verb === 'new';
-  return changes(verb, {
+  return defineChange(verb, {
     does,
     takes: {
       [`<${keyAttributes[table]}>`]: isNew ? 'a new, unused one' : `from \`${noun} list\``,
-      '<attributes...>': attributesMean,
-      ...waiting,
+      '<attributes...>': attributesAbout,
+      ...waitOption,
     },
     examples: examples[verb] ?? [],
     ...(notes !== undefined && { notes }),
     plan: async (run, written: string, words: string[], options: WaitOption) => {
-      const attributes = { ...(isNew && begun), ...attributesIn(words, fields(run.ports)) };
+      const attributes = { ...(isNew && begun), ...parseAttributes(words, fields(run.ports)) };
       const row = { table, key: keyOf(written), attributes, isNew };
-      return configWriting(run, await planSetRow(run.ports, row), options);
+      return defineSave(run, await planSetRow(run.ports, row), options);
     },
   });
 };
 
-export const newCommand = (group: RowGroup): CommandDefinition =>
-  writingCommand('new', `create a ${group.noun}`, group);
+export const defineNew = (group: RowGroup): CommandDefinition =>
+  defineSaveCommand('new', `create a ${group.noun}`, group);
 
-export const setCommand = (group: RowGroup): CommandDefinition =>
-  writingCommand('set', `change a ${group.noun}`, group);
+export const defineSet = (group: RowGroup): CommandDefinition =>
+  defineSaveCommand('set', `change a ${group.noun}`, group);
 
 /** For tables whose rows have no switch: the row is deleted, and comes back by a rollback. */
-export const offCommand = ({ table, noun, keyOf, examples }: RowGroup): CommandDefinition =>
-  changes('off', {
+export const defineOff = ({ table, noun, keyOf, examples }: RowGroup): CommandDefinition =>
+  defineChange('off', {
     does: `delete a ${noun}; undo with \`version rollback\``,
-    takes: { [`<${keyAttributes[table]}>`]: `from \`${noun} list\``, ...waiting },
+    takes: { [`<${keyAttributes[table]}>`]: `from \`${noun} list\``, ...waitOption },
     examples: examples.off ?? [],
     plan: async (run, written: string, options: WaitOption) =>
-      configWriting(run, await planRemoveRow(run.ports, { table, key: keyOf(written) }), options),
+      defineSave(run, await planRemoveRow(run.ports, { table, key: keyOf(written) }), options),
   });
 
 /**
@@ -108,7 +108,7 @@ export const offCommand = ({ table, noun, keyOf, examples }: RowGroup): CommandD
  * no field, is meant as the table has it.
  * @param row what parts of an attribute are put into
  */
-export function attributesIn(
+export function parseAttributes(
   written: readonly string[],
   fields: readonly RowField[] = [],
   row: RawRow = {},
@@ -122,34 +122,34 @@ export function attributesIn(
     if (name === undefined || value === undefined)
       throw usageFailure('write attributes as NAME=VALUE, for example models=a,b');
     if (!/^[[{]/.test(value) && names.includes(name)) texts.set(name, value);
-    else if (name.includes('.') && !names.includes(name)) throw unknownPart(name, names);
-    else others[name] = value === '' ? undefined : wholeValue(name, value, names);
+    else if (name.includes('.') && !names.includes(name)) throw explainUnknownField(name, names);
+    else others[name] = value === '' ? undefined : parseWholeValue(name, value, names);
   }
   return { ...writeTypedRow(fields, texts, row), ...others };
 }
 
 /** Attributes that are maps are written by their members. */
-function wholeValue(name: string, value: string, names: readonly string[]): unknown {
+function parseWholeValue(name: string, value: string, names: readonly string[]): unknown {
   const parts = names.filter((each) => each.startsWith(`${name}.`));
   if (parts.length > 0 && !/^[[{]/.test(value))
     throw usageFailure(`${name} is set by its fields: ${parts.map((part) => `${part}=...`).join(', ')}`);
-  return jsonOrText(value);
+  return parseJsonOrText(value);
 }
 
 /** No attribute of a row has a point in its name. */
-function unknownPart(name: string, names: readonly string[]): Failure {
+function explainUnknownField(name: string, names: readonly string[]): Failure {
   const nearest = findNearestName(name, names);
   const meant = nearest === undefined ? 'or write the whole attribute as JSON' : `did you mean ${nearest}?`;
   return usageFailure(`${name}: unknown attribute (${meant})`);
 }
 
 /** Text that is no JSON is meant as it stands. */
-function jsonOrText(value: string): unknown {
+function parseJsonOrText(value: string): unknown {
   const json = parseJson(value);
   return json === undefined ? value : json;
 }
 
-const rowJson = (keyName: string, { key, row, problem, warning, by, at }: ShownRow): object => ({
+const formatRowJson = (keyName: string, { key, row, problem, warning, by, at }: ShownRow): object => ({
   [keyName]: key,
   ...row,
   ...(problem !== undefined && { problem }),
@@ -158,17 +158,17 @@ const rowJson = (keyName: string, { key, row, problem, warning, by, at }: ShownR
   ...(at !== undefined && { written_at: at }),
 });
 
-const attributeText = (value: unknown): string =>
+const formatAttribute = (value: unknown): string =>
   value === undefined ? '-' : typeof value === 'string' ? value : JSON.stringify(value);
 
-interface Shape {
+interface ListInput {
   does: string;
   /** Attributes that are shown. */
   attributes: readonly string[];
   empty: string;
 }
 
-function listCommand(table: ConfigTable, { does, attributes, empty }: Shape): CommandDefinition {
+function defineList(table: ConfigTable, { does, attributes, empty }: ListInput): CommandDefinition {
   const keyName = keyAttributes[table];
   const columns: Column<ShownRow>[] = [
     [keyName, keyName.toUpperCase(), ({ key }) => key],
@@ -176,19 +176,19 @@ function listCommand(table: ConfigTable, { does, attributes, empty }: Shape): Co
       name,
       name.toUpperCase(),
       ({ row }) => row?.[name],
-      ({ row }) => (row ? attributeText(row[name]) : '(hidden)'),
+      ({ row }) => (row ? formatAttribute(row[name]) : '(hidden)'),
     ]),
     ['problem', '', ({ problem }) => problem],
     ['warning', '', ({ warning }) => warning],
     ['written_by', '', ({ by }) => by],
     ['written_at', '', ({ at }) => at],
   ];
-  return shows('list', {
+  return defineView('list', {
     does,
     lists: true,
     async run({ ports, terminal }) {
       const rows = await listRows(ports, table);
-      terminal.printList(rows, { columns, empty, json: (row) => rowJson(keyName, row) });
+      terminal.printList(rows, { columns, empty, json: (row) => formatRowJson(keyName, row) });
       if (terminal.format !== 'text') return;
       for (const { key, problem, warning } of rows) {
         if (problem !== undefined) terminal.remark(`${key} is invalid: ${problem}`);
@@ -219,15 +219,15 @@ A plan covers calls of its subscribers (\`customer set acme plan.level=1\`) whil
 Its items are a list, for example '[{"id": "chat", "name": "Chat", "value": 100, "models": ["gpt-4o"]}]'. value is the
 number of calls a month; -1 is unlimited.`,
   commands: [
-    listCommand('plans', {
+    defineList('plans', {
       does: 'list plans and what they cover',
       attributes: ['price', 'items'],
       empty: 'No plans: all calls are paid from balances.',
     }),
-    newCommand(plans),
-    showCommand(plans),
-    setCommand(plans),
-    offCommand(plans),
+    defineNew(plans),
+    defineShow(plans),
+    defineSet(plans),
+    defineOff(plans),
   ],
 };
 
@@ -244,25 +244,29 @@ export const settingCommands: CommandGroup = {
   notes:
     '\ndocs/tables.md documents all settings. A setting without a row has its default; `off` deletes the row.',
   commands: [
-    listCommand('settings', {
+    defineList('settings', {
       does: 'list settings that differ from the default',
       attributes: ['value'],
       empty: 'No settings: all have their defaults.',
     }),
-    showCommand(settings),
-    changes('set', {
+    defineShow(settings),
+    defineChange('set', {
       does: 'change a setting',
-      takes: { '<name>': 'setting name from docs/tables.md', '<value>': 'JSON or text', ...waiting },
+      takes: {
+        '<name>': 'setting name from docs/tables.md',
+        '<value>': 'JSON or text',
+        ...waitOption,
+      },
       examples: [
         'setting set unpriced_models refuse',
         `setting set limits '{"account_rpm": 600, "account_concurrency": 50}'`,
       ],
       plan: async (run, name: string, value: string, options: WaitOption) => {
-        const attributes = { value: jsonOrText(value) };
+        const attributes = { value: parseJsonOrText(value) };
         const plan = await planSetRow(run.ports, { table: 'settings', key: name, attributes });
-        return configWriting(run, plan, options);
+        return defineSave(run, plan, options);
       },
     }),
-    offCommand(settings),
+    defineOff(settings),
   ],
 };

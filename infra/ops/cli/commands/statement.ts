@@ -25,10 +25,10 @@ import { renderDoubts } from '../../console/layout/frame.ts';
 import { column, head, number, renderTable, renderWide } from '../../console/layout/table.ts';
 import { html, maskKeys, nothing } from '../../markup.ts';
 import { fileOf } from '../../html-file.ts';
-import { auditing, shows, type CommandRun } from '../command.ts';
+import { auditors, defineView, type CommandRun } from '../command.ts';
 import { csvLines, delimiterOf } from '../../csv.ts';
 import { parseDecimalText, parseNumber } from '../option-values.ts';
-import { textTable, type Column, type Terminal } from '../terminal.ts';
+import { formatTable, type Column, type Terminal } from '../terminal.ts';
 import { readSheetFile, writeTextFile } from '../text-files.ts';
 
 const ofMonth = { '--month <month>': 'month in UTC, such as 2026-10' };
@@ -43,7 +43,7 @@ interface StatementOptions {
   wait: number;
 }
 
-export const statementCommand = shows('statement', {
+export const statementCommand = defineView('statement', {
   does: 'monthly statement of a customer: opening balance + grants - charges = closing balance',
   lists: true,
   needs: ofMonth,
@@ -61,23 +61,23 @@ export const statementCommand = shows('statement', {
     'statement acme --month 2026-10 --by tag:team',
     'statement --all --month 2026-10 --html statements',
   ],
-  policies: auditing,
+  policies: auditors,
   async run(run, account: string | undefined, options: StatementOptions) {
     const { ports, terminal } = run;
     const { month, by, html: file, marked = false, wait, all = false } = options;
     if (all === (account !== undefined)) throw usageFailure('specify either a customer or --all');
-    if (account === undefined) return stateAll(run, options);
+    if (account === undefined) return writeAllStatements(run, options);
     const statement = await viewStatement(ports, { account, month, by, waitMs: wait * 1000 });
     if (statement.problems.length > 0 && !marked) refuse(terminal, statement);
     printStatement(terminal, statement);
     if (file === undefined) return;
-    await writeTextFile(file, maskKeys(await statementFile(statement)));
+    await writeTextFile(file, maskKeys(await renderStatementFile(statement)));
     terminal.remark(`Wrote ${file}.`);
   },
 });
 
 /** One after the other, so that memory stays small. One that does not add up is named, and does not stop the others. */
-async function stateAll({ ports, terminal }: CommandRun, options: StatementOptions): Promise<void> {
+async function writeAllStatements({ ports, terminal }: CommandRun, options: StatementOptions): Promise<void> {
   const { month, by, html: folder, marked = false, wait } = options;
   const pages = await Array.fromAsync(ports.ledger.accounts());
   const accounts = [...new Set(pages.flat())].toSorted(compareCodeUnits);
@@ -101,7 +101,7 @@ async function stateAll({ ports, terminal }: CommandRun, options: StatementOptio
     if (folder !== undefined)
       await writeTextFile(
         join(folder, `${encodeURIComponent(account)}-${month}.html`),
-        maskKeys(await statementFile(statement)),
+        maskKeys(await renderStatementFile(statement)),
       );
     if (terminal.format === 'csv')
       terminal.printCsvRows(
@@ -131,7 +131,7 @@ interface ReconcileOptions extends Omit<ReconcileInput, 'channel' | 'text' | 'de
   decimal?: keyof typeof decimalMarks;
 }
 
-export const reconcileCommand = shows('reconcile', {
+export const reconcileCommand = defineView('reconcile', {
   does: "compare a provider's invoice with the recorded cost of a channel, by model",
   lists: true,
   needs: ofMonth,
@@ -150,7 +150,7 @@ export const reconcileCommand = shows('reconcile', {
     'reconcile openai invoice.csv --month 2026-10 --rate 7.2',
     'reconcile openai usage.csv --month 2026-10 --model-column "Line item" --amount-column "Cost (USD)"',
   ],
-  policies: auditing,
+  policies: auditors,
   async run({ ports, terminal }, channel: string, file: string, { decimal, ...asked }: ReconcileOptions) {
     const sheet = await readSheetFile(file);
     const delimiter = delimiterOf(sheet);
@@ -195,7 +195,7 @@ function printStatement(terminal: Terminal, statement: Statement): void {
 
 type Day = Statement['days'][number];
 
-const figure =
+const pickFigure =
   (name: Exclude<keyof ReturnType<typeof formatFigures>, 'amount'>) =>
   (figures: DailyFigures): string =>
     String(formatFigures(figures)[name]);
@@ -203,25 +203,25 @@ const figure =
 /** On the terminal, in the file, and what they have of the sums. */
 const figureColumns: readonly (readonly [head: string, title: string, text: (of: DailyFigures) => string])[] =
   [
-    ['CALLS', 'Calls', figure('calls')],
-    ['FAILED', 'Failed', figure('failed_calls')],
-    ['ON A PLAN', 'On a plan', figure('plan_calls')],
-    ['INPUT', 'Input', figure('prompt_tokens')],
-    ['', 'Cached input', figure('cached_tokens')],
-    ['OUTPUT', 'Output', figure('completion_tokens')],
+    ['CALLS', 'Calls', pickFigure('calls')],
+    ['FAILED', 'Failed', pickFigure('failed_calls')],
+    ['ON A PLAN', 'On a plan', pickFigure('plan_calls')],
+    ['INPUT', 'Input', pickFigure('prompt_tokens')],
+    ['', 'Cached input', pickFigure('cached_tokens')],
+    ['OUTPUT', 'Output', pickFigure('completion_tokens')],
     ['CHARGED', 'Yuan', ({ amounts }) => formatYuan(amounts.charged ?? 0n)],
   ];
 
-const textColumns = <Row extends { figures: DailyFigures }>(): Column<Row>[] =>
+const buildColumns = <Row extends { figures: DailyFigures }>(): Column<Row>[] =>
   figureColumns.map(([head, , text]) => ['', head, ({ figures }) => text(figures)]);
 
 const dayColumns: Column<Day>[] = [
   ['', '  DAY', ({ day }) => `  ${day}`],
   ['', 'MODEL', ({ model }) => model],
-  ...textColumns<Day>(),
+  ...buildColumns<Day>(),
 ];
 
-const groupColumns: Column<Summed>[] = [['', '  FOR', ({ name }) => `  ${name}`], ...textColumns<Summed>()];
+const groupColumns: Column<Summed>[] = [['', '  FOR', ({ name }) => `  ${name}`], ...buildColumns<Summed>()];
 
 /** The first four make the last one. */
 const balanceOf = ({ opening, granted, charged, metered, closing, month }: Statement) => [
@@ -244,16 +244,16 @@ function printText({ print, printFacts, printTable }: Terminal, statement: State
   for (const { applied = '', grantId, amount, reason = '' } of grants)
     print(`  ${applied} grant ${grantId}: ${amount} ${reason}`.trimEnd());
   if (days.length === 0) return print('  No calls.');
-  printTable(summed ? textTable(groupColumns, summed) : textTable(dayColumns, days));
+  printTable(summed ? formatTable(groupColumns, summed) : formatTable(dayColumns, days));
   const note = noteFailures(sum);
   if (note !== undefined) print(`  ${note}`);
 }
 
-const figuresIn = <Row extends { figures: DailyFigures }>() =>
+const buildFigures = <Row extends { figures: DailyFigures }>() =>
   figureColumns.map(([, name, text]) => number<Row>(name, ({ figures }) => text(figures)));
 
 /** For the customer. */
-function statementFile(statement: Statement): Promise<string> {
+function renderStatementFile(statement: Statement): Promise<string> {
   const { grants, days, summed, sum, problems } = statement;
   const title = `Statement of ${nameOf(statement)}`;
   return fileOf(
@@ -283,14 +283,18 @@ function statementFile(statement: Statement): Promise<string> {
           ${renderTable([...summed, { name: 'All', figures: sum }], {
             caption: 'Calls by end user or tag',
             empty: nothing,
-            columns: [head('For', ({ name }) => name), ...figuresIn<Summed>()],
+            columns: [head('For', ({ name }) => name), ...buildFigures<Summed>()],
           })}`
       }
       <h2>Calls by day (UTC) and model</h2>
       ${renderTable([...days, { day: 'All', model: '', figures: sum }], {
         caption: 'Calls by day (UTC) and model',
         empty: nothing,
-        columns: [head('Day', ({ day }) => day), column('Model', ({ model }) => model), ...figuresIn<Day>()],
+        columns: [
+          head('Day', ({ day }) => day),
+          column('Model', ({ model }) => model),
+          ...buildFigures<Day>(),
+        ],
       })}
       ${noteFailures(sum) ?? nothing}`,
   );

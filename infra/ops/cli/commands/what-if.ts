@@ -12,11 +12,11 @@ import {
 } from '../../../../shared/operate/what-if/edit-effects.ts';
 import { planWhatIf, type SoonerEmpty, type WhatIf } from '../../../../shared/operate/what-if/what-if.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { shows } from '../command.ts';
-import { namedValues, textTable, type Column, type Terminal } from '../terminal.ts';
+import { defineView } from '../command.ts';
+import { nameValues, formatTable, type Column, type Terminal } from '../terminal.ts';
 import { readTextFile } from '../text-files.ts';
 
-export const whatIfCommand = shows('what-if', {
+export const whatIfCommand = defineView('what-if', {
   does: 'show how a change of prices or channels would have affected the last 7 days',
   lists: true,
   takes: {
@@ -32,9 +32,9 @@ it shows the middle of the possible range and the deviation. Rules with a later 
     const file = { name: path, text: await readTextFile(path) };
     const effects = await planWhatIf(ports, await editByFile(ports, file, options.prune));
     const { models, problems } = effects;
-    terminal.printAs(effectsJson(effects), () => printText(terminal, effects), [
+    terminal.printAs(formatEffectsJson(effects), () => printText(terminal, effects), [
       csvColumns.map(([name]) => name),
-      models.map((each) => namedValues(csvColumns, each)),
+      models.map((each) => nameValues(csvColumns, each)),
     ]);
     for (const finding of problems) terminal.remark(`error: ${nameOf(finding)}: ${finding.problem}`);
     effects.unreadable.concat(effects.accounts.problems).forEach(terminal.remark);
@@ -45,23 +45,23 @@ it shows the middle of the possible range and the deviation. Rules with a later 
   },
 });
 
-type Sums = Pick<ModelEffect, 'model' | 'calls' | 'revenue' | 'bought' | 'margin'>;
+type SummedEffect = Pick<ModelEffect, 'model' | 'calls' | 'revenue' | 'bought' | 'margin'>;
 
-const columns: Column<Sums>[] = [
+const columns: Column<SummedEffect>[] = [
   ['', 'MODEL', ({ model }) => model],
   ['', 'CALLS', ({ calls }) => calls],
-  ['', 'REVENUE', ({ revenue }) => yuanText(revenue.before)],
-  ['', 'THEN', ({ revenue }) => yuanText(revenue.after)],
+  ['', 'REVENUE', ({ revenue }) => formatBounds(revenue.before)],
+  ['', 'THEN', ({ revenue }) => formatBounds(revenue.after)],
   ['', ' ', ({ revenue }) => certaintyOf(revenue.before, revenue.after)],
-  ['', 'BOUGHT', ({ bought }) => yuanText(bought.before)],
-  ['', 'THEN', ({ bought }) => yuanText(bought.after)],
-  ['', 'MARGIN', ({ margin }) => yuanText(margin.before)],
-  ['', 'THEN', ({ margin }) => yuanText(margin.after)],
+  ['', 'BOUGHT', ({ bought }) => formatBounds(bought.before)],
+  ['', 'THEN', ({ bought }) => formatBounds(bought.after)],
+  ['', 'MARGIN', ({ margin }) => formatBounds(margin.before)],
+  ['', 'THEN', ({ margin }) => formatBounds(margin.after)],
   ['', ' ', ({ margin }) => certaintyOf(margin.before, margin.after)],
 ];
 
 /** The exact amount, or the middle to cents. */
-function yuanText(bounds: Bounds): string {
+function formatBounds(bounds: Bounds): string {
   const text = formatYuan(middleOf(bounds));
   return bounds.low === bounds.high ? text : `~${Number(text).toFixed(2)}`;
 }
@@ -92,7 +92,7 @@ function printText(terminal: Terminal, effects: WhatIf): void {
     `Impact on ${formatCount(total.calls, 'call')} from ${days.from} to ${days.to}, with the prices of ${isoTime(atMs)}, in yuan:`,
   );
   const changed = models.filter(hasEffect);
-  printTable(textTable(columns, [...changed, { ...total, model: 'all models' }]));
+  printTable(formatTable(columns, [...changed, { ...total, model: 'all models' }]));
   const same = models.length - changed.length;
   if (same > 0) print(`${formatCount(same, 'model')} unchanged.`);
   if (total.unknownCostCalls > 0)
@@ -108,7 +108,7 @@ function printText(terminal: Terminal, effects: WhatIf): void {
     `Customers who would run out sooner (checked the ${looked} of ${accounts} with the highest recent spend):`,
   );
   if (sooner.length === 0) print('None within a year.');
-  else printTable(textTable(soonerColumns, sooner));
+  else printTable(formatTable(soonerColumns, sooner));
 }
 
 const namesMax = 10;
@@ -131,43 +131,43 @@ const soonerColumns: Column<SoonerEmpty>[] = [
   ['days_after', 'THEN', ({ daysAfter }) => daysAfter],
 ];
 
-const boundsJson = (bounds: Bounds) => ({
+const formatBoundsJson = (bounds: Bounds) => ({
   low: formatYuan(bounds.low),
   high: formatYuan(bounds.high),
   within_percent: measureUncertainty(bounds) ?? null,
 });
 
-const aroundJson = ({ before, after }: { before: Bounds; after: Bounds }) => ({
-  before: boundsJson(before),
-  after: boundsJson(after),
+const formatChangeJson = ({ before, after }: { before: Bounds; after: Bounds }) => ({
+  before: formatBoundsJson(before),
+  after: formatBoundsJson(after),
 });
 
-const sumsJson = ({ calls, charged, revenue, bought, margin, unknownCostCalls }: WhatIf['total']) => ({
+const formatSumsJson = ({ calls, charged, revenue, bought, margin, unknownCostCalls }: WhatIf['total']) => ({
   calls,
   charged: formatYuan(charged),
-  revenue: aroundJson(revenue),
-  bought: aroundJson(bought),
-  margin: aroundJson(margin),
+  revenue: formatChangeJson(revenue),
+  bought: formatChangeJson(bought),
+  margin: formatChangeJson(margin),
   calls_of_unknown_cost: unknownCostCalls,
 });
 
-const effectsJson = ({ days, atMs, models, total, lost, free, unpriced, ...effects }: WhatIf) => ({
+const formatEffectsJson = ({ days, atMs, models, total, lost, free, unpriced, ...effects }: WhatIf) => ({
   days,
   at: isoTime(atMs),
   models: models.map((each) => ({
     model: each.model,
     price_changed: each.isPriceChanged,
     lost: each.isLost,
-    ...sumsJson(each),
+    ...formatSumsJson(each),
   })),
-  total: sumsJson(total),
+  total: formatSumsJson(total),
   lost,
   free,
   unpriced,
   accounts: {
     looked_at: effects.accounts.looked,
     of: effects.accounts.accounts,
-    empty_sooner: effects.accounts.sooner.map((each) => namedValues(soonerColumns, each)),
+    empty_sooner: effects.accounts.sooner.map((each) => nameValues(soonerColumns, each)),
   },
   problems: effects.problems,
   unreadable: [...effects.unreadable, ...effects.accounts.problems],
