@@ -124,7 +124,7 @@ const sumProducts = (tiers: Tiers, tokens: TokenCounts): bigint =>
 
 /** Rows write factors with at most 6 decimals. Up to three of them are multiplied, exactly. */
 export const rowFactorDecimals = 6;
-const factorDecimals = 3 * rowFactorDecimals;
+export const factorDecimals = 3 * rowFactorDecimals;
 export const factorOne = 10n ** BigInt(factorDecimals);
 /** Tokens times rate times factor that make a nano-yuan. */
 export const productsPerNano = 1_000_000n * factorOne;
@@ -324,11 +324,29 @@ export const listPricedModels = (charges: readonly Dated[], nowMs: number): Read
 export const findPrice = (charges: readonly PriceRule[], model: string, nowMs: number): Price =>
   buildPrice(findRule(charges, model, nowMs));
 
-export function buildPrice(rule: PriceRule | undefined): Price {
-  if (!rule || rule.type === 'non-billing') return { type: 'non-billing', rule: rule?.id ?? null };
-  if (rule.type === 'times-billing')
-    return { type: 'times-billing', rule: rule.id, perCall: convertToPico(rule.output) };
-  return { type: 'token-billing', rule: rule.id, tiers: tiersOf(rule), factors: rule.service_tiers };
+/** Terms change the price of a rule: by a factor, or by prices in the place of the rule's, by tokens unless the type says otherwise. */
+export interface PriceTerms extends Partial<WrittenPrice> {
+  factor?: number | undefined;
+  type?: ChargeEntry['type'] | undefined;
+}
+
+/** What a customer pays for the models that a pattern names. */
+export interface CustomerPrice extends PriceTerms {
+  models: readonly string[];
+}
+
+/** Factors multiply. Of terms with prices the last ones count, and nothing is left of the rule's. */
+export function buildPrice(rule: PriceRule | undefined, terms: readonly PriceTerms[] = []): Price {
+  if (!rule) return { type: 'non-billing', rule: null };
+  const priced: PriceTerms = terms.findLast((each) => each.factor === undefined) ?? rule;
+  const { type = 'token-billing', input = 0, output = 0 } = priced;
+  const factors = terms.map((each) => parseFactor(each.factor ?? 1) ?? factorOne);
+  const product = factors.reduce(multiplyFactors, factorOne);
+  const factor = product === factorOne ? undefined : product;
+  if (type === 'non-billing') return { type, rule: rule.id };
+  if (type === 'times-billing') return { type, rule: rule.id, perCall: convertToPico(output), factor };
+  const tiers = tiersOf({ ...priced, input, output });
+  return { type, rule: rule.id, tiers, factors: priced.service_tiers, factor };
 }
 
 /** The operator's cost of a call, in the currency that the vendor bills. Token prices are per 1,000 tokens. */

@@ -19,6 +19,7 @@ import {
   type NanoYuan,
   type Price,
   type PriceRule,
+  type PriceTerms,
   type Tier,
 } from './price.ts';
 
@@ -50,16 +51,19 @@ interface TariffInput {
   models: readonly string[];
   /** The rules that name a model, by id. */
   rulesOf: (model: string) => readonly PriceRule[];
+  /** What changes the price of the rule for this call. */
+  termsOf?: ((model: string) => readonly PriceTerms[]) | undefined;
   /** For models whose rule names no default. */
   defaultOutputTokens: number;
   search?: NanoYuan | undefined;
   nowMs: number;
 }
 
-export function buildTariff({ models, rulesOf, defaultOutputTokens, search, nowMs }: TariffInput): Tariff {
+export function buildTariff(input: TariffInput): Tariff {
+  const { models, rulesOf, termsOf, defaultOutputTokens, search, nowMs } = input;
   const rules = models.map((model) => [model, findRule(rulesOf(model), model, nowMs)] as const);
   return {
-    prices: new Map(rules.map(([model, rule]) => [model, buildPrice(rule)])),
+    prices: new Map(rules.map(([model, rule]) => [model, buildPrice(rule, termsOf?.(model))])),
     limits: new Map(rules.map(([model, rule]) => [model, limitsOf(rule, defaultOutputTokens)])),
     search,
   };

@@ -1,5 +1,5 @@
 /** Warnings that depend on several tables. Rows with a warning are still used. */
-import { findRule, startMsOf, listPricedModels } from '../billing/price.ts';
+import { buildPrice, findRule, startMsOf, listPricedModels } from '../billing/price.ts';
 import { asRecord, compareCodeUnits } from '../wire/json.ts';
 import { isoTime } from '../wire/iso-time.ts';
 import { findRowRules } from '../upstreams/called-channel.ts';
@@ -9,6 +9,7 @@ import type { ChargeRow } from './rows/charge-row.ts';
 import type { PlanRow } from './rows/plan-row.ts';
 import type { AliasSettings } from './settings.ts';
 import { findChargeWarnings, findCostWarnings } from './price-warnings.ts';
+import { findCustomerWarnings, findLossWarnings } from './loss-warnings.ts';
 import { joinNames, type ConfigTable, type RowResult } from './rows/read-table.ts';
 import { needsPrice, type Snapshot } from './snapshot.ts';
 import { plainRow, textOf } from './rows/read-row.ts';
@@ -49,6 +50,7 @@ export function findCrossWarnings(
   for (const charge of config.charges)
     warnings.set(formatRowName('charges', charge.id), [
       ...findChargeWarnings(charge, config.channels),
+      ...findLossWarnings('models', charge.models, () => buildPrice(charge), config.channels),
       ...warnOfShadowing(charge, config),
       ...warnOfUnservedCharge(charge, { ...config, channelsOffToo: channels }),
     ]);
@@ -58,6 +60,10 @@ export function findCrossWarnings(
     );
     warnings.set(formatRowName('settings', 'aliases'), checkAliases({ aliases, channels, offered }));
   }
+  const groups = Object.entries(config.settings.priceGroups ?? {}).flatMap(([name, prices]) =>
+    findCustomerWarnings(`value.${name}`, { prices }, config, config.publishedAt * 1000),
+  );
+  warnings.set(formatRowName('settings', 'price_groups'), groups);
   for (const plan of config.plans)
     warnings.set(formatRowName('plans', plan.level), warnOfUnservedPlanItems(plan, config));
   return warnings;

@@ -41,6 +41,7 @@ import {
 import { isTimeZone } from '../billing/budget-period.ts';
 import { explainIssues } from '../wire/json.ts';
 import type { TableReader } from './rows/read-table.ts';
+import { customerPrices } from './rows/price-terms.ts';
 
 /** Each model is estimated before the call, and at most three are tried. */
 const modelsMax = 8;
@@ -219,6 +220,12 @@ const ContentUrlsValue = z.array(
 const EndUsersValue = optionMap({ hash_accounts: z._default(flag, true) }, 'a map {hash_accounts}');
 const TimeZoneValue = text.check(z.refine(isTimeZone, 'the name of a time zone, such as "Asia/Shanghai"'));
 
+const PriceGroupsValue = z.record(
+  text,
+  customerPrices,
+  'a map of names of groups to lists of prices, such as {"resellers": [{"models": ["*"], "factor": 0.8}]}',
+);
+
 /** The value while a row cannot be read, and how the row's problem says so. */
 interface SafeValue {
   value: unknown;
@@ -256,6 +263,7 @@ export const settingTable = {
   model_facts: setting(ModelFactsValue, (modelFacts) => ({ modelFacts })),
   cors_origins: setting(textList, (corsOrigins) => ({ corsOrigins })),
   time_zone: setting(TimeZoneValue, (timeZone) => ({ timeZone })),
+  price_groups: setting(PriceGroupsValue, (priceGroups) => ({ priceGroups })),
   end_users: setting(EndUsersValue, (value) => ({ endUsers: { hashAccounts: value.hash_accounts } })),
   content_urls: setting(ContentUrlsValue, (contentUrls) => ({ contentUrls })),
   limits: setting(LimitsValue, readLimits),

@@ -1,4 +1,6 @@
 /** Parsed settings and their defaults. Schemas are in setting-rows.ts, because serving a call needs none. */
+import type { CustomerPrice } from '../billing/price.ts';
+
 export interface Settings {
   relayClosed: boolean;
   subscriptionEnabled: boolean;
@@ -33,6 +35,8 @@ export interface Settings {
   seller?: { name: string; address: string } | undefined;
   /** Without names that channels have. */
   aliases: AliasSettings[];
+  /** Prices that several customers share, by the name of the group. */
+  priceGroups?: Record<string, CustomerPrice[]> | undefined;
   store: {
     /** Keys whose row has no `store` may store. */
     allKeys: boolean;

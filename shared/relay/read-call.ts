@@ -317,11 +317,11 @@ type Named = NamedModels & Pick<ChatCall, 'tariff'>;
 /** The models that may answer, each with its channels, and their tariff. */
 function modelsOf(
   serving: ServingChannels,
-  { caller: { key, snapshot }, facts: { startedMs, tariff: agreed } }: CallSource,
+  { caller: { key, snapshot, account }, facts: { startedMs, tariff: agreed } }: CallSource,
   { model: name, read }: AskedCall,
 ): Named | CallRefusal {
   const { request, embedding, form } = read.call;
-  const call = { snapshot, startedMs, tariff: agreed };
+  const call = { snapshot, startedMs, account, tariff: agreed };
   const find = (model: string): ReturnType<ServingChannels['find']> => serving.find(call, model);
   const alias = aliasOf(snapshot, name.base);
   const allowed = alias ? listAllowedModels(key, alias) : [name.base];

@@ -6,7 +6,7 @@ import type { CanonicalCall, OwnForm } from '../wire/canonical-call.ts';
 import { listUnsentDetails } from '../wire/details.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../wire/json.ts';
 import { fieldPathOf, walkMedia, findMissingMedia, pathOf, type MediaPlace } from '../wire/media-walk.ts';
-import { matchNames, type ChannelAttributes, type ChannelType } from './channel-type.ts';
+import { matchesAny, type ChannelAttributes, type ChannelType } from './channel-type.ts';
 import { CannotCarry, type Dialect, type Omission, type RequestSettings, type SentBody } from './dialect.ts';
 import { defaultDialect, ownDialectNames } from './dialects/dialects.ts';
 import type { KnownTexts } from './error-text.ts';
@@ -109,11 +109,8 @@ export function findRowRules(
 /** Patterns have at most 128 characters. */
 const specificityOf = (name: string): number => (name.includes('*') ? name.length : 1000);
 
-export function matchesRule(channel: Pick<CalledChannel, 'mapper'>, name: string, model: string): boolean {
-  const names = [model, upstreamModelOf(channel, model)];
-  // Each call asks this for each name of a row.
-  return name.includes('*') ? matchNames([name], names).length > 0 : names.includes(name);
-}
+export const matchesRule = (channel: Pick<CalledChannel, 'mapper'>, name: string, model: string): boolean =>
+  matchesAny(name, [model, upstreamModelOf(channel, model)]);
 
 export const outputTokensMaxOf = (channel: CalledChannel, model: string): number | undefined =>
   findRowRules(channel, model).max_output_tokens ?? channel.params.max_output_tokens;

@@ -177,4 +177,8 @@ export function matchNames(wanted: string[], listed: string[]): string[] {
   return listed.filter((name) => patterns.some((pattern) => pattern.test(name)));
 }
 
+/** Calls ask this of each pattern in a row, and most are plain names. */
+export const matchesAny = (pattern: string, names: string[]): boolean =>
+  pattern.includes('*') ? matchNames([pattern], names).length > 0 : names.includes(pattern);
+
 const escapePattern = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');

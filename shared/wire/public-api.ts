@@ -28,6 +28,8 @@ export interface AccountBody {
   plan_ended_at: number | null;
   key: AccountKey;
   notices: AccountNotice[];
+  /** The account's own prices, where they differ from those of `GET /v1/charge`. */
+  prices: AccountPrice[];
   /** Prices that begin later, by time. */
   price_changes: AccountPriceChange[];
   /** Calls of the last 24 hours that were refused or failed, newest hour first. Up to a minute late; some may be missing. */
@@ -48,9 +50,12 @@ export interface AccountNotice {
 /** A price of a part of the input that is null is that of `input`. */
 type PartPrices = Record<PartPrice, number | null>;
 
-/** Prices as `GET /v1/charge` has them. */
-export interface AccountPriceChange extends PartPrices {
+export interface AccountPriceChange extends AccountPrice {
   from: number;
+}
+
+/** Prices as `GET /v1/charge` has them. */
+export interface AccountPrice extends PartPrices {
   models: string[];
   type: ChargeEntry['type'];
   input: number;
@@ -141,6 +146,8 @@ export interface AccountStatement {
   /** false: the month or calls of it still run, or sums follow within seconds. Such a statement may change. */
   final: boolean;
   grants: { id: string; created: number; amount: number; reason: string }[];
+  /** The account's own prices now. null: the month is over. */
+  prices: AccountPrice[] | null;
   /** The largest charge first. null: more days and models than one answer has. */
   models: Omit<AccountDay, 'day'>[] | null;
 }

@@ -198,6 +198,24 @@ describe('charge explain', () => {
     expect(later.output).toMatch(/total +¥1/);
   });
 
+  it('shows whose price it is, and what changes the rule for a customer', async () => {
+    await rig.put('settings', { name: 'price_groups', value: { big: [{ models: ['lo*'], factor: 0.75 }] } });
+    await rig.put('accounts', { account: 'grouped', price_group: 'big' });
+    const own = [{ models: ['long'], input: 0.01, output: 0.02 }];
+    await rig.put('accounts', { account: 'special', price_group: 'big', prices: own });
+    const words = '--input 1000 --output 1000 --at 2026-11-22 --account';
+    const grouped = await explain(`${words} grouped`);
+    expect(grouped.output).toMatch(/rule +rule 70: ¥20 per million/);
+    expect(grouped.output).toMatch(/price group big +x 0.75\n +price +rule 70: ¥20 .*, x 0.75/);
+    expect(grouped.output).toMatch(/total +¥0.09 /);
+    const special = await explain(`${words} special`);
+    expect(special.output).toMatch(/customer +prices of its own: rule 70: ¥10 per million/);
+    expect(special.output).toMatch(/ledger +70:tokens:0.01:0.02\n/);
+    const json = JSON.parse((await explain(`${words} grouped --json`)).output) as object;
+    expect(json).toMatchObject({ terms: [{ source: 'price group big', changes: 'x 0.75' }], total: '0.09' });
+    expect((await explain(`${words} nobody`)).errors).toContain('no customer nobody');
+  });
+
   it('says that nothing is due without a rule, and refuses parts that are more than the whole', async () => {
     expect((await charge('explain nobody --input 9')).output).toMatch(/no rule: free/);
     const run = await explain('--input 10 --cached 9 --cache-write-1h 2');

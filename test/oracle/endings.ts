@@ -1,5 +1,14 @@
 import { exactYuan, nano } from './exact.ts';
-import { costOf, dearestInput, ruleAt, servedIn, type ChargeText, type Tokens } from './price-list.ts';
+import {
+  costOf,
+  dearestInput,
+  ruleAt,
+  ruleOf,
+  servedIn,
+  type ChargeText,
+  type CustomerPriceText,
+  type Tokens,
+} from './price-list.ts';
 
 /** A call as its client made it. */
 export interface CallAsked {
@@ -16,6 +25,8 @@ export interface CallAsked {
   web?: boolean | undefined;
   /** The service tier that it asks for. */
   tier?: string | undefined;
+  /** The prices of its account, then those of the account's group. */
+  prices?: readonly CustomerPriceText[] | undefined;
   startedMs: number;
   /** As a tokenizer counts them, with what the vendor adds. */
   inputTokens: number;
@@ -71,8 +82,8 @@ export class Endings {
     this.#searchPrice = nano(exactYuan(searchPrice));
   }
 
-  #rule({ model, startedMs }: CallAsked, answered = model): ChargeText | undefined {
-    return ruleAt(this.#list, answered, startedMs);
+  #rule({ model, startedMs, prices }: CallAsked, answered = model): ChargeText | undefined {
+    return ruleOf(ruleAt(this.#list, answered, startedMs), answered, prices);
   }
 
   /** The call is treated as not made. */

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { Endings, type CallAsked, type Delivered } from './endings.ts';
 import { exactYuan, nano } from './exact.ts';
 import { budgetDay, planMonth } from './plan-month.ts';
-import { costOf, ruleAt, ruleOfText, type ChargeText } from './price-list.ts';
+import { costOf, ruleAt, ruleOf, ruleOfText, servedIn, type ChargeText } from './price-list.ts';
 
 const folder = import.meta.dirname;
 
@@ -55,10 +55,31 @@ describe('a cost', () => {
     expect(ruleAt(list, 'other', Date.UTC(2026, 10, 21))).toBeUndefined();
   });
 
+  it('is the own one of a customer by the first entry that names the model', () => {
+    const prices = [
+      { models: ['n', 'x*y'], factor: 2 },
+      { models: ['*'], factor: 0.8 },
+      { models: ['m'], factor: 9 },
+    ];
+    const own = ruleOf({ ...plain, service_tiers: { flex: 0.5 } }, 'm', prices);
+    expect(costOf(own, { input: 1200, output: 350 })).toBe(37_440_000n);
+    expect(costOf(servedIn(own, { asked: 'flex' }), { input: 1200, output: 350 })).toBe(18_720_000n);
+    expect(['n', 'xy', 'x1y', 'ax1y', 'xyz'].map((name) => ruleOf(plain, name, prices)?.agreed)).toEqual([
+      2, 2, 2, 0.8, 0.8,
+    ]);
+    const instead = { models: ['m'], input: 0.01, output: 0.02 };
+    expect(costOf(ruleOf(cached, 'm', [instead]), split)).toBe(55_200_000n);
+    expect(ruleOf(undefined, 'm', [instead])).toBeUndefined();
+    const byCall: ChargeText = { id: 2, type: 'times-billing', models: ['m'], output: 0.05 };
+    expect(costOf(ruleOf(byCall, 'm', prices), split)).toBe(40_000_000n);
+  });
+
   it('can be computed from the text in a ledger row', () => {
     expect(costOf(ruleOfText('1:tokens:0.02:0.1:0.002:0.025:0.04:above=200'), split)).toBe(46_300_000n);
     expect(costOf(ruleOfText('1:tokens:0.018:0.072'), { input: 1200, output: 350 })).toBe(46_800_000n);
     expect(costOf(ruleOfText('2:call:0.05'), split)).toBe(50_000_000n);
+    expect(costOf(ruleOfText('2:call:0.05:x0.8'), split)).toBe(40_000_000n);
+    expect(costOf(ruleOfText('1:tokens:0.018:0.072:x0.4'), { input: 1200, output: 350 })).toBe(18_720_000n);
   });
 });
 

@@ -10,6 +10,17 @@ export interface ChargeText extends RatesText {
   service_tiers?: Record<string, number>;
   /** Of the service tier by which a call is charged. */
   factor?: number | string;
+  /** What the customer's price multiplies it by. */
+  agreed?: number;
+}
+
+/** An entry of `prices` of an account, or of its price group. */
+export interface CustomerPriceText extends RatesText {
+  models: string[];
+  factor?: number;
+  type?: ChargeText['type'];
+  tiers?: (RatesText & { above: number })[];
+  service_tiers?: Record<string, number>;
 }
 
 /** Yuan per 1,000 tokens. */
@@ -38,10 +49,39 @@ export function ruleAt(list: readonly ChargeText[], model: string, atMs: number)
   return naming.filter((row) => since(row) === latest).toSorted((a, b) => a.id - b.id)[0];
 }
 
+/** The rule as it prices the calls of one customer: by the first entry that names the model, of the account, then of its group. */
+export function ruleOf(
+  rule: ChargeText | undefined,
+  model: string,
+  prices: readonly CustomerPriceText[] = [],
+): ChargeText | undefined {
+  const own = prices.find(({ models }) => models.some((pattern) => matches(pattern, model)));
+  if (!rule || !own) return rule;
+  if (own.factor !== undefined) return { ...rule, agreed: own.factor };
+  return { type: 'token-billing', ...own, id: rule.id };
+}
+
+/** `*` stands for any text. */
+function matches(pattern: string, name: string): boolean {
+  const [first = '', ...parts] = pattern.split('*');
+  if (parts.length === 0) return pattern === name;
+  if (!name.startsWith(first)) return false;
+  let at = first.length;
+  for (const [index, part] of parts.entries()) {
+    const isLast = index === parts.length - 1;
+    const found = isLast ? name.length - part.length : name.indexOf(part, at);
+    if (found < at || !name.endsWith(isLast ? part : '')) return false;
+    at = found + part.length;
+  }
+  return true;
+}
+
 /** In billionths of a yuan, rounded once. Undefined rule: nothing prices the model, so it is free. */
 export function costOf(rule: ChargeText | undefined, tokens: Tokens): bigint {
   if (rule === undefined || rule.type === 'non-billing') return 0n;
-  if (rule.type === 'times-billing') return nano(exactYuan(rule.output ?? 0));
+  const agreed = exactYuan(rule.agreed ?? 1);
+  if (rule.type === 'times-billing')
+    return nano((exactYuan(rule.output ?? 0) * exactYuan(rule.factor ?? 1) * agreed) / exactYuan(1) ** 2n);
   const { input, output, cached = 0, written = 0, writtenForHour = 0 } = tokens;
   const rates = (rule.tiers ?? []).findLast(({ above }) => input > above) ?? rule;
   const usual = rates.input ?? 0;
@@ -54,7 +94,7 @@ export function costOf(rule: ChargeText | undefined, tokens: Tokens): bigint {
   ];
   const perThousand = sums.reduce((sum, [count, rate]) => sum + BigInt(count) * exactYuan(rate), 0n);
   // What is lost below 18 digits decides no half.
-  return nano((perThousand * exactYuan(rule.factor ?? 1)) / exactYuan(1_000));
+  return nano((perThousand * exactYuan(rule.factor ?? 1) * agreed) / (exactYuan(1_000) * exactYuan(1)));
 }
 
 /** The factor of a service tier, by either of the names that OpenAI has for one; undefined: the rule has none. */
@@ -92,11 +132,12 @@ export function ruleOfText(text: string): ChargeText {
   const [id = '', type, ...parts] = text.split(':');
   const rule = { id: Number(id), models: [] };
   if (type === 'free') return { ...rule, type: 'non-billing' };
-  if (type === 'call') return { ...rule, type: 'times-billing', output: String(parts[0]) };
+  const factor = parts.find((part) => part.startsWith('x'))?.slice(1);
+  if (type === 'call')
+    return { ...rule, type: 'times-billing', output: String(parts[0]), ...(factor && { factor }) };
   const [input, output, cached_input, cache_write, cache_write_1h] = parts.filter(
     (part) => !/[=x]/.test(part),
   );
-  const factor = parts.find((part) => part.startsWith('x'))?.slice(1);
   if (type !== 'tokens' || input === undefined || output === undefined) throw new Error(`no price: ${text}`);
   const cache =
     cached_input && cache_write && cache_write_1h ? { cached_input, cache_write, cache_write_1h } : {};

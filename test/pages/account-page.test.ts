@@ -328,6 +328,7 @@ describe('what the page shows', () => {
       closing: 48.499999997,
       final: false,
       grants: [{ id: 'grant#b', created: Date.parse(`${month}-07`) / 1000, amount: 12, reason: 'card' }],
+      prices: null,
       models,
     };
     await page.locator('#show-statement').click();

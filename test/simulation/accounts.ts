@@ -5,7 +5,8 @@ import { KeyRow } from '../../shared/config/rows/key-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
 import { createEmptySnapshot, type Snapshot } from '../../shared/config/snapshot.ts';
 import { defaultSettings } from '../../shared/config/settings.ts';
-import type { ChargeText } from '../oracle/price-list.ts';
+import { customerPrices } from '../../shared/config/rows/price-terms.ts';
+import type { ChargeText, CustomerPriceText } from '../oracle/price-list.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
 /** The plans' months and the budgets' days turn some minutes after the world began. */
@@ -86,6 +87,17 @@ export const priceList: readonly (ChargeText & Record<string, unknown>)[] = [
   },
 ];
 
+/** Prices of customers, as rows have them: of some accounts, and of the group that others are in. */
+const ownPrices: CustomerPriceText[] = [
+  { models: ['by-c*'], factor: 0.833_333 },
+  { models: ['by-token'], input: 0.07, output: 0.19, service_tiers: { flex: 0.7 } },
+];
+const groupPrices: CustomerPriceText[] = [{ models: ['*'], factor: 1.250_001 }];
+
+/** Of every third account the first, of every third the second. */
+export const pricesOf = (account: string): readonly CustomerPriceText[] =>
+  [[], ownPrices, groupPrices][Number(account.slice(-1)) % 3] ?? [];
+
 /** What clients ask for, and upstreams say. */
 export const tierNames: readonly [string, ...string[]] = [
   'flex',
@@ -129,6 +141,7 @@ export const snapshot: Snapshot = {
   settings: {
     ...defaultSettings,
     subscriptionEnabled: true,
+    priceGroups: { some: customerPrices.parse(groupPrices) },
     search: { type: 'searxng', endpoint: 'https://search.test', results: 5, price: searchPrice, cost: 0.004 },
   },
 };
@@ -161,7 +174,14 @@ export function makeCustomers(random: SeededRandom): [Customer, ...Customer[]] {
       ...(random.chance(0.2) && { rpm: random.integer(2, 10) }),
       ...(random.chance(0.2) && { tpm: random.integer(100, 5_000) }),
     };
-    return { account: AccountRow.parse({ account, plan, ...limits }), keys: [key(0), key(1)], since };
+    const prices = pricesOf(account);
+    const priced =
+      prices === ownPrices ? { prices } : { price_group: prices === groupPrices ? 'some' : undefined };
+    return {
+      account: AccountRow.parse({ account, plan, ...priced, ...limits }),
+      keys: [key(0), key(1)],
+      since,
+    };
   };
   const more = Array.from({ length: random.integer(0, 4) }, (_, index) => make(index + 1));
   return [make(0), ...more];

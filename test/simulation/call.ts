@@ -1,6 +1,7 @@
 import { inflateWithZlib } from '../../shared/adapters/system/node-ports.ts';
 import { parseYuan } from '../../shared/billing/price.ts';
 import { buildTariff, findServiceTiers } from '../../shared/billing/tariff.ts';
+import { listCustomerTerms } from '../../shared/config/customer-prices.ts';
 import type { AnswerOutcome } from '../../shared/billing/usage.ts';
 import { admitCall, type Bill } from '../../shared/relay/money/bill.ts';
 import type { BillableCall } from '../../shared/relay/money/call-costs.ts';
@@ -11,6 +12,7 @@ import type { CallAsked, Delivered } from '../oracle/endings.ts';
 import {
   aliasName,
   models,
+  pricesOf,
   searchPrice,
   channels,
   dialects,
@@ -194,7 +196,7 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
     key,
     account: { ...account, plan, metered },
     snapshot,
-    tariff: tariffOf({ model, alias, startedMs: nowMs }),
+    tariff: tariffOf({ model, alias, account, startedMs: nowMs }),
     limits: limitsOf(name),
     unknown: {},
     outputTokensAsked: undefined,
@@ -212,6 +214,7 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
     metered,
     web,
     tier,
+    prices: pricesOf(account.account),
     startedMs: nowMs,
     inputTokens: tokens + random.integer(3, 16),
   };
@@ -223,12 +226,18 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
 
 /** @param rules those of the configuration, unless they are wrong */
 const tariffOf = (
-  { model, alias, startedMs: nowMs }: Pick<BillableCall, 'model' | 'alias' | 'startedMs'>,
+  {
+    model,
+    alias,
+    account,
+    startedMs: nowMs,
+  }: Pick<BillableCall, 'model' | 'alias' | 'account' | 'startedMs'>,
   rules: BillableCall['snapshot']['charges'] = snapshot.charges,
 ) =>
   buildTariff({
     models: alias?.models.map((one) => one.model) ?? [model.base],
     rulesOf: () => rules,
+    termsOf: (name) => listCustomerTerms(snapshot.settings, account, name),
     defaultOutputTokens: snapshot.settings.limits.defaultOutputTokens,
     search: model.web ? parseYuan(searchPrice) : undefined,
     nowMs,

@@ -1,7 +1,7 @@
 import type { OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
 import { budgetDay, planMonth } from '../oracle/plan-month.ts';
 import { inputTokensLeast, type CallAsked } from '../oracle/endings.ts';
-import { factorOf, ruleAt } from '../oracle/price-list.ts';
+import { factorOf, ruleAt, ruleOf } from '../oracle/price-list.ts';
 import { aliasName, planEntries, priceList, type Customer } from './accounts.ts';
 import type { Change } from './stored-quotas.ts';
 import { hold } from './watch.ts';
@@ -87,7 +87,7 @@ export class LimitsWatch {
 
   #slot(
     { since }: Customer,
-    { model, others, startedMs, tier }: CallAsked,
+    { model, others, prices, startedMs, tier }: CallAsked,
     { id, key, parts }: { id: string; key: string; parts: readonly QuotaItem[] },
   ): void {
     const [name, month] = key.split('@');
@@ -99,7 +99,9 @@ export class LimitsWatch {
     const fits = entries.filter((entry) => entry.id === name && covers(entry));
     hold(fits.length > 0, `${id} calls ${priced.join(' or ')} on the plan entry ${name}`);
     hold(month === planMonth(since, startedMs), `${id} counts on ${key}`);
-    const dearer = priced.filter((one) => (factorOf(ruleAt(priceList, one, startedMs), tier) ?? 1) > 1);
+    const dearer = priced.filter(
+      (one) => (factorOf(ruleOf(ruleAt(priceList, one, startedMs), one, prices), tier) ?? 1) > 1,
+    );
     hold(dearer.length === 0, `${id} is on ${key} in the dearer service tier ${tier}`);
     const most = Math.max(...fits.map(({ value }) => (value < 0 ? Infinity : value)));
     const calls = parts.reduce((sum, { plan }) => sum + (plan.get(key) ?? 0), 0);

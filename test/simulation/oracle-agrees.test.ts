@@ -15,11 +15,14 @@ import {
   findServiceTiers,
 } from '../../shared/billing/tariff.ts';
 import { listPlanSlots } from '../../shared/billing/reservation.ts';
+import { listCustomerTerms } from '../../shared/config/customer-prices.ts';
+import { AccountRow } from '../../shared/config/rows/account-row.ts';
+import { customerPrices } from '../../shared/config/rows/price-terms.ts';
 import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
 import { Endings } from '../oracle/endings.ts';
 import { planMonth } from '../oracle/plan-month.ts';
-import { costOf, ruleOfText, type ChargeText } from '../oracle/price-list.ts';
+import { costOf, ruleOfText, type ChargeText, type CustomerPriceText } from '../oracle/price-list.ts';
 import { resolveTier } from '../../shared/wire/canonical-call.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { tierNames } from './accounts.ts';
@@ -44,6 +47,11 @@ const factors = (): Record<string, number> =>
     ),
   );
 
+const ownPrices = (): CustomerPriceText[] =>
+  Array.from({ length: random.integer(0, 2) }, () => plain(ownPrice()));
+
+const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
+
 function row(id: number): ChargeText & Record<string, unknown> {
   const from = maybe(new Date(random.integer(0, 4) * 1000).toISOString());
   const base = { id, models: ['m'], ...(from && { from }) };
@@ -57,8 +65,23 @@ function row(id: number): ChargeText & Record<string, unknown> {
     ...(random.chance(0.5) && { tiers }),
     ...(random.chance(0.5) && { service_tiers: factors() }),
   };
-  return JSON.parse(JSON.stringify(written)) as ChargeText & Record<string, unknown>;
+  return plain(written);
 }
+
+const factor = (): number => random.integer(1, 4_000_000) / 1_000_000;
+
+/** Prices of a customer: a factor, or prices by tokens or per call in the place of the rule's. */
+const ownPrice = (): CustomerPriceText & Record<string, unknown> => {
+  const models = random.pick([['m'], ['*'], ['n', 'm*'], ['n*']]);
+  if (random.chance(0.6)) return { models, factor: factor() };
+  if (random.chance(0.2)) return { models, type: 'times-billing', output: rate() };
+  const tiers = [{ above: 300, ...rates() }];
+  const more = {
+    ...(random.chance(0.3) && { tiers }),
+    ...(random.chance(0.5) && { service_tiers: factors() }),
+  };
+  return { models, ...rates(), ...more };
+};
 
 it('the oracle and the relay charge the same, to the last digit', () => {
   for (let turn = 0; turn < 2_000; turn += 1) {
@@ -81,7 +104,15 @@ it('the oracle and the relay charge the same, to the last digit', () => {
     const startedMs = random.integer(0, 5_000);
     const charges = list.map((text) => ChargeRow.parse(text));
     const rulesOf = () => charges;
-    const tariff = buildTariff({ models: ['m'], rulesOf, defaultOutputTokens: 1, nowMs: startedMs });
+    const [own, shared] = [ownPrices(), ownPrices()];
+    const account = AccountRow.parse({
+      account: 'a',
+      price_group: 'some',
+      ...(own.length > 0 && { prices: own }),
+    });
+    const settings = shared.length > 0 ? { priceGroups: { some: customerPrices.parse(shared) } } : {};
+    const termsOf = (model: string) => listCustomerTerms(settings, account, model);
+    const tariff = buildTariff({ models: ['m'], rulesOf, termsOf, defaultOutputTokens: 1, nowMs: startedMs });
     const read = parseTariff(formatTariff(tariff), 'm');
     const standard = read ? findAgreedPrice(read, 'm') : ({ type: 'non-billing', rule: null } as const);
     const serviceTiers = findServiceTiers(tariff, 'm');
@@ -96,11 +127,12 @@ it('the oracle and the relay charge the same, to the last digit', () => {
       leftEarly: random.chance(0.2),
     };
     const call = { account: 'a', key: 'k', model: 'm', official: false };
-    const asked = { ...call, tier: wanted, startedMs, inputTokens: input };
+    const asked = { ...call, tier: wanted, prices: [...own, ...shared], startedMs, inputTokens: input };
     const delivered = { ...ended, outputTokens: output, reported: tokens, tier: reported };
     const charge = computeCharge(price, { ...ended, usage });
-    expect({ list, ...new Endings(list).cost(asked, delivered) }).toEqual({
+    expect({ list, own, ...new Endings(list).cost(asked, delivered) }).toEqual({
       list,
+      own,
       least: charge,
       most: charge,
     });

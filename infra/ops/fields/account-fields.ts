@@ -2,6 +2,7 @@
 import {
   choiceField,
   flagField,
+  jsonListField,
   third,
   typed,
   parseFlag,
@@ -39,6 +40,12 @@ export const accountFields: readonly RowField[] = [
     help: 'Leave empty for no alert.',
     typed: parseTypedNumber,
   },
+  { name: 'price_group', label: 'Price group', help: 'A name in the setting `price_groups`.' },
+  jsonListField(
+    'prices',
+    'Prices',
+    'JSON, per 1,000 tokens; the first match counts, then the group: `[{"models": ["gpt-*"], "factor": 0.8}]`.',
+  ),
   { name: 'contact.email', label: 'Email', input: 'email', help: 'Receives the alerts of this customer.' },
   { name: 'contact.webhook', label: 'Webhook', help: 'An address that receives signed alerts.' },
   {

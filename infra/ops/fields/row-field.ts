@@ -102,6 +102,15 @@ export const jsonField = (name: string, label: string, help: string): RowField =
   },
 });
 
+export const jsonListField = (name: string, label: string, help: string): RowField => ({
+  ...jsonField(name, label, help),
+  typed(text) {
+    const list = text === '' ? [] : parseJson(text);
+    if (!Array.isArray(list)) throw usageFailure(`${name}: enter a JSON list. ${help}`);
+    return list.length === 0 ? undefined : list;
+  },
+});
+
 export const rowFields = (fields: readonly RowField[], row: RawRow): Field[] =>
   fields.map((field) =>
     Object.assign({}, field, { value: (field.shown ?? formatCell)(partAt(row, field.name), row) }),

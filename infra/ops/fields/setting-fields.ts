@@ -126,6 +126,10 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     'Names that stand for several models, tried in order',
     jsonField('value', 'Aliases', 'JSON: `{"smart": ["gpt-4o", "glm-5"]}`.'),
   ),
+  price_groups: parts(
+    'Prices that several customers share',
+    jsonField('value', 'Price groups', 'JSON by group: `{"resellers": [{"models": ["*"], "factor": 0.8}]}`.'),
+  ),
   alerts: parts(
     'Where account alerts go',
     { name: 'value.webhook', label: 'Webhook', help: 'An address that receives the alerts.' },

@@ -1,5 +1,5 @@
 /** Balance, plan, limits, notices, announced prices, and what was refused. */
-import type { AccountBody, AccountErrors, AccountPriceChange } from '../../../shared/wire/public-api.ts';
+import type { AccountBody, AccountErrors, AccountPrice } from '../../../shared/wire/public-api.ts';
 import {
   byId,
   codeOf,
@@ -14,7 +14,7 @@ import { formatCount } from '../../../shared/relay/page/english.ts';
 import { t } from './language.ts';
 
 export function showOverview(body: AccountBody): void {
-  const { notices, price_changes: changes, errors, plan_ended_at: ended, days_left: left } = body;
+  const { notices, prices, price_changes: changes, errors, plan_ended_at: ended, days_left: left } = body;
   byId('whose').textContent = body.account;
   byId('hint').textContent = body.key.hint;
   const said = [...createLowWarnings(body), ...notices.map(createNotice)];
@@ -31,7 +31,14 @@ export function showOverview(body: AccountBody): void {
   );
   showSection('plan', createPlan(body.plan, ended));
   showSection('key-limits', createLimits(body.key));
-  showSection('changes', changes.map(createChange));
+  showSection(
+    'prices',
+    prices.map((price) => createPrice(price)),
+  );
+  showSection(
+    'changes',
+    changes.map((change) => createPrice(change, t().fromTime(formatTime(change.from)))),
+  );
   showSection('errors', errors.map(createErrorRow));
 }
 
@@ -97,13 +104,13 @@ function createLimits({ models, limits, expires_at: expires }: AccountBody['key'
   ]);
 }
 
-function createChange(change: AccountPriceChange): HTMLElement {
-  const { from, models, type, output, tiers, service_tiers: factors } = change;
+function createPrice(price: AccountPrice, when = ''): HTMLElement {
+  const { models, type, output, tiers, service_tiers: factors } = price;
   const words = {
     'non-billing': () => t().free,
     'times-billing': () => t().perCall(formatYuan(output)),
     'token-billing': () =>
-      [change, ...tiers]
+      [price, ...tiers]
         .map((rates) => {
           const above = 'above' in rates ? t().above(rates.above) : '';
           const cached = rates.cached_input === null ? undefined : formatPerMillion(rates.cached_input);
@@ -112,7 +119,7 @@ function createChange(change: AccountPriceChange): HTMLElement {
         .join('; ')
         .concat(t().perMillion, ...Object.entries(factors ?? {}).map(formatFactor)),
   }[type]();
-  return createNode('li', {}, [`${t().fromTime(formatTime(from))}${words} `, ...codesOf(models)]);
+  return createNode('li', {}, [`${when}${words} `, ...codesOf(models)]);
 }
 
 const formatFactor = ([tier, factor]: [string, number]): string => t().factor(tier, factor);

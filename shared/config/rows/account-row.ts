@@ -1,6 +1,7 @@
 /** The schema of a row of `accounts`, as calls read it. */
 import * as z from 'zod/mini';
-import { accountName, flag, integerBetween, positiveInteger, time, attributeOf } from './read-row.ts';
+import { customerPrices } from './price-terms.ts';
+import { accountName, flag, integerBetween, positiveInteger, text, time, attributeOf } from './read-row.ts';
 
 const wantedProfile = 'the id of a user profile: "uprof_..."';
 const wantedPlan = 'a map {level, since, until}';
@@ -26,6 +27,9 @@ export const AccountRow = z.strictObject({
   anthropic_profile: z.optional(
     z.string(wantedProfile).check(z.regex(/^uprof_[A-Za-z0-9]{1,64}$/, wantedProfile)),
   ),
+  /** The first entry that names a model changes its price, then those of the group. */
+  prices: z.optional(customerPrices),
+  price_group: z.optional(text),
   alert_below: z.optional(z.unknown()),
   contact: z.optional(z.unknown()),
   note: z.optional(z.string('a text')),

@@ -23,7 +23,7 @@ import {
   type RowProblem,
   type RowReading,
 } from './read-row.ts';
-import { rowPartPrices, serviceTiers, tiers } from './charge-row.ts';
+import { rowPartPrices, serviceTiers, tiers } from './price-terms.ts';
 import type { OwnAttribute } from '../../upstreams/channel-type.ts';
 import { dialectNames } from '../../upstreams/dialects/dialects.ts';
 import {

@@ -1,9 +1,8 @@
-/** The schema of a row of `charges`, a billing rule, and of token prices in a channel's `cost`. */
+/** The schema of a row of `charges`, a billing rule. */
 import * as z from 'zod/mini';
 import { mapInputParts, partPrices } from '../../wire/chat-response.ts';
 import {
   amount,
-  integerBetween,
   flag,
   integer,
   modelList,
@@ -14,58 +13,15 @@ import {
   readRow,
   type RowReading,
 } from './read-row.ts';
-import { convertToPico, parseDecimal, rowFactorDecimals } from '../../billing/price.ts';
-import { standardTiers } from '../../wire/canonical-call.ts';
-
-/** Parts of the input without a price cost what `input` costs. */
-export const rowPartPrices = mapInputParts('price', () => z.optional(amount));
-
-const wantedAbove = 'a whole number of input tokens, 1 or more';
-const tierForm = `{above, input, output, ${partPrices.join(', ')}}`;
-const wantedTiers = `a list of ${tierForm}`;
-
-const Tier = z.strictObject(
-  {
-    above: integerBetween(1, Number.MAX_SAFE_INTEGER, wantedAbove),
-    input: amount,
-    output: amount,
-    ...rowPartPrices,
-  },
-  `a map ${tierForm}`,
-);
-
-const isAscending = (tiers: readonly { above: number }[]): boolean =>
-  tiers.every(({ above }, at) => above > (tiers[at - 1]?.above ?? 0));
-
-export const tiers = z.optional(
-  z
-    .array(Tier, wantedTiers)
-    .check(z.refine(isAscending, 'tiers in ascending order of above, each different')),
-);
-
-const wantedTier =
-  'a service tier other than the standard one: up to 32 characters a-z 0-9 _ -, starting with a letter';
-const isTier = (name: string): boolean => /^[a-z][a-z0-9_-]{0,31}$/.test(name) && !standardTiers.has(name);
-const wantedFactor = 'a factor of more than 0 and at most 100, with at most 6 decimals';
-const isFactor = (value: number): boolean =>
-  value > 0 && value <= 100 && parseDecimal(value, rowFactorDecimals, true) !== undefined;
-
-export const serviceTiers = z.optional(
-  z.record(
-    z.string(wantedTier).check(z.refine(isTier, wantedTier)),
-    amount.check(z.refine(isFactor, wantedFactor)),
-    'a map of service tiers to factors, such as {"flex": 0.5, "priority": 2}',
-  ),
-);
-
-const wantedType = '"non-billing", "times-billing" or "token-billing"';
+import { convertToPico } from '../../billing/price.ts';
+import { chargeType, rowPartPrices, serviceTiers, tiers } from './price-terms.ts';
 
 /** Prices are yuan per 1,000 tokens or, with times-billing, per call. */
 export const ChargeRow = z.strictObject({
   id: integer,
   /** The rule is in force from this time on. */
   from: z.optional(time),
-  type: z.enum(['non-billing', 'times-billing', 'token-billing'], wantedType),
+  type: chargeType,
   models: modelList,
   input: z._default(amount, 0),
   output: z._default(amount, 0),

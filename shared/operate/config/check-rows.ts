@@ -10,6 +10,8 @@ import {
 } from '../../config/rows/read-table.ts';
 import { validateAccountRow } from '../../config/rows/alerted-account.ts';
 import { validateKeyRow } from '../../config/rows/key-row.ts';
+import { findAccountWarnings } from '../../config/loss-warnings.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
 import { canonicalJson, compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, RawRow } from '../operator-ports.ts';
 import {
@@ -44,7 +46,7 @@ export async function checkTables(ports: OperatorPorts) {
   const findings = [
     ...findProblemsInTables(rows, ports, { earlier }),
     ...validateRows('keys', keys, { ...ports.target, beside }),
-    ...validateRows('accounts', accounts, ports.target),
+    ...validateRows('accounts', accounts, { ...ports.target, config: snapshot }),
   ];
   const keyless = new Set<string>();
   const withKeys = accountsOf(keys);
@@ -74,7 +76,10 @@ export async function checkFile(ports: OperatorPorts, file: RowsFile, { alone }:
   const findings = [
     ...findProblems(rows, ports, { pricesBefore: tables.charges }),
     ...validateRows('keys', keys, ports.target),
-    ...validateRows('accounts', accounts, ports.target),
+    ...validateRows('accounts', accounts, {
+      ...ports.target,
+      ...(!alone && { config: compileRows(ports, rows).snapshot }),
+    }),
     ...validateRows('grants', grants, ports.target),
   ];
   return summarizeFindings(count(rows) + keys.length + accounts.length + grants.length, findings);
@@ -92,16 +97,19 @@ const rowChecks = {
   grants: (raw: unknown): ValidationResult => readRow(GrantRow, raw),
 };
 
-/** @param beside the rows that warnings of keys depend on */
+/** @param beside the rows that warnings of keys depend on, as those of accounts on `config` */
 const validateRows = (
   table: keyof typeof rowChecks,
   rows: RawRow[],
-  { beside, ...rules }: { local: boolean; beside?: KeyContext },
+  { beside, config, ...rules }: { local: boolean; beside?: KeyContext; config?: Snapshot },
 ): Finding[] =>
   rows.flatMap((row) => {
     const { problem, warning } = rowChecks[table](row, rules);
-    const doubts = beside && problem === undefined ? findKeyWarnings(row, beside) : [];
-    const warnings = [warning ?? [], doubts].flat();
+    const doubts = [
+      ...(beside ? findKeyWarnings(row, beside) : []),
+      ...(config ? findAccountWarnings(row, config) : []),
+    ];
+    const warnings = [warning ?? [], problem === undefined ? doubts : []].flat();
     if (problem === undefined && warnings.length === 0) return [];
     const texts = keysOf(table).map(({ name }) => (name === 'hash' ? maskHash : String)(textOf(row, name)));
     return [

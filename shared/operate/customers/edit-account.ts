@@ -4,12 +4,13 @@
  */
 import { formatYuan, type NanoYuan } from '../../billing/price.ts';
 import { createQuotaItem, sumReserved } from '../../billing/quota-item.ts';
+import { findAccountWarnings } from '../../config/loss-warnings.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { isoTime, utcDay } from '../../wire/iso-time.ts';
 import { isRecord } from '../../wire/json.ts';
-import { compileSettings } from '../config/row-changes.ts';
+import { compileRows, compileSettings } from '../config/row-changes.ts';
 import { disableKeyWrite } from '../keys/edit-key.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
@@ -74,7 +75,10 @@ export async function planEditAccount(
       ...(isPlanned && row['plan'] !== undefined && !held ? [`End the plan of ${account}?`] : []),
       ...(isPlanned && isCut ? [`Downgrade or shorten the plan of ${account}?`] : []),
     ],
-    warnings: isPlanned && held ? await planWarnings(ports, held.level) : [],
+    warnings: [
+      ...(isPlanned && held ? await planWarnings(ports, held.level) : []),
+      ...(names.some((name) => name.startsWith('price')) ? await priceWarnings(ports, after) : []),
+    ],
   };
 }
 
@@ -108,6 +112,9 @@ async function planWarnings(ports: OperatorPorts, level: number): Promise<string
       : ['plans cover nothing until the setting subscription.enabled is true']),
   ];
 }
+
+const priceWarnings = async (ports: OperatorPorts, row: RawRow): Promise<string[]> =>
+  findAccountWarnings(row, compileRows(ports, await ports.config.tables()).snapshot);
 
 /** `reserved`: what calls under way still hold. `next`: what to do about the balance, in order. */
 export type CloseAccountPlan = Awaited<ReturnType<typeof planCloseAccount>>;

@@ -1,8 +1,8 @@
 /** Views of billing rules as the relay reads them: listed, applied to a call, and which models have none. */
 import {
+  buildPrice,
   computeCost,
   formatPrice,
-  findPrice,
   listPricedModels,
   listProducts,
   findRule,
@@ -10,12 +10,14 @@ import {
   findTier,
   type TokenCounts,
 } from '../../billing/price.ts';
-import { attributeOf } from '../../config/rows/read-row.ts';
+import { listCustomerTerms } from '../../config/customer-prices.ts';
+import { AccountRow } from '../../config/rows/account-row.ts';
+import { attributeOf, readRow } from '../../config/rows/read-row.ts';
 import { needsPrice } from '../../config/snapshot.ts';
-import { compileRows } from '../config/row-changes.ts';
+import { compileRows, compileSettings } from '../config/row-changes.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
-import { readCharges } from '../rows.ts';
+import { findAccount, readCharges } from '../rows.ts';
 
 /**
  * `shadowed`: models of a rule that another one prices, now or, if the rule is not in force yet, from then on. `byId`: both begin
@@ -46,6 +48,8 @@ export interface ExplainInput {
   tokens: TokenCounts;
   /** Epoch milliseconds; undefined: now. */
   atMs?: number | undefined;
+  /** Whose price it is; undefined: that of everybody. */
+  account?: string | undefined;
 }
 
 /**
@@ -53,25 +57,44 @@ export interface ExplainInput {
  * `products` is empty for prices that are not by tokens; `text` is as in a ledger row.
  */
 export async function explainCharge(
-  { clock, tables }: OperatorPorts,
-  { model, tokens, atMs = clock.now() }: ExplainInput,
+  ports: OperatorPorts,
+  { model, tokens, account, atMs = ports.clock.now() }: ExplainInput,
 ) {
   const { prompt_tokens: input, prompt_tokens_details: parts } = tokens;
   if (parts && Object.values(parts).reduce((sum, count) => sum + count, 0) > input)
     throw usageFailure('--input: must include the cached and cache-write tokens');
-  const { charges, problems } = readCharges(await tables.scan('charges'));
-  const price = findPrice(charges, model, atMs);
+  const { charges, problems } = readCharges(await ports.tables.scan('charges'));
+  const rule = findRule(charges, model, atMs);
+  const terms = await readTerms(ports, model, account);
+  const price = buildPrice(rule, terms);
   const tier = price.type === 'token-billing' ? findTier(price.tiers, input) : undefined;
   return {
     atMs,
-    rule: findRule(charges, model, atMs),
+    rule,
     price,
+    /** The price of the rule alone, then what changes it. */
+    base: buildPrice(rule),
+    terms: terms.map(({ source, factor }, at) => ({
+      source,
+      factor,
+      price: buildPrice(rule, terms.slice(at, at + 1)),
+    })),
     above: tier?.above ?? 0,
     products: tier ? listProducts(tier, tokens) : [],
     cost: computeCost(price, tokens),
     text: formatPrice(price, tokens),
     problems,
   };
+}
+
+/** Throws a usage failure for an unknown account, or one whose row calls can't use. */
+async function readTerms(ports: OperatorPorts, model: string, account?: string) {
+  if (account === undefined) return [];
+  const { row } = await findAccount(ports, account);
+  const reading = readRow(AccountRow, row);
+  if ('problem' in reading) throw usageFailure(`the row of ${account} is invalid: ${reading.problem}`);
+  const { settings } = await compileSettings(ports);
+  return listCustomerTerms(settings, reading.row, model);
 }
 
 /** Models served without a price, which are `free` or `refused`; `unused`: priced, and served by no channel that is on. */

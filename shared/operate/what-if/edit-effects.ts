@@ -29,6 +29,7 @@ import {
 } from '../../billing/price.ts';
 import { addFigures, type DailyFigures } from '../../billing/daily-figures.ts';
 import { buildServedKey, parseServedKey } from '../../billing/daily-keys.ts';
+import { findCallerPrice, type PricedCustomer } from '../../config/customer-prices.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
 import { upstreamModelOf } from '../../upstreams/called-channel.ts';
@@ -43,6 +44,8 @@ interface Edit {
   served: readonly ServedDay[];
   /** The prices of then are compared. */
   atMs: number;
+  /** Those with prices of their own: sums do not say whose calls they are, so these widen the bounds. */
+  customers: readonly PricedCustomer[];
 }
 
 /** Between a smallest and a largest amount. */
@@ -97,10 +100,11 @@ const isOffered = (config: EditedConfig, model: string, atMs: number): boolean =
   config.models.includes(model) &&
   (!needsPrice(config, model) || listPricedModels(config.charges, atMs).has(model));
 
-function computeModelEffect({ before, after, atMs }: Edit, model: string, items: ServedDay[]) {
+function computeModelEffect(edit: Edit, model: string, items: ServedDay[]) {
+  const { before, after, atMs } = edit;
   const prices = {
-    before: findPrice(before.charges, model, atMs),
-    after: findPrice(after.charges, model, atMs),
+    before: listPossiblePrices(before, edit, model),
+    after: listPossiblePrices(after, edit, model),
   };
   const isLost = !after.models.includes(model) && before.models.includes(model);
   const isRefused = isLost || (!isOffered(after, model, atMs) && isOffered(before, model, atMs));
@@ -116,8 +120,22 @@ function computeModelEffect({ before, after, atMs }: Edit, model: string, items:
       unknownCostCalls: isRefused ? 0 : bought.unknownCalls,
     };
   });
-  const isPriceChanged = !isSamePrice(prices.before, prices.after);
+  const isPriceChanged = !areSamePrices(prices.before, prices.after);
   return { model, ...sumEffects(sums), isPriceChanged, isLost };
+}
+
+/** That of everybody, and those of customers. */
+function listPossiblePrices(
+  config: EditedConfig,
+  { customers, atMs }: Pick<Edit, 'customers' | 'atMs'>,
+  model: string,
+): Prices {
+  const base = findPrice(config.charges, model, atMs);
+  const groups = Object.keys(config.settings.priceGroups ?? {}).map((name) => ({ price_group: name }));
+  const own = [...groups, ...customers].map((each) => findCallerPrice(config, each, model, atMs));
+  const others = new Map(own.map((price) => [contentOf(price), price]));
+  others.delete(contentOf(base));
+  return [base, ...others.values()];
 }
 
 export const hasEffect = ({ revenue, bought, isLost, isPriceChanged }: ModelEffect): boolean =>
@@ -199,28 +217,34 @@ const selectPaidUsage = (figures: DailyFigures): Usage => {
   return usageOf(addFigures(figures, { counts: less, amounts: {} }));
 };
 
-interface Prices {
-  before: Price;
-  after: Price;
-}
+type Prices = readonly [Price, ...Price[]];
 
 /**
  * The actual charge if the price stays; else what both prices give for the tokens. Expired calls are left out: no
  * count says how much input they were charged.
  */
-function boundRevenue({ before, after }: Prices, figures: DailyFigures): Around {
+function boundRevenue({ before, after }: Record<keyof Around, Prices>, figures: DailyFigures): Around {
   const charged = figures.amounts.charged ?? 0n;
-  if (isSamePrice(before, after)) return { before: boundExactly(charged), after: boundExactly(charged) };
+  if (areSamePrices(before, after)) return { before: boundExactly(charged), after: boundExactly(charged) };
   const usage = selectPaidUsage(figures);
   // Searches have a price of their own, which no rule changes.
   const ofCalls = charged - (figures.amounts.searched ?? 0n);
-  const paid =
-    before.type === 'times-billing' ? callsPaid(computeCost(before, noTokens), ofCalls) : undefined;
-  return { before: chargeBounds(before, usage, paid), after: chargeBounds(after, usage, paid) };
+  const [base, ...others] = before;
+  const isOne = base.type === 'times-billing' && others.length === 0;
+  const paid = isOne ? callsPaid(computeCost(base, noTokens), ofCalls) : undefined;
+  const boundAny = (prices: Prices): Bounds => {
+    const each = prices.map((price) => chargeBounds(price, usage, paid));
+    return {
+      low: each.map(({ low }) => low).reduce(smaller),
+      high: each.map(({ high }) => high).reduce(larger),
+    };
+  };
+  return { before: boundAny(before), after: boundAny(after) };
 }
 
 /** Apart from the id of their rules. */
-const isSamePrice = (a: Price, b: Price): boolean => contentOf(a) === contentOf(b);
+const areSamePrices = (a: Prices, b: Prices): boolean =>
+  a.map(contentOf).toSorted().join() === b.map(contentOf).toSorted().join();
 
 const contentOf = (price: Price): string =>
   JSON.stringify({ ...price, rule: 0 }, (_, value: unknown) =>

@@ -9,7 +9,9 @@ import {
 } from '../../billing/spending-pace.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
 import { formatAccountId } from '../../billing/daily-keys.ts';
+import { AccountRow } from '../../config/rows/account-row.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
+import { readRow } from '../../config/rows/read-row.ts';
 import { utcDay, dayMs } from '../../wire/iso-time.ts';
 import { canonicalJson } from '../../wire/json.ts';
 import { compileRows, nameOf, readServedRows, type ConfigEdit } from '../config/row-changes.ts';
@@ -34,7 +36,8 @@ export async function planWhatIf(ports: OperatorPorts, edit: ConfigEdit) {
   ];
   const { rows: served, problems: unreadable } = await readAllRows(ledger.served(days));
   const atMs = chooseCompareTime(before.snapshot.charges, after.snapshot.charges, nowMs);
-  const effects = editEffects({ before: before.snapshot, after: after.snapshot, served, atMs });
+  const customers = await readPricedCustomers(ports);
+  const effects = editEffects({ before: before.snapshot, after: after.snapshot, served, atMs, customers });
   const old = new Set(before.results.map(textOf));
   return {
     ...effects,
@@ -47,6 +50,12 @@ export async function planWhatIf(ports: OperatorPorts, edit: ConfigEdit) {
     unreadable,
   };
 }
+
+const readPricedCustomers = async ({ tables }: OperatorPorts): Promise<AccountRow[]> =>
+  (await tables.scan('accounts')).flatMap((raw) => {
+    const reading = readRow(AccountRow, raw);
+    return 'row' in reading && (reading.row.prices ?? reading.row.price_group) ? [reading.row] : [];
+  });
 
 const textOf = (result: { table: string; key: string | number; problem?: string }): string =>
   `${nameOf(result)} ${result.problem ?? ''}`;

@@ -2,7 +2,6 @@
  * GET /v1/account, /v1/account/usage, /v1/account/statement and /api/oauth/usage, for every usable key, also while the relay is closed.
  * Every key of an account can read the whole account. Responses must never be cached.
  */
-import { mapInputParts } from '../../wire/chat-response.ts';
 import { eitherHeader } from '../../endpoints/endpoint.ts';
 import { renderBudgetUse } from '../../endpoints/messages/budget.ts';
 import type { AdmittedKey } from '../call/access.ts';
@@ -17,15 +16,9 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { KeyCounters } from '../ports/runtime-stores.ts';
 import { refusalAgeMsMax } from '../ports/config-store.ts';
 import { answerStatement } from './account-statement.ts';
+import { listAnnouncedPrices, listOwnPrices } from './account-prices.ts';
 import { listDays, readDays, listUsage } from './account-usage.ts';
-import {
-  parseYuan,
-  convertToYuanNumber,
-  type WrittenRates,
-  type WrittenTier,
-  listPriceChanges,
-  type PriceChange,
-} from '../../billing/price.ts';
+import { parseYuan, convertToYuanNumber } from '../../billing/price.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
 import { estimateDaysLeft, listPaceMonths, computeSpendingPace } from '../../billing/spending-pace.ts';
 import { findBudgetPeriod } from '../../billing/budget-period.ts';
@@ -35,6 +28,7 @@ import { readAlertBelow } from '../../config/rows/alerted-account.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import { listCurrentNotices } from '../../config/settings.ts';
+import { utcMonth } from '../../wire/iso-time.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { listOfferedModels } from '../catalog/catalog-lists.ts';
 import type {
@@ -42,7 +36,6 @@ import type {
   AccountBudget,
   AccountDays,
   AccountKey,
-  AccountPriceChange,
   AccountErrors,
 } from '../../wire/public-api.ts';
 
@@ -77,9 +70,19 @@ const bodies = {
   account: balance,
   usage: ({ accounts }: AccountPorts, { row }: AdmittedKey, query: URLSearchParams) =>
     listUsage(accounts, row.account, query),
-  async statement({ accounts, config, clock }: AccountPorts, { row }: AdmittedKey, query: URLSearchParams) {
-    const { seller } = (await config.current()).settings;
-    return answerStatement(accounts, { account: row.account, query, seller, nowMs: clock.now() });
+  async statement(
+    { accounts, config, clock }: AccountPorts,
+    { row, account }: AdmittedKey,
+    query: URLSearchParams,
+  ) {
+    const snapshot = await config.current();
+    const nowMs = clock.now();
+    const models = listOfferedModels(snapshot, nowMs);
+    const prices = listOwnPrices({ snapshot, account, models, nowMs });
+    const { seller } = snapshot.settings;
+    const statement = await answerStatement(accounts, { account: row.account, query, seller, nowMs });
+    // A statement of a month that is over must not change.
+    return { ...statement, prices: statement.month === utcMonth(nowMs) ? prices : null };
   },
   async oauth_usage({ budgets, config, clock }: AccountPorts, { row }: AdmittedKey) {
     const budget = findKeyBudget(row, (await config.current()).settings.timeZone, clock.now());
@@ -121,6 +124,7 @@ export function accountBody(facts: AccountFacts): AccountBody {
   const { account, quota, key, snapshot, nowMs } = facts;
   const item = quota ?? createQuotaItem(key.account);
   const alert = readAlertBelow(account);
+  const priced = { snapshot, account, models: listOfferedModels(snapshot, nowMs), nowMs };
   const isMetered = account?.metered || item.metered !== undefined;
   const left = isMetered ? undefined : estimateDaysLeft(item, computeSpendingPace(item, facts.months, nowMs));
   return {
@@ -141,31 +145,12 @@ export function accountBody(facts: AccountFacts): AccountBody {
     plan_ended_at: snapshot.settings.subscriptionEnabled ? findPlanEnd(account?.plan, nowMs) : null,
     key: accountKey(key, budget(key, snapshot.settings.timeZone, nowMs)),
     notices: listCurrentNotices(snapshot.settings, nowMs),
-    price_changes: listPriceChanges(snapshot.charges, listOfferedModels(snapshot, nowMs), nowMs).map(
-      describePriceChange,
-    ),
+    prices: listOwnPrices(priced),
+    price_changes: listAnnouncedPrices(priced),
     errors: accountErrors(facts.refusals),
     days: facts.days ?? null,
   };
 }
-
-/** Field by field: rows hold what is not public. */
-const describePriceChange = ({ fromMs, rule, models }: PriceChange): AccountPriceChange => ({
-  from: seconds(fromMs),
-  models,
-  type: rule.type,
-  ...ratesOf(rule),
-  tiers: (rule.tiers ?? []).map(describeTier),
-  service_tiers: rule.service_tiers ?? null,
-});
-
-const describeTier = (tier: WrittenTier) => ({ above: tier.above, ...ratesOf(tier) });
-
-const ratesOf = ({ input, output, ...parts }: WrittenRates) => ({
-  input,
-  output,
-  ...mapInputParts('price', ({ price }) => parts[price] ?? null),
-});
 
 const accountKey = (key: KeyRow, ofKey: AccountBudget | null): AccountKey => ({
   hint: key.hint,

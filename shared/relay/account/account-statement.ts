@@ -26,7 +26,7 @@ interface StatementAsked {
 export async function answerStatement(
   reader: Pick<AccountReader, 'quota' | 'months' | 'days' | 'grants'>,
   { account, query, seller, nowMs }: StatementAsked,
-): Promise<AccountStatement> {
+): Promise<Omit<AccountStatement, 'prices'>> {
   const month = readMonth(query, nowMs);
   const [quota, months, days, grants] = await Promise.all([
     reader.quota(account),

@@ -6,6 +6,7 @@ import { parseYuan, findRule } from '../../billing/price.ts';
 import { buildTariff, findModelLimits, type Tariff } from '../../billing/tariff.ts';
 import { appliesTo } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
+import { listCustomerTerms } from '../../config/customer-prices.ts';
 import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
 import { hash53 } from '../../wire/ids.ts';
@@ -64,14 +65,15 @@ export class ServingChannels {
 
   /** The tariff of a call for these models and its search. */
   tariffOf(
-    { snapshot, startedMs: nowMs }: PricedCall,
+    { snapshot, startedMs: nowMs, account }: Pick<ChatCall, 'snapshot' | 'startedMs' | 'account'>,
     { models, web }: { models: readonly string[]; web: boolean },
   ): Tariff {
     const { limits, search: setting } = snapshot.settings;
     const { defaultOutputTokens } = limits;
     const rulesOf = (model: string) => this.#findServed(snapshot, model)?.charges ?? [];
     const search = web && setting ? parseYuan(setting.price ?? 0) : undefined;
-    return buildTariff({ models, rulesOf, defaultOutputTokens, search, nowMs });
+    const termsOf = (model: string) => listCustomerTerms(snapshot.settings, account, model);
+    return buildTariff({ models, rulesOf, termsOf, defaultOutputTokens, search, nowMs });
   }
 
   #findServed(snapshot: Snapshot, model: string): ModelServing | undefined {

@@ -10,9 +10,10 @@ import {
   listChanges,
 } from '../../config/compile-snapshot.ts';
 import type { ConfigRows, ValidationResult } from '../../config/rows/read-table.ts';
+import { findAccountWarnings } from '../../config/loss-warnings.ts';
 import { listUnpricedModels } from '../../config/cross-checks.ts';
 import { secretsOf } from '../../config/rows/channel-row.ts';
-import { snapshotFormat } from '../../config/snapshot.ts';
+import { snapshotFormat, type Snapshot } from '../../config/snapshot.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import {
   SnapshotBroken,
@@ -180,23 +181,37 @@ export function createRowMarker(ports: RowMarkerPorts): (rows: WrittenRow[]) => 
     const good = validated.filter(({ result }) => result.problem === undefined);
     const keys = good.filter(({ table }) => table === 'keys').map(({ raw }) => raw);
     const beside = await besideOf(ports, keys);
-    await write(good.map((row) => (row.table === 'keys' ? addDoubts(row, beside) : row)));
+    const config = good.some(hasOwnPrices) ? await readSnapshot(ports) : undefined;
+    await write(
+      good.map((row) =>
+        row.table === 'keys'
+          ? addDoubts(row, findKeyWarnings(row.raw, beside))
+          : addDoubts(row, config ? findAccountWarnings(row.raw, config) : []),
+      ),
+    );
   };
 }
 
-function addDoubts(row: ValidatedRow, beside: KeyContext): ValidatedRow {
-  const warnings = [row.result.warning ?? [], findKeyWarnings(row.raw, beside)].flat();
+function addDoubts(row: ValidatedRow, doubts: string[]): ValidatedRow {
+  const warnings = [row.result.warning ?? [], doubts].flat();
   return { ...row, result: warnings.length > 0 ? { warning: warnings.join('; ') } : {} };
 }
 
+const hasOwnPrices = ({ table, raw }: WrittenRow): boolean =>
+  table === 'accounts' && ['prices', 'price_group'].some((name) => attributeOf(raw, name) !== undefined);
+
+async function readSnapshot({ snapshots }: RowMarkerPorts): Promise<Snapshot | undefined> {
+  const newest = await snapshots.newest();
+  return newest?.format === snapshotFormat ? snapshots.snapshot(newest) : undefined;
+}
+
 /** The names of models only where a key names some. */
-async function besideOf({ snapshots, accounts }: RowMarkerPorts, keys: unknown[]): Promise<KeyContext> {
+async function besideOf(ports: RowMarkerPorts, keys: unknown[]): Promise<KeyContext> {
   if (keys.length === 0) return {};
   const names = keys.map((raw) => attributeOf(raw, 'account')).filter((name) => typeof name === 'string');
-  const newest = keys.some((raw) => listKeyModels(raw).length > 0) ? await snapshots.newest() : undefined;
+  const snapshot = keys.some((raw) => listKeyModels(raw).length > 0) ? await readSnapshot(ports) : undefined;
   return {
-    accounts: await accounts.existing([...new Set(names)]),
-    offered:
-      newest?.format === snapshotFormat ? listOfferedNames(await snapshots.snapshot(newest)) : undefined,
+    accounts: await ports.accounts.existing([...new Set(names)]),
+    offered: snapshot && listOfferedNames(snapshot),
   };
 }

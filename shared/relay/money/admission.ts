@@ -3,8 +3,9 @@
  * request by then, and bounds that work (`WorkBudget`). An unknown caller makes the relay read a small body at most; one who was refused
  * a moment ago, none. Must never refuse a call that a free model, a plan, official mode or a stored answer would serve.
  */
-import { computeHighestCost, findPrice, type Price } from '../../billing/price.ts';
+import { computeHighestCost, type Price } from '../../billing/price.ts';
 import { listPlanSlots } from '../../billing/reservation.ts';
+import { findCallerPrice } from '../../config/customer-prices.ts';
 import { needsPrice } from '../../config/snapshot.ts';
 import type { ChatCall } from '../call/call.ts';
 import { smallSize } from '../http/http.ts';
@@ -70,9 +71,8 @@ export class Admission {
   }
 
   async #proveLarge(asking: Asking): Promise<void> {
-    const { snapshot, startedMs } = asking;
     const models = modelsOf(asking);
-    const priced = models.filter((model) => !isFree(findPrice(snapshot.charges, model, startedMs)));
+    const priced = models.filter((model) => !isFree(asking, model));
     // Every model of the key is free, so the balance doesn't matter.
     if (priced.length === 0 && models.length > 0) return;
     const mayBeServed = asking.mayRepeat || asking.key.official || priced.length < models.length;
@@ -122,9 +122,9 @@ export class Admission {
  * @param wanted undefined: whatever the key may call
  */
 function buildLeastRequest(asking: Asking, wanted?: Wanted): ReservationRequest | undefined {
-  const { key, snapshot, startedMs } = asking;
+  const { key } = asking;
   const models = wanted?.models ?? modelsOf(asking);
-  const free = models.filter((model) => isFree(findPrice(snapshot.charges, model, startedMs)));
+  const free = models.filter((model) => isFree(asking, model));
   // Any of several wanted models may answer, so all must be free; if the model is unknown, one is enough.
   const mayBeFree = wanted ? free.length === models.length : free.length > 0;
   if (mayBeFree && !hasLimits(asking)) return undefined;
@@ -165,7 +165,8 @@ function modelsOf({ key, snapshot }: Asking): string[] {
 }
 
 const muchTokens = 1_000_000_000;
-const isFree = (price: Price): boolean => computeHighestCost(price, muchTokens, muchTokens) === 0n;
+const isFree = ({ snapshot, account, startedMs }: Asking, model: string): boolean =>
+  computeHighestCost(findCallerPrice(snapshot, account, model, startedMs), muchTokens, muchTokens) === 0n;
 
 const isForMoney = (error: unknown): boolean =>
   error instanceof Refusal && /^(insufficient_quota|balance_reserved)$/.test(error.body.error.code);

@@ -89,6 +89,7 @@ export const accountInChinese: AccountTexts = {
   ledger: '调用与充值记录',
   thisKey: '当前密钥',
   plan: '套餐',
+  ownPrices: '您的专属价格',
   announced: '价格调整预告',
   errors: '被拒绝和失败的调用',
   errorsLead: '最近 24 小时，按小时统计。',

@@ -99,6 +99,7 @@ export const accountInEnglish = {
   ledger: 'Calls and top-ups',
   thisKey: 'This key',
   plan: 'Plan',
+  ownPrices: 'Your prices',
   announced: 'Upcoming price changes',
   errors: 'Rejected and failed calls',
   errorsLead: 'The last 24 hours, by hour.',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { findAccountWarnings } from '../../../shared/config/loss-warnings.ts';
 import { channel, compile } from './rows.ts';
 
 type Price = [input: number, output: number];
@@ -97,6 +98,50 @@ describe('what a channel pays', () => {
     expect(doubtsOf('m', { input: 0.002, output: 0.008 }, paid)).toEqual([
       `cost.m.input: 0.15 USD ${perMillion}`,
       'in that case write 0.00015',
+      'models: m sold below cost: ¥2 per million input tokens, channel main costs ¥1080, a loss of ¥1078',
+    ]);
+  });
+});
+
+describe('a price below what a channel costs', () => {
+  const paid = {
+    cost: { m: { input: 0.001, output: 0.004, cached_input: 0.0002, currency: 'USD', rate: 7 } },
+  };
+  const sold = (loss: string, who = 'models: m') => `${who} sold below cost: ${loss}`;
+  it.each([
+    ['is fine at cost', { input: 0.007, output: 0.028 }, undefined],
+    [
+      'names the largest loss of a million tokens',
+      { input: 0.006, output: 0.02 },
+      sold('¥20 per million output tokens, channel main costs ¥28, a loss of ¥8'),
+    ],
+    [
+      'counts the prices that the cost names',
+      { input: 0.007, output: 0.028, cached_input: 0.001 },
+      sold('¥1 per million cached_input tokens, channel main costs ¥1.4, a loss of ¥0.4'),
+    ],
+    ['is meant where the type is free', { type: 'non-billing' }, undefined],
+  ])('%s', (_what, prices, warning) => {
+    const row = { id: 1, type: 'token-billing', models: ['m'], ...prices };
+    const { results } = compile({ channels: [channel({ models: ['m'], ...paid })], charges: [row] });
+    expect(results.find(({ table }) => table === 'charges')?.warning).toBe(warning);
+  });
+
+  const charges = [{ id: 1, type: 'token-billing', models: ['m', 'n'], input: 0.01, output: 0.04 }];
+  const channels = [channel({ models: ['m', 'n'], ...paid })];
+  it('of a group of customers is named on its setting, and of a customer on the row of the account', () => {
+    const groups = { cheap: [{ models: ['m'], factor: 0.6 }], fair: [{ models: ['*'], factor: 0.8 }] };
+    const settings = [{ name: 'price_groups', value: groups }];
+    const { results, snapshot } = compile({ channels, charges, settings });
+    const below = '¥24 per million output tokens, channel main costs ¥28, a loss of ¥4';
+    expect(results.find(({ table }) => table === 'settings')?.warning).toBe(sold(below, 'value.cheap: m'));
+    const warnings = (row: object) => findAccountWarnings({ account: 'acme', ...row }, snapshot);
+    expect(warnings({ price_group: 'fair' })).toEqual([]);
+    expect(warnings({ price_group: 'cheap', prices: [{ models: ['n'], factor: 0.5 }] })).toEqual([
+      sold(below, 'prices: m'),
+    ]);
+    expect(warnings({ price_group: 'gone' })).toEqual([
+      'price_group: the setting price_groups has no gone, so it changes no price',
     ]);
   });
 });

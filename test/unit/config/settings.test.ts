@@ -272,6 +272,10 @@ describe('a row of accounts', () => {
     [{ contact: { email: 'a@example.com,b@example.com' } }, /^contact\.email: /],
     [{ contact: { webhook: 'https://192.168.0.1/' } }, /^contact\.webhook: found 192\.168\.0\.1/],
     [{ contact: { webhook: 'http://127.0.0.1:80' } }, /^contact\.webhook: .*this machine itself/],
+    [
+      { prices: [{ models: ['m'], factor: 0 }] },
+      /^prices\[0\]\.factor: found 0, expected a factor of more than 0.*no limits, and pays what everybody pays$/,
+    ],
     [{ concurrency: 0 }, /^concurrency: found 0.*the account has no plan and no limits$/],
     [{ enabled: 'maybe' }, /^enabled: found "maybe".*the keys of the account are rejected$/],
     [{ enabled: false, note: 4 }, /^note: .*the keys of the account are rejected$/],

@@ -7,7 +7,7 @@ import { emptyRows } from '../../../shared/config/rows/read-table.ts';
 import type { ServedDay } from '../../../shared/operate/operator-ports.ts';
 import { editEffects } from '../../../shared/operate/what-if/edit-effects.ts';
 import { timeText } from '../../../shared/wire/ids.ts';
-import { costOf, ruleAt, servedIn, type ChargeText } from '../../oracle/price-list.ts';
+import { costOf, ruleAt, ruleOf, servedIn, type ChargeText } from '../../oracle/price-list.ts';
 import { compile } from '../config/rows.ts';
 
 const atMs = Date.parse('2026-11-20T12:00:00Z');
@@ -48,6 +48,7 @@ const call = fc.record({
   cached: fc.nat(100),
   written: fc.nat(100),
   tier: fc.constantFrom('flex', 'priority', undefined),
+  factor: fc.constantFrom(undefined, 0.8, 1.25),
   how: fc.constantFrom('paid', 'paid', 'paid', 'left', 'plan', 'official', 'released', 'expired'),
 });
 type Call = typeof call extends fc.Arbitrary<infer Made> ? Made : never;
@@ -61,8 +62,9 @@ const tokensOf = ({ input, output, cached, written }: Call) => ({
 
 /** By the pages alone. */
 function dueOf(rules: readonly ChargeText[], each: Call): bigint {
-  const { model, how, tier } = each;
-  const found = servedIn(ruleAt(rules, model, atMs), { asked: tier, reported: tier });
+  const { model, how, tier, factor } = each;
+  const own = factor === undefined ? [] : [{ models: ['*'], factor }];
+  const found = servedIn(ruleOf(ruleAt(rules, model, atMs), model, own), { asked: tier, reported: tier });
   if (how === 'paid') return costOf(found, tokensOf(each));
   // Who leaves before the first content pays tokens, but no price per call.
   if (how === 'left') return found?.type === 'times-billing' ? 0n : costOf(found, tokensOf(each));
@@ -114,6 +116,9 @@ const run = (calls: Call[], { before, after }: { before: ChargeText[]; after: Ch
     after: configOf(after),
     served: servedBy(calls.map((each, at) => rowOf(each, at, dueOf(before, each)))),
     atMs,
+    customers: [...new Set(calls.map(({ factor }) => factor))].flatMap((factor) =>
+      factor === undefined ? [] : [{ prices: [{ models: ['*'], factor }] }],
+    ),
   });
 
 const sumOver = (calls: Call[], rules: ChargeText[]): bigint =>
@@ -158,7 +163,7 @@ describe('what an edit makes of calls of which only the sums are known', () => {
     );
   });
 
-  it('is exact where prices are whole nano-yuan a token and have no tiers', () => {
+  it('is exact where prices are whole nano-yuan a token, have no tiers, and are those of everybody', () => {
     const before = [{ id: 1, type: 'token-billing' as const, models, input: 0.018, output: 0.072 }];
     const after = [
       {
@@ -173,7 +178,7 @@ describe('what an edit makes of calls of which only the sums are known', () => {
     ];
     fc.assert(
       fc.property(fc.array(call), (all) => {
-        const calls = withoutExpired(all);
+        const calls = withoutExpired(all).map((each) => Object.assign({}, each, { factor: undefined }));
         const { revenue } = run(calls, { before, after }).total;
         const due = sumOver(calls, after);
         expect(revenue.after).toEqual({ low: due, high: due });

@@ -12,6 +12,7 @@ import {
   formatYuan,
   perMillion,
   priceDecimals,
+  type Price,
   type WrittenRates,
 } from '../../../../shared/billing/price.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
@@ -76,6 +77,7 @@ interface ExplainOptions {
   input: number;
   output: number;
   at?: Moment;
+  account?: string;
 }
 
 /** `--cache-write <tokens>` */
@@ -125,12 +127,17 @@ prices, tiers and token limits, and skips models that already have a price.`,
         ),
         '--output <tokens>': ['output tokens, including reasoning', parseTokens, 0],
         '--at <time>': ['start time of the call (default: now)', parseFuture],
+        '--account <name>': 'customer who pays (default: the price of everybody)',
       },
-      examples: ['charge explain gpt-4o --input 1200 --cached 1024 --output 350'],
+      examples: [
+        'charge explain gpt-4o --input 1200 --cached 1024 --output 350',
+        'charge explain gpt-4o --input 1200 --account acme',
+      ],
       async run({ ports, terminal }, model: string, options: ExplainOptions) {
-        const wanted = { model, tokens: tokensOf(options), atMs: options.at?.(ports.clock.now()) };
+        const { account } = options;
+        const wanted = { model, account, tokens: tokensOf(options), atMs: options.at?.(ports.clock.now()) };
         const { print, printFacts, remark } = terminal;
-        const { atMs, rule, price, above, products, cost, text, problems } = await explainCharge(
+        const { atMs, rule, base, terms, price, above, products, cost, text, problems } = await explainCharge(
           ports,
           wanted,
         );
@@ -139,6 +146,7 @@ prices, tiers and token limits, and skips models that already have a price.`,
           model,
           at: isoTime(atMs),
           rule: rule ? formatChargeJson(rule) : null,
+          terms: terms.map(({ source, ...each }) => ({ source, changes: describeTerms(each) })),
           above,
           sum: products.map(([kind, tokens, rate]) => ({
             kind,
@@ -152,6 +160,8 @@ prices, tiers and token limits, and skips models that already have a price.`,
           const since = rule?.from === undefined ? '' : `, price since ${isoTime(rule.from)}`;
           print(`${model} at ${isoTime(atMs)}${since}`);
           printFacts([
+            ...(terms.length > 0 ? [['rule', describePrice(base)]] : []),
+            ...terms.map(({ source, ...each }) => [source, describeTerms(each)]),
             ['price', describePrice(price)],
             ...(above > 0 ? [['tier', `above ${above} input tokens`]] : []),
             ...selectProducts(products).map(formatProduct),
@@ -298,6 +308,9 @@ const columns: Column<Rule>[] = [
   ...laterPrices.map((name): Column<Rule> => [name, '', (charge) => charge[name]]),
   ['service_tiers', '', (charge) => charge.service_tiers],
 ];
+
+const describeTerms = ({ factor, price }: { factor?: number | undefined; price: Price }): string =>
+  factor === undefined ? `prices of its own: ${describePrice(price)}` : `x ${factor}`;
 
 /** Dates stand in it only if a rule has one. */
 export const formatChargeTable = (charges: NewCharge[]): string[][] =>

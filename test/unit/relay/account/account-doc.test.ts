@@ -40,13 +40,20 @@ describe('docs/billing.md', () => {
       service_tiers: { flex: 0.5 },
     };
     const answer = accountBody({
-      account: { account: 'acme', plan: { level: 1, since: 0, until: 2e12 } },
+      account: {
+        account: 'acme',
+        plan: { level: 1, since: 0, until: 2e12 },
+        prices: [{ models: ['m'], factor: 0.8 }],
+      },
       quota: createQuotaItem('acme'),
       key: keyRow({ models: ['m'], max_concurrency: 10, rpm: 60, budget: { amount: '5', period: 'month' } }),
       snapshot: {
         plans: [{ level: 1, price: 0, items: [item] }],
         settings: { ...defaultSettings, subscriptionEnabled: true, notices: [{ text: 'x', models: ['m'] }] },
-        charges: [{ id: 1, ...price, models: ['m'], from: 2e12 }],
+        charges: [
+          { id: 1, ...price, models: ['m'], tiers: [], service_tiers: undefined },
+          { id: 2, ...price, models: ['m'], from: 2e12 },
+        ],
         models: ['m'],
       },
       months: [],

@@ -86,6 +86,7 @@ describe('the statement of a month', () => {
       object: 'account.statement',
       currency: 'CNY',
       account: 'acme',
+      prices: null,
       month: '2026-10',
       seller: { name: 'Example Ltd', address: '1 Example Road\nShanghai' },
       opening: 37.5,

@@ -128,6 +128,7 @@ describe('GET /v1/account', () => {
         },
       },
       notices: [],
+      prices: [],
       price_changes: [],
       days: null,
     });
@@ -181,6 +182,48 @@ describe('GET /v1/account', () => {
         service_tiers: { flex: 0.5 },
       },
     ]);
+  });
+
+  it('shows the prices of this customer alone, now and as announced, with their factor', async () => {
+    const from = Date.parse('2026-12-01');
+    const price = { type: 'token-billing' as const, input: 0.1, output: 0.7, anonymous: false };
+    const tiers = [{ above: 9, input: 0.3, output: 1 }];
+    rig.models = ['m', 'n', 'v', 'calls', 'unpriced'];
+    rig.charges = [
+      { id: 1, ...price, cached_input: 0.01, tiers, service_tiers: { flex: 0.5 }, models: ['m', 'n', 'v'] },
+      { id: 2, ...price, type: 'times-billing', input: 0, output: 0.05, models: ['calls'] },
+      { id: 3, ...price, input: 0.2, models: ['m', 'v'], from },
+    ];
+    const prices = [
+      { models: ['v'], input: 0.4, output: 0.5 },
+      { models: ['*'], factor: 0.3 },
+    ];
+    await rig.put('accounts', { account: 'special', prices });
+    await rig.putKey('sk-special', { account: 'special' });
+    const none = { ...mapInputParts('price', () => null), tiers: [], service_tiers: null };
+    const third = { input: 0.03, output: 0.21, cached_input: 0.003, service_tiers: { flex: 0.5 } };
+    const { body } = await rig.get('/v1/account', 'sk-special');
+    const { tiers: _, ...byToken } = { ...none, type: 'token-billing', ...third };
+    expect(body['prices']).toEqual([
+      {
+        models: ['m', 'n'],
+        ...byToken,
+        tiers: [{ above: 9, input: 0.09, output: 0.3, ...mapInputParts('price', () => null) }],
+      },
+      { models: ['v'], ...none, type: 'token-billing', input: 0.4, output: 0.5 },
+      { models: ['calls'], ...none, type: 'times-billing', input: 0, output: 0.015 },
+    ]);
+    expect(body['price_changes']).toMatchObject([
+      { from: from / 1000, models: ['m'], input: 0.06, output: 0.21 },
+      { from: from / 1000, models: ['v'], input: 0.4, output: 0.5 },
+    ]);
+    expect((await rig.get('/v1/account/statement?month=2026-11', 'sk-special')).body['prices']).toEqual(
+      body['prices'],
+    );
+    expect((await rig.get('/v1/account', key)).body).toMatchObject({
+      prices: [],
+      price_changes: [{ models: ['m', 'v'], input: 0.2, output: 0.7 }],
+    });
   });
 
   it.each([

@@ -1,0 +1,92 @@
+/** The schemas of prices that rows of several tables have: rates, tiers, factors, and terms that change the price of a rule. */
+import * as z from 'zod/mini';
+import { parseDecimal, rowFactorDecimals, type PriceTerms } from '../../billing/price.ts';
+import { mapInputParts, partPrices } from '../../wire/chat-response.ts';
+import { standardTiers } from '../../wire/canonical-call.ts';
+import { amount, integerBetween, listOf, text } from './read-row.ts';
+
+/** Parts of the input without a price cost what `input` costs. */
+export const rowPartPrices = mapInputParts('price', () => z.optional(amount));
+
+const wantedAbove = 'a whole number of input tokens, 1 or more';
+const tierForm = `{above, input, output, ${partPrices.join(', ')}}`;
+const wantedTiers = `a list of ${tierForm}`;
+
+const Tier = z.strictObject(
+  {
+    above: integerBetween(1, Number.MAX_SAFE_INTEGER, wantedAbove),
+    input: amount,
+    output: amount,
+    ...rowPartPrices,
+  },
+  `a map ${tierForm}`,
+);
+
+const isAscending = (tiers: readonly { above: number }[]): boolean =>
+  tiers.every(({ above }, at) => above > (tiers[at - 1]?.above ?? 0));
+
+export const tiers = z.optional(
+  z
+    .array(Tier, wantedTiers)
+    .check(z.refine(isAscending, 'tiers in ascending order of above, each different')),
+);
+
+const wantedTier =
+  'a service tier other than the standard one: up to 32 characters a-z 0-9 _ -, starting with a letter';
+const isTier = (name: string): boolean => /^[a-z][a-z0-9_-]{0,31}$/.test(name) && !standardTiers.has(name);
+const wantedFactor = 'a factor of more than 0 and at most 100, with at most 6 decimals';
+const isFactor = (value: number): boolean =>
+  value > 0 && value <= 100 && parseDecimal(value, rowFactorDecimals, true) !== undefined;
+const factor = amount.check(z.refine(isFactor, wantedFactor));
+
+export const serviceTiers = z.optional(
+  z.record(
+    z.string(wantedTier).check(z.refine(isTier, wantedTier)),
+    factor,
+    'a map of service tiers to factors, such as {"flex": 0.5, "priority": 2}',
+  ),
+);
+
+export const chargeType = z.enum(
+  ['non-billing', 'times-billing', 'token-billing'],
+  '"non-billing", "times-billing" or "token-billing"',
+);
+
+const termsShape = {
+  factor: z.optional(factor),
+  input: z.optional(amount),
+  output: z.optional(amount),
+  ...rowPartPrices,
+  tiers,
+  service_tiers: serviceTiers,
+};
+
+const wantedTerms =
+  'either a factor or prices: input and output, with the type times-billing output alone, with non-billing none';
+
+/** Half a price would make a part of a call free. */
+function areTerms({ factor: own, type, ...prices }: PriceTerms & { models: unknown }): boolean {
+  const names = Object.entries({ ...prices, models: undefined }).flatMap(([name, value]) =>
+    value === undefined ? [] : [name],
+  );
+  if (own !== undefined) return type === undefined && names.length === 0;
+  if (type === 'non-billing') return names.length === 0;
+  if (type === 'times-billing') return names.join() === 'output';
+  return prices.input !== undefined && prices.output !== undefined;
+}
+
+const termsMax = 100;
+const wantedPatterns = 'a list (or a string set) of 1 to 100 model names, in which * stands for any text';
+const wantedPrices = `a list of 1 to ${termsMax} maps {models, factor} or {models, input, output, ...}`;
+
+/** The prices of a customer: the first entry that names a model counts. */
+export const customerPrices = listOf(
+  z
+    .strictObject(
+      { models: listOf(text, 100, wantedPatterns), type: z.optional(chargeType), ...termsShape },
+      'a map {models, factor} or {models, input, output, ...}',
+    )
+    .check(z.refine(areTerms, wantedTerms)),
+  termsMax,
+  wantedPrices,
+);

@@ -1,0 +1,81 @@
+/** What `/v1/account` says of prices: the customer's own, now and as announced. Nobody else may see them. */
+import { mapInputParts } from '../../wire/chat-response.ts';
+import {
+  buildPrice,
+  findFactor,
+  findRule,
+  formatDecimal,
+  factorDecimals,
+  listPriceChanges,
+  priceDecimals,
+  type PicoYuan,
+  type Price,
+  type Rates,
+} from '../../billing/price.ts';
+import { listCustomerTerms } from '../../config/customer-prices.ts';
+import type { AccountRow } from '../../config/rows/account-row.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
+import type { AccountPrice, AccountPriceChange } from '../../wire/public-api.ts';
+
+interface PricedAccount {
+  snapshot: Pick<Snapshot, 'charges' | 'settings'>;
+  account: AccountRow | undefined;
+  /** The models that are offered. */
+  models: readonly string[];
+  nowMs: number;
+}
+
+/** The prices that differ from those of everybody, each with its models. */
+export const listOwnPrices = ({ snapshot, account, models, nowMs }: PricedAccount): AccountPrice[] =>
+  groupModels(
+    models.flatMap((model) => {
+      const terms = listCustomerTerms(snapshot.settings, account, model);
+      const rule = findRule(snapshot.charges, model, nowMs);
+      return rule && terms.length > 0 ? [{ models: [model], ...describePrice(buildPrice(rule, terms)) }] : [];
+    }),
+  );
+
+export const listAnnouncedPrices = ({
+  snapshot,
+  account,
+  models,
+  nowMs,
+}: PricedAccount): AccountPriceChange[] =>
+  listPriceChanges(snapshot.charges, models, nowMs).flatMap(({ fromMs, rule, models: changed }) =>
+    groupModels(
+      changed.map((model) => {
+        const price = buildPrice(rule, listCustomerTerms(snapshot.settings, account, model));
+        return { from: Math.floor(fromMs / 1000), models: [model], ...describePrice(price) };
+      }),
+    ),
+  );
+
+function groupModels<Priced extends { models: string[] }>(prices: readonly Priced[]): Priced[] {
+  const groups = Map.groupBy(prices, (price) => JSON.stringify({ ...price, models: [] }));
+  return [...groups.values()].flatMap((same) => {
+    const [first] = same;
+    return first ? [{ ...first, models: same.flatMap(({ models }) => models) }] : [];
+  });
+}
+
+/** Field by field: rows hold what is not public. */
+function describePrice(price: Price): Omit<AccountPrice, 'models'> {
+  const free = { input: 0, output: 0, ...mapInputParts('price', () => null), tiers: [], service_tiers: null };
+  if (price.type === 'non-billing') return { type: price.type, ...free };
+  const factor = findFactor(price);
+  const multiply = (rate: PicoYuan): number =>
+    Number(formatDecimal(rate * factor, priceDecimals + factorDecimals));
+  if (price.type === 'times-billing') return { type: price.type, ...free, output: multiply(price.perCall) };
+  const ratesOf = ({ input, output, ...parts }: Rates) => ({
+    input: multiply(input),
+    output: multiply(output),
+    ...mapInputParts('price', ({ name }) => (parts[name] === input ? null : multiply(parts[name]))),
+  });
+  const [{ rates }, ...tiers] = price.tiers;
+  return {
+    type: price.type,
+    ...ratesOf(rates),
+    tiers: tiers.map((tier) => Object.assign({ above: tier.above }, ratesOf(tier.rates))),
+    service_tiers: price.factors ?? null,
+  };
+}
