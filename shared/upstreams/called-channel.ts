@@ -234,7 +234,11 @@ export function convertCall(
     set: settings.set,
     limit: written.outputTokensMax,
   });
-  const dropped = [...permitted.dropped, ...written.dropped, ...lowered];
+  const refused = (settings.quirks.refusedFields ?? []).filter(
+    (field) => Object.hasOwn(body, field) && !Object.hasOwn(settings.set, field),
+  );
+  for (const field of refused) delete body[field];
+  const dropped = [...permitted.dropped, ...written.dropped, ...lowered, ...refused];
   const isTierSent = tierFields.some(
     (field) => Object.hasOwn(body, field) && !Object.hasOwn(settings.set, field),
   );

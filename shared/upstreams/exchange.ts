@@ -151,6 +151,8 @@ export interface UpstreamError {
   reasons?: readonly string[];
   /** Facts beside the message, such as Anthropic's `error_code`. */
   details?: JsonRecord;
+  /** The paths that a validator does not know. */
+  unknownFields?: readonly string[];
 }
 
 /** The upstream refused the request itself, so another channel would refuse it too. Texts are scrubbed. */

@@ -45,6 +45,27 @@ export const echoedFields = [
   'images',
 ] as const;
 
+/**
+ * Fields of a request that an answer does without. Never one that changes money, what the answer may hold, or who is told apart from
+ * whom without being named: what was left out is in `x-relay-dropped`.
+ */
+export const optionalRequestFields = [
+  'user',
+  'safety_identifier',
+  'metadata',
+  'prompt_cache_key',
+  'prompt_cache_retention',
+  'prompt_cache_options',
+  'seed',
+  'logprobs',
+  'top_logprobs',
+  'verbosity',
+  'top_k',
+  'presence_penalty',
+  'frequency_penalty',
+  'repetition_penalty',
+] as const;
+
 export interface Quirks {
   /** Other ids of tool calls are mapped one to one within the request. */
   callIdForm: (typeof callIdForms)[number];
@@ -104,6 +125,10 @@ export interface Quirks {
    * [stevereiner/flexible-graphrag 17].
    */
   packsVectors?: boolean | undefined;
+  /** Optional fields that its server refused as unknown. */
+  refusedFields?: readonly string[] | undefined;
+  /** The fields that the relay derives of a Messages request, `user` and `reasoning_effort`, are known to its vendor. */
+  takesDerivedFields?: true | undefined;
   /** The only field for a limit that it accepts; a limit in another field moves to it. */
   limitField?: LimitField | undefined;
 }
@@ -157,6 +182,7 @@ export const ruleForms = {
   call_ids: ['callIdForm', { oneOf: callIdForms }],
   think_tags: ['usesThinkTags', 'flag'],
   custom_tools: ['supportsCustomTools', 'flag'],
+  refused_fields: ['refusedFields', { listOf: optionalRequestFields }],
 } as const satisfies Record<string, readonly [keyof Quirks, RuleForm]>;
 
 export type RuleName = keyof typeof ruleForms;

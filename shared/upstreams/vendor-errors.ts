@@ -29,10 +29,20 @@ export function findError(body: unknown): UpstreamError | undefined {
 /** Validating servers list faults, each with the path of its field in `loc`. Reads the first. */
 function readDetailError(detail: unknown): UpstreamError | undefined {
   if (!Array.isArray(detail)) return undefined;
-  const { msg, loc } = asRecord(detail[0]);
-  const path = Array.isArray(loc) ? loc.filter((step) => step !== 'body').join('.') : undefined;
-  return { message: msg, ...(path && { param: path }) };
+  const { msg } = asRecord(detail[0]);
+  const [path] = detail.map(pathOf);
+  const unknown = detail.filter((fault) => asRecord(fault)['type'] === 'extra_forbidden').map(pathOf);
+  return {
+    message: msg,
+    ...(path && { param: path }),
+    ...(unknown.length > 0 && { unknownFields: unknown }),
+  };
 }
+
+const pathOf = (fault: unknown): string =>
+  listIn(asRecord(fault)['loc'])
+    .filter((step) => step !== 'body')
+    .join('.');
 
 /** Keeps numeric codes: Google and others repeat the status there and put the word into `status`. */
 function readError({ message, type, status, code, param, details }: JsonRecord): UpstreamError {

@@ -2,7 +2,7 @@
  * Lessons that refusals teach about a model, one a line with its source. A lesson decides only whether the same candidate is
  * asked once more, in the form that the model wants. It never cools, bills or excludes anything.
  */
-import { effortScale, type Quirks } from '../../upstreams/quirks.ts';
+import { effortScale, optionalRequestFields, type Quirks } from '../../upstreams/quirks.ts';
 import { asRecord, type JsonRecord } from '../../wire/json.ts';
 
 type Taught = Partial<Quirks> | ((refused: Refused) => Partial<Quirks> | undefined);
@@ -71,6 +71,45 @@ function learnForcedCalls({ sent: { tool_choice: choice } }: Refused): Partial<Q
 }
 
 const choiceFields = new Set(['name', 'disable_parallel_tool_use']);
+
+// Servers that refuse fields which they do not know.
+
+/**
+ * How they say so: Groq and Cerebras (`property 'x' is unsupported`), JSON Schema, Google, Pydantic in vLLM and Anthropic's form, and
+ * words that servers share. Sources: continuedev/continue 2461, BerriAI/litellm 12635 and 30835, editor-code-assistant/eca 231.
+ */
+const unknownFieldSentences = [
+  /\b(?:unknown|unrecognized|unexpected|unsupported)(?: request| keyword)? (?:argument|parameter|property|field|key|name)s?(?: supplied)?:? *\\?[`'"]?(\w+)/i,
+  /(?:^|[\s`'"])(\w+)[`'"]?(?:: Extra inputs are not permitted|[`'"] (?:is|was|were) (?:unsupported|unexpected|not (?:supported|permitted|allowed|recognized)))/i,
+  /'extra_forbidden', 'loc': \('body', '(\w+)'/,
+];
+const unknownFieldCodes = /^(?:unknown|unrecognized)_(?:parameter|field|argument) (\w+)$/;
+
+/**
+ * The optional fields that a refusal does not know, with those that are left out already. Any other field, such as one with a price
+ * or a meaning, stays the caller's. A server that refuses one more is strict, so it gets none of them.
+ */
+export function findRefusedFields(
+  { field, message, says, sent, inForce }: Refused,
+  listed: readonly string[],
+): Partial<Quirks> | undefined {
+  const inWords = unknownFieldSentences.flatMap((sentence) => {
+    const [words = '', name] = sentence.exec(message) ?? [];
+    return name !== undefined && says(new RegExp(words.replaceAll(/[^\w ]/g, String.raw`\$&`))) ? [name] : [];
+  });
+  const named = new Set([...listed, unknownFieldCodes.exec(field)?.[1], ...inWords]);
+  const isOptional = (name: string): boolean => named.has(name) && Object.hasOwn(sent, name);
+  const { refusedFields: known = [] } = inForce;
+  const found = optionalRequestFields.filter(isOptional);
+  const isStrict = found.length > 0 && known.length > 0;
+  const refused = isStrict ? optionalRequestFields.filter((name) => Object.hasOwn(sent, name)) : found;
+  const isEffort = named.has('reasoning_effort') && Object.hasOwn(sent, 'reasoning_effort');
+  if (refused.length === 0 && !isEffort) return undefined;
+  return {
+    ...(refused.length > 0 && { refusedFields: [...new Set([...known, ...refused])] }),
+    ...(isEffort && { efforts: [] }),
+  };
+}
 
 /** OpenAI's form [OpenHands/software-agent-sdk 1837, 2026-01-27; johny-b/llmcomp 69, 2026-04-20; "Create chat completion"]. */
 const fields: readonly Lesson[] = [

@@ -24,7 +24,7 @@ import {
 import { errorStatusOf } from '../../upstreams/vendor-errors.ts';
 import type { BuiltRequest } from '../../upstreams/called-channel.ts';
 import type { Quirks } from '../../upstreams/quirks.ts';
-import { findLesson } from './lessons.ts';
+import { findLesson, findRefusedFields } from './lessons.ts';
 import { listIn } from '../../wire/json.ts';
 
 const defaultRetrySeconds = 5;
@@ -290,27 +290,31 @@ const foreignState =
   /Invalid `?(?:signature|data)`? in `?(?:redacted_)?thinking`? block|The block is bound to a different conversation|(?:Corrupted t|T)hought signature|Encrypted content could not be/i;
 
 function findTaughtQuirks(refused: RefusedForm): Partial<Quirks> | undefined {
-  const { status, error, built } = refused;
-  if (status !== 400 || (errorStatusOf(error) ?? 400) !== 400) return undefined;
-  const taught = findLesson({
+  const { error, built } = refused;
+  if (!isOfRequest(refused)) return undefined;
+  const asked = {
     field: `${textOf(error.code)} ${textOf(error.param)}`,
     message: textOf(error.message) ?? '',
-    says: (sentence) => says(refused, sentence),
+    says: (sentence: RegExp) => says(refused, sentence),
     sent: built.sent.body,
     inForce: built.quirks,
-  });
-  // A body in the client's own form goes up as it came, except for the state of its turns.
-  return built.sent.isNative && !taught?.wantsBack ? undefined : taught;
+  };
+  const taught = findLesson(asked);
+  // A body in the client's own form goes up as it came, except for optional fields and the state of its turns.
+  const isLearned = taught !== undefined && (!built.sent.isNative || taught.wantsBack !== undefined);
+  return isLearned ? taught : findRefusedFields(asked, error.unknownFields ?? []);
 }
 
-/** Only a 400 counts, whose machine-readable fields say nothing else. */
-const says = ({ status, error, built }: RefusedForm, sentence: RegExp): boolean =>
-  status === 400 &&
-  (errorStatusOf(error) ?? 400) === 400 &&
-  sentence.test(textOf(error.message) ?? '') &&
-  !sentence.test(built.request.body) &&
+/** The request is at fault: a 400, or a 422 of servers that validate, whose machine-readable fields say nothing else. */
+const isOfRequest = ({ status, error }: RefusedForm): boolean =>
+  [status, errorStatusOf(error) ?? 400].every((each) => each === 400 || each === 422);
+
+const says = (refused: RefusedForm, sentence: RegExp): boolean =>
+  isOfRequest(refused) &&
+  sentence.test(textOf(refused.error.message) ?? '') &&
+  !sentence.test(refused.built.request.body) &&
   // Quotation marks stand in the body behind backslashes. A pattern takes five times as long in 30 MB of them.
-  !sentence.test(built.request.body.split('\\').join(''));
+  !sentence.test(refused.built.request.body.split('\\').join(''));
 
 /**
  * No model has a smaller maximum, so a smaller limit was refused for another reason: it may be below the model's least.

@@ -21,7 +21,12 @@ export const azure: ChannelType<'api_version'> = {
   alsoSpeaks: ['responses', 'embeddings'],
   limitField: () => 'max_completion_tokens',
   // Fields of messages that it does not know are refused.
-  quirks: () => ({ acceptedEchoes: [], supportsCustomTools: true, packsVectors: true }),
+  quirks: () => ({
+    acceptedEchoes: [],
+    supportsCustomTools: true,
+    packsVectors: true,
+    takesDerivedFields: true,
+  }),
   // Its older versions do not know `safety_identifier` [openai/openai-guardrails-python 37, 2025-10-30].
   endUserField: () => 'user',
   reportsUsage: ({ api_version: version }) =>

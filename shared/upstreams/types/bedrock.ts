@@ -30,7 +30,7 @@ export const bedrock: ChannelType<'region'> = {
   awsScope: ({ region = '' }) => ({ service: 'bedrock', region }),
   limitField: () => 'max_completion_tokens',
   // Bedrock refuses `max_tokens`, and "detailed" and "concise" summaries [coder/coder 29229, 2026-09-11].
-  quirks: () => ({ limitField: 'max_completion_tokens', summaryKind: 'auto' }),
+  quirks: () => ({ limitField: 'max_completion_tokens', summaryKind: 'auto', takesDerivedFields: true }),
   classifyFault: (_status, { reasons = [] }) =>
     reasons.some((reason) => ownExceptions.has(reason)) ? 'channel' : undefined,
 };

@@ -23,7 +23,11 @@ export const gemini: ChannelType = {
   alsoSpeaks: ['embeddings'],
   limitField: () => 'max_tokens',
   // An unknown field of a message is refused as one of the request is.
-  quirks: () => ({ acceptedFields: knownFields, acceptedEchoes: ['extra_content'] }),
+  quirks: () => ({
+    acceptedFields: knownFields,
+    acceptedEchoes: ['extra_content'],
+    takesDerivedFields: true,
+  }),
   /** Gemini refuses a wrong key with a 400, whose details name the reason. */
   classifyFault: (_status, { reasons = [] }) =>
     reasons.some((reason) => keyReasons.has(reason)) ? 'secret' : undefined,

@@ -27,7 +27,12 @@ export const openai: ChannelType = {
   // OpenAI refuses fields of messages that it does not know; compatible servers mostly ignore them. Few of these know
   // custom tools.
   quirks: (channel) => ({
-    ...(isOpenai(channel) && { acceptedEchoes: [], supportsCustomTools: true, packsVectors: true }),
+    ...(isOpenai(channel) && {
+      acceptedEchoes: [],
+      supportsCustomTools: true,
+      packsVectors: true,
+      takesDerivedFields: true,
+    }),
     ...(isOfAws(channel) && { summaryKind: 'auto' }),
   }),
 };

@@ -240,7 +240,7 @@ describe("an upstream's error", () => {
           detail: [{ type: 'extra_forbidden', loc: ['body', 'user'], msg: 'Extra inputs are not permitted' }],
         },
       },
-      { message: 'Extra inputs are not permitted', param: 'user' },
+      { message: 'Extra inputs are not permitted', param: 'user', unknownFields: ['user'] },
     ],
     [
       'Anthropic’s',

@@ -55,6 +55,8 @@ export function buildChatBody(call: CanonicalCall, settings: RequestSettings): S
     tool_choice: tools.choice,
   });
   for (const field of separateFields) delete asked[field];
+  const isDerived = form === 'messages' && !quirks.takesDerivedFields;
+  const underived = isDerived ? leaveOutDerivedFields(asked, settings) : [];
   if (tools.tools === undefined) delete asked['parallel_tool_calls'];
   setLimits(asked, settings);
   const stops = splitStopSequences(call, settings, { sentMax: stopsMax });
@@ -65,7 +67,7 @@ export function buildChatBody(call: CanonicalCall, settings: RequestSettings): S
   const { body: fields, dropped, effort } = fitFields(asked, settings);
   const body: JsonRecord = { model: settings.model, messages, ...fields };
   const left = form === 'chat' ? [] : Object.keys(unknown);
-  const unsent = [...left, ...tools.dropped, ...dropped, ...listLostState(call, settings)];
+  const unsent = [...left, ...underived, ...tools.dropped, ...dropped, ...listLostState(call, settings)];
   applyRowFields(body, settings);
   delete body['stream_options'];
   if (settings.stream && settings.includeUsage && (quirks.acceptedFields?.has('stream_options') ?? true))
@@ -79,6 +81,21 @@ export function buildChatBody(call: CanonicalCall, settings: RequestSettings): S
     stop: stopKeepers.some((field) => body[field] === true) ? undefined : stops.watched,
     wrappedTools: tools.wrapped,
   };
+}
+
+/**
+ * Strict servers refuse these fields, which the client has under other names, unless the model's efforts are known. Changes `asked`.
+ * Returns the names of what was left out.
+ */
+function leaveOutDerivedFields(asked: JsonRecord, { quirks }: RequestSettings): string[] {
+  const { user, reasoning_effort: effort } = asked;
+  delete asked['user'];
+  const isKnown = quirks.efforts !== undefined;
+  if (!isKnown) delete asked['reasoning_effort'];
+  return [
+    ...(user === undefined ? [] : ['metadata.user_id']),
+    ...(isKnown || effort === undefined ? [] : ['reasoning_effort']),
+  ];
 }
 
 /** Reports the state that a repeat leaves out. */

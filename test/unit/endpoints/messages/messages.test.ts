@@ -223,7 +223,7 @@ describe('a conversation for an upstream that speaks chat', () => {
     });
     expect(fields).not.toHaveProperty('stop_sequences');
     const dropped = answer.headers['x-relay-dropped']?.split(', ').toSorted();
-    expect(dropped).toEqual(['mcp_servers', 'reasoning', 'tools']);
+    expect(dropped).toEqual(['mcp_servers', 'metadata.user_id', 'reasoning', 'tools']);
   });
 
   it('is refused where a block has no other form, before anything is charged', async () => {

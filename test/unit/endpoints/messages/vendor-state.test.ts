@@ -67,7 +67,7 @@ describe('an upstream of another form', () => {
     ['diagnostics', { previous_message_id: 'msg_1' }, 'diagnostics'],
     ['safeguards', [], undefined],
     ['thread', null, undefined],
-    ['metadata', { user_id: 'u' }, undefined],
+    ['metadata', { user_id: 'u' }, 'metadata.user_id'],
   ])('is asked without a %s of %j', async (field, value, dropped) => {
     const rig = new CoreRig({ channels: [chat] }).upstream(chatted);
     const beta = { ...headers, 'anthropic-beta': `${betas},metadata-2026-01-01` };

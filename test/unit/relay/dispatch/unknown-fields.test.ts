@@ -1,0 +1,156 @@
+/** A server that refuses optional fields which it does not know is asked again without them, and named is what it did not get. */
+import { describe, expect, it } from 'vitest';
+import { CoreRig, data, delta, done, finish } from '../../../support/core-rig.ts';
+
+type Json = Record<string, unknown>;
+
+const refusal = (status: number, body: Json) => ({ status, steps: [JSON.stringify(body)] });
+const good = {
+  steps: [
+    delta('hello'),
+    finish('stop'),
+    data({ choices: [], usage: { prompt_tokens: 5, completion_tokens: 1 } }),
+    done,
+  ],
+};
+const words = (message: string, more: Json = {}) =>
+  refusal(400, { error: { message, type: 'invalid_request_error', ...more } });
+const extra = (...fields: string[]) => ({
+  detail: fields.map((field) => ({
+    type: 'extra_forbidden',
+    loc: ['body', field],
+    msg: 'Extra inputs are not permitted',
+    input: 1,
+  })),
+});
+
+const path = '/v1/messages';
+const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
+const asking = { ...ask, user: 'u', seed: 1, service_tier: 'auto' };
+
+describe('a server that does not know a field', () => {
+  it.each([
+    [
+      'Mistral',
+      refusal(422, { object: 'error', message: extra('user'), type: 'invalid_request_error', code: null }),
+    ],
+    ['FastAPI', refusal(422, extra('user'))],
+    [
+      'vLLM',
+      refusal(400, {
+        object: 'error',
+        message:
+          "[{'type': 'extra_forbidden', 'loc': ('body', 'user'), 'msg': 'Extra inputs are not permitted'}]",
+        type: 'BadRequestError',
+        code: 400,
+      }),
+    ],
+    ['OpenAI', words("Unknown parameter: 'user'.", { code: 'unknown_parameter', param: 'user' })],
+    ['older servers', words('Unrecognized request argument supplied: user')],
+    ['Groq', words("property 'user' is unsupported")],
+    [
+      'Google',
+      refusal(400, {
+        error: {
+          code: 400,
+          message: 'Invalid JSON payload received. Unknown name "user": Cannot find field.',
+          status: 'INVALID_ARGUMENT',
+        },
+      }),
+    ],
+    ['servers in Rust', words('unknown field `user`, expected one of `model`, `messages`')],
+    ['servers in Go', words('json: unknown field "user"')],
+    ['JSON Schema', words("Additional properties are not allowed ('user' was unexpected)")],
+    [
+      'Anthropic',
+      refusal(400, {
+        type: 'error',
+        error: { type: 'invalid_request_error', message: 'user: Extra inputs are not permitted' },
+      }),
+    ],
+  ])('such as %s is asked again without it, and remembered', async (_case, refused) => {
+    const rig = new CoreRig().upstream(refused, good);
+    const answer = await rig.post(asking);
+    expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, 'user']);
+    expect(rig.sent.map(({ json }) => ['user' in json, json['seed']])).toEqual([
+      [true, 1],
+      [false, 1],
+    ]);
+    expect(rig.learned.written.map(({ fact }) => fact)).toEqual(['refused_fields:user']);
+    await rig.post(asking);
+    expect(rig.sent).toHaveLength(3);
+  });
+
+  it('of several gets none of them at once', async () => {
+    const rig = new CoreRig().upstream(refusal(422, extra('user', 'seed', 'reasoning_effort')), good);
+    const answer = await rig.post({ ...asking, reasoning_effort: 'low' });
+    expect([answer.status, answer.headers['x-relay-dropped']?.split(', ').toSorted()]).toEqual([
+      200,
+      ['reasoning_effort', 'seed', 'user'],
+    ]);
+  });
+
+  it('and names one after the other gets no optional field from the second on', async () => {
+    const one = (field: string) => words(`unknown field \`${field}\``);
+    const rig = new CoreRig().upstream(one('user'), one('seed'), good);
+    const answer = await rig.post({ ...asking, metadata: { a: 'b' } });
+    expect([answer.status, Object.keys(rig.sent[2]?.json ?? {}).toSorted()]).toEqual([
+      200,
+      ['messages', 'model', 'stream', 'stream_options'],
+    ]);
+  });
+
+  it.each([
+    [
+      'a field with a price or a meaning',
+      words("Unknown parameter: 'service_tier'.", { code: 'unknown_parameter', param: 'service_tier' }),
+    ],
+    ['a field of the client’s own', words('unknown field `tools`')],
+    [
+      'a value',
+      words("Invalid 'user': string too long.", { code: 'string_above_max_length', param: 'user' }),
+    ],
+    [
+      'a field inside another',
+      refusal(422, {
+        detail: [{ type: 'extra_forbidden', loc: ['body', 'messages', 0, 'user'], msg: 'Extra' }],
+      }),
+    ],
+  ])('is not asked again where it refuses %s', async (_case, refused) => {
+    const rig = new CoreRig().upstream(refused, good);
+    expect(
+      (await rig.post({ ...asking, tools: [{ type: 'function', function: { name: 'f' } }] })).status,
+    ).toBe(refused.status);
+    expect(rig.sent).toHaveLength(1);
+  });
+
+  it('is asked no more often than others, whatever it goes on refusing', async () => {
+    const rig = new CoreRig().upstream(words('unknown field `user`'));
+    expect((await rig.post(asking)).status).toBe(400);
+    expect([rig.sent.length <= 3, rig.learned.written]).toEqual([true, []]);
+  });
+});
+
+describe('fields that the relay derives of a Messages request', () => {
+  const derived = {
+    max_tokens: 5000,
+    metadata: { user_id: 'u' },
+    thinking: { type: 'enabled', budget_tokens: 2000 },
+  };
+  it.each([
+    ['to a server that nobody knows', {}, [false, undefined], 'metadata.user_id, reasoning_effort'],
+    [
+      'to a server whose row names efforts',
+      { params: { efforts: ['low', 'high'] } },
+      [false, 'low'],
+      'metadata.user_id',
+    ],
+    ['to OpenAI', { endpoint: 'https://api.openai.com/v1' }, [true, 'low'], undefined],
+  ])('go %s only as far as it is known to take them', async (_case, row, expected, dropped) => {
+    const rig = new CoreRig({ channels: [row] }).upstream(good);
+    const answer = await rig.post({ ...ask, ...derived }, { path });
+    const { json = {} } = rig.sent[0] ?? {};
+    expect(['user' in json, json['reasoning_effort']]).toEqual(expected);
+    expect(answer.headers['x-relay-dropped']).toBe(dropped);
+  });
+});
