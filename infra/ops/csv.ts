@@ -10,17 +10,17 @@ import { usageFailure } from '../../shared/operate/plan.ts';
 type CsvCell = string | number | undefined;
 
 /** @returns lines, each with its line end; empty if there are no rows */
-export const csvText = (rows: CsvCell[][]): string =>
+export const formatCsv = (rows: CsvCell[][]): string =>
   stringify(rows, { cast: { string: (cell) => escapeFormula(escapeUnprintable(cell)) } });
 
 /**
  * The one rule by which lists become CSV: each attribute as it is; several values of one attribute with a blank between,
  * whatever is deeper as JSON, nothing for what is absent.
  */
-export const csvCells = (names: readonly string[], rows: readonly object[]): CsvCell[][] =>
-  rows.map((row) => names.map((name) => csvCell((row as Record<string, unknown>)[name])));
+export const selectCsvCells = (names: readonly string[], rows: readonly object[]): CsvCell[][] =>
+  rows.map((row) => names.map((name) => formatCsvCell((row as Record<string, unknown>)[name])));
 
-function csvCell(value: unknown): CsvCell {
+function formatCsvCell(value: unknown): CsvCell {
   if (value === undefined || value === null) return '';
   if (typeof value === 'string' || typeof value === 'number') return value;
   if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value.join(' ');
@@ -28,10 +28,10 @@ function csvCell(value: unknown): CsvCell {
 }
 
 /** Parses CSV. Quoted cells may contain delimiters, quotes, line ends. Unmatched quotes throw a Failure. */
-export const parseCsv = (text: string): string[][] => csvLines(text, ',').map(({ cells }) => cells);
+export const parseCsv = (text: string): string[][] => parseCsvLines(text, ',').map(({ cells }) => cells);
 
 /** Lines with their numbers in the file, from 1; of a cell with line ends, the last. */
-export function csvLines(text: string, delimiter: string): { number: number; cells: string[] }[] {
+export function parseCsvLines(text: string, delimiter: string): { number: number; cells: string[] }[] {
   if (/^\s*<[!?a-z]/i.test(text)) throw usageFailure('csv: this is HTML or XML, not CSV');
   try {
     const lines = parse(text, {

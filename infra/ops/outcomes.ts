@@ -3,24 +3,24 @@ import type { CloseAccountPlan } from '../../shared/operate/customers/edit-accou
 import type { GrantMade, GrantPlan } from '../../shared/operate/customers/grants.ts';
 import { formatMoney } from '../../shared/operate/plan.ts';
 
-interface Said {
+interface ActionReport {
   lines: string[];
   warnings: string[];
 }
 
-const describeCredited = (account: string, amount: bigint, grantId: string): string =>
+const describeCredit = (account: string, amount: bigint, grantId: string): string =>
   amount < 0n
     ? `Took ${formatMoney(-amount)} from ${account} (grant "${grantId}")`
     : `Credited ${formatMoney(amount)} to ${account} (grant "${grantId}")`;
 
 /** Describes the outcome of a grant or a refund. If an earlier run wrote it, nothing was credited now. */
-export function grantSaid(
+export function describeGrantOutcome(
   { account, grantId, amount }: GrantPlan,
   { made, isApplied, available }: GrantMade,
-): Said {
+): ActionReport {
   const isWritten = isGrantWritten(made);
   const sentences = [
-    ...(isWritten ? [`${describeCredited(account, amount, grantId)}.`] : []),
+    ...(isWritten ? [`${describeCredit(account, amount, grantId)}.`] : []),
     ...(available === undefined ? [] : [`Balance: ${formatMoney(available)}.`]),
   ];
   return {
@@ -37,7 +37,7 @@ export function grantSaid(
 export const isGrantWritten = (made: GrantMade['made']): boolean =>
   made.some(({ table }) => table === 'grants');
 
-export const describeClosed = ({ account, next }: CloseAccountPlan): string[] => [
+export const describeClosure = ({ account, next }: CloseAccountPlan): string[] => [
   `Closed ${account}. Its rows, grants and ledger are kept.`,
   next.length === 0 ? 'There is no balance to pay back.' : 'To pay back the balance:',
   ...next.map((step, at) => `  ${at + 1}. ${step}`),

@@ -54,7 +54,7 @@ export interface ConsoleStore {
   /** Returns its id. Throws a Failure for what is too large. */
   keep(text: KeptText): Promise<string>;
   /** Returns nothing when the form has expired, was used, or belongs to somebody else. */
-  kept(owner: string, id: string): Promise<string | undefined>;
+  read(owner: string, id: string): Promise<string | undefined>;
   /** True once. */
   take(owner: string, id: string): Promise<boolean>;
   /** Adds to what a person has returned on this UTC day. False: it would be more than the limit, and nothing was added. */

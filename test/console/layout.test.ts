@@ -161,8 +161,8 @@ describe('a form that waits for its confirmation', () => {
     const first = await keep();
     ms = 31 * 60_000;
     const second = await keep();
-    expect([await forms.kept('a', first), await forms.kept('a', second)]).toEqual([undefined, '{}']);
+    expect([await forms.read('a', first), await forms.read('a', second)]).toEqual([undefined, '{}']);
     for (let count = 0; count < 120; count += 1) await keep();
-    expect(await forms.kept('a', second)).toBeUndefined();
+    expect(await forms.read('a', second)).toBeUndefined();
   });
 });

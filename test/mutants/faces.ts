@@ -31,8 +31,8 @@ export const faces: Mutants = {
   },
   'an action is carried out at each press of its button': {
     file: 'infra/ops/console/visit/visit.ts',
-    find: 'kept(owner, id) !== undefined && all.delete(id)',
-    replace: 'kept(owner, id) !== undefined',
+    find: 'readForm(owner, id) !== undefined && all.delete(id)',
+    replace: 'readForm(owner, id) !== undefined',
     noticed: 'test/console/edits.test.ts',
     by: /rotates a key, shows the new one once/,
   },

@@ -1,21 +1,21 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { csvText, parseCsv } from '../../infra/ops/csv.ts';
+import { formatCsv, parseCsv } from '../../infra/ops/csv.ts';
 import { Terminal } from '../../infra/ops/cli/terminal.ts';
 
 describe('CSV', () => {
   it('is written with quotes where a cell needs them', () => {
     const cells = ['a', 'o, "3"', undefined, 3, 'two\nlines', ''];
-    expect(csvText([cells, ['b']])).toBe('a,"o, ""3""",,3,"two\nlines",\nb\n');
-    expect(csvText([])).toBe('');
+    expect(formatCsv([cells, ['b']])).toBe('a,"o, ""3""",,3,"two\nlines",\nb\n');
+    expect(formatCsv([])).toBe('');
   });
 
   it('runs nothing in a spreadsheet, and keeps numbers and names of models as they are', () => {
     const harmless = ['-1.5', '+7', '@cf/meta/llama-3', '-', '2026-11-22', 'a=b'];
-    expect(csvText([harmless])).toBe(`${harmless.join(',')}\n`);
+    expect(formatCsv([harmless])).toBe(`${harmless.join(',')}\n`);
     const formulas = '=1+1 +A1*2 -2+cmd|x!A0 @SUM(A1) \t=1 \uFF1D1+1 \uFF0B1 \uFF0D1 \uFF20A'.split(' ');
-    expect(csvText([formulas])).toBe(`${formulas.map((each) => `'${each}`).join(',')}\n`);
-    expect(csvText([['\n=1+1']])).toBe(`"'\n=1+1"\n`);
+    expect(formatCsv([formulas])).toBe(`${formulas.map((each) => `'${each}`).join(',')}\n`);
+    expect(formatCsv([['\n=1+1']])).toBe(`"'\n=1+1"\n`);
   });
 
   it('is read with quoted cells, either line end, a byte order mark, blanks and empty lines', () => {
@@ -39,7 +39,7 @@ it('shows text of others on a terminal without what moves its cursor, names its 
   const shown = String.raw`a\u001b]0;owned\u0007\u001b[2Jb\u009b31m\u202egpj\u000dc` + '\td';
   terminal.print(note);
   terminal.remark(note);
-  expect(csvText([[note]])).toBe(`${shown}\n`);
+  expect(formatCsv([[note]])).toBe(`${shown}\n`);
   terminal.in('json').printJson({ note });
   const [printed, json] = (output.read() as Buffer).toString().split(/\n(?=\{)/);
   expect(printed).toBe(shown);

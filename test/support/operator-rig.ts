@@ -114,7 +114,7 @@ export function operatorRig({
       revoke: unused,
       isFirst: unused,
       keep: unused,
-      kept: unused,
+      read: unused,
       take: unused,
       countRefund: unused,
       countWatch: unused,

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline/promises';
 import { Writable, type Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
-import { csvCells, csvText, escapeUnprintable } from '../csv.ts';
+import { selectCsvCells, formatCsv, escapeUnprintable } from '../csv.ts';
 import { maskKeys } from '../markup.ts';
 
 /** Streams and environment of a run, from the process or a test. Passed as an argument, never global. */
@@ -114,11 +114,11 @@ export class Terminal {
 
   /** Prints a header, then of each row the attributes that it names. */
   readonly printCsv = (names: readonly string[], rows: readonly object[]): void =>
-    this.#writeData(csvText([[...names], ...csvCells(names, rows)]));
+    this.#writeData(formatCsv([[...names], ...selectCsvCells(names, rows)]));
 
   /** Prints further rows of CSV, without a header. */
   readonly printCsvRows = (names: readonly string[], rows: readonly object[]): void =>
-    this.#writeData(csvText(csvCells(names, rows)));
+    this.#writeData(formatCsv(selectCsvCells(names, rows)));
 
   readonly printList = <Row>(rows: readonly Row[], { columns, empty, json }: Listing<Row>): void => {
     const valuesOf = (row: Row): object => nameValues(columns, row);

@@ -26,18 +26,18 @@ import {
 } from './pages/outcome.ts';
 import { createLiveStreams, refuseWatch } from './visit/live.ts';
 import {
-  type AskingRoute,
+  type AnswerRoute,
   may,
   createMemoryForms,
   chooseRequiredRole,
   explainRefusal,
   type ConsoleOptions,
-  type Counted,
-  type Ended,
+  type CountReads,
+  type ActionEnd,
   type FormRoute,
   type Identity,
-  type KeptForm,
-  type KeptForms,
+  type PendingForm,
+  type FormStore,
   type Proposal,
   type Visit,
 } from './visit/visit.ts';
@@ -47,16 +47,16 @@ export interface ConsoleDeps {
   options: ConsoleOptions;
   /** Receives unexpected errors with their stack. Pages never show them. */
   onFault: (error: unknown, path: string) => void;
-  hosting?: Hosting;
+  hosting?: ConsoleHost;
 }
 
 /** Needed when many people use the console at once and many processes answer it. */
-export interface Hosting {
-  forms: KeptForms;
+export interface ConsoleHost {
+  forms: FormStore;
   /** Rows written through these ports name the person. */
   portsOf(identity: Identity): OperatorPorts;
   /** Records a write before it is made; the result records its end. A write that cannot be recorded is not made. */
-  begin(identity: Identity, proposal: Proposal): Promise<(ended: Ended) => Promise<void>>;
+  begin(identity: Identity, proposal: Proposal): Promise<(ended: ActionEnd) => Promise<void>>;
   /** Counts a refund against the daily limit before it is written. Returns the reason when it exceeds the limit. */
   refusedRefund(identity: Identity, amount: NanoYuan): Promise<string | undefined>;
   /** Returns false when too many pages are live. */
@@ -68,15 +68,15 @@ export interface Hosting {
 
 export type ConsoleHandle = (request: Request, identity: Identity) => Promise<Response>;
 
-type Inner = ConsoleDeps & { counted: Counted };
+type CountingDeps = ConsoleDeps & { counted: CountReads };
 
 /** `confirming` is a form of this session that was shown and is confirmed now. */
 interface ConsoleContext {
-  Bindings: { identity: Identity; confirming?: KeptForm };
+  Bindings: { identity: Identity; confirming?: PendingForm };
   Variables: { fields: Record<string, string> };
 }
-type Call = Context<ConsoleContext>;
-type AnswerPage = (call: Call, make: (visit: Visit) => Page | Promise<Page>) => Promise<Response>;
+type PageCall = Context<ConsoleContext>;
+type AnswerPage = (call: PageCall, make: (visit: Visit) => Page | Promise<Page>) => Promise<Response>;
 
 export function createConsole(given: ConsoleDeps): ConsoleHandle {
   const { options, onFault } = given;
@@ -119,7 +119,7 @@ export function createConsole(given: ConsoleDeps): ConsoleHandle {
           });
         }),
       form(at, route) {
-        const guardForm = (work: 'form' | 'propose') => (call: Call) =>
+        const guardForm = (work: 'form' | 'propose') => (call: PageCall) =>
           may(call.env.identity, chooseRequiredRole(route))
             ? act[work](call, route)
             : answer(call, renderRefusal);
@@ -129,8 +129,8 @@ export function createConsole(given: ConsoleDeps): ConsoleHandle {
     });
   app.get('/confirm/:id', (call) => act.confirm(call, call.req.param('id')));
   app.post('/confirm/:id', async (call) => {
-    const confirming = await act.kept(call, call.req.param('id'));
-    if (!confirming) return act.gone(call);
+    const confirming = await act.load(call, call.req.param('id'));
+    if (!confirming) return act.expire(call);
     const form = new Request(new URL(`/${confirming.path}`, call.req.url), { method: 'POST' });
     return app.fetch(form, { ...call.env, confirming });
   });
@@ -153,7 +153,7 @@ export function createConsole(given: ConsoleDeps): ConsoleHandle {
 /** Admits a request to the pages and keeps the form that it sent. */
 const guardRequests =
   (options: ConsoleOptions, answer: AnswerPage) =>
-  async (call: Call, next: () => Promise<void>): Promise<Response | undefined> => {
+  async (call: PageCall, next: () => Promise<void>): Promise<Response | undefined> => {
     const { confirming, identity } = call.env;
     const form = confirming ?? (await admitForm(call.req.raw, options, identity));
     if ('why' in form) return answer(call, () => renderNote(form.status, form.why));
@@ -162,7 +162,7 @@ const guardRequests =
     return undefined;
   };
 
-function visitFor(call: Call, { ports, options, hosting, counted }: Inner): Visit {
+function visitFor(call: PageCall, { ports, options, hosting, counted }: CountingDeps): Visit {
   const fields = call.get('fields') ?? {};
   const { identity } = call.env;
   return {
@@ -178,7 +178,7 @@ function visitFor(call: Call, { ports, options, hosting, counted }: Inner): Visi
     nowMs: ports.clock.now(),
     // As sent: from Hono's decoded path a browser would build another one if a name has a backslash or a tab.
     path: new URL(call.req.url).pathname.slice(1),
-    part: (name) => call.req.param(name) ?? '',
+    parameter: (name) => call.req.param(name) ?? '',
     query: readQuery(call.req.raw),
     field: (name) => fields[name] ?? '',
     fields,
@@ -186,7 +186,7 @@ function visitFor(call: Call, { ports, options, hosting, counted }: Inner): Visi
 }
 
 /** The ports count the traffic of all requests, so counted reads run one after another. */
-function countReads(ports: OperatorPorts): Counted {
+function countReads(ports: OperatorPorts): CountReads {
   let turn: Promise<unknown> = Promise.resolve();
   return async (read) => {
     const work = turn.then(async () => {
@@ -204,7 +204,7 @@ function countReads(ports: OperatorPorts): Counted {
 }
 
 /** Renders pages and counts what each of them read. Never shows more of an error than its message. */
-function answerWithPages(parts: Inner, statics: StaticFiles): AnswerPage {
+function answerWithPages(parts: CountingDeps, statics: StaticFiles): AnswerPage {
   const { counted, options, onFault } = parts;
   const isHosted = parts.hosting !== undefined;
   const style = statics.style.address;
@@ -249,17 +249,17 @@ const renderOvertaken = (again: string): Page => ({
  * Leads a form to a proposal, its confirmation and its result. No process needs to remember a proposal: it is computed again from
  * the same fields, as of the same time, and carried out only if it equals what was shown.
  */
-function routeActions(parts: Inner, answer: AnswerPage) {
+function routeActions(parts: CountingDeps, answer: AnswerPage) {
   const { options, onFault, hosting } = parts;
   const forms = hosting?.forms ?? createMemoryForms(parts.ports);
-  const loadForm = async ({ env }: Call, id: string): Promise<KeptForm | undefined> => {
-    const text = await forms.kept(env.identity.formToken, id);
-    return text === undefined ? undefined : { ...(JSON.parse(text) as KeptForm), id };
+  const loadForm = async ({ env }: PageCall, id: string): Promise<PendingForm | undefined> => {
+    const text = await forms.read(env.identity.formToken, id);
+    return text === undefined ? undefined : { ...(JSON.parse(text) as PendingForm), id };
   };
-  const carryOut = async (call: Call, visit: Visit, proposal: Proposal): Promise<Response> => {
+  const carryOut = async (call: PageCall, visit: Visit, proposal: Proposal): Promise<Response> => {
     const { identity } = visit;
     const end = await hosting?.begin(identity, proposal);
-    const ended: Ended = await proposal.carryOut().then(
+    const ended: ActionEnd = await proposal.carryOut().then(
       (outcome) => ({ outcome }),
       (error: unknown) => ({ error }),
     );
@@ -269,10 +269,10 @@ function routeActions(parts: Inner, answer: AnswerPage) {
     return answer(call, () => renderResult(proposal, ended));
   };
   const confirmProposal = async (
-    call: Call,
+    call: PageCall,
     visit: Visit,
     proposal: Proposal,
-    kept: KeptForm,
+    kept: PendingForm,
   ): Promise<Response> => {
     const { identity } = visit;
     const { refusal, refunds } = proposal;
@@ -289,14 +289,14 @@ function routeActions(parts: Inner, answer: AnswerPage) {
 
   return {
     /** Keeps what was typed when the confirmation page leads back to the form. */
-    async form(call: Call, route: FormRoute | AskingRoute): Promise<Response> {
+    async form(call: PageCall, route: FormRoute | AnswerRoute): Promise<Response> {
       const again = call.req.query('again');
       const kept = again ? await loadForm(call, again) : undefined;
       return answer(call, (visit) =>
         route.page(visit, kept?.path === visit.path ? { fields: kept.fields } : undefined),
       );
     },
-    async propose(call: Call, route: FormRoute | AskingRoute): Promise<Response> {
+    async propose(call: PageCall, route: FormRoute | AnswerRoute): Promise<Response> {
       const { confirming: kept, identity } = call.env;
       const { visit, release } = freezeVisit(call, parts, kept?.atMs);
       try {
@@ -310,7 +310,7 @@ function routeActions(parts: Inner, answer: AnswerPage) {
         if (kept) return await confirmProposal(call, visit, proposal, kept);
         const { fields, path, nowMs: atMs } = visit;
         const shown = await freezeProposal(proposal);
-        const text = JSON.stringify({ path, fields, atMs, shown } satisfies Omit<KeptForm, 'id'>);
+        const text = JSON.stringify({ path, fields, atMs, shown } satisfies Omit<PendingForm, 'id'>);
         const id = await forms.keep({ owner: identity.formToken, text });
         return call.redirect(`${options.base}confirm/${id}`, 303);
       } catch (error) {
@@ -322,17 +322,17 @@ function routeActions(parts: Inner, answer: AnswerPage) {
         return answer(call, async () => Object.assign(await route.page(visit, tried), { status: 422 }));
       }
     },
-    async confirm(call: Call, id: string): Promise<Response> {
+    async confirm(call: PageCall, id: string): Promise<Response> {
       const kept = await loadForm(call, id);
       return answer(call, (visit) => (kept ? renderConfirmation(visit, kept) : expiredStep));
     },
-    kept: loadForm,
-    gone: (call: Call) => answer(call, () => expiredStep),
+    load: loadForm,
+    expire: (call: PageCall) => answer(call, () => expiredStep),
   };
 }
 
 /** A plan sees the time at which it was first made, so that it is the same again; carrying it out uses the clock. */
-function freezeVisit(call: Call, parts: Inner, atMs = parts.ports.clock.now()) {
+function freezeVisit(call: PageCall, parts: CountingDeps, atMs = parts.ports.clock.now()) {
   let isFrozen = true;
   const { clock } = parts.ports;
   const frozenClock = { ...clock, now: () => (isFrozen ? atMs : clock.now()) };

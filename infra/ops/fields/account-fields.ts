@@ -1,17 +1,17 @@
 /** The fields of a customer that an operator can edit. */
 import {
-  choiceField,
-  flagField,
-  jsonListField,
-  third,
-  typed,
+  makeChoice,
+  makeFlag,
+  makeJsonList,
+  makeNumber,
+  parseText,
   parseFlag,
   parseTypedNumber,
   type RowField,
 } from './row-field.ts';
 
 const limitField = (name: string, label: string): RowField =>
-  third(name, label, 'Across all keys. Leave empty for no limit.', { input: 'numeric' });
+  makeNumber(name, label, 'Across all keys. Leave empty for no limit.', { input: 'numeric' });
 
 /** Without a level there is no plan. */
 const planTime = (part: string, label: string, placeholder: string, help: string): RowField => ({
@@ -20,15 +20,15 @@ const planTime = (part: string, label: string, placeholder: string, help: string
   width: 'third',
   placeholder,
   help,
-  typed: (text, field) => (field('plan.level') === '' ? undefined : typed(text)),
+  parse: (text, field) => (field('plan.level') === '' ? undefined : parseText(text)),
 });
 
 export const accountFields: readonly RowField[] = [
   { name: 'note', label: 'Note', help: 'For you; the customer does not see it.' },
   {
-    ...choiceField('enabled', 'Calls', { yes: 'allowed', no: 'rejected, for all keys' }),
-    shown: (value) => (value === undefined || value === true ? 'yes' : 'no'),
-    typed: (text) => (parseFlag(text) === true ? undefined : parseFlag(text)),
+    ...makeChoice('enabled', 'Calls', { yes: 'allowed', no: 'rejected, for all keys' }),
+    format: (value) => (value === undefined || value === true ? 'yes' : 'no'),
+    parse: (text) => (parseFlag(text) === true ? undefined : parseFlag(text)),
   },
   limitField('concurrency', 'Concurrent calls'),
   limitField('rpm', 'Calls per minute'),
@@ -38,10 +38,10 @@ export const accountFields: readonly RowField[] = [
     label: 'Alert below (¥)',
     input: 'decimal',
     help: 'Leave empty for no alert.',
-    typed: parseTypedNumber,
+    parse: parseTypedNumber,
   },
   { name: 'price_group', label: 'Price group', help: 'A name in the setting `price_groups`.' },
-  jsonListField(
+  makeJsonList(
     'prices',
     'Prices',
     'JSON, per 1,000 tokens; the first match counts, then the group: `[{"models": ["gpt-*"], "factor": 0.8}]`.',
@@ -54,17 +54,17 @@ export const accountFields: readonly RowField[] = [
     placeholder: 'uprof_...',
     help: 'Names the customer to Anthropic, which then restricts it alone. `customer profile` registers one.',
   },
-  flagField(
+  makeFlag(
     'metered',
     'Metered',
     'no',
     'Calls are counted but not paid from the balance, so the balance does not limit them.',
   ),
   {
-    ...choiceField('plan.level', 'Plan', { 1: 'level 1', 2: 'level 2', 3: 'level 3' }, 'no plan'),
+    ...makeChoice('plan.level', 'Plan', { 1: 'level 1', 2: 'level 2', 3: 'level 3' }, 'no plan'),
     width: 'third',
     help: 'Pays for calls instead of the balance. Plans are defined in the settings.',
-    typed: parseTypedNumber,
+    parse: parseTypedNumber,
   },
   planTime(
     'since',

@@ -12,11 +12,11 @@ import { defaultChannelType } from '../../../shared/upstreams/types/channel-type
 import { asRecord } from '../../../shared/wire/json.ts';
 import { formatCell } from '../markup.ts';
 import {
-  choiceField,
+  makeChoice,
   isReference,
-  jsonField,
-  namesField,
-  third,
+  makeJson,
+  makeNames,
+  makeNumber,
   parseFlag,
   parseTypedList,
   type RowField,
@@ -51,11 +51,11 @@ const mapperField: RowField = {
   kind: 'area',
   placeholder: 'smart = deepseek-chat',
   help: 'Where they differ from the public names, one per line: `smart = deepseek-chat`.',
-  shown: (value) =>
+  format: (value) =>
     Object.entries(asRecord(plainValue(value)))
       .map(([name, upstream]) => `${name} = ${formatCell(upstream)}`)
       .join('\n'),
-  typed(text) {
+  parse(text) {
     const lines = text.split(/[\n,]/).filter((line) => line.trim() !== '');
     const pairs = lines.map((line) => line.split('=').map((each) => each.trim()));
     if (!pairs.every(isPair)) throw usageFailure('mapper: write each line as public = upstream');
@@ -63,11 +63,11 @@ const mapperField: RowField = {
   },
 };
 
-const secondsField = (name: string, label: string, byDefault: string): RowField =>
-  third(name, label, `Default: ${byDefault}.`, { shown: formatNumber });
+const makeSeconds = (name: string, label: string, byDefault: string): RowField =>
+  makeNumber(name, label, `Default: ${byDefault}.`, { format: formatNumber });
 
 /** Of its type alone; and attributes of other types that the row has all the same, to be taken out. Undefined: of all types. */
-const typeFields = (type: string | undefined, row: RawRow): RowField[] =>
+const listTypeFields = (type: string | undefined, row: RawRow): RowField[] =>
   listOwnAttributes()
     .filter(
       ({ name }) => !type || row[name] !== undefined || findTypesWith(name).some((each) => each === type),
@@ -78,51 +78,55 @@ const typeFields = (type: string | undefined, row: RawRow): RowField[] =>
       help: `${about} (${findTypesWith(name).join(', ')})`,
     }));
 
-export const fieldsOfType = (type: string | undefined, row: RawRow, target: Target): readonly RowField[] => [
+export const listFieldsOfType = (
+  type: string | undefined,
+  row: RawRow,
+  target: Target,
+): readonly RowField[] => [
   { name: 'name', label: 'Name', help: 'Shown to operators.' },
   {
     name: 'endpoint',
     label: 'Endpoint',
     help: 'The base URL, usually ending in /v1. Default: the URL of the type, if it has one.',
   },
-  ...typeFields(type, row),
+  ...listTypeFields(type, row),
   {
     name: 'secret',
     label: 'Secret',
     help: 'A reference such as `ssm:/relay/.../channels/<host>/vendor`, or its name alone if it is stored for the endpoint’s host. Never the key itself. Separate several by commas.',
-    typed: parseSecrets(target),
+    parse: parseSecrets(target),
   },
-  namesField('models', 'Models', 'Names that clients use, separated by commas or lines.'),
+  makeNames('models', 'Models', 'Names that clients use, separated by commas or lines.'),
   mapperField,
-  third('priority', 'Priority', 'Higher is tried first. Default: 0.', {
+  makeNumber('priority', 'Priority', 'Higher is tried first. Default: 0.', {
     input: 'numeric',
-    shown: formatNumber,
+    format: formatNumber,
   }),
-  third('weight', 'Weight', 'Share among channels of the same priority. Default: 1.', {
-    shown: formatNumber,
+  makeNumber('weight', 'Weight', 'Share among channels of the same priority. Default: 1.', {
+    format: formatNumber,
   }),
   {
-    ...choiceField('state', 'State', { on: 'enabled', off: 'disabled' }),
+    ...makeChoice('state', 'State', { on: 'enabled', off: 'disabled' }),
     width: 'third',
-    shown: (value) => (value === true ? 'on' : 'off'),
-    typed: (text) => (text === 'on' || text === 'off' ? text === 'on' : parseFlag(text)),
+    format: (value) => (value === true ? 'on' : 'off'),
+    parse: (text) => (text === 'on' || text === 'off' ? text === 'on' : parseFlag(text)),
   },
-  secondsField('connect_seconds', 'Connect timeout (s)', '5'),
-  secondsField('first_content_seconds', 'First content timeout (s)', '120, more for long prompts'),
-  secondsField('total_seconds', 'Total timeout (s)', '600'),
-  jsonField(
+  makeSeconds('connect_seconds', 'Connect timeout (s)', '5'),
+  makeSeconds('first_content_seconds', 'First content timeout (s)', '120, more for long prompts'),
+  makeSeconds('total_seconds', 'Total timeout (s)', '600'),
+  makeJson(
     'cost',
     'Cost',
     'JSON by upstream model name or `*`, per 1,000 tokens: `{"*": {"input": 0.002, "output": 0.008, "currency": "USD", "rate": 7.2}}`.',
   ),
-  jsonField(
+  makeJson(
     'params',
     'Upstream parameters',
     'JSON: `set`, `drop`, `efforts`, `model_rules` and others of docs/tables.md. A probe finds most of them.',
   ),
 ];
 
-export const typeField: RowField = choiceField(
+export const typeField: RowField = makeChoice(
   'type',
   'Type',
   Object.fromEntries(channelTypeNames.map((name) => [name, name])),

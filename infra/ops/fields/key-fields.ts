@@ -1,6 +1,6 @@
 /** The fields of a key that an operator can edit. */
 import { formatCell } from '../markup.ts';
-import { choiceField, flagField, third, parseTypedList, type RowField } from './row-field.ts';
+import { makeChoice, makeFlag, makeNumber, parseTypedList, type RowField } from './row-field.ts';
 
 /** No name of a model has parentheses. */
 const noModels = '(none)';
@@ -13,18 +13,18 @@ export const keyFields: readonly RowField[] = [
     label: 'Models',
     kind: 'area',
     help: `The only models it may call, separated by commas or lines. Leave empty for all models, or enter ${noModels}.`,
-    shown: (value) => {
+    format: (value) => {
       const shown = formatCell(value).replaceAll(', ', '\n');
       return value !== undefined && shown === '' ? noModels : shown;
     },
-    typed(text) {
+    parse(text) {
       const list = parseTypedList(text);
       if (text === noModels) return [];
       return list.length === 0 ? undefined : list;
     },
   },
-  third('rpm', 'Calls per minute', 'Leave empty for no limit.', { input: 'numeric' }),
-  third('max_concurrency', 'Concurrent calls', 'Leave empty for no limit.', { input: 'numeric' }),
+  makeNumber('rpm', 'Calls per minute', 'Leave empty for no limit.', { input: 'numeric' }),
+  makeNumber('max_concurrency', 'Concurrent calls', 'Leave empty for no limit.', { input: 'numeric' }),
   {
     name: 'expires_at',
     label: 'Expires',
@@ -32,15 +32,19 @@ export const keyFields: readonly RowField[] = [
     placeholder: '2027-01-01',
     help: 'For example 30d or 2027-01-01. Leave empty for never.',
   },
-  third('budget.amount', 'Budget (¥)', 'The most it may spend of the balance. Leave empty for no budget.'),
+  makeNumber(
+    'budget.amount',
+    'Budget (¥)',
+    'The most it may spend of the balance. Leave empty for no budget.',
+  ),
   {
-    ...choiceField('budget.period', 'Budget period', { month: 'per month', day: 'per day' }),
+    ...makeChoice('budget.period', 'Budget period', { month: 'per month', day: 'per day' }),
     width: 'third',
-    typed: (text, field) => (field('budget.amount') === '' ? undefined : text || 'month'),
+    parse: (text, field) => (field('budget.amount') === '' ? undefined : text || 'month'),
   },
-  { ...flagField('store', 'May store responses', 'as in the setting store'), width: 'third' },
-  flagField('official', 'Official mode', 'no', 'Calls are not charged to the balance.'),
-  flagField(
+  { ...makeFlag('store', 'May store responses', 'as in the setting store'), width: 'third' },
+  makeFlag('official', 'Official mode', 'no', 'Calls are not charged to the balance.'),
+  makeFlag(
     'manage',
     'Can manage keys',
     'no',
@@ -49,7 +53,7 @@ export const keyFields: readonly RowField[] = [
 ];
 
 /** Fields of an existing key. */
-export const heldKeyFields: readonly RowField[] = [
+export const existingKeyFields: readonly RowField[] = [
   {
     name: 'account',
     label: 'Customer',

@@ -33,33 +33,38 @@ export interface Field {
  * A name with points is a part of an attribute: `budget.amount`, `items.0.models`.
  */
 export interface RowField extends Omit<Field, 'value'> {
-  shown?: (value: unknown, row: RawRow) => string;
-  typed?: (text: string, field: TypedField) => unknown;
+  format?: (value: unknown, row: RawRow) => string;
+  parse?: (text: string, field: ReadField) => unknown;
 }
 
-type TypedField = (name: string) => string;
+type ReadField = (name: string) => string;
 
-export const third = (name: string, label: string, help: string, more: Partial<RowField> = {}): RowField => ({
+export const makeNumber = (
+  name: string,
+  label: string,
+  help: string,
+  more: Partial<RowField> = {},
+): RowField => ({
   name,
   label,
   help,
   width: 'third',
   input: 'decimal',
-  typed: parseTypedNumber,
+  parse: parseTypedNumber,
   ...more,
 });
 
-export const namesField = (name: string, label: string, help: string): RowField => ({
+export const makeNames = (name: string, label: string, help: string): RowField => ({
   name,
   label,
   help,
   kind: 'area',
-  shown: (value) => formatCell(value).replaceAll(', ', '\n'),
-  typed: parseTypedList,
+  format: (value) => formatCell(value).replaceAll(', ', '\n'),
+  parse: parseTypedList,
 });
 
 /** @param none the words for no choice, if that is one */
-export const choiceField = (
+export const makeChoice = (
   name: string,
   label: string,
   choices: Readonly<Record<string, string>>,
@@ -72,16 +77,16 @@ export const choiceField = (
 });
 
 /** @param none what nothing typed means */
-export const flagField = (name: string, label: string, none: string, help?: string): RowField => ({
-  ...choiceField(name, label, { yes: 'yes', no: 'no' }, none),
+export const makeFlag = (name: string, label: string, none: string, help?: string): RowField => ({
+  ...makeChoice(name, label, { yes: 'yes', no: 'no' }, none),
   ...(help !== undefined && { help }),
-  shown: (value) => (value === undefined ? '' : value === true ? 'yes' : 'no'),
-  typed: parseFlag,
+  format: (value) => (value === undefined ? '' : value === true ? 'yes' : 'no'),
+  parse: parseFlag,
 });
 
 /** As people and spreadsheets write it. What is neither stays as typed, for the row's schema to refuse. */
 export const parseFlag = (text: string): boolean | string | undefined =>
-  flags.get(text.toLowerCase()) ?? typed(text);
+  flags.get(text.toLowerCase()) ?? parseText(text);
 
 const flags = new Map([
   ['yes', true],
@@ -90,43 +95,44 @@ const flags = new Map([
   ['false', false],
 ]);
 
-export const jsonField = (name: string, label: string, help: string): RowField => ({
+export const makeJson = (name: string, label: string, help: string): RowField => ({
   name,
   label,
   help,
   kind: 'area',
-  shown: (value) => (value === undefined ? '' : JSON.stringify(value, plain, 2)),
-  typed(text) {
+  format: (value) => (value === undefined ? '' : JSON.stringify(value, replaceSet, 2)),
+  parse(text) {
     const map = parseTypedJson(name, text);
     return Object.keys(map).length === 0 ? undefined : map;
   },
 });
 
-export const jsonListField = (name: string, label: string, help: string): RowField => ({
-  ...jsonField(name, label, help),
-  typed(text) {
+export const makeJsonList = (name: string, label: string, help: string): RowField => ({
+  ...makeJson(name, label, help),
+  parse(text) {
     const list = text === '' ? [] : parseJson(text);
     if (!Array.isArray(list)) throw usageFailure(`${name}: enter a JSON list. ${help}`);
     return list.length === 0 ? undefined : list;
   },
 });
 
-export const rowFields = (fields: readonly RowField[], row: RawRow): Field[] =>
+export const fillFields = (fields: readonly RowField[], row: RawRow): Field[] =>
   fields.map((field) =>
-    Object.assign({}, field, { value: (field.shown ?? formatCell)(partAt(row, field.name), row) }),
+    Object.assign({}, field, { value: (field.format ?? formatCell)(readAttribute(row, field.name), row) }),
   );
 
-const partAt = (row: RawRow, name: string): unknown =>
+const readAttribute = (row: RawRow, name: string): unknown =>
   name.split('.').reduce((value: unknown, part) => attributeOf(value, part), row);
 
 /** @param row what parts of an attribute without a field are taken from */
-export const parseTypedRow = (fields: readonly RowField[], field: TypedField, row: RawRow = {}): RawRow => {
+export const parseTypedRow = (fields: readonly RowField[], field: ReadField, row: RawRow = {}): RawRow => {
   const made = fields.reduce<unknown>(
-    (before, { name, typed: read = typed }) => withPart(before, name.split('.'), read(field(name), field)),
+    (before, { name, parse: read = parseText }) =>
+      setAttribute(before, name.split('.'), read(field(name), field)),
     plainRow(row),
   );
   const names = new Set(fields.map(({ name }) => topOf(name)));
-  return Object.fromEntries([...names].map((name) => [name, withoutHoles(attributeOf(made, name))]));
+  return Object.fromEntries([...names].map((name) => [name, dropHoles(attributeOf(made, name))]));
 };
 
 /**
@@ -139,7 +145,7 @@ export function writeTypedRow(
   texts: ReadonlyMap<string, string>,
   row: RawRow = {},
 ): RawRow {
-  const before = new Map(rowFields(fields, row).map(({ name, value = '' }) => [name, value]));
+  const before = new Map(fillFields(fields, row).map(({ name, value = '' }) => [name, value]));
   const written = new Set([...texts.keys()].map(topOf));
   const made = parseTypedRow(
     fields.filter(({ name }) => written.has(topOf(name))),
@@ -147,14 +153,14 @@ export function writeTypedRow(
     row,
   );
   for (const [name, text] of texts)
-    if (name.includes('.') && text !== '' && partAt(made, name) === undefined) {
+    if (name.includes('.') && text !== '' && readAttribute(made, name) === undefined) {
       const beside = fields.find((each) => topOf(each.name) === topOf(name))?.name;
       throw usageFailure(`${name}: set ${beside} as well`);
     }
   return made;
 }
 
-const withoutHoles = (value: unknown): unknown =>
+const dropHoles = (value: unknown): unknown =>
   Array.isArray(value) ? value.filter((each) => each !== undefined) : value;
 
 /** For a list of maps: fields of the existing ones and of one more. */
@@ -164,8 +170,8 @@ export const listFields = (value: unknown, fieldsOf: (index: number) => readonly
 const topOf = (name: string): string => name.split('.')[0] ?? '';
 
 /** A map or a list with a part set; of a part that is undefined, without it, and undefined where nothing is left. */
-function withPart(whole: unknown, [part = '', ...rest]: readonly string[], value: unknown): unknown {
-  const inner = rest.length === 0 ? value : withPart(attributeOf(whole, part), rest, value);
+function setAttribute(whole: unknown, [part = '', ...rest]: readonly string[], value: unknown): unknown {
+  const inner = rest.length === 0 ? value : setAttribute(attributeOf(whole, part), rest, value);
   if (/^\d+$/.test(part)) {
     const list = Array.isArray(whole) ? whole.map((each: unknown) => each) : [];
     list[Number(part)] = inner;
@@ -186,15 +192,15 @@ export const createSeenField = (mark: string): Field => ({
 });
 
 /** The fields of a row, those without a field of their own as JSON. */
-export const wholeRowFields = (own: readonly RowField[], row: RawRow, othersHelp: string): Field[] => {
+export const fillAllFields = (own: readonly RowField[], row: RawRow, othersHelp: string): Field[] => {
   const others = Object.entries(row).filter(([name]) => isOther(name, own));
   return [
-    ...rowFields(own, row),
+    ...fillFields(own, row),
     {
       name: 'others',
       label: 'Other attributes',
       kind: 'area',
-      value: others.length === 0 ? '' : JSON.stringify(Object.fromEntries(others), plain, 2),
+      value: others.length === 0 ? '' : JSON.stringify(Object.fromEntries(others), replaceSet, 2),
       help: othersHelp,
     },
   ];
@@ -202,12 +208,12 @@ export const wholeRowFields = (own: readonly RowField[], row: RawRow, othersHelp
 
 export const isReference = (text: string): boolean => /^(ssm|secretsmanager|env):/.test(text);
 
-const plain = (_: string, value: unknown): unknown => (value instanceof Set ? [...value] : value);
+const replaceSet = (_: string, value: unknown): unknown => (value instanceof Set ? [...value] : value);
 
 /** Applies typed values to a row: undefined removes an attribute, kept fields stay as they are. */
 export function parseWholeRow(
   own: readonly RowField[],
-  field: TypedField,
+  field: ReadField,
   row: RawRow,
   isKept: (name: string) => boolean = () => false,
 ): RawRow {
@@ -227,7 +233,7 @@ const isOther = (name: string, own: readonly RowField[]): boolean =>
   name !== 'id' && !name.startsWith('_') && !own.some((each) => topOf(each.name) === name);
 
 /** As typed: the row's schema says what is wrong with it. Empty: the attribute is removed. */
-export const typed = (text: string): string | undefined => (text === '' ? undefined : text);
+export const parseText = (text: string): string | undefined => (text === '' ? undefined : text);
 
 /** Empty: the attribute is removed. A text that is no number stays one, for the row's schema to refuse. */
 export function parseTypedNumber(text: string): number | string | undefined {

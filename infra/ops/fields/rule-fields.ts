@@ -2,7 +2,7 @@
 import { perMillion, convertToPerThousand } from '../../../shared/billing/price.ts';
 import type { RawRow } from '../../../shared/operate/operator-ports.ts';
 import { formatCell } from '../markup.ts';
-import { choiceField, namesField, third, parseTypedNumber, type RowField } from './row-field.ts';
+import { makeChoice, makeNames, makeNumber, parseTypedNumber, type RowField } from './row-field.ts';
 
 export const typeWords = { 'token-billing': 'per token', 'times-billing': 'per call', 'non-billing': 'free' };
 
@@ -18,22 +18,22 @@ function parsePrice(text: string, field: (name: string) => string): number | str
 
 export const fromField = { name: 'from', label: 'Starts', placeholder: 'next monday' };
 
-const prices = { shown: formatPrice, typed: parsePrice };
+const prices = { format: formatPrice, parse: parsePrice };
 
 /** The fields of a rule's page and the columns of rules as CSV. */
 export const ruleFields: readonly RowField[] = [
   {
-    ...choiceField(
+    ...makeChoice(
       'type',
       'Type',
       Object.fromEntries(Object.entries(typeWords).map(([type, words]) => [type, `${type}: ${words}`])),
     ),
-    typed: (text) => text,
+    parse: (text) => text,
   },
-  { ...namesField('models', 'Models', 'Separated by commas or lines.'), required: true },
-  third('input', 'Input (¥)', 'Per 1M tokens.', prices),
-  third('output', 'Output (¥)', 'Per 1M tokens, or per call.', prices),
-  third('cached_input', 'Cached input (¥)', 'Per 1M tokens. Leave empty for the input price.', prices),
+  { ...makeNames('models', 'Models', 'Separated by commas or lines.'), required: true },
+  makeNumber('input', 'Input (¥)', 'Per 1M tokens.', prices),
+  makeNumber('output', 'Output (¥)', 'Per 1M tokens, or per call.', prices),
+  makeNumber('cached_input', 'Cached input (¥)', 'Per 1M tokens. Leave empty for the input price.', prices),
   {
     ...fromField,
     help: 'Leave empty to start now. A later time creates a new rule that starts then; this one applies until then.',

@@ -2,12 +2,12 @@
 import type { RawRow } from '../../../shared/operate/operator-ports.ts';
 import { isRecord, parseJson } from '../../../shared/wire/json.ts';
 import {
-  choiceField,
-  flagField,
-  jsonField,
+  makeChoice,
+  makeFlag,
+  makeJson,
   listFields,
-  namesField,
-  third,
+  makeNames,
+  makeNumber,
   parseTypedList,
   parseTypedNumber,
   type RowField,
@@ -18,18 +18,18 @@ interface SettingForm {
   fields: (value: unknown) => readonly RowField[];
 }
 
-const parts = (about: string, ...fields: RowField[]): SettingForm => ({ about, fields: () => fields });
+const makeForm = (about: string, ...fields: RowField[]): SettingForm => ({ about, fields: () => fields });
 
-const flag = (about: string, isDefault: boolean): SettingForm =>
-  parts(about, flagField('value', about, `${isDefault ? 'yes' : 'no'} (default)`));
+const makeFlagForm = (about: string, isDefault: boolean): SettingForm =>
+  makeForm(about, makeFlag('value', about, `${isDefault ? 'yes' : 'no'} (default)`));
 
-const text = (about: string, more: Partial<RowField> = {}): SettingForm =>
-  parts(about, { name: 'value', label: about, help: 'Leave empty for the default.', ...more });
+const makeTextForm = (about: string, more: Partial<RowField> = {}): SettingForm =>
+  makeForm(about, { name: 'value', label: about, help: 'Leave empty for the default.', ...more });
 
-const names = (about: string, help: string): SettingForm =>
-  text(about, {
-    ...namesField('value', about, `${help} Separated by commas or lines. Leave empty for the default.`),
-    typed: parseNames,
+const makeNamesForm = (about: string, help: string): SettingForm =>
+  makeTextForm(about, {
+    ...makeNames('value', about, `${help} Separated by commas or lines. Leave empty for the default.`),
+    parse: parseNames,
   });
 
 const parseNames = (typed: string): string[] | undefined => {
@@ -37,19 +37,19 @@ const parseNames = (typed: string): string[] | undefined => {
   return list.length === 0 ? undefined : list;
 };
 
-const switchIn = (value: unknown): boolean =>
+const isSwitchedOn = (value: unknown): boolean =>
   value === true || (isRecord(value) && value['all_keys'] !== false);
 
-const figure = (name: string, label: string, byDefault: string): RowField =>
-  third(`value.${name}`, label, `Default: ${byDefault}.`, { input: 'numeric' });
+const makeFigure = (name: string, label: string, byDefault: string): RowField =>
+  makeNumber(`value.${name}`, label, `Default: ${byDefault}.`, { input: 'numeric' });
 
-const secretField = (name: string, path: string): RowField => ({
+const makeSecret = (name: string, path: string): RowField => ({
   name,
   label: 'Secret',
   help: `A reference, never the secret itself: \`ssm:/relay/.../${path}\`.`,
 });
 
-const timeField = (name: string, label: string, none: string): RowField => ({
+const makeTime = (name: string, label: string, none: string): RowField => ({
   name,
   label,
   width: 'third',
@@ -57,7 +57,7 @@ const timeField = (name: string, label: string, none: string): RowField => ({
   help: `UTC. Leave empty for ${none}.`,
 });
 
-const noticeFields = (index: number): RowField[] => {
+const listNoticeFields = (index: number): RowField[] => {
   const at = `value.${index}`;
   return [
     {
@@ -66,133 +66,139 @@ const noticeFields = (index: number): RowField[] => {
       kind: 'area',
       help: 'Shown to all customers, on their pages and in the API. Leave empty to remove the notice.',
     },
-    timeField(`${at}.from`, 'From', 'now'),
-    timeField(`${at}.until`, 'Until', 'no end'),
+    makeTime(`${at}.from`, 'From', 'now'),
+    makeTime(`${at}.until`, 'Until', 'no end'),
     {
-      ...namesField(`${at}.models`, 'Affected models', 'Leave empty for none.'),
+      ...makeNames(`${at}.models`, 'Affected models', 'Leave empty for none.'),
       width: 'third',
-      typed: parseNames,
+      parse: parseNames,
     },
   ];
 };
 
 /** In the order of the page. A setting without a line has a field for its value as JSON. */
 export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
-  notices: { about: 'Notices to customers', fields: (value) => listFields(value, noticeFields) },
-  relay_closed: flag('Close the relay: reject every call', false),
-  'subscription.enabled': flag('Plans pay for calls', false),
-  unpriced_models: parts(
+  notices: { about: 'Notices to customers', fields: (value) => listFields(value, listNoticeFields) },
+  relay_closed: makeFlagForm('Close the relay: reject every call', false),
+  'subscription.enabled': makeFlagForm('Plans pay for calls', false),
+  unpriced_models: makeForm(
     'Models without a price',
-    choiceField(
+    makeChoice(
       'value',
       'Models without a price',
       { free: 'free: calls cost nothing', refuse: 'refuse: calls are rejected' },
       'free (default)',
     ),
   ),
-  limits: parts(
+  limits: makeForm(
     'Limits of calls and customers',
-    figure('account_concurrency', 'Concurrent calls per customer', 'no limit'),
-    figure('account_rpm', 'Calls per minute per customer', 'no limit'),
-    figure('account_tpm', 'Tokens per minute per customer', 'no limit'),
-    figure('default_output_tokens', 'Output tokens if a call sets no limit', '16384'),
-    figure('request_seconds', 'Request timeout (s)', '600'),
-    figure('state_days', 'Days to keep turn state', '30'),
-    flagField('value.count_free', 'Count free calls', 'yes (default)'),
+    makeFigure('account_concurrency', 'Concurrent calls per customer', 'no limit'),
+    makeFigure('account_rpm', 'Calls per minute per customer', 'no limit'),
+    makeFigure('account_tpm', 'Tokens per minute per customer', 'no limit'),
+    makeFigure('default_output_tokens', 'Output tokens if a call sets no limit', '16384'),
+    makeFigure('request_seconds', 'Request timeout (s)', '600'),
+    makeFigure('state_days', 'Days to keep turn state', '30'),
+    makeFlag('value.count_free', 'Count free calls', 'yes (default)'),
   ),
-  contact: text('Contact shown on pages and in errors'),
-  seller: parts(
+  contact: makeTextForm('Contact shown on pages and in errors'),
+  seller: makeForm(
     'Seller named on statements',
     { name: 'value.name', label: 'Name' },
     { name: 'value.address', label: 'Address', kind: 'area', help: 'One line each, as on a letter.' },
   ),
-  page: flag('Models page', true),
-  account_page: flag('Account page', true),
-  time_zone: text('Time zone of budgets', {
+  page: makeFlagForm('Models page', true),
+  account_page: makeFlagForm('Account page', true),
+  time_zone: makeTextForm('Time zone of budgets', {
     placeholder: 'Asia/Shanghai',
     help: 'Default: UTC.',
   }),
-  store: parts(
+  store: makeForm(
     'Stored responses',
     {
-      ...flagField('value.all_keys', 'Keys may store unless they say otherwise', 'no (default)'),
+      ...makeFlag('value.all_keys', 'Keys may store unless they say otherwise', 'no (default)'),
       // The value may be a switch alone.
-      shown: (_, { value }) => (switchIn(value) ? 'yes' : 'no'),
+      format: (_, { value }) => (isSwitchedOn(value) ? 'yes' : 'no'),
     },
-    figure('days', 'Days to keep them', '30'),
-    figure('event_minutes', 'Minutes to keep events of background responses', '10'),
+    makeFigure('days', 'Days to keep them', '30'),
+    makeFigure('event_minutes', 'Minutes to keep events of background responses', '10'),
   ),
-  aliases: parts(
+  aliases: makeForm(
     'Names that stand for several models, tried in order',
-    jsonField('value', 'Aliases', 'JSON: `{"smart": ["gpt-4o", "glm-5"]}`.'),
+    makeJson('value', 'Aliases', 'JSON: `{"smart": ["gpt-4o", "glm-5"]}`.'),
   ),
-  price_groups: parts(
+  price_groups: makeForm(
     'Prices that several customers share',
-    jsonField('value', 'Price groups', 'JSON by group: `{"resellers": [{"models": ["*"], "factor": 0.8}]}`.'),
+    makeJson('value', 'Price groups', 'JSON by group: `{"resellers": [{"models": ["*"], "factor": 0.8}]}`.'),
   ),
-  alerts: parts(
+  alerts: makeForm(
     'Where account alerts go',
     { name: 'value.webhook', label: 'Webhook', help: 'An address that receives the alerts.' },
-    secretField('value.secret', 'alerts/<name>'),
-    figure('plan_days', 'Days before a plan ends', '7'),
-    figure('key_days', 'Days before a key expires', '7'),
+    makeSecret('value.secret', 'alerts/<name>'),
+    makeFigure('plan_days', 'Days before a plan ends', '7'),
+    makeFigure('key_days', 'Days before a key expires', '7'),
   ),
-  search: parts(
+  search: makeForm(
     'Web search for models named web-...',
-    choiceField('value.type', 'Provider', { searxng: 'searxng', tavily: 'tavily' }, 'none'),
+    makeChoice('value.type', 'Provider', { searxng: 'searxng', tavily: 'tavily' }, 'none'),
     { name: 'value.endpoint', label: 'Endpoint', help: 'The base URL. Not needed for Tavily.' },
-    secretField('value.secret', 'search/<host>/<name>'),
-    figure('results', 'Results', '5'),
+    makeSecret('value.secret', 'search/<host>/<name>'),
+    makeFigure('results', 'Results', '5'),
     { name: 'value.language', label: 'Language', placeholder: 'en', help: 'SearXNG only.' },
-    third(
+    makeNumber(
       'value.price',
       'Price per search (¥)',
       'Leave empty for free searches, which only calls that pay for their model get.',
     ),
-    third('value.cost', 'Cost per search (¥)', 'What the provider bills you. Default: 0.'),
-    figure('per_minute', 'Searches per minute per key', '30 without a price, else no limit'),
+    makeNumber('value.cost', 'Cost per search (¥)', 'What the provider bills you. Default: 0.'),
+    makeFigure('per_minute', 'Searches per minute per key', '30 without a price, else no limit'),
   ),
-  end_users: parts(
+  end_users: makeForm(
     'End user sent to upstreams',
-    flagField(
+    makeFlag(
       'value.hash_accounts',
       'Send a hash of the account if the client names no end user',
       'yes (default)',
     ),
   ),
-  cors_origins: names('Origins whose pages may call the relay', 'For example https://app.example.com.'),
-  content_urls: names('Allowed beginnings of image and file URLs', 'For example https: and data:image/.'),
-  top_up_url: text('Where customers top up', {
+  cors_origins: makeNamesForm(
+    'Origins whose pages may call the relay',
+    'For example https://app.example.com.',
+  ),
+  content_urls: makeNamesForm(
+    'Allowed beginnings of image and file URLs',
+    'For example https: and data:image/.',
+  ),
+  top_up_url: makeTextForm('Where customers top up', {
     help: '{account} stands for the account. Leave empty for none.',
   }),
-  model_facts: parts(
+  model_facts: makeForm(
     'Facts shown on model pages',
-    jsonField(
+    makeJson(
       'value',
       'Facts',
       'JSON by model: `{"gpt-4o": {"context": 128000, "takes": ["text", "image"]}}`.',
     ),
   ),
-  payments: parts(
+  payments: makeForm(
     'Payments by Stripe',
-    jsonField('value', 'Payments', 'JSON {stripe}: see docs/payments.md. Secrets are references.'),
+    makeJson('value', 'Payments', 'JSON {stripe}: see docs/payments.md. Secrets are references.'),
   ),
 };
 
 /** The value of a setting's row, or members of it. */
-export const settingFields = (name: string, { value }: RawRow): readonly RowField[] =>
+export const listSettingFields = (name: string, { value }: RawRow): readonly RowField[] =>
   settingForms[name]?.fields(value) ?? [
     {
       name: 'value',
       label: 'Value',
       kind: 'area',
       help: 'JSON or text. Leave empty for the default.',
-      shown: (each) => (typeof each === 'string' ? each : (JSON.stringify(each) ?? '')),
-      typed: (typed) => (typed === '' ? undefined : (parseJson(typed) ?? typed)),
+      format: (each) => (typeof each === 'string' ? each : (JSON.stringify(each) ?? '')),
+      parse: (typed) => (typed === '' ? undefined : (parseJson(typed) ?? typed)),
     },
   ];
 
-const itemFields = (index: number): RowField[] => {
+const listItemFields = (index: number): RowField[] => {
   const at = `items.${index}`;
   return [
     {
@@ -202,18 +208,18 @@ const itemFields = (index: number): RowField[] => {
       help: 'Its ID in usage. Leave empty for no entry.',
     },
     { name: `${at}.name`, label: 'Name', width: 'third', help: 'Shown to customers.' },
-    third(`${at}.value`, 'Calls per month', '-1 means unlimited.', { input: 'numeric' }),
-    { ...namesField(`${at}.models`, 'Models', 'Separated by commas or lines.'), typed: parseNames },
+    makeNumber(`${at}.value`, 'Calls per month', '-1 means unlimited.', { input: 'numeric' }),
+    { ...makeNames(`${at}.models`, 'Models', 'Separated by commas or lines.'), parse: parseNames },
   ];
 };
 
-export const planFields = (row: RawRow): RowField[] => [
+export const listPlanFields = (row: RawRow): RowField[] => [
   {
     name: 'price',
     label: 'Price (¥)',
     input: 'decimal',
     help: 'Shown to customers.',
-    typed: parseTypedNumber,
+    parse: parseTypedNumber,
   },
-  ...listFields(row['items'], itemFields),
+  ...listFields(row['items'], listItemFields),
 ];

@@ -18,11 +18,11 @@ import {
 } from '../../../shared/operate/plan.ts';
 import { refuseChanged, fingerprintRow } from '../../../shared/operate/rows.ts';
 import { canonicalJson, compareCodeUnits } from '../../../shared/wire/json.ts';
-import { csvLines, csvText, delimiterOf } from '../csv.ts';
+import { parseCsvLines, formatCsv, delimiterOf } from '../csv.ts';
 import { formatCell } from '../markup.ts';
 import { accountFields } from './account-fields.ts';
-import { heldKeyFields } from './key-fields.ts';
-import { flagField, rowFields, parseTypedNumber, writeTypedRow, type RowField } from './row-field.ts';
+import { existingKeyFields } from './key-fields.ts';
+import { makeFlag, fillFields, parseTypedNumber, writeTypedRow, type RowField } from './row-field.ts';
 import { ruleFields } from './rule-fields.ts';
 
 /** A row as it is to be. `found`: as it is. */
@@ -36,7 +36,7 @@ export interface Sheet {
   table: 'keys' | 'accounts' | 'charges';
   key: string;
   /** Shown beside the fields, and not read back. */
-  shown: readonly string[];
+  extraColumns: readonly string[];
   fields: readonly RowField[];
   /** A row that cannot be read may hold a secret anywhere. */
   isShown?: (row: RawRow, nowMs: number) => boolean;
@@ -46,11 +46,11 @@ export interface Sheet {
 export const keySheet: Sheet = {
   table: 'keys',
   key: 'hash',
-  shown: ['hint'],
-  fields: [flagField('enabled', '', ''), ...heldKeyFields],
+  extraColumns: ['hint'],
+  fields: [makeFlag('enabled', '', ''), ...existingKeyFields],
   isShown: (row, nowMs) => judgeKey(row, nowMs).state !== 'invalid',
   plan: (ports, edits) =>
-    rowByRow(edits, ({ key, attributes, found }) => {
+    planEachRow(edits, ({ key, attributes, found }) => {
       if (!found) throw usageFailure('no key with this hash: create keys with `key new`');
       return planEditKey(ports, String(key), attributes);
     }),
@@ -59,10 +59,10 @@ export const keySheet: Sheet = {
 export const customerSheet: Sheet = {
   table: 'accounts',
   key: 'account',
-  shown: [],
+  extraColumns: [],
   fields: accountFields,
   plan: (ports, edits) =>
-    rowByRow(edits, ({ key, attributes, found }) =>
+    planEachRow(edits, ({ key, attributes, found }) =>
       planEditAccount(ports, { account: String(key), attributes, isNew: !found }),
     ),
 };
@@ -71,7 +71,7 @@ export const customerSheet: Sheet = {
 export const ruleSheet: Sheet = {
   table: 'charges',
   key: 'id',
-  shown: [],
+  extraColumns: [],
   fields: ruleFields,
   plan: (ports, edits) => planSetRows(ports, 'charges', edits),
 };
@@ -80,9 +80,9 @@ export const ruleSheet: Sheet = {
 export const markColumn = '_seen';
 
 /** @param text only rows whose key or name has it; empty: all */
-export async function sheetLines(
+export async function readSheetLines(
   { tables, clock }: OperatorPorts,
-  { table, key, fields, shown, isShown = () => true }: Sheet,
+  { table, key, fields, extraColumns: shown, isShown = () => true }: Sheet,
   text = '',
 ): Promise<{ header: string; lines: string[] }> {
   const own = [key, ...shown];
@@ -93,14 +93,14 @@ export async function sheetLines(
     )
     .toSorted((a, b) => Number(a[key]) - Number(b[key]) || compareCodeUnits(String(a[key]), String(b[key])));
   return {
-    header: csvText([[...own, ...fields.map(({ name }) => name), markColumn]]),
-    lines: rows.map((row) => csvText([[...cellsOf(row, own, fields), fingerprintRow(row)]])),
+    header: formatCsv([[...own, ...fields.map(({ name }) => name), markColumn]]),
+    lines: rows.map((row) => formatCsv([[...cellsOf(row, own, fields), fingerprintRow(row)]])),
   };
 }
 
 const cellsOf = (row: RawRow, plain: readonly string[], fields: readonly RowField[]): string[] => [
   ...plain.map((name) => formatCell(row[name])),
-  ...rowFields(fields, row).map(({ value = '' }) => value.replaceAll(/\s*\n\s*/g, ' ')),
+  ...fillFields(fields, row).map(({ value = '' }) => value.replaceAll(/\s*\n\s*/g, ' ')),
 ];
 
 /**
@@ -113,7 +113,7 @@ export async function planSheet(
   { csv, max }: { csv: string; max: number },
 ): Promise<Plan<RowWrite> | ConfigPlan> {
   const { table, key, fields } = sheet;
-  const [header, ...lines] = csvLines(csv, delimiterOf(csv));
+  const [header, ...lines] = parseCsvLines(csv, delimiterOf(csv));
   const names = header?.cells ?? [];
   if (!names.includes(key)) throw usageFailure(`csv: missing column ${key}: keep the header line as it was`);
   const given = fields.filter(({ name }) => names.includes(name));
@@ -121,24 +121,24 @@ export async function planSheet(
   const seen = new Set<string>();
   const edits = lines.flatMap(({ number, cells }): SheetEdit[] => {
     const readCell = (name: string): string => cells[names.indexOf(name)] ?? '';
-    const cell = (name: string): string => removeQuote(readCell(name));
+    const readText = (name: string): string => removeQuote(readCell(name));
     // A spreadsheet writes the number 41 as `41.0`, too.
-    const named = table === 'charges' ? (parseTypedNumber(cell(key)) ?? '') : cell(key);
+    const named = table === 'charges' ? (parseTypedNumber(readText(key)) ?? '') : readText(key);
     const id = String(named);
-    if (id === '' || seen.has(id)) throw lineFailure(number, id ? `duplicate ${id}` : `missing ${key}`);
+    if (id === '' || seen.has(id)) throw explainLine(number, id ? `duplicate ${id}` : `missing ${key}`);
     seen.add(id);
     const found = rows.get(id);
     try {
       // A value that a spreadsheet only writes differently, such as a note of two lines, has not changed.
-      const own = found && csvLines(csvText([cellsOf(found, [], given)]), ',')[0]?.cells;
+      const own = found && parseCsvLines(formatCsv([cellsOf(found, [], given)]), ',')[0]?.cells;
       const changed = given.filter(({ name }, at) => !found || readCell(name) !== (own?.[at] ?? ''));
-      const texts = new Map(changed.map(({ name }) => [name, cell(name)]));
+      const texts = new Map(changed.map(({ name }) => [name, readText(name)]));
       const attributes = findChanges(found ?? {}, writeTypedRow(fields, texts, found));
       if (found && Object.keys(attributes).length === 0) return [];
-      if (found && cell(markColumn) !== '') refuseChanged(id, found, cell(markColumn));
+      if (found && readText(markColumn) !== '') refuseChanged(id, found, readText(markColumn));
       return [{ key: named, attributes, found }];
     } catch (error) {
-      throw error instanceof Failure ? lineFailure(number, error.message) : error;
+      throw error instanceof Failure ? explainLine(number, error.message) : error;
     }
   });
   if (edits.length === 0) return { changes: [], effect: ['Nothing to change.'], questions: [] };
@@ -159,11 +159,11 @@ const findChanges = (row: RawRow, attributes: RawRow): RawRow => {
   );
 };
 
-const lineFailure = (number: number, words: string): Failure =>
+const explainLine = (number: number, words: string): Failure =>
   usageFailure(`csv: line ${number}: ${words.replaceAll('; ', ', ')}`);
 
 /** The plans of single rows as one. Each is written on the condition that nobody changed it since. */
-async function rowByRow(
+async function planEachRow(
   edits: readonly SheetEdit[],
   planOf: (edit: SheetEdit) => Promise<Plan<RowWrite>>,
 ): Promise<Plan<RowWrite>> {

@@ -44,8 +44,8 @@ export async function openSession(
 ): Promise<OpenedSession> {
   const explain = (error: unknown, where?: string): Failure =>
     explainDenied(error, store.region) ?? explainStoreError(error, target, where);
-  const place = { ...(region !== undefined && { region }), ...(profile !== undefined && { profile }) };
-  const store = await openStore(target, place);
+  const overrides = { ...(region !== undefined && { region }), ...(profile !== undefined && { profile }) };
+  const store = await openStore(target, overrides);
   const explainPortErrors = <Port extends object>(port: Port): Port => explainErrors(port, explain);
   const caller = { stack: target.stack, environment, aws: store.aws };
   const { accessKey } = explainPortErrors({
@@ -157,14 +157,14 @@ export function resolveTarget(options: TargetOptions, environment: NodeJS.Proces
   if (stage !== undefined && options.stack !== undefined)
     throw usageFailure('use either --stage or --stack: --stage NAME means the stack relay-NAME');
   const stack = stage === undefined ? options.stack : `${defaultStack}-${stage}`;
-  const place = { ...(region !== undefined && { region }), ...(profile !== undefined && { profile }) };
+  const overrides = { ...(region !== undefined && { region }), ...(profile !== undefined && { profile }) };
   if (stack !== undefined && !stackName.test(stack)) {
     throw usageFailure(`invalid stack name ${stack}: use letters, digits and -, for example relay-test`);
   }
   const named = environment['AWS_ENDPOINT_URL_DYNAMODB'];
   if (named) return { stack: stack ?? defaultStack, endpoint: named, local: isLoopback(named) };
   if (stack !== undefined || region !== undefined || profile !== undefined)
-    return { stack: stack ?? defaultStack, local: false, ...place };
+    return { stack: stack ?? defaultStack, local: false, ...overrides };
   return { stack: defaultStack, endpoint: findRunningTables(environment), local: true, clone: cloneFolder() };
 }
 

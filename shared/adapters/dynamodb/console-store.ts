@@ -99,7 +99,7 @@ export function createConsoleStore({ tables, stack, clock, hex }: ConsoleStoreDe
       await runtime.put({ id: buildKeptId(id), owner, body, expires: readSeconds() + keptSeconds });
       return id;
     },
-    async kept(owner, id) {
+    async read(owner, id) {
       const { owner: own, body, taken, expires } = await readItem(buildKeptId(id));
       const isOver = own !== owner || Boolean(taken) || !(Number(expires) > readSeconds());
       return isOver || !(body instanceof Uint8Array) ? undefined : gunzipSync(body).toString();

@@ -20,7 +20,7 @@ import {
   planMoveSecrets,
   planStoreSecret,
 } from '../../../../shared/operate/secrets.ts';
-import { fieldsOfType, typeField } from '../../fields/channel-fields.ts';
+import { listFieldsOfType, typeField } from '../../fields/channel-fields.ts';
 import type { RowField } from '../../fields/row-field.ts';
 import {
   defineChange,
@@ -38,7 +38,7 @@ import { formatHelp, defineNew, defineSet, defineShow, type RowGroup } from './r
 /** Attributes of all types. */
 const listChannelFields = ({ target }: Pick<OperatorPorts, 'target'>): RowField[] => [
   typeField,
-  ...fieldsOfType(undefined, {}, target),
+  ...listFieldsOfType(undefined, {}, target),
 ];
 
 const channels: RowGroup = {

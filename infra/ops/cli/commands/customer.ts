@@ -42,7 +42,7 @@ import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { AccountPlan } from '../../../../shared/wire/public-api.ts';
 import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
 import { customerSheet } from '../../fields/sheet.ts';
-import { describeClosed } from '../../outcomes.ts';
+import { describeClosure } from '../../outcomes.ts';
 import {
   defineChange,
   limitRows,
@@ -198,7 +198,7 @@ A customer is an account with keys and grants. Top up with \`grant new\`; create
         return defineWrite({
           plan,
           carryOut: () => carryOutWrites(ports, plan),
-          print: ({ print }) => describeClosed(plan).forEach(print),
+          print: ({ print }) => describeClosure(plan).forEach(print),
           facts: () => ({
             account,
             available: formatYuan(plan.available),

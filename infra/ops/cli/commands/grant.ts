@@ -13,7 +13,7 @@ import {
 } from '../../../../shared/operate/customers/grants.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
-import { grantSaid, isGrantWritten } from '../../outcomes.ts';
+import { describeGrantOutcome, isGrantWritten } from '../../outcomes.ts';
 import {
   auditors,
   defineChange,
@@ -39,7 +39,7 @@ export const defineGrantWrite = (ports: OperatorPorts, plan: GrantPlan, wait: nu
   defineWrite({
     plan,
     carryOut: () => carryOutGrant(ports, plan, wait * 1000),
-    print: (terminal, made) => printOutcome(terminal, grantSaid(plan, made)),
+    print: (terminal, made) => printOutcome(terminal, describeGrantOutcome(plan, made)),
     facts: (made) => formatGrantJson(plan, made),
   });
 

@@ -38,7 +38,7 @@ import {
   type ChannelTypeName,
 } from '../../../../shared/upstreams/types/channel-types.ts';
 import { parseTypedList } from '../../fields/row-field.ts';
-import { grantSaid } from '../../outcomes.ts';
+import { describeGrantOutcome } from '../../outcomes.ts';
 import { defineChange, printOutcome, defineWrite, type CommandRun } from '../command.ts';
 import {
   parseDecimalText,
@@ -174,7 +174,7 @@ async function planInit(run: CommandRun, options: InitOptions) {
     },
     print(shown, { granted, unpublished, ...made }) {
       if (storing) shown.print(`Stored the secret as ${storing.reference}.`);
-      if (grant && granted) printOutcome(shown, grantSaid(grant, granted));
+      if (grant && granted) printOutcome(shown, describeGrantOutcome(grant, granted));
       if (unpublished === undefined) shown.print('Saved; live within 10 s.');
       else shown.remark(unpublished);
       printNewKey(shown, { ...key, ...made });

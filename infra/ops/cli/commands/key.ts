@@ -35,7 +35,7 @@ import {
 import { formatCount, Failure, formatMoney, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';
-import { heldKeyFields, keyFields } from '../../fields/key-fields.ts';
+import { existingKeyFields, keyFields } from '../../fields/key-fields.ts';
 import { keySheet } from '../../fields/sheet.ts';
 import {
   defineChange,
@@ -156,7 +156,7 @@ The relay rejects it with 401 invalid_api_key.`);
     defineEditCommand('set', {
       does: "change a key's customer, name, models, limits, budget or expiry",
       takes: { '<attributes...>': attributesAbout },
-      notes: formatHelp(heldKeyFields),
+      notes: formatHelp(existingKeyFields),
       examples: [
         'key set 3f9a1c rpm=60 max_concurrency=5 budget.amount=20 budget.period=month',
         'key set 3f9a1c models=gpt-4o,gpt-4o-mini rpm=',
@@ -164,7 +164,7 @@ The relay rejects it with 401 invalid_api_key.`);
       ],
       async edit(ports, written, words: string[]) {
         const { hash, row } = await findKey(ports, written);
-        return planEditKey(ports, hash, parseAttributes(words, heldKeyFields, row));
+        return planEditKey(ports, hash, parseAttributes(words, existingKeyFields, row));
       },
     }),
     defineChange('off', {

@@ -1,6 +1,6 @@
 /** The commands `export` and `apply` of keys, customers and prices: many rows as a sheet of CSV. */
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
-import { planSheet, sheetLines, type Sheet } from '../../fields/sheet.ts';
+import { planSheet, readSheetLines, type Sheet } from '../../fields/sheet.ts';
 import {
   defineChange,
   viewers,
@@ -29,7 +29,7 @@ export const defineSheets = (
     examples: [`${noun} export ${noun}s.csv`],
     policies: readers,
     async run({ ports, terminal }, path: string) {
-      const { header, lines } = await sheetLines(ports, sheet);
+      const { header, lines } = await readSheetLines(ports, sheet);
       await writeTextFile(path, header + lines.join(''));
       terminal.printAs({ file: path, rows: lines.length }, () =>
         terminal.print(`Exported ${formatCount(lines.length, 'row')} to ${path}.`),

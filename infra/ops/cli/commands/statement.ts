@@ -26,7 +26,7 @@ import { column, head, number, renderTable, renderWide } from '../../console/lay
 import { html, maskKeys, nothing } from '../../markup.ts';
 import { fileOf } from '../../html-file.ts';
 import { auditors, defineView, type CommandRun } from '../command.ts';
-import { csvLines, delimiterOf } from '../../csv.ts';
+import { parseCsvLines, delimiterOf } from '../../csv.ts';
 import { parseDecimalText, parseNumber } from '../option-values.ts';
 import { formatTable, type Column, type Terminal } from '../terminal.ts';
 import { readSheetFile, writeTextFile } from '../text-files.ts';
@@ -154,7 +154,7 @@ export const reconcileCommand = defineView('reconcile', {
   async run({ ports, terminal }, channel: string, file: string, { decimal, ...asked }: ReconcileOptions) {
     const sheet = await readSheetFile(file);
     const delimiter = delimiterOf(sheet);
-    const text = { delimiter, lines: csvLines(sheet, delimiter) };
+    const text = { delimiter, lines: parseCsvLines(sheet, delimiter) };
     const input = { ...asked, channel, decimal: decimal && decimalMarks[decimal], text };
     const found = await reconcileChannel(ports, input);
     terminal.print(`${found.channel}, ${found.month}, in yuan: ${found.read}`);

@@ -12,7 +12,7 @@ import { Failure } from '../../../../shared/operate/plan.ts';
 import { parseJson } from '../../../../shared/wire/json.ts';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
 import { html, maskKeys } from '../../markup.ts';
-import { createConsole, type Hosting } from '../console.ts';
+import { createConsole, type ConsoleHost } from '../console.ts';
 import { readCookie, guardHeaders } from '../guard.ts';
 import { may, type Identity } from '../visit/visit.ts';
 import { roleOf, type Login } from './login.ts';
@@ -105,7 +105,7 @@ export function createHostedConsole(parts: HostedDeps): (request: Request) => Pr
 function hostingOf(
   { ports: { consoles }, portsOf, options }: HostedDeps,
   cookies: ReturnType<typeof cookiesOf>,
-): Hosting {
+): ConsoleHost {
   const { supportRefundYuanADay: given = 0 } = options;
   const limit = parseYuan(given);
   return {

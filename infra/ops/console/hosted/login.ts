@@ -50,16 +50,16 @@ export function createOidcLogin({ options, secretOf, isLocal, clock }: LoginDeps
     /** Also returns what must come back with the code, and the verifier that proves that it is ours. */
     async begin(callback: string) {
       const verifier = oidc.randomPKCECodeVerifier();
-      const begun = { state: oidc.randomState(), nonce: oidc.randomNonce(), verifier };
+      const loginState = { state: oidc.randomState(), nonce: oidc.randomNonce(), verifier };
       const address = oidc.buildAuthorizationUrl(await loadConfiguration(), {
         redirect_uri: callback,
         scope: scopes.join(' '),
-        state: begun.state,
-        nonce: begun.nonce,
+        state: loginState.state,
+        nonce: loginState.nonce,
         code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
         code_challenge_method: 'S256',
       });
-      return { address, begun };
+      return { address, begun: loginState };
     },
     /** Throws unless this is a login of this client with this state. */
     async end(

@@ -49,7 +49,7 @@ export function roundYuan(amount: NanoYuan): string {
 export const formatPercent = (part: number | bigint, whole: number | bigint): string =>
   Number(whole) === 0 ? '–' : `${((100 * Number(part)) / Number(whole)).toFixed(1)} %`;
 
-export const milliseconds = (value: number): string =>
+export const formatMilliseconds = (value: number): string =>
   value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(value < 10_000 ? 2 : 1)} s`;
 
 export function formatBytes(count: number): string {
@@ -64,8 +64,8 @@ const steps: readonly (readonly [limitMs: number, unitMs: number, name: string])
   [Infinity, 86_400_000, 'd'],
 ];
 
-export function formatSpan(formatMilliseconds: number): string {
-  const size = Math.abs(formatMilliseconds);
+export function formatSpan(spanMs: number): string {
+  const size = Math.abs(spanMs);
   const [, unitMs, name] = steps.find(([limit]) => size < limit) ?? [0, 1000, 's'];
   const count = Math.round(size / unitMs);
   if (name === 'd') return count === 1 ? '1 day' : `${count} days`;

@@ -34,7 +34,7 @@ export function renderForm({ action, formToken, fields, verb, cancel, tried }: F
         ${errors.size === 0 ? problem : `Nothing was saved. ${needed}`}
       </p>`
     }
-    ${fields.map((field) => renderField(keepTyped(field, tried), { error: errors.get(field.name), isFirst: field.name === first }))}
+    ${fields.map((field) => renderField(keepSentValue(field, tried), { error: errors.get(field.name), isFirst: field.name === first }))}
     <div class="buttons">
       <button type="submit" class="main">${verb}</button>
       ${cancel !== undefined && html`<a href="${cancel}">Cancel</a>`}
@@ -46,7 +46,7 @@ export function renderForm({ action, formToken, fields, verb, cancel, tried }: F
  * A hidden field identifies the version of the row that was shown. It is renewed only when the form was refused because the row
  * changed: correcting a typo must not overwrite somebody else's change.
  */
-const keepTyped = (field: Field, tried: SentForm | undefined): Field =>
+const keepSentValue = (field: Field, tried: SentForm | undefined): Field =>
   tried && !(field.kind === 'hidden' && tried.isOvertaken)
     ? { ...field, value: keepReferences(field.name, tried.fields[field.name] ?? '') }
     : field;
@@ -122,7 +122,7 @@ export function assignErrors(
   fields: readonly Pick<Field, 'name' | 'alsoNamed'>[],
 ): Map<string, string> {
   const errors = new Map<string, string>();
-  const fieldNamed = (path: string): string | undefined => {
+  const findField = (path: string): string | undefined => {
     const written = path.replaceAll('-', '_').replaceAll(/\[(\d+)\]/g, '.$1');
     const isIn = (name: string | undefined): boolean =>
       name !== undefined && (written === name || written.startsWith(`${name}.`));
@@ -132,7 +132,7 @@ export function assignErrors(
   };
   for (const part of problem.replace(/^nothing was (?:written|saved): /, '').split('; ')) {
     const [, path = '', words = ''] = /^-{0,2}([\w-]+[\w.[\]-]*):? (.*)$/s.exec(part) ?? [];
-    const [first, option] = [fieldNamed(path), fieldNamed(/--([\w-]+)/.exec(part)?.[1] ?? '')];
+    const [first, option] = [findField(path), findField(/--([\w-]+)/.exec(part)?.[1] ?? '')];
     const name = first ?? option;
     if (name === undefined) continue;
     const said = first === undefined ? part.replaceAll(/--(?=\w)/g, '') : words;

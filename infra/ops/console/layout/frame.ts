@@ -2,7 +2,7 @@
 import type { Role } from '../../../../shared/operate/hosted-console.ts';
 import type { TableTraffic, Target } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
-import { formatBytes, milliseconds } from './figures.ts';
+import { formatBytes, formatMilliseconds } from './figures.ts';
 import { renderActionButton } from './form.ts';
 import { formatCount, formatStackOption } from '../../../../shared/operate/plan.ts';
 
@@ -38,7 +38,7 @@ export interface Page {
 
 export type ReadCost = TableTraffic & { elapsedMs: number };
 
-interface Framing {
+interface FrameInput {
   base: string;
   /** Below the base, with the query: the `base` element makes links within a page need it. */
   path: string;
@@ -50,7 +50,7 @@ interface Framing {
   cost: ReadCost;
 }
 
-export function renderFrame(page: Page, framing: Framing): Markup {
+export function renderFrame(page: Page, framing: FrameInput): Markup {
   const { title, above, back, body, actions } = page;
   const { base, path, where, identity, isHosted, style, scripts } = framing;
   const { name, role, formToken } = identity;
@@ -118,11 +118,11 @@ const renderCrumbs = (above: readonly (readonly [path: string, words: string])[]
     </ol>
   </nav>`;
 
-const renderCost = ({ cost }: Framing): Markup =>
+const renderCost = ({ cost }: FrameInput): Markup =>
   html`<span data-requests="${cost.requests}" data-bytes="${cost.bytes}"
       >DynamoDB: ${formatCount(cost.requests, 'request')}, ${formatBytes(cost.bytes)} read</span
     >
-    <span>${milliseconds(cost.elapsedMs)}</span>`;
+    <span>${formatMilliseconds(cost.elapsedMs)}</span>`;
 
 type Tone = 'bad' | 'warning' | 'good' | 'calm';
 

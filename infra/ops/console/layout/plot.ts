@@ -97,9 +97,9 @@ function renderFigures({ title, points, series }: Omit<Plot, 'unit'>): Markup {
   </details>`;
 }
 
-type Figured = readonly { figures: DailyFigures }[];
+type DatedFigures = readonly { figures: DailyFigures }[];
 
-export const renderCallsPlot = (all: Figured, points: readonly string[], unit: string): Markup =>
+export const renderCallsPlot = (all: DatedFigures, points: readonly string[], unit: string): Markup =>
   renderPlot({
     title: 'Calls',
     unit,
@@ -124,7 +124,7 @@ export const renderOutcomesPlot = (all: readonly RequestPoint[], points: readonl
     series: outcomes.map(([name, tone]) => ({ name, tone, values: all.map((point) => point[name]) })),
   });
 
-export const renderChargesPlot = (all: Figured, points: readonly string[], unit: string): Markup => {
+export const renderChargesPlot = (all: DatedFigures, points: readonly string[], unit: string): Markup => {
   const values = all.map(({ figures }) => convertToYuanNumber(figures.amounts.charged ?? 0n));
   return renderPlot({
     title: 'Charged',

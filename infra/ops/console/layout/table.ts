@@ -7,7 +7,7 @@ import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import type { NanoYuan } from '../../../../shared/billing/price.ts';
 import {
   renderMargin,
-  milliseconds,
+  formatMilliseconds,
   formatPercent,
   formatShort,
   renderYuan,
@@ -32,25 +32,25 @@ export interface PageColumn<Row> {
   isHead?: boolean;
 }
 
-type Show<Row> = PageColumn<Row>['show'];
-type More<Row> = Omit<PageColumn<Row>, 'title' | 'show'>;
+type Cell<Row> = PageColumn<Row>['show'];
+type Options<Row> = Omit<PageColumn<Row>, 'title' | 'show'>;
 
-export const column = <Row>(title: string, show: Show<Row>, more: More<Row> = {}): PageColumn<Row> => ({
+export const column = <Row>(title: string, show: Cell<Row>, more: Options<Row> = {}): PageColumn<Row> => ({
   title,
   show,
   ...more,
 });
 
-export const head = <Row>(title: string, show: Show<Row>, more: More<Row> = {}): PageColumn<Row> =>
+export const head = <Row>(title: string, show: Cell<Row>, more: Options<Row> = {}): PageColumn<Row> =>
   column(title, show, { isHead: true, ...more });
 
-export const number = <Row>(title: string, show: Show<Row>, more: More<Row> = {}): PageColumn<Row> =>
+export const number = <Row>(title: string, show: Cell<Row>, more: Options<Row> = {}): PageColumn<Row> =>
   column(title, show, { isNumber: true, ...more });
 
 export const money = <Row>(
   title: string,
   amountOf: (row: Row) => NanoYuan | undefined,
-  more: More<Row> = {},
+  more: Options<Row> = {},
 ): PageColumn<Row> =>
   number(title, (row) => applyIfKnown(amountOf(row), renderYuan) ?? '–', {
     textOf: (row) => applyIfKnown(amountOf(row), formatYuanShort),
@@ -81,7 +81,7 @@ const countDecimals = (text = ''): number => (text.includes('.') ? text.length -
 const padDecimals = (text: string | undefined, decimals: number): string =>
   (decimals > 0 && !text?.includes('.') ? '\u2008' : '') + '\u2007'.repeat(decimals - countDecimals(text));
 
-export const actions = <Row>(show: Show<Row>): PageColumn<Row> =>
+export const actions = <Row>(show: Cell<Row>): PageColumn<Row> =>
   column('Actions', show, { isActions: true });
 
 export const renderWide = (text: Content): Markup => html`<span class="wide">${text}</span>`;
@@ -181,9 +181,9 @@ export const pickFigureColumns = <Row>(
 
 export function buildFigureColumns<Row>(of: (row: Row) => DailyFigures) {
   const count = (row: Row, name: CountName): number => of(row).counts[name] ?? 0;
-  const tokens = (title: string, name: CountName, about = 'tokens'): PageColumn<Row> =>
+  const makeTokens = (title: string, name: CountName, about = 'tokens'): PageColumn<Row> =>
     number(title, (row) => formatShort(count(row, name)), { about, sortBy: (row) => count(row, name) });
-  const within = (row: Row): number | undefined => findFirstContentShare(of(row), 0.95);
+  const latencyOf = (row: Row): number | undefined => findFirstContentShare(of(row), 0.95);
   return {
     calls: number('Calls', (row) => formatInteger(count(row, 'calls')), {
       sortBy: (row) => count(row, 'calls'),
@@ -194,11 +194,11 @@ export function buildFigureColumns<Row>(of: (row: Row) => DailyFigures) {
     plan: number('On plan', (row) => formatInteger(count(row, 'plan_calls')), {
       about: 'calls paid by a plan',
     }),
-    input: tokens('Input', 'prompt_tokens'),
-    cached: tokens('Cached', 'cached_tokens', 'tokens of the input'),
-    output: tokens('Output', 'completion_tokens'),
-    firstContent: number('First content, p95', (row) => formatBound(within(row)), {
-      sortBy: (row) => within(row) ?? 0,
+    input: makeTokens('Input', 'prompt_tokens'),
+    cached: makeTokens('Cached', 'cached_tokens', 'tokens of the input'),
+    output: makeTokens('Output', 'completion_tokens'),
+    firstContent: number('First content, p95', (row) => formatBound(latencyOf(row)), {
+      sortBy: (row) => latencyOf(row) ?? 0,
     }),
     charged: money('Charged', (row) => of(row).amounts.charged ?? 0n),
     margin: number('Margin', (row) => renderMargin(of(row)), { about: 'only calls with a known cost' }),
@@ -206,7 +206,7 @@ export function buildFigureColumns<Row>(of: (row: Row) => DailyFigures) {
 }
 
 export const formatBound = (bound: number | undefined): string =>
-  bound === undefined ? '–' : `≤ ${milliseconds(bound)}`;
+  bound === undefined ? '–' : `≤ ${formatMilliseconds(bound)}`;
 
 /** Names and values: `facts` side by side, `steps` one below the other. */
 export const renderDefinitions = (

@@ -11,7 +11,7 @@ import { addHistoryPages } from './history.ts';
 import { addInvoicePages } from './invoice.ts';
 import { addKeyPages } from './keys.ts';
 import { addOverviewPages } from './overview.ts';
-import { addRequestPages } from './request-story.ts';
+import { addRequestPages } from './request-page.ts';
 import { addRequestListPages } from './requests.ts';
 import { addSettingPages } from './settings.ts';
 import { addStatementPages } from './statements.ts';

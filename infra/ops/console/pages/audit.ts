@@ -19,9 +19,9 @@ import { renderCommand, renderEmptyState, renderLead, type Page } from '../layou
 import { column, head, renderPager, renderTable, renderWide } from '../layout/table.ts';
 import {
   renderCustomerLink,
-  customerPath,
+  customerPathOf,
   buildPath,
-  type Answered,
+  type DirectAnswer,
   type Routes,
   type Visit,
 } from '../visit/visit.ts';
@@ -87,7 +87,7 @@ function renderBalances({ count, findings, next }: AuditedBalances, { query }: V
   ${renderPager(`Checked ${formatCount(count, 'customer')}${words}`, next && buildPath('audit', { after: next }))}`;
 }
 
-async function auditCustomer({ ports, field }: Visit): Promise<Answered> {
+async function auditCustomer({ ports, field }: Visit): Promise<DirectAnswer> {
   const account = field('account');
   if (account === '') throw usageFailure('account: enter a name');
   const quota = await ports.ledger.quota(account);
@@ -107,7 +107,7 @@ async function auditCustomer({ ports, field }: Visit): Promise<Answered> {
     outcome: {
       lines: [length === 0 ? `All ${words} add up.` : `Found ${formatCount(length, 'problem')} in ${words}.`],
       warnings: [...audit.findings, ...audit.aboveHold],
-      next: [[customerPath(account), `Open ${account}`]],
+      next: [[customerPathOf(account), `Open ${account}`]],
     },
   };
 }

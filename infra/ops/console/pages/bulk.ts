@@ -6,7 +6,7 @@ import {
   markColumn,
   planSheet,
   ruleSheet,
-  sheetLines,
+  readSheetLines,
   type Sheet,
 } from '../../fields/sheet.ts';
 import { formBytesMax } from '../guard.ts';
@@ -35,7 +35,7 @@ const editsMax = 500;
 
 const buildCsvForm = ({ sheet, title, back }: Bulk) =>
   buildFormPage(async ({ ports, query }) => {
-    const { header, lines } = await sheetLines(ports, sheet, query('text'));
+    const { header, lines } = await readSheetLines(ports, sheet, query('text'));
     let size = 0;
     const fitting = lines.filter((line) => (size += bytesOf(line)) <= csvBytesMax);
     return {

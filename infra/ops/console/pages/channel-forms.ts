@@ -10,12 +10,12 @@ import { fingerprintRow } from '../../../../shared/operate/rows.ts';
 import { channelTypeNames } from '../../../../shared/upstreams/types/channel-attributes.ts';
 import { defaultChannelType } from '../../../../shared/upstreams/types/channel-types.ts';
 import { html, formatCell } from '../../markup.ts';
-import { milliseconds } from '../layout/figures.ts';
-import { fieldsOfType, typeField } from '../../fields/channel-fields.ts';
+import { formatMilliseconds } from '../layout/figures.ts';
+import { listFieldsOfType, typeField } from '../../fields/channel-fields.ts';
 import {
   createSeenField,
   parseWholeRow,
-  wholeRowFields,
+  fillAllFields,
   type Field,
   type RowField,
 } from '../../fields/row-field.ts';
@@ -24,7 +24,7 @@ import { renderLead } from '../layout/frame.ts';
 import { renderTabs } from '../layout/table.ts';
 import { proposeRowEdit } from '../visit/row-proposal.ts';
 import { buildFormPage, createProposal, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
-import { channelPath } from './channels.ts';
+import { channelPathOf } from './channels.ts';
 
 export function addChannelForms(routes: Routes): void {
   routes.form('/channels-new', { page: newPage, propose: proposeNew });
@@ -39,7 +39,7 @@ const typeOf = (row: RawRow, tried?: SentForm): string =>
 
 const listFields = (row: RawRow, target: Target, tried?: SentForm): readonly RowField[] => [
   typeField,
-  ...fieldsOfType(typeOf(row, tried), row, target),
+  ...listFieldsOfType(typeOf(row, tried), row, target),
 ];
 
 /** In an invalid row any text may be a misplaced secret, so only fields that hold no text are shown. */
@@ -59,7 +59,7 @@ const othersHelp = 'JSON with other attributes of docs/tables.md, such as `diale
 
 /** Hidden fields of an invalid row keep their value if nothing is typed. */
 function fieldsOf(own: readonly RowField[], row: RawRow, channel?: ListedChannel): Field[] {
-  const fields = wholeRowFields(own, row, othersHelp);
+  const fields = fillAllFields(own, row, othersHelp);
   if (channel?.state !== 'bad') return fields;
   const help = 'Hidden while the row is invalid. Leave empty to keep the value.';
   const isNoList = !Array.isArray(row['models']);
@@ -70,7 +70,7 @@ function fieldsOf(own: readonly RowField[], row: RawRow, channel?: ListedChannel
 }
 
 const editPage = buildFormPage(async (visit, tried) => {
-  const id = visit.part('id');
+  const id = visit.parameter('id');
   const [row, channels] = await Promise.all([
     visit.ports.tables.get('channels', id),
     listChannels(visit.ports),
@@ -81,19 +81,19 @@ const editPage = buildFormPage(async (visit, tried) => {
   const fields = fieldsOf(listFields(row, visit.ports.target, tried), row, channel);
   return {
     title: `Edit ${id}`,
-    above: [[channelPath(id), id]],
+    above: [[channelPathOf(id), id]],
     marks: {
       problem: channel?.problem ?? written.problem,
       warning: channel?.warning ?? written.warning,
     },
     fields: [...fields, createSeenField(fingerprintRow(row))],
-    cancel: channelPath(id),
+    cancel: channelPathOf(id),
   };
 });
 
 async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, field } = visit;
-  const id = visit.part('id');
+  const id = visit.parameter('id');
   const row = (await ports.tables.get('channels', id)) ?? {};
   const isBad = (await listChannels(ports)).find((each) => each.id === id)?.state === 'bad';
   // Empty fields that were hidden keep their value.
@@ -103,7 +103,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const attributes = parseWholeRow(own, field, row, isKept);
   const seen = field('seen');
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, seen, isNew: false });
-  return proposeRowEdit(visit, plan, { title: `Edit ${id}`, back: channelPath(id) });
+  return proposeRowEdit(visit, plan, { title: `Edit ${id}`, back: channelPathOf(id) });
 }
 
 /** The type comes first, because it decides the fields. */
@@ -127,7 +127,7 @@ const newPage = buildFormPage((visit, tried) => {
         help: 'Identifies the channel in logs. It can’t be changed later.',
       },
       { name: 'type', label: 'Type', kind: 'hidden', value: type },
-      ...fieldsOf(fieldsOfType(type, {}, visit.ports.target), { state: true }),
+      ...fieldsOf(listFieldsOfType(type, {}, visit.ports.target), { state: true }),
     ],
     cancel: 'channels',
   };
@@ -138,22 +138,22 @@ async function proposeNew(visit: Visit): Promise<Proposal> {
   const id = field('id');
   if (id === '') throw usageFailure('id: enter a name');
   const type = typeOf({}, { fields: visit.fields });
-  const attributes = { ...parseWholeRow(fieldsOfType(type, {}, ports.target), field, {}), type };
+  const attributes = { ...parseWholeRow(listFieldsOfType(type, {}, ports.target), field, {}), type };
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, isNew: true });
   return proposeRowEdit(visit, plan, { title: `New channel ${id}`, back: 'channels' });
 }
 
 /** Shown when the action behind a button is refused. */
 const askPage = (verb: string) =>
-  buildFormPage(({ part }) => {
-    const id = part('id');
-    return { title: `${verb} ${id}`, above: [[channelPath(id), id]], cancel: channelPath(id) };
+  buildFormPage(({ parameter }) => {
+    const id = parameter('id');
+    return { title: `${verb} ${id}`, above: [[channelPathOf(id), id]], cancel: channelPathOf(id) };
   });
 
-async function proposeTest({ ports, part }: Visit): Promise<Proposal> {
-  const id = part('id');
+async function proposeTest({ ports, parameter }: Visit): Promise<Proposal> {
+  const id = parameter('id');
   const plan = await planChannelTest(ports, { id });
-  const words = { title: `Test ${id}`, back: channelPath(id), verb: 'Send test request' };
+  const words = { title: `Test ${id}`, back: channelPathOf(id), verb: 'Send test request' };
   const effect = [
     ...plan.effect,
     'Sends one small real request, which the upstream bills. Nothing is saved.',
@@ -164,18 +164,18 @@ async function proposeTest({ ports, part }: Visit): Promise<Proposal> {
       url === plan.call.built.request.url
         ? ''
         : ` Retried as POST ${url}, because the first request was rejected.`;
-    const said = `Status ${status} after ${milliseconds(elapsedMs)}.${other}`;
+    const said = `Status ${status} after ${formatMilliseconds(elapsedMs)}.${other}`;
     if (answer === undefined) throw new Failure(`${said} No answer: ${body || 'the body is empty'}`);
     return { lines: [said, `${answer.model} answered: ${answer.text || `nothing (${answer.ending})`}`] };
   });
 }
 
-async function proposeProbe({ ports, part }: Visit): Promise<Proposal> {
-  const id = part('id');
+async function proposeProbe({ ports, parameter }: Visit): Promise<Proposal> {
+  const id = parameter('id');
   const plan = await planProbe(ports, { id });
   return createProposal(
     plan,
-    { title: `Probe ${id}`, back: channelPath(id), verb: 'Send probe calls' },
+    { title: `Probe ${id}`, back: channelPathOf(id), verb: 'Send probe calls' },
     async () => {
       const { can, rules, sent, warnings: said } = await carryOutProbe(ports, plan);
       return {
@@ -190,7 +190,7 @@ async function proposeProbe({ ports, part }: Visit): Promise<Proposal> {
 }
 
 async function proposeSwitch(visit: Visit): Promise<Proposal> {
-  const id = visit.part('id');
+  const id = visit.parameter('id');
   const channel = (await listChannels(visit.ports)).find((each) => each.id === id);
   // An invalid channel can only be disabled: its last valid version serves.
   const on = channel?.state === 'off';
@@ -199,7 +199,7 @@ async function proposeSwitch(visit: Visit): Promise<Proposal> {
   return proposeRowEdit(visit, plan, {
     title: `${verb} ${id}`,
     verb: `${verb} channel`,
-    back: channelPath(id),
+    back: channelPathOf(id),
     grave: !on,
   });
 }

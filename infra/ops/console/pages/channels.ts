@@ -30,7 +30,7 @@ export function addChannelPages(routes: Routes): void {
   routes.page('/channels/:id', renderChannel);
 }
 
-export const channelPath = (id: string): string => `channels/${encodeURIComponent(id)}`;
+export const channelPathOf = (id: string): string => `channels/${encodeURIComponent(id)}`;
 
 const cooldownKinds: Record<RestingPlace['kind'], string> = {
   rate_limit: 'rate limited',
@@ -55,12 +55,15 @@ function renderDay(day: string, nowMs: number): Content {
   return html`<time datetime="${day}" title="${day}, UTC" data-sort="${day}">${words}</time>`;
 }
 
-interface Now {
+interface PageTime {
   nowMs: number;
   knownFrom: string | undefined;
 }
 
-function renderLastCall({ state, lastCall, isIdle }: ChannelWithSums, { nowMs, knownFrom }: Now): Content {
+function renderLastCall(
+  { state, lastCall, isIdle }: ChannelWithSums,
+  { nowMs, knownFrom }: PageTime,
+): Content {
   if (lastCall !== undefined) return renderDay(lastCall, nowMs);
   if (state !== 'on' || knownFrom === undefined) return '–';
   return isIdle ? renderBadge(`idle since ${knownFrom}`, 'warning') : `no calls since ${knownFrom}`;
@@ -113,7 +116,7 @@ const renderChannelTable = ({ channels, knownFrom }: ChannelsView, { nowMs }: Vi
     markOf: ({ state, warning }) => (state === 'bad' ? 'bad' : warning === undefined ? undefined : 'warning'),
     empty: renderEmptyState('No channels yet', 'A channel connects an upstream that serves models.'),
     columns: [
-      head('Channel', ({ id }) => html`<a href="${channelPath(id)}">${id}</a>`),
+      head('Channel', ({ id }) => html`<a href="${channelPathOf(id)}">${id}</a>`),
       column('State', (channel) => renderState(channel, nowMs)),
       number('Priority', ({ priority }) => priority ?? '–'),
       number('Weight', ({ weight }) => weight ?? '–'),
@@ -136,7 +139,7 @@ const renderChannelTable = ({ channels, knownFrom }: ChannelsView, { nowMs }: Vi
   });
 
 async function renderChannel(visit: Visit): Promise<Page> {
-  const id = visit.part('id');
+  const id = visit.parameter('id');
   const { channels, knownFrom, days, served } = await viewChannels(visit.ports);
   const channel = channels.find((each) => each.id === id);
   if (!channel) throw usageFailure(`there is no channel ${id}`);
@@ -147,7 +150,7 @@ async function renderChannel(visit: Visit): Promise<Page> {
     above: [],
     actions: html`${hideFromReaders(visit, renderActions(channel, visit))}<a
         class="button"
-        href="${channelPath(id)}/invoice"
+        href="${channelPathOf(id)}/invoice"
         >Reconcile invoice</a
       >`,
     body: html`${problem !== undefined && renderNotice('bad', html`<strong>Error:</strong> ${problem}`)}
@@ -170,7 +173,7 @@ async function renderChannel(visit: Visit): Promise<Page> {
 
 /** An invalid channel can only be edited or disabled. */
 function renderActions({ id, state }: ChannelWithSums, { identity }: Visit): Markup {
-  const path = channelPath(id);
+  const path = channelPathOf(id);
   const renderButton = (action: string, words: string): Markup =>
     renderActionButton(`${path}/${action}`, identity.formToken, words);
   return html`<a class="button main" href="${path}/edit">Edit</a>${
@@ -178,7 +181,7 @@ function renderActions({ id, state }: ChannelWithSums, { identity }: Visit): Mar
     }${renderButton('switch', state === 'off' ? 'Enable' : 'Disable')}`;
 }
 
-function factsOf(channel: ChannelWithSums, row: RawRow, now: Now): Markup {
+function factsOf(channel: ChannelWithSums, row: RawRow, now: PageTime): Markup {
   const { priority, weight, endpoint, secret } = channel;
   const isBad = channel.state === 'bad';
   const can = isBad ? undefined : row['_can'];

@@ -25,13 +25,13 @@ import { fromField, ruleFields, typeWords } from '../../fields/rule-fields.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import {
   type Field,
-  rowFields,
+  fillFields,
   createSeenField,
-  typed,
+  parseText,
   parseTypedNumber,
   parseTypedRow,
   parseWholeRow,
-  wholeRowFields,
+  fillAllFields,
 } from '../../fields/row-field.ts';
 import { readMarks } from '../layout/form.ts';
 import {
@@ -176,19 +176,19 @@ async function rowOf({ ports }: Visit, id: number): Promise<RawRow> {
 }
 
 const editPage = buildFormPage(async (visit) => {
-  const id = Number(visit.part('id'));
+  const id = Number(visit.parameter('id'));
   const row = await rowOf(visit, id);
   return {
     title: `Rule ${id}`,
     marks: readMarks(row),
-    fields: [...wholeRowFields(ruleFields, row, othersHelp), createSeenField(fingerprintRow(row))],
+    fields: [...fillAllFields(ruleFields, row, othersHelp), createSeenField(fingerprintRow(row))],
     cancel: 'charges',
   };
 });
 
 async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, nowMs, field } = visit;
-  const id = Number(visit.part('id'));
+  const id = Number(visit.parameter('id'));
   const row = await rowOf(visit, id);
   const attributes = parseWholeRow(ruleFields, field, row);
   const isLater = (from: unknown): boolean => typeof from === 'string' && Date.parse(from) > nowMs;
@@ -206,8 +206,8 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
 /** Reprices one model; a rule shared with others is split. */
 const priceFields = ruleFields.filter(({ name }) => ['input', 'output', 'cached_input'].includes(name));
 
-const modelPage = buildFormPage(async ({ ports, part, nowMs }) => {
-  const model = part('model');
+const modelPage = buildFormPage(async ({ ports, parameter, nowMs }) => {
+  const model = parameter('model');
   const row = findRuleOfModel(await ports.tables.scan('charges'), model, nowMs);
   const id = formatCell(row['id']);
   return {
@@ -216,7 +216,7 @@ const modelPage = buildFormPage(async ({ ports, part, nowMs }) => {
       html`Set by rule <a href="charges/${id}">${id}</a>. Other models of that rule keep their prices.`,
     ),
     fields: [
-      ...rowFields(priceFields, row),
+      ...fillFields(priceFields, row),
       { ...fromField, help: 'Leave empty to start now. A later time creates a new rule that starts then.' },
       ...listScheduledFields(await listCharges(ports), model, nowMs),
       createSeenField(fingerprintRow(row)),
@@ -235,14 +235,14 @@ function listScheduledFields({ charges }: ChargeList, model: string, nowMs: numb
 }
 
 async function proposeModel(visit: Visit): Promise<Proposal> {
-  const { ports, part, field } = visit;
-  const model = part('model');
+  const { ports, parameter, field } = visit;
+  const model = parameter('model');
   const attributes = parseTypedRow(priceFields, field);
   const plan = await planReprice(ports, {
     model,
     attributes,
-    from: typed(field('from')),
-    announced: typed(field('announced')),
+    from: parseText(field('from')),
+    announced: parseText(field('announced')),
     seen: field('seen'),
   });
   return proposeRowEdit(visit, plan, { title: `Price of ${model}`, back: 'charges' });
@@ -259,7 +259,7 @@ const newPage = buildFormPage(async ({ ports }) => ({
       value: String(chooseNextId(await ports.tables.scan('charges'))),
       help: 'If two rules start at the same time, the lower number wins.',
     },
-    ...wholeRowFields(ruleFields, { type: 'token-billing' }, othersHelp),
+    ...fillAllFields(ruleFields, { type: 'token-billing' }, othersHelp),
   ],
   cancel: 'charges',
 }));

@@ -8,21 +8,21 @@ import {
 } from '../../../../shared/operate/customers/new-customer.ts';
 import { carryOutKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
-import { describeClosed, grantSaid } from '../../outcomes.ts';
+import { describeClosure, describeGrantOutcome } from '../../outcomes.ts';
 import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
 import { keyFields } from '../../fields/key-fields.ts';
 import {
-  namesField,
-  rowFields,
+  makeNames,
+  fillFields,
   createSeenField,
-  typed,
+  parseText,
   parseTypedList,
   parseTypedRow,
 } from '../../fields/row-field.ts';
 import { renderLead } from '../layout/frame.ts';
 import {
-  appliedWaitMs,
-  customerPath,
+  grantWaitMs,
+  customerPathOf,
   buildFormPage,
   createProposal,
   proposeWrites,
@@ -41,9 +41,9 @@ export function addCustomerForms(routes: Routes): void {
   routes.form('/customers/:account/close', { page: closePage, propose: proposeClose });
 }
 
-const linkCustomer = ({ part }: Visit) => {
-  const account = part('account');
-  return { above: [[customerPath(account), account]] as const, cancel: customerPath(account) };
+const linkCustomer = ({ parameter }: Visit) => {
+  const account = parameter('account');
+  return { above: [[customerPathOf(account), account]] as const, cancel: customerPathOf(account) };
 };
 
 const newPage = buildFormPage(() => ({
@@ -67,8 +67,8 @@ const newPage = buildFormPage(() => ({
       placeholder: '50',
       help: 'The starting balance. Leave empty for none.',
     },
-    ...rowFields(newAccountFields, {}),
-    namesField(
+    ...fillFields(newAccountFields, {}),
+    makeNames(
       'models',
       'Allowed models',
       'The only models the key may call, separated by commas or lines. Leave empty for all models.',
@@ -89,7 +89,7 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
   const models = parseTypedList(field('models'));
   const plan = await planNewCustomer(ports, {
     account,
-    grant: typed(field('amount')),
+    grant: parseText(field('amount')),
     // Fields left empty keep what an earlier run wrote.
     attributes: setAttributes({}, parseTypedRow(newAccountFields, field)),
     ...(models.length > 0 && { models }),
@@ -99,9 +99,9 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
     plan,
     { title: `New customer ${account}`, back: 'customers', verb: 'Create customer' },
     async () => {
-      const made = await carryOutNewCustomer(ports, plan, appliedWaitMs);
+      const made = await carryOutNewCustomer(ports, plan, grantWaitMs);
       const { message, warnings } = writeWelcome(plan, made, isLinked);
-      const granted = plan.grant && made.grant && grantSaid(plan.grant, made.grant).lines;
+      const granted = plan.grant && made.grant && describeGrantOutcome(plan.grant, made.grant).lines;
       return {
         lines: [
           `Created customer ${account} with the key ${made.hint} (works within 5 s).`,
@@ -110,7 +110,7 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
         warnings,
         secret: { name: 'API key', value: made.secretKey },
         message,
-        next: [[customerPath(account), `Open ${account}`]],
+        next: [[customerPathOf(account), `Open ${account}`]],
       };
     },
   );
@@ -120,15 +120,15 @@ const keyPage = buildFormPage((visit) => ({
   ...linkCustomer(visit),
   title: 'New key',
   intro: renderLead('The key is shown once, right after you create it.'),
-  fields: rowFields(keyFields, {}),
+  fields: fillFields(keyFields, {}),
 }));
 
-async function proposeKey({ ports, part, field }: Visit): Promise<Proposal> {
-  const account = part('account');
+async function proposeKey({ ports, parameter, field }: Visit): Promise<Proposal> {
+  const account = parameter('account');
   const plan = await planCreateKey(ports, { account, attributes: parseTypedRow(keyFields, field) });
   return createProposal(
     plan,
-    { title: `New key for ${account}`, back: customerPath(account), verb: 'Create key' },
+    { title: `New key for ${account}`, back: customerPathOf(account), verb: 'Create key' },
     async () => {
       const made = await carryOutKey(ports, plan);
       return {
@@ -140,22 +140,22 @@ async function proposeKey({ ports, part, field }: Visit): Promise<Proposal> {
 }
 
 const editPage = buildFormPage(async (visit) => {
-  const account = visit.part('account');
+  const account = visit.parameter('account');
   const row = await visit.ports.tables.get('accounts', account);
   if (!row) throw usageFailure(`customer ${account} does not exist`);
-  const fields = [...rowFields(accountFields, row), createSeenField(fingerprintRow(row))];
+  const fields = [...fillFields(accountFields, row), createSeenField(fingerprintRow(row))];
   return { ...linkCustomer(visit), title: 'Edit', fields };
 });
 
 async function proposeEdit(visit: Visit): Promise<Proposal> {
-  const { ports, part, field } = visit;
-  const account = part('account');
+  const { ports, parameter, field } = visit;
+  const account = parameter('account');
   const row = (await ports.tables.get('accounts', account)) ?? {};
   const attributes = parseTypedRow(accountFields, field, row);
   const plan = await planEditAccount(ports, { account, seen: field('seen'), attributes });
   return proposeWrites(visit, plan, {
     title: `Edit ${account}`,
-    back: customerPath(account),
+    back: customerPathOf(account),
     verb: 'Save',
     grave: plan.questions.length > 0,
     said: () => ({ lines: plan.effect }),
@@ -169,14 +169,14 @@ const closePage = buildFormPage((visit) => ({
 }));
 
 async function proposeClose(visit: Visit): Promise<Proposal> {
-  const account = visit.part('account');
+  const account = visit.parameter('account');
   const plan = await planCloseAccount(visit.ports, account);
   return proposeWrites(visit, plan, {
     title: `Close ${account}`,
-    back: customerPath(account),
+    back: customerPathOf(account),
     verb: 'Close customer',
     grave: true,
-    said: () => ({ lines: describeClosed(plan) }),
+    said: () => ({ lines: describeClosure(plan) }),
   });
 }
 
@@ -213,13 +213,18 @@ const grantPage = buildFormPage((visit, tried) => ({
   ],
 }));
 
-async function proposeGrant({ ports, part, field }: Visit): Promise<Proposal> {
-  const account = part('account');
-  const input = { account, amount: field('amount'), reason: typed(field('reason')), id: typed(field('id')) };
+async function proposeGrant({ ports, parameter, field }: Visit): Promise<Proposal> {
+  const account = parameter('account');
+  const input = {
+    account,
+    amount: field('amount'),
+    reason: parseText(field('reason')),
+    id: parseText(field('id')),
+  };
   const plan = await planGrantAmount(ports, input);
-  const path = customerPath(account);
+  const path = customerPathOf(account);
   return createProposal(plan, { title: `Top up ${account}`, back: path, verb: 'Top up' }, async () => {
-    const made = await carryOutGrant(ports, plan, appliedWaitMs);
-    return { ...grantSaid(plan, made), next: [[path, `Open ${account}`]] };
+    const made = await carryOutGrant(ports, plan, grantWaitMs);
+    return { ...describeGrantOutcome(plan, made), next: [[path, `Open ${account}`]] };
   });
 }

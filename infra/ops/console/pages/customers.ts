@@ -50,7 +50,7 @@ import {
 } from '../layout/table.ts';
 import {
   renderCustomerLink,
-  customerPath,
+  customerPathOf,
   buildPath,
   hideFromReaders,
   type Routes,
@@ -188,10 +188,10 @@ const forms = [
 ] as const;
 
 async function renderCustomer(visit: Visit): Promise<Page> {
-  const account = visit.part('account');
+  const account = visit.parameter('account');
   const view = await viewCustomer(visit.ports, account);
   const { readOnly } = visit.options;
-  const path = customerPath(account);
+  const path = customerPathOf(account);
   const named = encodeURIComponent(account);
   return {
     title: account,

@@ -1,14 +1,14 @@
 /** Reconciles a vendor's invoice with the cost of a channel's calls, as the command `reconcile` does. Writes nothing. */
 import { reconcileChannel, reconciledColumns } from '../../../../shared/operate/reconcile.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
-import { csvLines, delimiterOf } from '../../csv.ts';
-import { choiceField, type Field } from '../../fields/row-field.ts';
+import { parseCsvLines, delimiterOf } from '../../csv.ts';
+import { makeChoice, type Field } from '../../fields/row-field.ts';
 import { html, nothing } from '../../markup.ts';
 import { renderForm } from '../layout/form.ts';
 import { renderLead } from '../layout/frame.ts';
 import { renderCut, head, renderTable, renderTiles, buildViewColumns } from '../layout/table.ts';
-import { buildFormPage, type Answered, type Routes, type Visit } from '../visit/visit.ts';
-import { channelPath } from './channels.ts';
+import { buildFormPage, type DirectAnswer, type Routes, type Visit } from '../visit/visit.ts';
+import { channelPathOf } from './channels.ts';
 
 export function addInvoicePages(routes: Routes): void {
   routes.form('/channels/:id/invoice', { page: invoicePage, answer: answerInvoice });
@@ -24,14 +24,14 @@ const fields: readonly Field[] = [
     help: 'Yuan per unit of the invoice’s currency. Default: 1.',
     width: 'third',
   },
-  { ...choiceField('decimal', 'Decimal separator', marks, 'detect'), width: 'third' },
+  { ...makeChoice('decimal', 'Decimal separator', marks, 'detect'), width: 'third' },
   { name: 'model_column', label: 'Model column', help: 'Default: Model.', width: 'third' },
   { name: 'amount_column', label: 'Amount column', help: 'Default: Amount.', width: 'third' },
 ];
 
-const invoicePage = buildFormPage(({ part }) => ({
+const invoicePage = buildFormPage(({ parameter }) => ({
   title: 'Reconcile invoice',
-  above: [[channelPath(part('id')), part('id')]],
+  above: [[channelPathOf(parameter('id')), parameter('id')]],
   intro: renderLead('Compares the vendor’s invoice with the cost of the channel’s calls. Nothing is saved.'),
   fields,
   verb: 'Compare',
@@ -42,14 +42,21 @@ const warningsMax = 30;
 /** A longer invoice would make the result page too long, so it must be pasted again. */
 const keptCharactersMax = 40_000;
 
-async function answerInvoice({ field, fields: sent, identity, part, path, ports }: Visit): Promise<Answered> {
-  const [channel, csv, mark] = [part('id'), field('csv'), field('decimal')];
+async function answerInvoice({
+  field,
+  fields: sent,
+  identity,
+  parameter,
+  path,
+  ports,
+}: Visit): Promise<DirectAnswer> {
+  const [channel, csv, mark] = [parameter('id'), field('csv'), field('decimal')];
   if (csv.trim() === '') throw usageFailure('csv: paste the lines of the invoice');
   const delimiter = delimiterOf(csv);
   const { all, models, month, read, totals, warnings } = await reconcileChannel(ports, {
     channel,
     month: field('month'),
-    text: { delimiter, lines: csvLines(csv, delimiter) },
+    text: { delimiter, lines: parseCsvLines(csv, delimiter) },
     rate: field('rate') || '1',
     modelColumn: field('model_column') || 'Model',
     amountColumn: field('amount_column') || 'Amount',
@@ -76,7 +83,7 @@ async function answerInvoice({ field, fields: sent, identity, part, path, ports 
         ${renderForm({ action: path, formToken: identity.formToken, fields, verb: 'Compare', tried })}
       </details>`,
   };
-  return { title: `${channel}, ${month}`, back: channelPath(channel), outcome };
+  return { title: `${channel}, ${month}`, back: channelPathOf(channel), outcome };
 }
 
 const sums = buildViewColumns(reconciledColumns).slice(1);

@@ -17,8 +17,8 @@ import {
 } from '../../../../shared/operate/keys/edit-key.ts';
 import { html, nothing, formatCell, type Content, type Markup } from '../../markup.ts';
 import { formatExactYuan, renderRowTime } from '../layout/figures.ts';
-import { heldKeyFields } from '../../fields/key-fields.ts';
-import { choiceField, rowFields, createSeenField, parseTypedRow } from '../../fields/row-field.ts';
+import { existingKeyFields } from '../../fields/key-fields.ts';
+import { makeChoice, fillFields, createSeenField, parseTypedRow } from '../../fields/row-field.ts';
 import { renderSearch } from '../layout/form.ts';
 import { fingerprintRow } from '../../../../shared/operate/rows.ts';
 import { renderEmptyState, renderLead, type Page } from '../layout/frame.ts';
@@ -39,12 +39,12 @@ import {
   proposeWrites,
   buildPath,
   hideFromReaders,
-  type Answered,
+  type DirectAnswer,
   type FormRoute,
   type Proposal,
   type Routes,
   type Visit,
-  customerPath,
+  customerPathOf,
   type Outcome,
 } from '../visit/visit.ts';
 import {
@@ -157,11 +157,11 @@ function renderActions({ row, state }: KeyView): Markup {
   return state === 'expired' ? edit : nothing;
 }
 
-const editPage = buildFormPage(async ({ ports, part }) => {
-  const { hint, row } = await findReadableKey(ports, part('hash'));
+const editPage = buildFormPage(async ({ ports, parameter }) => {
+  const { hint, row } = await findReadableKey(ports, parameter('hash'));
   return {
     title: `Edit ${hint}`,
-    fields: [...rowFields(heldKeyFields, row), createSeenField(fingerprintRow(row))],
+    fields: [...fillFields(existingKeyFields, row), createSeenField(fingerprintRow(row))],
     cancel: 'keys',
   };
 });
@@ -174,12 +174,12 @@ async function findReadableKey(ports: Visit['ports'], written: string): Promise<
 }
 
 async function proposeEdit(visit: Visit): Promise<Proposal> {
-  const { ports, part, field } = visit;
-  const { row } = await findReadableKey(ports, part('hash'));
+  const { ports, parameter, field } = visit;
+  const { row } = await findReadableKey(ports, parameter('hash'));
   const plan = await planEditKey(
     ports,
-    part('hash'),
-    parseTypedRow(heldKeyFields, field, row),
+    parameter('hash'),
+    parseTypedRow(existingKeyFields, field, row),
     field('seen'),
   );
   const said = `Saved ${plan.name} (live within 30 s): ${plan.rights}`;
@@ -191,8 +191,8 @@ const buildSwitchForm = (
   verb: 'Enable' | 'Disable',
   planOf: typeof planEnableKey | typeof planDisableKey,
 ): FormRoute => ({
-  page: buildFormPage(async ({ ports, part }) => {
-    const { name, hint } = await findKey(ports, part('hash'));
+  page: buildFormPage(async ({ ports, parameter }) => {
+    const { name, hint } = await findKey(ports, parameter('hash'));
     return {
       title: `${verb} ${hint}`,
       intro: renderLead(`${name}. The key is not deleted.`),
@@ -200,14 +200,14 @@ const buildSwitchForm = (
     };
   }),
   async propose(visit) {
-    const plan = await planOf(visit.ports, visit.part('hash'));
+    const plan = await planOf(visit.ports, visit.parameter('hash'));
     const words = { title: `${verb} a key`, back: 'keys', verb: `${verb} key`, grave: verb === 'Disable' };
     return proposeWrites(visit, plan, { ...words, said: () => ({ lines: plan.effect }) });
   },
 });
 
-const rotatePage = buildFormPage(async ({ ports, part }) => {
-  const { name, hint } = await findKey(ports, part('hash'));
+const rotatePage = buildFormPage(async ({ ports, parameter }) => {
+  const { name, hint } = await findKey(ports, parameter('hash'));
   const label = 'Hours until the old key stops working';
   return {
     title: `Rotate ${hint}`,
@@ -219,9 +219,9 @@ const rotatePage = buildFormPage(async ({ ports, part }) => {
   };
 });
 
-async function proposeRotate({ ports, part, field }: Visit): Promise<Proposal> {
+async function proposeRotate({ ports, parameter, field }: Visit): Promise<Proposal> {
   const graceHours = field('grace') === '' ? Number.NaN : Number(field('grace'));
-  const plan = await planRotateKey(ports, { written: part('hash'), graceHours });
+  const plan = await planRotateKey(ports, { written: parameter('hash'), graceHours });
   return createProposal(
     plan,
     { title: 'Rotate a key', back: 'keys', verb: 'Create new key', grave: plan.questions.length > 0 },
@@ -246,7 +246,7 @@ const checkPage = buildFormPage(() => ({
   cancel: 'keys',
 }));
 
-async function checkTypedKey({ ports, field }: Visit): Promise<Answered> {
+async function checkTypedKey({ ports, field }: Visit): Promise<DirectAnswer> {
   const { state, why, name } = await checkKey(ports, field('key'));
   const line = `${name ?? 'This key'}: ${state === 'usable' ? 'accepted' : `rejected (${state})`}. ${why}`;
   return { title: 'Check a key', back: 'keys', outcome: { lines: [line] } };
@@ -254,8 +254,8 @@ async function checkTypedKey({ ports, field }: Visit): Promise<Answered> {
 
 const daysMax = 3650;
 
-const leakedPage = buildFormPage(async ({ ports, part }) => {
-  const { name, hint } = await findKey(ports, part('hash'));
+const leakedPage = buildFormPage(async ({ ports, parameter }) => {
+  const { name, hint } = await findKey(ports, parameter('hash'));
   return {
     title: `Report leak of ${hint}`,
     intro: renderLead(
@@ -268,7 +268,7 @@ const leakedPage = buildFormPage(async ({ ports, part }) => {
         value: '1d',
         help: 'When strangers may have got the key: for example 2h, yesterday 14:05 or 2026-11-20.',
       },
-      choiceField('successor', 'New key', {
+      makeChoice('successor', 'New key', {
         yes: 'create one with the same permissions',
         no: 'don’t create one',
       }),
@@ -277,14 +277,14 @@ const leakedPage = buildFormPage(async ({ ports, part }) => {
   };
 });
 
-async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Proposal> {
+async function proposeLeaked({ ports, parameter, field, nowMs }: Visit): Promise<Proposal> {
   const sinceMs = momentOf(field('since'), nowMs, 'past');
   // An invalid time must fail before the key is replaced, or the new key would be lost.
   if (sinceMs === undefined || sinceMs >= nowMs || sinceMs < nowMs - daysMax * dayMs)
     throw usageFailure(`since: enter ${wantedMoment}, before now`);
   const alone = field('successor') === 'no';
-  const plan = await planLeakedKey(ports, { written: part('hash'), sinceMs, alone });
-  const path = customerPath(plan.account);
+  const plan = await planLeakedKey(ports, { written: parameter('hash'), sinceMs, alone });
+  const path = customerPathOf(plan.account);
   const { earlier } = plan;
   const verb = earlier ? 'Show usage' : 'Revoke key';
   return createProposal(
@@ -308,7 +308,7 @@ async function proposeLeaked({ ports, part, field, nowMs }: Visit): Promise<Prop
 
 /** Prefills the grant form; the operator may lower the amount. */
 const grantPath = ({ account, ...fields }: LeakedRefund): string =>
-  buildPath(`${customerPath(account)}/grant`, { ...fields });
+  buildPath(`${customerPathOf(account)}/grant`, { ...fields });
 
 function describeOutcome(plan: LeakedKeyPlan, { successor, use, problem }: LeakedKeyMade): Outcome {
   const { name, earlier } = plan;

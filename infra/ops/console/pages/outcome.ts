@@ -3,10 +3,10 @@ import { Failure } from '../../../../shared/operate/plan.ts';
 import { canonicalJson } from '../../../../shared/wire/json.ts';
 import { html, nothing, raw, type Markup } from '../../markup.ts';
 import { renderNotice, renderOutcome, sectionOf, renderWarnings, type Page } from '../layout/frame.ts';
-import type { Ended, KeptForm, Outcome, Proposal, ShownProposal, Visit } from '../visit/visit.ts';
+import type { ActionEnd, PendingForm, Outcome, Proposal, FrozenProposal, Visit } from '../visit/visit.ts';
 
 /** Turns a proposal into texts and finished markup, which can be stored. */
-export async function freezeProposal(proposal: Proposal): Promise<ShownProposal> {
+export async function freezeProposal(proposal: Proposal): Promise<FrozenProposal> {
   const { carryOut: _, refunds: __, details = nothing, ...words } = proposal;
   return { ...words, details: String(await details) };
 }
@@ -15,7 +15,7 @@ export async function freezeProposal(proposal: Proposal): Promise<ShownProposal>
  * Must be equal at confirmation. The impact on the last days is left out, because it changes every minute. Warnings are compared
  * by their words in any order, because the store returns members of maps in any order.
  */
-export const basisOf = (shown: ShownProposal): string =>
+export const basisOf = (shown: FrozenProposal): string =>
   canonicalJson({
     ...shown,
     details: '',
@@ -25,7 +25,7 @@ export const basisOf = (shown: ShownProposal): string =>
       .toSorted(),
   });
 
-export function renderConfirmation({ identity }: Visit, { id, shown, path, fields }: KeptForm): Page {
+export function renderConfirmation({ identity }: Visit, { id, shown, path, fields }: PendingForm): Page {
   const { title, back, effect, questions, warnings: said, refusal, details, verb, grave } = shown;
   const isTyped = Object.keys(fields).some((name) => name !== 'form_token');
   const again = isTyped ? html`<a href="${path}?again=${id}">Edit</a>` : nothing;
@@ -53,7 +53,7 @@ export function renderConfirmation({ identity }: Visit, { id, shown, path, field
   };
 }
 
-export function renderResult({ title, back }: Pick<Proposal, 'title' | 'back'>, ended: Ended): Page {
+export function renderResult({ title, back }: Pick<Proposal, 'title' | 'back'>, ended: ActionEnd): Page {
   if ('error' in ended) {
     const { error } = ended;
     const body = renderProblem(error instanceof Failure ? error.message : fault, back, 'Back');

@@ -60,9 +60,9 @@ import {
   type Routes,
   type Visit,
   type LiveFragment,
-  type Watched,
+  type LiveView,
 } from '../visit/visit.ts';
-import { channelPath, renderState } from './channels.ts';
+import { channelPathOf, renderState } from './channels.ts';
 
 const spans = [1, 6, 24] as const;
 
@@ -78,7 +78,7 @@ const readHours = ({ query }: Visit): OverviewHours =>
 const addressOf = ({ query }: Visit, hours: OverviewHours): string =>
   buildPath('./', { hours: String(hours), refused: query('refused') });
 
-async function renderOverview(visit: Visit, refused: Refused, history: ChannelHistory): Promise<Page> {
+async function renderOverview(visit: Visit, refused: RefusedCounts, history: ChannelHistory): Promise<Page> {
   const hours = readHours(visit);
   const view = await viewOverview(visit.ports, hours);
   const { today } = view;
@@ -144,9 +144,9 @@ async function readRefused(visit: Visit) {
   }
 }
 
-type Refused = Awaited<ReturnType<typeof readRefused>>;
+type RefusedCounts = Awaited<ReturnType<typeof readRefused>>;
 
-const watchPage = (visit: Visit, history: ChannelHistory): Watched => {
+const watchPage = (visit: Visit, history: ChannelHistory): LiveView => {
   const watch = watchOverview(visit.ports, readHours(visit));
   const isFree = visit.ports.target.local;
   let refusedAtMs = 0;
@@ -249,7 +249,8 @@ function renderSummary({ total, channels, findings, underWay }: OverviewNow): Ma
 
 function renderPlots(all: readonly TrafficPoint[]): Markup {
   const points = all.map(({ startMs }) => formatMinute(startMs));
-  const within = (share: number) => all.map(({ figures }) => findFirstContentShare(figures, share) ?? null);
+  const readLatencies = (share: number) =>
+    all.map(({ figures }) => findFirstContentShare(figures, share) ?? null);
   return html`<div class="columns three">
     ${renderCallsPlot(all, points, 'per interval')} ${renderChargesPlot(all, points, '¥')}
     ${renderPlot({
@@ -257,8 +258,8 @@ function renderPlots(all: readonly TrafficPoint[]): Markup {
       unit: 'ms, upper bound',
       points,
       series: [
-        { name: 'p50', values: within(0.5), tone: 'first', isLine: true },
-        { name: 'p95', values: within(0.95), tone: 'second', isLine: true },
+        { name: 'p50', values: readLatencies(0.5), tone: 'first', isLine: true },
+        { name: 'p95', values: readLatencies(0.95), tone: 'second', isLine: true },
       ],
     })}
   </div>`;
@@ -278,7 +279,7 @@ const renderChannels = (
       html`A channel connects an upstream that serves models. <a href="channels">Create the first one</a>.`,
     ),
     columns: [
-      head('Channel', ({ id }) => html`<a href="${channelPath(id)}">${id}</a>`),
+      head('Channel', ({ id }) => html`<a href="${channelPathOf(id)}">${id}</a>`),
       column('State', (channel) => renderState(channel, nowMs)),
       column('Health while live', ({ id }) => renderHealth(history.of(id, time), time)),
       number('Priority', ({ priority }) => priority ?? '–'),
@@ -385,7 +386,7 @@ function renderMonth({ month, count, total, customers, problems }: OverviewMonth
     </p>`;
 }
 
-function renderRefusals({ found, bytes: hourly, problem }: Refused): Markup {
+function renderRefusals({ found, bytes: hourly, problem }: RefusedCounts): Markup {
   if (!found)
     return renderEmptyBox(
       'Not counted',

@@ -24,8 +24,8 @@ import { showEndUser, readTags } from '../../../../shared/relay/call/attribution
 import { InvalidRequest } from '../../../../shared/wire/invalid-request.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
-import { renderClockTime, milliseconds, formatMinute, formatPercent } from '../layout/figures.ts';
-import { typed, type Field } from '../../fields/row-field.ts';
+import { renderClockTime, formatMilliseconds, formatMinute, formatPercent } from '../layout/figures.ts';
+import { parseText, type Field } from '../../fields/row-field.ts';
 import { renderSearch } from '../layout/form.ts';
 import { renderEmptyState, renderNotice, renderWarnings, type Page } from '../layout/frame.ts';
 import { renderOutcomesPlot } from '../layout/plot.ts';
@@ -46,14 +46,14 @@ import {
 import { renderLiveBar } from '../visit/live.ts';
 import {
   renderCustomerLink,
-  customerPath,
+  customerPathOf,
   buildPath,
   type Routes,
   type Visit,
   type Watch,
 } from '../visit/visit.ts';
-import { channelPath } from './channels.ts';
-import { listedOf, requestPath, renderStatus } from './request-story.ts';
+import { channelPathOf } from './channels.ts';
+import { requestLineOf, requestPathOf, renderStatus } from './request-page.ts';
 
 export function addRequestListPages(routes: Routes): void {
   routes.live('/requests/live', watchList);
@@ -96,25 +96,25 @@ const readFilters = ({ query }: Visit): Record<string, string> =>
 
 /** Throws a Failure that names the field. */
 function readQuestion({ query, nowMs }: Visit): AskedRequests {
-  const moment = (name: string, usual: string): number => {
+  const readMoment = (name: string, usual: string): number => {
     const written = query(name) || usual;
     const ms = written === '' ? nowMs : momentOf(written, nowMs, 'past');
     if (ms === undefined) throw usageFailure(`${name}: enter ${wantedMoment}`);
     return ms;
   };
-  const status = typed(query('status')) as RequestStatus | undefined;
+  const status = parseText(query('status')) as RequestStatus | undefined;
   if (status !== undefined && !requestStatuses.includes(status))
     throw usageFailure(`status: choose one of ${requestStatuses.join(', ')}`);
   return {
-    account: typed(query('account')),
-    model: typed(query('model')),
-    channel: typed(query('channel')),
-    key_hint: typed(query('key')),
+    account: parseText(query('account')),
+    model: parseText(query('model')),
+    channel: parseText(query('channel')),
+    key_hint: parseText(query('key')),
     end_user: showEndUser(query('end_user')),
     tags: tagsOf(query('tags')),
     status,
-    fromMs: moment('from', usualSpan),
-    toMs: moment('to', ''),
+    fromMs: readMoment('from', usualSpan),
+    toMs: readMoment('to', ''),
     limit: rowsAtOnce,
   };
 }
@@ -298,7 +298,7 @@ const requestTable = (nowMs: number): Pick<TableInput<ListedRequest>, 'columns' 
   columns: [
     head('Request', ({ atMs, line }) =>
       renderBoth(
-        html`<a href="${requestPath(String(line.request_id))}?at=${atMs}"
+        html`<a href="${requestPathOf(String(line.request_id))}?at=${atMs}"
           ><code class="cut">${line.request_id}</code></a
         >`,
         renderCut([line.end_user, formatTags(line.tags)].filter(Boolean).join(', ')),
@@ -327,9 +327,9 @@ const requestTable = (nowMs: number): Pick<TableInput<ListedRequest>, 'columns' 
 });
 
 const renderChannelLink = (channel: string | undefined): Content =>
-  channel && channel !== 'none' && html`<a href="${channelPath(channel)}">${channel}</a>`;
+  channel && channel !== 'none' && html`<a href="${channelPathOf(channel)}">${channel}</a>`;
 
-const formatDuration = (ms: number | undefined): string => (ms === undefined ? '–' : milliseconds(ms));
+const formatDuration = (ms: number | undefined): string => (ms === undefined ? '–' : formatMilliseconds(ms));
 const formatTokens = (count: number | undefined): string =>
   count === undefined ? '–' : formatInteger(count);
 
@@ -345,11 +345,11 @@ async function renderLedger({ ports, query, nowMs }: Visit): Promise<Page> {
   return {
     title: `Ledger of ${account}`,
     section: 'requests',
-    above: [[customerPath(account), account]],
+    above: [[customerPathOf(account), account]],
     body: html`${renderSources(account, 'ledger')}
     ${renderWarnings(rows.flatMap((each) => ('problem' in each ? [`${each.key}: ${each.problem}`] : [])))}
     ${renderTable(
-      rows.flatMap((each) => ('row' in each && each.row.kind !== 'grant' ? [listedOf(each.row)] : [])),
+      rows.flatMap((each) => ('row' in each && each.row.kind !== 'grant' ? [requestLineOf(each.row)] : [])),
       {
         ...columns,
         caption: 'Requests',

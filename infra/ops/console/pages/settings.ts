@@ -9,8 +9,8 @@ import {
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { recordsIn } from '../../../../shared/wire/json.ts';
-import { rowFields, createSeenField, parseTypedRow } from '../../fields/row-field.ts';
-import { planFields, settingFields, settingForms } from '../../fields/setting-fields.ts';
+import { fillFields, createSeenField, parseTypedRow } from '../../fields/row-field.ts';
+import { listPlanFields, listSettingFields, settingForms } from '../../fields/setting-fields.ts';
 import { html, formatCell, type Content } from '../../markup.ts';
 import { renderWriter, renderRowTime } from '../layout/figures.ts';
 import { renderLead, renderNotice, renderWarnings, type Page } from '../layout/frame.ts';
@@ -99,7 +99,7 @@ const kinds = {
     isKnown: (key: string | number) => Object.hasOwn(settingTable, key),
     named: (key: string | number) => `Setting ${key}`,
     about: (key: string | number) => settingForms[key]?.about ?? '',
-    fields: (key: string | number, row: RawRow) => settingFields(String(key), row),
+    fields: (key: string | number, row: RawRow) => listSettingFields(String(key), row),
     written: ({ value }: RawRow, key: string | number): RawRow => ({
       value: key === 'notices' ? keepEntries('text', value) : value,
     }),
@@ -110,7 +110,7 @@ const kinds = {
     named: (key: string | number) => `Plan ${key}`,
     about: () =>
       'The plan pays for calls of the customers on it, while the setting subscription.enabled is on. Clear its price and entries to delete it; calls are then paid from balances.',
-    fields: (_: string | number, row: RawRow) => planFields(row),
+    fields: (_: string | number, row: RawRow) => listPlanFields(row),
     written: ({ price, items }: RawRow): RawRow => ({ price, items: keepEntries('id', items) }),
   },
 };
@@ -121,10 +121,10 @@ function keepEntries(name: string, list: unknown): unknown[] | undefined {
 }
 
 /** Values of an invalid row are hidden: one may be a misplaced secret. */
-async function rowOf({ ports, part }: Visit, of: keyof typeof kinds) {
+async function rowOf({ ports, parameter }: Visit, of: keyof typeof kinds) {
   const kind = kinds[of];
-  const key = kind.keyOf(part('key'));
-  if (!kind.isKnown(key)) throw usageFailure(`${kind.named(part('key')).toLowerCase()} does not exist`);
+  const key = kind.keyOf(parameter('key'));
+  if (!kind.isKnown(key)) throw usageFailure(`${kind.named(parameter('key')).toLowerCase()} does not exist`);
   const found = (await listRows(ports, of)).find((each) => each.key === key);
   const row = found?.row ?? {};
   return { kind, key, found, row, fields: kind.fields(key, row) };
@@ -142,7 +142,7 @@ const buildRowForm = (of: keyof typeof kinds): FormRoute => ({
           renderNotice('bad', 'This row is invalid, so its values are hidden. Saving replaces them.'),
       ],
       marks: { problem, warning },
-      fields: [...rowFields(fields, row), ...(mark === undefined ? [] : [createSeenField(mark)])],
+      fields: [...fillFields(fields, row), ...(mark === undefined ? [] : [createSeenField(mark)])],
       cancel: 'settings',
     };
   }),

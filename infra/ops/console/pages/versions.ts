@@ -94,13 +94,13 @@ async function renderVersionDiff(visit: Visit): Promise<Page> {
   };
 }
 
-const rollbackPage = buildFormPage(({ part }) => ({
-  title: `Roll back to version ${part('version')}`,
+const rollbackPage = buildFormPage(({ parameter }) => ({
+  title: `Roll back to version ${parameter('version')}`,
   cancel: 'versions',
 }));
 
 async function proposeRollback(visit: Visit): Promise<Proposal> {
-  const version = parseNumber(visit.part('version'));
+  const version = parseNumber(visit.parameter('version'));
   if (version === undefined) throw usageFailure('this version does not exist');
   const plan = await planRollback(visit.ports, version);
   const title = `Roll back to version ${version}`;

@@ -11,7 +11,7 @@ import { watchMs } from '../../../../shared/operate/requests/list-requests.ts';
 import type { Clock } from '../../../../shared/relay/ports/host.ts';
 import { isSame } from '../guard.ts';
 import { html, maskKeys, type Content, type Markup } from '../../markup.ts';
-import type { Identity, LiveLook, Visit, Watched } from './visit.ts';
+import type { Identity, LiveLook, Visit, LiveView } from './visit.ts';
 
 const streamsMax = 3;
 /** Waits after a failed look: the store may be throttled, or credentials are being renewed. */
@@ -23,7 +23,7 @@ export function createLiveStreams(
   clock: Clock,
   onFault: (error: unknown, path: string) => void,
   streamMs = watchMs,
-): (begin: () => Watched, path: string) => Response {
+): (begin: () => LiveView, path: string) => Response {
   let count = 0;
   const troubleOf = (error: unknown, path: string) => {
     const isKnown = error instanceof Failure;
@@ -33,7 +33,7 @@ export function createLiveStreams(
       : 'Console error: see the terminal that runs the console, or its log.';
     return { event: formatEvent({ trouble: maskKeys(words) }), isTrouble: true };
   };
-  const bodyOf = (watched: Watched, path: string): ReadableStream<Uint8Array> => {
+  const bodyOf = (watched: LiveView, path: string): ReadableStream<Uint8Array> => {
     const ending = new AbortController();
     const { signal } = ending;
     signal.addEventListener('abort', () => (count -= 1), { once: true });

@@ -137,10 +137,10 @@ const renderNames = (title: string, means: string, list: readonly string[]): Con
 
 type Row = WhatIf['total'] & Pick<ModelEffect, 'model'> & Partial<Pick<ModelEffect, 'isLost'>>;
 
-const amountColumn = (title: string, of: (row: Row) => Bounds): PageColumn<Row> =>
+const makeAmountColumn = (title: string, of: (row: Row) => Bounds): PageColumn<Row> =>
   number(title, (row) => [of(row).low === of(row).high ? nothing : '~', renderYuan(middleOf(of(row)))]);
 
-const certaintyColumn = (side: 'revenue' | 'margin'): PageColumn<Row> =>
+const makeCertaintyColumn = (side: 'revenue' | 'margin'): PageColumn<Row> =>
   column('Certainty', (row) => certaintyOf(row[side].before, row[side].after), {
     about: 'how exact the two amounts are',
   });
@@ -148,12 +148,12 @@ const certaintyColumn = (side: 'revenue' | 'margin'): PageColumn<Row> =>
 const columns: PageColumn<Row>[] = [
   head('Model', ({ model, isLost }) => [model, ' ', isLost ? renderBadge('not served', 'bad') : nothing]),
   number('Calls', ({ calls }) => formatInteger(calls), { sortBy: ({ calls }) => calls }),
-  amountColumn('Revenue', ({ revenue }) => revenue.before),
-  amountColumn('Revenue after', ({ revenue }) => revenue.after),
-  certaintyColumn('revenue'),
-  amountColumn('Margin', ({ margin }) => margin.before),
-  amountColumn('Margin after', ({ margin }) => margin.after),
-  certaintyColumn('margin'),
+  makeAmountColumn('Revenue', ({ revenue }) => revenue.before),
+  makeAmountColumn('Revenue after', ({ revenue }) => revenue.after),
+  makeCertaintyColumn('revenue'),
+  makeAmountColumn('Margin', ({ margin }) => margin.before),
+  makeAmountColumn('Margin after', ({ margin }) => margin.after),
+  makeCertaintyColumn('margin'),
 ];
 
 const soonerColumns: PageColumn<SoonerEmpty>[] = [

@@ -31,7 +31,7 @@ export interface Identity {
 export const may = ({ role }: Pick<Identity, 'role'>, wanted: Role): boolean =>
   roles.indexOf(role) >= roles.indexOf(wanted);
 
-export const chooseRequiredRole = (route: FormRoute | AskingRoute): Role =>
+export const chooseRequiredRole = (route: FormRoute | AnswerRoute): Role =>
   'answer' in route ? 'viewer' : (route.by ?? 'operator');
 
 export const explainRefusal = ({ role }: Identity): string =>
@@ -47,11 +47,11 @@ export interface ConsoleOptions {
 }
 
 /** Reads tables one request at a time and reports the cost. */
-export type Counted = <Found>(read: () => Promise<Found>) => Promise<{ found: Found; cost: ReadCost }>;
+export type CountReads = <Found>(read: () => Promise<Found>) => Promise<{ found: Found; cost: ReadCost }>;
 
 export interface Visit {
   ports: OperatorPorts;
-  counted: Counted;
+  counted: CountReads;
   identity: Identity;
   /** `readOnly` if the person is no operator; `exports` if they may download everything. */
   options: ConsoleOptions & { readOnly: boolean; exports: boolean };
@@ -59,7 +59,7 @@ export interface Visit {
   /** The path below the base, without the first slash, escaped as it was sent. */
   path: string;
   /** A parameter of the path, decoded. */
-  readonly part: (name: string) => string;
+  readonly parameter: (name: string) => string;
   readonly query: (name: string) => string;
   readonly field: (name: string) => string;
   fields: Readonly<Record<string, string>>;
@@ -77,13 +77,13 @@ export interface FormRoute {
 }
 
 /** A form that writes nothing is answered at once, for everyone who may read. */
-export interface AskingRoute {
+export interface AnswerRoute {
   page: PageView;
   /** Throws a Failure, as `propose` does. */
-  answer: (visit: Visit) => Promise<Answered>;
+  answer: (visit: Visit) => Promise<DirectAnswer>;
 }
 
-export interface Answered {
+export interface DirectAnswer {
   title: string;
   back: string;
   outcome: Outcome;
@@ -104,13 +104,13 @@ export interface LiveLook {
   nowMs: number;
 }
 
-export interface Watched {
+export interface LiveView {
   everyMs: number;
   look(): Promise<LiveLook>;
 }
 
 /** Throws a Failure if the page cannot be live. */
-export type Watch = (visit: Visit, sinceMs: number) => Watched;
+export type Watch = (visit: Visit, sinceMs: number) => LiveView;
 
 /** Pages register here. Paths are below the console's base. */
 export interface Routes {
@@ -122,7 +122,7 @@ export interface Routes {
     view: (visit: Visit, found: Found) => Promise<Page>,
   ): void;
   live(path: string, watch: Watch): void;
-  form(path: string, route: FormRoute | AskingRoute): void;
+  form(path: string, route: FormRoute | AnswerRoute): void;
   /** Streams a file. A form asks for it, so that no other site can. */
   file(path: string, name: string, lines: (visit: Visit) => AsyncIterable<string>): void;
 }
@@ -164,10 +164,10 @@ export const buildFormPage =
     };
   };
 
-export const customerPath = (account: string): string => `customers/${encodeURIComponent(account)}`;
+export const customerPathOf = (account: string): string => `customers/${encodeURIComponent(account)}`;
 
 export const renderCustomerLink = (account: string): Markup =>
-  html`<a href="${customerPath(account)}">${account}</a>`;
+  html`<a href="${customerPathOf(account)}">${account}</a>`;
 
 export interface Proposal {
   title: string;
@@ -190,13 +190,13 @@ export interface Proposal {
   carryOut: () => Promise<Outcome>;
 }
 
-export type Ended = { outcome: Outcome } | { error: unknown };
+export type ActionEnd = { outcome: Outcome } | { error: unknown };
 
-type Words = Pick<Proposal, 'title' | 'back' | 'verb' | 'grave'>;
+type ActionWords = Pick<Proposal, 'title' | 'back' | 'verb' | 'grave'>;
 
 export const createProposal = (
   { effect, questions, warnings = [], refusal }: Plan<unknown>,
-  words: Words,
+  words: ActionWords,
   carryOut: Proposal['carryOut'],
 ): Proposal => ({ ...words, effect, questions, warnings, refusal, carryOut });
 
@@ -204,7 +204,7 @@ export const createProposal = (
 export function proposeWrites(
   { ports }: Visit,
   plan: Plan<RowWrite>,
-  { said, ...words }: Words & { said: (made: RowWrite[]) => Outcome },
+  { said, ...words }: ActionWords & { said: (made: RowWrite[]) => Outcome },
 ): Proposal {
   const isNothing = plan.changes.length === 0;
   const refusal = plan.refusal ?? (isNothing ? plan.effect[0] : undefined);
@@ -221,7 +221,7 @@ export function proposeWrites(
 }
 
 /** How long an action waits until a grant is applied. */
-export const appliedWaitMs = 10_000;
+export const grantWaitMs = 10_000;
 
 export interface Outcome {
   lines: readonly string[];
@@ -235,40 +235,40 @@ export interface Outcome {
 }
 
 /** A proposal as shown, in texts and markup. */
-export type ShownProposal = Omit<Proposal, 'carryOut' | 'refunds' | 'details'> & { details: string };
+export type FrozenProposal = Omit<Proposal, 'carryOut' | 'refunds' | 'details'> & { details: string };
 
 /** A form that waits for its confirmation. */
-export interface KeptForm {
+export interface PendingForm {
   id: string;
   path: string;
   fields: Readonly<Record<string, string>>;
   /** When its plan was made. */
   atMs: number;
-  shown: ShownProposal;
+  shown: FrozenProposal;
 }
 
 /** Keeps forms that wait for confirmation, for half an hour, each for its session alone. */
-export type KeptForms = Pick<ConsoleStore, 'keep' | 'kept' | 'take'>;
+export type FormStore = Pick<ConsoleStore, 'keep' | 'read' | 'take'>;
 
-export const keptForMs = 30 * 60_000;
-const keptMax = 100;
+export const formLifetimeMs = 30 * 60_000;
+const formsMax = 100;
 
 /** Keeps forms in this process. */
-export function createMemoryForms({ clock, random }: Pick<OperatorPorts, 'clock' | 'random'>): KeptForms {
+export function createMemoryForms({ clock, random }: Pick<OperatorPorts, 'clock' | 'random'>): FormStore {
   const all = new Map<string, KeptText & { atMs: number }>();
-  const kept = (owner: string, id: string): string | undefined => {
+  const readForm = (owner: string, id: string): string | undefined => {
     const found = all.get(id);
-    return found?.owner === owner && found.atMs > clock.now() - keptForMs ? found.text : undefined;
+    return found?.owner === owner && found.atMs > clock.now() - formLifetimeMs ? found.text : undefined;
   };
   return {
     async keep(text) {
       const id = random.hex(16);
       const [oldest = ''] = all.keys();
-      if (all.size >= keptMax) all.delete(oldest);
+      if (all.size >= formsMax) all.delete(oldest);
       all.set(id, { ...text, atMs: clock.now() });
       return id;
     },
-    kept: async (owner, id) => kept(owner, id),
-    take: async (owner, id) => kept(owner, id) !== undefined && all.delete(id),
+    read: async (owner, id) => readForm(owner, id),
+    take: async (owner, id) => readForm(owner, id) !== undefined && all.delete(id),
   };
 }

@@ -13,15 +13,15 @@ import type { ListedRequest } from '../../../../shared/operate/requests/list-req
 import { adviseNextStep } from '../../../../shared/operate/requests/next-step.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
-import { grantSaid } from '../../outcomes.ts';
+import { describeGrantOutcome } from '../../outcomes.ts';
 import { renderAge } from '../layout/figures.ts';
-import { typed } from '../../fields/row-field.ts';
+import { parseText } from '../../fields/row-field.ts';
 import { renderEmptyBox, renderNotice, type Page } from '../layout/frame.ts';
 import { renderBadge, renderBoth, renderDefinitions } from '../layout/table.ts';
 import {
-  appliedWaitMs,
+  grantWaitMs,
   renderCustomerLink,
-  customerPath,
+  customerPathOf,
   buildFormPage,
   may,
   createProposal,
@@ -36,10 +36,10 @@ export function addRequestPages(routes: Routes): void {
   routes.form('/requests/:id/refund', { page: refundPage, propose: proposeRefund, by: 'support' });
 }
 
-export const requestPath = (id: string): string => `requests/${encodeURIComponent(id)}`;
+export const requestPathOf = (id: string): string => `requests/${encodeURIComponent(id)}`;
 
 /** From the path, or typed into the search: `requests/find?id=`. */
-const readTypedId = ({ part, query }: Visit): string => query('id') || part('id');
+const readTypedId = ({ parameter, query }: Visit): string => query('id') || parameter('id');
 
 /** Searches the log around the time in the id, or around `at`, the time of the log line, which reads less. */
 async function readRequest(visit: Visit) {
@@ -66,12 +66,14 @@ async function renderRequest(visit: Visit, { requests, note }: FoundRequest): Pr
   return {
     title: row?.id ?? id,
     above: typeof account === 'string' ? [[buildPath('requests', { account }), account]] : [],
-    actions: isRefundable ? html`<a class="button" href="${requestPath(row.id)}/refund">Refund</a>` : nothing,
+    actions: isRefundable
+      ? html`<a class="button" href="${requestPathOf(row.id)}/refund">Refund</a>`
+      : nothing,
     body: html`${problem !== undefined && renderNotice('bad', `The charge does not match its ledger row: ${problem}`)}
     ${
       row &&
       html`<p>
-        ${row.kind === 'grant' ? renderBadge('grant') : renderStatus(listedOf(row).line)} for
+        ${row.kind === 'grant' ? renderBadge('grant') : renderStatus(requestLineOf(row).line)} for
         ${renderCustomerLink(row.account)}, ${renderAge(findLedgerTimeMs(row), nowMs)}
       </p>`
     }
@@ -96,11 +98,11 @@ const notInLedger =
   'The ledger has no row with this ID: the call was refused before it cost anything, is still running, or has just ended.';
 const shortId = 'Enter the full ID to see what the request cost.';
 
-const refundPage = buildFormPage(({ part }) => {
-  const id = part('id');
+const refundPage = buildFormPage(({ parameter }) => {
+  const id = parameter('id');
   return {
     title: `Refund ${id}`,
-    above: [[requestPath(id), id]],
+    above: [[requestPathOf(id), id]],
     fields: [
       {
         name: 'amount',
@@ -110,18 +112,18 @@ const refundPage = buildFormPage(({ part }) => {
       },
       { name: 'reason', label: 'Reason', help: 'The customer sees this in their usage.' },
     ],
-    cancel: requestPath(id),
+    cancel: requestPathOf(id),
   };
 });
 
-async function proposeRefund({ ports, part, field }: Visit): Promise<Proposal> {
-  const id = part('id');
-  const [amount, reason] = [typed(field('amount')), typed(field('reason'))];
+async function proposeRefund({ ports, parameter, field }: Visit): Promise<Proposal> {
+  const id = parameter('id');
+  const [amount, reason] = [parseText(field('amount')), parseText(field('reason'))];
   const plan = await planRefundCharge(ports, { id, amount, reason });
-  const words = { title: `Refund ${id}`, back: requestPath(id), verb: 'Refund' };
+  const words = { title: `Refund ${id}`, back: requestPathOf(id), verb: 'Refund' };
   const proposal = createProposal(plan, words, async () => ({
-    ...grantSaid(plan, await carryOutGrant(ports, plan, appliedWaitMs)),
-    next: [[customerPath(plan.account), `Open ${plan.account}`]],
+    ...describeGrantOutcome(plan, await carryOutGrant(ports, plan, grantWaitMs)),
+    next: [[customerPathOf(plan.account), `Open ${plan.account}`]],
   }));
   return { ...proposal, refunds: plan.amount };
 }
@@ -136,7 +138,7 @@ export function renderStatus({ status, outcome, code, reason, retries }: ListedR
 }
 
 /** Shows a ledger row like a log line. */
-export const listedOf = ({ charge, reserved: _reserved, ...row }: CloseRow): ListedRequest => ({
+export const requestLineOf = ({ charge, reserved: _reserved, ...row }: CloseRow): ListedRequest => ({
   atMs: Date.parse(row.at),
   at: row.at,
   line: {
