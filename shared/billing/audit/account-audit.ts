@@ -39,9 +39,9 @@ function checkBalance({ item }: AccountRecords): Finding[] {
   return [
     difference !== 0n &&
       `${sums} is not the granted ${formatYuan(item.granted)}${item.metered === undefined ? '' : ` + metered ${formatYuan(item.metered)}`}: ${formatYuan(difference)} too much`,
-    item.moved !== 0n && `${formatYuan(item.moved)} yuan came to its parts from none of them`,
+    item.moved !== 0n && `its shards received ${formatYuan(item.moved)} yuan that no shard gave`,
     ...(item.shards ? findImbalances(item.shards) : []).map(
-      (off) => `part ${off.shard} is off by ${formatYuan(off.difference)} yuan`,
+      (off) => `shard ${off.shard} is off by ${formatYuan(off.difference)} yuan`,
     ),
   ];
 }

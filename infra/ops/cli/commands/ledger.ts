@@ -193,7 +193,7 @@ export const auditCommand = defineView('audit', {
     );
     if (closesWithoutRow > 0)
       terminal.remark(
-        `${formatCount(closesWithoutRow, 'closed reservation has', 'closed reservations have')} no ledger row: they guard against lost replies and cost nothing`,
+        `${formatCount(closesWithoutRow, 'closed reservation guards', 'closed reservations guard')} against a lost reply, at no cost and without a ledger row`,
       );
     if (corrected > 0) terminal.remark(`Corrected ${formatCount(corrected, 'daily total')}.`);
     const audited = `${formatCount(accounts, 'account')} and ${formatCount(rows, 'ledger row')}`;
