@@ -61,7 +61,8 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
   [gpt(String.raw`5\.[2-5](?!\d)`), { efforts: ['none', ...lowToXhigh] }],
   [gpt(String.raw`5\.[6-9](?!\d)`), { efforts: ['none', ...lowToMax] }],
   // [UKGovernmentBEIS/inspect_ai 5254, 2026-09-04; latest-model guide of 6.1, 2026-09-29: Sol has no `none`, Terra has]
-  [gpt(String.raw`(6-astra|6\.1-sol)`), { efforts: lowToMax }],
+  // Rosalind is closed to most, and asked as Astra is, the model of its size: nobody published its list.
+  [gpt(String.raw`(6-astra|6-rosalind|6\.1-sol)`), { efforts: lowToMax }],
   [gpt(String.raw`6(\.[01])?(?![.\d])`), { efforts: ['none', ...lowToMax] }],
   // Reasoning is dropped after an edit of the prefix [guides/keep-prefix-unchanged, 2026-11-17]. A GPT that nobody knows
   // is like this, the newest.
@@ -142,6 +143,8 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
 
   // Google. Its total has thinking that the count of the output has not [mozilla-ai/any-llm 1290, 2026-08-16].
   [gemini(''), { totalHidesThinking: true }],
+  // [docs.cloud.google.com, "Gemini 4 Hydrogen", 2026-11-12]
+  [gemini('4-hydrogen'), { efforts: lowToXhigh }],
   // Thinking levels [ai.google.dev, "Thinking", "OpenAI compatibility"; ENTERPILOT/GoModel 862, 2026-09-02;
   // vercel/ai 18986, 2026-08-18]. None of these models stops thinking, but for 2.5 Flash.
   [gemini(String.raw`3(\.1)?-pro`), { efforts: lowToHigh }],
@@ -168,6 +171,12 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
   // counts [ad-naan/Adnify 193, 2026-09-15, for `deepseek-flash`]; servers that refuse the field are asked without it. It
   // maps efforts itself: to low, high and max [api-docs.deepseek.com/guides/thinking_mode, 2026-09-10].
   [/deepseek/i, { wantsBack: 'reasoning_content', supportsForcedCalls: false, efforts: effortScale }],
+  // Kimi K3 thinks always [platform.kimi.ai, "Reasoning Effort"; huggingface/tau 560, 2026-08-06].
+  [/\bkimi-k3|(^|\/)k3(?!\d)/i, { efforts: ['low', 'high', 'max'] }],
+  // GLM 5.3 refuses all others [docs.z.ai, "Deep Thinking"; charmbracelet/catwalk 603, 2026-09-16]. 5.2 takes the whole scale.
+  [/\bglm-5\.3/i, { efforts: ['low', 'high', 'max'] }],
+  // Mistral Small 4 and Medium 3.5 [docs.mistral.ai, "Reasoning"; pydantic/pydantic-ai 5285].
+  [/\bmistral-(?:small|medium)/i, { efforts: ['none', 'high'] }],
   // Kimi. `k3` is the name in its plan for coding [MoonshotAI/kimi-cli 2141].
   [/\bkimi\b|(^|\/)k[2-9]\b/i, { wantsBack: 'reasoning_content' }],
 ];

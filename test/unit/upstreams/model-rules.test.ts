@@ -109,7 +109,7 @@ const others: [names: string, rules: string][] = [
   ],
   ['gpt-5.1-codex-max gpt-5.3-codex', 'low+medium+high+xhigh without_reasoning max_completion_tokens - any'],
   [
-    'gpt-6-astra gpt-6.1-sol gpt-6.2-astra gpt-6.2-sol global.openai.gpt-6.2-sol',
+    'gpt-6-astra gpt-6-rosalind gpt-6.1-sol gpt-6.2-astra gpt-6.2-sol global.openai.gpt-6.2-sol',
     'low+medium+high+xhigh+max without_reasoning max_completion_tokens - any',
   ],
   ['gpt-oss-120b openai.gpt-oss-120b-1:0', 'low+medium+high any - - any'],
@@ -126,7 +126,12 @@ const others: [names: string, rules: string][] = [
     'deepseek-v4-pro deepseek-flash deepseek/deepseek-flash deepseek-chat deepseek-reasoner',
     'none+minimal+low+medium+high+xhigh+max any - reasoning_content any',
   ],
-  ['kimi-k2.6 kimi-k3 moonshotai/kimi-k3.1-pro k3 coding/k3', '- any - reasoning_content any'],
+  ['gemini-4-hydrogen google/gemini-4-hydrogen', 'low+medium+high+xhigh any - thought_signature user'],
+  ['kimi-k2.6 moonshotai/kimi-k2.7', '- any - reasoning_content any'],
+  ['kimi-k3 moonshotai/kimi-k3.1-pro k3 coding/k3', 'low+high+max any - reasoning_content any'],
+  ['glm-5.3 zai/glm-5.3-flash', 'low+high+max any - - any'],
+  ['glm-5.2', '- any - - any'],
+  ['mistral-small-latest mistralai/mistral-medium-3-5', 'none+high any - - any'],
 ];
 
 function otherRules(model: string): string {
