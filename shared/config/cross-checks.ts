@@ -3,7 +3,14 @@ import { buildPrice, findRule, startMsOf, listPricedModels } from '../billing/pr
 import { asRecord, compareCodeUnits } from '../wire/json.ts';
 import { isoTime } from '../wire/iso-time.ts';
 import { findRowRules } from '../upstreams/called-channel.ts';
-import { parseRuleFact, type LearnedFact, type RuleName, type WrittenRules } from '../upstreams/quirks.ts';
+import {
+  parseRuleFact,
+  parseWordFact,
+  type LearnedFact,
+  type RuleName,
+  type WrittenRules,
+} from '../upstreams/quirks.ts';
+import { errorMeanings, findErrorMeaning, finishMeanings, readFinish } from '../upstreams/vocabulary.ts';
 import { type ChannelRow, secretsOf } from './rows/channel-row.ts';
 import type { ChargeRow } from './rows/charge-row.ts';
 import type { PlanRow } from './rows/plan-row.ts';
@@ -46,6 +53,7 @@ export function findCrossWarnings(
         .map((reference) => `secret: ${reference} cannot be read: ${unreadableSecrets.get(reference)}`),
       ...findCostWarnings(channel),
       ...listLearnedWarnings(channel, learned),
+      ...listWordWarnings(channel, learned),
     ]);
   for (const charge of config.charges)
     warnings.set(formatRowName('charges', charge.id), [
@@ -118,9 +126,28 @@ function describeRuleLesson(row: ChannelRow, models: readonly string[], rules: W
   ];
 }
 
+/** Skips words that a line of the row or of this version knows. */
+function listWordWarnings({ id, params: { words } }: ChannelRow, learned: readonly LearnedFact[]): string[] {
+  return learned.flatMap(({ channel, fact }) => {
+    const { kind, word = '', count } = parseWordFact(fact) ?? {};
+    if (channel !== id || kind === undefined) return [];
+    const isFinish = kind === 'finish';
+    const isKnown = isFinish
+      ? readFinish(word, words)?.means !== 'unknown'
+      : findErrorMeaning({ code: word }, { words }) !== undefined;
+    if (isKnown) return [];
+    const said = isFinish ? 'ended answers' : 'refused calls';
+    const line = isFinish ? { finish: { [word]: 'stop' } } : { errors: { [word]: 'caller' } };
+    const others = (isFinish ? finishMeanings : errorMeanings).map((each) => `"${each}"`).join(', ');
+    return [
+      `params.words: the upstream ${said} with "${word}" (at least ${count} times in 7 days), a word without a line; write ${JSON.stringify(line)}, or one of ${others} in its place`,
+    ];
+  });
+}
+
 /** Matches the warnings above that no row explains: learned facts, and secrets that cannot be read. */
 const knownToStack =
-  /refused calls until this held|took calls with tools only in the dialect|refused a limit of \d|had no room in its context for|^secret: \S+ cannot be read: /;
+  /refused calls until this held|took calls with tools only in the dialect|a word without a line|refused a limit of \d|had no room in its context for|^secret: \S+ cannot be read: /;
 
 /** Adds to the warning that the tools compute those that only the running stack knows, from the row's `_warning`. */
 export function addStackWarnings(raw: unknown, warning: string | undefined): string | undefined {

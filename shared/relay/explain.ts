@@ -4,7 +4,7 @@
  * contain text of a client or an upstream, nor a secret's reference.
  */
 import { formatYuan, type NanoYuan } from '../billing/price.ts';
-import { findKnownWord } from '../upstreams/vendor-errors.ts';
+import { findPublishedWord } from '../upstreams/vocabulary.ts';
 import type {
   Candidate,
   ChatCall,
@@ -134,7 +134,7 @@ export class RefusalTally {
 function codeOf({ status, body }: Refusal): string {
   const { code } = body.error;
   if (isRefusalCode(code) || ownCodes.has(code)) return code;
-  const word = findKnownWord({ code });
+  const word = findPublishedWord({ code });
   return word && word !== 'other' ? word : status < 500 ? 'invalid_request' : 'other';
 }
 

@@ -36,6 +36,7 @@ import {
 import { callTo, ServingChannels } from './call/serving-channels.ts';
 import { WorkBudget, Admission } from './money/admission.ts';
 import { Dispatch } from './dispatch/dispatch.ts';
+import { WordTally } from './dispatch/word-tally.ts';
 import { HealthRecorder } from './health/health-recorder.ts';
 import { type Handle, type RelayRequest, type RelayResponse, responsesPrefix } from './http/http.ts';
 import { respondRefusal } from './http/refusal.ts';
@@ -80,6 +81,7 @@ type Reserved = ReservedCall | { answered: RelayResponse };
 export interface RelayDeps extends ReadDeps {
   reservations: Reservations;
   health: HealthRecorder;
+  words: WordTally;
   logger: RequestLogger;
 }
 
@@ -91,6 +93,7 @@ export function createRelay(ports: ChatPorts, endpoint: Endpoint): RelayDeps {
     reservations,
     admission: new Admission(reservations),
     health: new HealthRecorder(ports),
+    words: new WordTally(ports),
     logger: new RequestLogger(ports),
     channels: new ServingChannels(),
   };
@@ -141,12 +144,12 @@ interface RunningCall extends ReservedCall {
 
 /** Dispatches the call, and prepares its answer. */
 async function startAnswer(
-  { ports, endpoint, health }: RelayDeps,
+  { ports, endpoint, health, words }: RelayDeps,
   edge: Edge,
   reserved: ReservedCall & Pick<RunningCall, 'claim'> & { searched: SearchedRequest | undefined },
 ): Promise<Answer> {
   const { call, read, bill, claim, searched } = reserved;
-  const dispatched = new Dispatch(ports, { call, searched, health });
+  const dispatched = new Dispatch(ports, { call, searched, health, words });
   const dispatch = edge.makeStoppable?.(dispatched, call) ?? dispatched;
   const recorder = edge.createRecorder(reserved);
   const { commitsAtOnce } = edge;

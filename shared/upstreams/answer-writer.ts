@@ -16,6 +16,7 @@ import type { InputTransformation, StatePart } from '../wire/turn-state.ts';
 import type { AnswerReport, ReaderContext } from './dialect.ts';
 import { CallArguments } from './call-arguments.ts';
 import { UpstreamFailure } from './exchange.ts';
+import { readFinish, type FinishMeaning } from './vocabulary.ts';
 
 /** Far more than a model writes, in any script. */
 const keptBytesMax = 4 * 1024 * 1024;
@@ -34,10 +35,12 @@ const readInputTransformation = ({ type, action, reason, id }: JsonRecord): Inpu
 /** Clients and the log get words of small letters only, so nothing else that an upstream knows leaks. */
 const wordOf = (value: unknown): string | undefined => /^[a-z][a-z_]{0,39}$/.exec(textIn(value))?.[0];
 
+type WriterContext = Pick<ReaderContext, 'identity' | 'callIds' | 'quirks' | 'noteUnknownWord'>;
+
 export class AnswerWriter {
   readonly memory = new Kept(keptBytesMax, tooLargeFailure);
   callCount = 0;
-  readonly #context: Pick<ReaderContext, 'identity' | 'callIds'>;
+  readonly #context: WriterContext;
   /** The choices that have their role. */
   readonly #opened = new Set<number>();
   readonly #shownIds = new Set<string>();
@@ -48,8 +51,9 @@ export class AnswerWriter {
   #hasRuns = false;
   #serviceTier: string | undefined;
   #transformations: InputTransformation[] | undefined;
+  #hasUnknownWord = false;
 
-  constructor(context: Pick<ReaderContext, 'identity' | 'callIds'>) {
+  constructor(context: WriterContext) {
     this.#context = context;
   }
 
@@ -69,6 +73,15 @@ export class AnswerWriter {
   noteTransformations(list: unknown): void {
     if (Array.isArray(list))
       this.#transformations = recordsIn(list).slice(0, 20).map(readInputTransformation);
+  }
+
+  /** Reads the reason of an end, and notes a word that nobody knows. Undefined: the answer goes on. */
+  readFinish(value: unknown): FinishMeaning | 'unknown' | undefined {
+    const { quirks, noteUnknownWord } = this.#context;
+    const { means, word = '' } = readFinish(value, quirks.words) ?? {};
+    if (means === 'unknown' && !this.#hasUnknownWord) noteUnknownWord?.(word);
+    this.#hasUnknownWord ||= means === 'unknown';
+    return means;
   }
 
   report(turn: readonly StatePart[]): AnswerReport {

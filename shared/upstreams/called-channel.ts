@@ -20,6 +20,8 @@ import {
   type unknownFieldChoices,
   type WrittenRules,
 } from './quirks.ts';
+import type { Words } from './vocabulary.ts';
+import { readEffort } from './request-fields.ts';
 import { limitBody, filterCall, tierFields } from './restricted-fields.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './types/channel-types.ts';
 
@@ -38,6 +40,7 @@ export type CalledChannel = ChannelAttributes<OwnAttributeName> & {
     drop: string[];
     allow: string[];
     unknown_fields?: (typeof unknownFieldChoices)[number] | undefined;
+    words?: Words | undefined;
     max_output_tokens?: number | undefined;
     stream: boolean;
     include_usage: boolean;
@@ -86,6 +89,7 @@ export function quirksOf(channel: CalledChannel, model: string): Quirks {
     ...(isTaken && { wantsBack }),
     ...type,
     ...readRowQuirks(channel, model),
+    words: channel.params.words,
   };
 }
 
@@ -227,7 +231,8 @@ export function convertCall(
       'Zero only fills a cache, which this model does not offer: send 1 or more.',
     );
   const permissions = { ...settings, tenantFields: dialect.tenantFields };
-  const permitted = filterCall(own ? asked : { ...asked, native: undefined }, permissions, own);
+  const { call, dropped: noEffort } = normalizeEffort(own ? asked : { ...asked, native: undefined });
+  const permitted = filterCall(call, permissions, own);
   const written = writeBody(dialect, permitted.call, settings);
   if (only?.isField && !(only.param in written.body)) throw refuseOwnForm(only);
   const { body, lowered, isMultiplied } = limitBody(written.body, {
@@ -238,7 +243,7 @@ export function convertCall(
     (field) => Object.hasOwn(body, field) && !Object.hasOwn(settings.set, field),
   );
   for (const field of refused) delete body[field];
-  const dropped = [...permitted.dropped, ...written.dropped, ...lowered, ...refused];
+  const dropped = [...noEffort, ...permitted.dropped, ...written.dropped, ...lowered, ...refused];
   const isTierSent = tierFields.some(
     (field) => Object.hasOwn(body, field) && !Object.hasOwn(settings.set, field),
   );
@@ -258,6 +263,16 @@ function writeBody(dialect: Pick<Dialect, 'body'>, call: CanonicalCall, settings
     if (!(error instanceof CannotCarry)) throw error;
     throw new CannotCarry(call.clientNames?.[error.param] ?? error.param, error.message, error.details);
   }
+}
+
+/** A body in the client's own form goes up as it came. */
+function normalizeEffort(call: CanonicalCall): { call: CanonicalCall; dropped: string[] } {
+  const { reasoning_effort: asked, ...request } = call.request;
+  const effort = typeof asked === 'string' && !call.native ? readEffort(asked) : asked;
+  if (effort === asked) return { call, dropped: [] };
+  return effort === undefined
+    ? { call: { ...call, request }, dropped: ['reasoning_effort'] }
+    : { call: { ...call, request: { ...request, reasoning_effort: effort } }, dropped: [] };
 }
 
 // Fields of the client that had no effect. Dialects report what they dropped; this adds the row's own `drop` and
@@ -282,6 +297,8 @@ const defaults = new Map<string, unknown>([
 function asksForNothing(field: string, value: unknown): boolean {
   // Concerns only the client and the relay, which always streams.
   if (field === 'stream') return true;
+  // An empty effort is a mistake of the client's, which it should see.
+  if (field === 'reasoning_effort') return value === null;
   if (defaults.has(field)) return (value ?? defaults.get(field)) === defaults.get(field);
   // Every answer has text.
   if (field === 'modalities' && Array.isArray(value) && value.join() === 'text') return true;

@@ -2,7 +2,7 @@
  * The interface of a channel type: how its requests differ, and what configuration needs of its rows. Names no type;
  * the registry is types/channel-types.ts. docs/channels.md has the facts about each type and their sources.
  */
-import type { UpstreamError, AwsScope } from './exchange.ts';
+import type { AwsScope } from './exchange.ts';
 import type { Quirks, WrittenRules } from './quirks.ts';
 import { asRecord, isRecord, type JsonRecord } from '../wire/json.ts';
 
@@ -51,8 +51,6 @@ export interface ChannelType<Own extends string = never> {
   customerHeaders?(profile: string, sent: Readonly<Record<string, string>>): Record<string, string>;
   /** The default is true. */
   reportsUsage?(channel: ChannelAttributes<Own>): boolean;
-  /** Finds errors that our secret or the row causes, although the status blames the caller. */
-  classifyFault?(status: number, error: UpstreamError): 'secret' | 'channel' | undefined;
 }
 
 interface AddressedCall {

@@ -97,6 +97,8 @@ export interface ReaderContext {
   sent: SentBody;
   callIds: CallIds;
   quirks: Quirks;
+  /** Called once with the reason of the end, if nobody knows its word. */
+  noteUnknownWord?: ((word: string) => void) | undefined;
 }
 
 /** Throws an UpstreamFailure for an unusable answer, and an ErrorInAnswer for an error event. */

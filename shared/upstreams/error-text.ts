@@ -21,6 +21,9 @@ const revealing: [RegExp, string][] = [
   [/\b(?:sk|pk|rk)[-_][A-Za-z0-9_*.-]{6,}/g, '[removed]'],
   // With a digit, a capital or a star: `key-value-pairs` and `org_wide_limits` are words.
   [/\b(?:org|proj|key|acct|wrkspc)[-_](?=[a-z_.-]*[0-9A-Z*])[A-Za-z0-9_*.-]{6,}/g, '[removed]'],
+  // Keys as vendors mask them, and what they say a key is.
+  [/[\w.-]*\*{3,}[\w.-]*/g, '[removed]'],
+  [/(\bapi[ _-]?key(?: provided)?: ?)["'`]?[^\s"'`,;]+/gi, '$1[removed]'],
   [/\bAIza[\w-]{10,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b/g, '[removed]'],
   [/\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b/gi, '[removed]'],
   [/\b(?:\d{12}|\d{4}-\d{4}-\d{4})\b/g, '[removed]'],
@@ -109,7 +112,7 @@ export function listWithheldTexts({
     .filter((label) => !vendors.includes(label.replace(/-(?:runtime|mantle)$/, '')));
   return [
     profile,
-    ...(secret.length >= secretLengthMin ? [secret] : []),
+    ...(secret.length >= secretLengthMin ? [secret, matchMaskedEnd(secret)] : []),
     ...(secret !== '' && secret.length < secretLengthMin ? [matchWholeWord(secret, 'g')] : []),
     ...[host, ...labels].map((word) => matchWholeWord(word, 'gi')),
     // Also within a zone's name, such as `us-east-1a`.
@@ -123,6 +126,10 @@ const escapePattern = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]
 /** The text where no letter or digit goes on. */
 const matchWholeWord = (text: string, flags: 'g' | 'gi'): RegExp =>
   new RegExp(String.raw`(?<![a-zA-Z0-9])${escapePattern(text)}(?![a-zA-Z0-9])`, flags);
+
+/** A mask and the last letters of the secret: `sk-...yz`. */
+const matchMaskedEnd = (secret: string): RegExp =>
+  new RegExp(String.raw`[\w-]*(?:\*+|\.{2,}|[…•])[\w-]{0,6}${escapePattern(secret.slice(-2))}(?![\w-])`, 'g');
 
 /** Longest first: the name, and what remains without vendor, region and version, as vendors quote it. */
 function namesOf(model: string): string[] {

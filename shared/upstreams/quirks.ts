@@ -2,6 +2,8 @@
  * Quirks: how an upstream differs from its dialect, and a model from others; as a row writes them, and as learned from
  * refusals. Names no type, dialect or model: docs/tables.md has the defaults.
  */
+import type { Words } from './vocabulary.ts';
+
 /** The fields of Chat Completions for a limit on output tokens. */
 export const limitFields = ['max_tokens', 'max_completion_tokens'] as const;
 export type LimitField = (typeof limitFields)[number];
@@ -21,6 +23,8 @@ export const isCallerTool = (type: unknown): boolean =>
 
 /** In ascending order. Every vendor knows some of them. */
 export const effortScale = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
+/** Words of clients above the scale [openai/codex, `ReasoningEffort::Ultra`, November 2026]. */
+export const highestEfforts: readonly string[] = ['ultra', 'maximum', 'highest', 'extreme'];
 
 /** Values of a row's rules. The first of each is the default. */
 export const callIdForms = ['max64', 'max40', 'alnum9'] as const;
@@ -131,6 +135,8 @@ export interface Quirks {
   takesDerivedFields?: true | undefined;
   /** The only field for a limit that it accepts; a limit in another field moves to it. */
   limitField?: LimitField | undefined;
+  /** The row's lines of the vocabulary. */
+  words?: Words | undefined;
 }
 
 export const defaultQuirks: Quirks = {
@@ -226,15 +232,27 @@ export function parseRuleFact(fact: string): WrittenRules {
 /**
  * `keeps_state`: its answers with tool calls carried state that it wants back. `speaks:<dialect>`: it refused calls with
  * tools until they came in this dialect. `refuses_limit:<tokens>`: its maximum of output tokens is below this limit.
- * `limit_over_context:<tokens>`: with this limit the prompt did not fit its context. `<rule>:<value>`: a rule of the model
- * (model-rules.ts), as `efforts:low+high`.
+ * `limit_over_context:<tokens>`: with this limit the prompt did not fit its context. `finish_word:<word>+<count>`,
+ * `error_word:<word>+<count>`: the channel said a word that no line of the vocabulary has, so often. `<rule>:<value>`: a rule of
+ * the model (model-rules.ts), as `efforts:low+high`.
  */
 export type Fact =
   | 'keeps_state'
   | `refuses_limit:${number}`
   | `limit_over_context:${number}`
   | `speaks:${string}`
+  | `${WordKind}_word:${string}+${number}`
   | `${RuleName}:${string}`;
+
+/** Of the reason for which an answer ended, or of an error. */
+export type WordKind = 'finish' | 'error';
+/** Words are the channel's, whatever the model. */
+export const anyModel = '*';
+
+export function parseWordFact(fact: string): { kind: WordKind; word: string; count: number } | undefined {
+  const [, kind, word = '', count] = /^(finish|error)_word:(\w+)\+(\d+)$/.exec(fact) ?? [];
+  return kind === 'finish' || kind === 'error' ? { kind, word, count: Number(count) } : undefined;
+}
 
 export function findRefusedLimit(facts: readonly LearnedFact[]): number | undefined {
   const limits = facts.flatMap(({ fact }) => {
@@ -257,7 +275,7 @@ export interface LearnedFact extends ServedModel {
 
 /** Only the newest fact about one rule of a model counts. */
 export const subjectOf = ({ fact, channel, model }: ServedModel & Pick<LearnedFact, 'fact'>): string =>
-  `${Object.keys(parseRuleFact(fact))[0] ?? fact}|${channel}|${model}`;
+  `${Object.keys(parseRuleFact(fact))[0] ?? fact.replace(/(?<=_word:\w+)\+\d+$/, '')}|${channel}|${model}`;
 
 /** The fact that expires last was learned last. */
 export function pickNewestFacts(facts: readonly LearnedFact[]): LearnedFact[] {

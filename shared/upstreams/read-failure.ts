@@ -1,35 +1,37 @@
 /**
  * Reads an upstream's answer that is not a 2xx, or the error inside one that is: decides whose fault it is and what
- * the caller may see. Decides by machine-readable fields; only `context_length_exceeded` is also found by text.
+ * the caller may see. The words of vendors are in vocabulary.ts.
  */
 import { loopHeader } from '../wire/ids.ts';
 import { parseJson, textIn, type JsonRecord } from '../wire/json.ts';
-import type { ChannelType } from './channel-type.ts';
 import { scrub, type Withheld } from './error-text.ts';
 import { type UpstreamReply, CallerFault, UpstreamFailure, type UpstreamError } from './exchange.ts';
-import {
-  contextTooLong,
-  errorStatusOf,
-  findError,
-  findKnownWord,
-  isTooLong,
-  meansEmptyAccount,
-} from './vendor-errors.ts';
+import { findError } from './vendor-errors.ts';
+import { findErrorMeaning, findPublishedWord, isTooLong, type Words } from './vocabulary.ts';
 
+export const contextTooLong = 'context_length_exceeded';
 const callerFaultStatuses = new Set([400, 404, 413, 422]);
-/** An error inside an answer with one of these is treated like a reply with that status. */
+/** What these words say counts whatever the status of the reply: our key, our account, our rate, or the load. */
 const upstreamFaultStatuses = new Set([401, 402, 403, 429, 503, 529]);
+/** Failures whose bodies may say more than the status: of nobody else's body is waited for. */
+const wordyStatuses = new Set([403, 412, 500]);
 /** The code of a refusal of the operator's customer, which is no fault of the key [anthropic-sdk-typescript 1.14, UserProfile errors]. */
 export const customerRefused = 'customer_refused';
 const profileCode = /^user_profile_/;
 const bodyBytesMax = 64 * 1024;
-/** The body of a 429 is awaited this long: its code is worth little to a caller who waits for the next channel. */
-const rateLimitBodyMs = 2_000;
+/** The body of a failure is awaited this long: its words are worth little to a caller who waits for the next channel. */
+const failureBodyMs = 2_000;
 
-interface FailureReading {
-  type: Pick<ChannelType, 'classifyFault'>;
+interface RefusalReading {
   /** Must not reach a client: the secret, the upstream's host and its name of the model. */
   withheld: readonly Withheld[];
+  /** Those of the channel's row. */
+  words?: Words | undefined;
+  /** The body of the request. */
+  sentBody?: string | undefined;
+}
+
+interface FailureReading extends RefusalReading {
   /** The request named a customer of the operator, whom the vendor may refuse. */
   namesCustomer?: boolean;
   /** Without it, dates in Retry-After are not read and the body of a 429 is awaited without limit. */
@@ -44,37 +46,40 @@ export interface FailureClock {
 
 export async function readFailure(
   reply: UpstreamReply,
-  { type, withheld, namesCustomer = false, clock }: FailureReading,
+  { clock, namesCustomer = false, ...reading }: FailureReading,
 ): Promise<CallerFault | UpstreamFailure> {
   const { status, headers } = reply;
   const kind = headers[loopHeader] === undefined ? 'status' : 'loop';
   const facts = { retryAfterSeconds: retryAfterSeconds(headers['retry-after'], clock?.now()) };
-  const isRateLimit = status === 429;
+  const isCallers = callerFaultStatuses.has(status);
   const mayMeanCustomer = namesCustomer && status === 403;
-  if (!isRateLimit && !mayMeanCustomer && !callerFaultStatuses.has(status)) {
+  const isWordy = clock !== undefined && wordyStatuses.has(status);
+  if (!isCallers && status !== 429 && !mayMeanCustomer && !isWordy) {
     // Closes the connection: an unread answer would hold it for as long as the upstream likes.
     await reply.body[Symbol.asyncIterator]().return?.();
     return new UpstreamFailure(kind, status, facts);
   }
-  const text = isRateLimit ? await readRateLimit(reply, clock) : await readText(reply);
-  const read = findError(parseJson(text));
+  const read = readBody(isCallers ? await readText(reply) : await readInTime(reply, clock));
+  // Such a reply is of no channel's fault: the body is too long for the server, or the prompt for the model.
+  if (!read && status === 413)
+    return buildCallerFault(status, { code: contextTooLong, message: tooLongText }, reading.withheld);
   if (!read) return new UpstreamFailure(kind, status, facts);
   // AWS services name the exception in a header, as `ValidationException:http://...`.
   const [exception = ''] = headers['x-amzn-errortype']?.split(':') ?? [];
   const error = exception === '' ? read : { ...read, reasons: [...(read.reasons ?? []), exception] };
-  const said = { vendorCode: findKnownWord(error) };
+  const said = { vendorCode: findPublishedWord(error) };
+  const meaning = findErrorMeaning(error, reading);
   // No status: a client cannot wait for our account to be filled.
-  if (meansEmptyAccount(error)) return new UpstreamFailure('secret', undefined, said);
+  if (meaning === 'account') return new UpstreamFailure('secret', undefined, said);
   if (mayMeanCustomer || (namesCustomer && profileCode.test(textIn(error.details?.['error_code']))))
-    return buildCallerFault(403, { ...error, code: customerRefused }, withheld);
-  const fault = isRateLimit ? 'channel' : type.classifyFault?.(status, error);
-  if (fault === 'secret') return new UpstreamFailure('secret', status, said);
-  if (fault) return new UpstreamFailure(kind, status, { ...facts, ...said });
-  return buildCallerFault(
-    status,
-    isTooLong(status, error) ? { ...error, code: contextTooLong } : error,
-    withheld,
-  );
+    return buildCallerFault(403, { ...error, code: customerRefused }, reading.withheld);
+  const isNameless = status === 413 && meaning === undefined;
+  if (status !== 429 && (meaning === 'too_long' || isNameless || isTooLong(status, error)))
+    return buildTooLong(status, error, reading);
+  const named = typeof meaning === 'number' && upstreamFaultStatuses.has(meaning) ? meaning : status;
+  return named === status && isCallers && meaning !== 'failed'
+    ? buildCallerFault(status, error, reading.withheld)
+    : new UpstreamFailure(kind, named, { ...facts, ...said });
 }
 
 /**
@@ -83,19 +88,37 @@ export async function readFailure(
  */
 export function readErrorInAnswer(
   error: UpstreamError,
-  withheld: readonly Withheld[],
-  type: Pick<ChannelType, 'classifyFault'> = {},
+  reading: RefusalReading,
 ): CallerFault | UpstreamFailure {
-  if (isTooLong(Number(error.code), error))
-    return buildCallerFault(400, { ...error, code: contextTooLong }, withheld);
-  const said = { vendorCode: findKnownWord(error) };
-  if (meansEmptyAccount(error)) return new UpstreamFailure('secret', undefined, said);
-  const status = errorStatusOf(error) ?? 0;
-  if (upstreamFaultStatuses.has(status)) return new UpstreamFailure('status', status, said);
-  if (!callerFaultStatuses.has(status)) return new UpstreamFailure('error_in_answer', undefined, said);
-  const fault = type.classifyFault?.(status, error);
-  if (fault) return new UpstreamFailure(fault === 'secret' ? 'secret' : 'status', status, said);
-  return buildCallerFault(status, error, withheld);
+  const meaning = findErrorMeaning(error, reading);
+  const said = { vendorCode: findPublishedWord(error) };
+  if (meaning === 'account') return new UpstreamFailure('secret', undefined, said);
+  const isOfStatus = meaning === undefined || typeof meaning === 'number';
+  if (meaning === 'too_long' || (isOfStatus && isTooLong(meaning ?? 400, error)))
+    return buildTooLong(400, error, reading);
+  if (typeof meaning !== 'number') return new UpstreamFailure('error_in_answer', undefined, said);
+  if (upstreamFaultStatuses.has(meaning)) return new UpstreamFailure('status', meaning, said);
+  if (!callerFaultStatuses.has(meaning)) return new UpstreamFailure('error_in_answer', undefined, said);
+  return buildCallerFault(meaning, error, reading.withheld);
+}
+
+/** Clients act on the code; a status that names no fault of theirs becomes 400. */
+const buildTooLong = (status: number, error: UpstreamError, { withheld }: RefusalReading): CallerFault =>
+  buildCallerFault(
+    callerFaultStatuses.has(status) ? status : 400,
+    { ...error, code: contextTooLong },
+    withheld,
+  );
+
+const tooLongText = 'The request is too long for the upstream of this model.';
+const textLengthMax = 4 * 1024;
+
+/** A sentence instead of JSON is an error, too; a page is of a proxy. */
+function readBody(text: string): UpstreamError | undefined {
+  const body = parseJson(text);
+  const sentence = typeof body === 'string' ? body : body === undefined ? text.trim() : '';
+  const isPage = sentence.startsWith('<') || sentence.length > textLengthMax;
+  return findError(body) ?? (sentence === '' || isPage ? undefined : { message: sentence });
 }
 
 function buildCallerFault(status: number, error: UpstreamError, withheld: readonly Withheld[]): CallerFault {
@@ -132,10 +155,10 @@ function scrubDetails(details: JsonRecord = {}, withheld: readonly Withheld[]): 
 }
 
 /** Never rejects: without its body a 429 is still a 429. */
-async function readRateLimit(reply: UpstreamReply, clock: FailureClock | undefined): Promise<string> {
+async function readInTime(reply: UpstreamReply, clock: FailureClock | undefined): Promise<string> {
   const read = new AbortController();
   try {
-    return await readText(reply, clock?.sleep(rateLimitBodyMs, read.signal));
+    return await readText(reply, clock?.sleep(failureBodyMs, read.signal));
   } catch {
     return '';
   } finally {

@@ -5,7 +5,7 @@
 import type { CanonicalCall, ChatTool } from '../wire/canonical-call.ts';
 import { asRecord, isRecord, parseJson, type JsonRecord } from '../wire/json.ts';
 import { CannotCarry, type RequestSettings } from './dialect.ts';
-import { effortScale, type Quirks } from './quirks.ts';
+import { effortScale, highestEfforts, type Quirks } from './quirks.ts';
 
 // Custom tools, whose input is free text, for upstreams that only know functions: the tool becomes a function with one
 // string `input`, and its calls are converted back.
@@ -87,13 +87,23 @@ export function correctImageUrl(url: string): string {
 
 // Efforts and sampling.
 
+const wordOf = (effort: string): string => effort.trim().toLowerCase();
+
+/** Undefined: no wish, such as `auto`, or a word that nobody knows, which must not become the dearest effort. */
+export function readEffort(asked: string): string | undefined {
+  const word = wordOf(asked);
+  return rank(word) >= 0 || highestEfforts.includes(word) ? word : undefined;
+}
+
 /**
  * The nearest lower effort that is known, or the lowest. For `none` also the lowest, because a model that cannot stop
- * reasoning reasons more by default. An effort outside the scale becomes the highest; a known one outside the scale is
+ * reasoning reasons more by default. A word above the scale becomes the highest; a known one outside the scale is
  * sent only by name, unless there are no others.
  */
-export function chooseEffort(requested: string, known: readonly string[]): string | undefined {
+export function chooseEffort(asked: string, known: readonly string[]): string | undefined {
+  const requested = wordOf(asked);
   if (known.includes(requested)) return requested;
+  if (readEffort(requested) === undefined) return undefined;
   const others = known.filter((effort) => effort !== 'none');
   const ranked = others.filter((effort) => rank(effort) >= 0).toSorted((a, b) => rank(a) - rank(b));
   if (requested === 'none') return ranked[0];

@@ -148,6 +148,31 @@ describe('the item of learned facts', () => {
     expect(item).not.toHaveProperty(['keeps_state|too-many|vendor/m:1']);
   });
 
+  it('keeps room for what refusals taught, whatever words vendors say', async () => {
+    const half = Object.fromEntries(
+      Array.from({ length: 100 }, (_, i) => [`finish_word:w${i}+1|c${i}|*`, clock.now() + hour]),
+    );
+    const here = environment(() => ({ item: half, readAtMs }));
+    await here.learn(factOf({ channel: 'wordy', model: '*', fact: 'finish_word:new+1' }));
+    await here.learn(factOf({ channel: 'wordy', fact: 'sampling:none' }));
+    await read();
+    expect(Object.keys(item ?? {}).filter((name) => name.includes('wordy'))).toEqual([
+      'sampling:none|wordy|vendor/m:1',
+    ]);
+  });
+
+  it('has of a word the newest count', async () => {
+    const here = environment();
+    for (const count of [1, 2, 4] as const) {
+      await clock.run(clock.sleep(1));
+      const fact = `finish_word:brand_new+${count}` as const;
+      await here.learn(factOf({ channel: 'said', model: '*', fact, untilMs: clock.now() + hour }));
+      await read();
+    }
+    const known = environment().of({ channel: 'said', model: '*' });
+    expect(known.map(({ fact }) => fact)).toEqual(['finish_word:brand_new+4']);
+  });
+
   it('settles every question when it was read after the request came in', () => {
     readAtMs = clock.now();
     expect(environment().isSettled({ channel: 'any', model: 'm' }, clock.now())).toBe(true);

@@ -3,6 +3,7 @@
  * request must never wait long for a newer configuration while an older one is available, and never for health or facts.
  */
 import {
+  parseWordFact,
   pickNewestFacts,
   subjectOf,
   type Fact,
@@ -269,7 +270,9 @@ export function createLearnedFacts({ client, clock, stack, view }: ViewDeps): Le
       const { ended = [], running = [] } = Object.groupBy(readFacts(), (one) =>
         one.untilMs > nowMs && inForce.has(one) ? 'running' : 'ended',
       );
-      if (running.length >= factsMax && !running.some((one) => nameFact(one) === name)) return;
+      // Vendors choose their words, which must not take the room of what refusals taught.
+      const most = parseWordFact(fact.fact) ? factsMax / 2 : factsMax;
+      if (running.length >= most && !running.some((one) => nameFact(one) === name)) return;
       const removed = ended
         .map(nameFact)
         .filter((one) => one !== name)

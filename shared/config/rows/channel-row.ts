@@ -54,6 +54,7 @@ import {
   matchesRule,
   upstreamModelOf,
 } from '../../upstreams/called-channel.ts';
+import { errorMeanings, finishMeanings } from '../../upstreams/vocabulary.ts';
 import { hostOf, normaliseEndpoint, type EndpointRules } from '../../upstreams/endpoint-rules.ts';
 import { asRecord } from '../../wire/json.ts';
 import { lastGoodNotice, type TableReader } from './read-table.ts';
@@ -149,6 +150,15 @@ const ModelRules = z.looseObject(
 ) as unknown as z.ZodMiniType<WrittenRules>;
 const wantedModels = 'a map of model name, with at most three * for any text, to its rules';
 
+const wantedWord =
+  'a word or a text of the upstream, with at most three * for any text, but three letters in a row';
+const wordPattern = z.string(wantedWord).check(z.regex(/^(?!(?:.*\*){4})(?=.*[^*]{3}).{3,128}$/, wantedWord));
+/** As `oneOf` for a map of words. */
+const buildWords = <Meaning extends string>(meanings: readonly Meaning[]) =>
+  z.optional(
+    z.record(wordPattern, z.enum(meanings, oneOf(meanings)), `a map of ${wantedWord}, to ${oneOf(meanings)}`),
+  );
+
 const Params = optionMap(
   {
     /** Set in every request, and override the client's fields. */
@@ -173,6 +183,13 @@ const Params = optionMap(
     ),
     custom_tools: z.optional(flag),
     wants_back: optionalName(returnedFields),
+    /** What words of the upstream mean. */
+    words: z.optional(
+      optionMap(
+        { finish: buildWords(finishMeanings), errors: buildWords(errorMeanings) },
+        'a map {finish, errors} of words to their meanings',
+      ),
+    ),
     /** Quirks of some models, by their public or the upstream's name. */
     model_rules: z.optional(
       z.record(

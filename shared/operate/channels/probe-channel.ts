@@ -207,15 +207,18 @@ async function outcomeOf(ports: OperatorPorts, call: DirectCall): Promise<ProbeO
   // A web page says nothing that helps.
   const shown = /^\s*</.test(body) ? 'a web page' : cleanText(body, called.secret) || 'empty body';
   const said = `status ${status}: ${shown}`;
-  const type = channelTypes[called.channel.type];
-  const withheld = listWithheldTexts(built.known);
+  const reading = {
+    withheld: listWithheldTexts(built.known),
+    words: called.channel.params.words,
+    sentBody: built.request.body,
+  };
   if (!ok) {
     const reply = { status, headers: {}, body: bytesOf(body) };
-    return classifyFailure(await readFailure(reply, { type, withheld }), said);
+    return classifyFailure(await readFailure(reply, reading), said);
   }
   const { chunks, usage, failure } = readReply(body, call);
   if (failure instanceof ErrorInAnswer)
-    return classifyFailure(readErrorInAnswer(failure.error, withheld, type), said);
+    return classifyFailure(readErrorInAnswer(failure.error, reading), said);
   if (failure !== undefined) return { kind: 'unusable', said: `${said} (${reasonOf(failure)})` };
   const choices = chunks.flatMap((chunk) => chunk.choices.filter(({ index }) => index === 0));
   const indexes = choices.flatMap(({ delta }) => delta.tool_calls?.map(({ index }) => index) ?? []);

@@ -186,7 +186,7 @@ export class Answer {
       measure,
       outcome,
       end: refusal ? 'failed' : this.#queue.clientLeft ? 'client_gone' : 'completed',
-      status: refusal && !this.#queue.committed ? refusal.status : 200,
+      status: this.#findRefusal()?.status ?? 200,
       refusal,
       length: this.#length,
       firstMs: this.#firstMs,

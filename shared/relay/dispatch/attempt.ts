@@ -26,7 +26,7 @@ import { computeDefaultOutputTokens } from '../call/serving-channels.ts';
 import { endUserOf, resolveTier, type ServiceTiers } from '../../wire/canonical-call.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../wire/json.ts';
 import { fingerprint, hopHeader } from '../../wire/ids.ts';
-import type { Quirks } from '../../upstreams/quirks.ts';
+import type { Quirks, WordKind } from '../../upstreams/quirks.ts';
 import { SecretUnusable } from '../ports/config-store.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Pseudonym } from '../ports/host.ts';
@@ -54,6 +54,8 @@ interface AttemptInput {
   variant?: Variant;
   /** Replaces the candidate's dialect. May throw CannotCarry. */
   speaking?: (dialect: Dialect) => Dialect;
+  /** Called with words of the upstream that nobody knows. */
+  noteWord?: (kind: WordKind, word: string) => void;
 }
 
 /** A candidate that was tried, with its newest attempt. */
@@ -73,6 +75,7 @@ export class Attempt {
   readonly #call: ChatCall;
   readonly #variant: Variant;
   readonly #speaking: (dialect: Dialect) => Dialect;
+  readonly #noteWord: AttemptInput['noteWord'];
   readonly #callIds: CallIds;
   readonly #serviceTiers: ServiceTiers;
   /** The ids of the first choice's tool calls as the client sees them, by index. */
@@ -89,13 +92,14 @@ export class Attempt {
   /** Throws NotInTariff. */
   constructor(
     ports: ChatPorts,
-    { candidate, call, variant = usualVariant, speaking = (dialect) => dialect }: AttemptInput,
+    { candidate, call, variant = usualVariant, speaking = (dialect) => dialect, noteWord }: AttemptInput,
   ) {
     this.#ports = ports;
     this.#candidate = candidate;
     this.#call = call;
     this.#variant = variant;
     this.#speaking = speaking;
+    this.#noteWord = noteWord;
     this.#callIds = new CallIds({ channel: candidate.channel.id, requestId: call.identity.requestId });
     this.#serviceTiers = findServiceTiers(call.tariff, candidate.model);
     this.chunks = this.#read();
@@ -152,7 +156,8 @@ export class Attempt {
     try {
       const reply = await this.#send(prepared, watchdog);
       const { identity } = this.#call;
-      const reader = new dialect.Reader({ identity, sent, quirks, callIds: this.#callIds });
+      const noteUnknownWord = (word: string): void => this.#noteWord?.('finish', word);
+      const reader = new dialect.Reader({ identity, sent, quirks, callIds: this.#callIds, noteUnknownWord });
       this.#reader = reader;
       const body = openBodyEvents(bodyLimits, reply.headers['content-type'], dialect.hasLongLists);
       const events = run(this.#reply(reply, reader, watchdog), body);
@@ -226,15 +231,18 @@ export class Attempt {
   }
 
   #refused({ dialect, built }: Prepared): RefusedAttempt {
-    const { request, limitedBy } = this.#call;
+    const { request, limitedBy, outputTokensAsked } = this.#call;
+    const asked = request.max_completion_tokens ?? request.max_tokens ?? outputTokensAsked;
     return {
       built,
       type: channelTypes[this.#candidate.channel.type],
+      noteUnknownWord: (word) => this.#noteWord?.('error', word),
       variant: this.#variant,
       dialectName: dialect.name,
       hadContent: this.#hasContent,
       hadTools: (request.tools?.length ?? 0) > 0,
       limitLowered: limitedBy !== undefined,
+      isLimitAdded: limitedBy !== undefined || asked === undefined,
     };
   }
 

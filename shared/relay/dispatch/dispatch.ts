@@ -20,6 +20,7 @@ import {
   type Fact,
   type LearnedFact,
   type Quirks,
+  type WordKind,
 } from '../../upstreams/quirks.ts';
 import { CannotCarry } from '../../upstreams/dialect.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
@@ -27,6 +28,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { Refusal } from '../http/refusal.ts';
 import type { SearchedRequest } from '../search.ts';
 import { UpstreamFailure } from '../../upstreams/exchange.ts';
+import type { WordTally } from './word-tally.ts';
 import { orderCandidates, type Rank, CandidateOrder } from './candidate-order.ts';
 
 const attemptsMax = 3;
@@ -43,6 +45,7 @@ export class Dispatch implements DispatchedCall {
   readonly #sent: ChatCall;
   readonly #searched: SearchedRequest | undefined;
   readonly #health: HealthRecorder;
+  readonly #words: WordTally;
   readonly #tried: Tried[] = [];
   readonly #uncarried: Candidate[] = [];
   readonly #failures: UpstreamFailure[] = [];
@@ -55,9 +58,15 @@ export class Dispatch implements DispatchedCall {
   /** @param of the call as the client wrote it, and its request with the results of its search, if it asked for one */
   constructor(
     ports: ChatPorts,
-    of: { call: ChatCall; searched: SearchedRequest | undefined; health: HealthRecorder },
+    of: {
+      call: ChatCall;
+      searched: SearchedRequest | undefined;
+      health: HealthRecorder;
+      words: WordTally;
+    },
   ) {
-    const { call, health, searched } = of;
+    const { call, health, searched, words } = of;
+    this.#words = words;
     this.#ports = ports;
     this.#call = call;
     this.#health = health;
@@ -105,7 +114,7 @@ export class Dispatch implements DispatchedCall {
       const { candidate } = rank;
       const call = callTo(this.#sent, candidate.model);
       const variant = findLearnedVariant(this.#ports, candidate, this.#call);
-      const attempt = new Attempt(this.#ports, { candidate, call, variant });
+      const attempt = this.#createAttempt(candidate, call, variant);
       try {
         if (rank.standing?.is === 'probe' && !(await this.#claimsProbe(candidate, attempt))) {
           order.defer(rank);
@@ -127,6 +136,12 @@ export class Dispatch implements DispatchedCall {
     throw await this.#refusal(order.blockedUntilMs, uncarried, tooLong);
   }
 
+  #createAttempt(candidate: Candidate, call: ChatCall, variant: Variant): Attempt {
+    const noteWord = (kind: WordKind, word: string): void =>
+      this.#note(this.#words.count(candidate.channel.id, kind, word));
+    return new Attempt(this.#ports, { candidate, call, variant, noteWord });
+  }
+
   /** Explains why no candidate is left. A model that was not asked because it is blocked may take what the others do not. */
   async #refusal(
     blockedUntilMs: number | undefined,
@@ -134,7 +149,8 @@ export class Dispatch implements DispatchedCall {
     tooLong: Refusal | undefined,
   ): Promise<Error> {
     const failures = this.#failures;
-    if (failures.length === 0 && tooLong && blockedUntilMs === undefined) return tooLong;
+    // Whatever else failed: a shorter request may be answered.
+    if (tooLong && blockedUntilMs === undefined) return tooLong;
     if (failures.length === 0 && this.#call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
     if (failures.length === 0 && uncarried && blockedUntilMs === undefined) {
       const { param, message, details } = uncarried;
@@ -228,7 +244,7 @@ export class Dispatch implements DispatchedCall {
         if (!(error instanceof AskAgain)) throw error;
         if (forms === formsMax) throw error.refusal;
         asked = { again: error, refused: tried.attempt };
-        const again = new Attempt(this.#ports, { candidate, call, variant: error.variant });
+        const again = this.#createAttempt(candidate, call, error.variant);
         if (await sendsTheSame(again, tried.attempt)) throw error.refusal;
         tried.attempt = again;
       }

@@ -16,12 +16,13 @@ import { noCompaction, type Omission } from '../../upstreams/dialect.ts';
 import { defaultDialect, dialectPathOf } from '../../upstreams/dialects/dialects.ts';
 import { listWithheldTexts } from '../../upstreams/error-text.ts';
 import {
+  contextTooLong,
   customerRefused,
   readErrorInAnswer,
   readFailure,
   type FailureClock,
 } from '../../upstreams/read-failure.ts';
-import { errorStatusOf } from '../../upstreams/vendor-errors.ts';
+import { findErrorMeaning, findUnknownWord } from '../../upstreams/vocabulary.ts';
 import type { BuiltRequest } from '../../upstreams/called-channel.ts';
 import type { Quirks } from '../../upstreams/quirks.ts';
 import { findLesson, findRefusedFields } from './lessons.ts';
@@ -99,6 +100,8 @@ interface LimitRefusal {
   tokens: number;
   /** The prompt and the limit together are more than the model's context; a shorter prompt may have this limit. */
   overContext: boolean;
+  /** What the prompt leaves of the context, if the limit is the relay's own. */
+  room?: number | undefined;
 }
 
 /** How an attempt differs from the usual one. */
@@ -126,7 +129,7 @@ export interface Repeated {
 
 export interface RefusedAttempt {
   built: BuiltRequest;
-  type: Pick<ChannelType, 'alsoSpeaks' | 'classifyFault'>;
+  type: Pick<ChannelType, 'alsoSpeaks'>;
   variant: Variant;
   /** The dialect that was spoken. */
   dialectName: string;
@@ -135,11 +138,21 @@ export interface RefusedAttempt {
   hadTools: boolean;
   /** The limit that was sent is lower than the call's own, because the balance pays no more. */
   limitLowered: boolean;
+  /** The client sent no limit, or a higher one. */
+  isLimitAdded?: boolean | undefined;
+  /** Called with a word of the error that nobody knows. */
+  noteUnknownWord?: ((word: string) => void) | undefined;
 }
+
+const readingOf = ({ built }: Pick<RefusedAttempt, 'built'>) => ({
+  withheld: listWithheldTexts(built.known),
+  words: built.quirks.words,
+  sentBody: built.request.body,
+});
 
 /** The error of an answer with status 200. */
 export function readAnswerError(error: UpstreamError, refused: RefusedAttempt): Error | Repeated {
-  const failure = readErrorInAnswer(error, listWithheldTexts(refused.built.known), refused.type);
+  const failure = readErrorInAnswer(error, readingOf(refused));
   return repeatOrRefuse(failure, { ...refused, error, status: failure.status ?? 0 });
 }
 
@@ -148,9 +161,8 @@ export async function readReplyError(
   reply: UpstreamReply,
   { clock, ...refused }: RefusedAttempt & { clock: FailureClock },
 ): Promise<Error | Repeated> {
-  const withheld = listWithheldTexts(refused.built.known);
   const { namesCustomer } = refused.built;
-  const failure = await readFailure(reply, { type: refused.type, withheld, namesCustomer, clock });
+  const failure = await readFailure(reply, { ...readingOf(refused), namesCustomer, clock });
   if (failure instanceof CallerFault && failure.code === customerRefused)
     return omitDeniedFeatures(failure, refused) ?? refuseCaller(failure);
   if (!(failure instanceof CallerFault))
@@ -191,8 +203,20 @@ const compactInWords = (variant: Variant): Variant => ({
 
 function repeatOrRefuse(failure: CallerFault | UpstreamFailure, refused: RefusedForm): Error | Repeated {
   const variant = refused.hadContent ? undefined : findRepeat(refused);
+  if (!variant) noteUnknown(failure, refused);
   const refusal = failure instanceof CallerFault ? refuseCaller(failure) : failure;
   return variant ? { variant, refusal } : refusal;
+}
+
+/** Counts the word of an error that is taken for what its status says, because nobody knows the word. */
+function noteUnknown(
+  failure: CallerFault | UpstreamFailure,
+  { error, built, noteUnknownWord }: RefusedForm,
+): void {
+  const isTaken =
+    failure instanceof CallerFault ? failure.code !== contextTooLong : failure.kind === 'error_in_answer';
+  const word = isTaken ? findUnknownWord(error, built.quirks.words) : undefined;
+  if (word !== undefined) noteUnknownWord?.(word);
 }
 
 /** The upstream's own refusal, with its status. */
@@ -306,8 +330,8 @@ function findTaughtQuirks(refused: RefusedForm): Partial<Quirks> | undefined {
 }
 
 /** The request is at fault: a 400, or a 422 of servers that validate, whose machine-readable fields say nothing else. */
-const isOfRequest = ({ status, error }: RefusedForm): boolean =>
-  [status, errorStatusOf(error) ?? 400].every((each) => each === 400 || each === 422);
+const isOfRequest = ({ status, error: { message: _text, ...words } }: RefusedForm): boolean =>
+  [status, findErrorMeaning(words) ?? 400].every((each) => each === 400 || each === 422);
 
 const says = (refused: RefusedForm, sentence: RegExp): boolean =>
   isOfRequest(refused) &&
@@ -323,39 +347,59 @@ const says = (refused: RefusedForm, sentence: RegExp): boolean =>
 const leastMaximum = 256;
 
 /** The limit that was refused for being too large. */
-function findRefusedLimit({ error, built }: RefusedForm): LimitRefusal | undefined {
+function findRefusedLimit({ error, built, isLimitAdded }: RefusedForm): LimitRefusal | undefined {
   const message = textOf(error.message) ?? '';
   const { outputTokensMax: tokens, isLimitLowest = false } = built.sent;
-  if (tokens === undefined || tokens < leastMaximum || isLimitLowest) return undefined;
+  if (tokens === undefined || tokens < leastMaximum) return undefined;
   if (!limitName.test(message) || !tooLarge.test(message)) return undefined;
-  return { tokens, overContext: /\bcontext\b/i.test(message) };
+  const overContext = /\bcontext\b/i.test(message);
+  const room = overContext ? readRoom(message, tokens) : undefined;
+  // The prompt alone is too long, or leaves no room for an answer.
+  if (room !== undefined && room < leastMaximum) return undefined;
+  const canLower = room !== undefined && isLimitAdded === true;
+  return isLimitLowest && !canLower ? undefined : { tokens, overContext, room: canLower ? room : undefined };
 }
 
 /**
  * The model's own maximum is below the limit, so an answer without one stays below what is reserved. A limit that was
- * lowered to the balance must hold: it is only lowered further, to the maximum that the refusal names.
+ * lowered to the balance must hold, and some APIs need one: it is only lowered further, to the maximum that the refusal names
+ * or to what the prompt leaves of the context.
  */
 function omitLimit(
-  { error, variant, limitLowered }: RefusedForm,
-  limitRefusal: LimitRefusal,
+  { error, built, variant, limitLowered }: RefusedForm,
+  { room, ...limitRefusal }: LimitRefusal,
 ): Variant | undefined {
-  if (!limitLowered) {
+  if (!limitLowered && !(room !== undefined && built.sent.isLimitLowest)) {
     const next = without(variant, 'limit');
     return next && { ...next, limitRefusal };
   }
-  const limitMost = readNamedMaximum(textOf(error.message) ?? '', limitRefusal);
+  const limitMost = room ?? readNamedMaximum(textOf(error.message) ?? '', limitRefusal);
   if (limitMost === undefined || variant.limitMost !== undefined) return undefined;
   return { ...variant, limitMost };
 }
 
-/** The largest number of the sentence below the limit; numbers inside names do not count. */
+/** The largest number of the sentence below the limit. */
 function readNamedMaximum(message: string, { tokens, overContext }: LimitRefusal): number | undefined {
   if (overContext) return undefined;
-  const numbers = [...message.matchAll(/(?<![\w.-])\d{1,9}(?![\w-]|\.\d)/g)].map(([number]) =>
-    Number(number),
-  );
-  const below = numbers.filter((number) => number > 0 && number < tokens);
+  const below = readNumbers(message).filter((number) => number > 0 && number < tokens);
   return below.length > 0 ? Math.max(...below) : undefined;
+}
+
+/** Numbers inside names do not count. */
+const readNumbers = (message: string): number[] =>
+  [...message.matchAll(/(?<![\w.-])\d{1,9}(?![\w-]|\.\d)/g)].map(([number]) => Number(number));
+
+/**
+ * The context without the prompt, where the sentence names both: the context is the largest number that the prompt and the
+ * limit together exceed. A total of the two is none.
+ */
+function readRoom(message: string, limit: number): number | undefined {
+  const numbers = [...new Set(readNumbers(message))].filter((number) => number > 0 && number !== limit);
+  const total = numbers.find((one) => numbers.includes(one - limit));
+  const others = numbers.filter((number) => number !== total);
+  const prompt = total === undefined ? Math.min(...others) : total - limit;
+  const context = Math.max(...others.filter((number) => number !== prompt && number < prompt + limit));
+  return others.length >= 2 && Number.isFinite(context) ? context - prompt : undefined;
 }
 
 /** A message's field that its client got from another upstream and that this one does not take. */
@@ -368,7 +412,8 @@ const refusedState = new Set([
   'invalid_thought_signature',
 ]);
 
-const limitName = /\bmax_?(completion_|output_|new_)?tokens\b|\bmaxOutputTokens\b/i;
+const limitName =
+  /\bmax_?(completion_|output_|new_)?tokens\b|\bmaxOutputTokens\b|\b(?:output|completion) tokens\b|\b(?:in|for) the completion\b/i;
 /** The sentences of OpenAI, Anthropic, Google and DeepSeek about a limit above the model's maximum. */
 const tooLarge = /too large|at most|maximum|exceed|supported range|valid range|less than or equal|<=|> \d/i;
 

@@ -36,14 +36,6 @@ export const anthropic: ChannelType<'api_version'> = {
           'anthropic-user-profile-id': profile,
           'anthropic-beta': betas === undefined ? profileBeta : `${betas},${profileBeta}`,
         },
-  /**
-   * Some gateways in front of the API send these types with a 400. An account without credit comes as
-   * `invalid_request_error`, and only its text tells it from a caller's mistake: docs/channels.md.
-   */
-  classifyFault: (_status, { type }) =>
-    type === 'authentication_error' || type === 'billing_error' || type === 'permission_error'
-      ? 'secret'
-      : undefined,
 };
 
 /** The version of the API before that without one [anthropic-sdk-typescript 1.14]. */

@@ -31,9 +31,6 @@ export const azure: ChannelType<'api_version'> = {
   endUserField: () => 'user',
   reportsUsage: ({ api_version: version }) =>
     version === undefined || !/^\d{4}-\d{2}-\d{2}/.test(version) || version >= usageSince,
-  /** The row names the deployment, so an unknown deployment is not the caller's fault. */
-  classifyFault: (status, error) =>
-    status === 404 && error.code === 'DeploymentNotFound' ? 'channel' : undefined,
 };
 
 export const azureSetup: ChannelSetup<'api_version'> = {

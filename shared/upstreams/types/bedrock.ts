@@ -9,18 +9,6 @@ const claude = /^(?:[a-z-]{2,6}\.)?anthropic\./;
 /** The open models `gpt-oss` have no Responses on this endpoint. */
 const gpt = /^(?:[a-z-]{2,6}\.)?openai\.(?!gpt-oss)/;
 
-/**
- * Exceptions that come with a status of the caller's fault, although the row, the role or the account's quota causes
- * them.
- */
-const ownExceptions = new Set([
-  'AccessDeniedException',
-  'ResourceNotFoundException',
-  'ServiceQuotaExceededException',
-  'UnrecognizedClientException',
-  'ThrottlingException',
-]);
-
 export const bedrock: ChannelType<'region'> = {
   dialect: (model) => (claude.test(model) ? 'messages' : gpt.test(model) ? 'responses' : 'chat'),
   address: ({ endpoint }, { dialect, path }) =>
@@ -31,8 +19,6 @@ export const bedrock: ChannelType<'region'> = {
   limitField: () => 'max_completion_tokens',
   // Bedrock refuses `max_tokens`, and "detailed" and "concise" summaries [coder/coder 29229, 2026-09-11].
   quirks: () => ({ limitField: 'max_completion_tokens', summaryKind: 'auto', takesDerivedFields: true }),
-  classifyFault: (_status, { reasons = [] }) =>
-    reasons.some((reason) => ownExceptions.has(reason)) ? 'channel' : undefined,
 };
 
 export const bedrockSetup: ChannelSetup<'region'> = {

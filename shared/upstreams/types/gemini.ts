@@ -9,15 +9,6 @@ const knownFields: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Reasons of `google.rpc.ErrorInfo` that concern the key or the project behind it. */
-const keyReasons: ReadonlySet<string> = new Set(
-  (
-    'API_KEY_INVALID API_KEY_EXPIRED API_KEY_SERVICE_BLOCKED API_KEY_HTTP_REFERRER_BLOCKED ' +
-    'API_KEY_IP_ADDRESS_BLOCKED ACCESS_TOKEN_EXPIRED BILLING_DISABLED CONSUMER_INVALID CONSUMER_SUSPENDED ' +
-    'SERVICE_DISABLED'
-  ).split(' '),
-);
-
 export const gemini: ChannelType = {
   credentials: (secret) => ({ authorization: `Bearer ${secret}` }),
   alsoSpeaks: ['embeddings'],
@@ -28,9 +19,6 @@ export const gemini: ChannelType = {
     acceptedEchoes: ['extra_content'],
     takesDerivedFields: true,
   }),
-  /** Gemini refuses a wrong key with a 400, whose details name the reason. */
-  classifyFault: (_status, { reasons = [] }) =>
-    reasons.some((reason) => keyReasons.has(reason)) ? 'secret' : undefined,
 };
 
 export const geminiSetup: ChannelSetup = {

@@ -57,6 +57,26 @@ describe('a row that is used but deserves a look', () => {
     expect(warningsOf({ channels: told, charges }, { learned: learned.slice(5, 6) })).toEqual([]);
   });
 
+  it('says which words of the upstream have no line, until the row has one', () => {
+    const of = { channel: 'main', model: '*', untilMs: 1 };
+    const learned = [
+      { ...of, fact: 'finish_word:brand_new+4' },
+      { ...of, fact: 'error_word:brand_new+2' },
+      { ...of, fact: 'finish_word:network_error+2' },
+      { ...of, fact: 'error_word:arrearage+2' },
+      { ...of, fact: 'finish_word:brand_new+4', channel: 'gone' },
+    ] as const;
+    const charges = [charge({ models: ['gpt-4o'] })];
+    const warned = (params: object) =>
+      warningsOf({ channels: [channel({ models: ['gpt-4o'], params })], charges }, { learned }).join();
+    expect(warned({}).match(/write (\{.*?\}\})/g)).toEqual([
+      'write {"finish":{"brand_new":"stop"}}',
+      'write {"errors":{"brand_new":"caller"}}',
+    ]);
+    expect(warned({ words: { finish: { 'brand*': 'length' } } })).not.toContain('"finish":');
+    expect(warned({ words: { finish: { 'brand*': 'length' }, errors: { brand_new: 'account' } } })).toBe('');
+  });
+
   it('is told of many models in one sentence', () => {
     const models = Array.from({ length: 90 }, (_, i) => `model-${i}`);
     const learned = models.map((model) => ({
@@ -76,7 +96,13 @@ describe('a row that is used but deserves a look', () => {
   it('is shown by the tools with what the running stack alone knows', () => {
     const raw = channel({ models: ['gpt-4o'], secret: 'env:KEY', mapper: { other: 'x' } });
     const fact = { channel: 'main', model: 'gpt-4o', untilMs: 1 };
-    const facts = ['speaks:other', 'refuses_limit:9', 'limit_over_context:9', 'forced_calls:false'] as const;
+    const facts = [
+      'speaks:other',
+      'refuses_limit:9',
+      'limit_over_context:9',
+      'forced_calls:false',
+      'error_word:brand_new+2',
+    ] as const;
     const known = {
       learned: facts.map((each) => Object.assign({}, fact, { fact: each })),
       unreadableSecrets: new Map([['env:KEY', 'it is empty; or unset']]),

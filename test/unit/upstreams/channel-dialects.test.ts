@@ -220,27 +220,6 @@ describe('an address goes by the dialect', () => {
   });
 });
 
-describe('errors under a status of the caller’s fault', () => {
-  const words = 'API key not valid. Your credit balance is too low. DeploymentNotFound AccessDeniedException';
-
-  it.each([
-    ['gemini', 400, { code: 400, reasons: ['API_KEY_INVALID'] }, 'secret'],
-    ['gemini', 400, { code: 400, reasons: ['API_KEY_EXPIRED'] }, 'secret'],
-    ['gemini', 400, { code: 400, reasons: ['INVALID_ARGUMENT'] }, undefined],
-    ['gemini', 400, { message: words }, undefined],
-    ['anthropic', 400, { type: 'billing_error' }, 'secret'],
-    ['anthropic', 400, { type: 'authentication_error' }, 'secret'],
-    ['anthropic', 400, { type: 'invalid_request_error', message: words }, undefined],
-    ['azure', 404, { code: 'DeploymentNotFound', message: 'x' }, 'channel'],
-    ['azure', 400, { code: 'content_filter', message: words }, undefined],
-    ['bedrock', 400, { reasons: ['ServiceQuotaExceededException'] }, 'channel'],
-    ['bedrock', 404, { reasons: ['ResourceNotFoundException'] }, 'channel'],
-    ['bedrock', 400, { reasons: ['ValidationException'], message: words }, undefined],
-  ] as const)('%s %i %j: %s', (type, status, error, fault) => {
-    expect(channelTypes[type].classifyFault?.(status, error)).toBe(fault);
-  });
-});
-
 describe('what a probe found', () => {
   it('is read from the mark, leniently', () => {
     const _can = { tools: true, images: 'maybe', efforts: new Set(['low', 'high']), dialects: [1], more: 1 };

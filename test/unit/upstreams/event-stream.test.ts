@@ -93,7 +93,7 @@ describe('an exception in the stream', () => {
       exception('validationException', 'Input is too long for requested model.'),
     ]);
     if (!(error instanceof ErrorInAnswer)) throw new Error('another error');
-    expect(readErrorInAnswer(error.error, [])).toMatchObject({
+    expect(readErrorInAnswer(error.error, { withheld: [] })).toMatchObject({
       status: 400,
       code: 'context_length_exceeded',
     });

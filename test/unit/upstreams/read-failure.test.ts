@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { ChannelType } from '../../../shared/upstreams/channel-type.ts';
 import { findError } from '../../../shared/upstreams/vendor-errors.ts';
 import { type UpstreamReply, CallerFault, UpstreamFailure } from '../../../shared/upstreams/exchange.ts';
+import type { Words } from '../../../shared/upstreams/vocabulary.ts';
 import { readErrorInAnswer, readFailure } from '../../../shared/upstreams/read-failure.ts';
 
 const nowMs = Date.UTC(2026, 10, 21, 12, 0, 0);
@@ -11,22 +11,21 @@ interface Answer {
   status: number;
   error?: object;
   headers?: Record<string, string>;
-  ownFault?: ChannelType['classifyFault'];
+  words?: Words;
+  sentBody?: string;
   body?: UpstreamReply['body'];
 }
+
+const nothingKnown = { withheld: [] };
 
 async function* bytesOf(text: string): AsyncGenerator<Uint8Array> {
   yield new TextEncoder().encode(text);
 }
 
-const read = ({ status, error = {}, headers = {}, ownFault, body }: Answer, sleep = never) =>
+const read = ({ status, error = {}, headers = {}, body, ...known }: Answer, sleep = never) =>
   readFailure(
     { status, headers, body: body ?? bytesOf(JSON.stringify({ error })) },
-    {
-      type: ownFault ? { classifyFault: ownFault } : {},
-      withheld: [],
-      clock: { now: () => nowMs, sleep },
-    },
+    { ...known, withheld: [], clock: { now: () => nowMs, sleep } },
   );
 
 describe('a Retry-After', () => {
@@ -71,7 +70,9 @@ describe('a prompt that is too long', () => {
 
   it('is not what a caller’s words make of another failure', async () => {
     const message = 'Bad value "the prompt is too long"';
-    expect(readErrorInAnswer({ code: 'server_error', message }, [])).toBeInstanceOf(UpstreamFailure);
+    expect(readErrorInAnswer({ code: 'server_error', message }, nothingKnown)).toBeInstanceOf(
+      UpstreamFailure,
+    );
     expect(await read({ status: 404, error: { message } })).toMatchObject({
       status: 404,
       code: 'upstream_refused',
@@ -92,7 +93,7 @@ describe('an empty account of ours', () => {
   });
 
   it('in an answer with status 200 is one, too', () => {
-    expect(readErrorInAnswer({ code: 'insufficient_quota' }, [])).toMatchObject({ kind: 'secret' });
+    expect(readErrorInAnswer({ code: 'insufficient_quota' }, nothingKnown)).toMatchObject({ kind: 'secret' });
   });
 
   it('is not what text says', async () => {
@@ -142,15 +143,12 @@ describe('the body of a 429', () => {
 });
 
 describe('a status of the caller’s fault', () => {
-  it('is our own where the type finds it in a field, or in the header of AWS', async () => {
-    const ownFault: ChannelType['classifyFault'] = (_status, { reasons = [] }) =>
-      reasons.includes('AccessDeniedException') ? 'channel' : reasons.includes('KEY') ? 'secret' : undefined;
+  it('is our own where a field says so, or the header of AWS', async () => {
     const headers = { 'x-amzn-errortype': 'AccessDeniedException:http://internal.amazon.com/coral/' };
-    expect(await read({ status: 400, headers, ownFault })).toMatchObject({ kind: 'status', status: 400 });
-    expect(await read({ status: 400, error: { details: [{ reason: 'KEY' }] }, ownFault })).toMatchObject({
-      kind: 'secret',
-    });
-    expect(await read({ status: 400, error: { message: 'KEY' }, ownFault })).toBeInstanceOf(CallerFault);
+    expect(await read({ status: 400, headers })).toMatchObject({ kind: 'status', status: 403 });
+    const error = { code: 400, details: [{ reason: 'API_KEY_INVALID' }] };
+    expect(await read({ status: 400, error })).toMatchObject({ kind: 'status', status: 401 });
+    expect(await read({ status: 400, error: { message: 'API_KEY_INVALID' } })).toBeInstanceOf(CallerFault);
   });
 });
 
@@ -184,7 +182,7 @@ describe('an error inside an answer with status 200', () => {
     [chat({ code: 'something_new' }), unknown],
     [chat({ message: 'invalid_request_error' }), unknown],
   ])('%j is what its status would make of it', (body, expected) => {
-    expect(readErrorInAnswer(findError(body) ?? {}, [])).toMatchObject(expected);
+    expect(readErrorInAnswer(findError(body) ?? {}, nothingKnown)).toMatchObject(expected);
   });
 
   it.each([
@@ -192,14 +190,7 @@ describe('an error inside an answer with status 200', () => {
     ['throttlingException', failed(429)],
     ['AccessDeniedException', failed(403)],
   ])('of the type %s, too', (type, expected) => {
-    expect(readErrorInAnswer({ type, message: 'x', reasons: [type] }, [])).toMatchObject(expected);
-  });
-
-  it('is our own where the channel’s type says so', () => {
-    const error = { code: 400, reasons: ['KEY'] };
-    const own = (fault: 'secret' | 'channel') => readErrorInAnswer(error, [], { classifyFault: () => fault });
-    expect(own('secret')).toMatchObject({ kind: 'secret', status: 400 });
-    expect(own('channel')).toMatchObject({ kind: 'status', status: 400 });
+    expect(readErrorInAnswer({ type, message: 'x', reasons: [type] }, nothingKnown)).toMatchObject(expected);
   });
 });
 

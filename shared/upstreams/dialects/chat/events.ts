@@ -16,6 +16,7 @@ import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, AnswerReport, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure, type UpstreamError } from '../../exchange.ts';
 import type { Quirks } from '../../quirks.ts';
+import type { FinishMeaning } from '../../vocabulary.ts';
 import { ThinkTags, type SplitText } from './think-tags.ts';
 import { DeclaredNames, UpstreamToolCalls } from './tool-calls.ts';
 
@@ -136,6 +137,7 @@ export class ChatReader implements AnswerReader {
 class Choice {
   finish: FinishReason | undefined;
   isAnnotated = false;
+  readonly #writer: AnswerWriter;
   readonly #memory: AnswerWriter['memory'];
   /** Called for the first tool call. */
   readonly #createToolCalls: () => UpstreamToolCalls;
@@ -151,33 +153,43 @@ class Choice {
   #extra: JsonRecord | undefined;
   /** The vendor's event that ended the choice. */
   #lastEvent: JsonRecord | undefined;
+  #ending: FinishMeaning | 'unknown' | undefined;
+  #hasAnswer = false;
   #textLength = 0;
 
   constructor(
-    { memory }: AnswerWriter,
+    writer: AnswerWriter,
     { thinkTags, newCalls }: { thinkTags: boolean; newCalls: () => UpstreamToolCalls },
   ) {
-    this.#memory = memory;
-    this.#details = new ReasoningDetails(memory);
+    this.#writer = writer;
+    this.#memory = writer.memory;
+    this.#details = new ReasoningDetails(writer.memory);
     this.#createToolCalls = newCalls;
     if (thinkTags) this.#tags = new ThinkTags();
   }
 
   push(source: ChatChoice): { delta: ChatDelta; logprobs: unknown } | undefined {
     const { delta: piece, message, finish_reason: reason } = source;
-    if (reason === 'error') throw new ErrorInAnswer(findError(source) ?? {});
+    const ending = this.#writer.readFinish(reason);
     let delta = isRecord(piece) ? this.#read(readDelta(piece)) : {};
     // Perplexity has both: beside a stream's pieces the text so far, and beside a whole answer an empty piece.
-    const isWhole = !isRecord(piece) || (!this.#hasDelta && readFinishReason(reason) !== undefined);
+    const isWhole = !isRecord(piece) || (!this.#hasDelta && ending !== undefined);
     if (isWhole && isEmpty(delta) && isRecord(message)) delta = this.#read(readDelta(message));
     this.#hasDelta ||= !isEmpty(delta);
     const logprobs = readLogprobs(source.logprobs);
     // A chunk without text may be the beginning of an answer, which is held until its first content.
     // What is only passed on is not counted, but for text, of which no model writes so much.
     if (logprobs !== null && deltaText(delta) === '') this.#memory.value(logprobs);
-    this.finish = readFinishReason(reason) ?? this.finish;
-    if (readFinishReason(reason)) this.#lastEvent = source;
+    this.#end(ending, source);
     return isEmpty(delta) && logprobs === null ? undefined : { delta, logprobs };
+  }
+
+  /** A failure stays one, whatever comes after it. */
+  #end(ending: FinishMeaning | 'unknown' | undefined, source: ChatChoice): void {
+    if (ending === undefined || this.#ending === 'failed') return;
+    this.#ending = ending;
+    this.#lastEvent = source;
+    this.finish = ending === 'failed' || ending === 'unknown' ? 'stop' : ending;
   }
 
   /** Some upstreams leave the finish reason out of a complete JSON answer. */
@@ -185,8 +197,10 @@ class Choice {
     if (this.#hasContent) this.finish ??= 'stop';
   }
 
-  /** Returns the remaining deltas and the reason of the end. */
+  /** Returns the remaining deltas and the reason of the end. Fails here, since counts may come after the reason. */
   end(): { deltas: ChatDelta[]; reason: FinishReason; anyCalls: boolean } {
+    if (this.#ending === 'failed') throw new ErrorInAnswer(findError(this.#lastEvent) ?? {});
+    if (this.#ending === 'unknown' && !this.#hasAnswer) throw new UpstreamFailure('empty');
     const reason = this.finish ?? 'stop';
     const calls = this.#tools?.end(reason === 'stop' || reason === 'tool_calls') ?? [];
     // An incomplete tag may still be held.
@@ -261,7 +275,8 @@ class Choice {
   #keep({ content, reasoning, reasoningField, refusal, details, extra, calls, images }: DeltaReading): void {
     const text = content + reasoning + refusal;
     this.#memory.text(text);
-    this.#hasContent ||= text !== '' || calls.length > 0 || images.length > 0;
+    this.#hasAnswer ||= content !== '' || refusal !== '' || calls.length > 0 || images.length > 0;
+    this.#hasContent ||= this.#hasAnswer || text !== '';
     this.#details.push(details);
     if (extra) {
       this.#memory.value(extra);
@@ -274,27 +289,6 @@ class Choice {
 }
 
 const isEmpty = (delta: ChatDelta): boolean => Object.keys(delta).length === 0;
-
-const finishReasons = new Map<string, FinishReason>(
-  Object.entries({
-    stop: 'stop',
-    length: 'length',
-    max_tokens: 'length',
-    model_length: 'length',
-    tool_calls: 'tool_calls',
-    tool_use: 'tool_calls',
-    function_call: 'tool_calls',
-    content_filter: 'content_filter',
-    safety: 'content_filter',
-    refusal: 'content_filter',
-  } as const),
-);
-
-/** Null and empty mean that the choice continues. An unknown reason counts as `stop`. */
-function readFinishReason(value: unknown): FinishReason | undefined {
-  if (typeof value !== 'string' || value === '') return undefined;
-  return finishReasons.get(value.toLowerCase()) ?? 'stop';
-}
 
 function readLogprobs(value: unknown): unknown {
   if (!isRecord(value)) return null;
@@ -403,9 +397,11 @@ function countsOf(usage: JsonRecord): VendorCounts {
   };
 }
 
-/** Some servers send the error itself, marked by its type. */
+/** Some servers send the error itself, marked by its type, or no choices beside it. */
 function findErrorInEvent(event: JsonRecord): UpstreamError | undefined {
-  const marked = event['object'] === 'error' || event['type'] === 'error';
-  if (!event['error'] && !(marked && !Array.isArray(event['choices']))) return undefined;
+  const hasChoices = Array.isArray(event['choices']);
+  const marked = event['object'] === 'error' || event['type'] === 'error' || event['success'] === false;
+  const coded = isRecord(event['base_resp']) && Boolean(event['base_resp']['status_code']);
+  if (!event['error'] && !((marked || coded) && !hasChoices)) return undefined;
   return findError(event) ?? {};
 }

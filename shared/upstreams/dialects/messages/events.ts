@@ -36,15 +36,18 @@ type Message = Partial<
 type MessagesEvent = Message &
   Partial<Record<'type' | 'index' | 'message' | 'content_block' | 'delta' | 'error', unknown>>;
 
-/**
- * All other reasons mean `stop`: `end_turn`, `stop_sequence`, and `pause_turn`, which a client cannot continue either.
- */
-const finishReasons = new Map<string, FinishReason>([
-  ['max_tokens', 'length'],
-  ['model_context_window_exceeded', 'length'],
-  ['tool_use', 'tool_calls'],
-  ['refusal', 'content_filter'],
-]);
+/** The vendor's own reasons, which its clients know: others of a compatible endpoint become one of them. */
+const ownReasons = new Set<unknown>(
+  'end_turn stop_sequence tool_use max_tokens refusal pause_turn model_context_window_exceeded compaction'.split(
+    ' ',
+  ),
+);
+const reasonOfMeaning: Record<FinishReason, string> = {
+  stop: 'end_turn',
+  tool_calls: 'tool_use',
+  length: 'max_tokens',
+  content_filter: 'refusal',
+};
 
 export class MessagesReader implements AnswerReader {
   done = false;
@@ -54,6 +57,8 @@ export class MessagesReader implements AnswerReader {
   readonly #native: NativeEvents | undefined;
   #isUnderstood = false;
   #finish: FinishReason | undefined;
+  /** The reason of the end as Messages clients see it. */
+  #shownReason: unknown;
   /** The vendor does not document which usage event carries `speed`. */
   #speed: unknown;
   readonly #asksFast: boolean;
@@ -90,7 +95,7 @@ export class MessagesReader implements AnswerReader {
     const value: MessagesEvent = event.value;
     if (value.type !== 'error' && !isRecord(value.error)) {
       const chunks = this.#writeDeltas(this.#read(value));
-      return attachNativeEvents(chunks, this.#native?.push(value), this.#writer);
+      return attachNativeEvents(chunks, this.#native?.push(this.#renameReason(value)), this.#writer);
     }
     if (this.#isComplete) return [];
     throw new ErrorInAnswer(findError(value) ?? {});
@@ -178,10 +183,23 @@ export class MessagesReader implements AnswerReader {
 
   /** Shows the vendor's explanation of a refusal, if there is one. */
   #stop({ stop_reason: reason, stop_details: details }: Message): ChatDelta[] {
-    if (typeof reason !== 'string' || reason === '') return [];
-    this.#finish = finishReasons.get(reason) ?? 'stop';
+    const ending = this.#writer.readFinish(reason);
+    if (ending === undefined) return [];
+    if (ending === 'failed') throw new ErrorInAnswer({});
+    if (ending === 'unknown' && !this.#blocks.all.some(isAnswer)) throw new UpstreamFailure('empty');
+    this.#finish = ending === 'unknown' ? 'stop' : ending;
+    this.#shownReason = ending === 'unknown' || ownReasons.has(reason) ? reason : reasonOfMeaning[ending];
     const explanation = textIn(asRecord(details)['explanation']);
     return reason === 'refusal' && explanation !== '' ? [{ refusal: explanation }] : [];
+  }
+
+  #renameReason(event: MessagesEvent): MessagesEvent {
+    const { type, delta, stop_reason: whole } = event;
+    const { stop_reason: reason } = asRecord(delta);
+    const shown = { stop_reason: this.#shownReason };
+    if (type === 'message_delta' && reason !== shown.stop_reason && textIn(reason) !== '')
+      return { ...event, delta: { ...asRecord(delta), ...shown } };
+    return isWholeMessage(event) && textIn(whole) !== '' ? { ...event, ...shown } : event;
   }
 
   #note({ usage, input_transformations: transformations }: Message): void {
@@ -428,6 +446,10 @@ function attachNativeEvents(
 }
 
 const kinds = ['text', 'thinking', 'redacted_thinking', 'tool_use'] as const;
+
+/** More than thinking. */
+const isAnswer = ({ kind, length }: Block): boolean =>
+  kind === 'text' ? length > 0 : kind === 'tool_use' || kind === 'other';
 
 /** A call without its end and with incomplete arguments. */
 const isCutCall = ({ kind, isOpen, text: { text } }: Block): boolean =>

@@ -172,14 +172,15 @@ export class ResponsesReader implements AnswerReader {
     const { reason } = asRecord(response.incomplete_details);
     // Some upstreams leave the status of a complete answer out or empty.
     const status = response.status || (reason === undefined ? undefined : 'incomplete');
-    if (status === 'failed') throw new ErrorInAnswer(findError(response) ?? {});
+    const ending = status === 'incomplete' ? this.#writer.readFinish(reason) : undefined;
+    if (status === 'failed' || ending === 'failed') throw new ErrorInAnswer(findError(response) ?? {});
     if (typeof status === 'string' && status !== 'completed' && status !== 'incomplete')
       throw new UpstreamFailure('cut');
     const entries = recordsIn(response.output).filter(({ type }) => itemTypes.has(String(type)));
     const chunks = entries.flatMap((entry) => this.#items.endItem(this.#items.findForEntry(entry), entry));
     chunks.push(...this.#items.endOpenCalls(status !== 'incomplete'));
     if (status !== 'incomplete') this.#finish = 'stop';
-    else this.#finish = reason === 'content_filter' ? 'content_filter' : 'length';
+    else this.#finish = ending === 'content_filter' ? 'content_filter' : 'length';
     return chunks;
   }
 }

@@ -37,7 +37,7 @@ test.each([401, 402, 403, 500, 503])(
   'an unread answer with status %i holds no connection, and its span ends',
   async (status) => {
     const { reply, span, closed } = await replyOf(withStatus(status));
-    await readFailure(reply, { withheld: [], type: {} });
+    await readFailure(reply, { withheld: [] });
     await closed;
     expect(span()).toMatchObject({ endMs: expect.any(Number), error: String(status) });
   },
@@ -49,7 +49,7 @@ test('a 429 whose body never ends is left after its time: the connection closes,
     now: () => Date.now(),
     sleep: () => new Promise<void>((resolve) => void setImmediate(resolve)),
   };
-  await readFailure(reply, { withheld: [], type: {}, clock });
+  await readFailure(reply, { withheld: [], clock });
   await closed;
   expect(span()).toMatchObject({ endMs: expect.any(Number), error: '429' });
 });

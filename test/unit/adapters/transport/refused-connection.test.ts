@@ -20,7 +20,7 @@ test('a refusal whose body nobody reads gives its connection back', async () => 
     },
     new AbortController().signal,
   );
-  const failure = await readFailure(reply, { withheld: [], type: {} });
+  const failure = await readFailure(reply, { withheld: [] });
   expect(failure).toMatchObject({ kind: 'status', status: 503 });
   await closed;
   server.close();

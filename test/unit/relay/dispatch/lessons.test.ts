@@ -456,20 +456,24 @@ describe('a refusal teaches', () => {
     ["low' is not supported. Supported values are: 'max", 'reasoning_effort', 'unsupported_value'],
     ['low`, expected `max', null, null],
     ['low`, expected one of `max`, `high', null, null],
-  ])('nothing by a list in the value that the refusal quotes: %s', async (effort, param, code) => {
-    const refuses: Rule = ({ reasoning_effort: asked }) =>
-      asked === effort &&
-      openai(
-        param
-          ? `Unsupported value: '${effort}' is not supported with this model. Supported values are: 'low' and 'max'.`
-          : `reasoning_effort: unknown variant \`${effort}\`, expected \`low\` or \`max\``,
-        param,
-        code,
-      );
-    const { rig, sent, facts } = served(chat, [refuses]);
-    expect((await rig.post({ ...ask, reasoning_effort: effort })).status).toBe(400);
-    expect([sent.length, facts()]).toEqual([1, []]);
-  });
+  ])(
+    'nothing by a list in a text of the caller’s that the refusal quotes: %s',
+    async (content, param, code) => {
+      const refuses: Rule = ({ reasoning_effort: asked }) =>
+        asked === 'low' &&
+        openai(
+          param
+            ? `Unsupported value: '${content}' is not supported with this model. Supported values are: 'low' and 'max'.`
+            : `reasoning_effort: unknown variant \`${content}\`, expected \`low\` or \`max\``,
+          param,
+          code,
+        );
+      const { rig, sent, facts } = served(chat, [refuses]);
+      const request = { ...ask, messages: [{ role: 'user', content }], reasoning_effort: 'low' };
+      expect((await rig.post(request)).status).toBe(400);
+      expect([sent.length, facts()]).toEqual([1, []]);
+    },
+  );
 
   it('nothing by a forced choice of a form that is not the usual one', async () => {
     const refuses: Rule = ({ tool_choice: asked }) =>

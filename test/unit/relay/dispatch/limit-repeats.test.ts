@@ -51,4 +51,31 @@ describe('a refused limit', () => {
     ])
       expect(findRepeat({ ...refused, error: { message }, limitLowered: true })).toBeUndefined();
   });
+
+  const vllm = (prompt: number, limit: number): string =>
+    `This model's maximum context length is 262144 tokens. However, you requested ${limit} output tokens and your prompt contains at least ${prompt} input tokens, for a total of at least ${prompt + limit} tokens. (parameter=input_tokens, value=${prompt})`;
+  const openai = (prompt: number, limit: number): string =>
+    `This model's maximum context length is 262144 tokens. However, you requested ${prompt + limit} tokens (${prompt} in the messages, ${limit} in the completion).`;
+  const claude = (prompt: number, limit: number): string =>
+    `input length and \`max_tokens\` exceed context limit: ${prompt} + ${limit} > 262144`;
+
+  it.each([vllm, openai, claude])(
+    'that the relay added goes down to what the prompt leaves: %s',
+    (sentence) => {
+      const added = { ...refused, isLimitAdded: true, error: { message: sentence(250_000, 16_384) } };
+      for (const more of [{ limitLowered: true }, sent(16_384, { isLimitLowest: true })])
+        expect(findRepeat({ ...added, ...more })).toMatchObject({ limitMost: 12_144, without: new Set() });
+      expect([...(findRepeat(added)?.without ?? [])]).toEqual(['limit']);
+    },
+  );
+
+  it.each([vllm, openai])('is not at fault where the prompt alone leaves no room: %s', (sentence) => {
+    for (const prompt of [262_000, 300_000])
+      expect(findRepeat({ ...refused, error: { message: sentence(prompt, 16_384) } })).toBeUndefined();
+  });
+
+  it('of the client stands where it cannot be left out', () => {
+    const error = { message: claude(250_000, 16_384) };
+    expect(findRepeat({ ...refused, error, ...sent(16_384, { isLimitLowest: true }) })).toBeUndefined();
+  });
 });

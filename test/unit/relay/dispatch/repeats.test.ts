@@ -77,12 +77,12 @@ describe('a call with tools that is refused for its dialect', () => {
 
   it('is not repeated when the refusal may quote the path from the request', async () => {
     const refused = refusal({
-      message: "Invalid value: '/v1/responses'. Supported values are: 'low' and 'high'.",
-      param: 'reasoning_effort',
+      message: "Invalid value: '/v1/responses'. Supported values are: 'a' and 'b'.",
+      param: 'messages',
       code: 'invalid_value',
     });
     const rig = new CoreRig().upstream(refused, good);
-    const answer = await rig.post({ ...ask, tools, reasoning_effort: '/v1/responses' });
+    const answer = await rig.post({ ...ask, tools, messages: [{ role: 'user', content: '/v1/responses' }] });
     expect([answer.status, rig.sent.length]).toEqual([400, 1]);
     expect(rig.learned.written).toEqual([]);
   });

@@ -1,0 +1,45 @@
+/**
+ * Counts words of vendors that no line of the vocabulary has, and remembers them for the channel, whose row then says which line
+ * to write. A vendor chooses its words, so a channel has few of them, and a word is written only when its count has doubled.
+ */
+import { anyModel, parseWordFact, type WordKind } from '../../upstreams/quirks.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+
+const wordsMax = 8;
+const wordLengthMax = 40;
+const rememberedMs = 7 * 24 * 60 * 60 * 1000;
+/** Of all channels: what is more is not counted until the environment ends. */
+const countsMax = 1_000;
+
+/** One for each function. */
+export class WordTally {
+  readonly #ports: Pick<ChatPorts, 'clock' | 'learned'>;
+  readonly #counts = new Map<string, number>();
+
+  constructor(ports: Pick<ChatPorts, 'clock' | 'learned'>) {
+    this.#ports = ports;
+  }
+
+  /** Rejects when the store does. */
+  async count(channel: string, kind: WordKind, said: string): Promise<void> {
+    const { clock, learned } = this.#ports;
+    const word = said.slice(0, wordLengthMax) || 'unreadable';
+    const facts = learned.of({ channel, model: anyModel });
+    const words = facts.flatMap(({ fact, untilMs }) => {
+      const parsed = parseWordFact(fact);
+      return parsed ? [{ ...parsed, untilMs }] : [];
+    });
+    const known = words.find((one) => one.kind === kind && one.word === word);
+    const key = `${kind} ${word} ${channel}`;
+    const isNew = !this.#counts.has(key);
+    if ((!known && words.length >= wordsMax) || (isNew && this.#counts.size >= countsMax)) return;
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    this.#counts.set(key, count);
+    const nowMs = clock.now();
+    const isFresh = known !== undefined && known.untilMs - nowMs > rememberedMs / 2;
+    if (isFresh && count < 2 * known.count) return;
+    const most = Math.max(count, known?.count ?? 0);
+    const untilMs = nowMs + rememberedMs;
+    await learned.learn({ channel, model: anyModel, fact: `${kind}_word:${word}+${most}`, untilMs });
+  }
+}
