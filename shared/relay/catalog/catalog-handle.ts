@@ -11,12 +11,21 @@ import {
   type RouteName,
 } from '../http/http.ts';
 import { createLoggedHandle } from '../http/logged-handle.ts';
+import { answerRefusal } from '../../endpoints/messages/errors.ts';
 import { listHeaders } from '../../endpoints/routes.ts';
+import type { AnswerForm } from '../http/refusal.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { listAgeMsMax } from '../ports/config-store.ts';
 import type { PageRequest } from './page-answers.ts';
-import { listModels, listOfferedModels, findModel, listCharges, listPlans } from './catalog-lists.ts';
+import {
+  listModels,
+  listOfferedModels,
+  findModel,
+  isOfMessages,
+  listCharges,
+  listPlans,
+} from './catalog-lists.ts';
 
 export interface CatalogPorts extends Pick<ChatPorts, 'config' | 'log' | 'clock' | 'health'> {
   /** The version that `/health` reports. */
@@ -26,15 +35,25 @@ export interface CatalogPorts extends Pick<ChatPorts, 'config' | 'log' | 'clock'
 }
 
 export const createCatalogHandle = (ports: CatalogPorts): Handle =>
-  createLoggedHandle(ports, { endpoint: 'catalog', failuresOnly: true }, async (request) => {
-    const route = matchRoute(request);
-    if (isAccountRoute(route)) return ports.account(request);
-    if (route === undefined || !isReadRoute(route)) throw refuseRoute(request);
-    const fresh = ports.config.notOlderThan(listAgeMsMax);
-    // An old list is better than none, but a model that may have been added is not refused.
-    const snapshot = await (route === 'model' ? fresh : fresh.catch(() => ports.config.current()));
-    return answers[route]({ request, snapshot, nowMs: ports.clock.now(), ports });
-  });
+  createLoggedHandle(
+    ports,
+    { endpoint: 'catalog', failuresOnly: true, formOf: chooseForm },
+    async (request) => {
+      const route = matchRoute(request);
+      if (isAccountRoute(route)) return ports.account(request);
+      if (route === undefined || !isReadRoute(route)) throw refuseRoute(request);
+      const fresh = ports.config.notOlderThan(listAgeMsMax);
+      // An old list is better than none, but a model that may have been added is not refused.
+      const snapshot = await (route === 'model' ? fresh : fresh.catch(() => ports.config.current()));
+      return answers[route]({ request, snapshot, nowMs: ports.clock.now(), ports });
+    },
+  );
+
+const messagesForm: AnswerForm = {
+  refused: answerRefusal,
+  answerHeaders: (requestId) => ({ 'request-id': requestId }),
+};
+const chooseForm = (request: RelayRequest) => (isOfMessages(request) ? messagesForm : undefined);
 
 type PageRoute = 'page' | 'account_page' | 'asset';
 type ReadRoute = 'models' | 'model' | 'charge' | 'plans' | 'health' | PageRoute;

@@ -11,6 +11,7 @@ import type {
 } from '../../wire/public-api.ts';
 import { type RelayRequest, modelIdOf } from '../http/http.ts';
 import { removeWindow } from '../call/access.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { refuse } from '../http/refusal.ts';
 import { listHeaders } from '../../endpoints/routes.ts';
 
@@ -45,7 +46,7 @@ export function listModels(
   nowMs: number,
 ): ModelList | MessagesModelList {
   const names = listOfferedNames(snapshot, nowMs);
-  if (isOfMessages(request)) return listModelsForMessages(names, snapshot.publishedAt, request.query);
+  if (isOfMessages(request)) return listModelsForMessages(names, request.query);
   return {
     object: 'list',
     data: names.map((id) => describeModel(id, snapshot.publishedAt)),
@@ -75,19 +76,16 @@ const describeModel = (id: string, created: number): ModelEntry => ({
 
 // The same models as Anthropic's clients read them: by pages, from one id on or before one.
 
-const isOfMessages = ({ headers }: RelayRequest): boolean =>
+export const isOfMessages = ({ headers }: RelayRequest): boolean =>
   listHeaders.some((name) => headers[name] !== undefined);
 
 const pageUsual = 20;
 const pageMax = 1_000;
 
-function listModelsForMessages(
-  names: readonly string[],
-  created: number,
-  query: URLSearchParams,
-): MessagesModelList {
-  const asked = Number(query.get('limit') ?? pageUsual);
-  const limit = Number.isInteger(asked) ? Math.min(Math.max(asked, 1), pageMax) : pageUsual;
+function listModelsForMessages(names: readonly string[], query: URLSearchParams): MessagesModelList {
+  const limit = Number(query.get('limit') || pageUsual);
+  if (!Number.isInteger(limit) || limit < 1 || limit > pageMax)
+    throw new InvalidRequest('invalid_value', 'limit', `limit must be a whole number from 1 to ${pageMax}.`);
   const after = names.indexOf(query.get('after_id') ?? '');
   const before = names.indexOf(query.get('before_id') ?? '');
   // A page before an id is the one that ends there.
@@ -95,18 +93,21 @@ function listModelsForMessages(
   const to = before >= 0 ? before : from + limit;
   const page = names.slice(from, to);
   return {
-    data: page.map((id) => describeModelForMessages(id, created)),
+    data: page.map(describeModelForMessages),
     has_more: before >= 0 ? from > 0 : to < names.length,
     first_id: page.at(0) ?? null,
     last_id: page.at(-1) ?? null,
   };
 }
 
-const describeModelForMessages = (id: string, created: number): MessagesModel => ({
+/** The vendor's own word for a model whose release nobody knows is the beginning of time. */
+const unknownRelease = '1970-01-01T00:00:00Z';
+
+const describeModelForMessages = (id: string): MessagesModel => ({
   type: 'model',
   id,
   display_name: id,
-  created_at: new Date(created * 1000).toISOString(),
+  created_at: unknownRelease,
 });
 
 // Charges and plans for the public lists. Entries are built field by field, because rows hold fields that

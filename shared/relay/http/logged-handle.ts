@@ -2,20 +2,27 @@
 import type { Clock } from '../ports/host.ts';
 import type { Log, RequestLog } from '../ports/telemetry.ts';
 import type { Handle, RelayRequest, RelayResponse } from './http.ts';
-import { toRefusal, respondRefusal } from './refusal.ts';
+import { type AnswerForm, toRefusal, respondRefusal } from './refusal.ts';
 
 /** Facts that the checks have found so far. The line of a refusal has only these. */
 type Found = Pick<RequestLog, 'endpoint' | 'key_hint' | 'account' | 'reason'>;
 
+interface LoggedOptions {
+  endpoint: string;
+  /** What is answered or refused has no line. */
+  failuresOnly?: boolean;
+  /** The form of refusals for a client. Absent: OpenAI's. */
+  formOf?: (request: RelayRequest) => AnswerForm | undefined;
+}
+
 /**
  * Never rejects.
  * @param work calls `found` with what is known of the request as soon as it is
- * @param failuresOnly what is answered or refused has no line
  */
 export const createLoggedHandle =
   (
     ports: { clock: Pick<Clock, 'now'>; log: Log },
-    { endpoint, failuresOnly = false }: { endpoint: string; failuresOnly?: boolean },
+    { endpoint, failuresOnly = false, formOf }: LoggedOptions,
     work: (request: RelayRequest, found: (more: Found) => void) => Promise<RelayResponse>,
   ): Handle =>
   async (request) => {
@@ -36,6 +43,6 @@ export const createLoggedHandle =
       const { code } = body.error;
       if (code === 'internal') ports.log.fault(request.id, error);
       log({ status, end: status >= 500 ? 'failed' : 'refused', code, reason });
-      return respondRefusal(refusal, request.id);
+      return respondRefusal(refusal, request.id, formOf?.(request));
     }
   };

@@ -95,7 +95,7 @@ describe('the lists', () => {
       type: 'model',
       id,
       display_name: id,
-      created_at: '2023-11-14T22:13:20.000Z',
+      created_at: '1970-01-01T00:00:00Z',
     });
     const all = ['gamma', 'alpha', 'vendor/beta'];
     const listed = async (query: string, headers: Record<string, string> = { 'x-api-key': 'sk-x' }) =>
@@ -115,6 +115,30 @@ describe('the lists', () => {
     });
     const headers = { 'anthropic-version': '2023-06-01' };
     expect((await call('/v1/models/vendor/beta', { headers })).json()).toEqual(model('vendor/beta'));
+  });
+
+  test.each([
+    ['/v1/models/gone', '', 404, 'not_found_error'],
+    ['/v1/models', 'limit=0', 400, 'invalid_request_error'],
+    ['/v1/models', 'limit=1001', 400, 'invalid_request_error'],
+    ['/v1/models', 'limit=many', 400, 'invalid_request_error'],
+    ['/v1/nothing', '', 404, 'not_found_error'],
+  ])('%s?%s is refused in the form of Messages for its clients', async (path, query, status, type) => {
+    const headers = { 'anthropic-version': '2023-06-01' };
+    const { response, json } = await call(path, { headers, query: new URLSearchParams(query) });
+    expect([response.status, response.headers['request-id']]).toEqual([
+      status,
+      response.headers['x-request-id'],
+    ]);
+    expect(json()).toMatchObject({
+      type: 'error',
+      error: { type },
+      request_id: response.headers['x-request-id'],
+    });
+  });
+
+  test('the mark of a long window names the plain model', async () => {
+    expect((await call('/v1/models/gamma[1m]')).json()).toEqual(entry('gamma'));
   });
 
   test('models come in channel order with the moment of publication', async () => {
