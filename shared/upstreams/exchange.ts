@@ -101,10 +101,11 @@ interface FailureFacts {
   retryAfterSeconds?: number | undefined;
   vendorCode?: string | undefined;
   fault?: ConnectFault | undefined;
+  raw?: UpstreamError | undefined;
 }
 
 /**
- * A failed attempt that the caller did not cause; another channel may succeed. Holds no text of the upstream.
+ * A failed attempt that the caller did not cause; another channel may succeed. Its message holds no text of the upstream.
  */
 export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure';
@@ -118,10 +119,13 @@ export class UpstreamFailure extends Error {
   readonly vendorCode: string | undefined;
   /** For the log, which alone tells the causes of a missing connection apart. */
   readonly reason: string;
+  /** As the upstream sent it, if it was read; not for clients or logs. */
+  readonly raw: UpstreamError | undefined;
 
   constructor(kind: UpstreamFailureKind, status?: number, facts: FailureFacts = {}) {
     super(`upstream failed: ${kind}${status === undefined ? '' : ` ${status}`}`);
-    const { retryAfterSeconds: statedSeconds, vendorCode, fault } = facts;
+    const { retryAfterSeconds: statedSeconds, vendorCode, fault, raw } = facts;
+    this.raw = raw;
     this.kind = kind;
     this.status = status;
     this.statedRetrySeconds = statedSeconds;

@@ -79,7 +79,7 @@ export async function readFailure(
   const named = typeof meaning === 'number' && upstreamFaultStatuses.has(meaning) ? meaning : status;
   return named === status && isCallers && meaning !== 'failed'
     ? buildCallerFault(status, error, reading.withheld)
-    : new UpstreamFailure(kind, named, { ...facts, ...said });
+    : new UpstreamFailure(kind, named, { ...facts, ...said, raw: error });
 }
 
 /**

@@ -111,6 +111,13 @@ export function findRefusedFields(
   };
 }
 
+/**
+ * Templates of Qwen, Mistral and others want one system message, first [BerriAI/litellm 39282; ollama/ollama 17774;
+ * vllm-project/vllm 41114]. Some servers answer their errors with a 500.
+ */
+export const systemInMiddle =
+  /\bsystem (?:message|role|prompt)s?\b.{0,40}\b(?:beginning|start|first|not (?:supported|allowed))|\bconversation roles must alternate\b|\bjinja\b/i;
+
 /** OpenAI's form [OpenHands/software-agent-sdk 1837, 2026-01-27; johny-b/llmcomp 69, 2026-04-20; "Create chat completion"]. */
 const fields: readonly Lesson[] = [
   [/^unsupported_parameter reasoning[_.]effort$/, { efforts: [] }],
@@ -184,6 +191,5 @@ const sentences: readonly Lesson[] = [
     { lastTurnRole: 'user' },
   ],
   [/\bconversation must end with a user message\b/, { lastTurnRole: 'user' }],
-  // Templates of Qwen and others [BerriAI/litellm 39282]
-  [/\bSystem message must be at the beginning\b/i, { systemPosition: 'first' }],
+  [systemInMiddle, { systemPosition: 'first' }],
 ];

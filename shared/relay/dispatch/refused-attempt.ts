@@ -25,8 +25,8 @@ import {
 import { findErrorMeaning, findUnknownWord } from '../../upstreams/vocabulary.ts';
 import type { BuiltRequest } from '../../upstreams/called-channel.ts';
 import type { Quirks } from '../../upstreams/quirks.ts';
-import { findLesson, findRefusedFields } from './lessons.ts';
-import { listIn } from '../../wire/json.ts';
+import { findLesson, findRefusedFields, systemInMiddle } from './lessons.ts';
+import { listIn, recordsIn } from '../../wire/json.ts';
 
 const defaultRetrySeconds = 5;
 const timeUps = new Set<UpstreamFailureKind>(['first_content_timeout', 'timeout', 'deadline']);
@@ -166,7 +166,12 @@ export async function readReplyError(
   if (failure instanceof CallerFault && failure.code === customerRefused)
     return omitDeniedFeatures(failure, refused) ?? refuseCaller(failure);
   if (!(failure instanceof CallerFault))
-    return omitDeniedFeatures(failure, refused) ?? repeatWithoutPath(failure, refused) ?? failure;
+    return (
+      omitDeniedFeatures(failure, refused) ??
+      repeatWithoutPath(failure, refused) ??
+      repeatWithSystemFirst(failure, refused) ??
+      failure
+    );
   return repeatOrRefuse(failure, { ...refused, error: failure.raw, status: failure.status });
 }
 
@@ -195,6 +200,22 @@ const repeatWithoutPath = (
   built.sent.path !== undefined && noPath.has(refusal.status ?? 0)
     ? { variant: compactInWords(variant), refusal }
     : undefined;
+
+/** A system message after the first message, which templates of models may refuse with a 500. */
+const hasLateSystem = ({ built }: Pick<RefusedAttempt, 'built'>): boolean =>
+  !built.sent.isNative &&
+  built.quirks.systemPosition === 'anywhere' &&
+  recordsIn(built.sent.body['messages'] ?? built.sent.body['input']).some(
+    ({ role }, i) => i > 0 && (role === 'system' || role === 'developer'),
+  );
+
+function repeatWithSystemFirst(refusal: UpstreamFailure, refused: RefusedAttempt): Repeated | undefined {
+  const { variant, built, hadContent } = refused;
+  const [words = ''] = systemInMiddle.exec(textOf(refusal.raw?.message) ?? '') ?? [];
+  const isOfTemplate = words !== '' && !built.request.body.includes(words) && hasLateSystem(refused);
+  if (hadContent || !isOfTemplate) return undefined;
+  return { variant: { ...variant, quirks: { ...variant.quirks, systemPosition: 'first' } }, refusal };
+}
 
 const compactInWords = (variant: Variant): Variant => ({
   ...variant,

@@ -152,6 +152,55 @@ describe.each(forms)('towards %s', (dialect) => {
   });
 });
 
+describe('empty fields of a form', () => {
+  const empty: Record<Form, Json> = {
+    chat: { stop: '', tool_choice: '', user: '', service_tier: '', response_format: '' },
+    messages: { system: '', stop_sequences: [], service_tier: '', tool_choice: '' },
+    responses: { instructions: '', stop: [], user: '', truncation: '', previous_response_id: '' },
+  };
+  it.each(forms)('of a client of %s do not go up', async (form) => {
+    for (const dialect of forms) {
+      const { sent, status } = await send(form, dialect, empty[form]);
+      const left = Object.entries(sent).filter(([, value]) => value === '' || JSON.stringify(value) === '[]');
+      expect([status, left]).toEqual([200, []]);
+    }
+  });
+});
+
+describe('a template that wants the system first', () => {
+  const refusals = [
+    [400, { error: { message: 'System message must be at the beginning.', code: 400 } }],
+    [500, { error: 'System message must be at the beginning.' }],
+    [500, { error: { code: 500, message: 'Jinja Exception: only one system message' } }],
+  ] as const;
+  const messages = [
+    { role: 'user', content: 'a' },
+    { role: 'system', content: 'agents' },
+    { role: 'user', content: 'b' },
+  ];
+  it.each(refusals)('and says so with a %i is asked again, and remembered', async (status, error) => {
+    const rig = new CoreRig().upstream(
+      { status, steps: [JSON.stringify(error)] },
+      { steps: callsWith.chat('{}') },
+    );
+    expect((await rig.post({ model: 'm', messages })).status).toBe(200);
+    expect(listOf(rig.sent[1]?.json ?? {}).map(({ role }) => role)).toEqual(['system', 'user', 'user']);
+    expect(rig.learned.written.map(({ fact }) => fact)).toEqual(['system:first']);
+    expect(rig.health.writes).toEqual([]);
+  });
+
+  it('is asked once where a 500 has another cause, or the request has no such message', async () => {
+    for (const [turns, error] of [
+      [messages, { error: 'out of memory' }],
+      [messages.slice(0, 1), { error: 'System message must be at the beginning.' }],
+    ] as const) {
+      const rig = new CoreRig().upstream({ status: 500, steps: [JSON.stringify(error)] });
+      expect((await rig.post({ model: 'm', messages: turns })).status).toBe(502);
+      expect(rig.sent).toHaveLength(1);
+    }
+  });
+});
+
 describe('state of another vendor', () => {
   const foreign = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'gAAAAABforeign' };
   it.each(forms)(
@@ -195,7 +244,7 @@ describe('state of another vendor', () => {
     const steps = answers.messages(block(0, start), 'tool_use');
     for (const stream of [true, false]) {
       const { answer } = await askIn('messages', { stream }, { channels: [rowOf('messages')], steps });
-      const [{ id = '' } = {}] = callsOf('messages', answer, stream);
+      const [{ id } = { id: '' }] = callsOf('messages', answer, stream);
       expect(id).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
       const { sent } = await send('messages', 'messages', { messages: turns([id]) });
       expect(idsOf(sent)).toEqual([['functions.f:0'], ['functions.f:0']]);
