@@ -35,8 +35,8 @@ export function parseRequest<T>(schema: z.ZodMiniType<T>, sent: unknown): T {
   );
 }
 
-/** An empty text of them is a mistake. */
-const requiredFields = new Set(['model', 'messages', 'input']);
+/** An empty text of them is a mistake, or is named where it is left out. */
+const requiredFields = new Set(['model', 'messages', 'input', 'reasoning_effort']);
 /** An empty list of them asks for nothing, and some vendors refuse it [langchain-ai/langchain 38047]. */
 const stopFields = new Set(['stop', 'stop_sequences']);
 
