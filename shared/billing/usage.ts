@@ -233,10 +233,12 @@ const tokensPerImageMax = 50_000;
  * @param others sent upstream in addition to the call
  */
 export function estimateInputMax(call: EstimatedCall, others: object = {}): number {
-  const { request, unknown, native, embedding } = call;
+  const { request, unknown, native, embedding, thread } = call;
   const found = new FoundMedia(findMedia(call));
   let tokens =
-    hiddenTokens + countBytes(found.stringifyWithoutMedia([request, unknown, native?.counted, others]));
+    (thread?.tokensMax ?? 0) +
+    hiddenTokens +
+    countBytes(found.stringifyWithoutMedia([request, unknown, native?.counted, others]));
   for (const input of embedding?.inputs ?? [])
     tokens += boundaryTokens + (typeof input === 'string' ? countBytes(input) : input.length);
   const media = found.places.reduce((sum, place) => sum + boundMedia(place), 0);

@@ -204,6 +204,8 @@ export interface EndpointRequest {
   sealed?: ReadonlyMap<ChatMessage, SealedState> | undefined;
   /** A sealed item that only another provider can read was left out. */
   foreignLeftOut?: boolean | undefined;
+  /** The id of the answer that the request goes on from: it has only what is new. */
+  continues?: string | undefined;
   /** The client keeps the state of the answer, sealed, and sends it back. */
   keepsState?: boolean | undefined;
   storage?: StorageAsked | undefined;
@@ -241,6 +243,8 @@ export interface AnswerFacts {
    * the last opaque part is visible, and the client sends it back.
    */
   opaqueParts: () => number;
+  /** The client's id of an answer whose conversation the upstream holds, by the upstream's. Undefined: it does not. */
+  threadId?: (vendorId: string) => string | undefined;
   /** True while the answer can still be read again. */
   stored?: () => boolean;
   /** The stop sequence at which the answer ended. */
@@ -256,6 +260,8 @@ export interface SentFacts {
   toolChoice?: string | undefined;
   /** The client's own body went up, and not the canonical call. */
   isNative?: boolean | undefined;
+  /** The upstream was asked to hold the conversation. */
+  holdsThread?: boolean | undefined;
   /** The limit on output tokens that was sent. Null: none was. */
   outputTokensMax?: number | null | undefined;
   /** The upstream may honestly count more than limit and input say. */

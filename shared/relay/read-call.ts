@@ -8,6 +8,7 @@ import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
 import { claudeCodePrefix, matchRoute, tagsHeader, type RelayRequest } from './http/http.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 import { refusalAgeMsMax } from './ports/config-store.ts';
+import { openThreadId } from './state/thread-ids.ts';
 import { createSummaryOpener } from './state/summary-seals.ts';
 import type { Conversation } from './stored/conversation.ts';
 import type { Attribution } from '../billing/ledger-row.ts';
@@ -300,7 +301,9 @@ async function parseBody(
   const reader = (endpoint.otherForm && (await endpoint.otherForm(body))) ?? endpoint;
   const opener = createSummaryOpener(sealer, caller.key.account, facts.work);
   const written = reader.read(body, headers, atHand, opener);
-  const read = { ...written, call: { ...written.call, media: [...findMedia(written.call)] } };
+  const { continues } = written;
+  const thread = continues === undefined ? undefined : openThreadId(sealer, caller.key.account, continues);
+  const read = { ...written, call: { ...written.call, thread, media: [...findMedia(written.call)] } };
   const attribution = given ?? findAttribution(read.call.request, headers);
   return { read, attribution };
 }

@@ -7,7 +7,14 @@ import { listUnsentDetails } from '../wire/details.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../wire/json.ts';
 import { fieldPathOf, walkMedia, findMissingMedia, pathOf, type MediaPlace } from '../wire/media-walk.ts';
 import { matchesAny, type ChannelAttributes, type ChannelType } from './channel-type.ts';
-import { CannotCarry, type Dialect, type Omission, type RequestSettings, type SentBody } from './dialect.ts';
+import {
+  CannotCarry,
+  StateLost,
+  type Dialect,
+  type Omission,
+  type RequestSettings,
+  type SentBody,
+} from './dialect.ts';
 import { defaultDialect, ownDialectNames } from './dialects/dialects.ts';
 import type { KnownTexts } from './error-text.ts';
 import type { UpstreamRequest } from './exchange.ts';
@@ -126,6 +133,7 @@ type CallSettings =
   | 'foreignTurns'
   | 'dropsForeign'
   | 'callIds'
+  | 'threadId'
   | 'omissions'
   | 'refusedFeatures'
   | 'unpricedHour'
@@ -161,6 +169,7 @@ export function buildRequest(channel: CalledChannel, asked: ChannelCall): BuiltR
   const type = typeOf(channel);
   const model = upstreamModelOf(channel, publicModel);
   const quirks = { ...quirksOf(channel, publicModel), ...learned };
+  const rowQuirks = new Set(Object.keys(readRowQuirks(channel, publicModel)));
   const settings = {
     ...own,
     model,
@@ -172,8 +181,9 @@ export function buildRequest(channel: CalledChannel, asked: ChannelCall): BuiltR
     limitField: quirks.limitField ?? limitFieldOf(channel),
     allow: params.allow,
     quirks,
-    rowQuirks: new Set(Object.keys(readRowQuirks(channel, publicModel))),
+    rowQuirks,
     apiVersion: type.apiVersion?.(channel),
+    holdsThreads: quirks.holdsThreads && (type.holdsThreads === true || rowQuirks.has('holdsThreads')),
     dropsUnknown: params.unknown_fields !== 'pass',
   };
   const usual = convertCall(dialect, call, settings);
@@ -260,7 +270,7 @@ function writeBody(dialect: Pick<Dialect, 'body'>, call: CanonicalCall, settings
   try {
     return dialect.body(call, settings);
   } catch (error) {
-    if (!(error instanceof CannotCarry)) throw error;
+    if (!(error instanceof CannotCarry) || error instanceof StateLost) throw error;
     throw new CannotCarry(call.clientNames?.[error.param] ?? error.param, error.message, error.details);
   }
 }

@@ -47,6 +47,8 @@ export interface ChannelType<Own extends string = never> {
    * Vendors that do not ask for it may refuse it.
    */
   endUserField?(channel: ChannelAttributes<Own>): 'user' | 'safety_identifier' | undefined;
+  /** The vendor can hold a conversation for its client. */
+  holdsThreads?: true;
   /** Headers that name the operator's customer, by the id that the vendor gave it. `sent`: those of the dialect. */
   customerHeaders?(profile: string, sent: Readonly<Record<string, string>>): Record<string, string>;
   /** The default is true. */

@@ -73,6 +73,8 @@ export interface SentBody {
   carriesItems?: boolean | undefined;
   /** The body was sent in the client's own form, so its answer is passed on in that form. */
   isNative?: boolean | undefined;
+  /** The upstream was asked to hold the conversation under the id of its answer. */
+  holdsThread?: boolean | undefined;
   /** Features of the API, sent by name, that the upstream may not know. */
   features?: readonly string[] | undefined;
 }
@@ -90,6 +92,9 @@ export class CannotCarry extends Error {
     this.details = details;
   }
 }
+
+/** What the call goes on from is at another candidate, or no longer anywhere: only a repeat with all of it helps. */
+export class StateLost extends CannotCarry {}
 
 /** Describes the request whose answer is read. */
 export interface ReaderContext {
@@ -149,6 +154,10 @@ export interface RequestSettings {
   /** The quirks that the row itself sets: they also bind bodies that are sent in the client's own form. */
   rowQuirks?: ReadonlySet<string> | undefined;
   apiVersion?: string | undefined;
+  /** The upstream can hold a conversation for its client. */
+  holdsThreads?: boolean | undefined;
+  /** The id there of the answer that the call goes on from, if this upstream holds it. */
+  threadId?: string | undefined;
   /** The state of earlier turns that this candidate may get. Turns without an entry get the vendor's replacement. */
   states: ReadonlyMap<ChatMessage, readonly StatePart[]>;
   /** Turns whose state belongs to another upstream, so what the client sent back of it means nothing here. */

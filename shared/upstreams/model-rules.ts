@@ -170,6 +170,9 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
   // A tool loop whose earlier turns lack the field is refused. The names change faster than this table, so every name
   // counts [ad-naan/Adnify 193, 2026-09-15, for `deepseek-flash`]; servers that refuse the field are asked without it. It
   // maps efforts itself: to low, high and max [api-docs.deepseek.com/guides/thinking_mode, 2026-09-10].
+  // Other vendors with Anthropic's form ignore fields that they do not know, so they would answer a thread from its last message
+  // [platform.claude.com, "Message threads", supported models, November 2026].
+  [/deepseek|\b(?:kimi|glm|minimax|qwen|mimo|gpt|gemini)\b|(?:^|\/)k[2-9]\b/i, { holdsThreads: false }],
   [/deepseek/i, { wantsBack: 'reasoning_content', supportsForcedCalls: false, efforts: effortScale }],
   // Kimi K3 thinks always [platform.kimi.ai, "Reasoning Effort"; huggingface/tau 560, 2026-08-06].
   [/\bkimi-k3|(^|\/)k3(?!\d)/i, { efforts: ['low', 'high', 'max'] }],

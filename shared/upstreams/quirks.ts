@@ -100,6 +100,8 @@ export interface Quirks {
   bindsPrefix: boolean;
   /** Compacts conversations, if its dialect can ask for it. Others are asked for a summary in words. */
   supportsCompaction: boolean;
+  /** Holds a conversation for its client, if the channel's type does or its row says so. */
+  holdsThreads: boolean;
   /** The shortest prompt that its cache accepts. */
   cacheMinTokens: number;
   cacheBreakpointsMax: number;
@@ -153,6 +155,7 @@ export const defaultQuirks: Quirks = {
   bindsThinking: false,
   bindsPrefix: false,
   supportsCompaction: true,
+  holdsThreads: true,
   cacheMinTokens: 1024,
   cacheBreakpointsMax: 4,
 };
@@ -178,6 +181,7 @@ export const ruleForms = {
   binds_thinking: ['bindsThinking', 'flag'],
   binds_prefix: ['bindsPrefix', 'flag'],
   compaction: ['supportsCompaction', 'flag'],
+  threads: ['holdsThreads', 'flag'],
   cache_min_tokens: ['cacheMinTokens', { least: 0, most: 10_000_000 }],
   cache_breakpoints: ['cacheBreakpointsMax', { least: 0, most: 4 }],
   max_output_tokens: ['outputTokensMax', { least: 1, most: 10_000_000 }],

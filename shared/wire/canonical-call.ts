@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import { type JsonRecord, asRecord, isRecord, recordsIn, textIn } from './json.ts';
 import { calledNameMax } from './ids.ts';
 import type { MediaPlace } from './media-walk.ts';
+import type { HeldThread } from './turn-state.ts';
 
 /** A call as every upstream dialect reads it, whichever endpoint it came through. */
 export interface CanonicalCall {
@@ -36,6 +37,8 @@ export interface CanonicalCall {
   readonly instructions?: ChatMessage | undefined;
   /** The call as its client wrote it, for an upstream of the same form. */
   readonly native?: NativeCall | undefined;
+  /** The conversation before the request's messages, if the vendor holds it. Absent: the request has all of it. */
+  readonly thread?: HeldThread | undefined;
   /** The inputs to embed. The request then has no messages. */
   readonly embedding?: EmbeddingInput | undefined;
   /** The client's names of fields of `request`, for errors. */

@@ -33,6 +33,16 @@ export interface TurnState {
   readonly item?: string | undefined;
 }
 
+/** A conversation that a vendor holds for its client, who sends only what is new. */
+export interface HeldThread {
+  /** The vendor's id of the answer that the call continues. */
+  readonly id: string;
+  readonly origin: StateOrigin;
+  /** Tokens of its input as the vendor counted them, and the most that input and answer come to. */
+  readonly tokens: number;
+  readonly tokensMax: number;
+}
+
 /** A change that a vendor made to the input, such as leaving reasoning out, in words. Source: OpenAI's SDK 7.57, `InputTransformation`. */
 export interface InputTransformation {
   readonly type: string | undefined;

@@ -16,7 +16,7 @@ import type { Inflate } from './pdf-size.ts';
 
 export interface EstimatedCall extends Pick<
   CanonicalCall,
-  'request' | 'unknown' | 'items' | 'native' | 'embedding' | 'media'
+  'request' | 'unknown' | 'items' | 'native' | 'embedding' | 'media' | 'thread'
 > {
   /** The fields that were not sent upstream. */
   dropped?: readonly string[];
@@ -90,7 +90,7 @@ export async function loadMediaReader(
 
 /** Without `media`, media are not counted. */
 export function estimateInput(call: EstimatedCall, media?: MediaEstimator): InputEstimate {
-  const { request, unknown, items, native, embedding } = call;
+  const { request, unknown, items, native, embedding, thread } = call;
   const found = new FoundMedia(media ? findMedia(call) : []);
   const seen = media ? estimateMedia(found, media) : { above: 0, unbiased: 0 };
   if (embedding) return estimateEmbeddings(embedding, unknown, { found, seen });
@@ -99,6 +99,7 @@ export function estimateInput(call: EstimatedCall, media?: MediaEstimator): Inpu
   const vendorTools = listIn(native?.body['tools']).slice(tools.length);
   const text = new TextShape();
   const overhead = { ...perRequest };
+  const held = { above: thread?.tokensMax ?? 0, unbiased: thread?.tokens ?? 0 };
   let unknownContentPart: string | undefined;
   // Only some upstreams get these, so they don't count from below.
   const carried = new TextShape();
@@ -110,6 +111,7 @@ export function estimateInput(call: EstimatedCall, media?: MediaEstimator): Inpu
     overhead.unbiased += unbiased;
   };
   count(seen);
+  count(held);
   addStructures(text, fields, found);
   addStructures(text, unknown, found);
   addLongTexts(text, unknown, found);

@@ -36,6 +36,9 @@ export const AccountRow = z.strictObject({
 });
 export type AccountRow = z.infer<typeof AccountRow>;
 
+/** Names the customer to a vendor that asks resellers for it. */
+export const customerProfileOf = (row: AccountRow | undefined): string | undefined => row?.anthropic_profile;
+
 /** Works on invalid rows too: a mistake elsewhere must not enable the account again. An unreadable switch is off. */
 export function isAccountOff(raw: unknown): boolean {
   const enabled = attributeOf(raw, 'enabled');

@@ -182,6 +182,7 @@ const Params = optionMap(
       z.array(z.enum(effortScale, oneOf(effortScale)), wantedEfforts).check(z.minLength(1, wantedSome)),
     ),
     custom_tools: z.optional(flag),
+    threads: z.optional(flag),
     wants_back: optionalName(returnedFields),
     /** What words of the upstream mean. */
     words: z.optional(

@@ -89,7 +89,7 @@ export class MessagesAnswer {
     this.#started = true;
     const message = {
       ...this.#nativeStart,
-      id: `msg_${this.#identity.requestId}`,
+      id: this.#facts.threadId?.(textIn(this.#nativeStart['id'])) ?? `msg_${this.#identity.requestId}`,
       type: 'message',
       role: 'assistant',
       model: this.#facts.model?.() ?? this.#identity.model,
@@ -197,7 +197,7 @@ export class MessagesAnswer {
     return this.#text('text', text);
   }
 
-  /** Other vendors end a refusal as any answer. */
+  /** Other vendors end a refusal like other answers. */
   #describeRefusal(): JsonRecord {
     const explanation = this.#refusal.text || null;
     const isRefused = explanation !== null || this.#stop?.['stop_reason'] === stopReasons.content_filter;

@@ -6,6 +6,7 @@ import type { ZodMiniType } from 'zod/mini';
 import type { ChatRequest, ChatTool, NativeCall, OwnForm } from '../../wire/canonical-call.ts';
 import { findDetails } from '../../wire/details.ts';
 import { asRecord, isRecord, recordsIn, textIn, removeNulls, type JsonRecord } from '../../wire/json.ts';
+import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { EndpointRequest } from '../endpoint.ts';
 import { parseRequest } from '../parse-request.ts';
 import { endpointRoutes } from '../routes.ts';
@@ -38,6 +39,9 @@ export type ReadBody = Omit<EndpointRequest, 'renderer'> & { names: ToolNames };
 /** @param schema of a call, or of a count */
 export function readBody(schema: ZodMiniType<MessagesRequest>, body: unknown, headers: Headers): ReadBody {
   const request = parseRequest(schema, body);
+  const thread = asRecord(request['thread']);
+  if (request.messages.length === 0 && thread['type'] !== 'continue')
+    throw new InvalidRequest('invalid_value', 'messages', "'messages' must be an array that is not empty.");
   const names = new ToolNames(recordsIn(request.tools));
   const { messages, sealed, lost, only, unknown: unknownBlocks, known } = conversationOf(request, names);
   const { user_id: user, ...metadata } = request.metadata ?? {};
@@ -93,6 +97,7 @@ export function readBody(schema: ZodMiniType<MessagesRequest>, body: unknown, he
     outputTokensMax: request.max_tokens ?? undefined,
     droppedTools: tools.others.length,
     sealed,
+    continues: textIn(thread['previous_message_id']) || undefined,
     // A client that asks for thinking shows it and sends it back.
     keepsState: isThinking(request),
     names,

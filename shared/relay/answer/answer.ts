@@ -15,6 +15,7 @@ import { toRefusal, Refusal, respondRefusal, type AnswerForm } from '../http/ref
 import type { Bill } from '../money/bill.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { StoredResult } from '../ports/stored.ts';
+import { createThreadId } from '../state/thread-ids.ts';
 import type { TurnRecorder } from '../state/turn-states.ts';
 import { Delivery, ResponseQueue } from './delivery.ts';
 import { StopCut } from './stop-cut.ts';
@@ -299,11 +300,21 @@ export class Answer {
       usage: () => this.#meter.measure().usage,
       sealedState: (...of) =>
         read.keepsState === true && !this.#cut?.ended ? turn?.encryptState(...of) : undefined,
+      threadId: (id) => this.#createThreadId(id),
       stored: () => this.#recorder?.stored ?? false,
       stoppedAt: () => this.#cut?.endedAt ?? dispatch.report().sent.stoppedAt,
       opaqueParts: () => dispatch.report().state?.parts.filter((part) => 'opaque' in part).length ?? 0,
     });
     return commitsAtOnce ? { ...renderer, commitAfterMs: 0 } : renderer;
+  }
+
+  /** The next turn is charged for what the vendor has read by then, and for the answer, which is not longer than its limit. */
+  #createThreadId(id: string): string | undefined {
+    const { origin, sent } = this.#input.dispatch.report();
+    const { prompt_tokens: tokens } = this.#meter.measure().usage;
+    if (!origin || !sent.holdsThread || typeof sent.outputTokensMax !== 'number') return undefined;
+    const thread = { id, origin, tokens, tokensMax: tokens + sent.outputTokensMax };
+    return createThreadId(this.#ports.sealer, this.#call.key.account, thread);
   }
 
   /** Content counts once it was passed on: of a JSON answer that broke off, nothing was. */

@@ -123,7 +123,7 @@ export function computeUsageBounds(
   // Not every upstream is asked in words for a summary.
   const read = call.compacts ? { ...request, messages: request.messages.slice(0, -1) } : request;
   const carried = items && [...items.after.values(), ...items.instead.values()];
-  const { unknown } = call;
+  const { unknown, thread } = call;
   return {
     inputBelow: () => estimateInputBelow({ request: read, unknown, embedding }),
     inputUnbiased: () => bill.inputTokens(request, model, sent),
@@ -132,8 +132,10 @@ export function computeUsageBounds(
       if (sent.isMultiplied) return Infinity;
       const { dropped } = sent;
       return (
-        estimateInputMax({ request, unknown, embedding, native, items, dropped }, { putBack, carried }) +
-        hosted
+        estimateInputMax(
+          { request, unknown, embedding, native, items, thread, dropped },
+          { putBack, carried },
+        ) + hosted
       );
     },
     outputMax: sent.isMultiplied ? Infinity : limit * (request.n ?? 1) * outputSlack + outputSlackTokens,

@@ -4,7 +4,7 @@ import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import type { AnswerIdentity, ChatChunk, ReportedUsage } from '../../wire/chat-response.ts';
 import type { CanonicalCall, ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
-import type { TurnState } from '../../wire/turn-state.ts';
+import type { StateOrigin, TurnState } from '../../wire/turn-state.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { SentFacts } from '../../endpoints/endpoint.ts';
 import type { Attribution } from '../../billing/ledger-row.ts';
@@ -133,6 +133,8 @@ export interface AttemptReport {
   sent: SentFacts;
   /** The state of the turn so far; undefined: the upstream wants none back. */
   state: TurnState | undefined;
+  /** Where a state or a thread of the answer comes from; undefined: nothing was sent. */
+  origin: StateOrigin | undefined;
 }
 
 /** A candidate that was tried. Times in epoch milliseconds. */

@@ -20,6 +20,7 @@ import {
   type BuiltRequest,
 } from '../../upstreams/called-channel.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
+import { customerProfileOf } from '../../config/rows/account-row.ts';
 import type { ChatCall, AttemptReport, TriedCandidate, Candidate } from '../call/call.ts';
 import { findModelLimits, findServiceTiers } from '../../billing/tariff.ts';
 import { computeDefaultOutputTokens } from '../call/serving-channels.ts';
@@ -114,7 +115,15 @@ export class Attempt {
       stopSequence: stoppedAt,
       inputTransformations: vendors,
     } = this.#reader?.report() ?? {};
-    const { dropped = [], effort, toolChoice, isMultiplied, isNative, stop } = this.#built?.sent ?? {};
+    const {
+      dropped = [],
+      effort,
+      toolChoice,
+      isMultiplied,
+      isNative,
+      holdsThread,
+      stop,
+    } = this.#built?.sent ?? {};
     const named = this.#stateDropped ? [...new Set([...dropped, 'reasoning'])] : dropped;
     const outputTokensMax = this.#built && (this.#built.sent.outputTokensMax ?? null);
     const inputTransformations = vendors?.map((one) =>
@@ -127,13 +136,20 @@ export class Attempt {
       outputTokensMax,
       isMultiplied,
       isNative,
+      holdsThread,
       serviceTier: resolveTier(this.#serviceTiers, this.#built?.sent.serviceTier, told),
       reportedTier: told,
       stop,
       stoppedAt,
       inputTransformations,
     };
-    return { upstreamStatus: this.#upstreamStatus, usage, sent, state: this.#turn(state) };
+    return {
+      upstreamStatus: this.#upstreamStatus,
+      usage,
+      sent,
+      state: this.#turn(state),
+      origin: this.#origin,
+    };
   }
 
   /** Builds the request, once, and sends nothing. Throws CannotCarry, or the UpstreamFailure of the secret. */
@@ -217,7 +233,8 @@ export class Attempt {
       outputTokensLimit: Number.isFinite(most) ? most : undefined,
       outputTokensDefault: computeDefaultOutputTokens(this.#call),
       refusedLimit,
-      profile: this.#call.account?.anthropic_profile,
+      profile: customerProfileOf(this.#call.account),
+      threadId: this.#findThreadId(this.#origin),
       states: fitting.states,
       foreignTurns: fitting.foreign,
       dropsForeign: this.#call.candidates.length > 1,
@@ -228,6 +245,12 @@ export class Attempt {
       serviceTiers: this.#serviceTiers,
       learned,
     });
+  }
+
+  #findThreadId({ dialect }: StateOrigin): string | undefined {
+    const { thread } = this.#call;
+    const isHere = thread?.origin.dialect === dialect && isOrigin(this.#candidate, thread.origin);
+    return isHere ? thread.id : undefined;
   }
 
   #refused({ dialect, built }: Prepared): RefusedAttempt {
@@ -384,7 +407,9 @@ export const isOrigin = (
 export function findNewestOrigin({
   states,
   request,
-}: Pick<ChatCall, 'states' | 'request'>): StateOrigin | undefined {
+  thread,
+}: Pick<ChatCall, 'states' | 'request' | 'thread'>): StateOrigin | undefined {
+  if (thread) return thread.origin;
   if (states.size === 0) return undefined;
   const newest = request.messages.findLast((message) => states.has(message));
   return newest && states.get(newest)?.origin;

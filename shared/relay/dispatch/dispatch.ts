@@ -22,7 +22,7 @@ import {
   type Quirks,
   type WordKind,
 } from '../../upstreams/quirks.ts';
-import { CannotCarry } from '../../upstreams/dialect.ts';
+import { CannotCarry, StateLost } from '../../upstreams/dialect.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { Refusal } from '../http/refusal.ts';
@@ -91,6 +91,7 @@ export class Dispatch implements DispatchedCall {
       usage: last?.usage,
       sent: last?.sent ?? { dropped: [] },
       state: last?.state,
+      origin: last?.origin,
       another: this.#another,
     };
   }
@@ -124,7 +125,8 @@ export class Dispatch implements DispatchedCall {
         return;
       } catch (error) {
         if (error instanceof CannotCarry) {
-          uncarried ??= error;
+          if (!(uncarried instanceof StateLost))
+            uncarried = error instanceof StateLost ? error : (uncarried ?? error);
           if (this.#tried.at(-1)?.candidate !== candidate) this.#uncarried.push(candidate);
         } else if (error instanceof UpstreamFailure) this.#failures.push(error);
         else if (this.#outgrew(error)) {
@@ -152,11 +154,15 @@ export class Dispatch implements DispatchedCall {
     // Whatever else failed: a shorter request may be answered.
     if (tooLong && blockedUntilMs === undefined) return tooLong;
     if (failures.length === 0 && this.#call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
-    if (failures.length === 0 && uncarried && blockedUntilMs === undefined) {
+    const isRefused = uncarried && !(uncarried instanceof StateLost);
+    if (failures.length === 0 && isRefused && blockedUntilMs === undefined) {
       const { param, message, details } = uncarried;
       return new InvalidRequest('unsupported_parameter', param, message, details);
     }
-    const { refuseAfterFailures } = await loadRefusals();
+    const { refuseAfterFailures, refuseLostThread } = await loadRefusals();
+    const isHeldElsewhere = uncarried instanceof StateLost || this.#call.thread !== undefined;
+    const lost = uncarried && isHeldElsewhere && refuseLostThread(failures, uncarried);
+    if (lost && this.#firstContentMs === undefined) return lost;
     const blockedMs = blockedUntilMs === undefined ? undefined : blockedUntilMs - this.#ports.clock.now();
     return refuseAfterFailures(failures, { hadContent: this.#firstContentMs !== undefined, blockedMs });
   }

@@ -12,7 +12,7 @@ import {
 import { loopHeader } from '../../wire/ids.ts';
 import { refuse, Refusal } from '../http/refusal.ts';
 import type { ChannelType } from '../../upstreams/channel-type.ts';
-import { noCompaction, type Omission } from '../../upstreams/dialect.ts';
+import { noCompaction, type CannotCarry, type Omission } from '../../upstreams/dialect.ts';
 import { defaultDialect, dialectPathOf } from '../../upstreams/dialects/dialects.ts';
 import { listWithheldTexts } from '../../upstreams/error-text.ts';
 import {
@@ -33,6 +33,9 @@ const timeUps = new Set<UpstreamFailureKind>(['first_content_timeout', 'timeout'
 
 /** Kinds of failure for which the upstream cannot have charged: it was not reached, or refused the request. */
 const chargedNothing = new Set<UpstreamFailureKind>(['connect', 'secret', 'secret_store', 'status', 'loop']);
+
+const mayHaveCharged = (failures: readonly UpstreamFailure[]): boolean =>
+  failures.some(({ kind }) => !chargedNothing.has(kind));
 
 const isLimit = ({ kind, status }: UpstreamFailure): boolean => kind === 'status' && status === 429;
 
@@ -56,8 +59,8 @@ export function refuseAfterFailures(
   { hadContent, blockedMs = Infinity }: { hadContent: boolean; blockedMs?: number | undefined },
 ): Refusal {
   const causes = failures.map(({ reason }) => reason).join(' ') || 'all_channels_cooling';
-  const mayHaveCharged = hadContent || failures.some(({ kind }) => !chargedNothing.has(kind));
-  const headers: Record<string, string> = mayHaveCharged ? { 'x-should-retry': 'false' } : {};
+  const headers: Record<string, string> =
+    hadContent || mayHaveCharged(failures) ? { 'x-should-retry': 'false' } : {};
   const limits = failures.filter(isLimit);
   const isOverloaded = failures.every(isLoad);
   const others = failures.filter((failure) => !isLimit(failure) && failure.kind !== 'secret_store');
@@ -93,6 +96,18 @@ export function refuseAfterFailures(
   }
   const words = 'The upstream of this model failed to answer. Try again, or another model.';
   return refuse('upstream_unavailable', words, { reason: causes, headers, isOverloaded });
+}
+
+/**
+ * The one candidate that holds the thread of a call did not answer, or none does: its client sends the whole conversation again, and
+ * another candidate may answer. Undefined: an upstream may have charged, so the failure is shown.
+ */
+export function refuseLostThread(
+  failures: readonly UpstreamFailure[],
+  { param, message }: CannotCarry,
+): Refusal | undefined {
+  const reason = failures.map((failure) => failure.reason).join(' ') || undefined;
+  return mayHaveCharged(failures) ? undefined : refuse('thread_not_found', message, { param, reason });
 }
 
 interface LimitRefusal {

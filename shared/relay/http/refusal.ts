@@ -42,6 +42,7 @@ const refusals = {
   model_not_found: [404, invalid],
   response_not_found: [404, invalid],
   previous_response_not_found: [400, invalid],
+  thread_not_found: [404, invalid],
   not_found: [404, invalid],
   method_not_allowed: [405, invalid],
   websocket_not_offered: [426, invalid],

@@ -184,9 +184,9 @@ export class Bill {
    * model; undefined: the call's own. `facts`: in whose form it went up, and what was dropped.
    */
   inputTokens(request: ChatRequest, answering?: string, facts: SentFacts = { dropped: [] }): number {
-    const { unknown, embedding, native } = this.#input.call;
+    const { unknown, embedding, native, thread } = this.#input.call;
     const { isNative, dropped } = facts;
-    const sent = { request, unknown, embedding, native: isNative ? native : undefined, dropped };
+    const sent = { request, unknown, embedding, thread, native: isNative ? native : undefined, dropped };
     return estimateInput(sent, this.#findCost(answering).media).unbiased;
   }
 

@@ -25,6 +25,7 @@ export const anthropic: ChannelType<'api_version'> = {
   limitField: () => 'max_tokens',
   // Messages has it as `metadata.user_id`.
   endUserField: () => 'user',
+  holdsThreads: true,
   // Of the dialect: other endpoints of the vendor do not know it.
   customerHeaders: (
     profile,

@@ -15,7 +15,7 @@ import {
   removeNulls,
   type JsonRecord,
 } from '../../../wire/json.ts';
-import type { RequestSettings, SentBody } from '../../dialect.ts';
+import { StateLost, type RequestSettings, type SentBody } from '../../dialect.ts';
 import { continuation, isCallerTool, type Quirks } from '../../quirks.ts';
 import { mapIds } from '../../call-ids.ts';
 import { chooseEffort, applyRowFields, imageTypeOf } from '../../request-fields.ts';
@@ -37,7 +37,7 @@ interface NativeFacts {
 export function buildNativeBody(
   { native, request, unknown, served }: CanonicalCall,
   { settings, outputTokensMax }: NativeFacts,
-): Pick<SentBody, 'body' | 'dropped' | 'effort' | 'toolChoice'> | undefined {
+): Pick<SentBody, 'body' | 'dropped' | 'effort' | 'toolChoice' | 'holdsThread'> | undefined {
   if (!native) return undefined;
   const dropped: string[] = [];
   const noteDropped = (name: string): void => void dropped.push(name);
@@ -48,7 +48,10 @@ export function buildNativeBody(
   const known = correctTurns(dropLostThinking(recordsIn(messages), settings, noteDropped), settings);
   const turns = addSearchResults(known, added);
   const choice = asRecord(served?.['tool_choice']);
-  const isChoiceLost = choice['type'] === 'tool' && !sentTools.some(({ name }) => name === choice['name']);
+  const isChoiceLost =
+    choice['type'] === 'tool' &&
+    sentTools.length > 0 &&
+    !sentTools.some(({ name }) => name === choice['name']);
   const body: JsonRecord = {
     model: settings.model,
     ...(sentTools.length > 0 && { tools: sentTools }),
@@ -62,7 +65,10 @@ export function buildNativeBody(
       metadata: { ...asRecord(metadata), ...removeNulls({ user_id: request.user || undefined }) },
     }),
   };
-  if ('tool_choice' in body && (isChoiceLost || sentTools.length === 0)) {
+  const thread = placeThread(body, settings, noteDropped);
+  // A continued thread has its tools at the vendor.
+  const isWithoutTools = sentTools.length === 0 && thread?.['type'] !== 'continue';
+  if ('tool_choice' in body && (isChoiceLost || isWithoutTools)) {
     delete body['tool_choice'];
     noteDropped('tool_choice');
   }
@@ -97,7 +103,31 @@ export function buildNativeBody(
   // Both the client's and the row's thinking would be refused again.
   if (isLost && disabledThinking) body['thinking'] = disabledThinking;
   else if (isLost) delete body['thinking'];
-  return { body, dropped, effort, toolChoice };
+  return { body, dropped, effort, toolChoice, holdsThread: 'thread' in body };
+}
+
+/**
+ * Changes `body`: the client has ids of the relay. Returns the thread that is sent. Throws StateLost if the call goes on from an answer
+ * that this upstream does not hold.
+ */
+function placeThread(
+  body: JsonRecord,
+  { holdsThreads, threadId }: RequestSettings,
+  lose: (name: string) => void,
+): JsonRecord | undefined {
+  const { thread } = body;
+  if (!isRecord(thread)) return undefined;
+  if (!holdsThreads) {
+    delete body['thread'];
+    lose('thread');
+    return undefined;
+  }
+  if (thread['type'] !== 'continue' && !('previous_message_id' in thread)) return thread;
+  if (threadId === undefined)
+    throw new StateLost('thread', 'thread: no thread was found for this message. Send all messages again.');
+  const placed = { ...thread, previous_message_id: threadId };
+  body['thread'] = placed;
+  return placed;
 }
 
 // The row's own rules of the model also bind native bodies, as they do converted ones. Other known rules do not: the
@@ -360,7 +390,7 @@ const features: readonly {
   { beta: /^fallback-credit-/, field: 'fallback_credit_token', of: 'body' },
   { beta: /^compact-/, field: 'compaction', of: 'body' },
   { beta: /^cache-diagnosis-/, field: 'diagnostics', of: 'body' },
-  { beta: /^message-threads-/, field: 'thread', of: 'body' },
+  { beta: /^message-threads-/, field: 'thread', of: 'body', optional: true },
   { beta: /^resumption-/, field: 'resumption', of: 'body' },
   { beta: /^dangerous-tool-use-/, field: 'safeguards', of: 'body' },
   { beta: /^user-profiles-billing-/, field: 'billing_policy', of: 'body' },

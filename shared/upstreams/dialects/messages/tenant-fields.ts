@@ -1,7 +1,7 @@
 /**
  * Fields that tenants may send in Messages, beta fields included, one line per source. Betas that bill, store or run
  * something elsewhere belong to the operator: `billing_policy`, `fallbacks`, `fallback_credit_token`, `diagnostics`,
- * `thread`, `container`, `mcp_servers`, `compaction`, `inference_geo`. Blocks of content are open.
+ * `container`, `mcp_servers`, `compaction`, `inference_geo`. Blocks of content are open.
  */
 import { parseFieldRules, prefixFields } from '../../restricted-fields.ts';
 
@@ -17,6 +17,8 @@ export const tenantFields = parseFieldRules([
   // Its name while it was a beta.
   prefixFields('output_format', 'type schema.*'),
   prefixFields('tool_choice', 'type name disable_parallel_tool_use'),
+  // The ids of its answers are bound to the account.
+  prefixFields('thread', 'type previous_message_id'),
   // Free of charge [code.claude.com, "Auto mode classifier request charges", November 2026].
   'safeguards.*',
   prefixFields('context_management.edits', 'type trigger.type trigger.value keep.* clear_tool_inputs'),

@@ -62,6 +62,7 @@ const shown: Record<RefusalCode, [status: number, type: string]> = {
   model_not_found: [404, 'not_found_error'],
   response_not_found: [404, 'not_found_error'],
   previous_response_not_found: [400, invalid],
+  thread_not_found: [404, 'not_found_error'],
   not_found: [404, 'not_found_error'],
   method_not_allowed: [405, invalid],
   websocket_not_offered: [426, invalid],

@@ -303,7 +303,6 @@ describe('what a caller must not name', () => {
     ['context_management', { edits: [{ type: 'clear_tool_uses_20250919' }], runs: 3 }],
     ['compaction', { type: 'summarize' }, 'compact-2026-09-04'],
     ['diagnostics', { previous_message_id: 'msg_1' }, 'cache-diagnosis-2026-04-07'],
-    ['thread', { type: 'create' }, 'message-threads-2026-08-12'],
     ['billing_policy', { type: 'billing_policy' }, 'user-profiles-billing-2026-10-01'],
     ['fallback_credit_token', 'x', 'fallback-credit-2026-07-01'],
     ['Inference-Geo', 'us'],
