@@ -204,12 +204,13 @@ nav.families { margin: 1.25rem 0 0; }
 progress { display: block; width: min(24rem, 100%); accent-color: var(--mark); }
 .wide { overflow-x: auto; }
 .rows { min-width: 58rem; font-size: .9rem; }
-.rows thead th, .rows td:nth-child(1), .rows td:nth-child(n + 4) { white-space: nowrap; }
-/* Ids of refunds are longer than those of calls, which stay in one line; what a model was asked for is read, not spelt. */
+.rows thead th, .rows td:nth-child(1), .rows td:nth-child(4) { white-space: nowrap; }
+/* An id breaks into two lines before a row is wider than the page; what a model was asked for is read, not spelt. */
 .rows td:nth-child(2) { min-width: 6.5rem; }
-.rows td:nth-child(7) code { display: inline-block; min-width: 26ch; }
+.rows td:nth-child(5) { overflow-wrap: normal; }
+.rows td:nth-child(7) code { display: block; min-width: 13ch; }
 .rows td:nth-child(3) { white-space: pre; }
-.rows td:nth-child(7) { color: var(--soft); white-space: normal; }
+.rows td:nth-child(7) { color: var(--soft); }
 .rows td:nth-child(6) { font-weight: 600; white-space: pre; }
 .rows th:nth-child(6), .rows td:nth-child(6) { text-align: right; }
 .rows td.wrong { color: var(--bad); }

@@ -133,6 +133,23 @@ describe('the key', () => {
 });
 
 describe('what the page shows', () => {
+  it.each(['en-US', 'zh-CN'])(
+    'has the whole id of a call with long cells on a screen (%s)',
+    async (locale) => {
+      const long = {
+        model: 'anthropic/claude-sonnet-4-5',
+        end: 'client_gone',
+        charge: 1234.567891234,
+      } as const;
+      const tokens = { prompt_tokens: 123_456, completion_tokens: 12_345, cached_tokens: 120_000 };
+      server.rows = [usageRow('01m81b5hbv5v6x8y9z0a1b2100', 0, { ...long, ...tokens })];
+      const { page } = await opened(undefined, { locale });
+      await page.locator('#rows tr').first().waitFor();
+      const region = "document.querySelector('#ledger .wide')";
+      expect(await page.evaluate(`${region}.scrollWidth - ${region}.clientWidth`)).toBe(0);
+    },
+  );
+
   looksSound((options) => opened('/account', options));
   looksSound(async (options) => {
     const made = await opened(undefined, options);
