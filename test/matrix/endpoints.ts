@@ -24,7 +24,7 @@ const picture = 'iVBORw0KGgoAAAANSUhEUg';
 const file = 'JVBERi0xLjQK';
 
 /** By path or by the name of the field: values that must have a form. */
-const probes: Vocabulary['probes'] = {
+export const probes: Vocabulary['probes'] = {
   url: ['https://probe7.example/a.png', 'https://other8.example/a.png'],
   image_url: ['https://probe7.example/a.png', 'https://other8.example/a.png'],
   file_url: ['https://probe7.example/a.pdf', 'https://other8.example/a.pdf'],

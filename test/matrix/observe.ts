@@ -123,7 +123,7 @@ function compare(place: Place, { value, seen, empty }: { value: unknown; seen: S
   return added.length > 0 || before.size > leaves.length ? 'mended' : 'lost';
 }
 
-function listLeaves(value: unknown, path = ''): [string, unknown][] {
+export function listLeaves(value: unknown, path = ''): [string, unknown][] {
   if (!Array.isArray(value) && !isRecord(value)) return [[path, value]];
   const inner = Object.entries(value);
   if (inner.length === 0) return [[path, JSON.stringify(value)]];

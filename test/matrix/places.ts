@@ -35,8 +35,20 @@ export interface Vocabulary {
 const token = 'probe7';
 const otherToken = 'other8';
 
+/** Lists the places of some types, each once. What holds a place comes before it. */
+export function listAllPlaces(shapes: readonly ObjectShape[], vocabulary: Vocabulary): Place[] {
+  const places = new Map<string, Place>();
+  for (const shape of shapes)
+    for (const place of listPlaces(shape, vocabulary))
+      if (!places.has(place.path)) places.set(place.path, place);
+  return [...places.values()].toSorted((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+export const isInside = (path: string, holder: string): boolean =>
+  path.startsWith(holder) && /^[.[]/.test(path.slice(holder.length));
+
 /** Lists the places of all fields of a request. */
-export function listPlaces(root: ObjectShape, vocabulary: Vocabulary): Place[] {
+function listPlaces(root: ObjectShape, vocabulary: Vocabulary): Place[] {
   const lister = new PlaceLister(vocabulary);
   // The fields of tools are visited where most clients have them.
   const fields = [...root.fields].toSorted(([a], [b]) => Number(b === 'tools') - Number(a === 'tools'));
@@ -49,6 +61,10 @@ export function listPlaces(root: ObjectShape, vocabulary: Vocabulary): Place[] {
     });
   return lister.places;
 }
+
+/** The shortest value of a type. */
+export const leastOf = (shape: ObjectShape, vocabulary: Vocabulary): JsonRecord =>
+  new PlaceLister(vocabulary).leastOf(shape, '', 0);
 
 interface Spot {
   path: string;
@@ -94,7 +110,7 @@ class PlaceLister {
   #visitObject(shape: ObjectShape, spot: Spot, label: string | undefined): void {
     const path = label === undefined ? spot.path : `${spot.path.replace(/\[\]$/, '')}[${label}]`;
     if (this.#vocabulary.excludes(path)) return;
-    const least = this.#least(shape, path, 0);
+    const least = this.leastOf(shape, path, 0);
     // An empty object says nothing that its fields do not.
     if ((spot.isOptional || label !== undefined) && Object.keys(least).length > 0)
       this.#add({ ...spot, path }, [least], label ?? path.split('.').at(-1));
@@ -103,7 +119,7 @@ class PlaceLister {
     this.#visited.add(key);
     for (const [field, { shape: inner, isOptional }] of shape.fields) {
       const fill: Fill = (value) => {
-        const { [field]: _empty, ...others } = least;
+        const { [field]: _empty, ...others } = sources.has(field) ? omitSources(least) : least;
         return spot.fill(value === undefined ? others : { ...others, [field]: value });
       };
       this.visit(inner, { path: `${path}.${field}`, isOptional, fill, depth: spot.depth + 1 });
@@ -155,7 +171,7 @@ class PlaceLister {
     return which === 0 ? token : otherToken;
   }
 
-  #least(shape: ObjectShape, path: string, depth: number): JsonRecord {
+  leastOf(shape: ObjectShape, path: string, depth: number): JsonRecord {
     const required = [...shape.fields].filter(([, { isOptional }]) => !isOptional);
     const fields = required.map(([name, { shape: inner }]): [string, unknown] => [
       name,
@@ -169,8 +185,11 @@ class PlaceLister {
     const options = shape.kind === 'union' ? shape.options : [shape];
     const option =
       options.find(({ kind }) => kind === 'text') ?? options.find(({ kind }) => kind !== 'null') ?? shape;
-    if (option.kind === 'literal') return option.value;
-    if (option.kind === 'object') return depth > depthMax ? {} : this.#least(option, path, depth);
+    if (option.kind === 'literal') {
+      const usual = this.#vocabulary.defaults[nameIn(path)];
+      return options.some((each) => each.kind === 'literal' && each.value === usual) ? usual : option.value;
+    }
+    if (option.kind === 'object') return depth > depthMax ? {} : this.leastOf(option, path, depth);
     if (option.kind === 'list') {
       const { item } = option;
       return depth > depthMax ? [] : [this.#leastValue(item, `${path}[]`, depth + 1)];
@@ -178,6 +197,11 @@ class PlaceLister {
     return this.#plain(option, path, 0);
   }
 }
+
+/** An object has its content in one of these fields. */
+const sources: ReadonlySet<string> = new Set(['file_id', 'file_url', 'file_data', 'image_url']);
+const omitSources = (least: JsonRecord): JsonRecord =>
+  Object.fromEntries(Object.entries(least).filter(([field]) => !sources.has(field)));
 
 const nameIn = (path: string): string =>
   path
@@ -199,7 +223,7 @@ function removeAbsent<T>(value: T): T {
 }
 
 /** The value of `type` or `role` by which a variant is told from others. */
-function typeOf({ fields }: ObjectShape): string | undefined {
+export function typeOf({ fields }: ObjectShape): string | undefined {
   for (const name of ['type', 'role']) {
     const shape = fields.get(name)?.shape;
     const options = shape?.kind === 'union' ? shape.options : shape ? [shape] : [];

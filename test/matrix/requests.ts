@@ -1,8 +1,8 @@
 /** The matrix of requests: each place of each endpoint at each dialect. */
 import { dialects, endpoints, type Dialect } from './endpoints.ts';
 import { Observer, type Outcome } from './observe.ts';
-import { listPlaces, type Place } from './places.ts';
-import { findReason, type Reason } from './reasons.ts';
+import { isInside, listAllPlaces, type Place } from './places.ts';
+import { findReason, reasons, type Reason } from './reasons.ts';
 import { SdkTypes, type ObjectShape } from './sdk-types.ts';
 
 export interface Cell {
@@ -19,7 +19,7 @@ export interface Cell {
   seen: string;
 }
 
-const types = new SdkTypes();
+export const types = new SdkTypes();
 const typesOf = (endpoint: Dialect): ObjectShape[] =>
   endpoints[endpoint].types.map(([file, name]) => types.shapeOf(file, name));
 
@@ -28,28 +28,22 @@ export function placesOf(endpoint: Dialect): Place[] {
   const older = endpoints[endpoint].older.map(
     (name) => [name, { shape: { kind: 'number' }, isOptional: true }] as const,
   );
-  const shapes = [
-    ...typesOf(endpoint),
-    { kind: 'object', name: '', isOpen: false, fields: new Map(older) } as const,
-  ];
-  const places = shapes.flatMap((shape) => listPlaces(shape, endpoints[endpoint]));
-  return [...new Map(places.toReversed().map((place) => [place.path, place])).values()].toReversed();
+  const all = { kind: 'object', name: '', isOpen: false, fields: new Map(older) } as const;
+  return listAllPlaces([...typesOf(endpoint), all], endpoints[endpoint]);
 }
 
 export async function judgeRequests(endpoint: Dialect, dialect: Dialect): Promise<Cell[]> {
   const observer = new Observer(endpoint, dialect, typesOf(dialect));
   const cells: Cell[] = [];
   for (const { path, ...place } of placesOf(endpoint)) {
-    const holder = cells.findLast(
-      (cell) => isLeft(cell) && path.startsWith(cell.path) && /^[.[]/.test(path.slice(cell.path.length)),
-    );
+    const holder = cells.findLast((cell) => isLeft(cell) && isInside(path, cell.path));
     if (holder) {
       cells.push({ ...holder, path, holder: holder.path });
       continue;
     }
     const { lenient, strict } = await observer.judge({ path, ...place });
     const at = { endpoint, dialect, path };
-    const reason = findReason(at);
+    const reason = findReason(reasons, at);
     const nameOf = (outcome: Outcome): Cell['outcome'] => (outcome === 'lost' && reason ? 'moot' : outcome);
     const { status, text, dropped } = strict.outcome === 'lost' ? strict.seen : lenient.seen;
     const seen = status === 200 ? `dropped: ${dropped.join()}` : `${status} ${text}`;

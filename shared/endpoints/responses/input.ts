@@ -299,8 +299,13 @@ function readContentParts(content: unknown, param: string): ChatContentPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   if (!Array.isArray(content))
     throw new InvalidRequest('invalid_type', param, `'${param}' must be a string or an array of parts.`);
-  return content.map((part: unknown, i) => readContentPart(part, `${param}[${i}]`));
+  return content.map((part: unknown, i) => keepBreakpoint(part, readContentPart(part, `${param}[${i}]`)));
 }
+
+/** Chat has the field, too. */
+const keepBreakpoint = (part: unknown, read: ChatContentPart): ChatContentPart =>
+  isRecord(part) && isRecord(part[breakpoint]) ? { ...read, [breakpoint]: part[breakpoint] } : read;
+const breakpoint = 'prompt_cache_breakpoint';
 
 /** Throws InvalidRequest. */
 export function readContentPart(part: unknown, param: string): ChatContentPart {
@@ -354,7 +359,7 @@ const joinTextParts = (parts: readonly ChatContentPart[]): string =>
  * several texts in a user's message stay separate parts.
  */
 function contentOfParts(parts: ChatContentPart[], role = 'assistant'): string | ChatContentPart[] {
-  const textOnly = parts.every((part) => part.type === 'text');
+  const textOnly = parts.every((part) => part.type === 'text' && !(breakpoint in part));
   return textOnly && (parts.length < 2 || role !== 'user') ? joinTextParts(parts) : parts;
 }
 
