@@ -7,10 +7,10 @@ import { createBackgroundMetrics } from '../shared/adapters/telemetry/log.ts';
 import { createPaymentsHandle } from '../shared/relay/payments/payments-handle.ts';
 import { composeRequestDeps } from './compose/request-deps.ts';
 
-const { environment, hosted, deps: parts } = composeRequestDeps();
-const { client, clock, stack } = parts;
+const { environment, hosted, deps } = composeRequestDeps();
+const { client, clock, stack } = deps;
 const handle = createPaymentsHandle({
-  ...parts,
+  ...deps,
   secrets: createSecretStore({ environment, clock, purpose: 'payments' }),
   payments: createPaymentStore(client, stack),
   hmac: nodeHmac,

@@ -10,11 +10,11 @@ import { createManagedKeysHandle } from '../shared/relay/account/managed-keys.ts
 import { addCors } from '../shared/relay/http/http.ts';
 import { composeRequestDeps } from './compose/request-deps.ts';
 
-const { environment, hosted, deps: parts } = composeRequestDeps();
-const { client, clock, config, random, stack } = parts;
+const { environment, hosted, deps } = composeRequestDeps();
+const { client, clock, config, random, stack } = deps;
 const handle = createManagedKeysHandle({
-  ...parts,
-  keys: createKeyStore(parts),
+  ...deps,
+  keys: createKeyStore(deps),
   managed: createManagedKeyStore(client, stack),
   counters: createKeyCounters(client, stack),
   secrets: createSecretStore({ environment, clock, purpose: 'payments' }),

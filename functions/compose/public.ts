@@ -10,8 +10,8 @@ import { loadOnFirstCall } from './late-adapters.ts';
 import { composeRequestDeps } from './request-deps.ts';
 
 export function composePublicHandle(given?: Environment): HostedHandle {
-  const { environment, hosted, deps: parts } = composeRequestDeps(given);
-  const { client, config, stack } = parts;
+  const { environment, hosted, deps } = composeRequestDeps(given);
+  const { client, config, stack } = deps;
   const accounts = loadOnFirstCall(async () => {
     const file = await import('../../shared/adapters/dynamodb/account-reader.ts');
     return file.createAccountReader(client, stack);
@@ -21,8 +21,8 @@ export function composePublicHandle(given?: Environment): HostedHandle {
     const file = await import('../../shared/adapters/dynamodb/key-budgets.ts');
     return file.createKeyCounters(client, stack);
   });
-  const account = createAccountHandle({ ...parts, keys: createKeyStore(parts), accounts, refusals, budgets });
-  const health = createChannelHealth({ ...parts, view: config.cooldowns });
-  const handle = createCatalogHandle({ ...parts, version: environment.version, account, health });
+  const account = createAccountHandle({ ...deps, keys: createKeyStore(deps), accounts, refusals, budgets });
+  const health = createChannelHealth({ ...deps, view: config.cooldowns });
+  const handle = createCatalogHandle({ ...deps, version: environment.version, account, health });
   return hosted(addCors(handle, config));
 }

@@ -1,6 +1,6 @@
 /** Reads the body of a request into one buffer, within a budget. */
 import type { IncomingMessage } from 'node:http';
-import type { HeldRoom } from '../../shared/relay/http/http.ts';
+import type { MemoryRoom } from '../../shared/relay/http/http.ts';
 
 const firstCapacity = 16 * 1024;
 
@@ -239,7 +239,7 @@ export class ByteBudget {
   }
 }
 
-export interface Claim extends HeldRoom {
+export interface Claim extends MemoryRoom {
   /** Releases everything. Can be called again. */
   release(): void;
 }

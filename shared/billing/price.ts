@@ -12,7 +12,7 @@ import {
   type PartCounts,
 } from '../wire/chat-response.ts';
 import type { ChargeEntry } from '../wire/public-api.ts';
-import { tierFactor, type ServiceTiers } from '../wire/canonical-call.ts';
+import { tierFactor, type ServiceTiers } from '../wire/service-tier.ts';
 
 /** Unit prices are whole numbers of pico-yuan (10^-12 yuan), which is finer than any price list. */
 export type PicoYuan = bigint;

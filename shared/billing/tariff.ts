@@ -2,7 +2,7 @@
  * The tariff of a call: prices and limits of each model that may answer it. The relay builds it once, when it accepts the call, and
  * nothing later looks a price up. So an edit of a rule or an alias never changes what a running call is charged.
  */
-import type { ServiceTiers } from '../wire/canonical-call.ts';
+import type { ServiceTiers } from '../wire/service-tier.ts';
 import {
   formatFactor,
   formatPrice,

@@ -10,7 +10,7 @@ import {
   type ReportedUsage,
 } from '../wire/chat-response.ts';
 import { windowTokens } from '../wire/canonical-call.ts';
-import type { MediaPlace } from '../wire/media-walk.ts';
+import type { FoundMedium } from '../wire/media-walk.ts';
 import {
   estimateInput,
   FoundMedia,
@@ -246,7 +246,7 @@ export function estimateInputMax(call: EstimatedCall, others: object = {}): numb
 }
 
 /** A document or recording may fill any model's window. */
-const boundMedia = ({ kind, value = '' }: MediaPlace): number =>
+const boundMedia = ({ kind, value = '' }: FoundMedium): number =>
   kind === 'picture' && !/^data:(?!image\/)/i.test(value) ? tokensPerImageMax : windowTokens;
 
 const countBytes = (text: string): number => new TextEncoder().encode(text).length;

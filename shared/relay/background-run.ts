@@ -122,12 +122,12 @@ function createRunEdge(relay: RelayDeps, claimed: ClaimedRun): Edge {
     reserve: async (checked): Promise<ReservedCall | RefusedCall> => {
       const waiting = { untilMs: accepted?.untilMs ?? 0, signal: watch.signal };
       const shard = accepted?.reservation?.part;
-      const held = await reserveWithStates(ports, checked, () =>
+      const reserved = await reserveWithStates(ports, checked, () =>
         reserveForRun(reservations, ports, checked.call, { waiting, shard }),
       );
       await watch.look();
-      if (!watch.reason) return applyLimits(checked, held);
-      await held.bill.cancel();
+      if (!watch.reason) return applyLimits(checked, reserved);
+      await reserved.bill.cancel();
       return { refusal: { reason: 'run_stopped' } };
     },
     makeStoppable,
@@ -172,7 +172,7 @@ async function readAccepted(
 const callerOf = ({ key, account, parts }: AcceptedCall, snapshot: Snapshot): Caller => ({
   key: { ...key, store: true },
   account,
-  parts,
+  shardCount: parts,
   snapshot,
 });
 
@@ -213,7 +213,7 @@ function makeStoppable(dispatched: DispatchedCall, { signal, identity }: ChatCal
   return {
     chunks: { [Symbol.asyncIterator]: chunks },
     report: () => ({ ...dispatched.report(), ...(isCut && { isCut }) }),
-    written: () => dispatched.written(),
+    awaitWrites: () => dispatched.awaitWrites(),
   };
 }
 

@@ -38,7 +38,7 @@ interface CountDeps {
   ports: ChatPorts;
   endpoint: Endpoint;
   health: HealthRecorder;
-  reservations: Pick<Reservations, 'refused'>;
+  reservations: Pick<Reservations, 'createRefusal'>;
   admission: Admission;
 }
 
@@ -121,12 +121,12 @@ async function countWithinLimits<T>(
   const whole = await readSums(ports, request, true);
   const hasMoney = whole.available + sumReserved(whole) > 0n;
   const plan = planReservation(need, hasMoney ? { ...whole, available: endlessBalance } : whole);
-  if (isRefusal(plan)) return reservations.refused(request, plan, whole);
+  if (isRefusal(plan)) return reservations.createRefusal(request, plan, whole);
   const slots = {
     of: `account:${account}`,
     most: need.accountConcurrency,
     requestId,
-    refused: () => request.createRefusal({ reason: 'open_entries' }, whole),
+    createRefusal: () => request.createRefusal({ reason: 'open_entries' }, whole),
   };
   return runWithinKeyPermits(ports, { ...call, requestId }, () => runWithinPermits(ports, slots, count));
 }

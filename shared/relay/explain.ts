@@ -9,7 +9,7 @@ import type {
   Candidate,
   ChatCall,
   DispatchReport,
-  DispatchStory,
+  DispatchHistory,
   PassedOver,
   TriedCandidate,
 } from './call/call.ts';
@@ -29,13 +29,13 @@ export interface ExplainedCall {
 const passedOverMax = 4;
 
 export function explainCall({ call, report, reserved, heard, ending }: ExplainedCall): Partial<RequestLog> {
-  const story = report.story?.() ?? { tried: [], uncarried: [], order: undefined };
-  const { shown, more } = listPassedOver(story);
+  const history = report.history?.() ?? { tried: [], uncarried: [], order: undefined };
+  const { shown, more } = listPassedOver(history);
   const { startedMs } = call;
   return {
     // An upstream may have put its own words where a code belongs.
     ...(ending.refusal && { code: codeOf(ending.refusal) }),
-    attempts: story.tried.map((one) => describeTried(one, call)),
+    attempts: history.tried.map((one) => describeTried(one, call)),
     passed_over: shown.length > 0 ? shown.map((one) => describePassed(one, call)) : undefined,
     more_candidates: more || undefined,
     reserved: reserved && {
@@ -52,7 +52,7 @@ export function explainCall({ call, report, reserved, heard, ending }: Explained
 
 /** Times from the request's arrival. `ms`: how long it took to fail, or to its first content. */
 function describeTried(one: TriedCandidate, { startedMs, candidates }: ChatCall): TriedLine {
-  const { candidate, outcome, contentMs, endedMs, standing, forms, attempt, vendorCode } = one;
+  const { candidate, outcome, contentMs, endedMs, health, forms, attempt, vendorCode } = one;
   const until = contentMs ?? endedMs;
   return {
     channel: candidate.channel.id,
@@ -63,7 +63,7 @@ function describeTried(one: TriedCandidate, { startedMs, candidates }: ChatCall)
     at: one.startedMs - startedMs,
     ms: until === undefined ? undefined : until - one.startedMs,
     broke_at: contentMs !== undefined && endedMs !== undefined ? endedMs - startedMs : undefined,
-    stood: standing?.is,
+    stood: health?.is,
     forms,
   };
 }
@@ -88,7 +88,7 @@ function secretOf(candidate: Candidate, candidates: readonly Candidate[]): numbe
 }
 
 /** Those that something is known against, and how many more were not tried. */
-function listPassedOver({ tried, uncarried, order }: DispatchStory): { shown: PassedOver[]; more: number } {
+function listPassedOver({ tried, uncarried, order }: DispatchHistory): { shown: PassedOver[]; more: number } {
   const known = new Set([...tried.map((one) => one.candidate), ...uncarried]);
   const left = order?.candidates.filter((candidate) => !known.has(candidate)) ?? [];
   const against = left.flatMap((candidate) => order?.passedOver(candidate) ?? []);

@@ -35,7 +35,7 @@ import {
 import { estimateInput, findMedia } from '../billing/estimate/input-tokens.ts';
 import { endUserOf, type ChatRequest } from '../wire/canonical-call.ts';
 import { modelNamePattern } from '../wire/ids.ts';
-import { walkMedia, type MediaPlace } from '../wire/media-walk.ts';
+import { walkMedia, type FoundMedium } from '../wire/media-walk.ts';
 import { Refusal } from './http/refusal.ts';
 import type { WorkBudget, Admission, Wanted } from './money/admission.ts';
 import { asRecord } from '../wire/json.ts';
@@ -55,7 +55,7 @@ export interface ReadDeps {
 export interface Caller {
   key: AdmittedKey['row'];
   account: AdmittedKey['account'];
-  parts: AdmittedKey['parts'];
+  shardCount: AdmittedKey['shardCount'];
   snapshot: Snapshot;
 }
 
@@ -228,8 +228,8 @@ async function admitCaller(
   if (relayClosed) return { reason: 'closed', contact };
   const admitted = await judging;
   if ('reason' in admitted) return admitted;
-  const { row, account, parts } = admitted;
-  return { key: row, account, parts, snapshot };
+  const { row, account, shardCount } = admitted;
+  return { key: row, account, shardCount, snapshot };
 }
 
 /**
@@ -352,7 +352,7 @@ function judgeContents({ read }: AskedCall, { snapshot }: Caller): CallRefusal |
 }
 
 /** At the paths of the client's own body. */
-function* listMedia({ call, placed }: EndpointRequest): Generator<MediaPlace, void, undefined> {
+function* listMedia({ call, placed }: EndpointRequest): Generator<FoundMedium, void, undefined> {
   if (!placed) yield* findMedia(call);
   for (const { item, param } of placed ?? []) yield* walkMedia(item, param);
   if (placed) yield* walkMedia(call.unknown);

@@ -1,7 +1,7 @@
 /** The one line of each call, built at its end from the results of the stages. Must never hold a prompt, an answer or a secret. */
 import { formatFlags } from '../billing/usage.ts';
 import { partCountsOf } from '../wire/chat-response.ts';
-import { standardTiers } from '../wire/canonical-call.ts';
+import { standardTiers } from '../wire/service-tier.ts';
 import type { SentFacts } from '../endpoints/endpoint.ts';
 import { listDroppedNames } from './answer/answer.ts';
 import type { Measure } from './answer/meter.ts';

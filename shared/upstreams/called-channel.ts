@@ -5,7 +5,7 @@
 import type { CanonicalCall, OwnForm } from '../wire/canonical-call.ts';
 import { listUnsentDetails } from '../wire/details.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../wire/json.ts';
-import { fieldPathOf, walkMedia, findMissingMedia, pathOf, type MediaPlace } from '../wire/media-walk.ts';
+import { fieldPathOf, walkMedia, findMissingMedia, pathOf, type FoundMedium } from '../wire/media-walk.ts';
 import { matchesAny, type ChannelAttributes, type ChannelType } from './channel-type.ts';
 import {
   CannotCarry,
@@ -358,7 +358,10 @@ function listDroppedFields(call: CanonicalCall, { sent, settings }: Outcome): st
 }
 
 /** Media of the messages that were not sent. A dialect refuses media that it knows but cannot send. */
-function findUnsentMedia({ request, native, media }: CanonicalCall, { body }: Outcome['sent']): MediaPlace[] {
+function findUnsentMedia(
+  { request, native, media }: CanonicalCall,
+  { body }: Outcome['sent'],
+): FoundMedium[] {
   const { system, messages } = native?.body ?? request;
   const lost = findMissingMedia(media ?? walkMedia({ system, messages }), body);
   return lost.filter((place) => /^(?:messages|system)\b/.test(pathOf(place)));

@@ -1,6 +1,7 @@
 /** The interface of a dialect: from canonical call to request body, from answer to canonical chunks. */
 import type { Machine } from '../stream/machine.ts';
-import type { CanonicalCall, ChatMessage, ServiceTiers } from '../wire/canonical-call.ts';
+import type { CanonicalCall, ChatMessage } from '../wire/canonical-call.ts';
+import type { ServiceTiers } from '../wire/service-tier.ts';
 import type { AnswerIdentity, ChatChunk, ReportedUsage } from '../wire/chat-response.ts';
 import type { JsonRecord } from '../wire/json.ts';
 import type { InputTransformation, StatePart } from '../wire/turn-state.ts';

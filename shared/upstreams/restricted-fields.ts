@@ -12,8 +12,8 @@ import {
   type ChatTool,
   type NativeCall,
   onlyClears,
-  tierFactor,
 } from '../wire/canonical-call.ts';
+import { tierFactor } from '../wire/service-tier.ts';
 import { isRecord, type JsonRecord } from '../wire/json.ts';
 import { CannotCarry, type DialectCode, type FieldRules, type RequestSettings } from './dialect.ts';
 import { isCallerTool, limitNames } from './quirks.ts';

@@ -2,7 +2,7 @@
 import * as z from 'zod/mini';
 import { type JsonRecord, asRecord, isRecord, recordsIn, textIn } from './json.ts';
 import { calledNameMax } from './ids.ts';
-import type { MediaPlace } from './media-walk.ts';
+import type { FoundMedium } from './media-walk.ts';
 import type { HeldThread } from './turn-state.ts';
 
 /** A call as every upstream dialect reads it, whichever endpoint it came through. */
@@ -30,7 +30,7 @@ export interface CanonicalCall {
   /** Fields of the client's messages that few upstreams know. The client learns which of them did not go up. */
   readonly messageFields?: readonly string[] | undefined;
   /** Media and references to media in the call, found once for all readers. */
-  readonly media?: readonly MediaPlace[] | undefined;
+  readonly media?: readonly FoundMedium[] | undefined;
   /** The paths of media in the client's body that the call does not have, with `[]` for positions. */
   readonly lostMedia?: readonly string[] | undefined;
   /** The first message, if it is a field of the client's form that is of this call alone there. */
@@ -270,38 +270,3 @@ export function logprobTokensMax({
 
 /** The largest window of models that read files: no call has more input that is not text. */
 export const windowTokens = 1_050_000;
-
-// Service tiers: vendors serve a call sooner or later than usual at a price that is a multiple of the usual one. What a client asks for is
-// its `service_tier`, or Anthropic's `speed: "fast"`, which is the tier `fast`. What an upstream served is what it reports.
-
-/** Factors of the standard price by the name of a tier, as rows write them. */
-export type ServiceTiers = Readonly<Record<string, number>>;
-
-/** Names of the standard tier, as vendors write it, and of leaving the choice to them. */
-export const standardTiers: ReadonlySet<string> = new Set(['default', 'standard', 'standard_only', 'auto']);
-
-/**
- * OpenAI renamed `priority` to `fast` on 2026-07-30: both are asked for, models up to GPT-5.6 report the one and later
- * ones the other, whichever was asked for [vercel/ai 18589; docs.litellm.ai, "Fast & Ultrafast mode", 2026-10-06].
- */
-const otherName = (name: string): string =>
-  name === 'fast' ? 'priority' : name === 'priority' ? 'fast' : name;
-
-/** Undefined: the tier has no price, under neither of its names. */
-export function tierFactor(tiers: ServiceTiers = {}, name = ''): number | undefined {
-  const found = [name, otherName(name)].find((one) => Object.hasOwn(tiers, one));
-  return found === undefined ? undefined : tiers[found];
-}
-
-/**
- * The tier by which a call is charged: the reported one, else the one that it was sent; but none that is dearer than both that
- * and the standard tier, since no more is held and nobody asked for it. `default`: the standard one; undefined: nobody named one.
- */
-export function resolveTier(tiers: ServiceTiers, sent?: string, reported?: string): string | undefined {
-  const named = reported ?? sent;
-  if (named === undefined) return undefined;
-  if (standardTiers.has(named)) return 'default';
-  const most = Math.max(1, tierFactor(tiers, sent) ?? 1);
-  if ((tierFactor(tiers, named) ?? 1) <= most) return named;
-  return most > 1 ? sent : 'default';
-}

@@ -8,7 +8,7 @@ import { isRecord, type JsonRecord } from './json.ts';
 /** `file`: its bytes say what it is. `unknown`: it is in a block that nobody here knows, whose vendor may make anything of it. */
 export type MediaKind = 'picture' | 'sound' | 'file' | 'unknown';
 
-export interface MediaPlace {
+export interface FoundMedium {
   readonly kind: MediaKind;
   /** Bytes as base64 or a data URL, an address, or an id. Undefined: the object has none that the walk knows. */
   readonly value: string | undefined;
@@ -29,7 +29,7 @@ interface Link {
 }
 
 /** Such as `messages[0].content[1].source.url`. */
-export function pathOf({ link }: Pick<MediaPlace, 'link'>): string {
+export function pathOf({ link }: Pick<FoundMedium, 'link'>): string {
   const steps: (string | number)[] = [];
   for (let at: Link | undefined = link; at; at = at.up) if (at.step !== '') steps.push(at.step);
   const shown = steps.toReversed().map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`));
@@ -37,7 +37,7 @@ export function pathOf({ link }: Pick<MediaPlace, 'link'>): string {
 }
 
 /** The same without positions, as lists of dropped fields show it: `messages[].images[]`. */
-export const fieldPathOf = (place: Pick<MediaPlace, 'link'>): string =>
+export const fieldPathOf = (place: Pick<FoundMedium, 'link'>): string =>
   pathOf(place).replaceAll(/\[\d+\]/g, '[]');
 
 interface Named {
@@ -129,7 +129,7 @@ const bytesField = /(?:data|bytes|blob|base64|b64|b64_?json)$/i;
 const idLengthMax = 512;
 
 /** True if the media themselves are in the body. Otherwise an address or an id leads to them, so their size is unknown. */
-export function holdsBytes({ value = '', field }: MediaPlace): boolean {
+export function holdsBytes({ value = '', field }: FoundMedium): boolean {
   if (/^\s*data:/i.test(value)) return true;
   return (
     !looksLikeUrl(value) && (bytesField.test(field) || base64Start.test(value) || value.length > idLengthMax)
@@ -172,7 +172,7 @@ class Frame implements Link {
  * and needs no stack of calls.
  * @param param the path of `value`; absent: it is the body
  */
-export function* walkMedia(value: unknown, param = ''): Generator<MediaPlace, void, undefined> {
+export function* walkMedia(value: unknown, param = ''): Generator<FoundMedium, void, undefined> {
   if (typeof value !== 'object' || value === null) return;
   const names = new Map<string, Named>();
   const nameOf = (field: string): Named => {
@@ -253,7 +253,7 @@ const kindIn = (node: object, kind: MediaKind): MediaKind =>
   kind === 'picture' && /^(?!image\/)/i.test(mediaTypeOf(node) ?? 'image/') ? 'file' : kind;
 
 /** The places of which `body` has no medium any more. */
-export function findMissingMedia(places: Iterable<MediaPlace>, body: unknown): MediaPlace[] {
+export function findMissingMedia(places: Iterable<FoundMedium>, body: unknown): FoundMedium[] {
   const asked = [...places];
   if (asked.length === 0) return [];
   const left = new Set(Array.from(walkMedia(body), mediumOf));
@@ -261,8 +261,8 @@ export function findMissingMedia(places: Iterable<MediaPlace>, body: unknown): M
 }
 
 /** A data URL and its base64 alone are the same. */
-const mediumOf = ({ value = '' }: MediaPlace): string =>
+const mediumOf = ({ value = '' }: FoundMedium): string =>
   /^data:/i.test(value) ? value.slice(value.indexOf(',') + 1) : value;
 
 /** A file that is text goes up as words where an upstream has no other form for it. */
-const isWritten = ({ value = '' }: MediaPlace): boolean => /^data:(?:text\/|application\/json)/i.test(value);
+const isWritten = ({ value = '' }: FoundMedium): boolean => /^data:(?:text\/|application\/json)/i.test(value);

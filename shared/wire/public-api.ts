@@ -3,7 +3,7 @@
  * are yuan as JSON numbers, times are Unix seconds. Every key is always present; a missing value is null.
  */
 import type { PartPrice, PartCount } from './chat-response.ts';
-import type { ServiceTiers } from './canonical-call.ts';
+import type { ServiceTiers } from './service-tier.ts';
 
 export interface AccountBody {
   object: 'account';

@@ -51,7 +51,7 @@ describe('choosing among 503 channels that each serve 300 models', () => {
         scored.push(candidate.id);
         return score(candidate);
       },
-      standingOf: ({ id }) => {
+      findHealth: ({ id }) => {
         looked.push(id);
         return undefined;
       },

@@ -71,7 +71,7 @@ class Chooser {
     const capable = selectModel({ base: model, web: false, official: false }, found, request);
     if ('reason' in capable) return undefined;
     return new CandidateOrder(capable.candidates, {
-      standingOf: await this.#recorder.findStandings(this.#key.account),
+      findHealth: await this.#recorder.loadHealth(this.#key.account),
       score: scoreOf({ key: this.#key, request }),
     }).take();
   }

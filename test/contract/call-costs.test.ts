@@ -160,7 +160,7 @@ async function costsOf(call: string, kind: Kind) {
   const before = commands.splice(0);
   await reservations.close(reservation, closeRecordOf(request.need.id, kind.charge ?? 3_000_000n), false);
   const after = commands.splice(0);
-  const { part } = reservation;
+  const { shard: part } = reservation;
   const Key = buildShardKey({ account: 'acme', shard: part });
   const { Item } = await unmetered.send(new GetItemCommand({ TableName: 'relay-quotas', Key }));
   const image = Item && decodeQuota(Item);

@@ -25,8 +25,8 @@ export const calls: Mutants = {
   },
   'a candidate whose rest is over is tried by every call': {
     file: 'shared/relay/dispatch/dispatch.ts',
-    find: "rank.standing?.is === 'probe' && !(await this.#claimsProbe(candidate, attempt))",
-    replace: "rank.standing?.is === 'probe' && (await this.#claimsProbe(candidate, attempt), false)",
+    find: "rank.health?.is === 'probe' && !(await this.#claimsProbe(candidate, attempt))",
+    replace: "rank.health?.is === 'probe' && (await this.#claimsProbe(candidate, attempt), false)",
     noticed: 'test/unit/relay/health/cooldowns.test.ts',
     by: /is probed by one call/,
   },

@@ -78,7 +78,7 @@ export const money: Mutants = {
   },
   'a budget gets nothing back of what a call did not take': {
     file: 'shared/relay/money/budget-hold.ts',
-    find: 'const by = { used: amount - this.#held,',
+    find: 'const by = { used: amount - this.#amount,',
     replace: 'const by = { used: 0n,',
     noticed: simulation,
     by: /no money is lost or made/,
@@ -105,14 +105,14 @@ export const money: Mutants = {
     by: /holds the dearer of it and the standard one/,
   },
   'a call is charged by the service tier that it asked for': {
-    file: 'shared/wire/canonical-call.ts',
+    file: 'shared/wire/service-tier.ts',
     find: 'const named = reported ?? sent;',
     replace: 'const named = sent ?? reported;',
     noticed: `${unit}/money/service-tiers.test.ts`,
     by: /is charged by the standard price where flex had no room/,
   },
   'a call is charged by a dearer service tier than anybody asked for': {
-    file: 'shared/wire/canonical-call.ts',
+    file: 'shared/wire/service-tier.ts',
     find: '<= most) return named;',
     replace: '<= 100) return named;',
     noticed: `${unit}/money/service-tiers.test.ts`,

@@ -27,7 +27,7 @@ import { texts } from './texts.ts';
 import { bodyFor, deliver, limitIn, type AskedUpstream } from './upstream.ts';
 import { hold } from './watch.ts';
 import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
-import { resolveTier } from '../../shared/wire/canonical-call.ts';
+import { resolveTier } from '../../shared/wire/service-tier.ts';
 
 /** How one call ended, as far as its client or its log can tell. */
 export interface CallReport {

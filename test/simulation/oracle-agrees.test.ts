@@ -23,7 +23,7 @@ import { PlanRow } from '../../shared/config/rows/plan-row.ts';
 import { Endings } from '../oracle/endings.ts';
 import { planMonth } from '../oracle/plan-month.ts';
 import { costOf, ruleOfText, type ChargeText, type CustomerPriceText } from '../oracle/price-list.ts';
-import { resolveTier } from '../../shared/wire/canonical-call.ts';
+import { resolveTier } from '../../shared/wire/service-tier.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { tierNames } from './accounts.ts';
 

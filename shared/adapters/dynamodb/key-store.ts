@@ -39,7 +39,7 @@ export function createKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
     const { account } = reading.row;
     const [read, shardCount] = await Promise.all([readAccount(account), readShardCount(account)]);
     hasRead = true;
-    return { row: reading.row, ...read, parts: shardCount };
+    return { row: reading.row, ...read, shardCount };
   };
   /** Without it, calls of a busy account start on the first shard: slow, not wrong. */
   const readShardCount = async (account: string): Promise<number | undefined> => {

@@ -8,7 +8,7 @@ import type { Context } from 'aws-lambda';
 import {
   smallSize,
   type BodyReading,
-  type HeldRoom,
+  type MemoryRoom,
   type HostedHandle,
   type RelayRequest,
   type RelayResponse,
@@ -184,7 +184,7 @@ const valueBytes = 40;
 /** A server, which serves many requests at once. */
 export interface SharedHost {
   bodyBytesMax: number;
-  room: HeldRoom;
+  room: MemoryRoom;
   /** Resolves when the event loop may be held for so many bytes. */
   turn(bytes: number): Promise<void>;
 }

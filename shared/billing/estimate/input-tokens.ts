@@ -10,7 +10,7 @@ import {
   type EmbeddingInput,
 } from '../../wire/canonical-call.ts';
 import { asRecord, listIn, type JsonRecord } from '../../wire/json.ts';
-import { fieldPathOf, walkMedia, type MediaPlace } from '../../wire/media-walk.ts';
+import { fieldPathOf, walkMedia, type FoundMedium } from '../../wire/media-walk.ts';
 import type { MediaEstimator } from './media-tokens.ts';
 import type { Inflate } from './pdf-size.ts';
 
@@ -54,7 +54,7 @@ const longText = 100;
  * Finds the media of a call by one walk over what is sent upstream. A client's own body replaces the messages, because it has all of
  * their media. Fields that were not sent (`dropped`) don't count.
  */
-export function* findMedia(call: EstimatedCall): Generator<MediaPlace, void, undefined> {
+export function* findMedia(call: EstimatedCall): Generator<FoundMedium, void, undefined> {
   const dropped = new Set(call.dropped);
   for (const place of call.media ?? walkCall(call))
     if (dropped.size === 0 || !isInside(dropped, fieldPathOf(place))) yield place;
@@ -69,7 +69,7 @@ function* walkCall({
   unknown,
   items,
   native,
-}: EstimatedCall): Generator<MediaPlace, void, undefined> {
+}: EstimatedCall): Generator<FoundMedium, void, undefined> {
   const { messages, tools } = request;
   const carried = items && [...items.after.values(), ...items.instead.values()];
   for (const root of [native?.body ?? { messages, tools }, unknown, carried]) yield* walkMedia(root);
@@ -159,10 +159,10 @@ function estimateMedia({ places }: FoundMedia, media: MediaEstimator): Overhead 
 
 /** The media of one call, so that their bytes and addresses don't count again as text. */
 export class FoundMedia {
-  readonly places: readonly MediaPlace[];
+  readonly places: readonly FoundMedium[];
   #keys: Map<object, Set<string>> | undefined;
 
-  constructor(places: Iterable<MediaPlace>) {
+  constructor(places: Iterable<FoundMedium>) {
     this.places = [...places];
   }
 
@@ -182,7 +182,7 @@ export class FoundMedia {
   }
 }
 
-function groupByHolder(places: readonly MediaPlace[]): Map<object, Set<string>> {
+function groupByHolder(places: readonly FoundMedium[]): Map<object, Set<string>> {
   const keys = new Map<object, Set<string>>();
   for (const { holder, key } of places) keys.set(holder, (keys.get(holder) ?? new Set()).add(key));
   return keys;

@@ -4,7 +4,7 @@
  */
 import { windowTokens } from '../../wire/canonical-call.ts';
 import { textIn, type JsonRecord } from '../../wire/json.ts';
-import { holdsBytes, type MediaPlace } from '../../wire/media-walk.ts';
+import { holdsBytes, type FoundMedium } from '../../wire/media-walk.ts';
 import { inflatedMax, measurePdf, type Inflate, type PdfSize } from './pdf-size.ts';
 
 export interface MediaTokens {
@@ -49,7 +49,7 @@ const countPatches = ({ width, height }: PictureSize): number =>
 const countByArea = ({ width, height }: PictureSize): number =>
   Math.min(areaTokensMax, Math.ceil((width * height) / 750));
 
-export type MediaEstimator = (place: MediaPlace) => MediaTokens;
+export type MediaEstimator = (place: FoundMedium) => MediaTokens;
 
 /** A page costs its text, and its picture of up to 1,600 tokens. */
 const pagePicture: MediaTokens = { above: 1_600, unbiased: 1_000 };

@@ -2,7 +2,7 @@
 import * as z from 'zod/mini';
 import { parseDecimal, rowFactorDecimals, type PriceTerms } from '../../billing/price.ts';
 import { mapInputParts, partPrices } from '../../wire/chat-response.ts';
-import { standardTiers } from '../../wire/canonical-call.ts';
+import { standardTiers } from '../../wire/service-tier.ts';
 import { amount, integerBetween, listOf, text } from './read-row.ts';
 
 /** Parts of the input without a price cost what `input` costs. */

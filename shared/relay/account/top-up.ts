@@ -102,7 +102,7 @@ async function checkoutUrl(ports: TopUpPorts, asked: KeyRequest, paying: Paying)
     return url;
   } catch (error) {
     if (error instanceof Refusal) throw error;
-    if (error instanceof SecretUnusable) throw failed('secret');
+    if (error instanceof SecretUnusable) throw refuseFailedTopUp('secret');
     throw busy(error instanceof TransportError ? error.kind : 'reply');
   } finally {
     abort.abort();
@@ -115,7 +115,7 @@ const busy = (reason: string): Refusal =>
     headers: { 'retry-after': '5' },
     reason: `stripe_${reason}`,
   });
-const failed = (reason: string): Refusal =>
+const refuseFailedTopUp = (reason: string): Refusal =>
   refuse('top_up_failed', 'The payment could not be begun, and nothing was paid. Tell the operator.', {
     reason: `stripe_${reason}`,
   });
@@ -167,12 +167,12 @@ async function openSession(
   const session = asRecord(parseJson(await textOf(reply.body)));
   const { status } = reply;
   if (status === 429 || status === 409 || status >= 500) throw busy(String(status));
-  if (status !== 200) throw failed(String(status));
+  if (status !== 200) throw refuseFailedTopUp(String(status));
   // A key of another mode makes sessions that the webhook would not credit.
   if (session['livemode'] !== live || session['client_reference_id'] !== reference)
-    throw failed('other_session');
+    throw refuseFailedTopUp('other_session');
   const address = URL.parse(textIn(session['url']));
-  if (address?.protocol !== 'https:') throw failed('url');
+  if (address?.protocol !== 'https:') throw refuseFailedTopUp('url');
   return address.href;
 }
 

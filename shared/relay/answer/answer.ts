@@ -155,7 +155,7 @@ export class Answer {
   /** Independent writes that belong to the answer: health, learned facts, states, the stored answer. */
   listWrites(): (Promise<void> | undefined)[] {
     const { dispatch, turn } = this.#input;
-    return [dispatch.written(), turn?.awaitWrites(), this.#recorder?.awaitWrites?.()];
+    return [dispatch.awaitWrites(), turn?.awaitWrites(), this.#recorder?.awaitWrites?.()];
   }
 
   /** Reads the whole stream into the response queue. Resolves when its last text is on its way. Never rejects; to be called once. */

@@ -40,7 +40,7 @@ export class Delivery {
   async awaitRoom(): Promise<void> {
     const { signal } = this.#call;
     while (this.#queue.full)
-      if (!(await this.#within(stuckMs, this.#queue.taken(), signal)))
+      if (!(await this.#within(stuckMs, this.#queue.awaitTaker(), signal)))
         this.cut(signal.aborted ? 'deadline' : 'stuck');
   }
 
@@ -52,7 +52,7 @@ export class Delivery {
     const waitMs = (): number => Math.min(stuckMs, untilMs - this.#clock.now());
     while (!this.#queue.over) {
       const ms = waitMs();
-      if (ms > 0 && (await this.#within(ms, this.#queue.taken()))) continue;
+      if (ms > 0 && (await this.#within(ms, this.#queue.awaitTaker()))) continue;
       if (ms < stuckMs) return;
       this.cut('stuck');
     }
@@ -99,7 +99,7 @@ export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<strin
   #queue: string[] = [];
   #length = 0;
   /** Texts that are held back, if `hold` was called. */
-  #held: string[] | undefined;
+  #waitingTexts: string[] | undefined;
   #ended = false;
   #left = false;
   #over = false;
@@ -150,8 +150,8 @@ export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<strin
     this.committed = true;
     this.#opened.resolve();
     if (this.#left || this.#ended) return;
-    if (this.#held) {
-      this.#held.push(text);
+    if (this.#waitingTexts) {
+      this.#waitingTexts.push(text);
       return;
     }
     this.#queue.push(text);
@@ -161,12 +161,12 @@ export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<strin
 
   /** Holds back further text until `release` or the end. That does not count as waiting. */
   hold(): void {
-    this.#held ??= [];
+    this.#waitingTexts ??= [];
   }
 
   release(): void {
-    const held = this.#held ?? [];
-    this.#held = undefined;
+    const held = this.#waitingTexts ?? [];
+    this.#waitingTexts = undefined;
     for (const text of held) this.push(text);
   }
 
@@ -191,7 +191,7 @@ export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<strin
   }
 
   /** Resolves when the client has read something or has disconnected. */
-  taken(): Promise<void> {
+  awaitTaker(): Promise<void> {
     return this.#wakeWriter.promise;
   }
 
@@ -224,7 +224,7 @@ export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<strin
     this.#over = true;
     this.#left = true;
     this.#queue = [];
-    this.#held = undefined;
+    this.#waitingTexts = undefined;
     this.#length = 0;
     this.#wakeReader.resolve();
     this.#wakeWriter.resolve();

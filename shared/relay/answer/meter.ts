@@ -37,7 +37,7 @@ interface MeterInput {
  */
 export class Meter implements Machine<ChatChunk, ChatChunk> {
   readonly #call: ChatCall;
-  readonly #parts: MeterInput;
+  readonly #input: MeterInput;
   readonly #streamed = new StreamedText();
   #last: ChatChunk | undefined;
   #anyContent = false;
@@ -46,19 +46,19 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
 
   constructor(call: ChatCall, parts: MeterInput) {
     this.#call = call;
-    this.#parts = parts;
+    this.#input = parts;
   }
 
   /** The client and the bill have the same counts. */
   measure(): Measure {
-    const checked = this.#whole ?? this.#checked(true);
+    const checked = this.#whole ?? this.#checkUsage(true);
     const isWhole = this.#whole !== undefined;
     return { ...checked, anyContent: this.#anyContent, atLimit: this.#atLimit, isWhole };
   }
 
   /** Compares the upstream's usage with what was streamed. `isCut` means the answer broke off. */
-  #checked(isCut: boolean): CheckedUsage {
-    const { dispatch, bill } = this.#parts;
+  #checkUsage(isCut: boolean): CheckedUsage {
+    const { dispatch, bill } = this.#input;
     const report = dispatch.report();
     return checkUsage(report.usage, {
       ...computeUsageBounds(this.#call, report, bill),
@@ -78,7 +78,7 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
   }
 
   end(): ChatChunk[] {
-    this.#whole = this.#checked(false);
+    this.#whole = this.#checkUsage(false);
     if (!this.#last) return [];
     return [this.#withQuota({ ...this.#last, choices: [], usage: this.#whole.usage })];
   }
@@ -88,10 +88,10 @@ export class Meter implements Machine<ChatChunk, ChatChunk> {
    * nothing.
    */
   #withQuota(chunk: ChatChunk): ChatChunk {
-    const { quota } = this.#parts.bill;
+    const { quota } = this.#input.bill;
     if (!quota) return chunk;
     if (!chunk.usage) return { ...chunk, quota: null };
-    return { ...chunk, quota: quota(chunk.usage, this.#parts.dispatch.report()) };
+    return { ...chunk, quota: quota(chunk.usage, this.#input.dispatch.report()) };
   }
 }
 

@@ -47,11 +47,11 @@ function shownOf(choice: ChunkChoice, search: StopSearch): ChunkChoice[] {
     return reason === null ? [] : [{ ...choice, delta: {}, finish_reason: 'stop' }];
   const isLast = reason !== null || endsText(delta);
   if (!content) {
-    const rest = isLast ? search.rest() : '';
+    const rest = isLast ? search.takeOpenText() : '';
     const held = { index: choice.index, delta: { content: rest }, logprobs: null, finish_reason: null };
     return rest === '' ? [choice] : [held, choice];
   }
-  const text = search.push(content) + (isLast && search.found === undefined ? search.rest() : '');
+  const text = search.push(content) + (isLast && search.found === undefined ? search.takeOpenText() : '');
   // The probabilities of a text that is cut name what is cut off.
   if (search.found !== undefined)
     return [{ ...choice, delta: { ...selectBefore(delta), content: text }, logprobs: null }];
@@ -84,7 +84,7 @@ class StopSearch {
   found: string | undefined;
   readonly #sequences: Sequence[];
   /** The end of the text so far, as far as it may be the beginning of a sequence. */
-  #held = '';
+  #openText = '';
 
   constructor(sequences: readonly string[]) {
     this.#sequences = sequences.map((text) => new Sequence(text));
@@ -92,24 +92,24 @@ class StopSearch {
 
   /** Returns the text that can be shown so far. */
   push(piece: string): string {
-    const text = this.#held + piece;
-    for (let at = this.#held.length; at < text.length; at += 1) {
+    const text = this.#openText + piece;
+    for (let at = this.#openText.length; at < text.length; at += 1) {
       const ends = this.#sequences.filter((each) => each.completes(text[at] ?? ''));
       if (ends.length === 0) continue;
       const [longest] = ends.map((each) => each.text).toSorted((a, b) => b.length - a.length);
       this.found = longest ?? '';
-      this.#held = '';
+      this.#openText = '';
       return text.slice(0, at + 1 - this.found.length);
     }
     const shown = text.length - Math.max(...this.#sequences.map(({ matched }) => matched));
-    this.#held = text.slice(shown);
+    this.#openText = text.slice(shown);
     return text.slice(0, shown);
   }
 
   /** The text ends here. */
-  rest(): string {
-    const held = this.#held;
-    this.#held = '';
+  takeOpenText(): string {
+    const held = this.#openText;
+    this.#openText = '';
     for (const each of this.#sequences) each.matched = 0;
     return held;
   }

@@ -59,7 +59,7 @@ export interface ChatCall extends CanonicalCall, Serving {
   /** The concurrency that the deployment reserved for each endpoint, if it did. */
   readonly concurrencyGiven?: number | undefined;
   /** The number of shards of the account's balance, as far as known; default 1. */
-  readonly parts?: number | undefined;
+  readonly shardCount?: number | undefined;
   /** The limit on output tokens that the client sent in a dialect other than the upstream's. */
   readonly outputTokensAsked: number | undefined;
   /**
@@ -143,7 +143,7 @@ export interface TriedCandidate {
   /** `under_way`, `answered`, `refused`, or the reason of the failure. */
   outcome: string;
   /** Its cooldown or problem at that time. */
-  standing: Pick<PassedOver, 'is'> | undefined;
+  health: Pick<PassedOver, 'is'> | undefined;
   startedMs: number;
   /** Time of its first content. */
   contentMs?: number;
@@ -159,7 +159,7 @@ export interface TriedCandidate {
 /** A candidate that was not tried. */
 export interface PassedOver {
   candidate: Candidate;
-  /** A standing; `cannot_carry`: it cannot be sent this call; `not_needed`: nothing is known against it. */
+  /** A state of health; `cannot_carry`: it cannot be sent this call; `not_needed`: nothing is known against it. */
   is: string;
   /** The kind of its rest. */
   kind?: string;
@@ -167,7 +167,7 @@ export interface PassedOver {
 }
 
 /** Made of what there is: it is looked at when a call has ended that needs it. */
-export interface DispatchStory {
+export interface DispatchHistory {
   tried: readonly TriedCandidate[];
   /** Those that cannot be sent the call. */
   uncarried: readonly Candidate[];
@@ -189,7 +189,7 @@ export interface DispatchReport extends AttemptReport {
   /** Time from the request's arrival to the first content. */
   firstContentMs: number | undefined;
   /** The history of each candidate, if known. */
-  story?: (() => DispatchStory) | undefined;
+  history?: (() => DispatchHistory) | undefined;
   /** The upstream was stopped before its end, so its counts may be of a part. */
   isCut?: boolean | undefined;
   /** The answer broke off after content, and another candidate may be asked. */
@@ -206,5 +206,5 @@ export interface DispatchedCall {
   /** Valid at any time: during the stream and after every kind of end. */
   report(): DispatchReport;
   /** Resolves when all writes beside the answer have finished; they must finish inside the invocation. */
-  written(): Promise<void>;
+  awaitWrites(): Promise<void>;
 }

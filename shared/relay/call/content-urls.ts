@@ -4,7 +4,7 @@
  */
 import type { Settings } from '../../config/settings.ts';
 import { findHostProblem } from '../../upstreams/endpoint-rules.ts';
-import { looksLikeUrl, pathOf, type MediaPlace } from '../../wire/media-walk.ts';
+import { looksLikeUrl, pathOf, type FoundMedium } from '../../wire/media-walk.ts';
 
 /** Signed URLs have some 2,000 characters. */
 const urlLengthMax = 8_192;
@@ -22,7 +22,7 @@ export interface UrlRefusal {
 
 /** Data URLs are fetched from nowhere, so those that are no images need no leave of the setting. */
 export function findRefusedUrl(
-  places: Iterable<MediaPlace>,
+  places: Iterable<FoundMedium>,
   { contentUrls: beginnings }: Pick<Settings, 'contentUrls'>,
 ): UrlRefusal | undefined {
   for (const { kind, value = '', field, block = '', link } of places) {

@@ -251,7 +251,7 @@ interface OutputLimit {
   /** The fewest for which the call is made, if the balance covers no more. */
   least: number;
   /** The client asked for this limit, so the whole of it is held if the balance covers it. */
-  heldWhole: boolean;
+  reservesFully: boolean;
 }
 
 const leastTokens = 1_024;
@@ -291,7 +291,7 @@ export function computeOutputLimit(
     tokens: asked === 0 ? 0 : Math.max(Math.min(asked ?? usual, known), channels.fewest),
     // A limit that the row sets is sent even if the balance covers less.
     least: Math.max(isReasoning(call) ? leastTokensReasoning : leastTokens, channels.set),
-    heldWhole: asked !== undefined && asked <= (Number.isFinite(known) ? known : usual),
+    reservesFully: asked !== undefined && asked <= (Number.isFinite(known) ? known : usual),
   };
 }
 

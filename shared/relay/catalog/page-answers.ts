@@ -132,12 +132,12 @@ async function findCoolingModels(
   { channels, models }: Pick<Snapshot, 'channels' | 'models'>,
 ): Promise<ReadonlySet<string>> {
   // No account: what is known of one alone is not shown to all.
-  const standingOf = await new HealthRecorder(ports).findStandings('');
-  if (standingOf === undefined) return new Set();
+  const findHealth = await new HealthRecorder(ports).loadHealth('');
+  if (findHealth === undefined) return new Set();
   const isCooling = (model: string): boolean =>
     channels
       .filter((channel) => channel.models.includes(model))
       .flatMap((channel) => candidatesOf(channel, model))
-      .every((candidate) => /^(resting|blocked)$/.test(standingOf(candidate)?.is ?? ''));
+      .every((candidate) => /^(resting|blocked)$/.test(findHealth(candidate)?.is ?? ''));
   return new Set(models.filter(isCooling));
 }

@@ -24,7 +24,8 @@ import { customerProfileOf } from '../../config/rows/account-row.ts';
 import type { ChatCall, AttemptReport, TriedCandidate, Candidate } from '../call/call.ts';
 import { findModelLimits, findServiceTiers } from '../../billing/tariff.ts';
 import { computeDefaultOutputTokens } from '../call/serving-channels.ts';
-import { endUserOf, resolveTier, type ServiceTiers } from '../../wire/canonical-call.ts';
+import { endUserOf } from '../../wire/canonical-call.ts';
+import { resolveTier, type ServiceTiers } from '../../wire/service-tier.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../wire/json.ts';
 import { fingerprint, hopHeader } from '../../wire/ids.ts';
 import type { Quirks, WordKind } from '../../upstreams/quirks.ts';
@@ -188,7 +189,7 @@ export class Attempt {
     } catch (error) {
       if (error instanceof ErrorInAnswer) {
         const { readAnswerError } = await loadRefusals();
-        throw toError(readAnswerError(error.error, this.#refused(prepared)));
+        throw toError(readAnswerError(error.error, this.#describeRefused(prepared)));
       }
       throw watchdog.failure() ?? UpstreamFailure.from(error) ?? error;
     } finally {
@@ -208,7 +209,7 @@ export class Attempt {
     watchdog.read();
     if (reply.status >= 200 && reply.status <= 299) return reply;
     const { readReplyError } = await loadRefusals();
-    const refused = { ...this.#refused(prepared), clock: this.#ports.clock };
+    const refused = { ...this.#describeRefused(prepared), clock: this.#ports.clock };
     throw toError(await readReplyError(reply, refused));
   }
 
@@ -253,7 +254,7 @@ export class Attempt {
     return isHere ? thread.id : undefined;
   }
 
-  #refused({ dialect, built }: Prepared): RefusedAttempt {
+  #describeRefused({ dialect, built }: Prepared): RefusedAttempt {
     const { request, limitedBy, outputTokensAsked } = this.#call;
     const asked = request.max_completion_tokens ?? request.max_tokens ?? outputTokensAsked;
     return {
@@ -277,7 +278,7 @@ export class Attempt {
   ): AsyncGenerator<Uint8Array[], void, undefined> {
     const choices = this.#call.request.n ?? 1;
     for await (const bytes of reply.body) {
-      watchdog.handedOn();
+      watchdog.noteHandOver();
       yield [bytes];
       watchdog.read();
       if (reader.done) return;

@@ -6,15 +6,15 @@ import type { ChatContentPart, ChatMessage } from '../../wire/canonical-call.ts'
 import { hash53, mix32 } from '../../wire/ids.ts';
 import { isOrigin, findNewestOrigin } from './attempt.ts';
 import type { ChatCall, Candidate, PassedOver } from '../call/call.ts';
-import type { HealthRecorder, FindStanding } from '../health/health-recorder.ts';
-import type { Standing } from '../health/health-states.ts';
+import type { HealthRecorder, FindHealth } from '../health/health-recorder.ts';
+import type { CandidateHealth } from '../health/health-states.ts';
 import { UpstreamFailure } from '../../upstreams/exchange.ts';
 
 /** `call`: as the client wrote it, without search results. */
 export async function orderCandidates(call: ChatCall, health: HealthRecorder): Promise<CandidateOrder> {
   const origin = findNewestOrigin(call);
   return new CandidateOrder(call.candidates, {
-    standingOf: await health.findStandings(call.key.account),
+    findHealth: await health.loadHealth(call.key.account),
     score: scoreOf(call),
     isFirst: origin && ((candidate) => isOrigin(candidate, origin)),
   });
@@ -24,7 +24,7 @@ export async function orderCandidates(call: ChatCall, health: HealthRecorder): P
 const attemptsOfChannel = 2;
 
 interface OrderInput {
-  standingOf: FindStanding | undefined;
+  findHealth: FindHealth | undefined;
   /** The higher, the earlier within a priority. */
   score: Score;
   /** Finds the candidate that ranks first, because the conversation's state comes from it. */
@@ -34,7 +34,7 @@ interface OrderInput {
 /** A candidate as one call finds it, and what is known against it. A `probe` is to be claimed first. */
 export interface Rank {
   readonly candidate: Candidate;
-  readonly standing: Standing | undefined;
+  readonly health: CandidateHealth | undefined;
 }
 
 /**
@@ -44,7 +44,7 @@ export interface Rank {
 export class CandidateOrder {
   /** All of the call. */
   readonly candidates: readonly Candidate[];
-  readonly #standingOf: FindStanding;
+  readonly #findHealth: FindHealth;
   readonly #failedOfChannel = new Map<string, number>();
   /** Those that were not taken, in order. */
   #left: readonly Candidate[];
@@ -56,10 +56,10 @@ export class CandidateOrder {
   /** @param candidates by priority */
   constructor(
     candidates: readonly Candidate[],
-    { standingOf = () => undefined, score, isFirst }: OrderInput,
+    { findHealth = () => undefined, score, isFirst }: OrderInput,
   ) {
     this.candidates = candidates;
-    this.#standingOf = standingOf;
+    this.#findHealth = findHealth;
     const byRank = rankByScore(candidates, score);
     const first = isFirst && candidates.find(isFirst);
     this.#left = first ? [first, ...byRank.filter((one) => one !== first)] : byRank;
@@ -91,7 +91,7 @@ export class CandidateOrder {
 
   /** Why the candidate was not taken, as things stood when the call began. */
   passedOver(candidate: Candidate): PassedOver {
-    return { candidate, ...(this.#standingOf(candidate) ?? { is: 'not_needed' }) };
+    return { candidate, ...(this.#findHealth(candidate) ?? { is: 'not_needed' }) };
   }
 
   /** From now on these models come after others, if any is left. */
@@ -106,37 +106,37 @@ export class CandidateOrder {
 
   /** The first time at which a candidate may be asked whose upstream named a time. */
   get blockedUntilMs(): number | undefined {
-    const blocked = this.#left.map(this.#standingOf).filter((standing) => standing?.is === 'blocked');
+    const blocked = this.#left.map(this.#findHealth).filter((health) => health?.is === 'blocked');
     return blocked.length === 0 ? undefined : Math.min(...blocked.map((one) => one?.untilMs ?? Infinity));
   }
 
   #next(): Rank | undefined {
     let probe: Rank | undefined;
     let spent: Rank | undefined;
-    const resting: { candidate: Candidate; standing: Standing }[] = [];
+    const cooling: { candidate: Candidate; health: CandidateHealth }[] = [];
     for (const candidate of this.#left) {
-      const standing = this.#standingOf(candidate);
-      const isProbe = standing?.is === 'probe' && !this.#deferred.has(candidate);
-      if (standing?.is === 'blocked') continue;
-      if (standing && !isProbe) resting.push({ candidate, standing });
-      else if (this.#isSpent(candidate)) spent ??= { candidate, standing };
+      const health = this.#findHealth(candidate);
+      const isProbe = health?.is === 'probe' && !this.#deferred.has(candidate);
+      if (health?.is === 'blocked') continue;
+      if (health && !isProbe) cooling.push({ candidate, health });
+      else if (this.#isSpent(candidate)) spent ??= { candidate, health };
       else if (probe) return probe;
-      else if (standing) probe = { candidate, standing };
-      else return { candidate, standing };
+      else if (health) probe = { candidate, health };
+      else return { candidate, health };
     }
     // While no other candidate can serve, every call tries the probe, so there is nothing to claim.
-    if (probe?.standing) resting.push({ ...probe, standing: probe.standing });
-    return spent ?? this.#leastBad(resting);
+    if (probe?.health) cooling.push({ ...probe, health: probe.health });
+    return spent ?? this.#chooseShortestCooldown(cooling);
   }
 
-  #leastBad(resting: { candidate: Candidate; standing: Standing }[]): Rank | undefined {
-    const [best] = resting.toSorted(
+  #chooseShortestCooldown(cooling: { candidate: Candidate; health: CandidateHealth }[]): Rank | undefined {
+    const [best] = cooling.toSorted(
       (a, b) =>
         Number(this.#isSpent(a.candidate)) - Number(this.#isSpent(b.candidate)) ||
-        a.standing.untilMs - b.standing.untilMs,
+        a.health.untilMs - b.health.untilMs,
     );
-    if (best?.standing.is !== 'probe') return best;
-    return { ...best, standing: { ...best.standing, is: 'resting' } };
+    if (best?.health.is !== 'probe') return best;
+    return { ...best, health: { ...best.health, is: 'resting' } };
   }
 
   #isSpent(candidate: Candidate): boolean {

@@ -86,7 +86,7 @@ export class Dispatch implements DispatchedCall {
       channel,
       model,
       firstContentMs: this.#firstContentMs,
-      story: () => ({ tried: this.#tried, uncarried: this.#uncarried, order: this.#order }),
+      history: () => ({ tried: this.#tried, uncarried: this.#uncarried, order: this.#order }),
       upstreamStatus: reports.findLast((report) => report.upstreamStatus !== undefined)?.upstreamStatus,
       usage: last?.usage,
       sent: last?.sent ?? { dropped: [] },
@@ -96,7 +96,7 @@ export class Dispatch implements DispatchedCall {
     };
   }
 
-  async written(): Promise<void> {
+  async awaitWrites(): Promise<void> {
     await Promise.all(this.#writes);
   }
 
@@ -117,7 +117,7 @@ export class Dispatch implements DispatchedCall {
       const variant = findLearnedVariant(this.#ports, candidate, this.#call);
       const attempt = this.#createAttempt(candidate, call, variant);
       try {
-        if (rank.standing?.is === 'probe' && !(await this.#claimsProbe(candidate, attempt))) {
+        if (rank.health?.is === 'probe' && !(await this.#claimsProbe(candidate, attempt))) {
           order.defer(rank);
           continue;
         }
@@ -187,18 +187,18 @@ export class Dispatch implements DispatchedCall {
   /** Throws an UpstreamFailure or CannotCarry while another candidate can still take over, afterwards a Refusal. */
   async *#try(
     attempt: Attempt,
-    { candidate, standing }: Rank,
+    { candidate, health }: Rank,
     call: ChatCall,
   ): AsyncGenerator<ChatChunk[], void, undefined> {
     const { clock } = this.#ports;
-    const tried: Tried = { candidate, outcome: 'under_way', attempt, standing, startedMs: clock.now() };
+    const tried: Tried = { candidate, outcome: 'under_way', attempt, health, startedMs: clock.now() };
     this.#tried.push(tried);
     try {
-      const answer = await this.#opened(tried, call);
+      const answer = await this.#openAnswer(tried, call);
       tried.outcome = 'answered';
       tried.contentMs = clock.now();
       this.#firstContentMs = tried.contentMs - call.startedMs;
-      if (standing) this.#note(this.#health.recordContent(candidate, standing));
+      if (health) this.#note(this.#health.recordContent(candidate, health));
       yield* answer;
       this.#note(this.#health.recordSuccess(candidate));
     } catch (error) {
@@ -208,14 +208,14 @@ export class Dispatch implements DispatchedCall {
         tried.outcome = 'refused';
         // Where nothing was sent, this was no attempt.
         if (tried.attempt.report().upstreamStatus === undefined) this.#tried.pop();
-        else this.#note(this.#health.recordRefusal(candidate, standing));
+        else this.#note(this.#health.recordRefusal(candidate, health));
         throw error;
       }
       if (error instanceof UpstreamFailure) {
         tried.outcome = error.reason;
         tried.vendorCode = error.vendorCode;
         this.#order?.noteFailure(candidate, error);
-        this.#note(this.#failed({ candidate, standing }, error, passedOn));
+        this.#note(this.#recordFailure({ candidate, health }, error, passedOn));
         if (!passedOn) throw error;
         this.#failures.push(error);
         this.#another =
@@ -226,13 +226,13 @@ export class Dispatch implements DispatchedCall {
       // A refusal of the caller's request shows that the channel is alive; a bug of ours shows nothing about it.
       const refused = error instanceof Refusal;
       if (!passedOn) tried.outcome = refused ? 'refused' : 'internal';
-      if (refused && !passedOn) this.#note(this.#health.recordRefusal(candidate, standing));
+      if (refused && !passedOn) this.#note(this.#health.recordRefusal(candidate, health));
       throw error;
     }
   }
 
   /** The answer of the candidate in the first form that it accepts. Each part of the form changes once. */
-  async #opened(tried: Tried, call: ChatCall): Promise<AsyncGenerator<ChatChunk[], void, undefined>> {
+  async #openAnswer(tried: Tried, call: ChatCall): Promise<AsyncGenerator<ChatChunk[], void, undefined>> {
     const { candidate } = tried;
     let asked: { again: AskAgain; refused: Attempt } | undefined;
     for (let forms = 1; ; forms += 1) {
@@ -280,8 +280,8 @@ export class Dispatch implements DispatchedCall {
   }
 
   /** Reads a refused secret again, because it may have been replaced in its store. A new value prevents the cooldown. */
-  async #failed(
-    { candidate, standing: tried }: Rank,
+  async #recordFailure(
+    { candidate, health: tried }: Rank,
     failure: UpstreamFailure,
     passedOn: boolean,
   ): Promise<void> {

@@ -91,7 +91,7 @@ export function startWatchdog(clock: Clock, limits: TimeLimits, request: AbortSi
       lastReadMs = clock.now();
     },
     /** A slow client processes the bytes: until the next `read`, silence is not counted against the upstream. */
-    handedOn(): void {
+    noteHandOver(): void {
       isReading = false;
     },
     /** The first content starts the idle limit; content after a finish reason restarts the wait for usage. */

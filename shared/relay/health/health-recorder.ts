@@ -10,23 +10,23 @@ import { healthKeySpace } from '../ports/runtime-stores.ts';
 import {
   eventOfFailure,
   nextHealth,
-  findStanding,
-  worstStanding,
+  findHealth,
+  chooseWorstHealth,
   type FailedCall,
   type HealthEvent,
-  type Standing,
+  type CandidateHealth,
 } from './health-states.ts';
 
 /** More candidates than an item can name; older ones are forgotten. */
 const candidatesMax = 1_000;
 
-export type FindStanding = (candidate: Candidate) => Standing | undefined;
+export type FindHealth = (candidate: Candidate) => CandidateHealth | undefined;
 
 interface FailedAttempt extends Omit<FailedCall, 'succeededMs'> {
   candidate: Candidate;
   failure: UpstreamFailure;
   /** Where the candidate stood when it was tried. */
-  tried: Standing | undefined;
+  tried: CandidateHealth | undefined;
 }
 
 /** The key of what holds for all models of a candidate: the host fails, or the secret is refused. */
@@ -50,13 +50,13 @@ export class HealthRecorder {
   }
 
   /** Makes no store call. Returns nothing while all candidates are healthy. */
-  async findStandings(account: string): Promise<FindStanding | undefined> {
+  async loadHealth(account: string): Promise<FindHealth | undefined> {
     const entries = await this.#ports.health.entries();
     if (entries.size === 0) return undefined;
     const hash = hashOf(account);
     const nowMs = this.#ports.clock.now();
     return (candidate) =>
-      worstStanding(healthKeysOf(candidate).map((key) => findStanding(entries.get(key), hash, nowMs)));
+      chooseWorstHealth(healthKeysOf(candidate).map((key) => findHealth(entries.get(key), hash, nowMs)));
   }
 
   /** False: another call has it. */
@@ -65,7 +65,7 @@ export class HealthRecorder {
   }
 
   /** To be called at the first content: it ends a cooldown that was over, and shows that a running one need not hold. */
-  async recordContent(candidate: Candidate, tried: Standing): Promise<void> {
+  async recordContent(candidate: Candidate, tried: CandidateHealth): Promise<void> {
     if (tried.is !== 'last') await this.#change(healthKeysOf(candidate), { type: 'succeeded' });
   }
 
@@ -80,7 +80,7 @@ export class HealthRecorder {
   }
 
   /** The upstream refused the caller's request. */
-  async recordRefusal(candidate: Candidate, tried: Standing | undefined): Promise<void> {
+  async recordRefusal(candidate: Candidate, tried: CandidateHealth | undefined): Promise<void> {
     if (tried !== undefined) await this.#change(healthKeysOf(candidate), { type: 'refused_caller' });
   }
 

@@ -25,7 +25,7 @@ const accountsMax = 2;
 
 export type HealthEvent =
   /** `restSeconds`: the upstream's Retry-After, at most a day. `statedSeconds`: the same as it was said. */
-  | { type: 'rate_limited'; restSeconds?: number | undefined; statedSeconds?: number | undefined }
+  | { type: 'rate_limited'; cooldownSeconds?: number | undefined; statedSeconds?: number | undefined }
   | { type: 'credentials_refused' }
   /** `account`: a hash. `succeededMs`: when this environment last saw the candidate answer. */
   | { type: 'failed'; account: string; succeededMs?: number | undefined }
@@ -45,8 +45,8 @@ export function nextHealth(
   const known = entry && expiryMsOf(entry) > nowMs ? entry : undefined;
   const cooldown = known && known.kind !== 'failures' ? known : undefined;
   if (event.type === 'rate_limited') {
-    const { restSeconds = 0, statedSeconds } = event;
-    const untilMs = nowMs + Math.max(restSeconds * 1000, rateLimitMs);
+    const { cooldownSeconds = 0, statedSeconds } = event;
+    const untilMs = nowMs + Math.max(cooldownSeconds * 1000, rateLimitMs);
     const stated = statedSeconds ? { statedUntilMs: nowMs + statedSeconds * 1000 } : {};
     return lengthenCooldown(known, { kind: 'rate_limit', untilMs, ...stated }, nowMs);
   }
@@ -119,7 +119,7 @@ const failingMs = 30_000;
  * Where a candidate stands for a call. `probe`: its cooldown is over and nobody has tried it. `last`: it failed for this
  * account alone, or this account's probe failed. `blocked`: the upstream said when it may be asked again.
  */
-export interface Standing {
+export interface CandidateHealth {
   is: 'probe' | 'last' | 'resting' | 'blocked';
   /** When that ends. */
   untilMs: number;
@@ -127,11 +127,11 @@ export interface Standing {
 }
 
 /** `account` is a hash. */
-export function findStanding(
+export function findHealth(
   entry: HealthEntry | undefined,
   account: string,
   nowMs: number,
-): Standing | undefined {
+): CandidateHealth | undefined {
   if (!entry || expiryMsOf(entry) <= nowMs) return undefined;
   if (entry.kind === 'failures') {
     const untilMs = entry.lastMs + failingMs;
@@ -148,11 +148,13 @@ export function findStanding(
   return { is: failedBy === account ? 'last' : 'probe', untilMs, kind };
 }
 
-const worstFirst: readonly Standing['is'][] = ['blocked', 'resting', 'last', 'probe'];
+const worstFirst: readonly CandidateHealth['is'][] = ['blocked', 'resting', 'last', 'probe'];
 
-/** The standing that keeps a call from the candidate the longest. */
-export function worstStanding(standings: readonly (Standing | undefined)[]): Standing | undefined {
-  const [first] = standings
+/** The state that keeps a call from the candidate the longest. */
+export function chooseWorstHealth(
+  states: readonly (CandidateHealth | undefined)[],
+): CandidateHealth | undefined {
+  const [first] = states
     .filter((one) => one !== undefined)
     .toSorted((a, b) => worstFirst.indexOf(a.is) - worstFirst.indexOf(b.is) || b.untilMs - a.untilMs);
   return first;
@@ -180,13 +182,13 @@ export interface FailedCall extends Omit<Extract<HealthEvent, { type: 'failed' }
 }
 
 export function eventOfFailure(
-  { kind, status, retryAfterSeconds: restSeconds, statedRetrySeconds: statedSeconds }: UpstreamFailure,
+  { kind, status, retryAfterSeconds: cooldownSeconds, statedRetrySeconds: statedSeconds }: UpstreamFailure,
   { account, succeededMs, secretChanged, hasPassedRelays, isOfTier }: FailedCall,
 ): HealthEvent | undefined {
   if (kind === 'status' && harmless.has(status ?? 0)) return undefined;
   if (harmlessKinds.has(kind) || secretChanged) return undefined;
   if ((kind === 'loop' && hasPassedRelays) || (status === 429 && isOfTier)) return undefined;
-  if (status === 429) return { type: 'rate_limited', restSeconds, statedSeconds };
+  if (status === 429) return { type: 'rate_limited', cooldownSeconds, statedSeconds };
   if (status === 401 || status === 402 || kind === 'secret') return { type: 'credentials_refused' };
   return { type: 'failed', account, succeededMs };
 }

@@ -5,7 +5,7 @@ import { compactRoute, countingRoutes, endpointRoutes } from '../../endpoints/ro
 import type { ConfigSource } from '../ports/config-store.ts';
 
 /** Room in the memory of a host that serves many requests at once. */
-export interface HeldRoom {
+export interface MemoryRoom {
   /** False when there is none; nothing was taken then. */
   take(bytes: number): boolean;
   give(bytes: number): void;
@@ -48,7 +48,7 @@ export interface RelayRequest {
   /** Aborts when the host has to end before: the call then ends as at its deadline. */
   hostEnds?: AbortSignal | undefined;
   /** For what the request holds beside its body; what it has not given back is free at its end. */
-  room?: HeldRoom | undefined;
+  room?: MemoryRoom | undefined;
 }
 
 export interface RelayResponse {

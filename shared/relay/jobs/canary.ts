@@ -14,7 +14,7 @@ export interface CanarySettings {
   key: string;
 }
 
-export interface CanaryParts {
+export interface CanaryDeps {
   transport: UpstreamTransport;
   secrets: Pick<SecretStore, 'read'>;
   clock: Pick<Clock, 'now'>;
@@ -29,7 +29,7 @@ const connectTimeoutMs = 5_000;
 /** An answer of a few tokens, and a list of a thousand models. */
 const bytesMax = 1_000_000;
 
-export function canary(parts: CanaryParts, settings: CanarySettings): () => Promise<CanaryResult> {
+export function canary(parts: CanaryDeps, settings: CanarySettings): () => Promise<CanaryResult> {
   return async () => {
     const startedAtMs = parts.clock.now();
     try {
@@ -50,7 +50,7 @@ const isTimeOut = (error: unknown): boolean =>
 
 /** One word for what went wrong. */
 async function faultOf(
-  parts: CanaryParts,
+  parts: CanaryDeps,
   { baseUrl, model }: CanarySettings,
   key: string,
 ): Promise<string | undefined> {
@@ -66,7 +66,7 @@ async function faultOf(
 }
 
 async function exchange(
-  { transport, deadline }: CanaryParts,
+  { transport, deadline }: CanaryDeps,
   key: string,
   asked: Pick<UpstreamRequest, 'method' | 'url' | 'body'>,
 ): Promise<{ status: number; text: string }> {

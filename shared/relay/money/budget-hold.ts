@@ -14,7 +14,7 @@ export class BudgetHold {
   readonly budget: CallBudget;
   readonly #counters: KeyCounters;
   readonly #backoff: Backoff;
-  #held = 0n;
+  #amount = 0n;
   #holds = 0;
   #use: BudgetUse = { used: 0n, running: 0 };
   #isKnown = false;
@@ -27,22 +27,22 @@ export class BudgetHold {
 
   /** The remaining budget, as far as known. Nothing is known before the first refusal. */
   get left(): NanoYuan {
-    return this.budget.most - this.#use.used + this.#held;
+    return this.budget.most - this.#use.used + this.#amount;
   }
 
   /** The use of the budget by all other calls, if the store has said it. */
   get usedByOthers(): NanoYuan | undefined {
-    return this.#isKnown ? this.#use.used - this.#held : undefined;
+    return this.#isKnown ? this.#use.used - this.#amount : undefined;
   }
 
   /** Other calls under way hold a part of the budget. */
   get isShared(): boolean {
-    return this.#use.running > (this.#held > 0n ? 1 : 0);
+    return this.#use.running > (this.#amount > 0n ? 1 : 0);
   }
 
   /** Reserves the amount if the budget covers it. */
   async covers(amount: NanoYuan): Promise<boolean> {
-    if (amount <= this.#held) return true;
+    if (amount <= this.#amount) return true;
     await this.release();
     const { counter, most, call } = this.budget;
     this.#holds += 1;
@@ -50,15 +50,15 @@ export class BudgetHold {
     const { done, ...use } = await this.#backoff.until(() => this.#counters.hold(hold, amount, most));
     this.#use = use;
     this.#isKnown = true;
-    if (done) this.#held = amount;
+    if (done) this.#amount = amount;
     return done;
   }
 
   /** Frees what is held beyond the amount that was taken from the balance. */
   async keep(amount: NanoYuan): Promise<void> {
-    if (amount === this.#held) return;
-    const by = { used: amount - this.#held, running: amount === 0n ? -1 : 0 };
-    this.#held = amount;
+    if (amount === this.#amount) return;
+    const by = { used: amount - this.#amount, running: amount === 0n ? -1 : 0 };
+    this.#amount = amount;
     this.#use = { used: this.#use.used + by.used, running: this.#use.running + by.running };
     // After a lost reply a repeat would free the amount twice.
     const changeOnce = (): Promise<void> =>

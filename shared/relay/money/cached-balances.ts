@@ -1,5 +1,5 @@
 /**
- * The last known state of accounts, on which the first try of a reserve is made: the number of parts, counts of plan slots and
+ * The last known state of accounts, on which the first try of a reserve is made: the number of shards, counts of plan slots and
  * the rate minute. A cached balance never refuses a call or lowers a limit, but for a second after a refusal.
  */
 import { createQuotaItem, type QuotaItem } from '../../billing/quota-item.ts';
@@ -10,7 +10,7 @@ import type { Clock } from '../ports/host.ts';
 const accountsMax = 1_000;
 /** Maximum age of a cached balance. A slot that another environment released is tried again within this time. */
 const trustedMs = 10_000;
-/** How long the number of parts is trusted that was read in an image: as long as one that was read with a key. */
+/** How long the number of shards is trusted that was read in an image: as long as one that was read with a key. */
 const shardCountTrustedMs = 30_000;
 /** A need that was refused is refused again without a write within this time. */
 const refusedMs = 1_000;
@@ -25,7 +25,7 @@ interface CachedBalance {
    * `holds`: the next calls are refused by them.
    */
   refused?: { seenMs: number; item: QuotaItem; passing: boolean; holds: boolean } | undefined;
-  /** A part, or the sums, as the store had them, without the calls under way. */
+  /** A shard, or the sums, as the store had them, without the calls under way. */
   stored?: QuotaItem | undefined;
 }
 
@@ -37,11 +37,11 @@ export class CachedBalances {
     this.#clock = clock;
   }
 
-  /** The account's sums. @param parts their number as read with the key */
-  estimateSums(account: string, parts = 1): QuotaItem {
+  /** The account's sums. @param shardCount the number of shards as read with the key */
+  estimateSums(account: string, shardCount = 1): QuotaItem {
     const cached = this.#balances.get(account);
     if (!cached || !this.#isYounger(cached.seenMs, shardCountTrustedMs))
-      return { ...createUnknownQuota(account), shardCount: parts };
+      return { ...createUnknownQuota(account), shardCount };
     if (this.#isYounger(cached.countsMs, trustedMs)) return cached.item;
     return { ...createUnknownQuota(account), shardCount: cached.item.shardCount };
   }
@@ -58,16 +58,16 @@ export class CachedBalances {
     return cached && this.#isYounger(cached.seenMs, trustedMs) ? cached.stored : undefined;
   }
 
-  /** Remembers a part as the store returned it. The counts of one part of several tell nothing of the sums. */
+  /** Remembers a shard as the store returned it. The counts of one shard of several tell nothing of the sums. */
   keepShard(item: QuotaItem): void {
     // A counter says nothing of the others, and calls that draw one ask nothing of them.
     if (item.shard >= firstCounter) return;
-    const { account, shardCount: parts, available } = item;
+    const { account, shardCount, available } = item;
     const cached = this.#balances.get(account);
-    if (parts > 1) {
+    if (shardCount > 1) {
       const { plan, rate } = this.estimateSums(account);
-      const guess = { ...createUnknownQuota(account), shardCount: parts, plan, rate: minuteOf(item) ?? rate };
-      return this.#keep(guess, item, cached?.countsMs ?? 0);
+      const estimate = { ...createUnknownQuota(account), shardCount, plan, rate: minuteOf(item) ?? rate };
+      return this.#keep(estimate, item, cached?.countsMs ?? 0);
     }
     const { refused } = cached ?? {};
     // Money came since the refusal. A place is not bought with money.
@@ -76,11 +76,11 @@ export class CachedBalances {
     this.storeSums(item, 1);
   }
 
-  storeSums(sums: QuotaItem, parts: number): void {
+  storeSums(sums: QuotaItem, shardCount: number): void {
     this.#keep(
       {
         ...createUnknownQuota(sums.account),
-        shardCount: parts,
+        shardCount,
         plan: new Map(sums.plan),
         rate: minuteOf(sums),
       },

@@ -112,7 +112,7 @@ function estimateModelCost(call: BillableCall, reader: MediaReader | undefined):
       n: request.n ?? 1,
       outputTokensMax: output.tokens,
       outputTokensLeast: output.least,
-      reservesFully: output.heldWhole,
+      reservesFully: output.reservesFully,
     },
   };
 }
@@ -194,7 +194,7 @@ export function checkSearchIsPaid({ model, alias, snapshot }: BillableCall, cost
 /** Who pays for a call, whether or not the call itself is read. */
 export type Payer = Pick<
   ChatCall,
-  'key' | 'account' | 'parts' | 'snapshot' | 'startedMs' | 'deadlineMs' | 'concurrencyGiven'
+  'key' | 'account' | 'shardCount' | 'snapshot' | 'startedMs' | 'deadlineMs' | 'concurrencyGiven'
 >;
 
 /** True if a call of the payer is counted even if it is free. */
@@ -234,7 +234,7 @@ interface RequestTerms {
  * reserved.
  */
 export function buildRequest(payer: Payer, terms: RequestTerms): ReservationRequest {
-  const { key, account, snapshot, parts, deadlineMs, startedMs: nowMs } = payer;
+  const { key, account, snapshot, shardCount, deadlineMs, startedMs: nowMs } = payer;
   const { entry, budget, unknownPart, isLeast } = terms;
   const need: ReserveNeed = {
     ...terms.need,
@@ -246,7 +246,7 @@ export function buildRequest(payer: Payer, terms: RequestTerms): ReservationRequ
   };
   return {
     account: key.account,
-    parts,
+    shardCount,
     deadlineMs,
     need,
     rpm: key.rpm,

@@ -45,11 +45,11 @@ export async function settleLate(
 
 async function findCloseKind(
   { quotas, clock }: ReservationsPorts,
-  { account, id, shard: part }: CloseWrite,
+  { account, id, shard }: CloseWrite,
   backoff: Backoff,
 ): Promise<CloseKind | undefined> {
   for (let tries = 0; tries < rowTriesMax; tries += 1) {
-    const kind = await backoff.until(() => quotas.closedAs(account, id, part));
+    const kind = await backoff.until(() => quotas.closedAs(account, id, shard));
     if (kind !== undefined) return kind;
     await clock.sleep(rowPauseMs);
   }
@@ -59,7 +59,7 @@ async function findCloseKind(
 // Ends the tries of a reserve that may still be applied. Must never close an entry that its call uses.
 
 /** A finished reserve, with its tries that may still be applied. */
-export type GuardedReserve = Pick<Reservation, 'account' | 'part' | 'id' | 'triesInFlight'> &
+export type GuardedReserve = Pick<Reservation, 'account' | 'shard' | 'id' | 'triesInFlight'> &
   Pick<ReservationRequest, 'entry'>;
 
 /** Longer than a try of a reserve can be under way. */
@@ -75,23 +75,23 @@ export async function guardReserve(
   backoff: Backoff,
 ): Promise<boolean> {
   const { quotas, clock, log } = ports;
-  const { account, part, id } = reserve;
+  const { account, shard, id } = reserve;
   try {
     for (let inFlight = reserve.triesInFlight; inFlight > 0; inFlight -= 1) {
       const putTombstone = (): ReturnType<QuotaStore['tombstone']> =>
-        quotas.tombstone({ account, shard: part, id, entry: tombstoneOf(reserve, clock) });
+        quotas.tombstone({ account, shard, id, entry: tombstoneOf(reserve, clock) });
       let reply = await backoff.until(putTombstone);
       if (isMissing(reply)) {
         // A grant may create the item before the try arrives.
-        if (part === 0 || part >= firstCounter) await backoff.until(() => quotas.create(account, part));
+        if (shard === 0 || shard >= firstCounter) await backoff.until(() => quotas.create(account, shard));
         reply = await backoff.until(putTombstone);
-        if (isMissing(reply)) throw new StoreUnavailable(`part ${part} of ${account} is missing`);
+        if (isMissing(reply)) throw new StoreUnavailable(`shard ${shard} of ${account} is missing`);
       }
       const applied = reply.done ? undefined : reply.item?.open.get(id);
       if (!applied || applied.tombstone) return inFlight === reserve.triesInFlight;
       const at = secondsOf(clock);
       const closeRecord: CloseRecord = { id, kind: 'released', charge: 0n, at };
-      const close = { account, shard: part, id, entry: applied, releaseSlot: true, closeRecord };
+      const close = { account, shard, id, entry: applied, releaseSlot: true, closeRecord };
       await backoff.until(() => quotas.close(close));
     }
   } catch {

@@ -30,7 +30,7 @@ export interface CallBudget extends KeyBudget {
 export interface ReservationRequest {
   account: string;
   /** The number of shards when the key was read; default 1. */
-  parts?: number | undefined;
+  shardCount?: number | undefined;
   /** When the call must end, in epoch milliseconds. */
   deadlineMs: number;
   need: ReserveNeed;
@@ -57,8 +57,8 @@ export type ReserveFailure = ReserveRefusal | { reason: 'contended' | 'out_of_ti
 /** An open reservation, held by the call that made it. */
 export interface Reservation {
   account: string;
-  /** The part of the account that has the entry. The id names it for life. */
-  part: number;
+  /** The shard of the account that has the entry. The id names it for life. */
+  shard: number;
   id: string;
   entry: OpenEntry;
   payment: CallPayment;

@@ -138,7 +138,7 @@ export class Reservations {
       const sums = await readSums(this.#ports, request, exact);
       const plan = planReservation(need, sums);
       if (isRefusal(plan) && plan.reason === 'budget') plan.isShared = budget?.isShared === true;
-      if (isRefusal(plan) && exact) throw await this.refused(request, plan, sums);
+      if (isRefusal(plan) && exact) throw await this.createRefusal(request, plan, sums);
       if (!isRefusal(plan)) return this.#balances.storeSums(sums, sums.shards?.[0].shardCount ?? 1);
     }
   }
@@ -152,7 +152,7 @@ export class Reservations {
   }
 
   /** The refusal of a call by the sums of its account, which is remembered unless it is the key's own. */
-  refused(request: ReservationRequest, refusal: ReserveRefusal, sums: QuotaItem): Promise<Refusal> {
+  createRefusal(request: ReservationRequest, refusal: ReserveRefusal, sums: QuotaItem): Promise<Refusal> {
     if (isOfAccount(refusal)) this.#balances.keepRefusal(sums, refusal.reason === 'open_entries');
     return request.createRefusal(refusal, sums);
   }
@@ -207,7 +207,7 @@ export class Reservations {
   /** Renews the lease of a reservation until the signal aborts. Never throws. */
   async renewUntil(reservation: Reservation, signal: AbortSignal): Promise<void> {
     const { clock, quotas, log } = this.#ports;
-    const { account, part, id, entry, hostDeadlineMs } = reservation;
+    const { account, shard, id, entry, hostDeadlineMs } = reservation;
     for (;;) {
       await clock.sleep(renewEveryMs, signal);
       if (signal.aborted || clock.now() >= hostDeadlineMs) return;
@@ -218,7 +218,7 @@ export class Reservations {
             ? { done: false }
             : quotas.renew({
                 account,
-                shard: part,
+                shard,
                 id,
                 entry,
                 until: computeLeaseEnd(clock.now(), hostDeadlineMs),
@@ -234,9 +234,9 @@ export class Reservations {
 
   /** Closes a reservation. Repeated calls close it once. Logs all fields of a close that cannot be written. */
   async close(reservation: Reservation, closeRecord: CloseRecord, releaseSlot: boolean): Promise<void> {
-    const { account, part, id, entry } = reservation;
+    const { account, shard, id, entry } = reservation;
     const rateTokens = reservation.countsTokens ? closeRecord.completion_tokens : undefined;
-    const write: CloseWrite = { account, shard: part, id, entry, releaseSlot, closeRecord, rateTokens };
+    const write: CloseWrite = { account, shard, id, entry, releaseSlot, closeRecord, rateTokens };
     this.#balances.noteClose(account, releaseSlot ? entry.slot : '');
     const leftMs = reservation.hostDeadlineMs - this.#ports.clock.now();
     // The last try must have ended, and its failure been logged, before the host kills.
@@ -275,7 +275,7 @@ export class Reservations {
     return work.catch((error: unknown) => this.#ports.log.fault(need.id, error));
   }
 
-  /** A call that was alone in its part may have been the only one. */
+  /** A call that was alone in its shard may have been the only one. */
   async #joinIfQuiet({ id, item }: Reservation): Promise<void> {
     if (!item || item.shardCount === 1 || item.open.size > 1 || this.#ports.random.next() >= 0.25) return;
     try {
@@ -313,7 +313,7 @@ export class Reservations {
   async #cancel({ request, triesInFlight, shard, hold, endMs }: FailedReserve): Promise<void> {
     const { clock, log } = this.#ports;
     const { account, need, entry } = request;
-    const reserve = { account, part: shard, id: need.id, entry, triesInFlight };
+    const reserve = { account, shard, id: need.id, entry, triesInFlight };
     const mayTakeLong = triesInFlight > 0 && this.#longCancels < longCancelsMax;
     this.#longCancels += Number(mayTakeLong);
     const wholeMs = Math.max(guardBudgetMs, endMs - clock.now() - tryMsMax);

@@ -94,7 +94,7 @@ export async function tryToReserve(
     hold = await openBudget(ports, request, reads);
     const tries: Tries = { ports, request, balances, mustWait, backoff, reads, hold, endMs };
     const { shard } = request;
-    const item = { ...estimateShard(tries, request.parts), ...(shard !== undefined && { shard }) };
+    const item = { ...estimateShard(tries, request.shardCount), ...(shard !== undefined && { shard }) };
     state = { item, search: {}, shard: 0, writes: 0, payments: [] };
     for (let count = 1; count <= triesMax && state.writes < limitWrites(state.item); count += 1) {
       const result: TryResult = await tryOnce(tries, state, count === triesMax);
@@ -217,7 +217,7 @@ async function keepReservation(
   const used = hold?.usedByOthers;
   return {
     account,
-    part: shard,
+    shard,
     id: need.id,
     ...reserved,
     rateCount,

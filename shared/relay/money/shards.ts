@@ -36,31 +36,31 @@ import { Backoff, retry } from '../retry.ts';
 /** Plans the try after a refused write. `image` is the shard that the store returned, if any. */
 export async function planAfterRefusedWrite(
   step: ReserveStep,
-  { shard: part, shardCount: parts }: QuotaItem,
+  { shard, shardCount }: QuotaItem,
   image: QuotaItem | undefined,
 ): Promise<NextTry> {
   const { account, need } = step.request;
-  if (part >= firstCounter) {
-    if (!image) await step.reads.until(() => step.ports.quotas.create(account, part));
-    return planNextTry(step, image ?? createQuotaItem(account, part));
+  if (shard >= firstCounter) {
+    if (!image) await step.reads.until(() => step.ports.quotas.create(account, shard));
+    return planNextTry(step, image ?? createQuotaItem(account, shard));
   }
-  if (image?.shardCount === 1 && part === 0) return planNextTry(step, image);
-  if (!image && part === 0) {
+  if (image?.shardCount === 1 && shard === 0) return planNextTry(step, image);
+  if (!image && shard === 0) {
     const empty = createQuotaItem(account);
     if (!isRefusal(planReservation(need, empty)))
       await step.reads.until(() => step.ports.quotas.create(account));
     return planNextTry(step, empty);
   }
   if (step.isPinned) {
-    // Shares of a part that is not in use would come on top of those of the others.
-    if (!image || part >= image.shardCount)
+    // Shares of a shard that is not in use would come on top of those of the others.
+    if (!image || shard >= image.shardCount)
       throw await refuseContended(step, { ...step.estimateShard(), shard: 0, shardCount: 1 });
     return planNextTry(step, image);
   }
-  // The number of parts was wrong. What a part says that is no more in use, or never was, is not to be trusted.
-  if (!image || part >= image.shardCount)
+  // The number of shards was wrong. What a shard says that is no more in use, or never was, is not to be trusted.
+  if (!image || shard >= image.shardCount)
     return planNextTry(step, { ...step.estimateShard(), shard: 0, shardCount: 1 });
-  return image.shardCount === parts || step.isLast
+  return image.shardCount === shardCount || step.isLast
     ? findOtherShard(step, image)
     : planNextTry(step, step.estimateShard());
 }
@@ -133,33 +133,32 @@ const isPaidFromSum = (images: AccountShards, plan: CallPayment | ReserveRefusal
 
 async function readShards(step: ReserveStep, refused: QuotaItem, exact: boolean): Promise<AccountShards> {
   const { ports, request } = step;
-  const parts = await readAll(refused, async (count) => {
+  const shards = await readAll(refused, async (count) => {
     const images = await actSoon(step, refused, () => ports.quotas.read(request.account, count, exact));
     return images.map((item) => (item.shard === refused.shard && !exact ? refused : item));
   });
-  step.keepSums(mergeShards(parts), parts[0].shardCount);
-  return parts;
+  step.keepSums(mergeShards(shards), shards[0].shardCount);
+  return shards;
 }
 
-/** The sums of an account. @param parts their number as read with the key */
+/** The sums of an account. @param shardCount their number as read with the key */
 export async function readSums(
   ports: Pick<ReservationsPorts, 'clock' | 'random' | 'quotas'>,
-  { account, parts = 1 }: Pick<ReservationRequest, 'account' | 'parts'>,
+  { account, shardCount = 1 }: Pick<ReservationRequest, 'account' | 'shardCount'>,
   exact: boolean,
 ): Promise<WholeAccount> {
   const read = (count: number) => retry(ports, () => ports.quotas.read(account, count, exact));
-  return mergeShards(await readAll({ ...createQuotaItem(account), shardCount: parts }, read));
+  return mergeShards(await readAll({ ...createQuotaItem(account), shardCount }, read));
 }
 
-/** All parts of an account, of which one is known. @param read the first parts, so many */
+/** All shards of an account, of which one is known. @param read the first shards, so many */
 async function readAll(
   known: QuotaItem,
   read: (count: number) => Promise<readonly QuotaItem[]>,
 ): Promise<AccountShards> {
   for (let count = known.shardCount; ;) {
     const [first = known, ...others] = await read(count);
-    if (first.shardCount <= count)
-      return [first, ...others.filter(({ shard: part }) => part < first.shardCount)];
+    if (first.shardCount <= count) return [first, ...others.filter(({ shard }) => shard < first.shardCount)];
     // It was split meanwhile, so this is not all of it.
     count = first.shardCount;
   }
@@ -182,7 +181,7 @@ async function chooseFrom(
 ): Promise<NextTry | Pick<ReserveStep, 'sums'>> {
   const need = step.needWithRoom(images[0]);
   const usable = isOverdrawn(images) ? images.map((item) => ({ ...item, available: 0n })) : images;
-  const open = step.isPinned ? usable.filter(({ shard: part }) => part === step.shard) : usable;
+  const open = step.isPinned ? usable.filter(({ shard }) => shard === step.shard) : usable;
   const whole = mergeShards(images);
   const plan = planReservation(need, whole);
   if (isPaidFromSum(images, plan) && !need.metered) return {};
@@ -249,29 +248,29 @@ async function gatherFunds(
   return planNextTry({ ...step, hasGathered: true }, { ...to, available: plan.amount });
 }
 
-// Splits a busy account into parts, and joins a quiet one. Must never keep a call waiting or make it fail.
+// Splits a busy account into shards, and joins a quiet one. Must never keep a call waiting or make it fail.
 
 const triesMax = 2;
 
 /**
- * Splits the account to the number of parts that its traffic needs. If others change it meanwhile, tries once more.
- * @param item the part as a reserve returned it, which the store put off if `throttled`
+ * Splits the account to the number of shards that its traffic needs. If others change it meanwhile, tries once more.
+ * @param item the shard as a reserve returned it, which the store put off if `throttled`
  */
 export async function splitShards(
   ports: ReservationsPorts,
   { item, need, throttled }: { item: QuotaItem; need: Pick<ReserveNeed, 'slots'>; throttled: boolean },
 ): Promise<void> {
   const { quotas, clock, log } = ports;
-  const { account, shardCount: parts } = item;
-  const atLeast = throttled ? Math.min(shardCountMax, 2 * parts) : parts;
+  const { account, shardCount } = item;
+  const atLeast = throttled ? Math.min(shardCountMax, 2 * shardCount) : shardCount;
   const wanted = Math.max(atLeast, countWantedShards(item, clock.now()));
-  if (wanted <= parts) return;
+  if (wanted <= shardCount) return;
   const limits = new Map(need.slots.map(({ key, limit }) => [key, limit]));
   await skipIfBusy(async () => {
     for (let tries = 0; tries < triesMax; tries += 1) {
       const images = await quotas.read(account, wanted, true);
       const count = countAffordableShards(images, wanted);
-      const shared = images.filter(({ shard: part }) => part < count);
+      const shared = images.filter(({ shard }) => shard < count);
       const write = planSplit(shared, count, limits);
       if (!write) return;
       if (await quotas.move(write)) return log.event('account_split', { account, parts: count });
@@ -279,13 +278,13 @@ export async function splitShards(
   });
 }
 
-/** Joins the account if nothing is open but in part 0. */
+/** Joins the account if nothing is open but in shard 0. */
 export async function joinShards(
   { quotas, log }: ReservationsPorts,
-  { account, shardCount: parts }: QuotaItem,
+  { account, shardCount }: QuotaItem,
 ): Promise<void> {
   await skipIfBusy(async () => {
-    const images = await quotas.read(account, parts, true);
+    const images = await quotas.read(account, shardCount, true);
     const write = planJoin(images);
     if (write && images.length === images[0]?.shardCount && (await quotas.move(write)))
       log.event('account_joined', { account });

@@ -31,8 +31,8 @@ export function runWithinKeyPermits<T>(
   { key, requestId }: { key: ChatCall['key']; requestId: string },
   work: () => Promise<T>,
 ): Promise<T> {
-  const refused = (): Promise<Refusal> => createLimitRefusal(ports, key, 'concurrency');
-  const slots = { of: counterKeyOf(key), most: key.max_concurrency, requestId, refused };
+  const createRefusal = (): Promise<Refusal> => createLimitRefusal(ports, key, 'concurrency');
+  const slots = { of: counterKeyOf(key), most: key.max_concurrency, requestId, createRefusal };
   return runWithinPermits(ports, slots, work);
 }
 
@@ -41,12 +41,12 @@ interface PermitQuery {
   of: string;
   most: number | undefined;
   requestId: string;
-  refused: () => Promise<Refusal>;
+  createRefusal: () => Promise<Refusal>;
 }
 
 export async function runWithinPermits<T>(
   ports: CountPorts,
-  { of, most, requestId, refused }: PermitQuery,
+  { of, most, requestId, createRefusal: refused }: PermitQuery,
   work: () => Promise<T>,
 ): Promise<T> {
   if (most === undefined) return work();
@@ -54,8 +54,8 @@ export async function runWithinPermits<T>(
   const minute = minuteOf(clock.now());
   const counter = { key: of, period: `reads-${minute}`, expires: (minute + 5) * 60 };
   const hold = { ...counter, name: requestId };
-  const held = await new Backoff(ports, countMsMax).until(() => counters.hold(hold, 1n, BigInt(most)));
-  if (!held.done) throw await refused();
+  const reply = await new Backoff(ports, countMsMax).until(() => counters.hold(hold, 1n, BigInt(most)));
+  if (!reply.done) throw await refused();
   try {
     return await work();
   } finally {

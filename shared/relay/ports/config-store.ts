@@ -146,7 +146,7 @@ export type KeyLookup =
       /** The account's row switches all its keys off. */
       accountOff?: boolean;
       /** The number of parts of the account's balance, when it was read. */
-      parts?: number | undefined;
+      shardCount?: number | undefined;
     }
   | { missing: 'unknown' | 'invalid_row' };
 

@@ -153,9 +153,9 @@ export function openStates(
   const turns = new TurnStates(sealer, bindings, work);
   if (foreignLeftOut) turns.dropped = true;
   if (!sealed) return turns;
-  const held = call.request.messages.filter((message) => sealed.has(message));
-  if (held.length > turnsMax) turns.dropped = true;
-  for (const message of held.slice(-countTurnsWithState(held.length)).toReversed()) {
+  const sealedMessages = call.request.messages.filter((message) => sealed.has(message));
+  if (sealedMessages.length > turnsMax) turns.dropped = true;
+  for (const message of sealedMessages.slice(-countTurnsWithState(sealedMessages.length)).toReversed()) {
     const seal = sealed.get(message);
     if (!seal || turns.add(message, { ...seal, whole: false })) continue;
     if (!seal.stored)

@@ -11,16 +11,15 @@ import type { StoredResponse } from '../ports/stored.ts';
 /** How long after its acceptance a run may begin, and may wait for money and for a concurrency permit. */
 const beginsWithinMs = 60_000;
 
-type CallerFacts = Pick<
-  ChatCall,
-  'key' | 'parts' | 'concurrencyGiven' | 'entry' | 'startedMs' | 'attribution'
->;
+type CallerFacts = Pick<ChatCall, 'key' | 'concurrencyGiven' | 'entry' | 'startedMs' | 'attribution'>;
 
 export interface AcceptedCall extends CallerFacts {
   /** Until when it may begin, in epoch milliseconds. */
   untilMs: number;
   /** As the client sent it. */
   body: JsonRecord;
+  /** The number of shards of the account's balance. */
+  parts: number | undefined;
   account: Pick<AccountRow, 'account' | 'plan' | 'concurrency' | 'rpm' | 'tpm' | 'metered'> | undefined;
   tariff: StoredTariff;
   /** A version before decision 93 reserved when it accepted the call, under the call's id in this shard. */
@@ -32,7 +31,7 @@ export function buildAcceptedCall(
   call: ChatCall,
   { body, nowMs }: { body: unknown; nowMs: number },
 ): AcceptedCall {
-  const { key, parts, concurrencyGiven, entry, startedMs, attribution, tariff } = call;
+  const { key, shardCount: parts, concurrencyGiven, entry, startedMs, attribution, tariff } = call;
   const { account, plan, concurrency, rpm, tpm, metered } = call.account ?? {};
   return {
     untilMs: nowMs + beginsWithinMs,

@@ -9,7 +9,7 @@ import type { Snapshot } from '../../config/snapshot.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { WorkBudget } from '../money/admission.ts';
-import type { HeldRoom, RelayRequest } from '../http/http.ts';
+import type { MemoryRoom, RelayRequest } from '../http/http.ts';
 import { refuse, type Refusal } from '../http/refusal.ts';
 import { retry } from '../retry.ts';
 import type { Admit, EventLog, ResponseHead, StoredPorts, StoredResponse } from '../ports/stored.ts';
@@ -43,7 +43,7 @@ const secondsOf = ({ clock }: Pick<ReadPorts, 'clock'>): number => Math.floor(cl
 export class StoredReader {
   readonly account: string;
   readonly #ports: ReadPorts;
-  readonly #room: HeldRoom | undefined;
+  readonly #room: MemoryRoom | undefined;
   readonly #work: WorkBudget | undefined;
   #left = unpackedLengthMax;
   #taken = 0;
@@ -52,7 +52,7 @@ export class StoredReader {
   constructor(
     ports: ReadPorts,
     account: string,
-    { room, work }: { room?: HeldRoom | undefined; work?: WorkBudget | undefined } = {},
+    { room, work }: { room?: MemoryRoom | undefined; work?: WorkBudget | undefined } = {},
   ) {
     this.#ports = ports;
     this.account = account;

@@ -118,7 +118,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F11'],
     file: 'shared/relay/dispatch/attempt.ts',
-    find: '        throw toError(readAnswerError(error.error, this.#refused(prepared)));\n',
+    find: '        throw toError(readAnswerError(error.error, this.#describeRefused(prepared)));\n',
     replace: '        void readAnswerError;\n        return;\n',
     test: 'test/unit/relay/hard-cases.test.ts',
     name: 'is cut by %s while one of them is unfinished',
@@ -126,7 +126,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F11'],
     file: 'shared/relay/dispatch/attempt.ts',
-    find: '        throw toError(readAnswerError(error.error, this.#refused(prepared)));\n',
+    find: '        throw toError(readAnswerError(error.error, this.#describeRefused(prepared)));\n',
     replace: '        void readAnswerError;\n        return;\n',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'answers an error in a 200',

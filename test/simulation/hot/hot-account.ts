@@ -256,7 +256,7 @@ export class HotAccount {
     };
     return {
       account,
-      parts,
+      shardCount: parts,
       deadlineMs: nowMs + 600_000,
       need,
       rpm,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { resolveTier, tierFactor, type ServiceTiers } from '../../../shared/wire/canonical-call.ts';
+import { resolveTier, tierFactor, type ServiceTiers } from '../../../shared/wire/service-tier.ts';
 
 const priced: ServiceTiers = { flex: 0.5, priority: 2, ultrafast: 6 };
 

@@ -1,5 +1,6 @@
 /** Builds the body of a Messages request, for Anthropic, Claude on Bedrock and compatible endpoints of other vendors. */
-import { endUserOf, type CanonicalCall, type ChatRequest, tierFactor } from '../../../wire/canonical-call.ts';
+import { endUserOf, type CanonicalCall, type ChatRequest } from '../../../wire/canonical-call.ts';
+import { tierFactor } from '../../../wire/service-tier.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
 import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
 import { splitStopSequences, applyRowFields } from '../../request-fields.ts';

@@ -8,7 +8,7 @@ import {
   scoreDraw,
   type Score,
 } from '../../../../shared/relay/dispatch/candidate-order.ts';
-import type { Standing } from '../../../../shared/relay/health/health-states.ts';
+import type { CandidateHealth } from '../../../../shared/relay/health/health-states.ts';
 import { UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
 
 const nowMs = 1_000_000;
@@ -32,7 +32,7 @@ function drawn(seed: number): Score {
   return ({ share }) => scoreDraw(share, random.next() || 0.5);
 }
 
-const resting = (untilMs: number): Standing => ({ is: 'resting', untilMs, kind: 'failing' });
+const resting = (untilMs: number): CandidateHealth => ({ is: 'resting', untilMs, kind: 'failing' });
 
 type First = { isFirst?: (candidate: { id: string }) => boolean };
 
@@ -45,7 +45,7 @@ interface Taken {
 function taken(
   channels: ChannelRow[],
   score: Score,
-  { standings = {}, isFirst }: { standings?: Record<string, Standing> } & First = {},
+  { standings = {}, isFirst }: { standings?: Record<string, CandidateHealth> } & First = {},
 ): Taken {
   const order = orderOf(channels, score, { standings, isFirst });
   const ranks: Rank[] = [];
@@ -56,10 +56,10 @@ function taken(
 function orderOf(
   channels: ChannelRow[],
   score: Score,
-  { standings = {}, isFirst }: { standings?: Record<string, Standing> } & First = {},
+  { standings = {}, isFirst }: { standings?: Record<string, CandidateHealth> } & First = {},
 ): CandidateOrder {
   const candidates = channels.flatMap((row) => candidatesOf(row, 'm'));
-  return new CandidateOrder(candidates, { standingOf: ({ id }) => standings[id], score, isFirst });
+  return new CandidateOrder(candidates, { findHealth: ({ id }) => standings[id], score, isFirst });
 }
 
 const idsOf = ({ ranks }: Taken): string[] => ranks.map(({ candidate }) => candidate.id);
@@ -102,11 +102,11 @@ describe('the order in which channels are tried', () => {
   });
 
   it('offers a candidate whose cooldown is over as a probe only where another can serve', () => {
-    const probe: Standing = { is: 'probe', untilMs: nowMs - 1, kind: 'failing' };
+    const probe: CandidateHealth = { is: 'probe', untilMs: nowMs - 1, kind: 'failing' };
     const standingsOf = (channels: ChannelRow[]) =>
-      taken(channels, drawn(1), { standings: { a: probe } }).ranks.map(({ candidate, standing }) => [
+      taken(channels, drawn(1), { standings: { a: probe } }).ranks.map(({ candidate, health }) => [
         candidate.id,
-        standing?.is,
+        health?.is,
       ]);
     expect(standingsOf([channel('a', { priority: 1 }), channel('b')])).toEqual([
       ['a', 'probe'],

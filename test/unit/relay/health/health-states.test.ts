@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { nextHealth, type HealthEvent, findStanding } from '../../../../shared/relay/health/health-states.ts';
+import { nextHealth, type HealthEvent, findHealth } from '../../../../shared/relay/health/health-states.ts';
 import type { HealthEntry } from '../../../../shared/relay/ports/runtime-stores.ts';
 
 const nowMs = 1_800_000_000_000;
@@ -18,7 +18,7 @@ const failures = (count: number, accounts: string[], lastSeconds = -1): HealthEn
 const failedBy = (account: string, more: object = {}): HealthEvent => ({ type: 'failed', account, ...more });
 const limit = (seconds?: number): HealthEvent => ({
   type: 'rate_limited',
-  restSeconds: seconds === undefined ? undefined : Math.min(seconds, 86_400),
+  cooldownSeconds: seconds === undefined ? undefined : Math.min(seconds, 86_400),
   statedSeconds: seconds,
 });
 const say = (
@@ -33,7 +33,7 @@ const rate = (seconds: number, stated?: number): HealthEntry => ({
 });
 const unpaid: HealthEntry = { kind: 'credentials', untilMs: at(300) };
 const is = (
-  what: NonNullable<ReturnType<typeof findStanding>>['is'],
+  what: NonNullable<ReturnType<typeof findHealth>>['is'],
   seconds: number,
   kind: 'failing' | 'rate_limit' = 'failing',
 ) => ({ is: what, untilMs: at(seconds), kind });
@@ -129,7 +129,7 @@ describe('the health of a candidate after an event', () => {
 
 describe('where a candidate stands', () => {
   const blocked = { kind: 'rate_limit', statedUntilMs: at(99) };
-  it.each<[string, HealthEntry | undefined, string, ReturnType<typeof findStanding>]>([
+  it.each<[string, HealthEntry | undefined, string, ReturnType<typeof findHealth>]>([
     ['healthy', undefined, 'a', undefined],
     ['failed less than three times', failures(2, ['a']), 'a', undefined],
     ['failed three times for this account', failures(3, ['a'], -10), 'a', is('last', 20)],
@@ -144,6 +144,6 @@ describe('where a candidate stands', () => {
     ['its last probe failed for another', rests(-1, { failedBy: 'a' }), 'b', is('probe', -1)],
     ['its time long over', rests(-60), 'a', undefined],
   ])('%s', (_case, entry, account, expected) => {
-    expect(findStanding(entry, account, nowMs)).toEqual(expected);
+    expect(findHealth(entry, account, nowMs)).toEqual(expected);
   });
 });

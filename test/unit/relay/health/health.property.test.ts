@@ -72,8 +72,8 @@ it('many environments at once never outgrow two read units and never leave a can
         expect(itemBytes({ ...shared.now, id: 'cooldowns' })).toBeLessThanOrEqual(2 * 4096);
       }
       for (const { recorder } of environments.slice(0, 2)) {
-        const standingOf = await recorder.findStandings('a');
-        const order = new CandidateOrder(candidates, { standingOf, score: () => 1 });
+        const standingOf = await recorder.loadHealth('a');
+        const order = new CandidateOrder(candidates, { findHealth: standingOf, score: () => 1 });
         const taken = new Set<string>();
         for (let rank = order.take(); rank; rank = order.take()) taken.add(rank.candidate.id);
         expect(taken.size).toBe(candidates.length);

@@ -23,7 +23,7 @@ async function atOnce(rig: ReservationsRig, parts: number, need: Partial<Reserve
   const tries = Array.from({ length: calls }, () =>
     new Reservations({ clock, random, quotas, counters, log }).reserve({
       ...rig.reservationRequest(need),
-      parts,
+      shardCount: parts,
     }),
   );
   const outcomes = await clock.run(Promise.allSettled(tries));

@@ -19,7 +19,7 @@ it('calls of a metered account begin in debt, hold nothing, and leave the debt a
   const rig = rigInDebt();
   const call = await rig.reserve(metered);
   expect(call).toMatchObject({ payment: { amount: 0n }, entry: { amount: 0n, metered: true } });
-  expect(call.part).toBeGreaterThanOrEqual(firstCounter);
+  expect(call.shard).toBeGreaterThanOrEqual(firstCounter);
   await rig.close(call, 40n);
   expect(sums(rig)).toMatchObject({ available: -5n, spent: 40n, metered: 40n, granted: -5n });
   expect(findImbalance(sums(rig))).toBeUndefined();
@@ -42,7 +42,7 @@ it('limits of key and account, and plans, hold for a metered account as for any,
   const rig = rigInDebt();
   const limited = { ...metered, maxConcurrency: 1 };
   const call = await rig.reserve(limited);
-  expect(call.part).toBe(0);
+  expect(call.shard).toBe(0);
   await expect(rig.reserve(limited)).rejects.toThrow('refused: concurrency');
   await expect(rig.reserve({ ...metered, accountConcurrency: 1 })).rejects.toThrow('refused: open_entries');
   await rig.close(call, 40n);
@@ -63,7 +63,7 @@ it('a metered account of many overdrawn parts is neither joined nor gathered for
 
 async function crashed(rig: ReservationsRig): Promise<Reservation> {
   const call = await rig.reserve(metered);
-  const counter = rig.memory.items.get(`acme#${call.part}`)!;
+  const counter = rig.memory.items.get(`acme#${call.shard}`)!;
   for (const write of closeExpired(counter, call.entry.until + 121, 120)) await rig.memory.close(write);
   return call;
 }

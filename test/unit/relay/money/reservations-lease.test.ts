@@ -67,7 +67,7 @@ describe('the place of a crashed call', () => {
   it('counts again once its call renews the lease', async () => {
     const rig = funded();
     const one = { maxConcurrency: 1 };
-    const { account, part, id, entry } = await rig.reserve(one);
+    const { account, shard: part, id, entry } = await rig.reserve(one);
     await rig.clock.run(rig.clock.sleep(70_000));
     const until = rig.clock.now() / 1000 + 60;
     await rig.memory.renew({ account, shard: part, id, entry, until });

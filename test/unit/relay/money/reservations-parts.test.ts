@@ -20,7 +20,7 @@ const costs = (amount: bigint) => ({ price: { ...callPrice, perCall: amount * 1_
 describe('a call of an account with parts', () => {
   it('gathers what only the sum has, in one transaction', async () => {
     const rig = await splitRig();
-    const { entry } = await rig.reserve({ ...rig.reservationRequest(costs(700n)), parts: 4 });
+    const { entry } = await rig.reserve({ ...rig.reservationRequest(costs(700n)), shardCount: 4 });
     expect(entry.amount).toBe(700n);
     expect(rig.store.sent).toEqual(['reserve', 'read', 'move', 'reserve']);
     expect(whole(rig)).toMatchObject({ available: 300n, moved: 0n });
@@ -31,7 +31,9 @@ describe('a call of an account with parts', () => {
     const slots = [slot('free', 6)];
     const paid = [];
     for (let call = 0; call < 9; call += 1)
-      paid.push((await rig.reserve({ ...rig.reservationRequest({ slots }), parts: 4 })).entry.slot !== '');
+      paid.push(
+        (await rig.reserve({ ...rig.reservationRequest({ slots }), shardCount: 4 })).entry.slot !== '',
+      );
     expect(paid.filter(Boolean)).toHaveLength(6);
     expect(paid.slice(6)).toEqual([false, false, false]);
   });
@@ -47,8 +49,8 @@ describe('a call of an account with parts', () => {
       const paid = [];
       for (let call = 0; call < limit + 2; call += 1) {
         const need = { slots, key: '000000030000', maxConcurrency: 1 };
-        const reservation = await rig.reserve({ ...rig.reservationRequest(need), parts: 4 });
-        expect(reservation.part).toBe(3);
+        const reservation = await rig.reserve({ ...rig.reservationRequest(need), shardCount: 4 });
+        expect(reservation.shard).toBe(3);
         paid.push(reservation.entry.slot !== '');
         await rig.close(reservation, reservation.entry.amount, 'settled');
       }
@@ -60,7 +62,7 @@ describe('a call of an account with parts', () => {
   it('stays in the part in which a try of it may still be applied', async () => {
     const rig = await splitRig();
     rig.store.meets('reserve', { kind: 'late', afterMs: 3_000 });
-    const { part, id } = await rig.reserve({ ...rig.reservationRequest(costs(700n)), parts: 4 });
+    const { shard: part, id } = await rig.reserve({ ...rig.reservationRequest(costs(700n)), shardCount: 4 });
     expect(part).toBe(2);
     await rig.clock.run(rig.clock.sleep(10_000));
     const holders = [...rig.memory.items.values()].filter(({ open }) => open.has(id));
@@ -90,7 +92,7 @@ describe('a call of an account with parts', () => {
       return reserve(write);
     };
     rig.store.meets('reserve', { kind: 'late', afterMs: 3_000 });
-    const request = { ...rig.reservationRequest(costs(700n)), parts: 2 };
+    const request = { ...rig.reservationRequest(costs(700n)), shardCount: 2 };
     await expect(rig.reserve(request)).rejects.toThrow('refused: reserved');
     owes([1500n, 1500n], undefined);
     await rig.clock.run(rig.clock.sleep(10_000));
@@ -104,7 +106,7 @@ describe('a call of an account with parts', () => {
     const write = planJoin([...images]);
     expect(write && (await rig.memory.move(write))).toBe(true);
     rig.store.meets('reserve', 'dropped');
-    const request = { ...rig.reservationRequest({ slots: [slot('free', 6)] }), parts: 4 };
+    const request = { ...rig.reservationRequest({ slots: [slot('free', 6)] }), shardCount: 4 };
     await expect(rig.reserve(request)).rejects.toMatchObject({ status: 503 });
     expect(whole(rig)?.plan.get(slot('free', 6).key) ?? 0).toBe(0);
   });
