@@ -73,7 +73,7 @@ export async function readFailure(
   if (meaning === 'account') return new UpstreamFailure('secret', undefined, said);
   if (mayMeanCustomer || (namesCustomer && profileCode.test(textIn(error.details?.['error_code']))))
     return buildCallerFault(403, { ...error, code: customerRefused }, reading.withheld);
-  const isNameless = status === 413 && meaning === undefined;
+  const isNameless = status === 413 && [error.code, error.type].every((word) => (word ?? '') === '');
   if (status !== 429 && (meaning === 'too_long' || isNameless || isTooLong(status, error)))
     return buildTooLong(status, error, reading);
   const named = typeof meaning === 'number' && upstreamFaultStatuses.has(meaning) ? meaning : status;

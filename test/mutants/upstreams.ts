@@ -80,7 +80,7 @@ export const upstreams: Mutants = {
   },
   'a failed response is an answer': {
     file: 'shared/upstreams/dialects/responses/events.ts',
-    find: "    if (status === 'failed') throw new ErrorInAnswer(findError(response) ?? {});\n",
+    find: "    if (status === 'failed' || ending === 'failed') throw new ErrorInAnswer(findError(response) ?? {});\n",
     replace: '',
     noticed: 'test/unit/upstreams/responses-answer.test.ts',
     by: /throws the error of/,
