@@ -17,7 +17,7 @@ const key = `sk-${'a'.repeat(48)}`;
 const look = (nowMs: number): LiveLook => ({
   nowMs,
   words: 'w',
-  parts: [{ id: 'p', markup: html`<b>${key}</b>` }],
+  fragments: [{ id: 'p', markup: html`<b>${key}</b>` }],
 });
 
 function streams(looked: (nowMs: number) => Promise<LiveLook> = async (nowMs) => look(nowMs)) {

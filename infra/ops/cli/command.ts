@@ -1,6 +1,6 @@
 /**
- * What a command is, defined once: words and options in, then a view that is printed, or a plan that is shown, asked about,
- * carried out and reported. A command that changes something must never write before the answers.
+ * Defines commands: words and options in, then a view that is printed, or a plan that is shown, confirmed, carried out and
+ * reported. A command that changes something must never write before the answers.
  */
 import { Command, Option } from 'commander';
 import type { OperatorPorts, RowWrite } from '../../../shared/operate/operator-ports.ts';
@@ -34,7 +34,7 @@ export interface CommandDescription {
   needs?: ParameterTable;
   takes?: ParameterTable;
   notes?: string;
-  /** Without the program's name; what is piped into it comes before. Absent: its name alone. */
+  /** Without the program's name; piped input comes first. Default: the command's name alone. */
   examples?: readonly string[];
   policies?: Policies;
   lists?: boolean;
@@ -156,12 +156,12 @@ function addCommand(parent: Command, definition: CommandDefinition, { process, t
   command.addHelpText('after', formatExamples(examplesOf(definition, composeCommandName(command))));
   command.action(async (...words) => {
     const shown = terminal.in(formatOf(command));
-    const given = findPolicyEntry(command, definition);
-    const ports = await openPorts(command, given, shown, process.environment);
+    const policy = findPolicyEntry(command, definition);
+    const ports = await openPorts(command, policy, shown, process.environment);
     const work = () => definition.work({ ports, terminal: shown }, words as never, command.opts());
     const read = (): string => `, ${formatCount(ports.traffic().requests, 'request')}`;
-    const said = await shown.whileWorking(given.name, work, read);
-    await said?.ended;
+    const end = await shown.whileWorking(policy.name, work, read);
+    await end?.ended;
   });
 }
 
@@ -257,15 +257,15 @@ export const printOutcome = (
   warnings.forEach(remark);
 };
 
-/** Row writes and nothing else: `said` is printed of them, `facts` is what JSON has of them. */
+/** Row writes and nothing else: the message is printed, `facts` are added to JSON. */
 export const defineRows = (
   { ports }: CommandRun,
   plan: Plan<RowWrite>,
-  { said, facts }: { said: string; facts: object },
+  { message, facts }: { message: string; facts: object },
 ): CommandWrite<RowWrite[]> => ({
   plan,
   carryOut: () => carryOutWrites(ports, plan),
-  print: ({ print }) => print(said),
+  print: ({ print }) => print(message),
   facts: () => facts,
 });
 

@@ -1,4 +1,4 @@
-/** What every command does that writes rows of the configuration: shows the difference, writes, waits until it is published. */
+/** Writes rows of the configuration for all commands: shows the difference, writes, waits until it is published. */
 import { keyAttributes } from '../../../shared/config/rows/read-table.ts';
 import { awaitPublished, type ConfigPlan } from '../../../shared/operate/config/write-rows.ts';
 import type { PublishedVersion, RowWrite } from '../../../shared/operate/operator-ports.ts';

@@ -134,7 +134,7 @@ export function createProgram(process: ProcessContext, terminal = new Terminal(p
 
 interface ProgramEnd {
   exitCode: number;
-  /** Absent: it is on the stream for errors already. */
+  /** Missing when commander has printed it already. */
   remark?: string;
   message: string;
 }

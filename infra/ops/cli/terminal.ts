@@ -22,9 +22,9 @@ export interface ProcessContext {
 export type Format = 'text' | 'json' | 'csv';
 
 /**
- * What a list has of each row, once for all forms: its name in JSON and CSV, its head in the table for people, its value, and
- * what people read in its place. Without a name it is for people alone, without a head for programs alone. New names go to the
- * end, because programs may count the columns of CSV.
+ * A column of a list, in all forms: its name in JSON and CSV, its head in the table for people, its value, and the text that
+ * people read instead. Only people see a column without a name, only programs one without a head. New names go to the end,
+ * because programs may count the columns of CSV.
  */
 export type Column<Row> = readonly [
   name: string,
@@ -68,7 +68,7 @@ export function formatText(value: unknown): string {
 /** How often long work says where it is. Shorter work says nothing. */
 const everyMs = 2000;
 
-/** Of one run, in one format. Its functions may be taken out of it. */
+/** The terminal of a run, in one format. Its functions work without the object. */
 export class Terminal {
   readonly #context: ProcessContext;
   readonly #run: RunState;
@@ -219,7 +219,7 @@ export class Terminal {
   }
 }
 
-/** Of a run; its terminals in all formats share it. */
+/** Shared by a run's terminals in all formats. */
 interface RunState {
   hasData: boolean;
   counted?: string | undefined;

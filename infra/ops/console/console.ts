@@ -78,14 +78,14 @@ interface ConsoleContext {
 type PageCall = Context<ConsoleContext>;
 type AnswerPage = (call: PageCall, make: (visit: Visit) => Page | Promise<Page>) => Promise<Response>;
 
-export function createConsole(given: ConsoleDeps): ConsoleHandle {
-  const { options, onFault } = given;
-  const parts = { ...given, counted: countReads(given.ports) };
+export function createConsole(consoleDeps: ConsoleDeps): ConsoleHandle {
+  const { options, onFault } = consoleDeps;
+  const deps = { ...consoleDeps, counted: countReads(consoleDeps.ports) };
   const statics = readStaticFiles();
   const app = new Hono<ConsoleContext>();
-  const answer = answerWithPages(parts, statics);
-  const act = routeActions(parts, answer);
-  const openStream = createLiveStreams(parts.ports.clock, onFault, parts.hosting?.watchMs);
+  const answer = answerWithPages(deps, statics);
+  const act = routeActions(deps, answer);
+  const openStream = createLiveStreams(deps.ports.clock, onFault, deps.hosting?.watchMs);
 
   app.use(guardRequests(options, answer));
   for (const { address, type, body } of [statics.style, ...statics.scripts])
@@ -97,13 +97,13 @@ export function createConsole(given: ConsoleDeps): ConsoleHandle {
       page: (at, view) => void app.get(at, (call) => answer(call, view)),
       slowPage: (at, read, view) =>
         void app.get(at, async (call) => {
-          const found = read(visitFor(call, parts));
+          const found = read(visitFor(call, deps));
           await found.catch(() => undefined);
           return answer(call, async (visit) => view(visit, await found));
         }),
       live: (at, watch) =>
         void app.get(at, async (call) => {
-          const visit = visitFor(call, parts);
+          const visit = visitFor(call, deps);
           const refused = await refuseWatch(visit, hosting && ((identity) => hosting.countWatch(identity)));
           const sinceMs = Number(call.req.header('last-event-id') ?? visit.query('after')) || visit.nowMs;
           return refused ?? openStream(() => watch(visit, sinceMs), visit.path);
@@ -111,7 +111,7 @@ export function createConsole(given: ConsoleDeps): ConsoleHandle {
       // An error breaks the connection, so that no browser takes half a file for all of it.
       file: (at, name, lines) =>
         void app.post(at, async (call) => {
-          const visit = visitFor(call, parts);
+          const visit = visitFor(call, deps);
           if (!visit.options.exports) return answer(call, renderRefusal);
           return call.body(ReadableStream.from(lines(visit)).pipeThrough(new TextEncoderStream()), 200, {
             'content-type': 'application/jsonl',
@@ -134,7 +134,7 @@ export function createConsole(given: ConsoleDeps): ConsoleHandle {
     const form = new Request(new URL(`/${confirming.path}`, call.req.url), { method: 'POST' });
     return app.fetch(form, { ...call.env, confirming });
   });
-  const { hosting } = parts;
+  const { hosting } = deps;
   if (hosting) app.post('/logout', (call) => hosting.leave(call.req.raw));
   app.notFound((call) => answer(call, renderMissing));
   app.onError((error, call) => {
@@ -204,14 +204,14 @@ function countReads(ports: OperatorPorts): CountReads {
 }
 
 /** Renders pages and counts what each of them read. Never shows more of an error than its message. */
-function answerWithPages(parts: CountingDeps, statics: StaticFiles): AnswerPage {
-  const { counted, options, onFault } = parts;
-  const isHosted = parts.hosting !== undefined;
+function answerWithPages(deps: CountingDeps, statics: StaticFiles): AnswerPage {
+  const { counted, options, onFault } = deps;
+  const isHosted = deps.hosting !== undefined;
   const style = statics.style.address;
   const scripts = statics.scripts.map(({ address }) => address);
   return async (call, make) => {
-    const visit = visitFor(call, parts);
-    const makePage = async (): Promise<Page> => make(visitFor(call, parts));
+    const visit = visitFor(call, deps);
+    const makePage = async (): Promise<Page> => make(visitFor(call, deps));
     const { found: page, cost } = await counted(() =>
       makePage().catch((error: unknown) => {
         if (error instanceof Failure) return renderFailure(error, visit.path);
@@ -249,9 +249,9 @@ const renderOvertaken = (again: string): Page => ({
  * Leads a form to a proposal, its confirmation and its result. No process needs to remember a proposal: it is computed again from
  * the same fields, as of the same time, and carried out only if it equals what was shown.
  */
-function routeActions(parts: CountingDeps, answer: AnswerPage) {
-  const { options, onFault, hosting } = parts;
-  const forms = hosting?.forms ?? createMemoryForms(parts.ports);
+function routeActions(deps: CountingDeps, answer: AnswerPage) {
+  const { options, onFault, hosting } = deps;
+  const forms = hosting?.forms ?? createMemoryForms(deps.ports);
   const loadForm = async ({ env }: PageCall, id: string): Promise<PendingForm | undefined> => {
     const text = await forms.read(env.identity.formToken, id);
     return text === undefined ? undefined : { ...(JSON.parse(text) as PendingForm), id };
@@ -298,7 +298,7 @@ function routeActions(parts: CountingDeps, answer: AnswerPage) {
     },
     async propose(call: PageCall, route: FormRoute | AnswerRoute): Promise<Response> {
       const { confirming: kept, identity } = call.env;
-      const { visit, release } = freezeVisit(call, parts, kept?.atMs);
+      const { visit, release } = freezeVisit(call, deps, kept?.atMs);
       try {
         if ('answer' in route) {
           release();
@@ -332,11 +332,11 @@ function routeActions(parts: CountingDeps, answer: AnswerPage) {
 }
 
 /** A plan sees the time at which it was first made, so that it is the same again; carrying it out uses the clock. */
-function freezeVisit(call: PageCall, parts: CountingDeps, atMs = parts.ports.clock.now()) {
+function freezeVisit(call: PageCall, deps: CountingDeps, atMs = deps.ports.clock.now()) {
   let isFrozen = true;
-  const { clock } = parts.ports;
+  const { clock } = deps.ports;
   const frozenClock = { ...clock, now: () => (isFrozen ? atMs : clock.now()) };
-  const visit = visitFor(call, parts);
+  const visit = visitFor(call, deps);
   return {
     visit: { ...visit, nowMs: atMs, ports: { ...visit.ports, clock: frozenClock } },
     release: (): void => void (isFrozen = false),

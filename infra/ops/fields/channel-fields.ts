@@ -66,7 +66,7 @@ const mapperField: RowField = {
 const makeSeconds = (name: string, label: string, byDefault: string): RowField =>
   makeNumber(name, label, `Default: ${byDefault}.`, { format: formatNumber });
 
-/** Of its type alone; and attributes of other types that the row has all the same, to be taken out. Undefined: of all types. */
+/** Attributes of the type, or of all types without one; and those of other types that the row has, so that they can be removed. */
 const listTypeFields = (type: string | undefined, row: RawRow): RowField[] =>
   listOwnAttributes()
     .filter(

@@ -11,7 +11,7 @@ import { formatCell } from '../markup.ts';
 
 export interface Field {
   name: string;
-  /** What messages of plans call it beside that. */
+  /** Another name that messages of plans use. */
   alsoNamed?: string;
   label: string;
   kind?: 'text' | 'area' | 'choice' | 'hidden' | 'check';
@@ -29,8 +29,8 @@ export interface Field {
 }
 
 /**
- * A field of a row: how its attribute is shown, and what becomes of what is typed. Absent: as text, and none where it is empty.
- * A name with points is a part of an attribute: `budget.amount`, `items.0.models`.
+ * A field of a row: how its attribute is formatted, and how typed text is parsed; as text by default, and empty text removes it.
+ * A name with points is a member of an attribute: `budget.amount`, `items.0.models`.
  */
 export interface RowField extends Omit<Field, 'value'> {
   format?: (value: unknown, row: RawRow) => string;
@@ -136,8 +136,8 @@ export const parseTypedRow = (fields: readonly RowField[], field: ReadField, row
 };
 
 /**
- * What fields make of texts, by the names of fields, over a row: of attributes that have one of these fields, whole. Others stay.
- * Throws a usage failure for a part that is none without another one.
+ * Parses texts by the names of their fields. Returns whole attributes, with the row's values where a field has no text.
+ * Throws a usage failure if a field has no effect without another one.
  * @param texts `budget.amount` with `20`; empty: it is removed
  */
 export function writeTypedRow(

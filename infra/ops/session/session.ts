@@ -32,7 +32,7 @@ interface OpenedSession {
   ports: OperatorPorts;
   /** The same, writing for somebody whom these credentials do not say. */
   portsOf: (name: string) => OperatorPorts;
-  /** Undefined: the environment sets no region, so every read fails. */
+  /** Without a region, every read fails. */
   region: string | undefined;
 }
 

@@ -164,9 +164,9 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
         const plan = await planSync(run.ports, { ...options, id });
         const { added, removed, models } = plan;
         plan.listWarnings.forEach(run.terminal.remark);
-        const said = `Saved ${formatCount(models.length, 'model')}; live within 10 s.`;
+        const message = `Saved ${formatCount(models.length, 'model')}; live within 10 s.`;
         return {
-          ...defineRows(run, plan, { said, facts: { added, removed, models } }),
+          ...defineRows(run, plan, { message, facts: { added, removed, models } }),
           preview: ({ print }) =>
             [...added.map((model) => `+ ${model}`), ...removed.map((model) => `- ${model}`)].forEach(print),
         };

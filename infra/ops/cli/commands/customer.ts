@@ -73,7 +73,7 @@ const listPolicies: Policies = [...viewers, 'restore'];
 /** Live within 30 seconds. */
 const defineEdit = async (run: CommandRun, account: string, attributes: RawRow) => {
   const plan = await planEditAccount(run.ports, { account, attributes });
-  return defineRows(run, plan, { said: 'Saved; live within 30 s.', facts: { account } });
+  return defineRows(run, plan, { message: 'Saved; live within 30 s.', facts: { account } });
 };
 
 export const customerCommands: CommandGroup = {

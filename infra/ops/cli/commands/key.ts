@@ -69,7 +69,7 @@ const defineEditCommand = <Words extends unknown[]>(
     async plan(run, written: string, ...words: Words) {
       const plan = await edit(run.ports, written, ...words);
       const facts = { key: plan.name, rights: plan.rights };
-      return defineRows(run, plan, { said: 'Saved; live within 30 s.', facts });
+      return defineRows(run, plan, { message: 'Saved; live within 30 s.', facts });
     },
   });
 
@@ -173,8 +173,8 @@ The relay rejects it with 401 invalid_api_key.`);
       examples: ['key off 3f9a1c --stack relay --yes'],
       async plan(run, written: string) {
         const plan = await planDisableKey(run.ports, written);
-        const said = `Disabled ${plan.name}; rejected within 30 s.`;
-        return defineRows(run, plan, { said, facts: { key: plan.name } });
+        const message = `Disabled ${plan.name}; rejected within 30 s.`;
+        return defineRows(run, plan, { message, facts: { key: plan.name } });
       },
     }),
     defineEditCommand('on', {

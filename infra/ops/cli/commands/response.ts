@@ -122,9 +122,9 @@ function describeBackground({
   until,
   events,
 }: NonNullable<ResponseHead['background']>): string {
-  const begun = run === undefined ? 'waiting for a run' : 'claimed by a run';
+  const state = run === undefined ? 'waiting for a run' : 'claimed by a run';
   const kept = streamed ? `, ${events === undefined ? 'events stored' : formatCount(events, 'event')}` : '';
-  return `${begun}${kept}${events === undefined ? `, until ${timeOf(until)}` : ''}`;
+  return `${state}${kept}${events === undefined ? `, until ${timeOf(until)}` : ''}`;
 }
 
 const timeOf = (seconds: number): string => isoTime(seconds * 1000);

@@ -25,7 +25,7 @@ export interface RowGroup {
   noun: string;
   keyOf: (written: string) => string | number;
   examples: Readonly<Partial<Record<'new' | 'show' | 'set' | 'off', readonly string[]>>>;
-  /** What attributes are written by. Others are written as the table has them. */
+  /** Attributes without a field are written as the table has them. */
   fields?: (ports: Pick<OperatorPorts, 'target'>) => readonly RowField[];
   /** Default attributes of a new row. */
   defaults?: RawRow;

@@ -48,9 +48,9 @@ export function createHostedConsole(parts: HostedDeps): (request: Request) => Pr
   const begin = async ({ origin, searchParams }: URL): Promise<Response> => {
     const started = await login.begin(`${origin}${consoleBase}callback`).catch(onRefused);
     if (!started) return renderNote(503, 'The login provider is not responding. Try again in a minute.');
-    const { address, begun } = started;
+    const { address, loginState } = started;
     const to = searchParams.get('to') ?? '';
-    const kept = { ...begun, to: to.length > toLengthMax ? '' : to, untilMs: clock.now() + loginMs };
+    const kept = { ...loginState, to: to.length > toLengthMax ? '' : to, untilMs: clock.now() + loginMs };
     const value = Buffer.from(JSON.stringify(kept)).toString('base64url');
     return redirect(address.href, [cookies.set('login', value, loginMs / 1000)]);
   };

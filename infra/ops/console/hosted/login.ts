@@ -59,7 +59,7 @@ export function createOidcLogin({ options, secretOf, isLocal, clock }: LoginDeps
         code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
         code_challenge_method: 'S256',
       });
-      return { address, begun: loginState };
+      return { address, loginState };
     },
     /** Throws unless this is a login of this client with this state. */
     async end(

@@ -5,7 +5,7 @@ import { html, type Content, type Markup } from '../../markup.ts';
 
 export interface SentForm {
   fields: Readonly<Record<string, string>>;
-  /** Absent when the form was valid and is edited again. */
+  /** Missing when a valid form is edited again. */
   problem?: string;
   /** Somebody else changed the row in the meantime. */
   isOvertaken?: boolean;
@@ -135,8 +135,8 @@ export function assignErrors(
     const [first, option] = [findField(path), findField(/--([\w-]+)/.exec(part)?.[1] ?? '')];
     const name = first ?? option;
     if (name === undefined) continue;
-    const said = first === undefined ? part.replaceAll(/--(?=\w)/g, '') : words;
-    errors.set(name, [errors.get(name), said].filter((each) => each).join('; '));
+    const message = first === undefined ? part.replaceAll(/--(?=\w)/g, '') : words;
+    errors.set(name, [errors.get(name), message].filter((each) => each).join('; '));
   }
   return errors;
 }

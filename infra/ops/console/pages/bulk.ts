@@ -73,6 +73,6 @@ async function propose(visit: Visit, { sheet, title, back }: Bulk): Promise<Prop
     back,
     verb: 'Save',
     grave: plan.questions.length > 1,
-    said: (made) => ({ lines: [`Saved ${formatCount(made.length, 'row')} (live within 30 s).`] }),
+    report: (made) => ({ lines: [`Saved ${formatCount(made.length, 'row')} (live within 30 s).`] }),
   });
 }

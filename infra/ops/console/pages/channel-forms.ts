@@ -164,9 +164,9 @@ async function proposeTest({ ports, parameter }: Visit): Promise<Proposal> {
       url === plan.call.built.request.url
         ? ''
         : ` Retried as POST ${url}, because the first request was rejected.`;
-    const said = `Status ${status} after ${formatMilliseconds(elapsedMs)}.${other}`;
-    if (answer === undefined) throw new Failure(`${said} No answer: ${body || 'the body is empty'}`);
-    return { lines: [said, `${answer.model} answered: ${answer.text || `nothing (${answer.ending})`}`] };
+    const result = `Status ${status} after ${formatMilliseconds(elapsedMs)}.${other}`;
+    if (answer === undefined) throw new Failure(`${result} No answer: ${body || 'the body is empty'}`);
+    return { lines: [result, `${answer.model} answered: ${answer.text || `nothing (${answer.ending})`}`] };
   });
 }
 
@@ -177,12 +177,12 @@ async function proposeProbe({ ports, parameter }: Visit): Promise<Proposal> {
     plan,
     { title: `Probe ${id}`, back: channelPathOf(id), verb: 'Send probe calls' },
     async () => {
-      const { can, rules, sent, warnings: said } = await carryOutProbe(ports, plan);
+      const { can, rules, sent, warnings } = await carryOutProbe(ports, plan);
       return {
         lines: [
           `Sent ${formatCount(sent, 'call')}. The findings are saved as _can and params.model_rules: ${JSON.stringify(rules)}`,
         ],
-        warnings: said,
+        warnings,
         details: html`<pre class="command"><code>${JSON.stringify(can, null, 2)}</code></pre>`,
       };
     },

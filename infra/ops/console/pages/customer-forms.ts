@@ -158,7 +158,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
     back: customerPathOf(account),
     verb: 'Save',
     grave: plan.questions.length > 0,
-    said: () => ({ lines: plan.effect }),
+    report: () => ({ lines: plan.effect }),
   });
 }
 
@@ -176,7 +176,7 @@ async function proposeClose(visit: Visit): Promise<Proposal> {
     back: customerPathOf(account),
     verb: 'Close customer',
     grave: true,
-    said: () => ({ lines: describeClosure(plan) }),
+    report: () => ({ lines: describeClosure(plan) }),
   });
 }
 

@@ -182,9 +182,9 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
     parseTypedRow(existingKeyFields, field, row),
     field('seen'),
   );
-  const said = `Saved ${plan.name} (live within 30 s): ${plan.rights}`;
+  const message = `Saved ${plan.name} (live within 30 s): ${plan.rights}`;
   const words = { title: 'Edit a key', back: 'keys', verb: 'Save' };
-  return proposeWrites(visit, plan, { ...words, said: () => ({ lines: [said] }) });
+  return proposeWrites(visit, plan, { ...words, report: () => ({ lines: [message] }) });
 }
 
 const buildSwitchForm = (
@@ -202,7 +202,7 @@ const buildSwitchForm = (
   async propose(visit) {
     const plan = await planOf(visit.ports, visit.parameter('hash'));
     const words = { title: `${verb} a key`, back: 'keys', verb: `${verb} key`, grave: verb === 'Disable' };
-    return proposeWrites(visit, plan, { ...words, said: () => ({ lines: plan.effect }) });
+    return proposeWrites(visit, plan, { ...words, report: () => ({ lines: plan.effect }) });
   },
 });
 

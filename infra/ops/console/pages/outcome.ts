@@ -26,13 +26,13 @@ export const basisOf = (shown: FrozenProposal): string =>
   });
 
 export function renderConfirmation({ identity }: Visit, { id, shown, path, fields }: PendingForm): Page {
-  const { title, back, effect, questions, warnings: said, refusal, details, verb, grave } = shown;
+  const { title, back, effect, questions, warnings, refusal, details, verb, grave } = shown;
   const isTyped = Object.keys(fields).some((name) => name !== 'form_token');
   const again = isTyped ? html`<a href="${path}?again=${id}">Edit</a>` : nothing;
   return {
     title,
     back,
-    body: html`${refusal !== undefined && renderNotice('bad', refusal)} ${renderWarnings(said)}
+    body: html`${refusal !== undefined && renderNotice('bad', refusal)} ${renderWarnings(warnings)}
       <h2>What will happen</h2>
       <ul class="effect">
         ${effect.map((each) => html`<li>${each}</li>`)}
@@ -59,14 +59,14 @@ export function renderResult({ title, back }: Pick<Proposal, 'title' | 'back'>, 
     const body = renderProblem(error instanceof Failure ? error.message : fault, back, 'Back');
     return { title, back, body, status: 409 };
   }
-  const { lines, details, secret, message, next = [], warnings: said = [] } = ended.outcome;
+  const { lines, details, secret, message, next = [], warnings = [] } = ended.outcome;
   return {
     title,
     back,
     secret: secret?.value,
     body: html`${renderOutcome(lines.map((line) => html`<p>${line}</p>`))}
       ${secret !== undefined && renderSecret(secret)} ${message !== undefined && renderMessage(message)}
-      ${renderWarnings(said)} ${details ?? nothing}
+      ${renderWarnings(warnings)} ${details ?? nothing}
       <p>
         ${[...next, [back, 'Back'] as const].map(([path, words]) => html`<a href="${path}">${words}</a> &nbsp; `)}
       </p>`,

@@ -155,8 +155,8 @@ const watchPage = (visit: Visit, history: ChannelHistory): LiveView => {
     async look() {
       const { found, cost } = await visit.counted(() => watch.look());
       const { nowMs, now, month, today } = found;
-      const parts: LiveFragment[] = [];
-      const put = (id: string, markup: Markup): void => void parts.push({ id: `overview-${id}`, markup });
+      const fragments: LiveFragment[] = [];
+      const put = (id: string, markup: Markup): void => void fragments.push({ id: `overview-${id}`, markup });
       if (now) {
         history.recordConditions(now.channels, nowMs);
         put('version', renderVersion(now, nowMs));
@@ -175,7 +175,7 @@ const watchPage = (visit: Visit, history: ChannelHistory): LiveView => {
         html`Updated ${renderClockTime(nowMs, nowMs)}: ${formatCount(cost.requests, 'request')},
         ${formatBytes(cost.bytes)}`,
       );
-      return { parts, words: '', nowMs };
+      return { fragments, words: '', nowMs };
     },
   };
 };

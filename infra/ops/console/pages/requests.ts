@@ -280,7 +280,7 @@ const watchList: Watch = (visit, sinceMs) => {
       return {
         nowMs,
         words: `${isoTime(nowMs).slice(11, 19)} UTC${read}`,
-        parts: [
+        fragments: [
           { id: 'requests-summary', markup: renderSummary(points) },
           { id: rowsId, rows: true, markup: renderRows(requests, requestTable(nowMs)) },
         ],

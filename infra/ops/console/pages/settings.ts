@@ -29,7 +29,7 @@ const levels = [1, 2, 3];
 async function renderSettings(visit: Visit): Promise<Page> {
   const { ports, nowMs, options } = visit;
   const [settings, plans] = [await listRows(ports, 'settings'), await listRows(ports, 'plans')];
-  const said = [...settings, ...plans].flatMap(({ key, problem, warning }) => {
+  const warnings = [...settings, ...plans].flatMap(({ key, problem, warning }) => {
     const words = problem === undefined ? warning : `is invalid: ${problem}`;
     return words === undefined ? [] : [`${key} ${words}`];
   });
@@ -38,7 +38,7 @@ async function renderSettings(visit: Visit): Promise<Page> {
   return {
     title: 'Settings',
     actions: hideFromReaders(visit, html`<a class="button main" href="settings/notices">Notices</a>`),
-    body: html`${renderWarnings(said)}
+    body: html`${renderWarnings(warnings)}
       ${renderTable(addKnown(settings, [...Object.keys(settingForms), ...Object.keys(settingTable)]), {
         caption: 'Settings',
         empty: '',

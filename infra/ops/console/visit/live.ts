@@ -74,9 +74,9 @@ export function createLiveStreams(
   };
 }
 
-async function eventOf({ parts, words, nowMs }: LiveLook) {
+async function eventOf({ fragments, words, nowMs }: LiveLook) {
   const made = await Promise.all(
-    parts.map(async ({ markup, ...part }) => ({ ...part, html: maskKeys(String(await markup)) })),
+    fragments.map(async ({ markup, ...fragment }) => ({ ...fragment, html: maskKeys(String(await markup)) })),
   );
   return { event: formatEvent({ words, parts: made }, nowMs), isTrouble: false };
 }

@@ -24,7 +24,7 @@ export async function proposeRowEdit(
   plan: ConfigPlan,
   words: Pick<Proposal, 'title' | 'back' | 'grave'> & { verb?: string },
 ): Promise<Proposal> {
-  const proposal = proposeWrites(visit, plan, { verb: 'Save', ...words, said: reportSaved });
+  const proposal = proposeWrites(visit, plan, { verb: 'Save', ...words, report: reportSaved });
   const comparison = proposal.refusal === undefined && (await compareEffects(visit.ports, plan));
   const details = html`${renderDifferences(plan.differences)} ${comparison}`;
   return { ...proposal, basis: basisOf(plan.differences), details };

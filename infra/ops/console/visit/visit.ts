@@ -97,7 +97,7 @@ export interface LiveFragment {
 }
 
 export interface LiveLook {
-  parts: readonly LiveFragment[];
+  fragments: readonly LiveFragment[];
   /** Status, shown beside the button. */
   words: string;
   /** Epoch milliseconds; an interrupted watch continues from here. */
@@ -150,17 +150,17 @@ export const hideFromReaders = ({ options }: Visit, content: Content): Content =
 /** A page with one form, which is posted to the page's own address. */
 export const buildFormPage =
   (
-    partsOf: (visit: Visit, tried: SentForm | undefined) => FormPageInput | Promise<FormPageInput>,
+    composeForm: (visit: Visit, tried: SentForm | undefined) => FormPageInput | Promise<FormPageInput>,
   ): PageView =>
   async (visit, tried) => {
-    const made = await partsOf(visit, tried);
+    const made = await composeForm(visit, tried);
     const { title, above = [], intro = '', fields = [], marks = {}, verb = 'Continue', cancel } = made;
-    const parts = { fields: addMarks(fields, marks), verb, cancel, tried };
+    const form = { fields: addMarks(fields, marks), verb, cancel, tried };
     return {
       title,
       above,
       body: html`${renderWarnings(listUnassignedMarks(marks, fields))} ${intro}
-      ${renderForm({ ...parts, action: visit.path, formToken: visit.identity.formToken })}`,
+      ${renderForm({ ...form, action: visit.path, formToken: visit.identity.formToken })}`,
     };
   };
 
@@ -204,7 +204,7 @@ export const createProposal = (
 export function proposeWrites(
   { ports }: Visit,
   plan: Plan<RowWrite>,
-  { said, ...words }: ActionWords & { said: (made: RowWrite[]) => Outcome },
+  { report, ...words }: ActionWords & { report: (made: RowWrite[]) => Outcome },
 ): Proposal {
   const isNothing = plan.changes.length === 0;
   const refusal = plan.refusal ?? (isNothing ? plan.effect[0] : undefined);
@@ -215,7 +215,7 @@ export function proposeWrites(
     async () => {
       const made = await carryOutWrites(ports, plan);
       if (made.length === 0) throw new Failure('nothing was saved: somebody else changed this first');
-      return said(made);
+      return report(made);
     },
   );
 }
