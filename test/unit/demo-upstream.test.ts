@@ -97,6 +97,13 @@ describe('demo-chat', () => {
     expect(JSON.parse(call.function.arguments)).toEqual({ city: 'Berlin', unit: 'fahrenheit' });
   });
 
+  test('calls it though a system message follows, as of Claude Code', async () => {
+    const { messages } = say('weather');
+    const later: Body['messages'] = [...messages, { role: 'system', content: 'The day is fine.' }];
+    const { choices } = await client.chat.completions.create(say('', { messages: later, tools: [weather] }));
+    expect(choices[0]?.finish_reason).toBe('tool_calls');
+  });
+
   test('never gives what was said to a shell', async () => {
     const shell: OpenAI.ChatCompletionFunctionTool = {
       type: 'function',

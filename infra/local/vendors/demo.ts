@@ -118,7 +118,7 @@ function chooseTool(
   { messages }: VendorChatCall,
   { tools, choice, said }: Transcript,
 ): ScriptTool | undefined {
-  if (choice === 'none' || messages.at(-1)?.role !== 'user') return undefined;
+  if (choice === 'none' || lastSaid(messages)?.role !== 'user') return undefined;
   if (choice === 'required') return tools[0];
   if (choice !== 'auto') return tools.find(({ name }) => name === choice.name) ?? tools[0];
   const text = said.toLowerCase();
@@ -127,8 +127,11 @@ function chooseTool(
   return spokenOf || text.includes('tool') ? tools[0] : undefined;
 }
 
+/** Claude Code adds system messages behind what its user says. */
+const lastSaid = (messages: VendorChatCall['messages']) => messages.findLast(({ role }) => role !== 'system');
+
 function answerText({ model, messages }: VendorChatCall, transcript: Transcript): string {
-  const result = messages.at(-1)?.role === 'tool' ? transcript.results.at(-1) : undefined;
+  const result = lastSaid(messages)?.role === 'tool' ? transcript.results.at(-1) : undefined;
   if (result) return `The tool ${result.name === '' ? '' : `${result.name} `}answered: ${result.text}`;
   const images = countImages(messages);
   if (model === 'demo-vision')

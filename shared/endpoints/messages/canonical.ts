@@ -191,6 +191,9 @@ function formatOf(request: MessagesRequest): ChatRequest['response_format'] {
 
 // Tools that the caller runs become functions. Others are in the native body alone: the vendor knows their schemas.
 
+/** Claude Code's tool that is never called: it keeps others deferred, which no other form does [Claude Code 2.1.332]. */
+const placeholderTool = 'DeferredToolPlaceholder';
+
 interface Tools {
   callers: ChatTool[];
   others: JsonRecord[];
@@ -204,6 +207,7 @@ function toolsOf(request: MessagesRequest, names: ToolNames): Tools {
   const besides: JsonRecord[] = [];
   for (const tool of request.tools ?? []) {
     const { name, description, input_schema: parameters, strict, ...beside } = tool as JsonRecord;
+    if (name === placeholderTool && beside['defer_loading'] === true) continue;
     const isFunction =
       (tool.type ?? 'custom') === 'custom' && typeof name === 'string' && isRecord(parameters);
     if (!isFunction) others.push(tool);

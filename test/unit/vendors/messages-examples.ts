@@ -229,6 +229,11 @@ export const anthropicExamples: Record<string, Example> = {
     /Unexpected value\(s\) `no-such-2026-01-01` for the `anthropic-beta` header/,
     named('interleaved-thinking-2025-05-14,claude-code-20250219', opus()),
   ],
+  'beta-fields': [
+    opus({ thread: { type: 'create' } }),
+    /thread: Extra inputs are not permitted/,
+    named('message-threads-2026-08-12', opus({ thread: { type: 'create' } })),
+  ],
   version: [{ ...opus(), ...version('2024-01-01') }, /not a valid version/, opus()],
   'key-header': [
     keyed('x-api-key', 'sk-right', '2026-10-21'),

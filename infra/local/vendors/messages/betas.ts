@@ -20,6 +20,7 @@ const clearing = 'context-management-2025-06-27';
 const compacting = 'compact-2026-01-12';
 const binding = 'thinking-binding-controls-2026-08-01';
 const inline = 'inline-tools-2026-09-15';
+const threads = 'message-threads-2026-08-12';
 
 /** The SDK's list (`AnthropicBeta`) as far as it is about messages, and what Claude Code 2.1 sends. */
 const anthropicBetas =
@@ -28,11 +29,13 @@ const anthropicBetas =
   'advanced-tool-use-2025-11-20 fine-grained-tool-streaming-2025-05-14 structured-outputs-2025-11-13 ' +
   'structured-outputs-2025-12-15 web-search-2025-03-05 tool-search-tool-2025-10-19 ' +
   `extended-cache-ttl-2025-04-11 ${binding} ${inline} redact-thinking-2026-02-12 ` +
+  `mid-conversation-tool-changes-2026-07-01 ${threads} cache-diagnosis-2026-04-07 ` +
   'task-budgets-2026-03-13 mcp-client-2025-11-20 fast-mode-2026-02-01 files-api-2025-04-14 skills-2025-10-02';
 
 const sharedFields: Betas['fields'] = [
   [/^context_management$/, [clearing, compacting]],
   [/^thinking\.block_binding$/, [binding]],
+  [/^thread$/, [threads]],
   [/\.tool\.definition$/, [inline]],
   [/\bcache_control\.scope$/, ['prompt-caching-scope-2026-01-05']],
 ];

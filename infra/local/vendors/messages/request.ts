@@ -48,10 +48,13 @@ export function readMessagesTranscript({ body }: MessagesCall): Transcript {
           ? [{ name: names.get(block.tool_use_id) ?? '', text: readContentText(block.content) }]
           : [],
       ),
-    tools: [...tools, ...listAddedTools(body)].map(({ name, input_schema: parameters }) => ({
-      name,
-      parameters: parameters as JsonSchema,
-    })),
+    // The model sees deferred tools only once it has searched for them.
+    tools: [...tools, ...listAddedTools(body)]
+      .toSorted(compareDeferred)
+      .map(({ name, input_schema: parameters }) => ({
+        name,
+        parameters: parameters as JsonSchema,
+      })),
     choice: choiceOf(choice),
     stops: body.stop_sequences ?? [],
     ...(choice &&
@@ -61,6 +64,9 @@ export function readMessagesTranscript({ body }: MessagesCall): Transcript {
     whole: () => JSON.stringify(messages),
   };
 }
+
+const compareDeferred = (a: { defer_loading?: unknown }, b: { defer_loading?: unknown }): number =>
+  Number(a.defer_loading === true) - Number(b.defer_loading === true);
 
 /** Tools that a turn of the system adds [docs/build-with-claude/mid-conversation-system-messages]. */
 const listAddedTools = ({ messages }: MessagesBody) =>
@@ -280,6 +286,8 @@ const fields = {
   container: optionalText,
   inference_geo: optionalText,
   speed: allowMissing(z.enum(['standard', 'fast'])),
+  /** The double holds no conversation to continue. */
+  thread: allowMissing(declareKind('create', {})),
   ...cached,
 };
 

@@ -152,6 +152,20 @@ describe.each(forms)('towards %s', (dialect) => {
   });
 });
 
+describe('a tool of Claude Code that only keeps others deferred', () => {
+  const held = { name: 'DeferredToolPlaceholder', input_schema: { type: 'object' }, defer_loading: true };
+  const other = { name: 'g', input_schema: { type: 'object' }, defer_loading: true };
+  it.each([
+    ['chat', ['g']],
+    ['responses', ['g']],
+    ['messages', ['DeferredToolPlaceholder', 'g']],
+  ] as const)('goes up towards %s as %j', async (dialect, expected) => {
+    const { sent } = await send('messages', dialect, { tools: [held, other] });
+    const tools = (sent['tools'] as Json[]).map((tool) => (tool['function'] as Json | undefined) ?? tool);
+    expect(tools.map(({ name }) => name)).toEqual(expected);
+  });
+});
+
 describe('empty fields of a form', () => {
   const empty: Record<Form, Json> = {
     chat: { stop: '', tool_choice: '', user: '', service_tier: '', response_format: '' },
