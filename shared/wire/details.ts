@@ -28,9 +28,12 @@ const nameOf = (path: string): string => path.split('.').at(-1) ?? path;
 
 /** The depth of a body is limited, so this recursion is too. */
 function findFields(value: unknown, wanted: ReadonlySet<string>, found = new Set<string>()): Set<string> {
-  if (Array.isArray(value)) for (const each of value) findFields(each, wanted, found);
-  else if (isRecord(value))
-    for (const [name, inner] of Object.entries(value)) {
+  if (Array.isArray(value)) {
+    for (const each of value) if (typeof each === 'object') findFields(each, wanted, found);
+  } else if (isRecord(value))
+    // A body may have 100,000 fields, and most hold texts.
+    for (const name in value) {
+      const inner = value[name];
       if (wanted.has(name) && asksForSomething(inner) && (name !== 'name' || speakers.has(value['role'])))
         found.add(name);
       if (typeof inner === 'object' && !callersOwn.has(name)) findFields(inner, wanted, found);

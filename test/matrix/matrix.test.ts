@@ -9,8 +9,8 @@ import { judgeRequests, type Cell } from './requests.ts';
 const decide =
   'carry it, name it as dropped, refuse it by its name, or add a rule with its reason to reasons.ts';
 
-/** A strict upstream ends these calls until a refusal of any optional field is a lesson. */
-const open = new Map([['messages messages', ['temperature', 'top_p']]]);
+/** A body in the client's own form goes up as it came: its client gets the vendor's own words about these. */
+const left = new Map([['messages messages', ['temperature', 'top_p']]]);
 
 const requests: Cell[] = [];
 const answers: AnswerCell[] = [];
@@ -30,7 +30,7 @@ describe.each(pairs)('a request of %s to an upstream that speaks %s', (endpoint,
   });
 
   it('goes on where the upstream refuses what it does not know', () => {
-    const known = open.get(`${endpoint} ${dialect}`) ?? [];
+    const known = left.get(`${endpoint} ${dialect}`) ?? [];
     const ended = own.filter(
       ({ outcome, strict }) => strict !== outcome && (strict === 'lost' || strict === 'refused'),
     );
