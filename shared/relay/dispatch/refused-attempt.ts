@@ -217,12 +217,12 @@ const repeatWithoutPath = (
     : undefined;
 
 /** A system message after the first message, which templates of models may refuse with a 500. */
-const hasLateSystem = ({ built }: Pick<RefusedAttempt, 'built'>): boolean =>
-  !built.sent.isNative &&
-  built.quirks.systemPosition === 'anywhere' &&
-  recordsIn(built.sent.body['messages'] ?? built.sent.body['input']).some(
-    ({ role }, i) => i > 0 && (role === 'system' || role === 'developer'),
-  );
+function hasLateSystem({ built }: Pick<RefusedAttempt, 'built'>): boolean {
+  const { isNative, body } = built.sent;
+  const { messages = body['input'] } = body;
+  if (isNative || built.quirks.systemPosition !== 'anywhere') return false;
+  return recordsIn(messages).some(({ role }, i) => i > 0 && (role === 'system' || role === 'developer'));
+}
 
 function repeatWithSystemFirst(refusal: UpstreamFailure, refused: RefusedAttempt): Repeated | undefined {
   const { variant, built, hadContent } = refused;
