@@ -15,7 +15,8 @@ export function findError(body: unknown): UpstreamError | undefined {
   const whole = asRecord(firstOf(body));
   const { message, detail, errors, base_resp: base, error_msg: text } = whole;
   const error = firstOf(whole['error']) ?? firstOf(errors);
-  if (isRecord(error)) return readError(error);
+  // Gateways wrap the error of their vendor.
+  if (isRecord(error)) return readError(isRecord(error['error']) ? error['error'] : error);
   if (typeof error === 'string') return readError({ ...whole, message: error });
   if (typeof message === 'string') return readError(whole);
   if (typeof text === 'string') return readError({ message: text, code: whole['error_code'] });

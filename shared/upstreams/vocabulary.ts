@@ -26,7 +26,7 @@ const finishLines: readonly Line<FinishMeaning>[] = [
   // OpenAI, Anthropic ["Handling stop reasons", November 2026], Cohere v2, Together and text-generation-inference (`eos`). A
   // client cannot continue a paused turn either.
   [
-    /^(?:stop|end_turn|(?:stop|end)_sequence|eos(?:_token|_found)?|end_?of_?(?:text|turn)|completed?|done|finished|pause_turn|compaction)$/,
+    /^(?:stop|end_turn|(?:stop|end)_sequence|eo[gs](?:_token|_found)?|end(?:_?of_?(?:text|turn))?|stop_trigger|completed?|done|finished|pause_turn|compaction)$/,
     'stop',
   ],
   [/^(?:tool_(?:calls?|use)|function_calls?)$/, 'tool_calls'],
@@ -39,7 +39,7 @@ const finishLines: readonly Line<FinishMeaning>[] = [
   // Mistral (`model_length`), Z.ai and Anthropic (`model_context_window_exceeded`), Responses (`max_output_tokens`), Cohere
   // (`ERROR_LIMIT`), watsonx (`time_limit`), vLLM, which ends a loop (`repetition`) [BerriAI/litellm 27101, 2026-05-04]
   [
-    /(?:^|_)(?:length|max(?:imum)?_(?:\w+_)?(?:tokens?|calls)|context|token_limit|time_limit|repetition)(?:_|$)|^error_limit$/,
+    /(?:^|_)(?:length|max(?:imum)?_(?:\w+_)?(?:tokens?|calls|requests|turns)|context|token_limit|time_limit|repetition)(?:_|$)|^error_limit$/,
     'length',
   ],
   // Z.ai (`network_error`), DeepSeek (`insufficient_system_resource`) [api-docs.deepseek.com, "Create chat completion"], vLLM
@@ -88,7 +88,7 @@ const errorLines: readonly Line<ErrorMeaning>[] = [
   [/^(?:request_too_large|image_too_large|image_file_too_large)$/, 413],
   // Z.ai (1301) and MiniMax (1026, 1027) find the content sensitive
   [
-    /^(?:\w*policy_violation|content_policy|content_filter|data_inspection_failed|1301|1026|1027)$|(?:risk|sensitive\w*)_detected/,
+    /^(?:\w*policy_violation|content_policy|content_filter|data_inspection_failed|1301|1026|1027)$|(?:risk|sensitive\w*)_detect/,
     400,
   ],
   [/^(?:invalid_(?:image|base64)|unsupported_|missing_required_)\w*$/, 400],
@@ -97,15 +97,16 @@ const errorLines: readonly Line<ErrorMeaning>[] = [
 /** Say less than a status in another field. */
 const genericLines: readonly Line<ErrorMeaning>[] = [
   [
-    /^(?:invalid_(?:request|request_error|argument|prompt|value|type)|validation|bad_request(?:_error)?)$/,
+    /^(?:invalid_(?:request(?:_error)?|argument|prompt|value|type)|(?:invalid|missing)_parameter(?:_error)?|validation|bad_request(?:_error)?)$/,
     400,
   ],
 ];
 
 /** Sentences about our account, which begin an error without a word of its own. */
 const accountSentences: readonly Line<ErrorMeaning>[] = [
-  // Anthropic [openclaw/openclaw 65041, 2026-04-11], OpenRouter and others
+  // Anthropic [openclaw/openclaw 65041, 2026-04-11], OpenRouter [danielsmithdevelopment/ClawQL 876, 2026-08-08] and others
   [/\bcredit balance is too low\b|\binsufficient (?:account )?(?:balance|credits?|funds)\b/i, 'account'],
+  [/\bkey (?:budget )?limit exceeded\b|\brequires? more credits\b/i, 'account'],
   // xAI [continuedev/continue 10373, 2026-02-09; openclaw/openclaw 115871, 2026-07-29]
   [
     /\b(?:used all available|run out of|out of (?:usage )?) ?credits\b|\breached its monthly spending limit\b/i,
@@ -260,7 +261,8 @@ export function isTooLong(status: number, error: UpstreamError): boolean {
     tooLongSentences.some((sentence) => sentence.test(text))
   );
 }
-const tooLongStatuses = new Set([400, 413, 422]);
+/** With a 403 Together [docs.together.ai, "Error codes"]. */
+const tooLongStatuses = new Set([400, 403, 413, 422]);
 
 /** Only published words are logged, so an upstream writes nothing of its own into the log. */
 const publishedWords: ReadonlySet<string> = new Set(

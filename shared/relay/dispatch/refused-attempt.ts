@@ -426,16 +426,18 @@ const readNumbers = (message: string): number[] =>
   [...message.matchAll(/(?<![\w.-])\d{1,9}(?![\w-]|\.\d)/g)].map(([number]) => Number(number));
 
 /**
- * The context without the prompt, where the sentence names both: the context is the largest number that the prompt and the
- * limit together exceed. A total of the two is none.
+ * The context without the prompt, as far as the sentence names both: "prompt + limit > context", or the context first and then the
+ * prompt, or what the two are together.
  */
 function readRoom(message: string, limit: number): number | undefined {
-  const numbers = [...new Set(readNumbers(message))].filter((number) => number > 0 && number !== limit);
-  const total = numbers.find((one) => numbers.includes(one - limit));
-  const others = numbers.filter((number) => number !== total);
-  const prompt = total === undefined ? Math.min(...others) : total - limit;
-  const context = Math.max(...others.filter((number) => number !== prompt && number < prompt + limit));
-  return others.length >= 2 && Number.isFinite(context) ? context - prompt : undefined;
+  const [, sent, extra, most] = /(\d+) \+ (\d+) > (\d+)/.exec(message) ?? [];
+  if (Number(extra) === limit) return Number(most) - Number(sent);
+  const [, named] = /\bcontext (?:length|window|size|limit)\D{0,24}(\d+)/i.exec(message) ?? [];
+  const context = Number(named);
+  const others = readNumbers(message).filter((number) => number !== limit && number !== context);
+  const total = Math.max(...others.filter((number) => number > context));
+  const room = context - (total > 0 ? total - limit : Math.max(...others));
+  return Number.isFinite(room) ? room : undefined;
 }
 
 /** A message's field that its client got from another upstream and that this one does not take. */

@@ -59,7 +59,12 @@ describe('a refused limit', () => {
   const claude = (prompt: number, limit: number): string =>
     `input length and \`max_tokens\` exceed context limit: ${prompt} + ${limit} > 262144`;
 
-  it.each([vllm, openai, claude])(
+  const old = (prompt: number, limit: number): string =>
+    `'max_tokens' is too large: ${limit}. This model's maximum context length is 262144 tokens and your request has ${prompt} input tokens (${limit} > 262144 - ${prompt}).`;
+  const openrouter = (prompt: number, limit: number): string =>
+    `This endpoint's maximum context length is 262144 tokens. However, you requested about ${prompt + limit} tokens (${prompt - 2000} of text input, 2000 of tool input, ${limit} in the output). max_tokens exceeds it.`;
+
+  it.each([vllm, openai, claude, old, openrouter])(
     'that the relay added goes down to what the prompt leaves: %s',
     (sentence) => {
       const added = { ...refused, isLimitAdded: true, error: { message: sentence(250_000, 16_384) } };
@@ -69,9 +74,17 @@ describe('a refused limit', () => {
     },
   );
 
-  it.each([vllm, openai])('is not at fault where the prompt alone leaves no room: %s', (sentence) => {
-    for (const prompt of [262_000, 300_000])
-      expect(findRepeat({ ...refused, error: { message: sentence(prompt, 16_384) } })).toBeUndefined();
+  it.each([vllm, openai, openrouter])(
+    'is not at fault where the prompt alone leaves no room: %s',
+    (sentence) => {
+      for (const prompt of [262_000, 300_000])
+        expect(findRepeat({ ...refused, error: { message: sentence(prompt, 16_384) } })).toBeUndefined();
+    },
+  );
+
+  it('that is as large as the context is left out', () => {
+    const error = { message: openrouter(9_000, 262_144) };
+    expect([...(findRepeat({ ...refused, error, ...sent(262_144) })?.without ?? [])]).toEqual(['limit']);
   });
 
   it('of the client stands where it cannot be left out', () => {

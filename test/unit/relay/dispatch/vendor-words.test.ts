@@ -319,6 +319,13 @@ describe('a prompt that is too long', () => {
       }),
     ],
     ['FastAPI', refuses(400, { detail: { error: { message: 'Context length exceeded' } } })],
+    [
+      'Together',
+      refuses(
+        403,
+        error('Input token count + `max_tokens` must be less than the context length of the model'),
+      ),
+    ],
     ['a text', refuses(400, 'prompt is too long: 202952 tokens > 200000 maximum')],
     ['Cerebras without a body', refuses(413, '')],
     ['a page of a proxy', refuses(413, '<html>413 Request Entity Too Large</html>')],
@@ -335,7 +342,7 @@ describe('a prompt that is too long', () => {
       if (of.endpoint === 'messages') expect(shown.message).toMatch(/prompt is too long/i);
       // Where the sentence speaks of the limit, too, the request is repeated without it.
       expect(rig.sent.length).toBe(
-        of.endpoint === 'messages' && /maximum output|max_new/.test(shown.message) ? 2 : 1,
+        of.endpoint === 'messages' && /max_(?:new_)?tokens/.test(shown.message) ? 2 : 1,
       );
       expect([rig.health.writes, rig.learned.written]).toEqual([[], []]);
     }
@@ -453,6 +460,11 @@ const account: [string, UpstreamScript][] = [
   [
     'Cloudflare',
     refuses(400, { success: false, errors: [{ code: 10000, message: 'Authentication error' }] }),
+  ],
+  ['OpenRouter', refuses(403, { error: { message: 'Key limit exceeded (total limit)', code: 403 } })],
+  [
+    'a gateway',
+    refuses(400, { error: { error: { message: 'x', code: 'insufficient_user_quota' }, code: 402 } }),
   ],
   ['402', refuses(402, '')],
   ['401', refuses(401, '')],
