@@ -453,7 +453,7 @@ const refusedState = new Set([
 const limitName =
   /\bmax_?(completion_|output_|new_)?tokens\b|\bmaxOutputTokens\b|\b(?:output|completion) tokens\b|\b(?:in|for) the completion\b/i;
 /** The sentences of OpenAI, Anthropic, Google and DeepSeek about a limit above the model's maximum. */
-const tooLarge = /too large|at most|maximum|exceed|supported range|valid range|less than or equal|<=|> \d/i;
+const tooLarge = /too large|at most|maximum|exceed|supported range|valid range|less than|<=|> \d/i;
 
 /**
  * The dialect whose path the refusal names. None whose path the request holds: the refusal may quote the caller's words.
