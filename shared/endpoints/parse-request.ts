@@ -37,12 +37,12 @@ export function parseRequest<T>(schema: z.ZodMiniType<T>, sent: unknown): T {
 
 /** An empty text of them is a mistake, or is named where it is left out. */
 const requiredFields = new Set(['model', 'messages', 'input', 'reasoning_effort']);
-/** An empty list of them asks for nothing, and some vendors refuse it [langchain-ai/langchain 38047]. */
+/** A list of nothing asks for nothing, and some vendors refuse it [langchain-ai/langchain 38047]. */
 const stopFields = new Set(['stop', 'stop_sequences']);
 
 const isEmptyField = ([field, value]: [string, unknown]): boolean =>
   (value === '' && !requiredFields.has(field)) ||
-  (stopFields.has(field) && Array.isArray(value) && value.length === 0);
+  (stopFields.has(field) && Array.isArray(value) && value.every((each) => each === ''));
 
 /** Some clients send empty texts for what nobody filled in. Vendors refuse them, or take them for a value. */
 function removeEmptyFields(body: JsonRecord): JsonRecord {

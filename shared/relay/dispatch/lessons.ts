@@ -2,7 +2,7 @@
  * Lessons that refusals teach about a model, one a line with its source. A lesson decides only whether the same candidate is
  * asked once more, in the form that the model wants. It never cools, bills or excludes anything.
  */
-import { effortScale, optionalRequestFields, type Quirks } from '../../upstreams/quirks.ts';
+import { effortScale, limitFields, optionalRequestFields, type Quirks } from '../../upstreams/quirks.ts';
 import { asRecord, type JsonRecord } from '../../wire/json.ts';
 
 type Taught = Partial<Quirks> | ((refused: Refused) => Partial<Quirks> | undefined);
@@ -104,8 +104,10 @@ export function findRefusedFields(
   const isStrict = found.length > 0 && known.length > 0;
   const refused = isStrict ? optionalRequestFields.filter((name) => Object.hasOwn(sent, name)) : found;
   const isEffort = named.has('reasoning_effort') && Object.hasOwn(sent, 'reasoning_effort');
-  if (refused.length === 0 && !isEffort) return undefined;
+  const limit = limitFields.find((name) => named.has(name) && Object.hasOwn(sent, name));
+  if (refused.length === 0 && !isEffort && limit === undefined) return undefined;
   return {
+    ...(limit && { limitField: limit === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens' }),
     ...(refused.length > 0 && { refusedFields: [...new Set([...known, ...refused])] }),
     ...(isEffort && { efforts: [] }),
   };
@@ -192,4 +194,9 @@ const sentences: readonly Lesson[] = [
   ],
   [/\bconversation must end with a user message\b/, { lastTurnRole: 'user' }],
   [systemInMiddle, { systemPosition: 'first' }],
+  // Ids of calls that another vendor gave: Mistral [anomalyco/opencode 1680, 2025-08-07], OpenAI, and Claude behind chat
+  // [farion1231/cc-switch 1181].
+  [/\btool call id\b.{0,200}\bmust be a-z, A-Z, 0-9, with a length of 9\b/i, { callIdForm: 'alnum9' }],
+  [/\btool_(?:calls?|use)\b.{0,20}\bid\b.{0,20}String should match pattern/, { callIdForm: 'alnum9' }],
+  [/\btool_calls?\b.{0,20}\bid\b.{0,80}maximum length 40\b/, { callIdForm: 'max40' }],
 ];

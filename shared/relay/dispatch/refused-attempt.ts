@@ -347,7 +347,7 @@ function lacksCompaction({ status, error, built }: RefusedForm): boolean {
  * [openai/codex 8137].
  */
 const foreignState =
-  /Invalid `?(?:signature|data)`? in `?(?:redacted_)?thinking`? block|The block is bound to a different conversation|(?:Corrupted t|T)hought signature|Encrypted content could not be/i;
+  /Invalid `?(?:signature|data)`? in `?(?:redacted_)?thinking`? block|The block is bound to a different conversation|\bthinking\.signature: Field required|(?:Corrupted t|T)hought signature|Encrypted content could not be|'reasoning' was provided without its required/i;
 
 function findTaughtQuirks(refused: RefusedForm): Partial<Quirks> | undefined {
   const { error, built } = refused;

@@ -138,6 +138,8 @@ function convertMessages(call: CanonicalCall, settings: RequestSettings, wraps: 
         ...(Array.isArray(content) ? content : [createText(content)]),
       ];
     if (converted['role'] === 'system' && converted['content'] === '') continue;
+    // An answer of nothing, which strict servers refuse. A chat client's own is its own.
+    if (call.form !== 'chat' && isEmptyAnswer(message) && !settings.states.has(message)) continue;
     if (message.role === 'assistant') {
       if (message.tool_calls) {
         const calls = message.tool_calls.map((each) => convertToolCall(each, wraps, quirks));
@@ -174,6 +176,9 @@ function placeResults(messages: readonly ChatMessage[]): ChatMessage[] {
   }
   return [...placed, ...waiting];
 }
+
+const isEmptyAnswer = ({ role, content, tool_calls: calls }: ChatMessage): boolean =>
+  role === 'assistant' && (content?.length ?? 0) === 0 && (calls?.length ?? 0) === 0;
 
 const createText = (text: unknown): JsonRecord => ({ type: 'text', text });
 

@@ -81,6 +81,13 @@ describe('a server that does not know a field', () => {
     expect(rig.sent).toHaveLength(3);
   });
 
+  it('such as the newer name of the limit gets it under the older one', async () => {
+    const rig = new CoreRig().upstream(refusal(422, extra('max_completion_tokens')), good);
+    expect((await rig.post({ ...ask, max_completion_tokens: 50 })).status).toBe(200);
+    expect(rig.sent[1]?.json['max_tokens']).toBe(50);
+    expect(rig.learned.written.map(({ fact }) => fact)).toEqual(['limit_field:max_tokens']);
+  });
+
   it('of several gets none of them at once', async () => {
     const rig = new CoreRig().upstream(refusal(422, extra('user', 'seed', 'reasoning_effort')), good);
     const answer = await rig.post({ ...asking, reasoning_effort: 'low' });

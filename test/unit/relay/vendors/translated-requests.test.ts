@@ -168,7 +168,7 @@ describe('a tool of Claude Code that only keeps others deferred', () => {
 
 describe('empty fields of a form', () => {
   const empty: Record<Form, Json> = {
-    chat: { stop: '', tool_choice: '', user: '', service_tier: '', response_format: '' },
+    chat: { stop: [''], tool_choice: '', user: '', service_tier: '', response_format: '' },
     messages: { system: '', stop_sequences: [], service_tier: '', tool_choice: '' },
     responses: { instructions: '', stop: [], user: '', truncation: '', previous_response_id: '' },
   };
@@ -262,6 +262,30 @@ describe('state of another vendor', () => {
       expect(id).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
       const { sent } = await send('messages', 'messages', { messages: turns([id]) });
       expect(idsOf(sent)).toEqual([['functions.f:0'], ['functions.f:0']]);
+    }
+  });
+
+  it.each([
+    ['Tool call id was functions.f:0 but must be a-z, A-Z, 0-9, with a length of 9.', /^[a-zA-Z0-9]{9}$/],
+    ["messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'", /^[a-zA-Z0-9_-]+$/],
+    [
+      "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40",
+      /^.{1,40}$/,
+    ],
+  ])('in ids that a chat server refuses (%s) is rewritten, and remembered', async (message, wanted) => {
+    const rig = new CoreRig();
+    rig.upstream(
+      { status: 400, steps: [JSON.stringify({ error: { message } })] },
+      { steps: callsWith.chat('{}') },
+    );
+    const asked = { model: 'm', max_tokens: 9, messages: turns([`functions.f:0${'x'.repeat(45)}`]) };
+    for (const calls of [2, 3]) {
+      expect((await rig.post(asked, { path: '/v1/messages' })).status).toBe(200);
+      expect(rig.sent).toHaveLength(calls);
+      const [, answer = {}, result] = listOf(rig.sent.at(-1)?.json ?? {});
+      const [call] = answer['tool_calls'] as Json[];
+      expect(call?.['id']).toMatch(wanted);
+      expect(result?.['tool_call_id']).toBe(call?.['id']);
     }
   });
 
