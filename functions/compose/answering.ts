@@ -1,11 +1,6 @@
 /** Connects the relay's ports to this stack's adapters, for every endpoint that answers calls. */
 import { createChannelHealth, createLearnedFacts } from '../../shared/adapters/dynamodb/runtime-source.ts';
-import { createIdempotencyStore } from '../../shared/adapters/dynamodb/idempotency-store.ts';
 import { createKeyCounters } from '../../shared/adapters/dynamodb/key-budgets.ts';
-import { createRefusalCounts } from '../../shared/adapters/dynamodb/refusal-counts.ts';
-import { createTurnStateStore } from '../../shared/adapters/dynamodb/turn-states.ts';
-import { createFunctionInvoker } from '../../shared/adapters/aws/function-invoker.ts';
-import { createSearchProviders } from '../../shared/adapters/transport/search-providers.ts';
 import { createKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
 import { createQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { createConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
@@ -27,6 +22,7 @@ import { createJsonLog, createRequestMetrics } from '../../shared/adapters/telem
 import { createHttpsTransport } from '../../shared/adapters/transport/https-transport.ts';
 import { RetryBudget } from '../../shared/adapters/aws/aws-calls.ts';
 import { createRequestSigner } from '../../shared/adapters/aws/aws-signature.ts';
+import type { SearchSettings } from '../../shared/config/settings.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { addCors, type Handle, type HostedHandle } from '../../shared/relay/http/http.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
@@ -53,8 +49,8 @@ export function composeAnsweringPorts(environment: Environment, clock: Clock) {
   const searchSecrets = createSecretStore({ environment, clock, purpose: 'search' });
   const transport = createHttpsTransport({ local, sign: createRequestSigner({ aws, clock }) });
   const tables = { client, clock, stack };
-  const loadStoredPorts = async () =>
-    (await import('../../shared/adapters/dynamodb/responses/response-store.ts')).createStoredPorts(tables);
+  const rareDeps = { ...tables, transport, secrets: searchSecrets, region: aws.region };
+  const rare = async () => (await import('./rare-adapters.ts')).createRarePorts(rareDeps);
   return {
     clock,
     log,
@@ -62,28 +58,29 @@ export function composeAnsweringPorts(environment: Environment, clock: Clock) {
     keys: createKeyStore(tables),
     secrets,
     transport,
-    searchProvider: createSearchProviders({ transport, secrets: searchSecrets }),
+    searchProvider: (settings: SearchSettings) =>
+      loadOnFirstCall(async () => (await rare()).createSearch(settings)),
     concurrencyGiven,
     quotas: createQuotaStore(client, stack),
     counters: createKeyCounters(client, stack),
     health: createChannelHealth({ ...tables, view: config.cooldowns }),
-    idempotency: createIdempotencyStore(client, clock, stack),
+    idempotency: loadOnFirstCall(async () => (await rare()).idempotency),
     inflate: inflateWithZlib,
     sealer: createSealer(readStateKeys()),
     // Without a key, accounts are still kept apart, but a guessed name could be recognised.
     pseudonym: createPseudonym(environment.pseudonymKey ?? stack),
-    turnStates: createTurnStateStore(tables),
-    refusals: createRefusalCounts(client, stack),
+    turnStates: loadOnFirstCall(async () => (await rare()).turnStates),
+    refusals: loadOnFirstCall(async () => (await rare()).refusals),
     learned: createLearnedFacts({ ...tables, view: config.learned }),
     stored: {
-      responses: loadOnFirstCall(async () => (await loadStoredPorts()).responses),
-      runs: loadOnFirstCall(async () => (await loadStoredPorts()).runs),
-      events: loadOnFirstCall(async () => (await loadStoredPorts()).events),
-      results: loadOnFirstCall(async () => (await loadStoredPorts()).results),
+      responses: loadOnFirstCall(async () => (await rare()).responses),
+      runs: loadOnFirstCall(async () => (await rare()).runs),
+      events: loadOnFirstCall(async () => (await rare()).events),
+      results: loadOnFirstCall(async () => (await rare()).results),
       startRun:
         functionName === undefined
           ? undefined
-          : createFunctionInvoker({ transport, region: aws.region, functionName }),
+          : async (event: object) => (await rare()).createInvoker(functionName)(event),
     },
     random: systemRandom,
     repeats,

@@ -131,7 +131,7 @@ function createRunEdge(relay: RelayDeps, claimed: ClaimedRun): Edge {
       return { refusal: { reason: 'run_stopped' } };
     },
     makeStoppable,
-    createRecorder: () => (seal) => recorder.encryptWith(seal),
+    createRecorder: () => Promise.resolve((seal) => recorder.encryptWith(seal)),
     refusedFacts: {
       key: accepted?.key,
       model: typeof model === 'string' ? model : undefined,

@@ -47,7 +47,6 @@ import type { TurnStates } from './state/turn-states.ts';
 import type { Clock } from './ports/host.ts';
 import { RequestLogger, type RefusedFacts } from './request-log.ts';
 import type { SearchedRequest } from './search.ts';
-import { KeptAnswer } from './stored/kept-answer.ts';
 
 /** How the calls of a client, and those of a background run, differ. */
 export interface Edge {
@@ -58,7 +57,7 @@ export interface Edge {
   /** Throws a Refusal, an InvalidRequest or StoreUnavailable; so does `reserve`, and nothing then stays reserved. */
   claimIdempotencyKey(checked: CheckedCall): Promise<Claimed>;
   reserve(checked: CheckedCall, claim: IdempotencyClaim | undefined): Promise<Reserved | RefusedCall>;
-  createRecorder(reserved: ReservedCall): AnswerInput['recorder'];
+  createRecorder(reserved: ReservedCall): Promise<AnswerInput['recorder']>;
   /** Nobody waits for the status, and every failure is to be rendered. */
   commitsAtOnce: boolean;
   /** Lets a call be stopped before its end, if that may happen. */
@@ -151,7 +150,7 @@ async function startAnswer(
   const { call, read, bill, claim, searched } = reserved;
   const dispatched = new Dispatch(ports, { call, searched, health, words });
   const dispatch = edge.makeStoppable?.(dispatched, call) ?? dispatched;
-  const recorder = edge.createRecorder(reserved);
+  const recorder = await edge.createRecorder(reserved);
   const { commitsAtOnce } = edge;
   return createAnswer(ports, call, { read, dispatch, bill, claim, recorder, commitsAtOnce, form: endpoint });
 }
@@ -340,8 +339,9 @@ function createClientEdge(relay: RelayDeps, request: RelayRequest, over: AbortSi
       return claimIdempotencyKey(ports, checked, { header, request });
     },
     reserve: (checked, claim) => reserveForClient(relay, request, checked, claim),
-    createRecorder: ({ call, conversation, read: { storage } }) => {
+    createRecorder: async ({ call, conversation, read: { storage } }) => {
       if (!storage) return undefined;
+      const { KeptAnswer } = await import('./stored/kept-answer.ts');
       const kept = { ...ports, responses: ports.stored.responses };
       return (seal) => new KeptAnswer(kept, { call, storage, conversation, seal });
     },

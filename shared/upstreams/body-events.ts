@@ -3,7 +3,6 @@ import type { Machine } from '../stream/machine.ts';
 import { JsonScan } from '../stream/json-scan.ts';
 import { SseDecoder, SseTooLong } from '../stream/sse.ts';
 import { checkBounds, parseJson } from '../wire/json.ts';
-import { EventStreamTexts } from './event-stream-events.ts';
 import { UpstreamFailure } from './exchange.ts';
 
 /** One JSON value of an upstream's answer, or its end mark. `isWhole`: the answer is this one document. */
@@ -18,12 +17,17 @@ export interface BodyLimits {
 }
 
 /** The content type only tells AWS's event stream, whose frames are not text, from all other forms. */
-export function openBodyEvents(limits: BodyLimits, contentType?: string, hasLongLists = false): BodyEvents {
+export async function openBodyEvents(
+  limits: BodyLimits,
+  contentType?: string,
+  hasLongLists = false,
+): Promise<BodyEvents> {
   const isEventStream = /^application\/vnd\.amazon\.eventstream\b/i.test(contentType?.trim() ?? '');
   // As numbers of 17 digits, so many vectors as fit into memory have 180 MB.
   const wide = { ...limits, answerBytesMax: 4 * limits.answerBytesMax };
   if (hasLongLists && !isEventStream) return new BodyEvents(wide, undefined, new ListedObjects());
   if (!isEventStream) return new BodyEvents(limits);
+  const { EventStreamTexts } = await import('./event-stream-events.ts');
   return new BodyEvents(limits, new EventStreamTexts(limits.lineLengthMax));
 }
 

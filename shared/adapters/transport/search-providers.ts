@@ -34,7 +34,7 @@ interface Dialect {
   body: string;
 }
 
-interface SearchDeps {
+export interface SearchDeps {
   transport: UpstreamTransport;
   secrets: Pick<SecretStore, 'read'>;
 }

@@ -176,7 +176,7 @@ export class Attempt {
       const noteUnknownWord = (word: string): void => this.#noteWord?.('finish', word);
       const reader = new dialect.Reader({ identity, sent, quirks, callIds: this.#callIds, noteUnknownWord });
       this.#reader = reader;
-      const body = openBodyEvents(bodyLimits, reply.headers['content-type'], dialect.hasLongLists);
+      const body = await openBodyEvents(bodyLimits, reply.headers['content-type'], dialect.hasLongLists);
       const events = run(this.#reply(reply, reader, watchdog), body);
       for await (const batch of run(events, reader)) {
         if (batch.some(hasContent)) {

@@ -9,7 +9,7 @@ async function eventsOf(parts: Uint8Array[], contentType: string): Promise<unkno
     for (const part of parts) yield [part];
   }
   const events: unknown[] = [];
-  const body = openBodyEvents(limits, contentType);
+  const body = await openBodyEvents(limits, contentType);
   for await (const batch of run(batches(), body)) events.push(...batch);
   return events;
 }

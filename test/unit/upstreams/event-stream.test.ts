@@ -44,7 +44,7 @@ async function read(
   pieces: Uint8Array[],
   type = contentType,
 ): Promise<{ events: UpstreamEvent[]; error: unknown }> {
-  const body = openBodyEvents(limits, type);
+  const body = await openBodyEvents(limits, type);
   const events: UpstreamEvent[] = [];
   try {
     for (const piece of pieces) events.push(...body.push(piece));

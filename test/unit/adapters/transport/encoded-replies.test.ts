@@ -98,7 +98,7 @@ describe('a reply that is compressed although nobody asked for it', () => {
       documentBytesMax: 8 * 1024 * 1024,
       lineLengthMax: 8 * 1024 * 1024,
     };
-    const events = openBodyEvents(limits, 'text/event-stream');
+    const events = await openBodyEvents(limits, 'text/event-stream');
     async function* counted() {
       for await (const bytes of body) {
         taken += bytes.length;
