@@ -84,7 +84,7 @@ export const answerForms: Record<Dialect, AnswerForm> = {
     ],
     probes: { ...probes, ...counts },
     least: { '[reasoning]': { summary: [], content: [{ type: 'reasoning_text', text: 'thought' }] } },
-    defaults: { status: 'completed', phase: 'final_answer' },
+    defaults: { status: 'completed', phase: 'final_answer', reason: 'max_output_tokens' },
     excludes: (path) =>
       /^model$|\.type$|\.role$|^(?:tools|tool_choice|instructions|text|reasoning|prompt|moderation)\b./.test(
         path,

@@ -97,7 +97,7 @@ export const answerReasons: readonly Reason[] = [
     why: 'The relay repeats the request that its client sent.',
   },
   {
-    places: /(?:^|\.)usage\.|^tool_usage|^usage\[/,
+    places: /^usage\.(?!\w+\.(?:thinking|reasoning|cached)_tokens$)|^tool_usage|_usage$/,
     why: 'The client gets the counts that are charged, in the words of its form.',
   },
   {

@@ -332,6 +332,7 @@ function renderUsage(usage: ChatUsage, { sent }: AnswerFacts): JsonRecord {
     cache_write_1h_tokens: forHour = 0,
   } = usage.prompt_tokens_details ?? {};
   const written = forMinutes + forHour;
+  const thinking = usage.completion_tokens_details?.reasoning_tokens ?? 0;
   const tier = sent().serviceTier;
   return {
     input_tokens: Math.max(0, usage.prompt_tokens - read - written),
@@ -339,6 +340,7 @@ function renderUsage(usage: ChatUsage, { sent }: AnswerFacts): JsonRecord {
     cache_read_input_tokens: read,
     cache_creation: { ephemeral_5m_input_tokens: forMinutes, ephemeral_1h_input_tokens: forHour },
     output_tokens: usage.completion_tokens,
+    ...(thinking > 0 && { output_tokens_details: { thinking_tokens: thinking } }),
     // Fast mode is no tier of its own in this form.
     ...(tier === 'fast' && { speed: tier }),
     ...(tier !== undefined && { service_tier: tier === 'default' || tier === 'fast' ? 'standard' : tier }),
