@@ -12,6 +12,7 @@ import {
   type PartCounts,
 } from '../wire/chat-response.ts';
 import type { ChargeEntry } from '../wire/public-api.ts';
+import { findOpenWindow, type HourWindow } from './schedule.ts';
 import { tierFactor, type ServiceTiers } from '../wire/service-tier.ts';
 
 /** Unit prices are whole numbers of pico-yuan (10^-12 yuan), which is finer than any price list. */
@@ -21,19 +22,21 @@ export const priceDecimals = 12;
 /** The price of a model's calls. `rule` is null if no billing rule names the model. */
 export type Price = { type: 'non-billing'; rule: number | null } | CallPrice | TokenPrice;
 
-/** Multiplies all rates of a price, in units of 10^-18; by default 1. */
-interface Multiplied {
+interface Agreed {
+  /** Multiplies all rates of the price, in units of 10^-18; by default 1. */
   factor?: bigint | undefined;
+  /** The name of the window that was open. */
+  window?: string | undefined;
 }
 
-export interface CallPrice extends Multiplied {
+export interface CallPrice extends Agreed {
   type: 'times-billing';
   rule: number;
   perCall: PicoYuan;
 }
 
 /** `factors` has the service tiers that calls may ask for; `serviceFactor` is that of this price's tier. */
-export interface TokenPrice extends Multiplied {
+export interface TokenPrice extends Agreed {
   type: 'token-billing';
   rule: number;
   tiers: Tiers;
@@ -80,6 +83,10 @@ const ratesOf = ({ input, output, ...parts }: WrittenRates): Rates => ({
 });
 
 export const convertToPico = (formatRate: number): PicoYuan => parseDecimal(formatRate, priceDecimals) ?? 0n;
+
+/** For JSON: exact, before it becomes a number. */
+export const multiplyRate = (rate: PicoYuan, factor: bigint): number =>
+  Number(formatDecimal(rate * factor, priceDecimals + factorDecimals));
 
 /** Vendors publish prices per million tokens, and people see and type them so. Rows have them per 1,000. */
 export const perMillion = (perThousand: number): string => formatRatePerMillion(convertToPico(perThousand));
@@ -211,17 +218,21 @@ export function computeHighestCost(price: Price, inputTokensMax: number, outputT
 }
 
 const abovePattern = /^above=([1-9]\d{0,15})$/;
+const windowPattern = /^window=([a-z][a-z0-9_-]{0,31})$/;
 const factorPattern = /^x(\d[\d.]{0,31})$/;
 
 /**
  * Formats a price for open reservations and ledger rows, so that a charge can be recomputed from its row alone. The text has the one
  * tier that the tokens reach, or the first. It names prices of input parts only if one differs from the input's, and later parts only
- * up to the last that differs: so a new part does not change older texts. The factor comes last.
+ * up to the last that differs: so a new part does not change older texts. The window and the factor come last.
  */
 export function formatPrice(price: Price, tokens?: Pick<TokenCounts, 'prompt_tokens'>): string {
   if (price.type === 'non-billing') return `${price.rule ?? '-'}:free`;
   const factor = findFactor(price);
-  const times = factor === factorOne ? [] : [`x${formatFactor(factor)}`];
+  const times = [
+    ...(price.window === undefined ? [] : [`window=${price.window}`]),
+    ...(factor === factorOne ? [] : [`x${formatFactor(factor)}`]),
+  ];
   if (price.type === 'times-billing')
     return [price.rule, 'call', formatRate(price.perCall), ...times].join(':');
   const tier = formatTier(findTier(price.tiers, tokens?.prompt_tokens ?? 0));
@@ -246,14 +257,16 @@ export function parsePrice(text: string): Price | undefined {
   if (type === 'free') return { type: 'non-billing', rule };
   if (rule === null) return undefined;
   const factor = parseFactor(factorPattern.exec(fields.at(-1) ?? '')?.[1] ?? '');
-  const rates = factor === undefined ? fields : fields.slice(0, -1);
+  if (factor !== undefined) fields.pop();
+  const name = windowPattern.exec(fields.at(-1) ?? '')?.[1];
+  if (name !== undefined) fields.pop();
   if (type === 'tokens') {
-    const tier = parseTier(rates.join(':'));
-    return tier && { type: 'token-billing', rule, tiers: [tier], factor };
+    const tier = parseTier(fields.join(':'));
+    return tier && { type: 'token-billing', rule, tiers: [tier], factor, window: name };
   }
-  const perCall = parseRate(rates[0]);
+  const perCall = parseRate(fields[0]);
   return type === 'call' && perCall !== undefined
-    ? { type: 'times-billing', rule, perCall, factor }
+    ? { type: 'times-billing', rule, perCall, factor, window: name }
     : undefined;
 }
 
@@ -283,6 +296,7 @@ function parseRate(text = ''): PicoYuan | undefined {
 
 /** A billing rule, as a row of `charges` has it. */
 export interface PriceRule extends ChargeEntry, WrittenPrice {
+  windows?: readonly PriceWindow[] | undefined;
   /** The rule is in force from this time on, in epoch milliseconds. */
   from?: number | undefined;
   max_output_tokens?: number | undefined;
@@ -321,8 +335,15 @@ export const isInForce = (rule: Dated, nowMs: number): boolean => startMsOf(rule
 export const listPricedModels = (charges: readonly Dated[], nowMs: number): ReadonlySet<string> =>
   new Set(charges.flatMap((charge) => (isInForce(charge, nowMs) ? charge.models : [])));
 
-export const findPrice = (charges: readonly PriceRule[], model: string, nowMs: number): Price =>
-  buildPrice(findRule(charges, model, nowMs));
+export function findPrice(
+  charges: readonly PriceRule[],
+  model: string,
+  nowMs: number,
+  terms?: readonly PriceTerms[],
+): Price {
+  const rule = findRule(charges, model, nowMs);
+  return buildPrice(rule, terms, findOpenWindow(rule?.windows, nowMs));
+}
 
 /** Terms change the price of a rule: by a factor, or by prices in the place of the rule's, by tokens unless the type says otherwise. */
 export interface PriceTerms extends Partial<WrittenPrice> {
@@ -330,23 +351,35 @@ export interface PriceTerms extends Partial<WrittenPrice> {
   type?: ChargeEntry['type'] | undefined;
 }
 
+/** Hours in which a rule, or a channel's cost, has another price. */
+export type PriceWindow = HourWindow & Omit<PriceTerms, 'type'>;
+
 /** What a customer pays for the models that a pattern names. */
 export interface CustomerPrice extends PriceTerms {
   models: readonly string[];
 }
 
-/** Factors multiply. Of terms with prices the last ones count, and nothing is left of the rule's. */
-export function buildPrice(rule: PriceRule | undefined, terms: readonly PriceTerms[] = []): Price {
+/**
+ * Factors multiply. Of terms with prices the last ones count, and nothing is left of the rule's or the window's.
+ * @param open the window of the rule
+ */
+export function buildPrice(
+  rule: PriceRule | undefined,
+  terms: readonly PriceTerms[] = [],
+  open?: PriceWindow,
+): Price {
   if (!rule) return { type: 'non-billing', rule: null };
-  const priced: PriceTerms = terms.findLast((each) => each.factor === undefined) ?? rule;
+  const all: PriceTerms[] = [...(open ? [{ ...open, type: rule.type }] : []), ...terms];
+  const priced = all.findLast((each) => each.factor === undefined) ?? rule;
   const { type = 'token-billing', input = 0, output = 0 } = priced;
-  const factors = terms.map((each) => parseFactor(each.factor ?? 1) ?? factorOne);
+  const factors = all.map((each) => parseFactor(each.factor ?? 1) ?? factorOne);
   const product = factors.reduce(multiplyFactors, factorOne);
   const factor = product === factorOne ? undefined : product;
   if (type === 'non-billing') return { type, rule: rule.id };
-  if (type === 'times-billing') return { type, rule: rule.id, perCall: convertToPico(output), factor };
+  if (type === 'times-billing')
+    return { type, rule: rule.id, perCall: convertToPico(output), factor, window: open?.name };
   const tiers = tiersOf({ ...priced, input, output });
-  return { type, rule: rule.id, tiers, factors: priced.service_tiers, factor };
+  return { type, rule: rule.id, tiers, factors: priced.service_tiers, factor, window: open?.name };
 }
 
 /** The operator's cost of a call, in the currency that the vendor bills. Token prices are per 1,000 tokens. */
@@ -355,6 +388,17 @@ export interface BuyingPrice extends Partial<WrittenPrice> {
   per_call?: number | undefined;
   /** Yuan for one unit of a currency other than yuan. */
   rate?: number | undefined;
+  windows?: readonly PriceWindow[] | undefined;
+}
+
+/** With the prices of an open window, or its factor, which is also of `per_call`. */
+export function buildBuyingPrice(
+  price: BuyingPrice,
+  open: PriceWindow | undefined,
+): BuyingPrice & { factor: bigint } {
+  const factor = parseFactor(open?.factor ?? 1) ?? factorOne;
+  const { per_call, rate } = price;
+  return open && open.factor === undefined ? { ...open, per_call, rate, factor } : { ...price, factor };
 }
 
 /** By the upstream's name of a model, or `*` for all others. */
@@ -373,15 +417,19 @@ export function computeBuyingCost(
   cost: BuyingPrices | undefined,
   upstreamModel: string,
   tokens: TokenCounts,
-  tier?: string,
+  { tier, startedMs }: { tier: string | undefined; startedMs: number },
 ): NanoYuan | undefined {
-  const price = findBuyingPrice(cost, upstreamModel);
-  if (!price) return undefined;
+  const listed = findBuyingPrice(cost, upstreamModel);
+  if (!listed) return undefined;
+  const price = buildBuyingPrice(listed, findOpenWindow(listed.windows, startedMs));
   const { input = 0, output = 0, per_call = 0, rate = 1, service_tiers: factors } = price;
   const byTokens =
     sumProducts(tiersOf({ ...price, input, output }), tokens) * findServiceFactor(factors, tier);
   const sum = byTokens + convertToPico(per_call) * 1_000n * factorOne;
-  return divideHalfUp(sum * convertToPico(rate), productsPerNano * convertToPico(1));
+  return divideHalfUp(
+    sum * price.factor * convertToPico(rate),
+    productsPerNano * factorOne * convertToPico(1),
+  );
 }
 
 export interface PriceChange<Rule = PriceRule> {

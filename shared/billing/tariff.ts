@@ -3,6 +3,7 @@
  * nothing later looks a price up. So an edit of a rule or an alias never changes what a running call is charged.
  */
 import type { ServiceTiers } from '../wire/service-tier.ts';
+import { findOpenWindow } from './schedule.ts';
 import {
   formatFactor,
   formatPrice,
@@ -62,8 +63,10 @@ interface TariffInput {
 export function buildTariff(input: TariffInput): Tariff {
   const { models, rulesOf, termsOf, defaultOutputTokens, search, nowMs } = input;
   const rules = models.map((model) => [model, findRule(rulesOf(model), model, nowMs)] as const);
+  const priceOf = (model: string, rule: PriceRule | undefined): Price =>
+    buildPrice(rule, termsOf?.(model), findOpenWindow(rule?.windows, nowMs));
   return {
-    prices: new Map(rules.map(([model, rule]) => [model, buildPrice(rule, termsOf?.(model))])),
+    prices: new Map(rules.map(([model, rule]) => [model, priceOf(model, rule)])),
     limits: new Map(rules.map(([model, rule]) => [model, limitsOf(rule, defaultOutputTokens)])),
     search,
   };

@@ -1,5 +1,6 @@
 /** Warnings that depend on several tables. Rows with a warning are still used. */
 import { buildPrice, findRule, startMsOf, listPricedModels } from '../billing/price.ts';
+import { findOpenWindow } from '../billing/schedule.ts';
 import { asRecord, compareCodeUnits } from '../wire/json.ts';
 import { isoTime } from '../wire/iso-time.ts';
 import { findRowRules } from '../upstreams/called-channel.ts';
@@ -58,7 +59,14 @@ export function findCrossWarnings(
   for (const charge of config.charges)
     warnings.set(formatRowName('charges', charge.id), [
       ...findChargeWarnings(charge, config.channels),
-      ...findLossWarnings('models', charge.models, () => buildPrice(charge), config.channels),
+      ...findLossWarnings({
+        attribute: 'models',
+        models: charge.models,
+        priceOf: (_model, atMs) => buildPrice(charge, [], findOpenWindow(charge.windows, atMs)),
+        windowsOf: () => charge.windows ?? [],
+        channels: config.channels,
+        nowMs: config.publishedAt * 1000,
+      }),
       ...warnOfShadowing(charge, config),
       ...warnOfUnservedCharge(charge, { ...config, channelsOffToo: channels }),
     ]);

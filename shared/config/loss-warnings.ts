@@ -2,15 +2,25 @@
 import {
   convertToPico,
   factorDecimals,
+  buildBuyingPrice,
   findBuyingPrice,
   findFactor,
   formatDecimal,
   priceDecimals,
   priceKinds,
+  findRule,
+  type BuyingPrice,
   type Price,
+  type PriceWindow,
 } from '../billing/price.ts';
 import { upstreamModelOf } from '../upstreams/called-channel.ts';
-import { findCallerPrice, findPriceGroup, type PricedCustomer } from './customer-prices.ts';
+import { findOpenWindow, listChanges } from '../billing/schedule.ts';
+import {
+  findCallerPrice,
+  findPriceGroup,
+  listCustomerTerms,
+  type PricedCustomer,
+} from './customer-prices.ts';
 import { AccountRow } from './rows/account-row.ts';
 import type { ChannelRow } from './rows/channel-row.ts';
 import { readRow } from './rows/read-row.ts';
@@ -19,14 +29,20 @@ import type { Snapshot } from './snapshot.ts';
 
 type Config = Pick<Snapshot, 'channels' | 'charges' | 'settings' | 'models'>;
 
-/** @param attribute what an operator would edit */
-export function findLossWarnings(
-  attribute: string,
-  models: readonly string[],
-  priceOf: (model: string) => Price,
-  channels: readonly ChannelRow[],
-): string[] {
-  const losses = Map.groupBy(models, (model) => describeLoss(model, priceOf(model), channels) ?? '');
+interface Sales {
+  /** What an operator would edit. */
+  attribute: string;
+  models: readonly string[];
+  priceOf: (model: string, atMs: number) => Price;
+  /** Of the rule of a model. */
+  windowsOf: (model: string) => readonly PriceWindow[];
+  channels: readonly ChannelRow[];
+  nowMs: number;
+}
+
+/** The worst moment of a week counts. */
+export function findLossWarnings({ attribute, models, ...sales }: Sales): string[] {
+  const losses = Map.groupBy(models, (model) => describeLoss(model, sales) ?? '');
   losses.delete('');
   return [...losses].map(([loss, names]) => `${attribute}: ${joinNames(names)} ${loss}`);
 }
@@ -40,12 +56,18 @@ export function findCustomerWarnings(
 ): string[] {
   const { price_group: group } = customer;
   const isUnknown = group !== undefined && findPriceGroup(config.settings, group) === undefined;
-  const priceOf = (model: string): Price => findCallerPrice(config, customer, model, nowMs);
-  const isOwn = (model: string): boolean =>
-    formatOwn(priceOf(model)) !== formatOwn(findCallerPrice(config, undefined, model, nowMs));
+  const { charges, channels, settings } = config;
+  const isOwn = (model: string): boolean => listCustomerTerms(settings, customer, model).length > 0;
   return [
     ...(isUnknown ? [`price_group: the setting price_groups has no ${group}, so it changes no price`] : []),
-    ...findLossWarnings(attribute, config.models.filter(isOwn), priceOf, config.channels),
+    ...findLossWarnings({
+      attribute,
+      models: config.models.filter(isOwn),
+      priceOf: (model, atMs) => findCallerPrice(config, customer, model, atMs),
+      windowsOf: (model) => findRule(charges, model, nowMs)?.windows ?? [],
+      channels,
+      nowMs,
+    }),
   ];
 }
 
@@ -56,34 +78,47 @@ export function findAccountWarnings(raw: unknown, config: Config & Pick<Snapshot
     : [];
 }
 
-const formatOwn = (price: Price): string =>
-  JSON.stringify(price, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
-
 /** Both sides are in units of 10^-30 yuan per 1,000 tokens. */
 const decimals = priceDecimals + factorDecimals;
 
 /** The largest loss of a million tokens, of the standard tier and without long inputs. Only prices that the cost names are compared. */
-function describeLoss(model: string, price: Price, channels: readonly ChannelRow[]): string | undefined {
-  if (price.type !== 'token-billing') return undefined;
-  const [{ rates }] = price.tiers;
-  const losses = channels
-    .filter(({ models }) => models.includes(model))
-    .flatMap((channel) => {
-      const cost = findBuyingPrice(channel.cost, upstreamModelOf(channel, model)) ?? {};
-      return priceKinds.flatMap(([name, kind]) => {
-        const bought =
-          convertToPico(cost[name] ?? 0) *
-          convertToPico(cost.rate ?? 1) *
-          10n ** BigInt(decimals - 2 * priceDecimals);
-        const sold = rates[kind] * findFactor(price);
-        return bought > sold ? [{ channel: channel.id, name, sold, bought, loss: bought - sold }] : [];
-      });
+function describeLoss(
+  model: string,
+  { priceOf, windowsOf, channels, nowMs }: Omit<Sales, 'attribute' | 'models'>,
+): string | undefined {
+  const costs = channels.flatMap((channel) => {
+    const cost = channel.models.includes(model)
+      ? findBuyingPrice(channel.cost, upstreamModelOf(channel, model))
+      : undefined;
+    return cost ? [{ id: channel.id, cost }] : [];
+  });
+  const moments = listChanges([windowsOf(model), ...costs.map(({ cost }) => cost.windows ?? [])], nowMs);
+  const losses = (costs.length > 0 ? moments : [])
+    .flatMap((atMs) => {
+      const price = priceOf(model, atMs);
+      return costs.flatMap((each) => compareRates(price, each, atMs));
     })
     .toSorted((a, b) => (a.loss < b.loss ? 1 : -1));
   const [worst] = losses;
   if (!worst) return undefined;
   const [sold, bought, loss] = [worst.sold, worst.bought, worst.loss].map(formatPerMillion);
-  return `sold below cost: ¥${sold} per million ${worst.name} tokens, channel ${worst.channel} costs ¥${bought}, a loss of ¥${loss}`;
+  const when = worst.window === undefined ? '' : ` in the window ${worst.window}`;
+  return `sold below cost${when}: ¥${sold} per million ${worst.name} tokens, channel ${worst.channel} costs ¥${bought}, a loss of ¥${loss}`;
+}
+
+function compareRates(price: Price, { id, cost }: { id: string; cost: BuyingPrice }, atMs: number) {
+  if (price.type !== 'token-billing') return [];
+  const [{ rates }] = price.tiers;
+  const open = findOpenWindow(cost.windows, atMs);
+  const buying = buildBuyingPrice(cost, open);
+  return priceKinds.flatMap(([name, kind]) => {
+    const pico = convertToPico(buying[name] ?? 0) * convertToPico(buying.rate ?? 1);
+    const bought = (pico * buying.factor) / 10n ** BigInt(2 * priceDecimals + factorDecimals - decimals);
+    const sold = rates[kind] * findFactor(price);
+    return bought > sold
+      ? [{ channel: id, name, sold, bought, loss: bought - sold, window: open?.name ?? price.window }]
+      : [];
+  });
 }
 
 const formatPerMillion = (amount: bigint): string => formatDecimal(amount * 1_000n, decimals);

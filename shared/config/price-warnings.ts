@@ -6,7 +6,8 @@
 import {
   formatDecimal,
   findBuyingPrice,
-  findServiceFactor,
+  applyServiceTier,
+  findFactor,
   factorOne,
   priceKinds,
   type BuyingPrice,
@@ -68,7 +69,7 @@ export const findCostWarnings = ({ cost = {} }: Pick<ChannelRow, 'cost'>): strin
     findWarnings(entry, [{ model, limits: findLimits([model]), cost: false }], `cost.${model}.`),
   );
 
-type Prices = Pick<BuyingPrice, keyof WrittenRates | 'tiers' | 'service_tiers' | 'rate'> & {
+type Prices = Pick<BuyingPrice, keyof WrittenRates | 'tiers' | 'service_tiers' | 'windows' | 'rate'> & {
   currency?: string | undefined;
 };
 
@@ -124,8 +125,9 @@ interface NamedPrice {
   factor: number;
 }
 
-const listPrices = ({ tiers = [], ...prices }: Prices): NamedPrice[] => [
+const listPrices = ({ tiers = [], windows = [], ...prices }: Prices): NamedPrice[] => [
   ...listRates(prices, '', 1),
+  ...windows.flatMap((hours, at) => listRates(hours, `windows[${at}].`, 1)),
   ...tiers.flatMap((tier, at) => listRates(tier, `tiers[${at}].`, tierFactor)),
 ];
 
@@ -241,7 +243,13 @@ const formatChange = ({ type }: Price, old: PicoYuan, next: PicoYuan): string =>
 
 function pairRates(before: Price, after: Price): NamedRate[] {
   if (before.type === 'times-billing' && after.type === 'times-billing')
-    return [{ name: 'a call', old: before.perCall, next: after.perCall }];
+    return [
+      {
+        name: 'a call',
+        old: (before.perCall * findFactor(before)) / factorOne,
+        next: (after.perCall * findFactor(after)) / factorOne,
+      },
+    ];
   if (before.type !== 'token-billing' || after.type !== 'token-billing') return [];
   const lengths = [...before.tiers, ...after.tiers].map(({ above }) => above);
   // Nobody was served in a service tier that had no price before.
@@ -253,8 +261,8 @@ function pairRates(before: Price, after: Price): NamedRate[] {
       const next = findTier(after.tiers, above + 1).rates;
       return priceKinds.map(([name, kind]) => ({
         name: `${name}${above > 0 ? ` above ${above}` : ''}${tier ? ` in ${tier}` : ''}`,
-        old: (old[kind] * findServiceFactor(factors, tier)) / factorOne,
-        next: (next[kind] * findServiceFactor(after.factors, tier)) / factorOne,
+        old: (old[kind] * findFactor(applyServiceTier(before, tier))) / factorOne,
+        next: (next[kind] * findFactor(applyServiceTier(after, tier))) / factorOne,
       }));
     }),
   );

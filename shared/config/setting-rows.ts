@@ -38,7 +38,7 @@ import {
   type ReferenceRules,
   type SecretPurpose,
 } from './rows/secret-reference.ts';
-import { isTimeZone } from '../billing/budget-period.ts';
+import { isTimeZone } from '../billing/wall-clock.ts';
 import { explainIssues } from '../wire/json.ts';
 import type { TableReader } from './rows/read-table.ts';
 import { customerPrices } from './rows/price-terms.ts';

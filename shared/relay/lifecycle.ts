@@ -173,7 +173,9 @@ async function settleThenLog({ ports, logger }: RelayDeps, running: RunningCall)
   const { report, outcome, measure, length, firstMs, end, status, refusal } = ended;
   if (length > settledFirstLengthMax) await answer.delivery.awaitHandOver(call.deadlineMs);
   // The charge first: who repeats the request meets a call that runs until its charge is written.
-  const settled = await settle(bill, ended).catch((error: unknown): BillReport => (logFault(error), {}));
+  const settled = await settle(bill, ended, call.startedMs).catch(
+    (error: unknown): BillReport => (logFault(error), {}),
+  );
   logExcess(log, call, { report, settled });
   // None of these depends on another: the claim, the health of channels, and what the answer left to be written.
   const writes = await Promise.allSettled([claim?.finish(costsNothing(outcome)), ...answer.listWrites()]);
@@ -197,9 +199,13 @@ async function settleThenLog({ ports, logger }: RelayDeps, running: RunningCall)
   await logged;
 }
 
-function settle(bill: Bill, { report, outcome, measure, end }: AnswerReport): Promise<BillReport> {
+function settle(
+  bill: Bill,
+  { report, outcome, measure, end }: AnswerReport,
+  startedMs: number,
+): Promise<BillReport> {
   const { model: answered, sent, isSearchBilled } = report;
-  const serving = describeServing(report, answered, outcome.usage);
+  const serving = describeServing(report, answered, outcome.usage, startedMs);
   const flag = formatFlags(measure.flags);
   return bill.close({ outcome, flag, end, answered, tier: sent.serviceTier, serving, isSearchBilled });
 }

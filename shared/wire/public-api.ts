@@ -28,7 +28,7 @@ export interface AccountBody {
   plan_ended_at: number | null;
   key: AccountKey;
   notices: AccountNotice[];
-  /** The account's own prices, where they differ from those of `GET /v1/charge`. */
+  /** The account's own prices, and those that depend on the hour. */
   prices: AccountPrice[];
   /** Prices that begin later, by time. */
   price_changes: AccountPriceChange[];
@@ -50,12 +50,19 @@ export interface AccountNotice {
 /** A price of a part of the input that is null is that of `input`. */
 type PartPrices = Record<PartPrice, number | null>;
 
-export interface AccountPriceChange extends AccountPrice {
+export interface AccountPriceChange extends AccountRates {
   from: number;
 }
 
+export interface AccountPrice extends AccountRates {
+  /** The window that is open; null: none is. */
+  window: string | null;
+  /** When another window opens, or this one ends; null: the price has no windows. */
+  until: number | null;
+}
+
 /** Prices as `GET /v1/charge` has them. */
-export interface AccountPrice extends PartPrices {
+export interface AccountRates extends PartPrices {
   models: string[];
   type: ChargeEntry['type'];
   input: number;
@@ -286,6 +293,10 @@ export interface ChargeEntry {
   input: number;
   output: number;
   anonymous: boolean;
+  /** Only of rules with windows: the open one, whose prices these are; null: none is. */
+  window?: string | null;
+  /** When these prices change, in Unix seconds. */
+  until?: number | null;
 }
 
 export interface PlanEntry {

@@ -132,6 +132,20 @@ export const money: Mutants = {
     noticed: 'test/simulation/oracle-agrees.test.ts',
     by: /charge the same, to the last digit/,
   },
+  'a window is open by the clocks of UTC': {
+    file: 'shared/billing/schedule.ts',
+    find: 'createClock(first.zone)(atMs)',
+    replace: "createClock(first.zone && 'UTC')(atMs)",
+    noticed: 'test/simulation/oracle-agrees.test.ts',
+    by: /charge the same, to the last digit/,
+  },
+  'the last entry of a customer that names a model counts': {
+    file: 'shared/config/customer-prices.ts',
+    find: 'entries.find(',
+    replace: 'entries.findLast(',
+    noticed: 'test/simulation/oracle-agrees.test.ts',
+    by: /charge the same, to the last digit/,
+  },
   'a factor of a service tier rounds each rate': {
     file: 'shared/billing/price.ts',
     find: 'divideHalfUp(products * findFactor(price), productsPerNano)',

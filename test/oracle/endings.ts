@@ -2,8 +2,7 @@ import { exactYuan, nano } from './exact.ts';
 import {
   costOf,
   dearestInput,
-  ruleAt,
-  ruleOf,
+  priceOf,
   servedIn,
   type ChargeText,
   type CustomerPriceText,
@@ -83,7 +82,7 @@ export class Endings {
   }
 
   #rule({ model, startedMs, prices }: CallAsked, answered = model): ChargeText | undefined {
-    return ruleOf(ruleAt(this.#list, answered, startedMs), answered, prices);
+    return priceOf(this.#list, answered, { startedMs, prices });
   }
 
   /** The call is treated as not made. */

@@ -4,7 +4,16 @@ import { describe, expect, it } from 'vitest';
 import { Endings, type CallAsked, type Delivered } from './endings.ts';
 import { exactYuan, nano } from './exact.ts';
 import { budgetDay, planMonth } from './plan-month.ts';
-import { costOf, ruleAt, ruleOf, ruleOfText, servedIn, type ChargeText } from './price-list.ts';
+import {
+  costOf,
+  priceOf,
+  ruleAt,
+  ruleIn,
+  ruleOf,
+  ruleOfText,
+  servedIn,
+  type ChargeText,
+} from './price-list.ts';
 
 const folder = import.meta.dirname;
 
@@ -65,7 +74,11 @@ describe('a cost', () => {
     expect(costOf(own, { input: 1200, output: 350 })).toBe(37_440_000n);
     expect(costOf(servedIn(own, { asked: 'flex' }), { input: 1200, output: 350 })).toBe(18_720_000n);
     expect(['n', 'xy', 'x1y', 'ax1y', 'xyz'].map((name) => ruleOf(plain, name, prices)?.agreed)).toEqual([
-      2, 2, 2, 0.8, 0.8,
+      [2],
+      [2],
+      [2],
+      [0.8],
+      [0.8],
     ]);
     const instead = { models: ['m'], input: 0.01, output: 0.02 };
     expect(costOf(ruleOf(cached, 'm', [instead]), split)).toBe(55_200_000n);
@@ -74,11 +87,36 @@ describe('a cost', () => {
     expect(costOf(ruleOf(byCall, 'm', prices), split)).toBe(40_000_000n);
   });
 
+  it('is that of the window that is open when the call begins, by the clocks of its zone', () => {
+    const peak = { name: 'peak', days: ['mon', 'fri'], from: '09:00', to: '12:00', zone: 'Asia/Shanghai' };
+    const night = { name: 'night', days: ['fri'], from: '22:00', to: '06:00', zone: 'Asia/Shanghai' };
+    const windows = [
+      { ...peak, factor: 2, except: ['2026-11-20'] },
+      { ...night, input: 0.001, output: 0.002 },
+    ];
+    const by = (text: string): bigint =>
+      costOf(ruleIn({ ...plain, windows }, Date.parse(text)), { input: 1200, output: 350 });
+    expect(by('2026-11-30T01:00:00Z')).toBe(93_600_000n);
+    expect(by('2026-11-30T00:59:59Z')).toBe(46_800_000n);
+    expect(by('2026-11-30T04:00:00Z')).toBe(46_800_000n);
+    expect(by('2026-11-20T02:00:00Z')).toBe(46_800_000n);
+    expect(by('2026-11-24T02:00:00Z')).toBe(46_800_000n);
+    expect(by('2026-11-27T21:59:59Z')).toBe(1_900_000n);
+    expect(by('2026-11-27T22:00:00Z')).toBe(46_800_000n);
+    const prices = [{ models: ['m'], factor: 0.8 }];
+    const own = priceOf([{ ...plain, windows }], 'm', {
+      startedMs: Date.parse('2026-11-30T01:00:00Z'),
+      prices,
+    });
+    expect(costOf(own, { input: 1200, output: 350 })).toBe(74_880_000n);
+  });
+
   it('can be computed from the text in a ledger row', () => {
     expect(costOf(ruleOfText('1:tokens:0.02:0.1:0.002:0.025:0.04:above=200'), split)).toBe(46_300_000n);
     expect(costOf(ruleOfText('1:tokens:0.018:0.072'), { input: 1200, output: 350 })).toBe(46_800_000n);
     expect(costOf(ruleOfText('2:call:0.05'), split)).toBe(50_000_000n);
     expect(costOf(ruleOfText('2:call:0.05:x0.8'), split)).toBe(40_000_000n);
+    expect(costOf(ruleOfText('2:call:0.05:window=x9:x2'), split)).toBe(100_000_000n);
     expect(costOf(ruleOfText('1:tokens:0.018:0.072:x0.4'), { input: 1200, output: 350 })).toBe(18_720_000n);
   });
 });

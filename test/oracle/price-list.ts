@@ -10,8 +10,22 @@ export interface ChargeText extends RatesText {
   service_tiers?: Record<string, number>;
   /** Of the service tier by which a call is charged. */
   factor?: number | string;
-  /** What the customer's price multiplies it by. */
-  agreed?: number;
+  /** What an open window and the customer's price multiply it by. */
+  agreed?: number[];
+  windows?: WindowText[];
+}
+
+/** Hours of a rule. `to` at or before `from` is that of the next day. */
+export interface WindowText extends RatesText {
+  name: string;
+  days?: string[];
+  from: string;
+  to: string;
+  zone: string;
+  except?: string[];
+  factor?: number;
+  tiers?: (RatesText & { above: number })[];
+  service_tiers?: Record<string, number>;
 }
 
 /** An entry of `prices` of an account, or of its price group. */
@@ -49,6 +63,45 @@ export function ruleAt(list: readonly ChargeText[], model: string, atMs: number)
   return naming.filter((row) => since(row) === latest).toSorted((a, b) => a.id - b.id)[0];
 }
 
+/** The rule as it prices a call that begins then: by its open window, if there is one. */
+export function ruleIn(rule: ChargeText | undefined, atMs: number): ChargeText | undefined {
+  const window = rule?.windows?.find((each) => isOpen(each, atMs));
+  if (!rule || !window) return rule;
+  if (window.factor !== undefined) return { ...rule, agreed: [window.factor] };
+  const { name: _, days: __, from: ___, to: ____, zone: _____, except: ______, ...prices } = window;
+  return { id: rule.id, models: rule.models, type: rule.type, ...prices };
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function formatOf(timeZone: string): Intl.DateTimeFormat {
+  const format =
+    formats.get(timeZone) ??
+    new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium', timeZone });
+  formats.set(timeZone, format);
+  return format;
+}
+
+/** By what the clocks of its zone show: `2026-11-30 09:00:00` in Swedish. */
+function isOpen({ days, from, to, zone, except = [] }: WindowText, atMs: number): boolean {
+  const [today = '', clock = ''] = formatOf(zone).format(atMs).split(' ');
+  const time = clock.slice(0, 5);
+  const noon = Date.parse(`${today}T12:00:00Z`);
+  const begins = (ms: number): boolean => {
+    const weekday = new Date(ms).toUTCString().slice(0, 3).toLowerCase();
+    return (days ?? [weekday]).includes(weekday) && !except.includes(new Date(ms).toISOString().slice(0, 10));
+  };
+  if (from < to) return from <= time && time < to && begins(noon);
+  return (from <= time && begins(noon)) || (time < to && begins(noon - 24 * 3_600_000));
+}
+
+/** The rule of a call: by its time, its hour and its customer. */
+export const priceOf = (
+  list: readonly ChargeText[],
+  model: string,
+  { startedMs, prices }: { startedMs: number; prices?: readonly CustomerPriceText[] | undefined },
+): ChargeText | undefined => ruleOf(ruleIn(ruleAt(list, model, startedMs), startedMs), model, prices);
+
 /** The rule as it prices the calls of one customer: by the first entry that names the model, of the account, then of its group. */
 export function ruleOf(
   rule: ChargeText | undefined,
@@ -57,8 +110,9 @@ export function ruleOf(
 ): ChargeText | undefined {
   const own = prices.find(({ models }) => models.some((pattern) => matches(pattern, model)));
   if (!rule || !own) return rule;
-  if (own.factor !== undefined) return { ...rule, agreed: own.factor };
-  return { type: 'token-billing', ...own, id: rule.id };
+  const { agreed = [] } = rule;
+  if (own.factor !== undefined) return { ...rule, agreed: [...agreed, own.factor] };
+  return { type: 'token-billing', ...own, id: rule.id, agreed };
 }
 
 /** `*` stands for any text. */
@@ -79,7 +133,10 @@ function matches(pattern: string, name: string): boolean {
 /** In billionths of a yuan, rounded once. Undefined rule: nothing prices the model, so it is free. */
 export function costOf(rule: ChargeText | undefined, tokens: Tokens): bigint {
   if (rule === undefined || rule.type === 'non-billing') return 0n;
-  const agreed = exactYuan(rule.agreed ?? 1);
+  const agreed = (rule.agreed ?? []).reduce(
+    (product, each) => (product * exactYuan(each)) / exactYuan(1),
+    exactYuan(1),
+  );
   if (rule.type === 'times-billing')
     return nano((exactYuan(rule.output ?? 0) * exactYuan(rule.factor ?? 1) * agreed) / exactYuan(1) ** 2n);
   const { input, output, cached = 0, written = 0, writtenForHour = 0 } = tokens;

@@ -49,7 +49,13 @@ export const priceList: readonly (ChargeText & Record<string, unknown>)[] = [
     service_tiers: { flex: 0.5, priority: 2 },
     ...usual,
   },
-  { id: 2, type: 'times-billing', models: ['by-call'], output: 0.05 },
+  {
+    id: 2,
+    type: 'times-billing',
+    models: ['by-call'],
+    output: 0.05,
+    windows: [{ name: 'night', from: '23:56', to: '00:01', zone: 'UTC', factor: 1.500_001 }],
+  },
   {
     id: 3,
     type: 'token-billing',
@@ -72,6 +78,20 @@ export const priceList: readonly (ChargeText & Record<string, unknown>)[] = [
     cached_input: 0.005,
     tiers: [{ above: 150, input: 0.1, output: 0.3, cached_input: 0.01 }],
     service_tiers: { flex: 0.333_333, batch: 0.5 },
+    // Saturday begins in Shanghai at 16:00 UTC.
+    windows: [
+      { name: 'early', days: ['sat'], from: '07:55', to: '07:58', zone: 'Asia/Shanghai', factor: 2 },
+      {
+        name: 'late',
+        days: ['fri', 'sat'],
+        from: '07:59',
+        to: '08:03',
+        zone: 'Asia/Shanghai',
+        input: 0.07,
+        output: 0.2,
+        service_tiers: { priority: 1.25 },
+      },
+    ],
     ...usual,
   },
   // A new price, in the middle of the world.

@@ -1,7 +1,7 @@
 import type { OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
 import { budgetDay, planMonth } from '../oracle/plan-month.ts';
 import { inputTokensLeast, type CallAsked } from '../oracle/endings.ts';
-import { factorOf, ruleAt, ruleOf } from '../oracle/price-list.ts';
+import { factorOf, priceOf } from '../oracle/price-list.ts';
 import { aliasName, planEntries, priceList, type Customer } from './accounts.ts';
 import type { Change } from './stored-quotas.ts';
 import { hold } from './watch.ts';
@@ -100,7 +100,7 @@ export class LimitsWatch {
     hold(fits.length > 0, `${id} calls ${priced.join(' or ')} on the plan entry ${name}`);
     hold(month === planMonth(since, startedMs), `${id} counts on ${key}`);
     const dearer = priced.filter(
-      (one) => (factorOf(ruleOf(ruleAt(priceList, one, startedMs), one, prices), tier) ?? 1) > 1,
+      (one) => (factorOf(priceOf(priceList, one, { startedMs, prices }), tier) ?? 1) > 1,
     );
     hold(dearer.length === 0, `${id} is on ${key} in the dearer service tier ${tier}`);
     const most = Math.max(...fits.map(({ value }) => (value < 0 ? Infinity : value)));

@@ -22,7 +22,13 @@ import { ChargeRow } from '../../shared/config/rows/charge-row.ts';
 import { PlanRow } from '../../shared/config/rows/plan-row.ts';
 import { Endings } from '../oracle/endings.ts';
 import { planMonth } from '../oracle/plan-month.ts';
-import { costOf, ruleOfText, type ChargeText, type CustomerPriceText } from '../oracle/price-list.ts';
+import {
+  costOf,
+  ruleOfText,
+  type ChargeText,
+  type CustomerPriceText,
+  type WindowText,
+} from '../oracle/price-list.ts';
 import { resolveTier } from '../../shared/wire/service-tier.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { tierNames } from './accounts.ts';
@@ -52,10 +58,31 @@ const ownPrices = (): CustomerPriceText[] =>
 
 const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
+/** None overlap. Some are of a week of 1970, in which calls begin. */
+const hours = [
+  { from: '00:00', to: '06:00' },
+  { from: '06:00', to: '12:30', days: ['thu', 'sat', 'sun'] },
+  { from: '22:00', to: '00:00', except: ['1970-01-02'] },
+];
+const windows = (isByCall: boolean): WindowText[] => {
+  const zone = random.pick(['UTC', 'Asia/Shanghai', 'America/New_York', 'Europe/London']);
+  return hours.slice(random.integer(0, 2)).map((each) => {
+    const prices = isByCall ? { output: rate() } : { ...rates(), service_tiers: factors() };
+    return Object.assign({ name: 'peak', zone }, each, random.chance(0.6) ? { factor: factor() } : prices);
+  });
+};
+
 function row(id: number): ChargeText & Record<string, unknown> {
   const from = maybe(new Date(random.integer(0, 4) * 1000).toISOString());
   const base = { id, models: ['m'], ...(from && { from }) };
-  if (random.chance(0.2)) return { ...base, type: 'times-billing', output: rate() };
+  const isByHour = random.chance(0.25);
+  if (random.chance(0.2))
+    return plain({
+      ...base,
+      type: 'times-billing' as const,
+      output: rate(),
+      ...(isByHour && { windows: windows(true) }),
+    });
   if (random.chance(0.1)) return { ...base, type: 'non-billing' };
   const tiers = [200, 500].map((above) => Object.assign(rates(), { above }));
   const written = {
@@ -64,6 +91,7 @@ function row(id: number): ChargeText & Record<string, unknown> {
     ...rates(),
     ...(random.chance(0.5) && { tiers }),
     ...(random.chance(0.5) && { service_tiers: factors() }),
+    ...(isByHour && { windows: windows(false) }),
   };
   return plain(written);
 }
@@ -101,7 +129,8 @@ it('the oracle and the relay charge the same, to the last digit', () => {
         cache_write_1h_tokens: writtenForHour,
       },
     };
-    const startedMs = random.integer(0, 5_000);
+    const startedMs =
+      random.integer(0, 5_000) + (random.chance(0.5) ? random.integer(0, 10_080) * 60_000 : 0);
     const charges = list.map((text) => ChargeRow.parse(text));
     const rulesOf = () => charges;
     const [own, shared] = [ownPrices(), ownPrices()];

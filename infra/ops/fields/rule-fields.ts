@@ -2,7 +2,14 @@
 import { perMillion, convertToPerThousand } from '../../../shared/billing/price.ts';
 import type { RawRow } from '../../../shared/operate/operator-ports.ts';
 import { formatCell } from '../markup.ts';
-import { makeChoice, makeNames, makeNumber, parseTypedNumber, type RowField } from './row-field.ts';
+import {
+  makeChoice,
+  makeJsonList,
+  makeNames,
+  makeNumber,
+  parseTypedNumber,
+  type RowField,
+} from './row-field.ts';
 
 export const typeWords = { 'token-billing': 'per token', 'times-billing': 'per call', 'non-billing': 'free' };
 
@@ -34,6 +41,11 @@ export const ruleFields: readonly RowField[] = [
   makeNumber('input', 'Input (¥)', 'Per 1M tokens.', prices),
   makeNumber('output', 'Output (¥)', 'Per 1M tokens, or per call.', prices),
   makeNumber('cached_input', 'Cached input (¥)', 'Per 1M tokens. Leave empty for the input price.', prices),
+  makeJsonList(
+    'windows',
+    'Prices by the hour',
+    'JSON: `[{"name": "peak", "days": ["mon"], "from": "09:00", "to": "12:00", "zone": "Asia/Shanghai", "factor": 2}]`.',
+  ),
   {
     ...fromField,
     help: 'Leave empty to start now. A later time creates a new rule that starts then; this one applies until then.',

@@ -1,5 +1,5 @@
 /** Balance, plan, limits, notices, announced prices, and what was refused. */
-import type { AccountBody, AccountErrors, AccountPrice } from '../../../shared/wire/public-api.ts';
+import type { AccountBody, AccountErrors, AccountRates } from '../../../shared/wire/public-api.ts';
 import {
   byId,
   codeOf,
@@ -33,7 +33,7 @@ export function showOverview(body: AccountBody): void {
   showSection('key-limits', createLimits(body.key));
   showSection(
     'prices',
-    prices.map((price) => createPrice(price)),
+    prices.map((price) => createPrice(price, '', price.until)),
   );
   showSection(
     'changes',
@@ -104,7 +104,7 @@ function createLimits({ models, limits, expires_at: expires }: AccountBody['key'
   ]);
 }
 
-function createPrice(price: AccountPrice, when = ''): HTMLElement {
+function createPrice(price: AccountRates, when = '', until: number | null = null): HTMLElement {
   const { models, type, output, tiers, service_tiers: factors } = price;
   const words = {
     'non-billing': () => t().free,
@@ -119,7 +119,11 @@ function createPrice(price: AccountPrice, when = ''): HTMLElement {
         .join('; ')
         .concat(t().perMillion, ...Object.entries(factors ?? {}).map(formatFactor)),
   }[type]();
-  return createNode('li', {}, [`${when}${words} `, ...codesOf(models)]);
+  return createNode('li', {}, [
+    `${when}${words} `,
+    ...codesOf(models),
+    until === null ? '' : ` ${t().until(formatTime(until))}`,
+  ]);
 }
 
 const formatFactor = ([tier, factor]: [string, number]): string => t().factor(tier, factor);

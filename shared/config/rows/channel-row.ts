@@ -23,7 +23,7 @@ import {
   type RowProblem,
   type RowReading,
 } from './read-row.ts';
-import { rowPartPrices, serviceTiers, tiers } from './price-terms.ts';
+import { areTerms, rowPartPrices, serviceTiers, tiers, windows } from './price-terms.ts';
 import type { OwnAttribute } from '../../upstreams/channel-type.ts';
 import { dialectNames } from '../../upstreams/dialects/dialects.ts';
 import {
@@ -78,6 +78,7 @@ const CostEntry = z
       ...rowPartPrices,
       tiers,
       service_tiers: serviceTiers,
+      windows,
       per_call: z.optional(amount),
       currency: z.optional(z.string(wantedCurrency).check(z.regex(/^[A-Z]{3}$/, wantedCurrency))),
       rate: z.optional(positiveNumber),
@@ -86,6 +87,10 @@ const CostEntry = z
   )
   .check(
     z.refine(isPriced, 'prices of both input and output, or per_call alone'),
+    z.refine(({ windows: all = [] }) => all.every((each) => areTerms(each)), {
+      error: 'windows that each have either a factor or prices of both input and output',
+      path: ['windows'],
+    }),
     z.refine(({ currency = yuanCode, rate }) => (currency !== yuanCode) === (rate !== undefined), {
       error: wantedRate,
       path: ['rate'],

@@ -14,27 +14,43 @@ import {
   type RowReading,
 } from './read-row.ts';
 import { convertToPico } from '../../billing/price.ts';
-import { chargeType, rowPartPrices, serviceTiers, tiers } from './price-terms.ts';
+import {
+  areTerms,
+  chargeType,
+  rowPartPrices,
+  serviceTiers,
+  tiers,
+  wantedTerms,
+  windows,
+} from './price-terms.ts';
 
 /** Prices are yuan per 1,000 tokens or, with times-billing, per call. */
-export const ChargeRow = z.strictObject({
-  id: integer,
-  /** The rule is in force from this time on. */
-  from: z.optional(time),
-  type: chargeType,
-  models: modelList,
-  input: z._default(amount, 0),
-  output: z._default(amount, 0),
-  ...rowPartPrices,
-  tiers,
-  service_tiers: serviceTiers,
-  max_output_tokens: z.optional(positiveInteger),
-  default_output_tokens: z.optional(positiveInteger),
-  image_tokens: z.optional(positiveInteger),
-  /** Multiplies the estimate of the input for the reservation. */
-  input_factor: z.optional(numberBetween(1, 4)),
-  anonymous: z._default(flag, false),
-});
+export const ChargeRow = z
+  .strictObject({
+    id: integer,
+    /** The rule is in force from this time on. */
+    from: z.optional(time),
+    type: chargeType,
+    models: modelList,
+    input: z._default(amount, 0),
+    output: z._default(amount, 0),
+    ...rowPartPrices,
+    tiers,
+    service_tiers: serviceTiers,
+    windows,
+    max_output_tokens: z.optional(positiveInteger),
+    default_output_tokens: z.optional(positiveInteger),
+    image_tokens: z.optional(positiveInteger),
+    /** Multiplies the estimate of the input for the reservation. */
+    input_factor: z.optional(numberBetween(1, 4)),
+    anonymous: z._default(flag, false),
+  })
+  .check(
+    z.refine(({ type, windows: all = [] }) => all.every((each) => areTerms(each, type)), {
+      error: `windows that each have ${wantedTerms}`,
+      path: ['windows'],
+    }),
+  );
 export type ChargeRow = z.infer<typeof ChargeRow>;
 
 /** price-warnings.ts checks prices against those of the channels. */
@@ -56,7 +72,8 @@ function checkCharge(row: ChargeRow): string[] {
   const empty = models.length === 0 ? ['models: empty, so this rule has no effect'] : [];
   if (type === 'non-billing') {
     const idle = input > 0 || output > 0 ? ['input, output: ignored, because the type is non-billing'] : [];
-    return [...empty, ...idle, ...warnOfUnusedAttributes(row)];
+    const hours = row.windows ? ['windows: ignored, because the type is non-billing'] : [];
+    return [...empty, ...idle, ...hours, ...warnOfUnusedAttributes(row)];
   }
   const free =
     isNothing(output) && (isNothing(input) || type === 'times-billing')

@@ -1,9 +1,11 @@
 /** The schemas of prices that rows of several tables have: rates, tiers, factors, and terms that change the price of a rule. */
 import * as z from 'zod/mini';
-import { parseDecimal, rowFactorDecimals, type PriceTerms } from '../../billing/price.ts';
+import { parseDecimal, priceKinds, rowFactorDecimals, type PriceTerms } from '../../billing/price.ts';
 import { mapInputParts, partPrices } from '../../wire/chat-response.ts';
 import { standardTiers } from '../../wire/service-tier.ts';
-import { amount, integerBetween, listOf, text } from './read-row.ts';
+import { doOverlap, weekdays } from '../../billing/schedule.ts';
+import { isTimeZone } from '../../billing/wall-clock.ts';
+import { amount, date, integerBetween, listOf, text } from './read-row.ts';
 
 /** Parts of the input without a price cost what `input` costs. */
 export const rowPartPrices = mapInputParts('price', () => z.optional(amount));
@@ -61,19 +63,55 @@ const termsShape = {
   service_tiers: serviceTiers,
 };
 
-const wantedTerms =
+export const wantedTerms =
   'either a factor or prices: input and output, with the type times-billing output alone, with non-billing none';
 
 /** Half a price would make a part of a call free. */
-function areTerms({ factor: own, type, ...prices }: PriceTerms & { models: unknown }): boolean {
-  const names = Object.entries({ ...prices, models: undefined }).flatMap(([name, value]) =>
-    value === undefined ? [] : [name],
-  );
-  if (own !== undefined) return type === undefined && names.length === 0;
+export function areTerms(terms: PriceTerms, type: PriceTerms['type'] = 'token-billing'): boolean {
+  const names = termNames.filter((name) => terms[name] !== undefined);
+  if (names.includes('factor')) return names.length === 1;
   if (type === 'non-billing') return names.length === 0;
   if (type === 'times-billing') return names.join() === 'output';
-  return prices.input !== undefined && prices.output !== undefined;
+  return names.includes('input') && names.includes('output');
 }
+
+const termNames: readonly Exclude<keyof PriceTerms, 'type'>[] = [
+  'factor',
+  ...priceKinds.map(([name]) => name),
+  'tiers',
+  'service_tiers',
+];
+
+const wantedName = 'a name of up to 32 characters a-z 0-9 _ -, starting with a letter';
+const wantedHour = 'a time of day such as "09:00"';
+const wantedDays = `a list of ${weekdays.join(', ')}`;
+const wantedZone = 'the name of a time zone, such as "Asia/Shanghai"';
+const windowsMax = 50;
+const windowForm = '{name, days, from, to, zone, except, factor} or {..., input, output, ...}';
+const wantedWindows = `a list of 1 to ${windowsMax} maps ${windowForm}`;
+
+/** Windows of two zones may overlap after a change of clocks alone, so all have one. */
+export const windows = z.optional(
+  listOf(
+    z.strictObject(
+      {
+        name: z.string(wantedName).check(z.regex(/^[a-z][a-z0-9_-]{0,31}$/, wantedName)),
+        days: z.optional(listOf(z.enum(weekdays, wantedDays), weekdays.length, wantedDays)),
+        from: z.string(wantedHour).check(z.regex(/^([01]\d|2[0-3]):[0-5]\d$/, wantedHour)),
+        to: z.string(wantedHour).check(z.regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, wantedHour)),
+        zone: z.string(wantedZone).check(z.refine(isTimeZone, wantedZone)),
+        except: z.optional(z.array(date, 'a list of dates such as "2026-10-01"')),
+        ...termsShape,
+      },
+      `a map ${windowForm}`,
+    ),
+    windowsMax,
+    wantedWindows,
+  ).check(
+    z.refine((all) => new Set(all.map(({ zone }) => zone)).size === 1, 'windows in one time zone'),
+    z.refine((all) => !doOverlap(all), 'windows of which no two are open at once'),
+  ),
+);
 
 const termsMax = 100;
 const wantedPatterns = 'a list (or a string set) of 1 to 100 model names, in which * stands for any text';
@@ -86,7 +124,12 @@ export const customerPrices = listOf(
       { models: listOf(text, 100, wantedPatterns), type: z.optional(chargeType), ...termsShape },
       'a map {models, factor} or {models, input, output, ...}',
     )
-    .check(z.refine(areTerms, wantedTerms)),
+    .check(
+      z.refine(
+        (terms) => areTerms(terms, terms.type) && (terms.factor === undefined || terms.type === undefined),
+        wantedTerms,
+      ),
+    ),
   termsMax,
   wantedPrices,
 );

@@ -182,6 +182,12 @@ export const time = z.pipe(
   z.transform((value: string) => Date.parse(value)),
 );
 
+const wantedDate = 'a date such as "2026-10-01"';
+/** A day of some calendar, without a time zone. */
+export const date = z
+  .string(wantedDate)
+  .check(z.regex(/^\d{4}-\d{2}-\d{2}$/, wantedDate), z.refine(isOnTheCalendar, wantedDate));
+
 /** Date.parse would read 30 February as a day in March. */
 function isOnTheCalendar(value: string): boolean {
   const day = value.slice(0, 10);

@@ -145,6 +145,7 @@ function findLaterTakeovers(
     'from',
     'tiers',
     'service_tiers',
+    'windows',
     ...priceKinds.map(([name]) => name),
   ]);
   const isRepriced = ({ table, change, attributes }: RowDifference): boolean =>

@@ -73,6 +73,7 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
             `Skip ${formatCount(free.length, 'model that is', 'models that are')} free in this list (use --free to import them): ${free.slice(0, 5).join(', ')}`,
           ]
         : []),
+      ...describeHours(wanted),
     ],
     questions: charges.length > 0 ? [`Create ${formatCount(charges.length, 'rule')}?`] : [],
     charges,
@@ -81,6 +82,20 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
       ({ input: cost, output }) => cost > suspiciousDollars || output > suspiciousDollars,
     )?.model,
   };
+}
+
+function describeHours(prices: readonly ListedPrice[]): string[] {
+  const withHours = prices.filter(({ offPeak }) => offPeak !== undefined);
+  const priced = withHours.filter(({ offPeak }) => offPeak !== 'unread').map(({ model }) => model);
+  const left = withHours.filter(({ offPeak }) => offPeak === 'unread').map(({ model }) => model);
+  return [
+    ...(priced.length > 0 ? [`Off-peak prices become windows: ${priced.slice(0, 5).join(', ')}`] : []),
+    ...(left.length > 0
+      ? [
+          `Off-peak hours can't be read, so the standard price applies all day: ${left.slice(0, 5).join(', ')}`,
+        ]
+      : []),
+  ];
 }
 
 const isFree = ({ input, output, tiers }: ListedPrice): boolean =>
@@ -143,10 +158,11 @@ const factorDecimals = 12;
 
 /** One rule for all models with the same prices and the same maximum; free models come first. */
 function groupCharges(prices: ListedPrice[], factor: bigint, firstId: number): NewCharge[] {
-  const inYuan = prices.map(({ model, tiers, maxOutputTokens, ...rates }) => ({
+  const inYuan = prices.map(({ model, tiers, maxOutputTokens, offPeak, ...rates }) => ({
     model,
     price: {
       ...convertRates(rates, factor),
+      windows: buildWindows(offPeak, factor),
       tiers:
         tiers.length > 0
           ? tiers.map(({ above, ...tier }) => ({ above, ...convertRates(tier, factor) }))
@@ -163,6 +179,12 @@ function groupCharges(prices: ListedPrice[], factor: bigint, firstId: number): N
       const type = isFreeRule(price) ? ('non-billing' as const) : ('token-billing' as const);
       return Object.assign({ id: firstId + at, type, models: models.toSorted() }, price);
     });
+}
+
+function buildWindows(offPeak: ListedPrice['offPeak'], factor: bigint): NewCharge['windows'] {
+  if (offPeak === undefined || offPeak === 'unread') return undefined;
+  const rates = convertRates(offPeak.rates, factor);
+  return offPeak.hours.map((hours) => Object.assign({ name: 'off-peak' }, hours, rates));
 }
 
 const isFreeRule = ({ tiers = [], ...base }: WrittenPrice): boolean =>

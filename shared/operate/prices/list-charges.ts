@@ -10,6 +10,7 @@ import {
   findTier,
   type TokenCounts,
 } from '../../billing/price.ts';
+import { findOpenWindow } from '../../billing/schedule.ts';
 import { listCustomerTerms } from '../../config/customer-prices.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { attributeOf, readRow } from '../../config/rows/read-row.ts';
@@ -65,8 +66,10 @@ export async function explainCharge(
     throw usageFailure('--input: must include the cached and cache-write tokens');
   const { charges, problems } = readCharges(await ports.tables.scan('charges'));
   const rule = findRule(charges, model, atMs);
-  const terms = await readTerms(ports, model, account);
-  const price = buildPrice(rule, terms);
+  const own = await readTerms(ports, model, account);
+  const open = findOpenWindow(rule?.windows, atMs);
+  const terms = [...(open ? [{ ...open, source: `window ${open.name}`, type: rule?.type }] : []), ...own];
+  const price = buildPrice(rule, own, open);
   const tier = price.type === 'token-billing' ? findTier(price.tiers, input) : undefined;
   return {
     atMs,

@@ -5,6 +5,8 @@
 import * as z from 'zod/mini';
 import { partPrices, type PartPrice } from '../../wire/chat-response.ts';
 import { parseDecimal } from '../../billing/price.ts';
+import { minuteOf, weekdays, type HourWindow, type Weekday } from '../../billing/schedule.ts';
+import { createClock, isTimeZone, utcOf } from '../../billing/wall-clock.ts';
 import { modelName } from '../../config/rows/read-row.ts';
 import { isRecord, parseJson } from '../../wire/json.ts';
 import { usageFailure } from '../plan.ts';
@@ -24,6 +26,8 @@ export type ListedPrice = ListedRates & {
   /** Ascending. `above`: tokens of input. */
   tiers: ListedTier[];
   maxOutputTokens?: number | undefined;
+  /** `unread`: hours that no windows can express, so only the standard price is known. */
+  offPeak?: OffPeak | 'unread' | undefined;
 };
 
 export interface PriceList {
@@ -121,6 +125,7 @@ function readListedPrice(raw: Record<string, unknown>): Omit<ListedPrice, 'model
     ...(Object.fromEntries(rateNames.map((name) => [name, rates[name]])) as ListedRates),
     tiers: [...steps, ...ranges.slice(1)],
     maxOutputTokens: parseWholeNumber(raw['max_output_tokens']),
+    offPeak: readOffPeak(raw['off_peak_pricing'], rates),
   };
 }
 
@@ -134,3 +139,95 @@ const rangesOf = (tiered: unknown): ListedTier[] =>
       return typeof above === 'number' && Number.isSafeInteger(above) && rates ? [{ above, ...rates }] : [];
     })
     .toSorted((a, b) => a.above - b.above);
+
+/** Hours in which other rates replace all others, tiers too, as LiteLLM's `off_peak_pricing` [docs.litellm.ai, "Off-Peak Pricing", 2026-10-10]. */
+interface OffPeak {
+  hours: (Pick<HourWindow, 'from' | 'to' | 'zone'> & { days?: Weekday[] })[];
+  rates: ListedRates;
+}
+
+/** Hours are of UTC, weekdays of another zone: that of the windows. */
+function readOffPeak(block: unknown, base: ListedRates): ListedPrice['offPeak'] {
+  if (!isRecord(block) || Object.keys(block).length === 0) return undefined;
+  const own = readRates(block, perToken, base);
+  const zone = typeof block['weekday_timezone'] === 'string' ? block['weekday_timezone'] : 'UTC';
+  const offset = isTimeZone(zone) ? findFixedOffset(zone) : undefined;
+  const rules = [block, ...(Array.isArray(block['windows']) ? block['windows'] : [])].filter(
+    (rule) => isRecord(rule) && rule['hours_utc'] !== undefined,
+  );
+  if (!own || offset === undefined || rules.length === 0) return 'unread';
+  const open = new Set<number>();
+  for (const rule of rules) {
+    const minutes = readMinutes(rule['hours_utc']);
+    const days = readDays(rule['weekdays']);
+    if (!minutes || !days) return 'unread';
+    for (const day of days)
+      for (const minute of minutes)
+        open.add(day * dayMinutes + ((minute + offset + dayMinutes) % dayMinutes));
+  }
+  return { hours: buildHours(open, zone), rates: { ...base, ...own } };
+}
+
+const dayMinutes = 24 * 60;
+
+/** Minutes of a zone ahead of UTC, if its clocks never change. */
+function findFixedOffset(zone: string): number | undefined {
+  const [winter, summer] = [0, 6].map((month) => {
+    const ms = Date.UTC(2026, month, 1);
+    const clock = createClock(zone)(ms);
+    return (utcOf(clock) - ms) / 60_000 + clock.minute;
+  });
+  return winter === summer ? winter : undefined;
+}
+
+const hoursPattern = /^(\d{1,2}:\d{2})-(\d{1,2}:\d{2})$/;
+
+/** `16:30-00:30`, or a list of such. Equal ends are a whole day. */
+function readMinutes(hours: unknown): number[] | undefined {
+  const found: number[] = [];
+  for (const text of [hours].flat()) {
+    const [, from, to] = (typeof text === 'string' && hoursPattern.exec(text.replaceAll(' ', ''))) || [];
+    if (from === undefined || to === undefined) return undefined;
+    const [start, end] = [from, to].map((time) => minuteOf(time.padStart(5, '0'))) as [number, number];
+    for (let minute = start; minute < (start < end ? end : end + dayMinutes); minute += 1)
+      found.push(minute % dayMinutes);
+  }
+  return found;
+}
+
+/** ISO numbers or English names, by their first three letters. */
+function readDays(written: unknown): number[] | undefined {
+  const all = weekdays.map((_, at) => at);
+  if (written === undefined || written === null) return all;
+  const days = [written]
+    .flat()
+    .map((day) =>
+      typeof day === 'number'
+        ? day - 1
+        : weekdays.findIndex((name) => typeof day === 'string' && day.toLowerCase().startsWith(name)),
+    );
+  return days.every((day) => all.includes(day)) ? days : undefined;
+}
+
+/** Windows that begin and end on one day, those of the same hours together. */
+function buildHours(open: ReadonlySet<number>, zone: string): OffPeak['hours'] {
+  const runs = weekdays.flatMap((day, at) => {
+    const isOpen = (minute: number): boolean => minute < dayMinutes && open.has(at * dayMinutes + minute);
+    const minutes = Array.from({ length: dayMinutes + 1 }, (_, minute) => minute);
+    const starts = minutes.filter((minute) => isOpen(minute) && !(minute > 0 && isOpen(minute - 1)));
+    return starts.map((from) => ({
+      day,
+      from,
+      to: minutes.find((minute) => minute > from && !isOpen(minute)) ?? 0,
+    }));
+  });
+  return [...Map.groupBy(runs, ({ from, to }) => `${from}-${to}`).values()].flatMap((same) => {
+    const [first] = same;
+    if (!first) return [];
+    const days = same.length < weekdays.length ? { days: same.map(({ day }) => day) } : {};
+    return [{ ...days, from: formatMinute(first.from), to: formatMinute(first.to), zone }];
+  });
+}
+
+const formatMinute = (minute: number): string =>
+  [Math.floor(minute / 60), minute % 60].map((part) => String(part).padStart(2, '0')).join(':');

@@ -9,10 +9,13 @@ import {
   smaller,
   type NanoYuan,
   findBuyingPrice,
+  buildBuyingPrice,
+  buildPrice,
   computeCost,
   factorOne,
   findFactor,
   findPrice,
+  findRule,
   findServiceFactor,
   listServicePrices,
   listPricedModels,
@@ -29,7 +32,7 @@ import {
 } from '../../billing/price.ts';
 import { addFigures, type DailyFigures } from '../../billing/daily-figures.ts';
 import { buildServedKey, parseServedKey } from '../../billing/daily-keys.ts';
-import { findCallerPrice, type PricedCustomer } from '../../config/customer-prices.ts';
+import { listCallerPrices, type PricedCustomer } from '../../config/customer-prices.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
 import { upstreamModelOf } from '../../upstreams/called-channel.ts';
@@ -124,15 +127,17 @@ function computeModelEffect(edit: Edit, model: string, items: ServedDay[]) {
   return { model, ...sumEffects(sums), isPriceChanged, isLost };
 }
 
-/** That of everybody, and those of customers. */
+/** That of everybody at most hours, those of other hours, and those of customers. */
 function listPossiblePrices(
   config: EditedConfig,
   { customers, atMs }: Pick<Edit, 'customers' | 'atMs'>,
   model: string,
 ): Prices {
-  const base = findPrice(config.charges, model, atMs);
+  const base = buildPrice(findRule(config.charges, model, atMs));
   const groups = Object.keys(config.settings.priceGroups ?? {}).map((name) => ({ price_group: name }));
-  const own = [...groups, ...customers].map((each) => findCallerPrice(config, each, model, atMs));
+  const own = [undefined, ...groups, ...customers].flatMap((each) =>
+    listCallerPrices(config, each, model, atMs),
+  );
   const others = new Map(own.map((price) => [contentOf(price), price]));
   others.delete(contentOf(base));
   return [base, ...others.values()];
@@ -344,6 +349,7 @@ function boundCost(
   const takers = stays ? [stays] : findServing(after);
   const costs = takers
     .flatMap((taker) => chooseBuyingPrice(taker) ?? [])
+    .flatMap((price) => [undefined, ...(price.windows ?? [])].map((open) => buildBuyingPrice(price, open)))
     .map((price) => boundBuyingCost(price, figures));
   const oneOf: Bounds = {
     low: costs.map(({ low }) => low).reduce(smaller, costs[0]?.low ?? 0n),
@@ -354,7 +360,7 @@ function boundCost(
 
 /** The operator pays for all calls, free ones included. Each call is rounded once. */
 function boundBuyingCost(
-  { input = 0, output = 0, per_call = 0, rate = 1, ...price }: BuyingPrice,
+  { input = 0, output = 0, per_call = 0, rate = 1, factor, ...price }: ReturnType<typeof buildBuyingPrice>,
   figures: DailyFigures,
 ): Bounds {
   const usage = usageOf(figures);
@@ -365,7 +371,7 @@ function boundBuyingCost(
   const sums = sumBounds(tiers, factors, usage);
   const perCalls = BigInt(usage.calls) * convertToPico(per_call) * 1_000n * factorOne;
   const convertToYuan = (sum: bigint): bigint =>
-    divideHalfUp(sum * convertToPico(rate), productsPerNano * convertToPico(1));
+    divideHalfUp(sum * factor * convertToPico(rate), productsPerNano * factorOne * convertToPico(1));
   const rounding = BigInt(Math.ceil(usage.calls / 2));
   return {
     low: larger(0n, convertToYuan(sums.low) - rounding),

@@ -4,18 +4,18 @@ import {
   buildPrice,
   findFactor,
   findRule,
-  formatDecimal,
-  factorDecimals,
   listPriceChanges,
-  priceDecimals,
+  multiplyRate,
   type PicoYuan,
   type Price,
   type Rates,
 } from '../../billing/price.ts';
+import { findOpenWindow } from '../../billing/schedule.ts';
 import { listCustomerTerms } from '../../config/customer-prices.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
-import type { AccountPrice, AccountPriceChange } from '../../wire/public-api.ts';
+import { findUntil } from '../catalog/catalog-lists.ts';
+import type { AccountPrice, AccountPriceChange, AccountRates } from '../../wire/public-api.ts';
 
 interface PricedAccount {
   snapshot: Pick<Snapshot, 'charges' | 'settings'>;
@@ -25,13 +25,19 @@ interface PricedAccount {
   nowMs: number;
 }
 
-/** The prices that differ from those of everybody, each with its models. */
+/** The prices that are the customer's own or depend on the hour, each with its models. */
 export const listOwnPrices = ({ snapshot, account, models, nowMs }: PricedAccount): AccountPrice[] =>
   groupModels(
-    models.flatMap((model) => {
-      const terms = listCustomerTerms(snapshot.settings, account, model);
-      const rule = findRule(snapshot.charges, model, nowMs);
-      return rule && terms.length > 0 ? [{ models: [model], ...describePrice(buildPrice(rule, terms)) }] : [];
+    [...Map.groupBy(models, (model) => findRule(snapshot.charges, model, nowMs))].flatMap(([rule, named]) => {
+      if (!rule) return [];
+      const open = findOpenWindow(rule.windows, nowMs);
+      const until = findUntil(rule.windows, nowMs);
+      return named.flatMap((model) => {
+        const terms = listCustomerTerms(snapshot.settings, account, model);
+        if (terms.length === 0 && !rule.windows) return [];
+        const rates = describePrice(buildPrice(rule, terms, open));
+        return [{ models: [model], ...rates, window: open?.name ?? null, until }];
+      });
     }),
   );
 
@@ -59,12 +65,11 @@ function groupModels<Priced extends { models: string[] }>(prices: readonly Price
 }
 
 /** Field by field: rows hold what is not public. */
-function describePrice(price: Price): Omit<AccountPrice, 'models'> {
+function describePrice(price: Price): Omit<AccountRates, 'models'> {
   const free = { input: 0, output: 0, ...mapInputParts('price', () => null), tiers: [], service_tiers: null };
   if (price.type === 'non-billing') return { type: price.type, ...free };
   const factor = findFactor(price);
-  const multiply = (rate: PicoYuan): number =>
-    Number(formatDecimal(rate * factor, priceDecimals + factorDecimals));
+  const multiply = (rate: PicoYuan): number => multiplyRate(rate, factor);
   if (price.type === 'times-billing') return { type: price.type, ...free, output: multiply(price.perCall) };
   const ratesOf = ({ input, output, ...parts }: Rates) => ({
     input: multiply(input),

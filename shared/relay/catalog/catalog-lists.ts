@@ -1,5 +1,15 @@
 /** The models that a caller can use, as `/v1/models` lists them. */
-import { listPricedModels, isInForce, findRule, startMsOf } from '../../billing/price.ts';
+import {
+  buildPrice,
+  findFactor,
+  findRule,
+  isInForce,
+  listPricedModels,
+  multiplyRate,
+  startMsOf,
+  type PriceRule,
+} from '../../billing/price.ts';
+import { findNextChange, findOpenWindow } from '../../billing/schedule.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
 import type {
   ChargeEntry,
@@ -120,13 +130,42 @@ const describeModelForMessages = (id: string): MessagesModel => ({
 export function listCharges({ charges }: Snapshot, nowMs: number): ChargeEntry[] {
   const inForce = charges.filter((rule) => isInForce(rule, nowMs));
   return inForce.flatMap((rule) => {
-    const { id, type, input, output, anonymous } = rule;
+    const { id, type, anonymous, windows } = rule;
     const models = rule.models.filter(
       (model) => startMsOf(findRule(inForce, model, nowMs) ?? rule) === startMsOf(rule),
     );
     if (models.length === 0 && rule.models.length > 0) return [];
-    return [{ id, type, models, input, output, anonymous }];
+    return [
+      { id, type, models, ...findCurrentPrices(rule, nowMs), anonymous, ...describeWindow(windows, nowMs) },
+    ];
   });
+}
+
+/** Those of the window that is open. */
+function findCurrentPrices(rule: PriceRule, nowMs: number): Pick<ChargeEntry, 'input' | 'output'> {
+  const open = findOpenWindow(rule.windows, nowMs);
+  if (!open) return { input: rule.input, output: rule.output };
+  const price = buildPrice(rule, [], open);
+  const factor = findFactor(price);
+  if (price.type === 'token-billing') {
+    const [{ rates }] = price.tiers;
+    return { input: multiplyRate(rates.input, factor), output: multiplyRate(rates.output, factor) };
+  }
+  const perCall = price.type === 'times-billing' ? price.perCall : 0n;
+  return { input: 0, output: multiplyRate(perCall, factor) };
+}
+
+/** Nothing for a rule without windows. */
+const describeWindow = (
+  windows: PriceRule['windows'],
+  nowMs: number,
+): Pick<ChargeEntry, 'window' | 'until'> =>
+  windows ? { window: findOpenWindow(windows, nowMs)?.name ?? null, until: findUntil(windows, nowMs) } : {};
+
+/** When the price of a rule changes by its windows, in Unix seconds. */
+export function findUntil(windows: PriceRule['windows'], nowMs: number): number | null {
+  const until = findNextChange(windows ?? [], nowMs);
+  return until === undefined ? null : until / 1000;
 }
 
 /** Empty unless subscriptions are enabled. */

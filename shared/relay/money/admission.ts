@@ -5,7 +5,7 @@
  */
 import { computeHighestCost, type Price } from '../../billing/price.ts';
 import { listPlanSlots } from '../../billing/reservation.ts';
-import { findCallerPrice } from '../../config/customer-prices.ts';
+import { listCallerPrices } from '../../config/customer-prices.ts';
 import { needsPrice } from '../../config/snapshot.ts';
 import type { ChatCall } from '../call/call.ts';
 import { smallSize } from '../http/http.ts';
@@ -165,8 +165,11 @@ function modelsOf({ key, snapshot }: Asking): string[] {
 }
 
 const muchTokens = 1_000_000_000;
+/** At some hour: the reserve looks at the clock. */
 const isFree = ({ snapshot, account, startedMs }: Asking, model: string): boolean =>
-  computeHighestCost(findCallerPrice(snapshot, account, model, startedMs), muchTokens, muchTokens) === 0n;
+  listCallerPrices(snapshot, account, model, startedMs).some(
+    (price) => computeHighestCost(price, muchTokens, muchTokens) === 0n,
+  );
 
 const isForMoney = (error: unknown): boolean =>
   error instanceof Refusal && /^(insufficient_quota|balance_reserved)$/.test(error.body.error.code);

@@ -304,6 +304,7 @@ export function describeServing(
   { channel, firstContentMs, sent }: Pick<DispatchReport, 'channel' | 'firstContentMs' | 'sent'>,
   model: string,
   usage: TokenCounts,
+  startedMs: number,
 ): ServingFacts | undefined {
   if (!channel) return undefined;
   const upstream = upstreamModelOf(channel, model);
@@ -312,6 +313,9 @@ export function describeServing(
     upstream_model: upstream === model ? undefined : upstream,
     first_content_ms: firstContentMs,
     // The vendor bills the tier that it reports.
-    bought: computeBuyingCost(channel.cost, upstream, usage, sent.reportedTier ?? sent.serviceTier),
+    bought: computeBuyingCost(channel.cost, upstream, usage, {
+      tier: sent.reportedTier ?? sent.serviceTier,
+      startedMs,
+    }),
   };
 }

@@ -66,6 +66,9 @@ export const modelsInEnglish = {
   above: (tokens: number) => `over ${formatCount(tokens)} input tokens`,
   tier: (name: string) => `service tier ${name}`,
   times: (factor: number) => `${factor}× these prices`,
+  now: 'now',
+  priceUntil: (time: string) => `this price until ${time}`,
+  otherHours: 'at other hours',
   /** Beside the prices of special input, such as cache writes. */
   part: (label: string) => label,
   search: 'Search models',

@@ -2,8 +2,15 @@
  * The facts on the models page. All of them are public: read endpoints have them, and prices and notices are in every account.
  */
 import { inputParts } from '../../wire/chat-response.ts';
+import { findNextChange, findOpenWindow, formatHours } from '../../billing/schedule.ts';
 import {
+  buildPrice,
+  findFactor,
   formatDecimal,
+  multiplyRate,
+  type PicoYuan,
+  type Price,
+  type PriceWindow,
   type PriceChange,
   type PriceRule,
   perMillion as millionPrice,
@@ -60,12 +67,49 @@ export function listPriceLines(
 ): PriceLine[] {
   const { charges, changes, nowMs, words } = facts;
   const announced = changes.filter(({ models }) => models.includes(model));
+  const rule = findRule(charges, model, nowMs);
   return [
-    ...listRuleLines(findRule(charges, model, nowMs), '', words),
+    ...(rule?.windows ? listWindowLines(rule, rule.windows, facts) : listRuleLines(rule, '', words)),
     ...announced.flatMap(({ fromMs, rule }) =>
       listRuleLines(rule, words.from(formatDate(fromMs, facts)), words),
     ),
   ];
+}
+
+/** The price now and until when, then those of other hours and of each window. */
+function listWindowLines(
+  rule: PriceRule,
+  windows: readonly PriceWindow[],
+  { nowMs, words, ...facts }: Pick<PageFacts, 'nowMs' | 'timeZone' | 'words'>,
+): PriceLine[] {
+  const open = findOpenWindow(windows, nowMs);
+  const price = buildPrice(rule, [], open);
+  const until = findNextChange(windows, nowMs);
+  const [now = { when: '', rates: words.free }] = listRuleLines(writeRule(rule, price), '', words);
+  return [
+    now,
+    ...(until === undefined
+      ? []
+      : [{ when: words.now, rates: words.priceUntil(formatDate(until, { ...facts, words })) }]),
+    ...listRuleLines(rule, words.otherHours, words),
+    ...windows.flatMap(({ factor, ...hours }) => {
+      const when = `${hours.name}: ${formatHours(hours)}`;
+      if (factor !== undefined) return [{ when, rates: words.times(factor) }];
+      const { tiers, service_tiers } = hours;
+      return listRuleLines({ ...rule, ...hours, from: undefined, tiers, service_tiers }, when, words);
+    }),
+  ];
+}
+
+/** With the prices that its factor makes. */
+function writeRule(rule: PriceRule, price: Price): PriceRule {
+  const { tiers: _, service_tiers: __, ...only } = rule;
+  if (price.type === 'non-billing') return only;
+  const multiply = (rate: PicoYuan): number => multiplyRate(rate, findFactor(price));
+  if (price.type === 'times-billing') return { ...only, output: multiply(price.perCall) };
+  const [{ rates }] = price.tiers;
+  const written = Object.fromEntries(priceKinds.map(([name, kind]) => [name, multiply(rates[kind])]));
+  return { ...only, ...written };
 }
 
 function listRuleLines(rule: PriceRule | undefined, when: string, words: ModelTexts): PriceLine[] {

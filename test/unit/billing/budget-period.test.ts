@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findBudgetPeriod, isTimeZone } from '../../../shared/billing/budget-period.ts';
+import { findBudgetPeriod } from '../../../shared/billing/budget-period.ts';
+import { isTimeZone } from '../../../shared/billing/wall-clock.ts';
 
 const at = (time: string): number => Date.parse(time);
 

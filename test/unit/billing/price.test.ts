@@ -252,6 +252,11 @@ describe('a price in short', () => {
       { type: 'times-billing', rule: 2, perCall: 500_000_000_000n, factor: parseFactor(0.8) },
       '2:call:0.5:x0.8',
     ],
+    [
+      { type: 'times-billing', rule: 2, perCall: 500_000_000_000n, window: 'off-peak' },
+      '2:call:0.5:window=off-peak',
+    ],
+    [{ ...tiered, window: 'x2' }, '3:tokens:0.04:0.15:above=200000:window=x2', 200_001],
     [tokenPriceOf(2_000_000_000n, 1n, 3), '3:tokens:0.002:0.000000000001'],
     [tiered, '3:tokens:0.02:0.1:0.002:0.025:0.04', 200_000],
     [tiered, '3:tokens:0.04:0.15:above=200000', 200_001],
@@ -295,6 +300,9 @@ describe('a price in short', () => {
     '1:tokens:1:2:x-1',
     '1:tokens:1:2:x0.0000000000000000001',
     '1:tokens:1:2:x2:above=5',
+    '1:tokens:1:2:x2:window=peak',
+    '1:tokens:1:2:window=Peak',
+    '1:tokens:1:2:window=',
   ];
   const badTokens = ['1:tokens:1', '1:tokens:1:above=5', '1:tokens:1:2:3', '1:tokens:1:2:3:4:5:6:7:8:9'];
   it.each([...bad, ...badFactors, ...badTokens, '1:tokens:1:2:above=0', '1:tokens:1:2:over=7'])(
@@ -391,6 +399,7 @@ describe('what an answer costs by tokens, per call, and free of charge', () => {
 describe('what a call cost the operator', () => {
   const used = { ...tokens(3_000, 1_000), prompt_tokens_details: { cached_tokens: 2_000 } };
   const plain = { input: 0.01, output: 0.02 };
+  const allDay = { name: 'peak', from: '00:00', to: '24:00', zone: 'UTC' };
   const dollars = { input: 0.000_15, output: 0.000_6, currency: 'USD', rate: 7.123_456 };
   it.each<[string, Parameters<typeof computeBuyingCost>[0], bigint | undefined]>([
     ['by the cache', { a: { ...plain, cached_input: 0.001 } }, 32_000_000n],
@@ -405,11 +414,23 @@ describe('what a call cost the operator', () => {
       { a: { ...plain, per_call: 0.05, service_tiers: { flex: 0.5 } } },
       75_000_000n,
     ],
+    ['by its hour', { a: { ...plain, windows: [{ ...allDay, factor: 2 }] } }, 100_000_000n],
+    [
+      'by its hour, what the call costs too, in the service tier',
+      { a: { ...plain, per_call: 0.05, service_tiers: { flex: 0.5 }, windows: [{ ...allDay, factor: 2 }] } },
+      150_000_000n,
+    ],
+    [
+      'by the prices of its hour, in another currency',
+      { a: { ...dollars, windows: [{ ...allDay, input: 0.01, output: 0.02 }] } },
+      356_172_800n,
+    ],
+    ['by other hours', { a: { ...plain, windows: [{ ...allDay, days: ['wed'], factor: 2 }] } }, 50_000_000n],
     ['by the call', { '*': { per_call: 0.05, rate: 7 } }, 350_000_000n],
     ['by the call and by tokens', { '*': { per_call: 0.05, input: 0.01, output: 0 } }, 80_000_000n],
     ['unknown', { b: plain }, undefined],
     ['unknown without prices', undefined, undefined],
   ])('%s', (_case, cost, nano) => {
-    expect(computeBuyingCost(cost, 'a', used, 'flex')).toBe(nano);
+    expect(computeBuyingCost(cost, 'a', used, { tier: 'flex', startedMs: december })).toBe(nano);
   });
 });

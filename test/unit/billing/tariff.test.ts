@@ -40,12 +40,25 @@ const tariffOf = (rules: readonly PriceRule[], ...models: string[]): Tariff =>
   buildTariff({ models, rulesOf: () => rules, defaultOutputTokens: 16_384, nowMs: 0 });
 
 const byCall: PriceRule = { ...plain, id: 2, type: 'times-billing', models: ['b/2:x@y'], output: 0.5 };
+const allDay = { name: 'peak', from: '00:00', to: '24:00', zone: 'UTC' };
 const free: PriceRule = { ...plain, id: 3, type: 'non-billing', models: ['free'] };
 
 describe('the text of a tariff', () => {
   it.each<[string, Tariff, string]>([
     ['one model without tiers and factors, as its price', tariffOf([plain], 'm'), '1:tokens:0.018:0.072'],
     ['tiers and factors', tariffOf([rich], 'm'), rich1],
+    [
+      'windows that are open',
+      tariffOf(
+        [
+          { ...rich, windows: [{ ...allDay, factor: 2 }] },
+          { ...byCall, windows: [{ ...allDay, output: 1 }] },
+        ],
+        'm',
+        'b/2:x@y',
+      ),
+      `m|${rich1.replace(';', ':window=peak:x2;')} b/2:x@y|2:call:1:window=peak`,
+    ],
     ['no rule', tariffOf([], 'm'), '-:free'],
     [
       'an alias',
@@ -78,6 +91,11 @@ describe('a tariff', () => {
     expect(findAgreedPrice(tariff, 'm')).toMatchObject({ rule: 1 });
     expect(() => findAgreedPrice(tariff, 'other')).toThrow(NotInTariff);
     expect(() => findModelLimits(tariff, 'other')).toThrow(NotInTariff);
+  });
+
+  it('permits only the price of the window that was open', () => {
+    const texts = listPriceTexts(tariffOf([{ ...plain, windows: [{ ...allDay, factor: 2 }] }], 'm'), 'm');
+    expect(texts).toEqual(['1:tokens:0.018:0.072:window=peak:x2']);
   });
 
   it('permits each tier in each service tier, and nothing else', () => {

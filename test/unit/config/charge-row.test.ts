@@ -28,7 +28,35 @@ const tier = (above: number, more: object = {}) => ({ above, input: 0.02, output
 const amount = 'expected a number of 0 or more, with a decimal point, such as 0.018';
 const cache = { cached_input: 0.001, cache_write: 0.0125, cache_write_1h: 0.02 };
 
+const peak = { name: 'peak', from: '09:00', to: '12:00', zone: 'Asia/Shanghai', factor: 2 };
+
+const hourProblems: [object, string][] = [
+  [{ from: '9:00' }, 'windows[0].from: found "9:00", expected a time of day such as "09:00"'],
+  [{ from: '24:00' }, 'windows[0].from: found "24:00", expected a time of day'],
+  [{ to: '24:01' }, 'windows[0].to: found "24:01", expected a time of day'],
+  [{ zone: 'Asia/Beijing' }, 'windows[0].zone: found "Asia/Beijing", expected the name of a time zone'],
+  [{ zone: undefined }, 'windows[0].zone: missing, expected the name of a time zone'],
+  [{ days: ['monday'] }, 'windows[0].days[0]: found "monday", expected a list of mon, tue'],
+  [{ days: [] }, 'windows[0].days: found [], expected a list of mon, tue'],
+  [{ except: ['2026-02-29'] }, 'windows[0].except[0]: found "2026-02-29", expected a date such as'],
+  [{ except: ['1 May'] }, 'windows[0].except[0]: found "1 May", expected a date such as'],
+  [{ name: 'Peak' }, 'windows[0].name: found "Peak", expected a name of up to 32 characters'],
+  [{ factor: undefined }, 'expected windows that each have either a factor or prices'],
+  [{ factor: undefined, input: 1 }, 'expected windows that each have either a factor or prices'],
+  [{ input: 1, output: 2 }, 'expected windows that each have either a factor or prices'],
+];
+
 describe('a billing rule', () => {
+  it.each([
+    [{ windows: [peak, { ...peak, from: '14:00', to: '18:00' }] }],
+    [{ windows: [{ ...peak, days: ['sat'], except: ['2028-02-29'], from: '22:00', to: '06:00' }] }],
+    [{ windows: [{ ...peak, factor: undefined, input: 1, output: 2, tiers: [tier(5)] }] }],
+    [{ type: 'times-billing', input: 0, windows: [{ ...peak, factor: undefined, output: 2 }] }],
+  ])('takes hours with %j', (more) => {
+    const written = JSON.parse(JSON.stringify(row(more))) as { windows: object[] };
+    expect(readCharge(written)).toMatchObject({ row: { windows: written.windows } });
+  });
+
   it('takes a date, tiers and what calls of its models may be', () => {
     const more = {
       ...cache,
@@ -77,6 +105,23 @@ describe('a billing rule', () => {
       'service_tiers: found ["flex"], expected a map of service tiers to factors',
     ],
     [{ service_tiers: 0.5 }, 'service_tiers: found 0.5, expected a map of service tiers to factors'],
+    ...hourProblems.map(([more, problem]): [object, string] => [
+      { windows: [{ ...peak, ...more }] },
+      problem,
+    ]),
+    [
+      { windows: [peak, { ...peak, from: '11:59', to: '14:00' }] },
+      'expected windows of which no two are open at once',
+    ],
+    [
+      { windows: [peak, { ...peak, from: '22:00', to: '09:01' }] },
+      'expected windows of which no two are open at once',
+    ],
+    [
+      { windows: [peak, { ...peak, from: '14:00', to: '18:00', zone: 'UTC' }] },
+      'expected windows in one time zone',
+    ],
+    [{ windows: [] }, 'windows: found [], expected a list of 1 to 50 maps'],
     [{ input_factor: 0.9 }, 'input_factor: found 0.9, expected a number from 1 to 4'],
     [{ image_tokens: 0.5 }, 'image_tokens: found 0.5, expected a whole number of 1 or more'],
     [{ max_output_tokens: 0 }, 'max_output_tokens: found 0, expected a whole number of 1 or more'],

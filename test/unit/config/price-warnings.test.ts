@@ -127,6 +127,23 @@ describe('a price below what a channel costs', () => {
     expect(results.find(({ table }) => table === 'charges')?.warning).toBe(warning);
   });
 
+  it('is found at the worst hour of a week, whichever of both prices depends on it', () => {
+    const hours = { name: 'peak', days: ['sat'], from: '09:00', to: '12:00', zone: 'Asia/Shanghai' };
+    const cost = { m: { input: 0.001, output: 0.004, windows: [{ ...hours, factor: 2 }] } };
+    const warningOf = (windows: object[] | undefined, prices = { input: 0.0015, output: 0.006 }) => {
+      const row = { id: 1, type: 'token-billing', models: ['m'], ...prices, ...(windows && { windows }) };
+      const { results } = compile({ channels: [channel({ models: ['m'], cost })], charges: [row] });
+      return results.find(({ table }) => table === 'charges')?.warning;
+    };
+    const loss = 'in the window peak: ¥6 per million output tokens, channel main costs ¥8, a loss of ¥2';
+    expect(warningOf(undefined)).toBe(`models: m sold below cost ${loss}`);
+    expect(warningOf([{ ...hours, factor: 2 }])).toBeUndefined();
+    const night = { ...hours, name: 'night', from: '00:00', to: '06:00', factor: 0.5 };
+    expect(warningOf([{ ...hours, factor: 2 }, night])).toBe(
+      'models: m sold below cost in the window night: ¥3 per million output tokens, channel main costs ¥4, a loss of ¥1',
+    );
+  });
+
   const charges = [{ id: 1, type: 'token-billing', models: ['m', 'n'], input: 0.01, output: 0.04 }];
   const channels = [channel({ models: ['m', 'n'], ...paid })];
   it('of a group of customers is named on its setting, and of a customer on the row of the account', () => {

@@ -5,13 +5,16 @@ import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 /** The rows that a list comes to in an empty table, at 10 yuan for a dollar. */
-async function rowsOf(list: object, more: Partial<ImportInput> = {}): Promise<unknown[]> {
+const rowsOf = async (list: object, more?: Partial<ImportInput>): Promise<unknown[]> =>
+  (await importOf(list, more)).rows;
+
+async function importOf(list: object, more: Partial<ImportInput> = {}) {
   const ports = { clock: new VirtualClock(), tables: { scan: async () => [] } } as unknown as OperatorPorts;
   const input = { list: JSON.stringify(list), rate: '10', markup: '0', ...more };
-  const { changes } = await planImport(ports, input);
+  const { changes, effect } = await planImport(ports, input);
   const rows = changes.flatMap((change) => ('row' in change ? [change.row] : []));
   rows.forEach((row) => ChargeRow.parse(row));
-  return rows;
+  return { rows, effect };
 }
 
 const tokenRule = { id: 1, type: 'token-billing', models: ['m'] };
@@ -90,5 +93,73 @@ describe('a list in dollars per token', () => {
     const auto = { ...plain, input_cost_per_token: -1 };
     const strange = { ...plain, cache_read_input_token_cost: 'free' };
     expect(await rowsOf({ m: plain, auto, strange })).toHaveLength(1);
+  });
+
+  describe('by the hour', () => {
+    const low = { input_cost_per_token: 1.5e-6, output_cost_per_token: 7.5e-6 };
+    const entryOf = (off_peak_pricing: object) => ({ m: { ...plain, off_peak_pricing } });
+    const hours = { name: 'off-peak', zone: 'UTC', input: 0.015, output: 0.075 };
+
+    it.each<[string, object, object[]]>([
+      [
+        'over midnight, split there',
+        { hours_utc: '16:30-00:30', ...low },
+        [
+          { ...hours, from: '00:00', to: '00:30' },
+          { ...hours, from: '16:30', to: '24:00' },
+        ],
+      ],
+      [
+        'of several windows, with the standard price of what they leave out',
+        { hours_utc: ['1:00-02:00', '01:30-03:00'], input_cost_per_token: 1.5e-6 },
+        [{ ...hours, output: 0.15, from: '01:00', to: '03:00' }],
+      ],
+      [
+        'by the weekdays of another zone, as DeepSeek has them',
+        {
+          weekday_timezone: 'Asia/Shanghai',
+          windows: [
+            { hours_utc: ['10:00-01:00', '04:00-06:00'], weekdays: ['mon', 'Tuesday', 3, 4, 5] },
+            { hours_utc: '00:00-00:00', weekdays: ['sat', 'sun'] },
+          ],
+          ...low,
+        },
+        [
+          ...['00:00-09:00', '12:00-14:00', '18:00-24:00'].map((span) =>
+            Object.assign({}, hours, {
+              days: ['mon', 'tue', 'wed', 'thu', 'fri'],
+              from: span.slice(0, 5),
+              to: span.slice(6),
+              zone: 'Asia/Shanghai',
+            }),
+          ),
+          { ...hours, days: ['sat', 'sun'], from: '00:00', to: '24:00', zone: 'Asia/Shanghai' },
+        ],
+      ],
+      ['of none', {}, []],
+    ])('becomes windows %s', async (_what, block, windows) => {
+      const [row] = (await rowsOf(entryOf(block))) as { windows?: object[] }[];
+      expect(row).toMatchObject({ ...tokenRule, ...short });
+      expect(row?.windows ?? []).toEqual(windows);
+    });
+
+    it.each<[string, object]>([
+      ['a zone whose clocks change', { hours_utc: '01:00-02:00', weekday_timezone: 'Europe/Berlin', ...low }],
+      ['a zone that does not exist', { hours_utc: '01:00-02:00', weekday_timezone: 'Mars/Base', ...low }],
+      ['hours that are none', { hours_utc: 'at night', ...low }],
+      ['days that are none', { windows: [{ hours_utc: '01:00-02:00', weekdays: ['payday'] }], ...low }],
+      ['no prices', { hours_utc: '01:00-02:00' }],
+    ])('leaves %s out, and says so', async (_what, block) => {
+      const { effect, rows } = await importOf(entryOf(block));
+      expect(rows).toEqual([{ ...tokenRule, ...short }]);
+      expect(effect.join()).toContain(
+        "Off-peak hours can't be read, so the standard price applies all day: m",
+      );
+    });
+
+    it('says which models have them', async () => {
+      const { effect } = await importOf(entryOf({ hours_utc: '01:00-02:00', ...low }));
+      expect(effect.join()).toContain('Off-peak prices become windows: m');
+    });
   });
 });

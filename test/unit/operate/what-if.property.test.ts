@@ -7,7 +7,7 @@ import { emptyRows } from '../../../shared/config/rows/read-table.ts';
 import type { ServedDay } from '../../../shared/operate/operator-ports.ts';
 import { editEffects } from '../../../shared/operate/what-if/edit-effects.ts';
 import { timeText } from '../../../shared/wire/ids.ts';
-import { costOf, ruleAt, ruleOf, servedIn, type ChargeText } from '../../oracle/price-list.ts';
+import { costOf, ruleAt, ruleIn, ruleOf, servedIn, type ChargeText } from '../../oracle/price-list.ts';
 import { compile } from '../config/rows.ts';
 
 const atMs = Date.parse('2026-11-20T12:00:00Z');
@@ -30,10 +30,14 @@ const rule = fc
     service_tiers: fc.option(fc.constantFrom({ flex: 0.5 }, { flex: 0.333_333, priority: 2.5 }), {
       nil: undefined,
     }),
+    hours: fc.option(fc.constantFrom(0.5, 1.5), { nil: undefined }),
   })
-  .map(({ type, own, higher, models: named, service_tiers }) => {
+  .map(({ type, own, higher, models: named, service_tiers, hours }) => {
     const tiers = type === 'token-billing' && higher ? [{ ...higher, above: 500 }] : undefined;
-    return Object.assign({ type, models: named, tiers, service_tiers }, own);
+    const windows = hours && [
+      { name: 'peak', from: '09:00', to: '12:00', zone: 'Asia/Shanghai', factor: hours },
+    ];
+    return Object.assign({ type, models: named, tiers, service_tiers, windows }, own);
   });
 const list = fc
   .array(rule, { maxLength: 3 })
@@ -49,6 +53,7 @@ const call = fc.record({
   written: fc.nat(100),
   tier: fc.constantFrom('flex', 'priority', undefined),
   factor: fc.constantFrom(undefined, 0.8, 1.25),
+  hour: fc.integer({ min: 0, max: 23 }),
   how: fc.constantFrom('paid', 'paid', 'paid', 'left', 'plan', 'official', 'released', 'expired'),
 });
 type Call = typeof call extends fc.Arbitrary<infer Made> ? Made : never;
@@ -62,9 +67,10 @@ const tokensOf = ({ input, output, cached, written }: Call) => ({
 
 /** By the pages alone. */
 function dueOf(rules: readonly ChargeText[], each: Call): bigint {
-  const { model, how, tier, factor } = each;
+  const { model, how, tier, factor, hour } = each;
   const own = factor === undefined ? [] : [{ models: ['*'], factor }];
-  const found = servedIn(ruleOf(ruleAt(rules, model, atMs), model, own), { asked: tier, reported: tier });
+  const rule = ruleIn(ruleAt(rules, model, atMs), Date.UTC(2026, 10, 20, hour));
+  const found = servedIn(ruleOf(rule, model, own), { asked: tier, reported: tier });
   if (how === 'paid') return costOf(found, tokensOf(each));
   // Who leaves before the first content pays tokens, but no price per call.
   if (how === 'left') return found?.type === 'times-billing' ? 0n : costOf(found, tokensOf(each));

@@ -13,8 +13,10 @@ import {
   perMillion,
   priceDecimals,
   type Price,
+  type PriceWindow,
   type WrittenRates,
 } from '../../../../shared/billing/price.ts';
+import { formatHours } from '../../../../shared/billing/schedule.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
 import { formatCount, formatMoney, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
@@ -307,6 +309,7 @@ const columns: Column<Rule>[] = [
   ['anonymous', '', ({ anonymous }) => anonymous],
   ...laterPrices.map((name): Column<Rule> => [name, '', (charge) => charge[name]]),
   ['service_tiers', '', (charge) => charge.service_tiers],
+  ['windows', '', (charge) => charge.windows],
 ];
 
 const describeTerms = ({ factor, price }: { factor?: number | undefined; price: Price }): string =>
@@ -328,11 +331,15 @@ function formatOutputPrices({ type, output, tiers = [] }: NewCharge): string {
 }
 
 /** The price of input, with the prices of cached and written input that the rule has. */
-function formatInputPrices({ tiers = [], service_tiers = {}, ...base }: NewCharge): string {
+function formatInputPrices({ tiers = [], service_tiers = {}, windows = [], ...base }: NewCharge): string {
   const higher = tiers.map((tier) => `, above ${tier.above}: ${formatRates(tier)}`);
   const served = Object.entries(service_tiers).map(([tier, factor]) => `, ${tier}: x ${factor}`);
-  return [formatRates(base), ...higher, ...served].join('');
+  const byHour = windows.map((each) => `, ${each.name} ${formatHours(each)}: ${formatWindow(each)}`);
+  return [formatRates(base), ...higher, ...served, ...byHour].join('');
 }
+
+const formatWindow = ({ factor, input = 0, output = 0, ...rates }: PriceWindow): string =>
+  factor === undefined ? `${formatRates({ input, output, ...rates })}/${perMillion(output)}` : `x ${factor}`;
 
 function formatRates({ input, ...rates }: WrittenRates): string {
   const parts = inputParts.flatMap(({ price: name, label }) => {

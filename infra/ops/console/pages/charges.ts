@@ -122,19 +122,20 @@ function renderRules({ charges, shadowed }: ChargeList, { nowMs, options, ports 
       }),
       column(
         'Notes',
-        ({ id, tiers = [], service_tiers = {} }) => [
+        ({ id, tiers = [], service_tiers = {}, windows = [] }) => [
           tiers.length > 0 ? renderBadge(formatCount(tiers.length, 'tier')) : nothing,
           ...Object.entries(service_tiers).map(
             ([tier, factor]) => html` ${renderBadge(`${tier} × ${factor}`)}`,
           ),
+          ...[...new Set(windows.map(({ name }) => name))].map((name) => html` ${renderBadge(name)}`),
           ...shadowsOf(id).map(
             ({ by, models }) =>
               html` ${renderBadge(`rule ${by} overrides ${formatCount(models.length, 'model')}`, 'warning')}`,
           ),
         ],
         {
-          has: ({ id, tiers, service_tiers }) =>
-            (tiers ?? service_tiers) !== undefined || shadowsOf(id).length > 0,
+          has: ({ id, tiers, service_tiers, windows }) =>
+            (tiers ?? service_tiers ?? windows) !== undefined || shadowsOf(id).length > 0,
         },
       ),
     ],

@@ -203,6 +203,8 @@ describe('GET /v1/account', () => {
     const none = { ...mapInputParts('price', () => null), tiers: [], service_tiers: null };
     const third = { input: 0.03, output: 0.21, cached_input: 0.003, service_tiers: { flex: 0.5 } };
     const { body } = await rig.get('/v1/account', 'sk-special');
+    const noWindow = { window: null, until: null };
+    Object.assign(none, noWindow);
     const { tiers: _, ...byToken } = { ...none, type: 'token-billing', ...third };
     expect(body['prices']).toEqual([
       {
@@ -224,6 +226,35 @@ describe('GET /v1/account', () => {
       prices: [],
       price_changes: [{ models: ['m', 'v'], input: 0.2, output: 0.7 }],
     });
+  });
+
+  it('shows prices by the hour, with the factor of the customer, until they change', async () => {
+    const hours = { name: 'peak', from: '19:00', to: '21:00', zone: 'Asia/Shanghai', factor: 2 };
+    const price = { type: 'token-billing' as const, input: 0.1, output: 0.7, anonymous: false };
+    rig.models = ['m', 'n'];
+    rig.charges = [
+      { id: 1, ...price, models: ['m'], windows: [hours] },
+      { id: 2, ...price, models: ['n'], windows: [{ ...hours, from: '18:00', to: '20:00' }] },
+    ];
+    await rig.put('accounts', { account: 'hourly', prices: [{ models: ['n'], factor: 0.5 }] });
+    await rig.putKey('sk-hourly', { account: 'hourly' });
+    // It is 20:00 in Shanghai.
+    expect((await rig.get('/v1/account', 'sk-hourly')).body['prices']).toMatchObject([
+      {
+        models: ['m'],
+        input: 0.2,
+        output: 1.4,
+        window: 'peak',
+        until: Date.parse('2026-11-21T13:00Z') / 1000,
+      },
+      {
+        models: ['n'],
+        input: 0.05,
+        output: 0.35,
+        window: null,
+        until: Date.parse('2026-11-22T10:00Z') / 1000,
+      },
+    ]);
   });
 
   it.each([

@@ -31,4 +31,47 @@ describe('the list of charges', () => {
     const replaced = [rule(1, ['a']), rule(2, ['a'], '2027-01-01')];
     expect(listed(replaced, january).map(({ id }) => id)).toEqual([2]);
   });
+
+  it('has the prices of the window that is open, and when they change, of rules with windows alone', () => {
+    const hours = { name: 'peak', from: '09:00', to: '12:00', zone: 'Asia/Shanghai' };
+    const windows = [
+      { ...hours, factor: 0.3 },
+      { ...hours, name: 'late', from: '14:00', to: '18:00', input: 0.5, output: 0.7 },
+    ];
+    const byCall = ChargeRow.parse({
+      id: 2,
+      type: 'times-billing',
+      models: ['b'],
+      output: 0.05,
+      windows: [{ ...hours, factor: 3 }],
+    });
+    const rules = [ChargeRow.parse({ ...rule(1, ['a']), windows }), byCall, rule(3, ['c'])];
+    const at = (text: string) =>
+      listed(rules, Date.parse(text)).map(({ input, output, ...more }) => [
+        input,
+        output,
+        more.window,
+        more.until,
+      ]);
+    const nine = Date.parse('2026-11-30T01:00:00Z') / 1000;
+    expect(at('2026-11-30T00:59:00Z')).toEqual([
+      [0.01, 0.02, null, nine],
+      [0, 0.05, null, nine],
+      [0.01, 0.02, undefined, undefined],
+    ]);
+    expect(at('2026-11-30T01:00:00Z')).toEqual([
+      [0.003, 0.006, 'peak', nine + 3 * 3_600],
+      [0, 0.15, 'peak', nine + 3 * 3_600],
+      [0.01, 0.02, undefined, undefined],
+    ]);
+    expect(at('2026-11-30T06:00:00Z')[0]).toEqual([0.5, 0.7, 'late', nine + 9 * 3_600]);
+    expect(Object.keys(listed([rule(3, ['c'])], 0)[0] ?? {})).toEqual([
+      'id',
+      'type',
+      'models',
+      'input',
+      'output',
+      'anonymous',
+    ]);
+  });
 });

@@ -72,6 +72,25 @@ describe.each([
     expect(wordsOf(render({ charges, nowMs: 1 }))).toMatch(/alpha (¥7000 ¥7000 ¥20|¥7000 in, ¥20 out)/);
   });
 
+  test('shows the price of the hour, until when it holds, and those of other hours', () => {
+    const [first, ...others] = facts.charges;
+    const hours = { name: 'peak', from: '09:00', to: '12:00', zone: 'Asia/Shanghai' };
+    const windows = [
+      { ...hours, factor: 2 },
+      { ...hours, name: 'night', from: '22:00', to: '06:00', input: 0.1, output: 0.2 },
+    ];
+    const charges = [{ ...first!, input: 0.5, windows }, ...others];
+    const at = (text: string) => wordsOf(render({ charges, nowMs: Date.parse(text) }));
+    const peak = at('2026-11-30T02:00:00Z');
+    expect(peak).toMatch(/alpha (¥1000 ¥1000 ¥40|¥1000 in, ¥40 out)/);
+    expect(peak).toMatch(/now:? this price until 30 November 2026, 04:00 UTC/);
+    expect(peak).toMatch(/at other hours:? (¥500 ¥500 ¥20|¥500 in, ¥20 out)/);
+    expect(peak).toMatch(/peak: 09:00-12:00 Asia\/Shanghai:? 2× these prices/);
+    expect(peak).toMatch(/night: 22:00-06:00 Asia\/Shanghai:? (¥100 ¥100 ¥200|¥100 in, ¥200 out)/);
+    expect(at('2026-11-30T15:00:00Z')).toMatch(/alpha (¥100 ¥100 ¥200|¥100 in, ¥200 out)/);
+    expect(at('2026-11-30T06:00:00Z')).toMatch(/alpha (¥500 ¥500 ¥20|¥500 in, ¥20 out)/);
+  });
+
   test('announces prices with their day, by the calendar of the relay', () => {
     const [now] = facts.charges;
     const from = Date.parse('2026-11-30T16:00:00Z');
