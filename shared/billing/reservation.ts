@@ -111,12 +111,12 @@ const free: Price = { type: 'non-billing', rule: null };
 /** Only the key's budget bounds the call. */
 function payMetered(need: ReserveNeed, item: QuotaItem, lastTry: boolean): CallPayment | ReserveRefusal {
   if (need.budgetLeft === undefined) return nothing;
-  const plan = payFromBalance(need, { ...item, available: noBound }, lastTry);
+  const plan = payFromBalance(need, { ...item, available: endlessBalance }, lastTry);
   return isRefusal(plan) ? plan : { ...plan, balanceNeeded: 0n };
 }
 
-/** No call costs as much. */
-const noBound = 10n ** 30n;
+/** No call costs as much. As an estimate: a known balance is too low once the calls settle that run meanwhile. */
+export const endlessBalance = 10n ** 30n;
 
 /** Minutes since the epoch. */
 export const minuteOf = (ms: number): number => Math.floor(ms / 60_000);

@@ -5,7 +5,7 @@
  * first such request.
  */
 import { sumReserved } from '../billing/quota-item.ts';
-import { isRefusal, planReservation } from '../billing/reservation.ts';
+import { endlessBalance, isRefusal, planReservation } from '../billing/reservation.ts';
 import type { Counting, Endpoint } from '../endpoints/endpoint.ts';
 import { CannotCarry, type AnswerReader, type CountingForm, type Dialect } from '../upstreams/dialect.ts';
 import type { UpstreamEvent } from '../upstreams/body-events.ts';
@@ -23,7 +23,7 @@ import { respondJson, Refusal } from './http/refusal.ts';
 import { within } from './retry.ts';
 import type { Admission } from './money/admission.ts';
 import { priceOnceProven } from './money/call-costs.ts';
-import { endlessBalance, type ReservationRequest } from './money/open-reservation.ts';
+import type { ReservationRequest } from './money/open-reservation.ts';
 import type { Reservations } from './money/reservations.ts';
 import { readSums } from './money/shards.ts';
 import { countUnbilled, runWithinKeyPermits, runWithinPermits } from './money/unbilled-limits.ts';

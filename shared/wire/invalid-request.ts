@@ -1,3 +1,4 @@
+/** The errors of a caller's request, and the body of every error answer. */
 import type { JsonRecord } from './json.ts';
 
 /** The caller's request does not match the contract. Always answered with a 400 that names the field. */

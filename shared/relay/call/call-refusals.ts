@@ -1,12 +1,12 @@
 /**
- * What a call is refused for before it reserves, and what its client gets for it. Loaded by the first call that is refused. Must never
- * tell a client why a key is not usable.
+ * The reasons for which a call is refused before it reserves, and the answers to its client. Loaded by the first call that is refused.
+ * Must never tell a client why a key is not usable.
  */
 import type { Endpoint } from '../../endpoints/endpoint.ts';
 import { explainStoredContent } from '../../upstreams/restricted-fields.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import type { RelayRequest } from '../http/http.ts';
-import { refuse, toRefusal, type Refusal } from '../http/refusal.ts';
+import { refuse, toRefusal, type Refusal, type RefusalCode } from '../http/refusal.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import type { KeyLookup } from '../ports/config-store.ts';
 import { findKey, judgeKey, type AdmittedKey, type KeyRefusal, type ModelRefusal } from './access.ts';
@@ -59,20 +59,17 @@ export function explainRefusal(refused: CallRefusal): Refusal {
         'model must be 1 to 128 of the characters A-Z a-z 0-9 . _ : / @ - and name a model between its modifiers.',
       );
     case 'official_not_allowed':
-      return refuse(
+      return refuseModel(
         'official_not_allowed',
         'This API key may not use official billing. Drop "official" and the suffix "-official".',
-        { param: 'model' },
       );
     case 'model_not_allowed':
-      return refuse('model_not_allowed', `This API key may not use the model "${refused.model}".`, {
-        param: 'model',
-      });
+      return refuseModel('model_not_allowed', `This API key may not use the model "${refused.model}".`);
     case 'model_not_found':
-      return refuse(
+      return refuseModel(
         'model_not_found',
         `The model "${refused.model}" is not available here. GET /v1/models lists those that are.`,
-        { param: 'model', reason: refused.why },
+        refused.why,
       );
     case 'not_in_tariff':
       return refuse(
@@ -144,27 +141,23 @@ export function explainRefusal(refused: CallRefusal): Refusal {
 const invalid = (code: string, param: string, message: string): Refusal =>
   toRefusal(new InvalidRequest(code, param, message));
 
+const refuseModel = (code: RefusalCode, message: string, reason?: string): Refusal =>
+  refuse(code, message, { param: 'model', reason });
+
 /** Every unusable key gets the same message; the log has the reason. */
 function refuseKey(refused: KeyRefusal): Refusal {
-  switch (refused.reason) {
-    case 'key_conflict':
-      return refuse('invalid_api_key', refused.conflict, { reason: 'key_conflict' });
-    case 'key_missing':
-      return refuse('invalid_api_key', `No API key was sent. Send it as the header "${refused.shown}".`, {
-        reason: 'key_missing',
-      });
-    case 'key_malformed': {
-      const [header] = refused.shown.split(':');
-      const words = `The ${header} header does not hold an API key of this relay. Send "${refused.shown}".`;
-      return refuse('invalid_api_key', words, { reason: 'key_malformed' });
-    }
-    case 'key_unusable':
-      return refuse('invalid_api_key', 'The API key is not valid. Check that it is complete and active.', {
-        reason: refused.why,
-      });
-    default:
-      return refused satisfies never;
-  }
+  const { reason } = refused;
+  if (reason === 'key_conflict') return refuse('invalid_api_key', refused.conflict, { reason });
+  if (reason === 'key_unusable')
+    return refuse('invalid_api_key', 'The API key is not valid. Check that it is complete and active.', {
+      reason: refused.why,
+    });
+  const { shown } = refused;
+  const words =
+    reason === 'key_missing'
+      ? `No API key was sent. Send it as the header "${shown}".`
+      : `The ${shown.split(':')[0]} header does not hold an API key of this relay. Send "${shown}".`;
+  return refuse('invalid_api_key', words, { reason });
 }
 
 // For requests that are not calls: their handles answer with what is thrown.

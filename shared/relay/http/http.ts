@@ -16,8 +16,8 @@ export interface BodyReading {
   /** How many values it may have. */
   valuesMax?: number | undefined;
   /**
-   * Awaited once before more is unpacked or parsed than `smallSize` says. What it throws is what the body is refused with. Absent: a
-   * body of any size is read at once.
+   * Awaited once before more is unpacked or parsed than `smallSize` says. The body is refused with what it throws. Without it
+   * a body of any size is read at once.
    */
   large?: (() => Promise<void>) | undefined;
   /** Told how long it is, unpacked, and how many values it has, before it is parsed. May throw. */
@@ -92,11 +92,9 @@ export interface HostedHandle {
   local: boolean;
 }
 
-/** The end of an answer that is not whole: the one thing that every host maps to a broken connection. */
-
 /**
- * What the client got is not the whole answer, and the protocol has no way to say so: the host must break the connection,
- * never end it.
+ * The client got a part of the answer, and the protocol has no way to say so: every host must break the connection, never end
+ * it.
  */
 export class AnswerCut extends Error {
   override readonly name = 'AnswerCut';

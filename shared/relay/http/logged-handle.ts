@@ -9,9 +9,9 @@ type Found = Pick<RequestLog, 'endpoint' | 'key_hint' | 'account' | 'reason'>;
 
 interface LoggedOptions {
   endpoint: string;
-  /** What is answered or refused has no line. */
+  /** Answers and refusals have no line. */
   failuresOnly?: boolean;
-  /** The form of refusals for a client. Absent: OpenAI's. */
+  /** The form of refusals for a client; default OpenAI's. */
   formOf?: (request: RelayRequest) => AnswerForm | undefined;
 }
 

@@ -4,7 +4,7 @@
  */
 import { createQuotaItem, type QuotaItem } from '../../billing/quota-item.ts';
 import { firstCounter } from '../../billing/shares.ts';
-import { endlessBalance } from './open-reservation.ts';
+import { endlessBalance } from '../../billing/reservation.ts';
 import type { Clock } from '../ports/host.ts';
 
 const accountsMax = 1_000;

@@ -119,7 +119,7 @@ function estimateModelCost(call: BillableCall, reader: MediaReader | undefined):
 
 const tierOf = ({ service_tier: tier }: ChatRequest): string | undefined => tier ?? undefined;
 
-/** Undefined for a free call whose key and account have no limits of their own, if free calls are not counted. */
+/** Nothing is reserved for a free call whose key and account have no limits of their own, if free calls are not counted. */
 function buildCallRequest(call: BillableCall, costs: Costs): ReservationRequest | undefined {
   const [{ price, estimate }, ...others] = costs;
   // Nobody hears which service tier a crashed call had, so its input is that of the one that was asked for.
@@ -191,7 +191,7 @@ export function checkSearchIsPaid({ model, alias, snapshot }: BillableCall, cost
   );
 }
 
-/** Who pays for a call, whether or not the call itself is read. */
+/** The account that pays for a call, and its limits, even if the call itself is not read. */
 export type Payer = Pick<
   ChatCall,
   'key' | 'account' | 'shardCount' | 'snapshot' | 'startedMs' | 'deadlineMs' | 'concurrencyGiven'

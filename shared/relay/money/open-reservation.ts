@@ -115,6 +115,3 @@ export interface NextTry {
   item: QuotaItem;
   search: ShardSearch;
 }
-
-/** The balance of an estimate: a known one is too low once the calls settle that run meanwhile. */
-export const endlessBalance = 10n ** 30n;

@@ -3,6 +3,7 @@ import { formatYuan, larger } from '../../billing/price.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import { shareNeed } from '../../billing/shares.ts';
 import {
+  endlessBalance,
   isForMoney,
   isRefusal,
   planReservation,
@@ -13,12 +14,7 @@ import type { ChatCall } from '../call/call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { rateHeaders, secondsOfMinuteLeft } from '../http/http.ts';
 import { toRefusal, refuse, type Refusal } from '../http/refusal.ts';
-import {
-  type CallBudget,
-  type ReserveFailure,
-  type ReserveStep,
-  endlessBalance,
-} from './open-reservation.ts';
+import { type CallBudget, type ReserveFailure, type ReserveStep } from './open-reservation.ts';
 
 export interface RefusedReserve {
   call: Pick<ChatCall, 'snapshot' | 'key'>;

@@ -36,8 +36,8 @@ export interface AlertAccounts {
   /** Its `alertBelow`, up to 5 minutes old: the scheduled pass finds what an edit changes. */
   alertBelow(account: string): Promise<NanoYuan | undefined>;
   /**
-   * What was granted less what was spent, over all parts of the account, read consistently: money of calls in flight is
-   * in it, and money that moves between parts changes nothing. Undefined: the account was never used.
+   * Granted less spent, over all shards of the account, read consistently: it includes the money of calls in flight, and
+   * money that moves between shards changes nothing. Nothing for an account that was never used.
    */
   balance(account: string): Promise<NanoYuan | undefined>;
   /** All accounts, page by page. */

@@ -1,5 +1,5 @@
 /**
- * The store of reservations. Each call but `move` and `chargeLate` is one conditional write on one part of one
+ * The store of reservations. Each call but `move` and `chargeLate` is one conditional write on one shard of one
  * account. The suite in `test/contract/quota-store.ts` defines the contract; the in-memory store and the
  * DynamoDB adapter both pass it.
  */
@@ -24,28 +24,28 @@ export interface LateCharge {
   row: CloseRow;
 }
 
-/** `item`: the part when the write was refused. */
+/** `item`: the shard when the write was refused. */
 export type WriteReply<Done = object> =
   | ({ done: true } & Done)
   | { done: false; item: QuotaItem | undefined };
 
 export interface QuotaStore {
-  /** `item`: the part after the write. */
+  /** `item`: the shard after the write. */
   reserve(write: ReserveWrite): Promise<WriteReply<{ item: QuotaItem }>>;
   close(write: CloseWrite): Promise<WriteReply>;
   /** Puts an entry of amount 0 under an id that is not open, so that a late reserve with that id is refused. */
   tombstone(write: TombstoneWrite): Promise<WriteReply>;
   renew(write: RenewWrite): Promise<WriteReply>;
-  /** Puts an empty item if the account has none. `part`: a counter, of which the account's first item then says that there are some. */
-  create(account: string, part?: number): Promise<void>;
-  /** The parts that exist, of those below `parts`, from part 0 on. `exact`: as of one moment; else each may be a second old. */
-  read(account: string, parts: number, exact: boolean): Promise<QuotaItem[]>;
+  /** Puts an empty item if the account has none. `shard`: a counter, of which the account's first item then says that there are some. */
+  create(account: string, shard?: number): Promise<void>;
+  /** The shards that exist, of those below `shardCount`, from shard 0 on. `exact`: as of one moment; else each may be a second old. */
+  read(account: string, shardCount: number, exact: boolean): Promise<QuotaItem[]>;
   /** Returns whether every condition held. */
   move(write: ShardsWrite): Promise<boolean>;
   /** Charges a difference and puts its ledger row, once: a row that is there already changes nothing. */
   chargeLate(charge: LateCharge): Promise<void>;
   /** How the ledger says that a request was closed; undefined: it has no row yet. */
-  closedAs(account: string, id: string, part: number | undefined): Promise<CloseKind | undefined>;
+  closedAs(account: string, id: string, shard: number | undefined): Promise<CloseKind | undefined>;
 }
 
 /** An item of the scan, not yet parsed. `item`: its key. */
@@ -182,8 +182,8 @@ export interface PaymentStore {
 
 export interface AccountReader {
   /**
-   * The sums over the account's parts. Undefined: it has no item yet, so it has no money and no counts. Throws
-   * StoreUnavailable, or an Error if a part cannot be read.
+   * The sums over the account's shards. An account without an item has no money and no counts. Throws
+   * StoreUnavailable, or an Error if a shard cannot be read.
    */
   quota(account: string): Promise<WholeAccount | undefined>;
   /** At most `limit` closed requests with ids below `beforeId`, newest first. Throws StoreUnavailable. */

@@ -71,7 +71,7 @@ export interface LearnedFacts {
   /** Adds a fact in the place of what was known of its rule, or prolongs it. A fact too many is known to this environment alone. */
   learn(fact: LearnedFact): Promise<void>;
   /**
-   * Whether a missing `keeps_state` means that the model needs no state: the facts were read at `sinceMs` or later, or
+   * True if a missing `keeps_state` means that the model needs no state: the facts were read at `sinceMs` or later, or
    * this environment saw for itself, and that or its facts were new within `factsFreshMs` before `sinceMs`: another
    * environment may have seen the model keep state since. Makes no store call.
    */
