@@ -238,9 +238,11 @@ async function refuseCall(
   const refusal = explainRefusal(refused);
   if (refused.reason === 'fault' && refusal.body.error.code === 'internal')
     ports.log.fault(requestId, refused.error);
+  const response = respondRefusal(refusal, requestId, endpoint);
   const facts = {
     requestId,
     endpoint: endpoint.name,
+    status: response.status,
     key: caller?.key,
     model: asked?.model.base,
     attribution: asked?.attribution,
@@ -253,7 +255,7 @@ async function refuseCall(
   const done = Promise.all([logger.logRefusal(facts), reservations.awaitCancel(requestId), stored]).then(
     () => {},
   );
-  return { ...respondRefusal(refusal, requestId, endpoint), done };
+  return { ...response, done };
 }
 
 /** A call as it is sent: with the states of its earlier turns, and the limits that the balance pays. */

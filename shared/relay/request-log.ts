@@ -144,6 +144,8 @@ export class RequestLogger {
 export interface RefusedFacts {
   requestId: string;
   endpoint: string;
+  /** As the client saw it. */
+  status: number;
   key: { hint?: string | undefined; account: string } | undefined;
   model: string | undefined;
   attribution?: ChatCall['attribution'] | undefined;
@@ -158,7 +160,7 @@ function buildRefusalLine(facts: RefusedFacts): RequestLog {
   return {
     request_id: facts.requestId,
     endpoint: facts.endpoint,
-    status: refusal.status,
+    status: facts.status,
     end: 'refused',
     duration_ms: facts.durationMs,
     ...buildRefusalFields(refusal),

@@ -658,10 +658,17 @@ describe('a word that nobody knows', () => {
   });
 });
 
-describe('an answer of a failed upstream', () => {
-  it('is logged with the status that its client saw', async () => {
-    const rig = new CoreRig().upstream(refuses(529, ''));
-    const answer = await post(rig, { endpoint: 'messages', stream: true });
-    expect([answer.status, rig.logged[0]?.status]).toEqual([529, 529]);
+describe('the line of a refused call', () => {
+  it.each<[string, RigOptions]>([
+    ['by an upstream', {}],
+    ['by a balance', { charges: [{ id: 1, type: 'token-billing', models: ['m'], input: 1, output: 1 }] }],
+    ['by a key', { keys: {} }],
+  ])('has the status that its client saw: %s', async (_by, options) => {
+    for (const of of asked) {
+      const rig = new CoreRig(options).upstream(refuses(529, ''));
+      const { status } = await post(rig, of);
+      expect(status).toBeGreaterThanOrEqual(400);
+      expect(rig.logged.map((line) => line.status)).toEqual([status]);
+    }
   });
 });
