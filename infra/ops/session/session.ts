@@ -12,6 +12,7 @@ import {
   findLocalStack,
   readTableLimits,
   createRowAuthor,
+  type Store,
 } from '../../../shared/adapters/dynamodb/operator-store.ts';
 import { openStore } from '../../../shared/adapters/dynamodb/open-store.ts';
 import { createSecretWriter } from '../../../shared/adapters/secrets/secret-writer.ts';
@@ -45,7 +46,8 @@ export async function openSession(
   const explain = (error: unknown, where?: string): Failure =>
     explainDenied(error, store.region) ?? explainStoreError(error, target, where);
   const overrides = { ...(region !== undefined && { region }), ...(profile !== undefined && { profile }) };
-  const store = await openStore(target, overrides);
+  const opened = await openStore(target, overrides);
+  const store = clone === undefined ? opened : guardClone(opened, clone);
   const explainPortErrors = <Port extends object>(port: Port): Port => explainErrors(port, explain);
   const caller = { stack: target.stack, environment, aws: store.aws };
   const { accessKey } = explainPortErrors({
@@ -63,7 +65,6 @@ export async function openSession(
     payments: explainPortErrors(createPaymentStore(store.tables, target.stack, createRowAuthor(who))),
   });
   const local = explainPortErrors({ stack: () => findLocalStack(store) });
-  if (clone !== undefined) refuseOther((await local.stack()).clone, { clone, where: target.endpoint });
   const locateLog = async () => {
     if (target.local) return (await local.stack()).log;
     const { findLogGroups } = await loadStack();
@@ -120,16 +121,26 @@ function loadOnce<Value>(load: () => Promise<Value>): () => Promise<Value> {
   return () => (loading ??= load());
 }
 
-/** Another clone's stack, or tables of another program: a wrong guess would write into somebody else's books. */
-function refuseOther(
-  found: string | undefined,
-  { clone, where = '' }: { clone: string; where?: string | undefined },
-): void {
-  if (found === clone) return;
-  const whose = found === undefined ? 'do not belong to a running `npm start`' : `belong to ${found}`;
-  throw usageFailure(
-    `the tables at ${where} ${whose}, not to this clone (${clone}): run \`npm start\` here, or set AWS_ENDPOINT_URL_DYNAMODB`,
-  );
+/**
+ * Refuses another clone's stack, or tables of another program, before the first read: a wrong guess would write into somebody
+ * else's books. A command that reads no table needs no stack.
+ */
+function guardClone(store: Store, clone: string): Store {
+  const check = loadOnce(async () => {
+    const { clone: found } = await findLocalStack(store);
+    if (found === clone) return;
+    const owner = found === undefined ? 'do not belong to a running `npm start`' : `belong to ${found}`;
+    throw usageFailure(
+      `the tables at ${store.target.endpoint} ${owner}, not to this clone (${clone}): run \`npm start\` here, or set AWS_ENDPOINT_URL_DYNAMODB`,
+    );
+  });
+  const tables: Store['tables'] = {
+    async call(...input) {
+      await check();
+      return store.tables.call(...input);
+    },
+  };
+  return { ...store, tables };
 }
 
 // Decides which tables a run works on, before anything is opened. Every run prints the target first.
