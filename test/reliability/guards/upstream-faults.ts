@@ -198,7 +198,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F14'],
     file: 'shared/relay/dispatch/refused-attempt.ts',
-    find: "mayHaveCharged ? { 'x-should-retry': 'false' } : {}",
+    find: "hadContent || mayHaveCharged(failures) ? { 'x-should-retry': 'false' } : {}",
     replace: '{}',
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'never answers',
@@ -206,7 +206,7 @@ export const upstreamFaults: readonly Removal[] = [
   {
     rows: ['F14'],
     file: 'shared/relay/dispatch/refused-attempt.ts',
-    find: "mayHaveCharged ? { 'x-should-retry': 'false' } : {}",
+    find: "hadContent || mayHaveCharged(failures) ? { 'x-should-retry': 'false' } : {}",
     replace: "{ 'x-should-retry': 'false' }",
     test: 'test/unit/relay/pipeline.test.ts',
     name: 'says 500',
