@@ -165,14 +165,15 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
   // Grok. Models that reason refuse stop sequences [langchain-ai/langchain 38335, 2026-06-20; lidge-jun/opencodex 5278].
   [/\bgrok-(3-mini|[4-9])(?!.*non-reasoning)/i, { supportsStop: false }],
 
+  // Threads. Other vendors with Anthropic's form ignore fields that they do not know, so they would answer a thread from its last message
+  // [platform.claude.com, "Message threads", supported models, November 2026].
+  [/deepseek|\b(?:kimi|glm|minimax|qwen|mimo|gpt|gemini)\b|(?:^|\/)k[2-9]\b/i, { holdsThreads: false }],
+
   // DeepSeek. Forced calls are refused while it thinks, which it does unless told not to [BerriAI/litellm 37470, 2026-08-19].
   [/deepseek.*(v[123]\b|coder|chat)/i, { supportsForcedCalls: true }],
   // A tool loop whose earlier turns lack the field is refused. The names change faster than this table, so every name
   // counts [ad-naan/Adnify 193, 2026-09-15, for `deepseek-flash`]; servers that refuse the field are asked without it. It
   // maps efforts itself: to low, high and max [api-docs.deepseek.com/guides/thinking_mode, 2026-09-10].
-  // Other vendors with Anthropic's form ignore fields that they do not know, so they would answer a thread from its last message
-  // [platform.claude.com, "Message threads", supported models, November 2026].
-  [/deepseek|\b(?:kimi|glm|minimax|qwen|mimo|gpt|gemini)\b|(?:^|\/)k[2-9]\b/i, { holdsThreads: false }],
   [/deepseek/i, { wantsBack: 'reasoning_content', supportsForcedCalls: false, efforts: effortScale }],
   // Kimi K3 thinks always [platform.kimi.ai, "Reasoning Effort"; huggingface/tau 560, 2026-08-06].
   [/\bkimi-k3|(^|\/)k3(?!\d)/i, { efforts: ['low', 'high', 'max'] }],
