@@ -11,7 +11,7 @@ import { searchTokensMax } from './money/call-costs.ts';
 import { TextShape } from '../billing/estimate/input-tokens.ts';
 
 type SearchPorts = Pick<ChatPorts, 'clock' | 'searchProvider'>;
-type SearchingCall = Pick<ChatCall, 'request' | 'snapshot' | 'tariff' | 'signal' | 'states'>;
+type SearchingCall = Pick<ChatCall, 'request' | 'snapshot' | 'tariff' | 'signal' | 'states' | 'thread'>;
 
 export interface SearchedRequest {
   request: ChatRequest;
@@ -27,11 +27,12 @@ const budgetMs = 3_000;
  * True if the conversation has or will have turns with state. Some state is valid only while nothing before it
  * changes, and search results change each turn.
  */
-function mayContinue({ request, states }: SearchingCall): boolean {
+function mayContinue({ request, states, thread }: SearchingCall): boolean {
   const { messages, tools, reasoning_effort: effort } = request;
   const reasons = typeof effort === 'string' && effort !== 'none';
   const hasTools = Array.isArray(tools) && tools.length > 0;
-  return states.size > 0 || hasTools || reasons || messages.some(({ role }) => role === 'assistant');
+  const hasEarlier = thread !== undefined || messages.some(({ role }) => role === 'assistant');
+  return states.size > 0 || hasTools || reasons || hasEarlier;
 }
 
 /**

@@ -111,6 +111,24 @@ describe('a thread', () => {
     expect((await threads.ask({ messages: [] })).status).toBe(400);
   });
 
+  it('goes on with search results beside the question, because its system text cannot change', async () => {
+    const provider = {
+      type: 'tavily',
+      endpoint: 'https://search.test',
+      results: 5,
+      price: 0,
+      cost: 0,
+    } as const;
+    const found = { title: 'Found', url: 'https://a.test', text: 'The ferry is late.' };
+    const search = () => Promise.resolve([found]);
+    const threads = new ThreadRig({ settings: { search: provider }, search }, 1_000n * yuan);
+    const model = 'web-m';
+    const id = await threads.begin({ model });
+    const answer = await threads.ask({ model, messages: question, thread: continued(id) });
+    expect([answer.status, answer.text]).toEqual([200, expect.stringContaining('PELICAN')]);
+    expect(JSON.stringify(lastSent(threads)['messages'])).toContain(found.text);
+  });
+
   it('has an id of the usual form for an answer that nobody holds', async () => {
     const answer = await new ThreadRig().ask({ messages: secret });
     expect(bodyOf(answer)['id']).toMatch(/^msg_01call\d+$/);
