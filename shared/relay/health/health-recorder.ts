@@ -7,15 +7,10 @@ import { fingerprint, hash53 } from '../../wire/ids.ts';
 import type { Candidate } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { healthKeySpace } from '../ports/runtime-stores.ts';
-import {
-  eventOfFailure,
-  nextHealth,
-  findHealth,
-  chooseWorstHealth,
-  type FailedCall,
-  type HealthEvent,
-  type CandidateHealth,
-} from './health-states.ts';
+import type { FailedCall, HealthEvent, CandidateHealth } from './health-states.ts';
+
+/** No call needs it while all candidates are healthy. */
+const loadStates = () => import('./health-states.ts');
 
 /** More candidates than an item can name; older ones are forgotten. */
 const candidatesMax = 1_000;
@@ -55,6 +50,7 @@ export class HealthRecorder {
     if (entries.size === 0) return undefined;
     const hash = hashOf(account);
     const nowMs = this.#ports.clock.now();
+    const { chooseWorstHealth, findHealth } = await loadStates();
     return (candidate) =>
       chooseWorstHealth(healthKeysOf(candidate).map((key) => findHealth(entries.get(key), hash, nowMs)));
   }
@@ -86,6 +82,7 @@ export class HealthRecorder {
 
   async recordFailure({ candidate, failure, account, tried, ...facts }: FailedAttempt): Promise<void> {
     const succeededMs = this.#answeredMs.get(keyOf(candidate));
+    const { eventOfFailure } = await loadStates();
     const event = eventOfFailure(failure, { account: hashOf(account), succeededMs, ...facts });
     const key = event?.type === 'rate_limited' ? limitKeyOf(candidate) : keyOf(candidate);
     if (event) await this.#change([key], event);
@@ -94,6 +91,7 @@ export class HealthRecorder {
 
   async #change(keys: readonly number[], event: HealthEvent): Promise<boolean> {
     const { health, clock } = this.#ports;
+    const { nextHealth } = await loadStates();
     const changed = await Promise.all(
       keys.map((key) => health.change(key, (before) => nextHealth(before, event, clock.now()))),
     );
