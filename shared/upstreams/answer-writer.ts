@@ -110,7 +110,11 @@ export class AnswerWriter {
     const opening = this.#opened.has(index) ? [] : [this.writeDelta({ content: '' }, null, index)];
     const isToolCalls = reason === 'stop' || reason === 'tool_calls';
     const agreed = isToolCalls ? (anyCalls ? 'tool_calls' : 'stop') : reason;
-    const calls = this.#arguments.get(index)?.end(() => this.assignCallId(undefined)) ?? [];
+    const assignId = (): string => {
+      if (this.callCount >= callsMax) throw tooLargeFailure();
+      return this.assignCallId(undefined);
+    };
+    const calls = this.#arguments.get(index)?.end(assignId) ?? [];
     if (calls.length > 0)
       opening.push(
         this.#buildChunk({ index, delta: { tool_calls: calls }, logprobs: null, finish_reason: null }),

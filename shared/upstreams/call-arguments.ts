@@ -101,19 +101,17 @@ export class CallArguments {
 }
 
 /** The whole objects of the surplus. A repeat of the call's own object, as some servers send it at the end, is none. */
-function findOtherObjects({ print, surplus }: CallText): string[] {
-  const others: string[] = [];
+function* findOtherObjects({ print, surplus }: CallText): Generator<string> {
   const seen = new Set([print]);
   let left = surplus.text.trimStart();
   while (left.startsWith('{')) {
     const text = left.slice(0, new JsonScan().push(left));
     if (!isRecord(parseJson(text))) break;
     const hash = hashWords(text, 0);
-    if (!seen.has(hash)) others.push(text);
+    if (!seen.has(hash)) yield text;
     seen.add(hash);
     left = left.slice(text.length).trimStart();
   }
-  return others;
 }
 
 /** FNV-1a of what is no white space, continued from the hash before it. */

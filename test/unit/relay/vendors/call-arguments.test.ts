@@ -43,6 +43,12 @@ describe.each(forms)('arguments of an upstream that speaks %s', (dialect) => {
   });
 });
 
+it('of more objects than any answer has calls are a failure of the upstream', async () => {
+  const many = Array.from({ length: 1100 }, (_, i) => `{"a":${i}}`).join('');
+  const { answer } = await askIn('chat', {}, { steps: callsWith.chat(many) });
+  expect(answer.status).toBe(502);
+});
+
 it('of a second object in a piece without name and id are another call', async () => {
   const called = (more: object, text: string): object =>
     toolDelta(0, { ...more, function: { name: 'f', arguments: text } });
