@@ -35,7 +35,9 @@ export function convertTools(
     const { async: isAsync, ...plain } = isCustom(tool) ? wrapTool(tool) : tool;
     const { function: called } = plain;
     const schema = called?.parameters;
-    const whole = schema ? { ...plain, function: { ...called, parameters: completeSchema(schema) } } : plain;
+    // A chat request goes up as it was sent.
+    const isWhole = form === 'chat' || !schema;
+    const whole = isWhole ? plain : { ...plain, function: { ...called, parameters: completeSchema(schema) } };
     const sent = form === 'chat' && isAsync !== undefined ? { ...whole, async: isAsync } : whole;
     return callerToolTypes.has(sent.type) ? filterTool(sent, quirks) : sent;
   });
