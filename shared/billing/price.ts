@@ -359,20 +359,31 @@ export interface CustomerPrice extends PriceTerms {
   models: readonly string[];
 }
 
+const listTerms = (
+  rule: PriceRule,
+  terms: readonly PriceTerms[] = [],
+  open?: PriceWindow,
+): readonly PriceTerms[] => (open ? [{ ...open, type: rule.type }, ...terms] : terms);
+
+/** Of terms with prices the last ones count, and nothing is left of the rule's or the window's. */
+export const findWrittenPrice = (
+  rule: PriceRule,
+  ...terms: [terms?: readonly PriceTerms[], open?: PriceWindow]
+): PriceTerms => listTerms(rule, ...terms).findLast((each) => each.factor === undefined) ?? rule;
+
 /**
- * Factors multiply. Of terms with prices the last ones count, and nothing is left of the rule's or the window's.
+ * Factors multiply.
  * @param open the window of the rule
  */
 export function buildPrice(
   rule: PriceRule | undefined,
-  terms: readonly PriceTerms[] = [],
+  terms?: readonly PriceTerms[],
   open?: PriceWindow,
 ): Price {
   if (!rule) return { type: 'non-billing', rule: null };
-  const all: PriceTerms[] = [...(open ? [{ ...open, type: rule.type }] : []), ...terms];
-  const priced = all.findLast((each) => each.factor === undefined) ?? rule;
+  const priced = findWrittenPrice(rule, terms, open);
   const { type = 'token-billing', input = 0, output = 0 } = priced;
-  const factors = all.map((each) => parseFactor(each.factor ?? 1) ?? factorOne);
+  const factors = listTerms(rule, terms, open).map((each) => parseFactor(each.factor ?? 1) ?? factorOne);
   const product = factors.reduce(multiplyFactors, factorOne);
   const factor = product === factorOne ? undefined : product;
   if (type === 'non-billing') return { type, rule: rule.id };

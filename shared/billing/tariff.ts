@@ -10,6 +10,7 @@ import {
   formatTier,
   formatYuan,
   findServiceFactor,
+  findWrittenPrice,
   listServicePrices,
   parsePrice,
   parseTier,
@@ -43,7 +44,7 @@ export interface ModelLimits {
   imageTokens?: number | undefined;
   /** Multiplies the estimate of the input from above. */
   inputFactor: number;
-  /** The rule has no price for cache writes for an hour, which cost the operator twice the input. */
+  /** There is no price for cache writes for an hour, which cost the operator twice the input. */
   unpricedHour: boolean;
 }
 
@@ -62,22 +63,34 @@ interface TariffInput {
 
 export function buildTariff(input: TariffInput): Tariff {
   const { models, rulesOf, termsOf, defaultOutputTokens, search, nowMs } = input;
-  const rules = models.map((model) => [model, findRule(rulesOf(model), model, nowMs)] as const);
-  const priceOf = (model: string, rule: PriceRule | undefined): Price =>
-    buildPrice(rule, termsOf?.(model), findOpenWindow(rule?.windows, nowMs));
+  const priced = models.map((model) => {
+    const rule = findRule(rulesOf(model), model, nowMs);
+    const terms = [termsOf?.(model), findOpenWindow(rule?.windows, nowMs)] as const;
+    const written = rule && findWrittenPrice(rule, ...terms);
+    const limits = limitsOf(rule, written, defaultOutputTokens);
+    return { model, price: buildPrice(rule, ...terms), limits };
+  });
   return {
-    prices: new Map(rules.map(([model, rule]) => [model, priceOf(model, rule)])),
-    limits: new Map(rules.map(([model, rule]) => [model, limitsOf(rule, defaultOutputTokens)])),
+    prices: new Map(priced.map(({ model, price }) => [model, price])),
+    limits: new Map(priced.map(({ model, limits }) => [model, limits])),
     search,
   };
 }
 
-const limitsOf = (rule: PriceRule | undefined, defaultOutputTokens: number): ModelLimits => ({
+/** @param written where the prices of the call are from */
+const limitsOf = (
+  rule: PriceRule | undefined,
+  written: PriceTerms | undefined,
+  defaultOutputTokens: number,
+): ModelLimits => ({
   maxOutputTokens: rule?.max_output_tokens,
   defaultOutputTokens: rule?.default_output_tokens ?? defaultOutputTokens,
   imageTokens: rule?.image_tokens,
   inputFactor: rule?.input_factor ?? 1,
-  unpricedHour: rule?.type === 'token-billing' && rule.cache_write_1h === undefined,
+  unpricedHour:
+    written !== undefined &&
+    (written.type ?? 'token-billing') === 'token-billing' &&
+    written.cache_write_1h === undefined,
 });
 
 export class NotInTariff extends Error {

@@ -7,7 +7,7 @@ import {
 import { createQuotaItem, type OpenEntry } from '../../../shared/billing/quota-item.ts';
 import { explainChargeAboveReserve, findRowProblem } from '../../../shared/billing/audit/recompute.ts';
 import { findCloseRow, type CloseRow } from '../../../shared/billing/ledger-row.ts';
-import { formatPrice, type PriceRule } from '../../../shared/billing/price.ts';
+import { formatPrice, type PriceRule, type PriceTerms } from '../../../shared/billing/price.ts';
 import {
   listPriceTexts,
   buildTariff,
@@ -42,6 +42,29 @@ const tariffOf = (rules: readonly PriceRule[], ...models: string[]): Tariff =>
 const byCall: PriceRule = { ...plain, id: 2, type: 'times-billing', models: ['b/2:x@y'], output: 0.5 };
 const allDay = { name: 'peak', from: '00:00', to: '24:00', zone: 'UTC' };
 const free: PriceRule = { ...plain, id: 3, type: 'non-billing', models: ['free'] };
+
+describe('the limits of a tariff', () => {
+  const own = { input: 0.01, output: 0.04 };
+  it.each<[string, PriceRule, PriceTerms[], boolean]>([
+    ['the rule', rich, [], false],
+    ['the rule, with a factor', { ...rich, windows: [{ ...allDay, factor: 2 }] }, [{ factor: 0.5 }], false],
+    ['the customer', rich, [own], true],
+    ['the customer, by tokens in the place of a price per call', byCall, [own], true],
+    ['the customer, with a price for the hour', plain, [{ ...own, cache_write_1h: 0.02 }], false],
+    ['the customer, per call', plain, [{ type: 'times-billing', output: 1 }], false],
+    ['the window', { ...rich, windows: [{ ...allDay, ...own }] }, [], true],
+  ])('say if cache writes for an hour have no price: by that of %s', (_whose, rule, terms, unpricedHour) => {
+    const [model = ''] = rule.models;
+    const tariff = buildTariff({
+      models: [model],
+      rulesOf: () => [rule],
+      termsOf: () => terms,
+      defaultOutputTokens: 16_384,
+      nowMs: 0,
+    });
+    expect(findModelLimits(tariff, model)).toMatchObject({ unpricedHour });
+  });
+});
 
 describe('the text of a tariff', () => {
   it.each<[string, Tariff, string]>([
