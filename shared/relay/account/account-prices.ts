@@ -50,7 +50,8 @@ export const listAnnouncedPrices = ({
   listPriceChanges(snapshot.charges, models, nowMs).flatMap(({ fromMs, rule, models: changed }) =>
     groupModels(
       changed.map((model) => {
-        const price = buildPrice(rule, listCustomerTerms(snapshot.settings, account, model));
+        const terms = listCustomerTerms(snapshot.settings, account, model);
+        const price = buildPrice(rule, terms, findOpenWindow(rule.windows, fromMs));
         return { from: Math.floor(fromMs / 1000), models: [model], ...describePrice(price) };
       }),
     ),

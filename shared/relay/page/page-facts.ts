@@ -70,10 +70,23 @@ export function listPriceLines(
   const rule = findRule(charges, model, nowMs);
   return [
     ...(rule?.windows ? listWindowLines(rule, rule.windows, facts) : listRuleLines(rule, '', words)),
-    ...announced.flatMap(({ fromMs, rule }) =>
-      listRuleLines(rule, words.from(formatDate(fromMs, facts)), words),
-    ),
+    ...announced.flatMap(({ fromMs, rule }) => {
+      const when = words.from(formatDate(fromMs, facts));
+      return [...listRuleLines(rule, when, words), ...listHours(rule, `${when}, `, words)];
+    }),
   ];
+}
+
+/** @param of what the lines begin with */
+function listHours({ windows = [], ...rule }: PriceRule, of: string, words: ModelTexts): PriceLine[] {
+  const { id, type, models, anonymous } = rule;
+  return windows.flatMap(({ factor, input = 0, output = 0, ...hours }) => {
+    const when = `${of}${hours.name}: ${formatHours(hours)}`;
+    if (factor !== undefined) return [{ when, rates: words.times(factor) }];
+    // Nothing of the rule's prices is left: a part that the window does not name costs what its input costs.
+    const replaced = { ...hours, id, type, models, anonymous, input, output, from: undefined };
+    return listRuleLines(replaced, when, words);
+  });
 }
 
 /** The price now and until when, then those of other hours and of each window. */
@@ -92,12 +105,7 @@ function listWindowLines(
       ? []
       : [{ when: words.now, rates: words.priceUntil(formatDate(until, { ...facts, words })) }]),
     ...listRuleLines(rule, words.otherHours, words),
-    ...windows.flatMap(({ factor, ...hours }) => {
-      const when = `${hours.name}: ${formatHours(hours)}`;
-      if (factor !== undefined) return [{ when, rates: words.times(factor) }];
-      const { tiers, service_tiers } = hours;
-      return listRuleLines({ ...rule, ...hours, from: undefined, tiers, service_tiers }, when, words);
-    }),
+    ...listHours(rule, '', words),
   ];
 }
 

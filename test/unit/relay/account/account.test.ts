@@ -257,6 +257,17 @@ describe('GET /v1/account', () => {
     ]);
   });
 
+  it('announces the price of the hour in which a rule begins', async () => {
+    const price = { id: 1, type: 'token-billing' as const, models: ['m'], anonymous: false };
+    const hours = { name: 'peak', from: '09:00', to: '12:00', zone: 'Asia/Shanghai', factor: 2 };
+    const from = Date.parse('2026-12-01T01:00Z');
+    rig.models = ['m'];
+    rig.charges = [{ ...price, input: 0.1, output: 0.7, windows: [hours], from }];
+    expect((await rig.get('/v1/account', key)).body['price_changes']).toMatchObject([
+      { from: from / 1000, models: ['m'], input: 0.2, output: 1.4 },
+    ]);
+  });
+
   it.each([
     [{ alert_below: '12.5' }, 12.5],
     [{ alert_below: 5 }, 5],

@@ -79,7 +79,7 @@ describe.each([
       { ...hours, factor: 2 },
       { ...hours, name: 'night', from: '22:00', to: '06:00', input: 0.1, output: 0.2 },
     ];
-    const charges = [{ ...first!, input: 0.5, windows }, ...others];
+    const charges = [{ ...first!, input: 0.5, cached_input: 0.5, windows }, ...others];
     const at = (text: string) => wordsOf(render({ charges, nowMs: Date.parse(text) }));
     const peak = at('2026-11-30T02:00:00Z');
     expect(peak).toMatch(/alpha (¥1000 ¥1000 ¥40|¥1000 in, ¥40 out)/);
@@ -89,6 +89,17 @@ describe.each([
     expect(peak).toMatch(/night: 22:00-06:00 Asia\/Shanghai:? (¥100 ¥100 ¥200|¥100 in, ¥200 out)/);
     expect(at('2026-11-30T15:00:00Z')).toMatch(/alpha (¥100 ¥100 ¥200|¥100 in, ¥200 out)/);
     expect(at('2026-11-30T06:00:00Z')).toMatch(/alpha (¥500 ¥500 ¥20|¥500 in, ¥20 out)/);
+  });
+
+  test('announces prices with their windows', () => {
+    const windows = [{ name: 'peak', from: '09:00', to: '12:00', zone: 'UTC', factor: 2 }];
+    const rule = { ...facts.charges[0]!, input: 0.001, windows };
+    const body = wordsOf(
+      render({ changes: [{ fromMs: Date.parse('2026-12-01'), rule, models: ['alpha'] }] }),
+    );
+    expect(body).toMatch(
+      /from 1 December 2026:? ¥1 .*from 1 December 2026, peak: 09:00-12:00 UTC:? 2× these/,
+    );
   });
 
   test('announces prices with their day, by the calendar of the relay', () => {
