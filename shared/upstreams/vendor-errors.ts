@@ -1,5 +1,5 @@
 /** Errors as vendors write them: one reading of their shapes. The dialects of all vendors share it. */
-import { asRecord, isRecord, listIn, textIn, type JsonRecord } from '../wire/json.ts';
+import { asRecord, isRecord, listIn, parseJson, textIn, type JsonRecord } from '../wire/json.ts';
 import type { UpstreamError } from './exchange.ts';
 
 const reasonsMax = 8;
@@ -16,15 +16,23 @@ export function findError(body: unknown): UpstreamError | undefined {
   const { message, detail, errors, base_resp: base, error_msg: text } = whole;
   const error = firstOf(whole['error']) ?? firstOf(errors);
   // Gateways wrap the error of their vendor.
-  if (isRecord(error)) return readError(isRecord(error['error']) ? error['error'] : error);
+  if (isRecord(error))
+    return readWrapped(error) ?? readError(isRecord(error['error']) ? error['error'] : error);
   if (typeof error === 'string') return readError({ ...whole, message: error });
   if (typeof message === 'string') return readError(whole);
   if (typeof text === 'string') return readError({ message: text, code: whole['error_code'] });
   if (isRecord(base) && base['status_code'])
     return readError({ message: base['status_msg'], code: base['status_code'] });
   if (typeof detail === 'string') return { message: detail };
-  if (isRecord(detail)) return readError(isRecord(detail['error']) ? detail['error'] : detail);
+  if (isRecord(detail)) return findError(detail);
   return readDetailError(detail) ?? readDetailError(asRecord(message)['detail']);
+}
+
+/** OpenRouter's, of a refusal by its vendor. Another failure of the vendor says nothing of our account at the gateway. */
+function readWrapped({ code, metadata }: JsonRecord): UpstreamError | undefined {
+  const raw = textIn(asRecord(metadata)['raw']);
+  if (raw === '' || ![400, 413, 422].includes(Number(code))) return undefined;
+  return findError(parseJson(raw)) ?? { message: raw, code };
 }
 
 /** Validating servers list faults, each with the path of its field in `loc`. Reads the first. */
@@ -46,8 +54,8 @@ const pathOf = (fault: unknown): string =>
     .join('.');
 
 /** Keeps numeric codes: Google and others repeat the status there and put the word into `status`. */
-function readError({ message, type, status, code, param, details }: JsonRecord): UpstreamError {
-  const found = listIn(details).map((detail) => textIn(asRecord(detail)['reason']));
+function readError({ message, type, status, code, param, details, reason }: JsonRecord): UpstreamError {
+  const found = [{ reason }, ...listIn(details)].map((detail) => textIn(asRecord(detail)['reason']));
   const reasons = found.filter((reason) => reasonPattern.test(reason)).slice(0, reasonsMax);
   const named = type ?? (typeof status === 'string' ? status : undefined);
   return {

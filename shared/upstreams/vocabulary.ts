@@ -4,6 +4,7 @@
  * is counted for the row. A sentence must never decide about our account if the caller could have written it.
  */
 import type { FinishReason } from '../wire/chat-response.ts';
+import { textIn } from '../wire/json.ts';
 import type { UpstreamError } from './exchange.ts';
 
 export const finishMeanings = ['stop', 'tool_calls', 'length', 'content_filter', 'failed'] as const;
@@ -30,10 +31,10 @@ const finishLines: readonly Line<FinishMeaning>[] = [
     'stop',
   ],
   [/^(?:tool_(?:calls?|use)|function_calls?)$/, 'tool_calls'],
-  // Z.ai (`sensitive`) [mozilla-ai/any-llm 1204, 2026-07-26], Gemini [ai.google.dev, `FinishReason`], Bedrock
+  // Z.ai (`sensitive`) [mozilla-ai/any-llm 1204, 2026-07-26], Gemini [ai.google.dev, `FinishReason`], Vertex (`MODEL_ARMOR`), Bedrock
   // (`guardrail_intervened`, `content_filtered`) [AWS, `StopReason`], Cohere (`ERROR_TOXIC`)
   [
-    /(?:^|_)(?:content_filter(?:ed)?|safety|guardrails?|moderat\w+|block(?:ed|list)|prohibited|sensitive|recitation|spii|toxic|refus(?:al|ed)|policy|language)(?:_|$)/,
+    /(?:^|_)(?:filter(?:ed)?|violations?|armor|safety|guardrails?|moderat\w+|block(?:ed|list)|prohibited|sensitive|recitation|spii|toxic|refus(?:al|ed)|policy)(?:_|$)|^(?:unsupported_)?language$/,
     'content_filter',
   ],
   // Mistral (`model_length`), Z.ai and Anthropic (`model_context_window_exceeded`), Responses (`max_output_tokens`), Cohere
@@ -52,16 +53,17 @@ const finishLines: readonly Line<FinishMeaning>[] = [
 ];
 
 const errorLines: readonly Line<ErrorMeaning>[] = [
-  // llama.cpp (`exceed_context_size_error`), Copilot (`model_max_prompt_tokens_exceeded`), Z.ai (1261), Cloudflare (5021)
+  // llama.cpp (`exceed_context_size_error`), Copilot (`model_max_prompt_tokens_exceeded`), Baidu (`characters_too_long`)
+  // [cloud.baidu.com, "错误码"], Z.ai (1261), Cloudflare (5021)
   [
-    /(?:^|_)(?:context|prompt|input_(?:tokens?|length))_(?:\w+_)?(?:exceeded|too_long|overflow)(?:_|$)|^exceed_context_|^(?:1261|5021)$/,
+    /(?:^|_)(?:context|prompt|input_(?:tokens?|length))_(?:\w+_)?(?:exceeded|too_long|overflow)(?:_|$)|^exceed_context_|^(?:tokens|characters)_too_long$|^(?:1261|5021)$/,
     'too_long',
   ],
-  // OpenAI, Anthropic (`billing_error`), Kimi (`exceeded_current_quota_error`), DashScope (`Arrearage`), Volcengine
+  // OpenAI, Anthropic (`billing_error`), Groq (`organization_restricted`), Novita (`NOT_ENOUGH_BALANCE`), Kimi (`exceeded_current_quota_error`), DashScope (`Arrearage`), Volcengine
   // (`AccountOverdueError`), Google (`BILLING_DISABLED`). Z.ai's numbers [docs.bigmodel.cn, "api-code"], whose quotas of days and
   // weeks no client can wait for, MiniMax's (1008, 2056) [platform.minimax.io, "Error Codes"], Cloudflare's (3036), SiliconFlow's (30001)
   [
-    /(?:^|_)(?:arrear(?:s|age)?|overdue|insufficient_(?:\w+_)?(?:quota|balance|credits?|funds)|(?:credits?|balance)_(?:exhausted|insufficient|too_low|not_enough)|exceeded_current_quota|payment_required|billing(?:_\w+)?|free_tier_only|account_(?:deactivated|suspended|disabled|blocked|inactive)|(?:consumer|key)_suspended|invalid_subscription)(?:_|$)/,
+    /(?:^|_)(?:arrear(?:s|age)?|overdue|(?:insufficient|not_enough)_(?:\w+_)?(?:quota|balance|credits?|funds)|(?:credits?|balance)_(?:exhausted|insufficient|too_low|not_enough)|exceeded_current_quota|payment_required|billing(?:_\w+)?|free_tier_only|(?:account|organization)_(?:deactivated|suspended|disabled|blocked|inactive|restricted)|(?:consumer|key)_suspended|invalid_subscription)(?:_|$)/,
     'account',
   ],
   [/^(?:111[0-3]|1121|13(?:04|08|09|10)|1008|2056|3036|30001)$/, 'account'],
@@ -77,13 +79,13 @@ const errorLines: readonly Line<ErrorMeaning>[] = [
   ],
   // Kimi (`rate_limit_reached_error`), DashScope (`Throttling.RateQuota`), AWS, Z.ai (1302, 1303, 1305), MiniMax (1002, 1039, 1041)
   [
-    /(?:^|_)(?:rate_limit\w*|throttl(?:ing|ed)|too_many_requests|resource_exhausted|quota_exceeded)(?:_|$)|^(?:130[235]|1002|1039|1041)$/,
+    /(?:^|_)(?:rate_limit\w*|throttl(?:ing|ed)|too_many_requests|resource_exhausted|quota_exceeded|request_limit_exceeded)(?:_|$)|^(?:130[235]|1002|1039|1041)$/,
     429,
   ],
   [/^(?:service_unavailable|unavailable|slow_down)$/, 503],
   [/^(?:(?:engine|server|model)_)?overloaded(?:_error)?$|^(?:1312|3040)$/, 529],
-  // The row names a deployment, or a model's id, that the vendor does not have. Azure and AWS
-  [/^(?:deployment_not_found|resource_not_found)$/, 'failed'],
+  // The row names a deployment, or a model's id, that the vendor does not have. Azure, AWS and Volcengine
+  [/^(?:deployment_not_found|resource_not_found|invalid_endpoint_closed_endpoint)$/, 'failed'],
   [/^(?:server_error|api_error|internal|internal_error|internal_server_error|internal_server)$/, 500],
   [/^(?:request_too_large|image_too_large|image_file_too_large)$/, 413],
   // Z.ai (1301) and MiniMax (1026, 1027) find the content sensitive
@@ -117,6 +119,11 @@ const accountSentences: readonly Line<ErrorMeaning>[] = [
     /\baccount is (?:not )?in (?:good standing|arrears)\b|\baccount \S+ is suspended\b|欠费|余额不足/i,
     'account',
   ],
+  // Anthropic [anthropics/claude-code 38035, 2026-03-24; 8327, 2026-01-09]
+  [/\breached your specified (?:\w+ )?usage limits\b|\borganization has been disabled\b/i, 'account'],
+  // Google refuses the region that calls, and AWS a model's id that needs an inference profile [cline/cline 689, 2024-11-05]
+  [/\buser location is not supported\b/i, 403],
+  [/\bon-demand throughput isn.t supported\b/i, 'failed'],
   // xAI refuses a wrong key with a 400 [continuedev/continue 10778, 2026-02-24]; Google without details
   [/\b(?:incorrect|invalid) api[ _-]?key\b|\bapi key (?:not valid|is invalid|expired)\b/i, 401],
 ];
@@ -125,16 +132,17 @@ const beginMax = 120;
 
 /** Sentences about a prompt that is longer than the model's context, by kinds. */
 const tooLongSentences: readonly RegExp[] = [
-  // OpenAI, vLLM, xAI ("maximum prompt length is"), Poolside [earendil-works/pi 4943, 2026-05-24], Mistral
-  /\bmaximum (?:allowed )?(?:context|prompt|input|sequence|model) (?:length|size|window|tokens?)\b/i,
+  // OpenAI, vLLM, xAI ("maximum prompt length is"), Poolside [earendil-works/pi 4943, 2026-05-24], Mistral, Baidu, SambaNova
+  // [cline/cline 294, 2024-09-13]
+  /\bmax(?:imum)? (?:(?:allowed|supported) )?(?:context|prompt|input|sequence|model) (?:length|size|window|tokens?|characters)\b/i,
   // Anthropic, Bedrock, vLLM ("decoder prompt"), Together and SGLang ("longer than the model's context length"), Ollama
   /\b(?:prompt|input|context|conversation)\b(?:(?!\b(?:image|audio|video|file|name|description|header|schema|key|id|url)\b)[^.]){0,60}\b(?:too long|longer than)\b/i,
   // OpenAI, llama.cpp, Anthropic, Cloudflare; MiniMax the other way round
   /\bexceed(?:s|ed|ing)?\b[^.]{0,40}\bcontext(?: (?:length|window|size|limit)|\b)/i,
   /\bcontext (?:length|window|size|limit)s?\b[^.]{0,30}\b(?:exceed|overflow)/i,
-  // Gemini, Copilot [microsoft/vscode 289219, 2026-01-20], DashScope ("Range of input length should be [1, 129024]"), Cohere
-  /\b(?:prompt|input) (?:tokens?|length)\b[^.]{0,80}\b(?:exceed|more than|greater than|(?:must|should) be (?:\[|<|less|at most))/i,
-  /\b(?:input|total tokens) exceeds the (?:max|model)/i,
+  // Gemini, SiliconFlow [chatboxai/chatbox 2060, 2025-02-25], Copilot [microsoft/vscode 289219, 2026-01-20], DashScope ("Range of input length should be [1, 129024]"), Cohere
+  /\b(?:prompt|input)[ _](?:tokens?|length)\b[^.]{0,80}\b(?:exceed|more than|greater than|supports? up to|(?:must|should) be (?:\[|<|less|at most))/i,
+  /\b(?:input|total tokens(?: of [\w ]{1,20})?) exceeds? (?:the )?(?:max|model)|\btokens in (?:the|your) (?:prompt|input) cannot exceed\b/i,
   // Kimi [openclaw/openclaw 9562, 2026-02-05]; Z.ai [anomalyco/opencode 35920, 2026-07-08]
   /\bexceeded model token limit\b|\btokens in (?:the )?request more than max tokens\b/i,
   // LM Studio; Groq and Cerebras [cline/cline 5140, 2025-07-24]
@@ -142,7 +150,7 @@ const tooLongSentences: readonly RegExp[] = [
   // text-generation-inference
   /`inputs` tokens \+ `max_new_tokens` must be|\bmust have less than \d+ tokens\b/i,
   /\bexceeds the maximum number of (?:input )?tokens\b|\btoo many (?:input|prompt) tokens\b/i,
-  /(?:prompt|上下文|输入|提示词).{0,12}(?:超长|过长|超过|超出)/i,
+  /(?:prompt|上下文|输入|提示词).{0,12}(?:超长|过长|超过|超出)|(?:超过|超出).{0,12}上下文/i,
 ];
 const messageLengthMax = 8 * 1024;
 
@@ -255,12 +263,17 @@ function readStatus(named: readonly string[]): number | undefined {
 /** Too long for the model, as far as a status of such refusals allows: an error elsewhere may quote a sentence. */
 export function isTooLong(status: number, error: UpstreamError): boolean {
   const text = textOf(error);
+  const isOfAnother = [error.param, text].some((said) => otherFields.test(textIn(said)));
   return (
     tooLongStatuses.has(status) &&
+    !isOfAnother &&
     !/\brate\b|\bper (?:minute|hour|day)\b/i.test(text) &&
     tooLongSentences.some((sentence) => sentence.test(text))
   );
 }
+/** A refusal of these fields, named or at its beginning, says nothing of the prompt. */
+const otherFields =
+  /^(?:tools?|functions?|response_format|user|metadata|stop|safety_identifier|prompt_cache_key)(?:[.[:]|$)/;
 /** With a 403 Together [docs.together.ai, "Error codes"]. */
 const tooLongStatuses = new Set([400, 403, 413, 422]);
 

@@ -77,6 +77,16 @@ describe('the words of an error', () => {
     [{ code: 'insufficient_system_resource' }, undefined],
     [{ code: 'unsupported_country_region_territory' }, 403],
     [{ code: 'DeploymentNotFound' }, 'failed'],
+    [{ type: 'FAILED_PRECONDITION', message: 'User location is not supported for the API use.' }, 403],
+    [{ code: 'InvalidEndpoint.ClosedEndpoint' }, 'failed'],
+    [
+      {
+        type: 'ValidationException',
+        message:
+          'Invocation of model ID anthropic.claude-3-5-sonnet-20241022-v2:0 with on-demand throughput isn’t supported. Retry your request with an inference profile.',
+      },
+      'failed',
+    ],
     [{ reasons: ['ResourceNotFoundException'] }, 'failed'],
     [{ reasons: ['ServiceQuotaExceededException'] }, 429],
     [{ reasons: ['BILLING_DISABLED'] }, 'account'],

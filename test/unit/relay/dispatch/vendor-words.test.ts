@@ -101,10 +101,18 @@ const finishes: [EndpointName, keyof typeof ends, string][] = [
     'USER_CANCEL timeout UNEXPECTED_TOOL_CALL malformed_model_output engine_error cancelled',
   ],
   ['chat', 'content_filter', 'sensitive RECITATION PROHIBITED_CONTENT content_filtered guardrail_intervened'],
-  ['chat', 'content_filter', 'SPII BLOCKLIST IMAGE_SAFETY ERROR_TOXIC FINISH_REASON_SAFETY contentFilter'],
+  [
+    'chat',
+    'content_filter',
+    'SPII BLOCKLIST IMAGE_SAFETY ERROR_TOXIC FINISH_REASON_SAFETY contentFilter MODEL_ARMOR filtered violation',
+  ],
   ['chat', 'length', 'model_context_window_exceeded max_output_tokens MAX_TOKENS model_length maxTokens'],
   ['chat', 'length', 'ERROR_LIMIT repetition time_limit context_length_exceeded max_new_tokens'],
-  ['chat', 'stop', 'stop eos COMPLETE STOP_SEQUENCE stop_sequence end_turn eos_token eosFound brand_new'],
+  [
+    'chat',
+    'stop',
+    'stop eos COMPLETE STOP_SEQUENCE stop_sequence end_turn eos_token eosFound brand_new natural_language_end',
+  ],
   ['messages', 'failed', 'network_error abort error insufficient_system_resource'],
   ['messages', 'content_filter', 'sensitive content_filter'],
   ['messages', 'length', 'length max_output_tokens'],
@@ -327,6 +335,70 @@ describe('a prompt that is too long', () => {
       ),
     ],
     ['a text', refuses(400, 'prompt is too long: 202952 tokens > 200000 maximum')],
+    [
+      'SiliconFlow',
+      refuses(400, {
+        code: 20015,
+        message: 'length of prompt_tokens (68957) must be less than max_seq_len (65536).',
+        data: null,
+      }),
+    ],
+    ['Baidu', refuses(400, error('the max input characters is 516096', { code: 'characters_too_long' }))],
+    ['Baidu, tokens', refuses(400, error('x', { code: 'tokens_too_long' }))],
+    [
+      'Volcengine',
+      refuses(400, {
+        error: {
+          code: 'InvalidParameter',
+          message: 'Total tokens of image and text exceed max message tokens. Request id: 0217',
+          param: 'messages',
+        },
+      }),
+    ],
+    [
+      'SambaNova',
+      refuses(
+        400,
+        error(
+          'Requested generation length 1 is not possible! The provided prompt is 4309 tokens long, so generating 1 tokens requires a sequence length of 4310, but the maximum supported sequence length is just 4096!',
+        ),
+      ),
+    ],
+    [
+      'Cohere',
+      refuses(400, {
+        id: 'x',
+        message:
+          'too many tokens: total number of tokens in the prompt cannot exceed 128000 - received 130000.',
+      }),
+    ],
+    [
+      'Vertex',
+      refuses(400, [
+        {
+          error: {
+            code: 400,
+            message:
+              'Unable to submit request because the input token count is 1200000 but model only supports up to 1048576.',
+            status: 'INVALID_ARGUMENT',
+          },
+        },
+      ]),
+    ],
+    ['a Chinese gateway', refuses(400, error('请求的 token 总数超过模型最大上下文长度 32768'))],
+    [
+      'a vendor of OpenRouter',
+      refuses(400, {
+        error: {
+          message: 'Provider returned error',
+          code: 400,
+          metadata: {
+            raw: JSON.stringify(error("This model's maximum context length is 8192 tokens.")),
+            provider_name: 'X',
+          },
+        },
+      }),
+    ],
     ['Cerebras without a body', refuses(413, '')],
     ['a page of a proxy', refuses(413, '<html>413 Request Entity Too Large</html>')],
     ['an event', { steps: [data(error('prompt is too long: 202952 tokens > 200000 maximum'))] }],
@@ -360,6 +432,7 @@ describe('a prompt that is too long', () => {
     'tools.0.function.description: input exceeds nothing, but a token is missing',
     'max_completion_tokens is too large: 200000. This model supports at most 128000 completion tokens',
     'You exceeded your rate limit of input tokens per minute',
+    'tools.3.input_schema: the description of the tool "summarize the conversation" is too long',
   ])('is not what another sentence says: %s', async (message) => {
     const { text, status } = await post(new CoreRig().upstream(refuses(400, error(message))), asked[1]!);
     expect([status, text.includes('context_length_exceeded')]).toEqual([400, false]);
@@ -466,6 +539,19 @@ const account: [string, UpstreamScript][] = [
     'a gateway',
     refuses(400, { error: { error: { message: 'x', code: 'insufficient_user_quota' }, code: 402 } }),
   ],
+  [
+    'Anthropic, limit',
+    refuses(
+      400,
+      error(
+        'You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.',
+      ),
+    ),
+  ],
+  ['Anthropic, organization', refuses(400, error('This organization has been disabled.'))],
+  ['Groq', refuses(400, error('Organization has been restricted.', { code: 'organization_restricted' }))],
+  ['Novita', refuses(400, { code: 400, reason: 'BILLING_BALANCE_NOT_ENOUGH', message: 'x', metadata: {} })],
+  ['Novita, LLM', refuses(403, { code: 403, reason: 'NOT_ENOUGH_BALANCE', message: 'x', metadata: {} })],
   ['402', refuses(402, '')],
   ['401', refuses(401, '')],
 ];
@@ -532,6 +618,7 @@ describe('a rate limit', () => {
     ['a 200 of MiniMax', { steps: [data({ base_resp: { status_code: 1002, status_msg: 'rate limit' } })] }],
     ['a 403 of Kimi', refuses(403, { error: { type: 'rate_limit_reached_error', message: 'x' } })],
     ['a 400 of Z.ai', refuses(400, { error: { code: '1302', message: 'x' } })],
+    ['a 400 of Tencent', refuses(400, { error: { code: 'RequestLimitExceeded', message: 'x' } })],
   ])('of any status is one: %s', async (_who, script) => {
     const channels = [{ id: 'a', priority: 1 }, { id: 'b' }];
     for (const of of asked) {
@@ -554,6 +641,12 @@ describe('an error of a shape of its own', () => {
       'FastAPI’s object',
       { detail: { message: 'bad field', code: 'bad_field' } },
       { message: 'bad field', code: 'bad_field' },
+    ],
+    ['FastAPI’s object with a text', { detail: { error: 'bad field' } }, { message: 'bad field' }],
+    [
+      'OpenRouter’s, around the text of its vendor',
+      { error: { message: 'Provider returned error', code: 400, metadata: { raw: 'bad field' } } },
+      { message: 'bad field' },
     ],
     ['FastAPI’s text', { detail: 'bad field' }, { message: 'bad field' }],
     [
