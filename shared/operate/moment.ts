@@ -84,8 +84,11 @@ function normalizeMomentsAt(value: unknown, nowMs: number, path: string): unknow
       const where = path === '' ? name : `${path}.${name}`;
       const towards = Object.hasOwn(towardsOf, name) ? towardsOf[name] : undefined;
       if (towards === undefined || typeof each !== 'string')
-        // `params` belong to the upstream, so times in them are left as they are.
-        return [name, where === 'params' ? each : normalizeMomentsAt(each, nowMs, where)];
+        // `params` belong to the upstream, and `windows` have times of day, so they are left as they are.
+        return [
+          name,
+          where === 'params' || name === 'windows' ? each : normalizeMomentsAt(each, nowMs, where),
+        ];
       const stored = normalizeMoment(each, nowMs, towards);
       if (!z.safeParse(time, stored).success)
         throw usageFailure(`${where}: invalid time ${JSON.stringify(each)}, expected ${wantedMoment}`);

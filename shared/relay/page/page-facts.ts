@@ -72,7 +72,7 @@ export function listPriceLines(
     ...(rule?.windows ? listWindowLines(rule, rule.windows, facts) : listRuleLines(rule, '', words)),
     ...announced.flatMap(({ fromMs, rule }) => {
       const when = words.from(formatDate(fromMs, facts));
-      return [...listRuleLines(rule, when, words), ...listHours(rule, `${when}, `, words)];
+      return listRuleLines(rule, when, words).concat(listHours(rule, `${when}, `, words));
     }),
   ];
 }

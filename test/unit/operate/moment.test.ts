@@ -47,6 +47,12 @@ it('is stored as ISO 8601, at any depth, where attributes are times; what is one
   expect(normalizeMoment('', nowMs)).toBe('');
 });
 
+it('is none in the hours of a price, of a rule or of a cost', () => {
+  const windows = [{ name: 'peak', from: '09:00', to: '12:00', zone: 'UTC', factor: 2 }];
+  const cost = { '*': { input: 1, output: 2, windows } };
+  expect(normalizeMoments({ windows, cost }, nowMs)).toEqual({ windows, cost });
+});
+
 it('is refused where it is none, by its place, with the forms that there are', () => {
   expect(() => normalizeMoments({ value: [{ until: 'tomorow' }] }, nowMs)).toThrow(
     'value[0].until: invalid time "tomorow", expected a time such as 2h, 14:05, yesterday 14:05, next monday or 2026-',
