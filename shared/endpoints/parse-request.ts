@@ -35,13 +35,13 @@ export function parseRequest<T>(schema: z.ZodMiniType<T>, sent: unknown): T {
   );
 }
 
-/** An empty text of them is a mistake, or is named where it is left out. */
-const requiredFields = new Set(['model', 'messages', 'input', 'reasoning_effort']);
+/** An empty text in these is reported. An empty id, for example, must not begin a new conversation in silence. */
+const reportedFields = new Set(['model', 'messages', 'input', 'reasoning_effort', 'previous_response_id']);
 /** A list of nothing asks for nothing, and some vendors refuse it [langchain-ai/langchain 38047]. */
 const stopFields = new Set(['stop', 'stop_sequences']);
 
 const isEmptyField = ([field, value]: [string, unknown]): boolean =>
-  (value === '' && !requiredFields.has(field)) ||
+  (value === '' && !reportedFields.has(field)) ||
   (stopFields.has(field) && Array.isArray(value) && value.every((each) => each === ''));
 
 /** Some clients send empty texts for what nobody filled in. Vendors refuse them, or take them for a value. */
