@@ -90,7 +90,9 @@ export async function loadMediaReader(
 
 /** Without `media`, media are not counted. */
 export function estimateInput(call: EstimatedCall, media?: MediaEstimator): InputEstimate {
-  const { request, unknown, items, native, embedding, thread } = call;
+  const { request, items, native, embedding, thread } = call;
+  // The vendor gets an id of its own and reads none of it.
+  const unknown = thread ? { ...call.unknown, thread: undefined } : call.unknown;
   const found = new FoundMedia(media ? findMedia(call) : []);
   const seen = media ? estimateMedia(found, media) : { above: 0, unbiased: 0 };
   if (embedding) return estimateEmbeddings(embedding, unknown, { found, seen });
