@@ -25,6 +25,9 @@ const revealing: [RegExp, string][] = [
   [/[\w.-]*\*{3,}[\w.-]*/g, '[removed]'],
   [/(\bapi[ _-]?key(?: provided)?: ?)["'`]?[^\s"'`,;]+/gi, '$1[removed]'],
   [/\bAIza[\w-]{10,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b/g, '[removed]'],
+  // Keys of Groq, xAI, NVIDIA, Together and others, which a gateway may quote of its own vendor; tokens of AWS and JSON Web Tokens.
+  [/\b(?:gsk|xai|nvapi|csk|pplx|tgp_v1|hf|fw|r8)[-_](?=[\w-]*?\d)(?=[\w-]*?[A-Z])[\w-]{12,}/g, '[removed]'],
+  [/\bABSK[\w+/=]{12,}|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*/g, '[removed]'],
   [/\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b/gi, '[removed]'],
   [/\b(?:\d{12}|\d{4}-\d{4}-\d{4})\b/g, '[removed]'],
   [/\bproject(?:[_ ](?:number|id))?[:\s]+["'`]?\d{6,}/gi, 'project [removed]'],

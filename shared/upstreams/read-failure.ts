@@ -117,6 +117,8 @@ const textLengthMax = 4 * 1024;
 function readBody(text: string): UpstreamError | undefined {
   const body = parseJson(text);
   const sentence = typeof body === 'string' ? body : body === undefined ? text.trim() : '';
+  // JSON that is cut off, or was too long to read: validators repeat the input that they refuse.
+  if (sentence.length > textLengthMax && /^[[{]/.test(sentence)) return {};
   const isPage = sentence.startsWith('<') || sentence.length > textLengthMax;
   return findError(body) ?? (sentence === '' || isPage ? undefined : { message: sentence });
 }
@@ -166,24 +168,27 @@ async function readInTime(reply: UpstreamReply, clock: FailureClock | undefined)
   }
 }
 
-/** Empty if the body is too long, or if `timeout` resolves first. */
+/** The beginning if the body is too long. Empty if `timeout` resolves first. */
 async function readText({ body }: UpstreamReply, timeout?: Promise<void>): Promise<string> {
   const pieces = body[Symbol.asyncIterator]();
-  const read = async (): Promise<string | undefined> => {
+  let text = '';
+  const read = async (): Promise<'whole' | 'cut'> => {
     const utf8 = new TextDecoder();
-    let text = '';
     for (let bytes = 0; bytes <= bodyBytesMax;) {
       const { done, value } = await pieces.next();
-      if (done) return text + utf8.decode();
+      if (done) {
+        text += utf8.decode();
+        return 'whole';
+      }
       bytes += value.byteLength;
       text += utf8.decode(value, { stream: true });
     }
-    return undefined;
+    return 'cut';
   };
-  const text = await (timeout ? Promise.race([read(), timeout]) : read());
+  const end = await (timeout ? Promise.race([read(), timeout]) : read());
   // Not awaited: it may wait for the abandoned read.
-  if (text === undefined) void pieces.return?.();
-  return text ?? '';
+  if (end !== 'whole') void pieces.return?.();
+  return end === undefined ? '' : text;
 }
 
 /** No client or counter overflows on it. */

@@ -89,6 +89,12 @@ describe('what has the shape of an account, a key or a place does not, either', 
     'sk-abc***************wxyz',
     'AIzaSyA-1234567890abcdefghij',
     'ASIAABCDEFGHIJKL2345',
+    'gsk_AbCdEfGh12345678901234567890',
+    'xai-AbCdEfGhIjKlMnOpQrStUvWx1',
+    'nvapi-AbCdEfGhIjKlMnOpQrStUvWx12345',
+    'tgp_v1_AbCdEfGhIjKlMnOpQrStUvWxYz1234',
+    'ABSKQmVkcm9ja0FQSUtleS1hYmNkZWZnaA==',
+    'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijklmnop',
     '6f8c1247-b44f-478b-b12b-ad61437594f0',
     'projects/my-project/locations/global',
     'https://10.0.0.1/v1?key=1',
@@ -126,6 +132,7 @@ it.each([
   'Tool names must match ^[a-zA-Z0-9_-]{1,64}$; 12 tools were given, the project-wide limit is 128.',
   'prompt is too long: 210000 tokens > 200000 maximum, i.e. 5 % too many',
   'Unknown name "seed": Cannot find field.',
+  'hf_hub_download_of_a_model_2 and fw-block-of-the-project-1 are no functions',
 ])('an ordinary sentence stays as it is: %s', (sentence) => {
   expect(shown(sentence)).toBe(sentence);
 });

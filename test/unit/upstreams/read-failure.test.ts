@@ -150,6 +150,19 @@ describe('a status of the caller’s fault', () => {
     expect(await read({ status: 400, error })).toMatchObject({ kind: 'status', status: 401 });
     expect(await read({ status: 400, error: { message: 'API_KEY_INVALID' } })).toBeInstanceOf(CallerFault);
   });
+
+  it.each([400, 413, 422])(
+    '%i stays it with a JSON body too long to read, as validators repeat the input',
+    async (status) => {
+      const body = bytesOf(JSON.stringify({ detail: [{ msg: 'm', input: 'x'.repeat(100_000) }] }));
+      expect(await read({ status, body })).toMatchObject({ name: 'CallerFault', status });
+    },
+  );
+
+  it('is not it with a page too long to read', async () => {
+    const body = bytesOf(`<html>${'x'.repeat(100_000)}`);
+    expect(await read({ status: 400, body })).toMatchObject({ name: 'UpstreamFailure', status: 400 });
+  });
 });
 
 describe('an error inside an answer with status 200', () => {
