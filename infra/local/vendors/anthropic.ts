@@ -23,6 +23,7 @@ export function createAnthropicDouble(): Vendor {
     account: ({ headers }) => headers['x-api-key'] ?? headers['authorization']?.replace('Bearer ', '') ?? '',
     refuse: messagesRefusal,
     memory: new PrefixMemory(),
+    threads: new Map(),
     betas: claudeBetas,
   };
   return {
@@ -67,10 +68,15 @@ export const messagesRefusal = ({
   status,
   message,
   type = 'invalid_request_error',
+  code,
 }: VendorRefusal): VendorReply =>
   replyWithJson(
     status,
-    { type: 'error', error: { type, message }, request_id: 'req_011CDouble' },
+    {
+      type: 'error',
+      error: { type, message, ...(code && { details: { error_code: code } }) },
+      request_id: 'req_011CDouble',
+    },
     status === 429 ? { 'retry-after': '2' } : undefined,
   );
 

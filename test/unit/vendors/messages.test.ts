@@ -75,6 +75,38 @@ describe('thinking of Anthropic', () => {
   });
 });
 
+describe('a message thread of Anthropic', () => {
+  const headers = { 'x-api-key': 'one', 'anthropic-beta': 'message-threads-2026-08-12' };
+  const inThread = (thread: Json, more: Json = {}): Sent => ({
+    ...opus('weather', { thread, ...more }),
+    headers,
+  });
+
+  test('goes on from its last answer with the tools and the messages of before', async () => {
+    const double = doubleOf('anthropic');
+    const first = jsonOf(await send(double, inThread({ type: 'create' }, { tools })));
+    const { id } = contentOf(first).find(({ type }) => type === 'tool_use')!;
+    const messages = [user([{ type: 'tool_result', tool_use_id: id, content: 'sunny' }])];
+    const thread = { type: 'continue', previous_message_id: first['id'] };
+    const second = await send(double, inThread(thread, { messages }));
+    expect({ status: second.status, notes: second.notes }).toEqual({ status: 200, notes: [] });
+    expect(textOf(second)).toContain('sunny');
+  });
+
+  test.each<[string, (id: unknown) => unknown, Json]>([
+    ['an id that nobody got', () => 'msg_01Other', {}],
+    ['the id of another account', (id) => id, { 'x-api-key': 'two' }],
+  ])('is not found by %s', async (_id, change, more) => {
+    const double = doubleOf('anthropic');
+    const first = jsonOf(await send(double, inThread({ type: 'create' })));
+    const thread = { type: 'continue', previous_message_id: change(first['id']) };
+    const sent = inThread(thread);
+    const reply = await send(double, { ...sent, headers: { ...headers, ...more } });
+    expect(reply.status).toBe(404);
+    expect(jsonOf(reply)['error']).toMatchObject({ details: { error_code: 'thread_not_found' } });
+  });
+});
+
 describe('the cache of Anthropic', () => {
   const marked = (ttl: '5m' | '1h', text = 'x'.repeat(8000)) => [
     { type: 'text', text, cache_control: { type: 'ephemeral', ttl } },

@@ -286,8 +286,12 @@ const fields = {
   container: optionalText,
   inference_geo: optionalText,
   speed: allowMissing(z.enum(['standard', 'fast'])),
-  /** The double holds no conversation to continue. */
-  thread: allowMissing(declareKind('create', {})),
+  thread: allowMissing(
+    z.discriminatedUnion('type', [
+      declareKind('create', {}),
+      declareKind('continue', { previous_message_id: z.string() }),
+    ]),
+  ),
   ...cached,
 };
 

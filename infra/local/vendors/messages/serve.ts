@@ -1,5 +1,5 @@
 /** Anthropic's Messages, served: gates, the blocks of a turn, the message around them, and its events. */
-import { asRecord, parseJson } from '../../../../shared/wire/json.ts';
+import { asRecord, parseJson, recordsIn } from '../../../../shared/wire/json.ts';
 import {
   answerAsAsked,
   asks,
@@ -30,6 +30,7 @@ import {
   thinkingOf,
   type Block,
   type ClaudeModel,
+  type MessagesBody,
   type MessagesCall,
 } from './request.ts';
 import { parameterRules, thinkingRules } from './rules.ts';
@@ -55,10 +56,14 @@ export interface MessagesServer {
   account(gate: Gate): string;
   refuse: (refusal: VendorRefusal) => VendorReply;
   memory: PrefixMemory;
+  /** Conversations to continue, by account and the id of their last answer. */
+  threads?: Map<string, HeldThread>;
   betas: Betas;
   /** Frames the events of a stream; default: server-sent events. */
   frame?: EventFraming;
 }
+
+type HeldThread = Pick<MessagesBody, 'system' | 'tools' | 'messages'>;
 
 interface EventFraming {
   contentType: string;
@@ -96,8 +101,33 @@ interface Posted {
   text: string;
 }
 
+/** A continued thread is the whole conversation from here on [platform.claude.com, "Message threads", November 2026]. */
 export function serveMessages({ headers, text }: Posted, server: MessagesServer): VendorReply {
-  return serveGate({ headers, value: parseObject(text) }, server, (call) => answer(call, server));
+  const gate = { headers, value: parseObject(text) };
+  const { type, previous_message_id: id } = asRecord(gate.value?.['thread']);
+  if (type !== 'continue') return serveGate(gate, server, (call) => answer(call, server));
+  const held = server.threads?.get(`${server.account(gate)} ${String(id)}`);
+  if (!held) return server.refuse({ status: 404, message: 'thread not found', ...threadNotFound });
+  const messages = [...held.messages, ...recordsIn(gate.value?.['messages'])];
+  const value = { ...gate.value, ...held, messages };
+  return serveGate({ headers, value }, server, (call) => answer(call, server));
+}
+
+const threadNotFound = { type: 'not_found_error', code: 'thread_not_found' };
+const threadsMax = 1000;
+
+function holdThread(call: MessagesCall, answer: MessageAnswer, threads: Map<string, HeldThread>): void {
+  const {
+    account,
+    body: { system, tools, messages },
+  } = call;
+  const content = answer.made.map(({ block }) => block);
+  threads.set(`${account} ${messageIdOf(call, answer)}`, {
+    system,
+    tools,
+    messages: [...messages, { role: 'assistant', content }],
+  });
+  for (const oldest of threads.keys()) if (threads.size > threadsMax) threads.delete(oldest);
 }
 
 /** Fields that no count takes [docs/api/messages-count-tokens (the SDK: MessageCountTokensParams)]. */
@@ -152,7 +182,7 @@ const failures: EarlyFailures = {
 
 function answer(
   call: MessagesCall,
-  { refuse, memory, frame: framing = serverSent }: MessagesServer,
+  { refuse, memory, threads, frame: framing = serverSent }: MessagesServer,
 ): VendorReply {
   const { stream: streams = false, max_tokens: limit } = call.body;
   const transcript = readMessagesTranscript(call);
@@ -172,6 +202,7 @@ function answer(
       const made = contentOf(call, turn);
       const counts = { ...countCached(call, memory), ...countOutput(turn) };
       const answered: MessageAnswer = { turn, made, counts };
+      if (threads && call.body.thread) holdThread(call, answered, threads);
       if (!streams) return replyWithJson(200, buildWholeMessage(call, answered));
       return replyWithSse(buildMessageEvents(call, answered).map(frame), contentType);
     },
@@ -256,8 +287,15 @@ interface MessageAnswer {
   counts: Counts;
 }
 
+/** In a thread no other conversation has the id. */
+const messageIdOf = ({ account, body }: MessagesCall, { turn, made }: MessageAnswer): string => {
+  const blocks = made.map(({ block }) => block);
+  const conversation = body.thread ? prefixBefore(body, blocks).at(-1)?.slice(0, 16) : '';
+  return `msg_01Double${account.length}${turn.step}${conversation}`;
+};
+
 const buildWholeMessage = (call: MessagesCall, answer: MessageAnswer): Json => ({
-  id: `msg_01Double${call.account.length}${answer.turn.step}`,
+  id: messageIdOf(call, answer),
   type: 'message',
   role: 'assistant',
   model: call.body.model,
