@@ -24,7 +24,7 @@ export function findError(body: unknown): UpstreamError | undefined {
   if (isRecord(base) && base['status_code'])
     return readError({ message: base['status_msg'], code: base['status_code'] });
   if (typeof detail === 'string') return { message: detail };
-  if (isRecord(detail)) return findError(detail);
+  if (isRecord(detail)) return findError({ ...detail, detail: undefined }) ?? readError(detail);
   return readDetailError(detail) ?? readDetailError(asRecord(message)['detail']);
 }
 

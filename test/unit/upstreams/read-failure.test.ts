@@ -235,6 +235,12 @@ describe("an upstream's error", () => {
       { message: 'm', type: 'BadRequestError', code: 400 },
     ],
     ['a detail', { detail: 'm' }, { message: 'm' }],
+    ['a detail with a code alone', { detail: { code: 'c' } }, { code: 'c' }],
+    [
+      'details inside details, as deep as a body can hold',
+      JSON.parse(`${'{"detail":'.repeat(6500)}1${'}'.repeat(6500)}`),
+      {},
+    ],
     ['a list of details', { detail: [{ msg: 'm' }] }, { message: 'm' }],
     [
       'a list of details inside the message, with the path of the field',
