@@ -2,7 +2,6 @@
 import { createEventHandler, createRunJob } from '../shared/adapters/entry/event-handler.ts';
 import { readEnvironment } from '../shared/adapters/system/environment.ts';
 import { systemClock as clock, timeSortedIds } from '../shared/adapters/system/node-ports.ts';
-import { traceRuns } from '../shared/adapters/tracing/call-tracer.ts';
 import { responsesEndpoint } from '../shared/endpoints/responses/responses-endpoint.ts';
 import { createBackgroundRuns } from '../shared/relay/background-run.ts';
 import type { ChatPorts } from '../shared/relay/ports/chat-ports.ts';
@@ -12,7 +11,14 @@ const environment = readEnvironment();
 const { stack, tracing: settings, version } = environment;
 const ports = composeAnsweringPorts(environment, clock);
 const runsOf = (given: ChatPorts) => createBackgroundRuns(given, responsesEndpoint);
-const run = settings ? traceRuns({ settings, stack, version, ports, runsOf }) : runsOf(ports);
+
+/** Few stacks trace their runs, so the tracer (6 KB) is loaded late. */
+async function traceLate(traced: NonNullable<typeof settings>) {
+  const { traceRuns } = await import('../shared/adapters/tracing/call-tracer.ts');
+  return traceRuns({ settings: traced, stack, version, ports, runsOf });
+}
+const runs = settings ? traceLate(settings) : Promise.resolve(runsOf(ports));
+const run = async (...event: Parameters<Awaited<typeof runs>>): Promise<void> => (await runs)(...event);
 
 export const handler = createEventHandler(ports.log, {
   run: createRunJob({ run, clock, ids: timeSortedIds(clock) }),
