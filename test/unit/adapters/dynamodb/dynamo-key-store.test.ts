@@ -89,17 +89,17 @@ describe('the key store', () => {
     expect(await keys.find('sk-leaving')).toMatchObject({ accountOff: true });
   });
 
-  test('says how many parts the balance of the account has, and goes without that number', async () => {
+  test('names how many shards the account has, and does without that number', async () => {
     await store.put('keys', rowOf('sk-busy', { account: 'busy' }));
     await store.put('runtime', { id: 'parts#busy', parts: 16 });
     await store.put('keys', rowOf('sk-odd-parts', { account: 'odd-parts' }));
     await store.put('runtime', { id: 'parts#odd-parts', parts: 'many' });
-    expect(await open().find('sk-busy')).toMatchObject({ parts: 16 });
+    expect(await open().find('sk-busy')).toMatchObject({ shardCount: 16 });
     expect(await open().find('sk-odd-parts')).toMatchObject({
       row: { account: 'odd-parts' },
-      parts: undefined,
+      shardCount: undefined,
     });
-    expect(await open().find('sk-plain')).toMatchObject({ parts: undefined });
+    expect(await open().find('sk-plain')).toMatchObject({ shardCount: undefined });
   });
 
   test('reads a key once in 30 seconds, and once for concurrent requests', async () => {
