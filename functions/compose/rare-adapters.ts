@@ -1,4 +1,4 @@
-/** The adapters of what few calls need: stored responses, idempotency keys, turn states, searches, refusals. Loaded together, late. */
+/** Adapters that few calls need: stored responses, idempotency keys, turn states, searches, refusals. Loaded together, late. */
 import { createFunctionInvoker } from '../../shared/adapters/aws/function-invoker.ts';
 import { createIdempotencyStore } from '../../shared/adapters/dynamodb/idempotency-store.ts';
 import { createRefusalCounts } from '../../shared/adapters/dynamodb/refusal-counts.ts';

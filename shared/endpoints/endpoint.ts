@@ -31,9 +31,9 @@ export interface Endpoint extends EndpointRoute {
   bodyValuesMax?: number;
   /** Where its clients send their key. */
   keyHeader?: KeyHeader;
-  /** A refusal, before anything of an answer was sent. Absent: OpenAI's form. */
+  /** Renders a refusal before any part of an answer was sent. The default is OpenAI's form. */
   refused?(refusal: { status: number; error: ErrorObject } & RefusalFacts, requestId: string): RefusedAnswer;
-  /** Headers of every answer, beside the relay's. `budget`: of the key, if it has one. */
+  /** Headers of every answer, besides the relay's own. `budget`: the key's, if it has one. */
   answerHeaders?(requestId: string, budget?: BudgetShare): Record<string, string>;
   /** How its clients ask for the tokens of an input alone. */
   counting?: Counting;
@@ -64,11 +64,11 @@ export interface BudgetShare {
   resetsAtMs: number;
 }
 
-/** Facts of a refusal for the forms that show them. */
+/** Facts about a refusal that some forms show. */
 export interface RefusalFacts {
   /** Every candidate refused for load. */
   isOverloaded: boolean;
-  /** The vendor's own, scrubbed. */
+  /** The vendor's details, scrubbed. */
   details?: JsonRecord | undefined;
 }
 
@@ -99,9 +99,9 @@ export const bearer = {
   },
 } satisfies KeyHeader;
 
-/** Either header of Anthropic's clients. */
+/** Anthropic's clients send the key as `x-api-key` or as `Authorization`. */
 export const eitherHeader: KeyHeader = {
-  // Named is the header that the client uses.
+  // Shows the header that the client used.
   shown: ({ authorization, 'x-api-key': key }) =>
     authorization !== undefined && key === undefined ? bearer.shown() : 'x-api-key: sk-...',
   sent(headers) {
@@ -202,9 +202,9 @@ export interface EndpointRequest {
   droppedTools?: number | undefined;
   /** Sealed state that the client sent back, by the assistant message that it belongs to. */
   sealed?: ReadonlyMap<ChatMessage, SealedState> | undefined;
-  /** A sealed item that only another provider can read was left out. */
+  /** An encrypted item that only another provider can read was left out. */
   foreignLeftOut?: boolean | undefined;
-  /** The id of the answer that the request goes on from: it has only what is new. */
+  /** The id of the answer that the request continues. Such a request has only new messages. */
   continues?: string | undefined;
   /** The client keeps the state of the answer, sealed, and sends it back. */
   keepsState?: boolean | undefined;
@@ -243,7 +243,7 @@ export interface AnswerFacts {
    * the last opaque part is visible, and the client sends it back.
    */
   opaqueParts: () => number;
-  /** The client's id of an answer whose conversation the upstream holds, by the upstream's. Undefined: it does not. */
+  /** Turns the upstream's id of an answer into the client's. Returns undefined if the upstream does not store the conversation. */
   threadId?: (vendorId: string) => string | undefined;
   /** True while the answer can still be read again. */
   stored?: () => boolean;

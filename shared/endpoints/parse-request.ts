@@ -7,8 +7,8 @@ import { isRecord, valueAt, type JsonRecord } from '../wire/json.ts';
 type Issue = z.core.$ZodIssue;
 
 /**
- * Checks a body against its schema and returns it with its unknown fields, but without those of a form that was not filled in.
- * Throws an InvalidRequest that names the first wrong field, the value found and the values accepted.
+ * Checks a body against its schema and returns it with its unknown fields, but without the empty ones. Throws an InvalidRequest
+ * that names the first wrong field, the value found and the values accepted.
  */
 export function parseRequest<T>(schema: z.ZodMiniType<T>, sent: unknown): T {
   if (!isRecord(sent)) throw new InvalidRequest('invalid_type', null, 'The body must be a JSON object.');
@@ -35,16 +35,16 @@ export function parseRequest<T>(schema: z.ZodMiniType<T>, sent: unknown): T {
   );
 }
 
-/** An empty text in these is reported. An empty id, for example, must not begin a new conversation in silence. */
+/** An empty text in these fields is kept and reported. An empty id, for example, must not silently start a new conversation. */
 const reportedFields = new Set(['model', 'messages', 'input', 'reasoning_effort', 'previous_response_id']);
-/** A list of nothing asks for nothing, and some vendors refuse it [langchain-ai/langchain 38047]. */
+/** A list without stop sequences has no effect, but some vendors refuse it [langchain-ai/langchain 38047]. */
 const stopFields = new Set(['stop', 'stop_sequences']);
 
 const isEmptyField = ([field, value]: [string, unknown]): boolean =>
   (value === '' && !reportedFields.has(field)) ||
   (stopFields.has(field) && Array.isArray(value) && value.every((each) => each === ''));
 
-/** Some clients send empty texts for what nobody filled in. Vendors refuse them, or take them for a value. */
+/** Some clients send empty texts for options that nobody set. Vendors refuse them, or take them for a value. */
 function removeEmptyFields(body: JsonRecord): JsonRecord {
   const entries = Object.entries(body);
   return entries.some(isEmptyField)

@@ -44,7 +44,7 @@ export class AnswerWriter {
   /** The choices that have their role. */
   readonly #opened = new Set<number>();
   readonly #shownIds = new Set<string>();
-  /** By choice. */
+  /** Keyed by the index of the choice. */
   readonly #arguments = new Map<number, CallArguments>();
   readonly #usage = new UsageCounts();
   readonly #topLevel = new UsageCounts();
@@ -75,7 +75,7 @@ export class AnswerWriter {
       this.#transformations = recordsIn(list).slice(0, 20).map(readInputTransformation);
   }
 
-  /** Reads the reason of an end, and notes a word that nobody knows. Undefined: the answer goes on. */
+  /** Returns undefined while the answer goes on. Reports the first finish reason that the vocabulary lacks. */
   readFinish(value: unknown): FinishMeaning | 'unknown' | undefined {
     const { quirks, noteUnknownWord } = this.#context;
     const { means, word = '' } = readFinish(value, quirks.words) ?? {};

@@ -1,19 +1,19 @@
 /**
- * Makes the arguments of every function call one JSON object, whatever the vendor sends: null, an empty text, the object encoded as
- * a text once more, or two objects under one index, which are two calls. Passes the pieces of an object on at once, and never
- * changes them. Sources: NousResearch/hermes-agent 12230, open-webui/open-webui 22235, diegosouzapw/OmniRoute 14008.
+ * Turns the arguments of every function call into one JSON object. Some vendors send null, an empty text, an object encoded twice,
+ * or two objects under one index, which are two calls. Passes the pieces of an object on at once, unchanged.
+ * Sources: NousResearch/hermes-agent 12230, open-webui/open-webui 22235, diegosouzapw/OmniRoute 14008.
  */
 import { type ToolCallDelta, GrowingText } from '../wire/chat-response.ts';
 import { isRecord, parseJson, unwrapArguments } from '../wire/json.ts';
 import { JsonScan } from '../stream/json-scan.ts';
 
-/** Holds arguments that do not begin as an object until they are whole. */
+/** Passes an object on piece by piece. Holds anything else back until it is complete. */
 export class ArgumentsText {
-  /** Undefined while only white space came. */
+  /** Decided by the first character that is not white space. */
   #isObject: boolean | undefined;
   readonly #held = new GrowingText();
 
-  /** Returns what can be passed on. */
+  /** Returns the text that can be sent now. */
   push(text: string): string {
     const piece = this.#isObject === undefined ? text.trimStart() : text;
     if (piece === '') return '';
@@ -32,7 +32,7 @@ interface CallText {
   name: string;
   readonly held: ArgumentsText;
   readonly scan: JsonScan;
-  /** A hash of the object, which its reader keeps already. */
+  /** A hash of the object. The object itself is not kept twice: the reader has it. */
   print: number;
   /** Text after the end of the object. */
   readonly surplus: GrowingText;
@@ -44,7 +44,7 @@ export class CallArguments {
   #nextIndex = 0;
   readonly #noteText: (text: string) => void;
 
-  /** @param noteText counts what is kept beyond the arguments, which their reader counts */
+  /** @param noteText counts the surplus toward the memory limit; the reader counts the arguments */
   constructor(noteText: (text: string) => void) {
     this.#noteText = noteText;
   }
@@ -56,7 +56,7 @@ export class CallArguments {
     });
   }
 
-  /** The arguments that were held, and a call for each further object. `assignId`: the id of another call. */
+  /** Returns the arguments that were held back, and a new call for each further object. `assignId` creates its id. */
   end(assignId: () => string): ToolCallDelta[] {
     return [...this.#calls].flatMap(([index, call]) => {
       const text = call.held.end();
@@ -100,7 +100,7 @@ export class CallArguments {
   }
 }
 
-/** The whole objects of the surplus. A repeat of the call's own object, as some servers send it at the end, is none. */
+/** Lists the complete objects in the surplus. Skips repeats: some servers send the call's object again at the end. */
 function* findOtherObjects({ print, surplus }: CallText): Generator<string> {
   const seen = new Set([print]);
   let left = surplus.text.trimStart();
@@ -114,7 +114,7 @@ function* findOtherObjects({ print, surplus }: CallText): Generator<string> {
   }
 }
 
-/** FNV-1a of what is no white space, continued from the hash before it. */
+/** FNV-1a over the text without white space, continued from the hash `before`. */
 function hashWords(text: string, before: number): number {
   let hash = before;
   for (let at = 0; at < text.length; at += 1) {

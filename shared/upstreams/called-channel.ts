@@ -148,7 +148,7 @@ interface ChannelCall extends Pick<RequestSettings, CallSettings> {
   learned?: Partial<Quirks> | undefined;
   /** A limit this high is left out, because the model refused it. */
   refusedLimit?: number | undefined;
-  /** The operator's customer at the vendor, by the account's row. */
+  /** The vendor's id of the operator's customer, from the account's row. */
   profile?: string | undefined;
 }
 
@@ -156,7 +156,7 @@ export interface BuiltRequest {
   request: UpstreamRequest;
   sent: SentBody;
   quirks: Quirks;
-  /** The vendor was told for which customer of the operator the request is. */
+  /** The request names the operator's customer to the vendor. */
   namesCustomer: boolean;
   /** Must not reach a client in the upstream's errors. */
   known: KnownTexts;
@@ -265,7 +265,7 @@ export function convertCall(
 const refuseOwnForm = ({ param, message, details }: OwnForm): CannotCarry =>
   new CannotCarry(param, message, details);
 
-/** Throws CannotCarry with the client's name of the field. */
+/** Throws CannotCarry, with the field named as the client names it. */
 function writeBody(dialect: Pick<Dialect, 'body'>, call: CanonicalCall, settings: RequestSettings): SentBody {
   try {
     return dialect.body(call, settings);
@@ -275,7 +275,7 @@ function writeBody(dialect: Pick<Dialect, 'body'>, call: CanonicalCall, settings
   }
 }
 
-/** A body in the client's own form goes up as it came. */
+/** Corrects the spelling of an effort and drops an unknown one. A body in the client's own form stays unchanged. */
 function normalizeEffort(call: CanonicalCall): { call: CanonicalCall; dropped: string[] } {
   const { reasoning_effort: asked, ...request } = call.request;
   const effort = typeof asked === 'string' && !call.native ? readEffort(asked) : asked;
@@ -307,7 +307,7 @@ const defaults = new Map<string, unknown>([
 function asksForNothing(field: string, value: unknown): boolean {
   // Concerns only the client and the relay, which always streams.
   if (field === 'stream') return true;
-  // An empty effort is a mistake of the client's, which it should see.
+  // An empty effort is a mistake of the client, so it is reported as dropped.
   if (field === 'reasoning_effort') return value === null;
   if (defaults.has(field)) return (value ?? defaults.get(field)) === defaults.get(field);
   // Every answer has text.

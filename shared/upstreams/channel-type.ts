@@ -47,9 +47,9 @@ export interface ChannelType<Own extends string = never> {
    * Vendors that do not ask for it may refuse it.
    */
   endUserField?(channel: ChannelAttributes<Own>): 'user' | 'safety_identifier' | undefined;
-  /** The vendor can hold a conversation for its client. */
+  /** The vendor can store a conversation, so that its client sends only new messages. */
   holdsThreads?: true;
-  /** Headers that name the operator's customer, by the id that the vendor gave it. `sent`: those of the dialect. */
+  /** Headers that name the operator's customer by the vendor's id. `sent`: the dialect's headers. */
   customerHeaders?(profile: string, sent: Readonly<Record<string, string>>): Record<string, string>;
   /** The default is true. */
   reportsUsage?(channel: ChannelAttributes<Own>): boolean;
@@ -72,7 +72,7 @@ export interface ChannelSetup<Own extends string = never> {
   problems?(channel: ChannelAttributes<Own>, rules: { local: boolean }): string[];
   /** How its models are listed, or why they cannot be listed. */
   models: UpstreamModelList | { unlisted: string };
-  /** How the vendor registers the operator's customers, if it does. */
+  /** Set if the vendor registers the operator's customers. */
   profiles?: CustomerProfiles;
   questions: SetupQuestion<Own>[];
 }
@@ -102,25 +102,25 @@ interface SetupQuestion<Own extends string = never> {
   isNeedless?: (channel: ChannelAttributes<Own>) => boolean;
 }
 
-// Describes how an upstream registers customers. Sends nothing, either.
+// Describes how an upstream registers customers. Sends nothing: the operators' tools send the requests.
 
 export interface CustomerProfiles {
   /** The attribute of an account's row that holds the id. */
   attribute: string;
-  /** `id`: of a registered customer; undefined: where they are registered. */
+  /** The address of the customer `id`, or without `id` the address for registering one. */
   address(channel: ChannelAttributes, id?: string): string;
   headers(secret: string): Record<string, string>;
   body(name: string | undefined): JsonRecord;
-  /** Returns undefined if the body is no profile. */
+  /** Returns undefined if the body is not a profile. */
   read(body: unknown): CustomerProfile | undefined;
 }
 
 export interface CustomerProfile {
   id: string;
   name: string | undefined;
-  /** In the vendor's word. */
+  /** As the vendor words it. */
   status: string;
-  /** What the vendor does about the customer and why, a line each. */
+  /** The vendor's measures against the customer, with reason and end: one line each. */
   actions: string[];
 }
 
@@ -177,7 +177,7 @@ export function matchNames(wanted: string[], listed: string[]): string[] {
   return listed.filter((name) => patterns.some((pattern) => pattern.test(name)));
 }
 
-/** Calls ask this of each pattern in a row, and most are plain names. */
+/** Every call checks each pattern of a row. Most are plain names, so they are compared without a regular expression. */
 export const matchesAny = (pattern: string, names: string[]): boolean =>
   pattern.includes('*') ? matchNames([pattern], names).length > 0 : names.includes(pattern);
 

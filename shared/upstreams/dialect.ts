@@ -74,7 +74,7 @@ export interface SentBody {
   carriesItems?: boolean | undefined;
   /** The body was sent in the client's own form, so its answer is passed on in that form. */
   isNative?: boolean | undefined;
-  /** The upstream was asked to hold the conversation under the id of its answer. */
+  /** The upstream was asked to store the conversation under its answer's id. */
   holdsThread?: boolean | undefined;
   /** Features of the API, sent by name, that the upstream may not know. */
   features?: readonly string[] | undefined;
@@ -85,7 +85,7 @@ export class CannotCarry extends Error {
   override readonly name = 'CannotCarry';
   /** The field's path in chat form, such as `n`. */
   readonly param: string;
-  /** For clients whose form has them. */
+  /** Shown to clients whose error format has details. */
   readonly details: JsonRecord | undefined;
   constructor(param: string, message: string, details?: JsonRecord) {
     super(message);
@@ -94,7 +94,7 @@ export class CannotCarry extends Error {
   }
 }
 
-/** What the call goes on from is at another candidate, or no longer anywhere: only a repeat with all of it helps. */
+/** This upstream does not hold the conversation that the call continues. The client must send all messages again. */
 export class StateLost extends CannotCarry {}
 
 /** Describes the request whose answer is read. */
@@ -103,7 +103,7 @@ export interface ReaderContext {
   sent: SentBody;
   callIds: CallIds;
   quirks: Quirks;
-  /** Called once with the reason of the end, if nobody knows its word. */
+  /** Called at most once, with a finish reason that the vocabulary lacks. */
   noteUnknownWord?: ((word: string) => void) | undefined;
 }
 
@@ -155,9 +155,9 @@ export interface RequestSettings {
   /** The quirks that the row itself sets: they also bind bodies that are sent in the client's own form. */
   rowQuirks?: ReadonlySet<string> | undefined;
   apiVersion?: string | undefined;
-  /** The upstream can hold a conversation for its client. */
+  /** The upstream can store a conversation, so that the client sends only new messages. */
   holdsThreads?: boolean | undefined;
-  /** The id there of the answer that the call goes on from, if this upstream holds it. */
+  /** The upstream's id of the answer that the call continues, if this upstream stores it. */
   threadId?: string | undefined;
   /** The state of earlier turns that this candidate may get. Turns without an entry get the vendor's replacement. */
   states: ReadonlyMap<ChatMessage, readonly StatePart[]>;

@@ -21,11 +21,11 @@ const revealing: [RegExp, string][] = [
   [/\b(?:sk|pk|rk)[-_][A-Za-z0-9_*.-]{6,}/g, '[removed]'],
   // With a digit, a capital or a star: `key-value-pairs` and `org_wide_limits` are words.
   [/\b(?:org|proj|key|acct|wrkspc)[-_](?=[a-z_.-]*[0-9A-Z*])[A-Za-z0-9_*.-]{6,}/g, '[removed]'],
-  // Keys as vendors mask them, and what they say a key is.
+  // Masked keys, and whatever follows "API key:".
   [/[\w.-]*\*{3,}[\w.-]*/g, '[removed]'],
   [/(\bapi[ _-]?key(?: provided)?: ?)["'`]?[^\s"'`,;]+/gi, '$1[removed]'],
   [/\bAIza[\w-]{10,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b/g, '[removed]'],
-  // Keys of Groq, xAI, NVIDIA, Together and others, which a gateway may quote of its own vendor; tokens of AWS and JSON Web Tokens.
+  // Keys of Groq, xAI, NVIDIA, Together and others: a gateway may quote its key at the vendor. AWS tokens and JSON Web Tokens.
   [/\b(?:gsk|xai|nvapi|csk|pplx|tgp_v1|hf|fw|r8)[-_](?=[\w-]*?\d)(?=[\w-]*?[A-Z])[\w-]{12,}/g, '[removed]'],
   [/\bABSK[\w+/=]{12,}|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*/g, '[removed]'],
   [/\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b/gi, '[removed]'],
@@ -63,7 +63,7 @@ export function scrub(value: unknown, withheld: readonly Withheld[]): string | u
 
 export interface KnownTexts {
   secret: string | undefined;
-  /** The id of the operator's customer at the vendor. */
+  /** The vendor's id of the operator's customer. */
   profile?: string | undefined;
   host: string;
   region: string | undefined;
@@ -130,7 +130,7 @@ const escapePattern = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]
 const matchWholeWord = (text: string, flags: 'g' | 'gi'): RegExp =>
   new RegExp(String.raw`(?<![a-zA-Z0-9])${escapePattern(text)}(?![a-zA-Z0-9])`, flags);
 
-/** A mask and the last letters of the secret: `sk-...yz`. */
+/** Matches the masked secret by its last two characters: `sk-...yz`. */
 const matchMaskedEnd = (secret: string): RegExp =>
   new RegExp(String.raw`[\w-]*(?:\*+|\.{2,}|[…•])[\w-]{0,6}${escapePattern(secret.slice(-2))}(?![\w-])`, 'g');
 

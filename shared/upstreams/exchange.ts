@@ -115,11 +115,11 @@ export class UpstreamFailure extends Error {
   readonly retryAfterSeconds: number | undefined;
   /** Unlimited, for clients. */
   readonly statedRetrySeconds: number | undefined;
-  /** For the log: a known word of the upstream. */
+  /** For the log: a published word of the upstream. */
   readonly vendorCode: string | undefined;
   /** For the log, which alone tells the causes of a missing connection apart. */
   readonly reason: string;
-  /** As the upstream sent it, if it was read; not for clients or logs. */
+  /** The upstream's error, if it was read. Must not reach clients or logs. */
   readonly raw: UpstreamError | undefined;
 
   constructor(kind: UpstreamFailureKind, status?: number, facts: FailureFacts = {}) {
@@ -155,7 +155,7 @@ export interface UpstreamError {
   reasons?: readonly string[];
   /** Facts beside the message, such as Anthropic's `error_code`. */
   details?: JsonRecord;
-  /** The paths that a validator does not know. */
+  /** Paths of fields that the upstream's validator does not know. */
   unknownFields?: readonly string[];
 }
 
@@ -165,7 +165,7 @@ export class CallerFault extends Error {
   readonly status: number;
   readonly param: string | null;
   readonly code: string;
-  /** For clients that choose an error class by it. */
+  /** Some clients choose an error class by them. */
   readonly details: JsonRecord | undefined;
   /** As the upstream sent it; not for clients or logs. */
   readonly raw: UpstreamError;

@@ -61,7 +61,7 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
   [gpt(String.raw`5\.[2-5](?!\d)`), { efforts: ['none', ...lowToXhigh] }],
   [gpt(String.raw`5\.[6-9](?!\d)`), { efforts: ['none', ...lowToMax] }],
   // [UKGovernmentBEIS/inspect_ai 5254, 2026-09-04; latest-model guide of 6.1, 2026-09-29: Sol has no `none`, Terra has]
-  // Rosalind is closed to most, and asked as Astra is, the model of its size: nobody published its list.
+  // Few have access to Rosalind, and nobody published its efforts. It gets those of Astra, which has the same size.
   [gpt(String.raw`(6-astra|6-rosalind|6\.1-sol)`), { efforts: lowToMax }],
   [gpt(String.raw`6(\.[01])?(?![.\d])`), { efforts: ['none', ...lowToMax] }],
   // Reasoning is dropped after an edit of the prefix [guides/keep-prefix-unchanged, 2026-11-17]. A GPT that nobody knows
@@ -165,7 +165,7 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
   // Grok. Models that reason refuse stop sequences [langchain-ai/langchain 38335, 2026-06-20; lidge-jun/opencodex 5278].
   [/\bgrok-(3-mini|[4-9])(?!.*non-reasoning)/i, { supportsStop: false }],
 
-  // Threads. Other vendors with Anthropic's form ignore fields that they do not know, so they would answer a thread from its last message
+  // Threads. Other vendors that speak Messages ignore unknown fields, so they would answer from the thread's last message alone
   // [platform.claude.com, "Message threads", supported models, November 2026].
   [/deepseek|\b(?:kimi|glm|minimax|qwen|mimo|gpt|gemini)\b|(?:^|\/)k[2-9]\b/i, { holdsThreads: false }],
 
@@ -175,9 +175,9 @@ const table: readonly [models: RegExp, Partial<Quirks>][] = [
   // counts [ad-naan/Adnify 193, 2026-09-15, for `deepseek-flash`]; servers that refuse the field are asked without it. It
   // maps efforts itself: to low, high and max [api-docs.deepseek.com/guides/thinking_mode, 2026-09-10].
   [/deepseek/i, { wantsBack: 'reasoning_content', supportsForcedCalls: false, efforts: effortScale }],
-  // Kimi K3 thinks always [platform.kimi.ai, "Reasoning Effort"; huggingface/tau 560, 2026-08-06].
+  // Kimi K3 always thinks [platform.kimi.ai, "Reasoning Effort"; huggingface/tau 560, 2026-08-06].
   [/\bkimi-k3|(^|\/)k3(?!\d)/i, { efforts: ['low', 'high', 'max'] }],
-  // GLM 5.3 refuses all others [docs.z.ai, "Deep Thinking"; charmbracelet/catwalk 603, 2026-09-16]. 5.2 takes the whole scale.
+  // GLM 5.3 refuses other efforts [docs.z.ai, "Deep Thinking"; charmbracelet/catwalk 603, 2026-09-16]. 5.2 accepts the whole scale.
   [/\bglm-5\.3/i, { efforts: ['low', 'high', 'max'] }],
   // Mistral Small 4 and Medium 3.5 [docs.mistral.ai, "Reasoning"; pydantic/pydantic-ai 5285].
   [/\bmistral-(?:small|medium)/i, { efforts: ['none', 'high'] }],

@@ -23,7 +23,7 @@ export const isCallerTool = (type: unknown): boolean =>
 
 /** In ascending order. Every vendor knows some of them. */
 export const effortScale = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
-/** Words of clients above the scale [openai/codex, `ReasoningEffort::Ultra`, November 2026]. */
+/** Clients' words for efforts above the scale [openai/codex, `ReasoningEffort::Ultra`, November 2026]. */
 export const highestEfforts: readonly string[] = ['ultra', 'maximum', 'highest', 'extreme'];
 
 /** Values of a row's rules. The first of each is the default. */
@@ -100,7 +100,7 @@ export interface Quirks {
   bindsPrefix: boolean;
   /** Compacts conversations, if its dialect can ask for it. Others are asked for a summary in words. */
   supportsCompaction: boolean;
-  /** Holds a conversation for its client, if the channel's type does or its row says so. */
+  /** Can store a conversation for its client, provided that the channel's type can, or that its row sets this. */
   holdsThreads: boolean;
   /** The shortest prompt that its cache accepts. */
   cacheMinTokens: number;
@@ -133,11 +133,11 @@ export interface Quirks {
   packsVectors?: boolean | undefined;
   /** Optional fields that its server refused as unknown. */
   refusedFields?: readonly string[] | undefined;
-  /** The fields that the relay derives of a Messages request, `user` and `reasoning_effort`, are known to its vendor. */
+  /** Accepts `user` and `reasoning_effort`, which the relay derives from a Messages request. */
   takesDerivedFields?: true | undefined;
   /** The only field for a limit that it accepts; a limit in another field moves to it. */
   limitField?: LimitField | undefined;
-  /** The row's lines of the vocabulary. */
+  /** Vocabulary lines of the channel's row. */
   words?: Words | undefined;
 }
 
@@ -237,8 +237,8 @@ export function parseRuleFact(fact: string): WrittenRules {
  * `keeps_state`: its answers with tool calls carried state that it wants back. `speaks:<dialect>`: it refused calls with
  * tools until they came in this dialect. `refuses_limit:<tokens>`: its maximum of output tokens is below this limit.
  * `limit_over_context:<tokens>`: with this limit the prompt did not fit its context. `finish_word:<word>+<count>`,
- * `error_word:<word>+<count>`: the channel said a word that no line of the vocabulary has, so often. `<rule>:<value>`: a rule of
- * the model (model-rules.ts), as `efforts:low+high`.
+ * `error_word:<word>+<count>`: how often the channel sent a word that the vocabulary lacks. `<rule>:<value>`: a rule of
+ * the model (model-rules.ts), such as `efforts:low+high`.
  */
 export type Fact =
   | 'keeps_state'
@@ -248,9 +248,9 @@ export type Fact =
   | `${WordKind}_word:${string}+${number}`
   | `${RuleName}:${string}`;
 
-/** Of the reason for which an answer ended, or of an error. */
+/** A word is a finish reason or belongs to an error. */
 export type WordKind = 'finish' | 'error';
-/** Words are the channel's, whatever the model. */
+/** The model in facts about words, because words depend on the channel alone. */
 export const anyModel = '*';
 
 export function parseWordFact(fact: string): { kind: WordKind; word: string; count: number } | undefined {

@@ -11,28 +11,28 @@ import { findErrorMeaning, findPublishedWord, isTooLong, type Words } from './vo
 
 export const contextTooLong = 'context_length_exceeded';
 const callerFaultStatuses = new Set([400, 404, 413, 422]);
-/** What these words say counts whatever the status of the reply: our key, our account, our rate, or the load. */
+/** A word that stands for one of these overrides the reply's status: it is about our key, account or rate, or about the load. */
 const upstreamFaultStatuses = new Set([401, 402, 403, 429, 503, 529]);
-/** Failures whose bodies may say more than the status: of nobody else's body is waited for. */
+/** Further failures whose body is read, because it may say more than the status. */
 const wordyStatuses = new Set([403, 412, 500]);
-/** The code of a refusal of the operator's customer, which is no fault of the key [anthropic-sdk-typescript 1.14, UserProfile errors]. */
+/** The vendor refused the operator's customer, so the key is not at fault [anthropic-sdk-typescript 1.14, UserProfile errors]. */
 export const customerRefused = 'customer_refused';
 const profileCode = /^user_profile_/;
 const bodyBytesMax = 64 * 1024;
-/** The body of a failure is awaited this long: its words are worth little to a caller who waits for the next channel. */
+/** How long a failure's body may take. The caller is waiting for the next channel, which matters more. */
 const failureBodyMs = 2_000;
 
 interface RefusalReading {
   /** Must not reach a client: the secret, the upstream's host and its name of the model. */
   withheld: readonly Withheld[];
-  /** Those of the channel's row. */
+  /** Vocabulary lines of the channel's row. */
   words?: Words | undefined;
-  /** The body of the request. */
+  /** The request that was refused. A sentence that it contains decides nothing, because the error may quote it. */
   sentBody?: string | undefined;
 }
 
 interface FailureReading extends RefusalReading {
-  /** The request named a customer of the operator, whom the vendor may refuse. */
+  /** The request named the operator's customer, so the refusal may be about that customer. */
   namesCustomer?: boolean;
   /** Without it, dates in Retry-After are not read and the body of a 429 is awaited without limit. */
   clock?: FailureClock;
@@ -60,7 +60,7 @@ export async function readFailure(
     return new UpstreamFailure(kind, status, facts);
   }
   const read = readBody(isCallers ? await readText(reply) : await readInTime(reply, clock));
-  // Such a reply is of no channel's fault: the body is too long for the server, or the prompt for the model.
+  // A 413 is not the channel's fault: the body is too long for the server, or the prompt for the model.
   if (!read && status === 413)
     return buildCallerFault(status, { code: contextTooLong, message: tooLongText }, reading.withheld);
   if (!read) return new UpstreamFailure(kind, status, facts);
@@ -102,7 +102,7 @@ export function readErrorInAnswer(
   return buildCallerFault(meaning, error, reading.withheld);
 }
 
-/** Clients act on the code; a status that names no fault of theirs becomes 400. */
+/** Clients act on the code. A status that does not blame the client becomes 400. */
 const buildTooLong = (status: number, error: UpstreamError, { withheld }: RefusalReading): CallerFault =>
   buildCallerFault(
     callerFaultStatuses.has(status) ? status : 400,
@@ -113,11 +113,11 @@ const buildTooLong = (status: number, error: UpstreamError, { withheld }: Refusa
 const tooLongText = 'The request is too long for the upstream of this model.';
 const textLengthMax = 4 * 1024;
 
-/** A sentence instead of JSON is an error, too; a page is of a proxy. */
+/** Plain text is an error message, too. An HTML page is not: it comes from a proxy. */
 function readBody(text: string): UpstreamError | undefined {
   const body = parseJson(text);
   const sentence = typeof body === 'string' ? body : body === undefined ? text.trim() : '';
-  // JSON that is cut off, or was too long to read: validators repeat the input that they refuse.
+  // JSON that was cut is still an error. Validators repeat the input that they refuse, so their bodies get too long.
   if (sentence.length > textLengthMax && /^[[{]/.test(sentence)) return {};
   const isPage = sentence.startsWith('<') || sentence.length > textLengthMax;
   return findError(body) ?? (sentence === '' || isPage ? undefined : { message: sentence });
@@ -139,7 +139,7 @@ function buildCallerFault(status: number, error: UpstreamError, withheld: readon
 const wordPattern = /^[\w.-]{1,64}$/;
 const detailsMax = 16;
 
-/** Plain values, and lists of texts. A vendor may put anything else there. */
+/** Keeps plain values and lists of texts. Drops the rest, because a vendor may put anything there. */
 function scrubDetails(details: JsonRecord = {}, withheld: readonly Withheld[]): JsonRecord | undefined {
   const scrubValue = (name: string, value: unknown): unknown => {
     if (Array.isArray(value))
@@ -156,7 +156,7 @@ function scrubDetails(details: JsonRecord = {}, withheld: readonly Withheld[]): 
   return shown.length > 0 ? Object.fromEntries(shown) : undefined;
 }
 
-/** Never rejects: without its body a 429 is still a 429. */
+/** Never rejects: the status counts even without the body. */
 async function readInTime(reply: UpstreamReply, clock: FailureClock | undefined): Promise<string> {
   const read = new AbortController();
   try {
@@ -168,7 +168,7 @@ async function readInTime(reply: UpstreamReply, clock: FailureClock | undefined)
   }
 }
 
-/** The beginning if the body is too long. Empty if `timeout` resolves first. */
+/** Returns only the beginning of a body that is too long, and an empty text if `timeout` resolves first. */
 async function readText({ body }: UpstreamReply, timeout?: Promise<void>): Promise<string> {
   const pieces = body[Symbol.asyncIterator]();
   let text = '';

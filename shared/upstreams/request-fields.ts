@@ -39,7 +39,7 @@ export function wrapTool(tool: ChatTool): ChatTool & { function: { name: string;
   };
 }
 
-/** OpenAI refuses a schema of an object without `properties` [CLIProxyAPI 5707]. */
+/** Adds `properties` to an object's schema, because OpenAI refuses one without them [CLIProxyAPI 5707]. */
 export function completeSchema(schema: JsonRecord): JsonRecord {
   const isWhole = schema['type'] !== 'object' || isRecord(schema['properties']);
   return isWhole ? schema : { ...schema, properties: {} };
@@ -62,7 +62,7 @@ export function unwrapInput(text: string): string {
   return values.length === 1 && typeof only === 'string' ? only : text;
 }
 
-// Pictures whose bytes are of another type than their name. OpenAI takes them, Claude refuses them.
+// Images whose declared type does not match their bytes. OpenAI accepts them, Claude refuses them.
 
 const imageStarts = [
   ['iVBORw0KGgo', 'image/png'],
@@ -71,13 +71,13 @@ const imageStarts = [
   ['UklGR', 'image/webp'],
 ] as const;
 
-/** The type by the first bytes, or else by the name. `image/jpg` is common, but not registered. */
+/** Reads the type from the first bytes, or else takes the declared one. `image/jpg` is common, but not registered. */
 export function imageTypeOf(base64: string, named: string): string {
   const found = imageStarts.find(([start]) => base64.startsWith(start));
   return found?.[1] ?? (named === 'image/jpg' ? 'image/jpeg' : named);
 }
 
-/** Copies a data URL only if its type is wrong: it may have megabytes. */
+/** Corrects the type of a data URL. Never copies a correct one, because it may have megabytes. */
 export function correctImageUrl(url: string): string {
   const [head = '', type = '', form = ''] =
     /^data:(image\/[^;,]+)((?:;[^,]*)?;base64,)/i.exec(url.slice(0, 200)) ?? [];
@@ -89,7 +89,7 @@ export function correctImageUrl(url: string): string {
 
 const wordOf = (effort: string): string => effort.trim().toLowerCase();
 
-/** Undefined: no wish, such as `auto`, or a word that nobody knows, which must not become the dearest effort. */
+/** Returns undefined for `auto` and for unknown words, which must not become the most expensive effort. */
 export function readEffort(asked: string): string | undefined {
   const word = wordOf(asked);
   return rank(word) >= 0 || highestEfforts.includes(word) ? word : undefined;

@@ -295,7 +295,7 @@ class Gate {
     if (!inner) return this.#filterUnlisted(value, { field, listed, at });
     if (inner.size > 0 && !inner.has(anything) && typeof value === 'object' && isListed(at, value))
       return this.#filterInside(value, inner, at);
-    // Schemas and examples of a caller's tool, and what describes its session, may contain any names.
+    // Schemas and examples of a caller's tool may contain any names, and so may its `safeguards`.
     const isSent = inner.has(anything)
       ? /^(?:tools\[\]|safeguards$)/.test(at) || this.findStored(value) === undefined
       : inner.size === 0 && isPlain(value) && isListed(at, value);

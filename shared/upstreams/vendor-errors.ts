@@ -1,4 +1,4 @@
-/** Errors as vendors write them: one reading of their shapes. The dialects of all vendors share it. */
+/** Reads errors in the shapes of all vendors, for every dialect. */
 import { asRecord, isRecord, listIn, parseJson, textIn, type JsonRecord } from '../wire/json.ts';
 import type { UpstreamError } from './exchange.ts';
 
@@ -15,7 +15,7 @@ export function findError(body: unknown): UpstreamError | undefined {
   const whole = asRecord(firstOf(body));
   const { message, detail, errors, base_resp: base, error_msg: text } = whole;
   const error = firstOf(whole['error']) ?? firstOf(errors);
-  // Gateways wrap the error of their vendor.
+  // Gateways wrap their vendor's error.
   if (isRecord(error))
     return readWrapped(error) ?? readError(isRecord(error['error']) ? error['error'] : error);
   if (typeof error === 'string') return readError({ ...whole, message: error });
@@ -28,7 +28,7 @@ export function findError(body: unknown): UpstreamError | undefined {
   return readDetailError(detail) ?? readDetailError(asRecord(message)['detail']);
 }
 
-/** OpenRouter's, of a refusal by its vendor. Another failure of the vendor says nothing of our account at the gateway. */
+/** Unwraps a vendor's refusal from OpenRouter's error. The vendor's other failures say nothing about our account at OpenRouter. */
 function readWrapped({ code, metadata }: JsonRecord): UpstreamError | undefined {
   const raw = textIn(asRecord(metadata)['raw']);
   if (raw === '' || ![400, 413, 422].includes(Number(code))) return undefined;

@@ -1,7 +1,7 @@
 /**
- * Vendors' words: the reasons for which answers end, and the words and sentences of errors. One table of lines with their
- * sources; the first line that fits counts. A channel's row adds lines and overrides these (`params.words`); what no line knows
- * is counted for the row. A sentence must never decide about our account if the caller could have written it.
+ * The vocabulary of vendors: finish reasons, and the words and sentences of errors, each line with its source. The first line
+ * that matches counts. A channel's row can add lines, which come first (`params.words`). Unknown words are counted and reported
+ * as a warning of the row. A sentence must never decide about our account if the caller could have written it.
  */
 import type { FinishReason } from '../wire/chat-response.ts';
 import { textIn } from '../wire/json.ts';
@@ -9,23 +9,23 @@ import type { UpstreamError } from './exchange.ts';
 
 export const finishMeanings = ['stop', 'tool_calls', 'length', 'content_filter', 'failed'] as const;
 export type FinishMeaning = FinishReason | 'failed';
-/** What an error means, as rows name it. `account`: ours is empty or refused. `failed`: of the channel. `caller`: of the request. */
+/** `account`: our account is empty or refused. `failed`: the channel is at fault. `caller`: the request is at fault. */
 export const errorMeanings = ['too_long', 'account', 'rate_limit', 'overloaded', 'failed', 'caller'] as const;
 
-/** The lines of a row: a word, or a text with `*` for any text. */
+/** A row's own lines. A pattern is a word, or a text in which `*` stands for any text. */
 export interface Words {
   finish?: Record<string, FinishMeaning> | undefined;
   errors?: Record<string, (typeof errorMeanings)[number]> | undefined;
 }
 
-/** A status that the error stands for, or what no status says. */
+/** The status that an error stands for, or a meaning without a status. */
 type ErrorMeaning = number | 'too_long' | 'account' | 'failed';
 type Line<Meaning> = readonly [pattern: RegExp, means: Meaning];
 
-/** Words are compared in small letters, with `_` between their parts: `MAX_TOKENS`, `maxTokens`, `max-tokens`. */
+/** Words are compared in snake case, so `MAX_TOKENS`, `maxTokens` and `max-tokens` are the same. */
 const finishLines: readonly Line<FinishMeaning>[] = [
-  // OpenAI, Anthropic ["Handling stop reasons", November 2026], Cohere v2, Together and text-generation-inference (`eos`). A
-  // client cannot continue a paused turn either.
+  // OpenAI, Anthropic ["Handling stop reasons", November 2026], Cohere v2, Together and text-generation-inference (`eos`).
+  // `pause_turn` is an end, too: a client cannot continue it.
   [
     /^(?:stop|end_turn|(?:stop|end)_sequence|eo[gs](?:_token|_found)?|end(?:_?of_?(?:text|turn))?|stop_trigger|completed?|done|finished|pause_turn|compaction)$/,
     'stop',
@@ -59,9 +59,10 @@ const errorLines: readonly Line<ErrorMeaning>[] = [
     /(?:^|_)(?:context|prompt|input_(?:tokens?|length))_(?:\w+_)?(?:exceeded|too_long|overflow)(?:_|$)|^exceed_context_|^(?:tokens|characters)_too_long$|^(?:1261|5021)$/,
     'too_long',
   ],
-  // OpenAI, Anthropic (`billing_error`), Groq (`organization_restricted`), Novita (`NOT_ENOUGH_BALANCE`), Kimi (`exceeded_current_quota_error`), DashScope (`Arrearage`), Volcengine
-  // (`AccountOverdueError`), Google (`BILLING_DISABLED`). Z.ai's numbers [docs.bigmodel.cn, "api-code"], whose quotas of days and
-  // weeks no client can wait for, MiniMax's (1008, 2056) [platform.minimax.io, "Error Codes"], Cloudflare's (3036), SiliconFlow's (30001)
+  // OpenAI, Anthropic (`billing_error`), Groq (`organization_restricted`), Novita (`NOT_ENOUGH_BALANCE`), Kimi
+  // (`exceeded_current_quota_error`), DashScope (`Arrearage`), Volcengine (`AccountOverdueError`), Google (`BILLING_DISABLED`).
+  // Numbers of Z.ai [docs.bigmodel.cn, "api-code"], including quotas of days and weeks, for which no client can wait; of MiniMax
+  // (1008, 2056) [platform.minimax.io, "Error Codes"], Cloudflare (3036) and SiliconFlow (30001)
   [
     /(?:^|_)(?:arrear(?:s|age)?|overdue|(?:insufficient|not_enough)_(?:\w+_)?(?:quota|balance|credits?|funds)|(?:credits?|balance)_(?:exhausted|insufficient|too_low|not_enough)|exceeded_current_quota|payment_required|billing(?:_\w+)?|free_tier_only|(?:account|organization)_(?:deactivated|suspended|disabled|blocked|inactive|restricted)|(?:consumer|key)_suspended|invalid_subscription)(?:_|$)/,
     'account',
@@ -84,7 +85,7 @@ const errorLines: readonly Line<ErrorMeaning>[] = [
   ],
   [/^(?:service_unavailable|unavailable|slow_down)$/, 503],
   [/^(?:(?:engine|server|model)_)?overloaded(?:_error)?$|^(?:1312|3040)$/, 529],
-  // The row names a deployment, or a model's id, that the vendor does not have. Azure, AWS and Volcengine
+  // Azure, AWS and Volcengine: the row names a deployment or a model that does not exist
   [/^(?:deployment_not_found|resource_not_found|invalid_endpoint_closed_endpoint)$/, 'failed'],
   [/^(?:server_error|api_error|internal|internal_error|internal_server_error|internal_server)$/, 500],
   [/^(?:request_too_large|image_too_large|image_file_too_large)$/, 413],
@@ -96,7 +97,7 @@ const errorLines: readonly Line<ErrorMeaning>[] = [
   [/^(?:invalid_(?:image|base64)|unsupported_|missing_required_)\w*$/, 400],
   [/^image_(?:too_small|parse_error|file_not_found)$|^(?:empty_image_file|failed_to_download_image)$/, 400],
 ];
-/** Say less than a status in another field. */
+/** These count last, because a status in another field is more specific. */
 const genericLines: readonly Line<ErrorMeaning>[] = [
   [
     /^(?:invalid_(?:request(?:_error)?|argument|prompt|value|type)|(?:invalid|missing)_parameter(?:_error)?|validation|bad_request(?:_error)?)$/,
@@ -104,7 +105,7 @@ const genericLines: readonly Line<ErrorMeaning>[] = [
   ],
 ];
 
-/** Sentences about our account, which begin an error without a word of its own. */
+/** Sentences about our account, at the beginning of an error whose words have no line. */
 const accountSentences: readonly Line<ErrorMeaning>[] = [
   // Anthropic [openclaw/openclaw 65041, 2026-04-11], OpenRouter [danielsmithdevelopment/ClawQL 876, 2026-08-08] and others
   [/\bcredit balance is too low\b|\binsufficient (?:account )?(?:balance|credits?|funds)\b/i, 'account'],
@@ -121,16 +122,16 @@ const accountSentences: readonly Line<ErrorMeaning>[] = [
   ],
   // Anthropic [anthropics/claude-code 38035, 2026-03-24; 8327, 2026-01-09]
   [/\breached your specified (?:\w+ )?usage limits\b|\borganization has been disabled\b/i, 'account'],
-  // Google refuses the region that calls, and AWS a model's id that needs an inference profile [cline/cline 689, 2024-11-05]
+  // Google refuses our region, and AWS a model id that needs an inference profile [cline/cline 689, 2024-11-05]
   [/\buser location is not supported\b/i, 403],
   [/\bon-demand throughput isn.t supported\b/i, 'failed'],
   // xAI refuses a wrong key with a 400 [continuedev/continue 10778, 2026-02-24]; Google without details
   [/\b(?:incorrect|invalid) api[ _-]?key\b|\bapi key (?:not valid|is invalid|expired)\b/i, 401],
 ];
-/** A sentence that begins later may be quoted. */
+/** Only this much of an error is searched for them, because a later sentence may be a quotation. */
 const beginMax = 120;
 
-/** Sentences about a prompt that is longer than the model's context, by kinds. */
+/** Sentences about a prompt that is longer than the model's context. */
 const tooLongSentences: readonly RegExp[] = [
   // OpenAI, vLLM, xAI ("maximum prompt length is"), Poolside [earendil-works/pi 4943, 2026-05-24], Mistral, Baidu, SambaNova
   // [cline/cline 294, 2024-09-13]
@@ -154,11 +155,11 @@ const tooLongSentences: readonly RegExp[] = [
 ];
 const messageLengthMax = 8 * 1024;
 
-// Readings.
+// Looks words and sentences up.
 
 const wordLengthMax = 64;
 
-/** Empty for what is no word. */
+/** Returns an empty text for a value that is not a word. */
 function normalizeWord(value: unknown): string {
   if (typeof value !== 'string' && typeof value !== 'number') return '';
   const text = String(value);
@@ -170,7 +171,7 @@ function normalizeWord(value: unknown): string {
     .replaceAll(/^_|_$|_exception$|^finish_reason_/g, '');
 }
 
-/** The meaning of the first word that a line fits. */
+/** Returns the meaning of the first word that has a line. */
 function readWords<Meaning>(said: readonly string[], lines: readonly Line<Meaning>[]): Meaning | undefined {
   for (const word of said) {
     const line = lines.find(([pattern]) => pattern.test(word));
@@ -179,7 +180,7 @@ function readWords<Meaning>(said: readonly string[], lines: readonly Line<Meanin
   return undefined;
 }
 
-/** Finds the texts between stars one after the other, so that no pattern of a row takes long. */
+/** Searches for the parts between stars in order, without backtracking, so no row's pattern can slow calls down. */
 function fitsPattern(pattern: string, text: string): boolean {
   const [first = '', ...more] = pattern.split('*');
   const last = more.pop();
@@ -198,7 +199,7 @@ function fitsPattern(pattern: string, text: string): boolean {
 const fitsWord = (pattern: string, word: string): boolean =>
   word !== '' && fitsPattern(pattern.split('*').map(normalizeWord).join('*'), word);
 
-/** Undefined: the answer goes on. `unknown`: a word that no line has. */
+/** Returns undefined while the answer goes on, and `unknown` for a word without a line. */
 export function readFinish(
   value: unknown,
   words?: Words,
@@ -220,7 +221,7 @@ const meanings: Record<(typeof errorMeanings)[number], ErrorMeaning> = {
 
 interface ErrorFacts {
   words?: Words | undefined;
-  /** The request that was refused: a sentence that it holds decides nothing. */
+  /** The request that was refused. A sentence that it contains decides nothing, because the error may quote it. */
   sentBody?: string | undefined;
 }
 
@@ -260,7 +261,7 @@ function readStatus(named: readonly string[]): number | undefined {
   return code === undefined ? undefined : Number(code);
 }
 
-/** Too long for the model, as far as a status of such refusals allows: an error elsewhere may quote a sentence. */
+/** True if a sentence says that the prompt is too long. Other statuses don't count: such an error may quote the sentence. */
 export function isTooLong(status: number, error: UpstreamError): boolean {
   const text = textOf(error);
   const isOfAnother = [error.param, text].some((said) => otherFields.test(textIn(said)));
@@ -271,13 +272,13 @@ export function isTooLong(status: number, error: UpstreamError): boolean {
     tooLongSentences.some((sentence) => sentence.test(text))
   );
 }
-/** A refusal of these fields, named or at its beginning, says nothing of the prompt. */
+/** An error that names one of these fields as its param, or first in its text, is not about the prompt. */
 const otherFields =
   /^(?:tools?|functions?|response_format|user|metadata|stop|safety_identifier|prompt_cache_key)(?:[.[:]|$)/;
-/** With a 403 Together [docs.together.ai, "Error codes"]. */
+/** Together sends a 403 [docs.together.ai, "Error codes"]. */
 const tooLongStatuses = new Set([400, 403, 413, 422]);
 
-/** Only published words are logged, so an upstream writes nothing of its own into the log. */
+/** Only published words are logged, so that an upstream can't write its own text into the log. */
 const publishedWords: ReadonlySet<string> = new Set(
   [
     'insufficient_quota rate_limit_exceeded tokens requests invalid_api_key invalid_request_error server_error',
@@ -296,13 +297,13 @@ const publishedWords: ReadonlySet<string> = new Set(
 );
 const publishedNormalized = new Set([...publishedWords].map(normalizeWord));
 
-/** For the log: the first published word of an error, or `other` if it has only others. */
+/** Finds the word for the log: the first published one, or `other` if none is published. */
 export function findPublishedWord({ code, type, reasons = [] }: NamedError): string | undefined {
   const said = [code, ...reasons, type].filter((word) => typeof word === 'string');
   return said.find((word) => publishedWords.has(word)) ?? (said.length > 0 ? 'other' : undefined);
 }
 
-/** The first word of an error that neither a line nor a vendor's page is known to have. */
+/** Returns the first word of an error if it has no line and is not published. */
 export function findUnknownWord(error: NamedError, words?: Words): string | undefined {
   const isKnown = (word: string): boolean =>
     publishedNormalized.has(word) || findErrorMeaning({ code: word }, { words }) !== undefined;

@@ -37,11 +37,11 @@ export interface CanonicalCall {
   readonly instructions?: ChatMessage | undefined;
   /** The call as its client wrote it, for an upstream of the same form. */
   readonly native?: NativeCall | undefined;
-  /** The conversation before the request's messages, if the vendor holds it. Absent: the request has all of it. */
+  /** The earlier conversation, if the vendor stores it. Otherwise the request has all messages. */
   readonly thread?: HeldThread | undefined;
   /** The inputs to embed. The request then has no messages. */
   readonly embedding?: EmbeddingInput | undefined;
-  /** The client's names of fields of `request`, for errors. */
+  /** For errors: the client's names of those fields of `request` that its form names differently. */
   readonly clientNames?: Readonly<Record<string, string>> | undefined;
   /**
    * A summary of the conversation is asked for, to go on from, by the last item of the input or at a path of its own. The last
@@ -74,14 +74,14 @@ export interface NativeCall {
   readonly headers: { readonly version?: string; readonly betas?: readonly string[] };
   /** The messages of the canonical call that stand in the body. Others were added since. */
   readonly known: ReadonlySet<ChatMessage>;
-  /** Content, or a field of the body, that no other form can hold and that must not be left out. */
+  /** Content or a field that only this form has and that must not be left out. */
   readonly only?: OwnForm | undefined;
 }
 
 export interface OwnForm {
   readonly param: string;
   readonly message: string;
-  /** `param` is a field of the body, which must not be left out of the own form either. */
+  /** `param` is a field of the body. Even in this form the call is refused if the field is not sent. */
   readonly isField?: true;
   readonly details?: JsonRecord | undefined;
 }
@@ -169,7 +169,7 @@ export const ChatContentPart = z.looseObject({
 });
 export type ChatContentPart = z.infer<typeof ChatContentPart>;
 
-/** Clients send it, and many vendors refuse it. */
+/** Clients send empty text parts, and many vendors refuse them. */
 export const isEmptyText = ({ type, text }: ChatContentPart): boolean => type === 'text' && text === '';
 
 const ChatRole = z.enum(['system', 'developer', 'user', 'assistant', 'tool', 'function']);

@@ -1,22 +1,25 @@
 /**
- * Fields inside the messages, items and tools of a client that few forms have, such as the name of a speaker. They change no
- * meaning that must be kept, so a call goes on without them, and the client learns which of them did not go up.
+ * Finds details: fields inside a client's messages, items and tools that few forms have, such as a speaker's name. A call can do
+ * without them, so it is sent even where they don't fit, and the client learns which ones were left out.
  */
 import { isRecord, type JsonRecord } from './json.ts';
 
-/** They may hold any names. */
+/** Not searched, because callers may use any names inside. */
 const callersOwn: ReadonlySet<string> = new Set(
   'parameters input_schema output_schema schema input input_examples arguments metadata'.split(' '),
 );
 const speakers: ReadonlySet<unknown> = new Set(['system', 'developer', 'user', 'assistant']);
-/** @param names the fields to look for, by the field of the body that holds them. Returns paths such as `messages[].name`. */
+/**
+ * Returns paths such as `messages[].name`.
+ * @param names the details to look for, by the field of the body
+ */
 export function findDetails(body: JsonRecord, names: Readonly<Record<string, readonly string[]>>): string[] {
   return Object.entries(names).flatMap(([field, some]) =>
     [...findFields(body[field], new Set(some))].map((name) => `${field}[].${name}`),
   );
 }
 
-/** Returns those of the paths whose fields a sent body lacks. */
+/** Returns the paths of details that are not in the sent body. */
 export function listUnsentDetails(paths: readonly string[], body: JsonRecord): string[] {
   if (paths.length === 0) return [];
   const wanted = new Set(paths.map(nameOf));

@@ -1,4 +1,4 @@
-/** The errors of a caller's request, and the body of every error answer. */
+/** Errors in a caller's request, and the body of every error answer. */
 import type { JsonRecord } from './json.ts';
 
 /** The caller's request does not match the contract. Always answered with a 400 that names the field. */
@@ -7,7 +7,7 @@ export class InvalidRequest extends Error {
   readonly code: string;
   /** The path of the wrong field, such as `messages[2].role`; null if the whole body is wrong. */
   readonly param: string | null;
-  /** For clients whose form has them. */
+  /** Shown to clients whose error format has details. */
   readonly details: JsonRecord | undefined;
 
   constructor(code: string, param: string | null, message: string, details?: JsonRecord) {

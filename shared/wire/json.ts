@@ -21,8 +21,8 @@ export function jsonText(value: unknown): string {
 }
 
 /**
- * The arguments of a call as the JSON of an object: `{}` for none, null and an empty list, the object itself where it was encoded as
- * a text once more. All else stays as it is, objects byte for byte.
+ * Turns the arguments of a call into a JSON object: an empty text, null and an empty list become `{}`, and an object that was
+ * encoded as a text is decoded. Everything else is returned unchanged, objects byte for byte.
  */
 export function unwrapArguments(text: string): string {
   const begun = text.trimStart();

@@ -55,9 +55,9 @@ export interface AccountPriceChange extends AccountRates {
 }
 
 export interface AccountPrice extends AccountRates {
-  /** The window that is open; null: none is. */
+  /** The open price window; null if none is open. */
   window: string | null;
-  /** When another window opens, or this one ends; null: the price has no windows. */
+  /** When the next window opens or this one ends; null if the price has no windows. */
   until: number | null;
 }
 
@@ -153,7 +153,7 @@ export interface AccountStatement {
   /** false: the month or calls of it still run, or sums follow within seconds. Such a statement may change. */
   final: boolean;
   grants: { id: string; created: number; amount: number; reason: string }[];
-  /** The account's own prices now. null: the month is over. */
+  /** The account's own current prices; null once the month is over. */
   prices: AccountPrice[] | null;
   /** The largest charge first. null: more days and models than one answer has. */
   models: Omit<AccountDay, 'day'>[] | null;
@@ -293,7 +293,7 @@ export interface ChargeEntry {
   input: number;
   output: number;
   anonymous: boolean;
-  /** Only of rules with windows: the open one, whose prices these are; null: none is. */
+  /** Only for rules with windows: the open window, whose prices these are; null if none is open. */
   window?: string | null;
   /** When these prices change, in Unix seconds. */
   until?: number | null;

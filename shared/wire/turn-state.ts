@@ -33,12 +33,12 @@ export interface TurnState {
   readonly item?: string | undefined;
 }
 
-/** A conversation that a vendor holds for its client, who sends only what is new. */
+/** A conversation that a vendor stores, so that its client sends only new messages. */
 export interface HeldThread {
   /** The vendor's id of the answer that the call continues. */
   readonly id: string;
   readonly origin: StateOrigin;
-  /** Tokens of its input as the vendor counted them, and the most that input and answer come to. */
+  /** `tokens`: the input as the vendor counted it. `tokensMax`: the most that input and answer can have. */
   readonly tokens: number;
   readonly tokensMax: number;
 }

@@ -66,7 +66,7 @@ export function createAwsAccount(deps: AwsAccountDeps): AwsAccount {
   };
 }
 
-/** A quota that AWS did not name must never count as zero. */
+/** Throws if AWS left a field out: a missing quota must never count as zero. */
 function requireField<Value>(value: Value | undefined): Value {
   if (value !== undefined) return value;
   throw Object.assign(new Error('AWS answered without a field that is always set'), {

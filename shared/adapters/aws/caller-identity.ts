@@ -1,6 +1,6 @@
 /**
- * Finds the ARN of an operator's credentials, which needs no permission. A failure must never stop the caller: the access key
- * then names the operator.
+ * Finds the ARN of an operator's credentials, which needs no permission. If that fails, the access key identifies the operator:
+ * a failure must never stop the caller.
  */
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { composeClientSettings, type AwsCaller } from './client-settings.ts';

@@ -1,4 +1,4 @@
-/** What every SDK client of operators' tools is created with. Functions that answer calls must never import a client. */
+/** The settings of every SDK client in the operators' tools. Functions that answer calls must never import a client. */
 import type { AwsCredentials } from '../system/environment.ts';
 import { userAgent } from './aws-calls.ts';
 
@@ -11,7 +11,7 @@ export interface AwsCaller {
 
 const timeoutMsMax = 10_000;
 
-/** @param service the service in the name of its endpoint variable */
+/** @param service as in `AWS_ENDPOINT_URL_<SERVICE>` */
 export function composeClientSettings(
   { aws, environment }: AwsCaller,
   service: string,
@@ -23,7 +23,7 @@ export function composeClientSettings(
     credentials: async () => (await aws()).credentials,
     ...(endpoint && { endpoint }),
     customUserAgent: userAgent,
-    // A repeated write would find its own first one, for example a parameter that already exists.
+    // A retry could fail on what the first try wrote, for example because the parameter already exists.
     maxAttempts: 1,
     requestHandler: { requestTimeout: timeoutMs, throwOnRequestTimeout: true, socketTimeout: timeoutMs },
   };

@@ -270,7 +270,7 @@ export function createLearnedFacts({ client, clock, stack, view }: ViewDeps): Le
       const { ended = [], running = [] } = Object.groupBy(readFacts(), (one) =>
         one.untilMs > nowMs && inForce.has(one) ? 'running' : 'ended',
       );
-      // Vendors choose their words, which must not take the room of what refusals taught.
+      // Vendors choose their words, so words may fill only half of the room: the rest is for what refusals taught.
       const most = parseWordFact(fact.fact) ? factsMax / 2 : factsMax;
       if (running.length >= most && !running.some((one) => nameFact(one) === name)) return;
       const removed = ended

@@ -185,7 +185,7 @@ const valueBytes = 40;
 export interface SharedHost {
   bodyBytesMax: number;
   room: MemoryRoom;
-  /** Resolves when the event loop may be held for so many bytes. */
+  /** Resolves when work on so many bytes may block the event loop. */
   turn(bytes: number): Promise<void>;
 }
 

@@ -56,8 +56,8 @@ export function trapRejections(log: Log): void {
   });
 }
 
-// Converts HTTP events to the request type that all hosts share: of Function URLs (payload 2.0) and of API Gateway's REST APIs (1.0).
-// Must never trust a header for what only AWS can know.
+// Converts HTTP events of Function URLs (payload 2.0) and of API Gateway's REST APIs (1.0) to the request type that all hosts
+// share. Must never trust a header for what only AWS can know.
 
 export type HttpEvent = LambdaFunctionURLEvent | APIGatewayProxyEvent;
 

@@ -49,7 +49,7 @@ function answerAsChat(
     usage: chooseUsagePlace(request, headers['x-stainless-lang']),
     legacy: asksForFunctionCall(request),
   };
-  // OpenRouter's and Mistral's word for `required`, which both know too.
+  // OpenRouter and Mistral say `any` for `required`, and accept both.
   const choice = request.tool_choice === 'any' ? { tool_choice: 'required' } : {};
   const messageFields = [...(call.messageFields ?? []), ...findDetails(request, details)];
   if (request.messages.some(({ phase }) => phase)) messageFields.push('phase');

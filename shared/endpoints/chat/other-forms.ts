@@ -106,7 +106,7 @@ function readMessagesForm(written: JsonRecord): ChatReading {
   const { request, unknown } = splitKnown(
     parseRequest(ChatRequest, {
       ...removeNulls({
-        // Servers of other vendors have fields of these names, which mean something else; OpenRouter has members beside the effort.
+        // Other vendors give these names another meaning, and OpenRouter's `reasoning` has more fields than the effort.
         reasoning: !isEffort ? reasoning : Object.keys(beside).length > 0 ? beside : undefined,
         text: isForm ? undefined : text,
         max_completion_tokens: words.max_output_tokens,

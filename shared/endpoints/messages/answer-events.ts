@@ -67,7 +67,7 @@ export class MessagesAnswer {
   readonly #waiting = new Map<number, WaitingCall>();
   readonly #begun = new Set<number>();
   readonly #later: ['text' | 'thinking', string][] = [];
-  /** Citations that came while no text was open. The next text gets them. */
+  /** Citations that arrived while no text block was open. The next one gets them. */
   readonly #citations: JsonRecord[] = [];
   readonly #refusal = new GrowingText();
   readonly #kept = createKeptForAnswer();
@@ -197,7 +197,7 @@ export class MessagesAnswer {
     return this.#text('text', text);
   }
 
-  /** Other vendors end a refusal like other answers. */
+  /** Adds the stop reason of a refusal, because other vendors end a refusal like any answer. */
   #describeRefusal(): JsonRecord {
     const explanation = this.#refusal.text || null;
     const isRefused = explanation !== null || this.#stop?.['stop_reason'] === stopReasons.content_filter;
@@ -210,7 +210,7 @@ export class MessagesAnswer {
     for (const { url_citation: cited } of annotations.filter(isUrlCitation)) {
       const { url, title } = cited;
       const source = { type: 'web_search_result_location', url, title, cited_text: '' };
-      // No vendor made the index. The mark lets the relay leave the citation out for the vendor of Claude, which checks it.
+      // The index is only a mark. By it the relay removes the citation for Claude's vendor, which would check the index.
       const citation = { ...source, encrypted_index: sealPrefix };
       this.#kept.value(citation);
       this.#citations.push(citation);
@@ -262,7 +262,7 @@ export class MessagesAnswer {
     return [...before, this.#blockStart(block), ...this.#arguments(scan, call.pieces.join(''))];
   }
 
-  /** Arguments that are no object come in one piece, at their end. */
+  /** Arguments that are not an object arrive in one piece, at the end of the call. */
   #arguments(scan: JsonScan, given: string): MessagesEvent[] {
     if (given === '') return [];
     const isPlain = scan.deepest > 0 || given.trimStart().startsWith('{');

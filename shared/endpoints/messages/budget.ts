@@ -1,6 +1,7 @@
 /**
- * Shows the budget of a key in the form in which Claude Code shows limits of use: it warns from 75 % on. A day stands where the vendor has
- * five hours, a month where it has seven days. Source: code.claude.com, "Claude apps gateway spend limits", November 2026.
+ * Renders a key's budget as the usage limit that Claude Code displays; it warns from 75 %. A budget for a day takes the place of
+ * the vendor's five hours, one for a month that of its seven days.
+ * Source: code.claude.com, "Claude apps gateway spend limits", November 2026.
  */
 import type { BudgetShare } from '../endpoint.ts';
 

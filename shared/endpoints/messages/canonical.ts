@@ -110,11 +110,11 @@ const versionPattern = /^\d{4}-\d{2}-\d{2}$/;
 const betaPattern = /^[\w.-]{1,64}$/;
 const betasMax = 32;
 
-/** For whom of the operator's customers a call is, the account's row alone says. */
+/** Never taken from a client: only the account's row says which of the operator's customers a call is for. */
 const profileHeader = 'anthropic-user-profile-id';
 const profileBeta = /^user-profiles-(?!billing-)/;
 
-/** Is named among the fields that were dropped. */
+/** Makes the client's header an unknown field, so that it is reported as dropped. */
 const findProfile = ({ [profileHeader]: profile }: Headers): JsonRecord =>
   profile ? { [profileHeader]: profile } : {};
 
@@ -128,10 +128,10 @@ function listPassedHeaders(headers: Headers): NativeCall['headers'] {
   };
 }
 
-// Fields that mean something only at a vendor of this form. Without one the answer would follow from the last message
-// alone, or nobody would check its tools, so it is refused where it does not go up.
+// Fields that only vendors of this form serve. Without them a model would see only the last message, or nobody would check its
+// tools, so the call is refused where they can't be sent.
 
-/** What a vendor holds for its client, by the field that names it [platform.claude.com, "Message threads", November 2026]. */
+/** Fields that name state stored by the vendor [platform.claude.com, "Message threads", November 2026]. */
 const stateFields = ['thread', 'resumption'];
 const stateName = /(?:^|_)(?:id|token)$/;
 const betaDate = /-\d{4}-\d\d-\d\d$/;
@@ -152,7 +152,7 @@ function findOwnForm(request: MessagesRequest, betas: readonly string[] = []): O
       details: { error_code: `${held}_unsupported_request`, unsupported: [held] },
     };
   if (Object.keys(fields['safeguards'] ?? {}).length === 0) return undefined;
-  // With these words Claude Code checks tools itself [claude-code 2.1.290].
+  // Claude Code looks for these words, and then checks tools itself [claude-code 2.1.290].
   const message = 'safeguards: Extra inputs are not permitted. This model does not check the use of tools.';
   return { param: 'safeguards', isField: true, message };
 }
@@ -191,7 +191,7 @@ function formatOf(request: MessagesRequest): ChatRequest['response_format'] {
 
 // Tools that the caller runs become functions. Others are in the native body alone: the vendor knows their schemas.
 
-/** Claude Code's tool that is never called: it keeps others deferred, which no other form does [Claude Code 2.1.332]. */
+/** Claude Code never calls this tool. It keeps other tools deferred, which no other form supports [Claude Code 2.1.332]. */
 const placeholderTool = 'DeferredToolPlaceholder';
 
 interface Tools {

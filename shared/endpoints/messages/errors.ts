@@ -25,7 +25,7 @@ const statusOfType: Readonly<Record<ErrorObject['type'], number>> = {
   internal_error: 500,
 };
 
-/** The codes of Anthropic's API for refusals of the relay. The relay's other codes are sent as they are [anthropic-sdk-typescript 1.14]. */
+/** Anthropic's codes for refusals of the relay. The relay's other codes are sent unchanged [anthropic-sdk-typescript 1.14]. */
 const errorCodes: Readonly<Record<string, string>> = {
   invalid_encoding: 'request_body_encoding_invalid',
   unsupported_content_encoding: 'request_body_encoding_unsupported',
@@ -33,8 +33,8 @@ const errorCodes: Readonly<Record<string, string>> = {
 
 /**
  * SDKs since November 2026 choose the class of an error by `details.error_code`.
- * @param status absent: the answer has begun
- * @param details of the vendor
+ * @param status undefined once the answer has begun
+ * @param details the vendor's
  */
 export function renderErrorBody(
   error: ErrorObject,
@@ -45,7 +45,7 @@ export function renderErrorBody(
   const known = status ?? (error.code === 'upstream_timeout' ? 504 : statusOfType[error.type]);
   const type = typeOfStatus[known] ?? (known >= 500 ? 'api_error' : 'invalid_request_error');
   const { code, param } = error;
-  // The code of a vendor's refusal that names none.
+  // The relay's placeholder for a vendor's refusal without a code means nothing to clients.
   const own = code === 'upstream_refused' ? {} : { error_code: errorCodes[code] ?? code };
   const shown = { ...own, ...details };
   const isShown = Object.keys(shown).length > 0;

@@ -16,7 +16,7 @@ const Content = z.union([z.string(), z.array(Block)]);
 /** The body of a count, which has no limit on an answer. */
 export const CountedRequest = z.looseObject({
   model: z.string().check(z.minLength(1)),
-  // Empty to go on with an unfinished turn of a thread.
+  // May be empty, to continue an unfinished turn of a thread.
   messages: z.array(z.looseObject({ role: z.enum(['user', 'assistant', 'system']), content: Content })),
   max_tokens: optional(tokenLimit),
   system: optional(Content),

@@ -29,7 +29,7 @@ interface ConvertedInput {
   messages: ChatMessage[];
   /** The sealed states that came back, by the assistant message of their turn. */
   sealed: Map<ChatMessage, SealedState>;
-  /** Encrypted items of another provider were left out. A refusal would end the session, which sends them each time. */
+  /** Encrypted items of another provider were left out. A refusal would end the session: clients send them with every turn. */
   foreignLeftOut: boolean;
   found: ItemsFound;
 }
@@ -141,7 +141,7 @@ function refuseOrphans(queues: OutputQueues): void {
   );
 }
 
-/** Reasoning without encrypted content says nothing to a model. `foreign`: no upstream of the relay can read it. */
+/** `foreign`: no upstream of the relay can read it. Reasoning without encrypted content means nothing to a model. */
 function readEncryptedState({ item, param, stored }: PlacedItem): SealedState | 'foreign' | undefined {
   const { encrypted_content: text, id } = item;
   if (text === undefined || text === null || text === '') return undefined;
@@ -302,7 +302,7 @@ function readContentParts(content: unknown, param: string): ChatContentPart[] {
   return content.map((part: unknown, i) => keepBreakpoint(part, readContentPart(part, `${param}[${i}]`)));
 }
 
-/** Chat has the field, too. */
+/** Keeps the client's breakpoint, because Chat Completions has the field, too. */
 const keepBreakpoint = (part: unknown, read: ChatContentPart): ChatContentPart =>
   isRecord(part) && isRecord(part[breakpoint]) ? { ...read, [breakpoint]: part[breakpoint] } : read;
 const breakpoint = 'prompt_cache_breakpoint';

@@ -75,7 +75,7 @@ function addTool(converted: ConvertedTools, placed: PlacedTool, namespace: strin
   push(type === 'function' ? readFunctionTool(flat, tool) : readCustomTool(flat, tool));
 }
 
-/** No other form has groups of tools, so the description of one stands before that of its first tool. */
+/** Puts a group's description before that of its first tool, because no other form has groups. */
 function describeGroup([first, ...others]: PlacedTool[], description: unknown): PlacedTool[] {
   if (!first || typeof description !== 'string' || description === '') return first ? [first, ...others] : [];
   const tool = translateTool(first.tool);
@@ -122,8 +122,8 @@ function readCustomTool(name: string, { description, format, async: isAsync }: J
 }
 
 /**
- * The tools of the canonical call with the choice among them. A choice of an unknown tool becomes `auto`, one of a hosted
- * tool stays for upstreams that may run it; a list of allowed tools with no known name allows none.
+ * Returns the tools of the canonical call with the choice among them. An unknown tool becomes `auto`. A hosted tool stays, for
+ * upstreams that may run it. A list of allowed tools without a known name allows none.
  */
 export function selectTools(choice: unknown, { tools, declared }: ConvertedTools): Partial<ChatRequest> {
   if (tools.length === 0) return {};

@@ -98,7 +98,7 @@ class EmbeddingsReader implements AnswerReader {
     this.#numberCount += vector.length;
     if (this.#numberCount > vectorNumbersMax) throw tooManyNumbersError();
     const place = Number(index ?? this.#vectorCount);
-    // Some servers say 0 of each: then the order of the list counts [BerriAI/litellm 25656].
+    // Some servers give every vector the index 0, so their order in the list counts [BerriAI/litellm 25656].
     const isTaken = place === 0 && this.#vectors.has(0);
     this.#vectors.set(isTaken ? this.#vectorCount : place, vector);
     this.#vectorCount += 1;

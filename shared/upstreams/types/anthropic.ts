@@ -26,7 +26,7 @@ export const anthropic: ChannelType<'api_version'> = {
   // Messages has it as `metadata.user_id`.
   endUserField: () => 'user',
   holdsThreads: true,
-  // Of the dialect: other endpoints of the vendor do not know it.
+  // Only with the headers of Messages: the vendor's other endpoints do not know profiles.
   customerHeaders: (
     profile,
     { 'anthropic-version': version, 'anthropic-beta': betas },
@@ -39,7 +39,7 @@ export const anthropic: ChannelType<'api_version'> = {
         },
 };
 
-/** The version of the API before that without one [anthropic-sdk-typescript 1.14]. */
+/** The last version that still needs a beta header [anthropic-sdk-typescript 1.14]. */
 const profileBeta = 'user-profiles-2026-09-04';
 const profilePattern = /^uprof_[A-Za-z0-9]{1,64}$/;
 
@@ -47,7 +47,7 @@ const wordPattern = /^[\w:.+-]{1,64}$/;
 const wordOf = (value: unknown): string | undefined =>
   wordPattern.test(textIn(value)) ? textIn(value) : undefined;
 
-/** A company that gets API access resold, and not a user of a product [platform.claude.com, "User profiles", November 2026]. */
+/** Profiles of companies that buy resold API access, not of a product's users [platform.claude.com, "User profiles", November 2026]. */
 const profiles: CustomerProfiles = {
   attribute: 'anthropic_profile',
   address: ({ endpoint }, id) => `${endpoint}/user_profiles${id === undefined ? '' : `/${id}`}`,

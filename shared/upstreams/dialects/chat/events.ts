@@ -177,14 +177,14 @@ class Choice {
     if (isWhole && isEmpty(delta) && isRecord(message)) delta = this.#read(readDelta(message));
     this.#hasDelta ||= !isEmpty(delta);
     const logprobs = readLogprobs(source.logprobs);
-    // A chunk without text may be the beginning of an answer, which is held until its first content.
-    // What is only passed on is not counted, but for text, of which no model writes so much.
+    // A chunk without text may begin an answer, which is held until its first content, so its logprobs count toward the limit.
+    // Logprobs beside text are passed on at once, so they don't count.
     if (logprobs !== null && deltaText(delta) === '') this.#memory.value(logprobs);
     this.#end(ending, source);
     return isEmpty(delta) && logprobs === null ? undefined : { delta, logprobs };
   }
 
-  /** A failure stays one, whatever comes after it. */
+  /** A failed choice stays failed, even if another finish reason follows. */
   #end(ending: FinishMeaning | 'unknown' | undefined, source: ChatChoice): void {
     if (ending === undefined || this.#ending === 'failed') return;
     this.#ending = ending;
@@ -197,7 +197,7 @@ class Choice {
     if (this.#hasContent) this.finish ??= 'stop';
   }
 
-  /** Returns the remaining deltas and the reason of the end. Fails here, since counts may come after the reason. */
+  /** Returns the remaining deltas and the finish reason. A failed choice throws only here: usage may arrive after the reason. */
   end(): { deltas: ChatDelta[]; reason: FinishReason; anyCalls: boolean } {
     if (this.#ending === 'failed') throw new ErrorInAnswer(findError(this.#lastEvent) ?? {});
     if (this.#ending === 'unknown' && !this.#hasAnswer) throw new UpstreamFailure('empty');
@@ -397,7 +397,7 @@ function countsOf(usage: JsonRecord): VendorCounts {
   };
 }
 
-/** Some servers send the error itself, marked by its type, or no choices beside it. */
+/** Some servers send no `error` field, but an event without choices, marked by its type, `success` or `base_resp`. */
 function findErrorInEvent(event: JsonRecord): UpstreamError | undefined {
   const hasChoices = Array.isArray(event['choices']);
   const marked = event['object'] === 'error' || event['type'] === 'error' || event['success'] === false;

@@ -84,8 +84,8 @@ export function buildChatBody(call: CanonicalCall, settings: RequestSettings): S
 }
 
 /**
- * Strict servers refuse these fields, which the client has under other names, unless the model's efforts are known. Changes `asked`.
- * Returns the names of what was left out.
+ * Removes the fields that the relay derived from a Messages request: strict servers may refuse them. Keeps the effort if the
+ * model's efforts are known. Changes `asked` and returns the names of the removed fields.
  */
 function leaveOutDerivedFields(asked: JsonRecord, { quirks }: RequestSettings): string[] {
   const { user, reasoning_effort: effort } = asked;
@@ -138,7 +138,7 @@ function convertMessages(call: CanonicalCall, settings: RequestSettings, wraps: 
         ...(Array.isArray(content) ? content : [createText(content)]),
       ];
     if (converted['role'] === 'system' && converted['content'] === '') continue;
-    // An answer of nothing, which strict servers refuse. A chat client's own is its own.
+    // Strict servers refuse an empty answer. One that a chat client wrote is kept.
     if (call.form !== 'chat' && isEmptyAnswer(message) && !settings.states.has(message)) continue;
     if (message.role === 'assistant') {
       if (message.tool_calls) {
@@ -160,7 +160,7 @@ function convertMessages(call: CanonicalCall, settings: RequestSettings, wraps: 
   return quirks.systemPosition === 'first' ? mergeSystemMessages(named) : named;
 }
 
-/** Results of tools next to their calls, as vendors want them. What was said between them follows. */
+/** Moves tool results next to their calls, as vendors require. Messages that stood in between follow. */
 function placeResults(messages: readonly ChatMessage[]): ChatMessage[] {
   const placed: ChatMessage[] = [];
   const waiting: ChatMessage[] = [];
@@ -426,7 +426,7 @@ function filterMessage(
   };
 }
 
-/** Content parts have one field beside their type, named like the type. */
+/** Besides its type, a content part has one field, named like the type. */
 const filterContentPart = (part: unknown): unknown =>
   isRecord(part) ? pickFields(part, ['type', String(part['type'])]) : part;
 

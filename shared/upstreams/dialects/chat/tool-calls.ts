@@ -153,7 +153,7 @@ export class UpstreamToolCalls {
     let { text } = piece;
     if (text === '') return '';
     if (call.kind === 'function') {
-      // The writer tells another object from a repeat.
+      // The writer decides if this is another object or a repeat.
       if (call.scan.complete) return text;
       call.isPlaceholder = call.text === '' && text.trim() === '{}';
       if (call.isPlaceholder) return '';

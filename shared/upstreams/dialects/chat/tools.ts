@@ -35,7 +35,7 @@ export function convertTools(
     const { async: isAsync, ...plain } = isCustom(tool) ? wrapTool(tool) : tool;
     const { function: called } = plain;
     const schema = called?.parameters;
-    // A chat request goes up as it was sent.
+    // A chat client's own schema is sent unchanged.
     const isWhole = form === 'chat' || !schema;
     const whole = isWhole ? plain : { ...plain, function: { ...called, parameters: completeSchema(schema) } };
     const sent = form === 'chat' && isAsync !== undefined ? { ...whole, async: isAsync } : whole;

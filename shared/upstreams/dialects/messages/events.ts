@@ -36,7 +36,7 @@ type Message = Partial<
 type MessagesEvent = Message &
   Partial<Record<'type' | 'index' | 'message' | 'content_block' | 'delta' | 'error', unknown>>;
 
-/** The vendor's own reasons, which its clients know: others of a compatible endpoint become one of them. */
+/** The stop reasons that Messages clients know. Synonyms from compatible endpoints are replaced by one of them. */
 const ownReasons = new Set<unknown>(
   'end_turn stop_sequence tool_use max_tokens refusal pause_turn model_context_window_exceeded compaction'.split(
     ' ',
@@ -57,7 +57,7 @@ export class MessagesReader implements AnswerReader {
   readonly #native: NativeEvents | undefined;
   #isUnderstood = false;
   #finish: FinishReason | undefined;
-  /** The reason of the end as Messages clients see it. */
+  /** The stop reason that Messages clients get. */
   #shownReason: unknown;
   /** The vendor does not document which usage event carries `speed`. */
   #speed: unknown;
@@ -447,7 +447,7 @@ function attachNativeEvents(
 
 const kinds = ['text', 'thinking', 'redacted_thinking', 'tool_use'] as const;
 
-/** More than thinking. */
+/** True for text, calls and unknown blocks; false for thinking. */
 const isAnswer = ({ kind, length }: Block): boolean =>
   kind === 'text' ? length > 0 : kind === 'tool_use' || kind === 'other';
 

@@ -166,7 +166,7 @@ export class NativeEvents {
     this.#open = { index, block, input: new ArgumentsText(), scan: new JsonScan() };
     if (block['type'] !== 'tool_use') return [...closed, { ...event, index: this.#startedCount++ }];
     const { id, input } = block;
-    // Other vendors refuse such an id when the session goes on there.
+    // Other vendors would refuse this id if the session continued with them.
     const isPlain = typeof id !== 'string' || wordId.test(id);
     const shown = isPlain ? {} : { id: this.#callIds.showId(id, this.#startedCount) };
     const text = isRecord(input) ? '' : this.#open.input.push(jsonText(input));

@@ -2,7 +2,7 @@
  * Passes the body of a client that wrote Messages to an upstream that speaks it: unchanged, block by block, except for
  * the model, the limit, the fields and quirks that the channel's row sets, and what money and isolation need. Adds no
  * breakpoint, because this client sets its own. Leaves out thinking that the relay encrypted for its client, since no
- * vendor knows its signature, and rewrites what another vendor issued and this one would refuse.
+ * vendor knows its signature. Corrects call ids, image types and citations that this vendor would refuse.
  */
 import type { CanonicalCall, ChatMessage, ChatRequest } from '../../../wire/canonical-call.ts';
 import { sealPrefix } from '../../../wire/ids.ts';
@@ -66,7 +66,7 @@ export function buildNativeBody(
     }),
   };
   const thread = placeThread(body, settings, noteDropped);
-  // A continued thread has its tools at the vendor.
+  // The vendor stores the tools of a continued thread, so the request may have none.
   const isWithoutTools = sentTools.length === 0 && thread?.['type'] !== 'continue';
   if ('tool_choice' in body && (isChoiceLost || isWithoutTools)) {
     delete body['tool_choice'];
@@ -107,8 +107,8 @@ export function buildNativeBody(
 }
 
 /**
- * Changes `body`: the client has ids of the relay. Returns the thread that is sent. Throws StateLost if the call goes on from an answer
- * that this upstream does not hold.
+ * Replaces the relay's message id in the thread by the vendor's, or removes the thread if the upstream stores none. Changes `body`
+ * and returns the thread that is sent. Throws StateLost if this upstream does not have the answer that the call continues.
  */
 function placeThread(
   body: JsonRecord,
@@ -246,13 +246,13 @@ function dropLostThinking(
   });
 }
 
-// Ids, pictures and citations that the vendor would refuse.
+// Corrects call ids, image types and citations that the vendor would refuse.
 
 function correctTurns(turns: readonly JsonRecord[], { callIds }: RequestSettings): JsonRecord[] {
   const blocks = turns.flatMap(({ content }) => recordsIn(content));
   const ids = blocks.flatMap((block) => callIdOf(block) ?? []);
   const mapped = mapIds(ids, 'word64');
-  /** The vendor's own id, if this channel issued it. */
+  /** Restores the vendor's own id if this channel issued it. Other ids are mapped to a form that the vendor accepts. */
   const sendId = (id: string): string => {
     const own = callIds.restoreVendorId(id);
     return own === id ? (mapped.get(id) ?? id) : own;
@@ -283,7 +283,7 @@ function correctBlock(block: JsonRecord, sendId: (id: string) => string): JsonRe
     const left = citations.filter((one) => !isRelayCitation(one));
     if (left.length === citations.length) return [block];
     const { citations: _all, ...text } = block;
-    // A block that only held citations of the relay's making.
+    // The block held nothing but citations that the relay made.
     if (left.length === 0 && block['text'] === '') return [];
     return [left.length > 0 ? { ...block, citations: left } : text];
   }
@@ -303,7 +303,7 @@ function correctPicture(block: JsonRecord, source: JsonRecord): JsonRecord {
   return { ...block, source: { ...source, media_type: imageTypeOf(data, named) } };
 }
 
-/** The vendor of Claude checks the index of a citation. */
+/** The relay's citations have no real index, and Claude's vendor checks it. */
 const isRelayCitation = (citation: unknown): boolean => asRecord(citation)['encrypted_index'] === sealPrefix;
 
 /** Search results that the relay adds: before the system text, or beside the last words of the user. */

@@ -19,7 +19,7 @@ export const tenantFields = parseFieldRules([
   prefixFields('tool_choice', 'type name disable_parallel_tool_use'),
   // The ids of its answers are bound to the account.
   prefixFields('thread', 'type previous_message_id'),
-  // Free of charge [code.claude.com, "Auto mode classifier request charges", November 2026].
+  // The vendor's check is free of charge [code.claude.com, "Auto mode classifier request charges", November 2026].
   'safeguards.*',
   prefixFields('context_management.edits', 'type trigger.type trigger.value keep.* clear_tool_inputs'),
   prefixFields('context_management.edits', 'clear_at_least.type clear_at_least.value exclude_tools'),
