@@ -30,7 +30,6 @@ export const CountedRequest = z.looseObject({
   thinking: optional(z.looseObject({ type: z.string() })),
   output_config: optional(z.looseObject({ effort: optional(z.string()) })),
   metadata: optional(z.looseObject({ user_id: optional(z.string()) })),
-  thread: optional(z.looseObject({ type: z.string() })),
   service_tier: optional(z.string()),
   official: optional(z.boolean()),
 });

@@ -48,13 +48,6 @@ describe.each([
     expect(rig.sent).toEqual([]);
   });
 
-  it.each(['continue', ['msg_1'], {}])('refuses the thread %j, which has no type', async (thread) => {
-    const rig = new CoreRig({ channels: [channel] });
-    const answer = await rig.post({ ...base, thread }, { path, headers });
-    expect([answer.status, rig.sent]).toEqual([400, []]);
-    expect(errorOf(answer.text)['message']).toMatch(/'thread(\.type)?'/);
-  });
-
   it('does not check the use of tools, and says so in the words of the vendor', async () => {
     const rig = new CoreRig({ channels: [channel] });
     const answer = await rig.post({ ...base, safeguards: classified }, { path, headers });
