@@ -19,6 +19,8 @@ const wordyStatuses = new Set([403, 412, 500]);
 export const customerRefused = 'customer_refused';
 const profileCode = /^user_profile_/;
 const bodyBytesMax = 64 * 1024;
+/** Validators repeat the input that they refuse. */
+const refusalBytesMax = 1024 * 1024;
 /** How long a failure's body may take. The caller is waiting for the next channel, which matters more. */
 const failureBodyMs = 2_000;
 
@@ -59,7 +61,7 @@ export async function readFailure(
     await reply.body[Symbol.asyncIterator]().return?.();
     return new UpstreamFailure(kind, status, facts);
   }
-  const read = readBody(isCallers ? await readText(reply) : await readInTime(reply, clock));
+  const read = readBody(isCallers ? await readText(reply, refusalBytesMax) : await readInTime(reply, clock));
   // A 413 is not the channel's fault: the body is too long for the server, or the prompt for the model.
   if (!read && status === 413)
     return buildCallerFault(status, { code: contextTooLong, message: tooLongText }, reading.withheld);
@@ -117,8 +119,6 @@ const textLengthMax = 4 * 1024;
 function readBody(text: string): UpstreamError | undefined {
   const body = parseJson(text);
   const sentence = typeof body === 'string' ? body : body === undefined ? text.trim() : '';
-  // JSON that was cut is still an error. Validators repeat the input that they refuse, so their bodies get too long.
-  if (sentence.length > textLengthMax && /^[[{]/.test(sentence)) return {};
   const isPage = sentence.startsWith('<') || sentence.length > textLengthMax;
   return findError(body) ?? (sentence === '' || isPage ? undefined : { message: sentence });
 }
@@ -160,7 +160,7 @@ function scrubDetails(details: JsonRecord = {}, withheld: readonly Withheld[]): 
 async function readInTime(reply: UpstreamReply, clock: FailureClock | undefined): Promise<string> {
   const read = new AbortController();
   try {
-    return await readText(reply, clock?.sleep(failureBodyMs, read.signal));
+    return await readText(reply, bodyBytesMax, clock?.sleep(failureBodyMs, read.signal));
   } catch {
     return '';
   } finally {
@@ -168,27 +168,24 @@ async function readInTime(reply: UpstreamReply, clock: FailureClock | undefined)
   }
 }
 
-/** Returns only the beginning of a body that is too long, and an empty text if `timeout` resolves first. */
-async function readText({ body }: UpstreamReply, timeout?: Promise<void>): Promise<string> {
+/** Returns an empty text if the body is too long, or if `timeout` resolves first. */
+async function readText({ body }: UpstreamReply, bytesMax: number, timeout?: Promise<void>): Promise<string> {
   const pieces = body[Symbol.asyncIterator]();
-  let text = '';
-  const read = async (): Promise<'whole' | 'cut'> => {
+  const read = async (): Promise<string | undefined> => {
     const utf8 = new TextDecoder();
-    for (let bytes = 0; bytes <= bodyBytesMax;) {
+    let text = '';
+    for (let bytes = 0; bytes <= bytesMax;) {
       const { done, value } = await pieces.next();
-      if (done) {
-        text += utf8.decode();
-        return 'whole';
-      }
+      if (done) return text + utf8.decode();
       bytes += value.byteLength;
       text += utf8.decode(value, { stream: true });
     }
-    return 'cut';
+    return undefined;
   };
-  const end = await (timeout ? Promise.race([read(), timeout]) : read());
+  const text = await (timeout ? Promise.race([read(), timeout]) : read());
   // Not awaited: it may wait for the abandoned read.
-  if (end !== 'whole') void pieces.return?.();
-  return end === undefined ? '' : text;
+  if (text === undefined) void pieces.return?.();
+  return text ?? '';
 }
 
 /** No client or counter overflows on it. */

@@ -152,7 +152,7 @@ describe('a status of the caller’s fault', () => {
   });
 
   it.each([400, 413, 422])(
-    '%i stays it with a JSON body too long to read, as validators repeat the input',
+    '%i stays it with a long JSON body, as validators repeat the input',
     async (status) => {
       const body = bytesOf(JSON.stringify({ detail: [{ msg: 'm', input: 'x'.repeat(100_000) }] }));
       expect(await read({ status, body })).toMatchObject({ name: 'CallerFault', status });
