@@ -29,7 +29,7 @@ export interface TableAccess {
   actions: readonly TableAction[];
   /** Limits the statement to items whose partition keys match one of these patterns. */
   ids?: readonly string[];
-  /** The purpose of a permission that no command uses, but people with AWS tools do. */
+  /** Why people with AWS tools need a permission that no command uses. */
   byHand?: string;
 }
 
@@ -198,7 +198,7 @@ const { operator } = policyAccess;
 const isOfPages = ({ tables, ids = [], byHand }: TableAccess): boolean =>
   byHand === undefined && !tables.includes('responses') && !ids.some((id) => id.startsWith('content-read'));
 
-/** The rights of the function `console`: those of its pages, and to its own items. It can't delete these, so history stays. */
+/** The permissions of the function `console`: for its pages and its own items. It can't delete those, so the history stays. */
 export const consoleAccess: PolicyAccess = {
   ...operator,
   purpose: 'the pages of the console, for people whose roles it checks itself',
@@ -211,7 +211,7 @@ export const consoleAccess: PolicyAccess = {
       ids: ['console-session#*', 'console-kept#*', 'console-refunds#*', 'console-count#*'],
     },
   ],
-  // The console creates none.
+  // The console creates no secrets.
   secrets: [],
 };
 

@@ -82,9 +82,9 @@ const ratesOf = ({ input, output, ...parts }: WrittenRates): Rates => ({
   ...mapInputParts('name', ({ price }) => convertToPico(parts[price] ?? input)),
 });
 
-export const convertToPico = (formatRate: number): PicoYuan => parseDecimal(formatRate, priceDecimals) ?? 0n;
+export const convertToPico = (rate: number): PicoYuan => parseDecimal(rate, priceDecimals) ?? 0n;
 
-/** For JSON: exact, before it becomes a number. */
+/** For JSON. Multiplies exactly and converts to a number at the end. */
 export const multiplyRate = (rate: PicoYuan, factor: bigint): number =>
   Number(formatDecimal(rate * factor, priceDecimals + factorDecimals));
 
@@ -92,8 +92,8 @@ export const multiplyRate = (rate: PicoYuan, factor: bigint): number =>
 export const perMillion = (perThousand: number): string => formatRatePerMillion(convertToPico(perThousand));
 export const formatRatePerMillion = (rate: PicoYuan): string => formatDecimal(rate * 1_000n, priceDecimals);
 
-export function convertToPerThousand(formatPerMillion: number | string): number | undefined {
-  const pico = parseDecimal(formatPerMillion, priceDecimals - 3);
+export function convertToPerThousand(perMillionTokens: number | string): number | undefined {
+  const pico = parseDecimal(perMillionTokens, priceDecimals - 3);
   return pico === undefined ? undefined : Number(formatDecimal(pico, priceDecimals));
 }
 
@@ -144,7 +144,7 @@ export const formatFactor = (factor: bigint): string => formatDecimal(factor, fa
 
 const multiplyFactors = (a: bigint, b: bigint): bigint => (a * b) / factorOne;
 
-/** The one factor of a price, with its service tier. */
+/** Returns the product of all factors of a price, its service tier's included. */
 export function findFactor(price: Price): bigint {
   if (price.type === 'non-billing') return factorOne;
   const { factor = factorOne } = price;
@@ -224,7 +224,7 @@ const factorPattern = /^x(\d[\d.]{0,31})$/;
 /**
  * Formats a price for open reservations and ledger rows, so that a charge can be recomputed from its row alone. The text has the one
  * tier that the tokens reach, or the first. It names prices of input parts only if one differs from the input's, and later parts only
- * up to the last that differs: so a new part does not change older texts. The window and the factor come last.
+ * up to the last that differs, so a new kind of part does not change older texts. The window and the factor come last.
  */
 export function formatPrice(price: Price, tokens?: Pick<TokenCounts, 'prompt_tokens'>): string {
   if (price.type === 'non-billing') return `${price.rule ?? '-'}:free`;
@@ -345,7 +345,7 @@ export function findPrice(
   return buildPrice(rule, terms, findOpenWindow(rule?.windows, nowMs));
 }
 
-/** Terms change the price of a rule: by a factor, or by prices in the place of the rule's, by tokens unless the type says otherwise. */
+/** Changes the price of a rule: `factor` multiplies it, or prices replace it. They are by tokens unless `type` says otherwise. */
 export interface PriceTerms extends Partial<WrittenPrice> {
   factor?: number | undefined;
   type?: ChargeEntry['type'] | undefined;
@@ -354,7 +354,7 @@ export interface PriceTerms extends Partial<WrittenPrice> {
 /** Hours in which a rule, or a channel's cost, has another price. */
 export type PriceWindow = HourWindow & Omit<PriceTerms, 'type'>;
 
-/** What a customer pays for the models that a pattern names. */
+/** A customer's terms for the models that match one of the patterns in `models`. */
 export interface CustomerPrice extends PriceTerms {
   models: readonly string[];
 }
@@ -365,15 +365,15 @@ const listTerms = (
   open?: PriceWindow,
 ): readonly PriceTerms[] => (open ? [{ ...open, type: rule.type }, ...terms] : terms);
 
-/** Of terms with prices the last ones count, and nothing is left of the rule's or the window's. */
+/** Returns the last terms with prices, else the rule. They replace all prices of the rule and its window, tiers included. */
 export const findWrittenPrice = (
   rule: PriceRule,
   ...terms: [terms?: readonly PriceTerms[], open?: PriceWindow]
 ): PriceTerms => listTerms(rule, ...terms).findLast((each) => each.factor === undefined) ?? rule;
 
 /**
- * Factors multiply.
- * @param open the window of the rule
+ * Builds the price of a rule. All factors are multiplied with each other.
+ * @param open the rule's window that is open, if any
  */
 export function buildPrice(
   rule: PriceRule | undefined,
@@ -402,7 +402,7 @@ export interface BuyingPrice extends Partial<WrittenPrice> {
   windows?: readonly PriceWindow[] | undefined;
 }
 
-/** With the prices of an open window, or its factor, which is also of `per_call`. */
+/** Applies an open window to the operator's cost: its prices, or its factor, which multiplies `per_call` too. */
 export function buildBuyingPrice(
   price: BuyingPrice,
   open: PriceWindow | undefined,

@@ -115,7 +115,7 @@ function payMetered(need: ReserveNeed, item: QuotaItem, lastTry: boolean): CallP
   return isRefusal(plan) ? plan : { ...plan, balanceNeeded: 0n };
 }
 
-/** No call costs as much. As an estimate: a known balance is too low once the calls settle that run meanwhile. */
+/** More than any call costs. Used as an estimate, because a cached balance is too low once the calls in flight settle. */
 export const endlessBalance = 10n ** 30n;
 
 /** Minutes since the epoch. */

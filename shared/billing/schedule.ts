@@ -1,4 +1,4 @@
-/** Windows of hours in a week, and which of them is open at a moment by the wall clock of their zone. */
+/** Finds which weekly window of hours is open at a time, by the clocks of the windows' time zone, and when that changes. */
 import { createClock, utcOf, type WallClock } from './wall-clock.ts';
 
 export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
@@ -6,9 +6,9 @@ export type Weekday = (typeof weekdays)[number];
 
 export interface HourWindow {
   name: string;
-  /** By default all. A window over midnight belongs to the day on which it begins. */
+  /** The days on which it begins, by default all. A window over midnight begins on the day before. */
   days?: readonly Weekday[] | undefined;
-  /** `09:00`. The first minute, and the first one after the window; `to` at or before `from` is that of the next day. */
+  /** `from`, such as `09:00`, is the first minute, `to` the first one after the window, on the next day unless `to` is later. */
   from: string;
   to: string;
   zone: string;
@@ -16,7 +16,7 @@ export interface HourWindow {
   except?: readonly string[] | undefined;
 }
 
-/** All windows of a list are of one zone, and no two are open at once. */
+/** Expects windows in one time zone that never overlap. */
 export function findOpenWindow<Hours extends HourWindow>(
   windows: readonly Hours[] | undefined,
   atMs: number,
@@ -49,7 +49,7 @@ function beginsOn({ days = weekdays, except = [] }: HourWindow, day: number): bo
 /** `24:00` is the end of a day. */
 export const minuteOf = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3));
 
-/** True if two are open at once in some minute of a week without days off. */
+/** True if two windows share a minute of the week. Ignores days off, which only take windows away. */
 export function doOverlap(windows: readonly HourWindow[]): boolean {
   const spans = windows.flatMap(({ days = weekdays, ...hours }) => {
     const [from, to] = [minuteOf(hours.from), minuteOf(hours.to)];
@@ -59,7 +59,7 @@ export function doOverlap(windows: readonly HourWindow[]): boolean {
     });
   });
   const week = 7 * dayMinutes;
-  // What runs over the end of the week is also open at the beginning.
+  // Split a window that runs past Sunday: its rest is on Monday.
   const all = spans.flatMap(({ start, end }) =>
     end > week
       ? [
@@ -72,7 +72,7 @@ export function doOverlap(windows: readonly HourWindow[]): boolean {
   return ordered.some(({ end }, at) => end > (ordered[at + 1]?.start ?? Infinity));
 }
 
-/** When the open window, or that none is, changes next. Undefined: not within the days that are looked at. */
+/** Finds when a window opens or closes next. Undefined if none does within `lookedDays`. */
 export function findNextChange(windows: readonly HourWindow[], nowMs: number): number | undefined {
   const [zoned] = windows;
   if (!zoned) return undefined;
@@ -85,7 +85,7 @@ export function findNextChange(windows: readonly HourWindow[], nowMs: number): n
     const { minute } = clock(before);
     const step = Math.min(...edges.map((edge) => (edge - minute + dayMinutes) % dayMinutes || dayMinutes));
     const next = before + step * minuteMs;
-    // Where clocks change in between, the edge is not as many minutes away as the clock says.
+    // If the clocks change on the way, the edge is at another distance, so walk on minute by minute.
     const isThere = clock(next).minute === (minute + step) % dayMinutes;
     before = isThere ? next : before + minuteMs;
     if (findAt(before) !== first) return before;
@@ -93,7 +93,7 @@ export function findNextChange(windows: readonly HourWindow[], nowMs: number): n
   return undefined;
 }
 
-/** The moments of a week, from now on, at which another window of one of the schedules is open. */
+/** Lists now and each moment of the next 7 days at which a window of one of the schedules opens or closes. */
 export const listChanges = (schedules: readonly (readonly HourWindow[])[], nowMs: number): number[] => [
   nowMs,
   ...schedules.flatMap((windows) => listOwnChanges(windows, nowMs)),

@@ -44,7 +44,7 @@ export interface ModelLimits {
   imageTokens?: number | undefined;
   /** Multiplies the estimate of the input from above. */
   inputFactor: number;
-  /** There is no price for cache writes for an hour, which cost the operator twice the input. */
+  /** The rule has no price for one-hour cache writes, which cost the operator twice the input price. */
   unpricedHour: boolean;
 }
 
@@ -53,7 +53,7 @@ interface TariffInput {
   models: readonly string[];
   /** The rules that name a model, by id. */
   rulesOf: (model: string) => readonly PriceRule[];
-  /** What changes the price of the rule for this call. */
+  /** The terms that change the rule's price for this call. */
   termsOf?: ((model: string) => readonly PriceTerms[]) | undefined;
   /** For models whose rule names no default. */
   defaultOutputTokens: number;
@@ -77,7 +77,7 @@ export function buildTariff(input: TariffInput): Tariff {
   };
 }
 
-/** @param written where the prices of the call are from */
+/** @param written the rule or the terms that set the call's prices */
 const limitsOf = (
   rule: PriceRule | undefined,
   written: PriceTerms | undefined,

@@ -1,4 +1,4 @@
-/** What the clocks of a time zone show at a moment. */
+/** Reads the wall clock of a time zone at any moment. */
 
 export interface CalendarDay {
   year: number;
@@ -8,12 +8,12 @@ export interface CalendarDay {
 }
 
 export interface WallClock extends CalendarDay {
-  /** Minutes since 00:00, as clocks show them: an hour that comes twice shows each of its minutes twice. */
+  /** Minutes since 00:00 on the clock. When clocks go back, the repeated hour has the same minutes twice. */
   minute: number;
 }
 
 /**
- * Creates what reads the clocks of a zone. It takes 0.05 ms, and each reading 2 µs, so many readings share it.
+ * Creates a function that reads a zone's clock. Creating takes 0.05 ms and a reading 2 µs, so share it between readings.
  * @param timeZone a name that Intl knows, such as `Asia/Shanghai`
  */
 export function createClock(timeZone: string): (ms: number) => WallClock {

@@ -134,7 +134,7 @@ function describeRuleLesson(row: ChannelRow, models: readonly string[], rules: W
   ];
 }
 
-/** Skips words that a line of the row or of this version knows. */
+/** Skips words that the row or this version already explains. */
 function listWordWarnings({ id, params: { words } }: ChannelRow, learned: readonly LearnedFact[]): string[] {
   return learned.flatMap(({ channel, fact }) => {
     const { kind, word = '', count } = parseWordFact(fact) ?? {};
@@ -148,14 +148,14 @@ function listWordWarnings({ id, params: { words } }: ChannelRow, learned: readon
     const line = isFinish ? { finish: { [word]: 'stop' } } : { errors: { [word]: 'caller' } };
     const others = (isFinish ? finishMeanings : errorMeanings).map((each) => `"${each}"`).join(', ');
     return [
-      `params.words: the upstream ${said} with "${word}" (at least ${count} times in 7 days), a word without a line; write ${JSON.stringify(line)}, or one of ${others} in its place`,
+      `params.words: the upstream ${said} with "${word}" (at least ${count} times in 7 days), which the relay does not know; add ${JSON.stringify(line)}, or replace its value by one of ${others}`,
     ];
   });
 }
 
 /** Matches the warnings above that no row explains: learned facts, and secrets that cannot be read. */
 const knownToStack =
-  /refused calls until this held|took calls with tools only in the dialect|a word without a line|refused a limit of \d|had no room in its context for|^secret: \S+ cannot be read: /;
+  /refused calls until this held|took calls with tools only in the dialect|which the relay does not know; add|refused a limit of \d|had no room in its context for|^secret: \S+ cannot be read: /;
 
 /** Adds to the warning that the tools compute those that only the running stack knows, from the row's `_warning`. */
 export function addStackWarnings(raw: unknown, warning: string | undefined): string | undefined {

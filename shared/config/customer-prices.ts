@@ -1,4 +1,4 @@
-/** What a customer pays where it is not the price of everybody: by the account's row, then by the price group that the row names. */
+/** Finds the prices of one customer: from the account's row, then from its price group, else the price of everybody. */
 import {
   buildPrice,
   findPrice,
@@ -11,12 +11,12 @@ import { matchesAny } from '../upstreams/channel-type.ts';
 import type { Settings } from './settings.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** `source`: what an operator would edit. */
+/** `source`: where an operator changes these terms. */
 type CustomerTerms = PriceTerms & { source: string };
 
 type Groups = Pick<Settings, 'priceGroups'>;
 
-/** As an account's row has it. */
+/** The fields of an account's row that change its prices. */
 export interface PricedCustomer {
   prices?: readonly CustomerPrice[] | undefined;
   price_group?: string | undefined;
@@ -25,7 +25,7 @@ export interface PricedCustomer {
 export const findPriceGroup = ({ priceGroups = {} }: Groups, name = ''): CustomerPrice[] | undefined =>
   Object.hasOwn(priceGroups, name) ? priceGroups[name] : undefined;
 
-/** The first entry that names the model, as a list; empty: the customer pays what everybody pays. */
+/** Lists the first entry that matches the model. Empty if the customer pays the price of everybody. */
 export function listCustomerTerms(
   settings: Groups,
   customer: PricedCustomer | undefined,
@@ -45,7 +45,7 @@ export const findCallerPrice = (
   nowMs: number,
 ): Price => findPrice(charges, model, nowMs, listCustomerTerms(settings, customer, model));
 
-/** The price of a model at any hour: without a clock, which takes long to create where many models are looked at. */
+/** Lists the prices of a model at all hours. Reads no clock, because creating one for each of many models takes long. */
 export function listCallerPrices(
   { charges, settings }: Pick<Snapshot, 'charges' | 'settings'>,
   customer: PricedCustomer | undefined,

@@ -1,4 +1,4 @@
-/** Warnings about prices by tokens that are below what a channel costs, of rules, customers and groups. */
+/** Warns if a rule, customer or price group sells tokens for less than a channel costs. */
 import {
   convertToPico,
   factorDecimals,
@@ -30,24 +30,24 @@ import type { Snapshot } from './snapshot.ts';
 type Config = Pick<Snapshot, 'channels' | 'charges' | 'settings' | 'models'>;
 
 interface Sales {
-  /** What an operator would edit. */
+  /** The attribute to edit. The warning begins with it. */
   attribute: string;
   models: readonly string[];
   priceOf: (model: string, atMs: number) => Price;
-  /** Of the rule of a model. */
+  /** Returns the windows of the model's rule. */
   windowsOf: (model: string) => readonly PriceWindow[];
   channels: readonly ChannelRow[];
   nowMs: number;
 }
 
-/** The worst moment of a week counts. */
+/** Reports the largest loss at any moment of a week. */
 export function findLossWarnings({ attribute, models, ...sales }: Sales): string[] {
   const losses = Map.groupBy(models, (model) => describeLoss(model, sales) ?? '');
   losses.delete('');
   return [...losses].map(([loss, names]) => `${attribute}: ${joinNames(names)} ${loss}`);
 }
 
-/** Warnings of the prices that a group or an account's row sets. */
+/** Warns about the prices in an account's row or a price group. */
 export function findCustomerWarnings(
   attribute: string,
   customer: PricedCustomer,
@@ -81,7 +81,7 @@ export function findAccountWarnings(raw: unknown, config: Config & Pick<Snapshot
 /** Both sides are in units of 10^-30 yuan per 1,000 tokens. */
 const decimals = priceDecimals + factorDecimals;
 
-/** The largest loss of a million tokens, of the standard tier and without long inputs. Only prices that the cost names are compared. */
+/** Compares only prices that the channel's cost names, in the standard service tier and for short inputs. */
 function describeLoss(
   model: string,
   { priceOf, windowsOf, channels, nowMs }: Omit<Sales, 'attribute' | 'models'>,

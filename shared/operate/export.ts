@@ -1,6 +1,6 @@
 /**
  * View: everything about people and money, page by page: rows of the configuration, keys, accounts, grants, and the ledger of a time.
- * Of a row that cannot be read the name and the problem alone: it may hold a secret anywhere.
+ * Shows only the name and the problem of an unreadable row, because it may hold a secret anywhere.
  */
 import { AccountRow } from '../config/rows/account-row.ts';
 import { maskHash } from '../config/rows/key-row.ts';

@@ -84,7 +84,7 @@ function normalizeMomentsAt(value: unknown, nowMs: number, path: string): unknow
       const where = path === '' ? name : `${path}.${name}`;
       const towards = Object.hasOwn(towardsOf, name) ? towardsOf[name] : undefined;
       if (towards === undefined || typeof each !== 'string')
-        // `params` belong to the upstream, and `windows` have times of day, so they are left as they are.
+        // Leave `params`, which belong to the upstream, and `windows`, which hold times of day.
         return [
           name,
           where === 'params' || name === 'windows' ? each : normalizeMomentsAt(each, nowMs, where),

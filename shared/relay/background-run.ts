@@ -168,7 +168,7 @@ async function readAccepted(
   return checkCall(relay, source, await readConversation(reader, unread));
 }
 
-/** As the caller was when the call was accepted: what was allowed then is done. */
+/** Restores the caller as of the acceptance of the call, so that later edits of its rights don't stop the run. */
 const callerOf = ({ key, account, parts }: AcceptedCall, snapshot: Snapshot): Caller => ({
   key: { ...key, store: true },
   account,

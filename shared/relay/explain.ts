@@ -87,7 +87,7 @@ function secretOf(candidate: Candidate, candidates: readonly Candidate[]): numbe
   return own.length > 1 ? own.indexOf(candidate) + 1 : undefined;
 }
 
-/** Those that something is known against, and how many more were not tried. */
+/** Lists candidates that were skipped for a known reason, and counts the others that were not tried. */
 function listPassedOver({ tried, uncarried, order }: DispatchHistory): { shown: PassedOver[]; more: number } {
   const known = new Set([...tried.map((one) => one.candidate), ...uncarried]);
   const left = order?.candidates.filter((candidate) => !known.has(candidate)) ?? [];

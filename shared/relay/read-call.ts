@@ -105,9 +105,9 @@ interface CallSource {
 }
 
 /**
- * Reads a request of a client. Clients take some refusals as final, so what these were decided from is looked at once more. Never
- * rejects.
- * @param factsOf what of the call depends on who sent it
+ * Reads a client's request. Clients take some refusals as final, so those are decided again if key or configuration have changed.
+ * Never rejects.
+ * @param factsOf returns the facts of the call that depend on its sender
  */
 export async function readCall(
   relay: ReadDeps,
@@ -283,7 +283,7 @@ async function parseCall(
   if (!model) return { reason: 'model_name' };
   const refused = judgeModel(caller, model);
   if (refused) return refused;
-  // Nothing reads the results of a search for these, so none may be made or held for.
+  // These can't use the results of a search, so no search may be made or reserved.
   const what = embedding ? 'Embeddings' : compacts ? 'A compaction' : undefined;
   if (model.web && what !== undefined) return { reason: 'search_not_offered', what };
   return { body, conversation, ...parsed, model };
@@ -317,7 +317,7 @@ function findAttribution(request: ChatRequest, headers: RelayRequest['headers'])
 
 type Named = NamedModels & Pick<ChatCall, 'tariff'>;
 
-/** The models that may answer, each with its channels, and their tariff. */
+/** Finds the models that may answer, each with its channels, and their tariff. */
 function modelsOf(
   serving: ServingChannels,
   { caller: { key, snapshot, account }, facts: { startedMs, tariff: agreed } }: CallSource,

@@ -127,7 +127,7 @@ function chooseTool(
   return spokenOf || text.includes('tool') ? tools[0] : undefined;
 }
 
-/** Claude Code adds system messages behind what its user says. */
+/** Skips the system messages that Claude Code adds after those of its user. */
 const lastSaid = (messages: VendorChatCall['messages']) => messages.findLast(({ role }) => role !== 'system');
 
 function answerText({ model, messages }: VendorChatCall, transcript: Transcript): string {

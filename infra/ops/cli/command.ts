@@ -1,6 +1,6 @@
 /**
- * Defines commands: words and options in, then a view that is printed, or a plan that is shown, confirmed, carried out and
- * reported. A command that changes something must never write before the answers.
+ * Defines commands: each parses its arguments and options, then prints a view, or shows a plan, asks for confirmation, carries it
+ * out and reports. A command must never write before its questions are answered.
  */
 import { Command, Option } from 'commander';
 import type { OperatorPorts, RowWrite } from '../../../shared/operate/operator-ports.ts';
@@ -257,7 +257,7 @@ export const printOutcome = (
   warnings.forEach(remark);
 };
 
-/** Row writes and nothing else: the message is printed, `facts` are added to JSON. */
+/** Defines a command that only writes rows. Prints the message and adds `facts` to JSON. */
 export const defineRows = (
   { ports }: CommandRun,
   plan: Plan<RowWrite>,

@@ -22,9 +22,9 @@ export interface ProcessContext {
 export type Format = 'text' | 'json' | 'csv';
 
 /**
- * A column of a list, in all forms: its name in JSON and CSV, its head in the table for people, its value, and the text that
- * people read instead. Only people see a column without a name, only programs one without a head. New names go to the end,
- * because programs may count the columns of CSV.
+ * A column of a list in all formats: its name in JSON and CSV, its heading in the table for people, its value, and the text that
+ * people read instead. Without a name only people see it, without a heading only programs. Add new names at the end, because
+ * programs may count the columns of CSV.
  */
 export type Column<Row> = readonly [
   name: string,

@@ -66,7 +66,7 @@ const mapperField: RowField = {
 const makeSeconds = (name: string, label: string, byDefault: string): RowField =>
   makeNumber(name, label, `Default: ${byDefault}.`, { format: formatNumber });
 
-/** Attributes of the type, or of all types without one; and those of other types that the row has, so that they can be removed. */
+/** Lists the attributes of the type, or of all types if none is set, plus others that the row has, so that they can be removed. */
 const listTypeFields = (type: string | undefined, row: RawRow): RowField[] =>
   listOwnAttributes()
     .filter(

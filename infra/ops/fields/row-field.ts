@@ -29,8 +29,8 @@ export interface Field {
 }
 
 /**
- * A field of a row: how its attribute is formatted, and how typed text is parsed; as text by default, and empty text removes it.
- * A name with points is a member of an attribute: `budget.amount`, `items.0.models`.
+ * A form field of a row. `format` and `parse` convert its attribute, by default as text. Empty text removes the attribute.
+ * A dotted name is a member of an attribute: `budget.amount`, `items.0.models`.
  */
 export interface RowField extends Omit<Field, 'value'> {
   format?: (value: unknown, row: RawRow) => string;
@@ -136,7 +136,7 @@ export const parseTypedRow = (fields: readonly RowField[], field: ReadField, row
 };
 
 /**
- * Parses texts by the names of their fields. Returns whole attributes, with the row's values where a field has no text.
+ * Parses typed texts by field name. Returns whole attributes; fields without a text keep the row's values.
  * Throws a usage failure if a field has no effect without another one.
  * @param texts `budget.amount` with `20`; empty: it is removed
  */

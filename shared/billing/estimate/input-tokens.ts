@@ -91,7 +91,7 @@ export async function loadMediaReader(
 /** Without `media`, media are not counted. */
 export function estimateInput(call: EstimatedCall, media?: MediaEstimator): InputEstimate {
   const { request, items, native, embedding, thread } = call;
-  // The vendor gets an id of its own and reads none of it.
+  // The id is not input: the vendor gets its own short id in its place.
   const unknown = thread ? { ...call.unknown, thread: undefined } : call.unknown;
   const found = new FoundMedia(media ? findMedia(call) : []);
   const seen = media ? estimateMedia(found, media) : { above: 0, unbiased: 0 };

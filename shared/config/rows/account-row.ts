@@ -23,11 +23,11 @@ export const AccountRow = z.strictObject({
   concurrency: z.optional(positiveInteger),
   rpm: z.optional(positiveInteger),
   tpm: z.optional(positiveInteger),
-  /** The customer at Anthropic, sent with each call there. */
+  /** The customer's profile id at Anthropic, sent with each call to its API. */
   anthropic_profile: z.optional(
     z.string(wantedProfile).check(z.regex(/^uprof_[A-Za-z0-9]{1,64}$/, wantedProfile)),
   ),
-  /** The first entry that names a model changes its price, then those of the group. */
+  /** The first entry that matches a model applies. The entries of `price_group` follow. */
   prices: z.optional(customerPrices),
   price_group: z.optional(text),
   alert_below: z.optional(z.unknown()),
@@ -36,7 +36,7 @@ export const AccountRow = z.strictObject({
 });
 export type AccountRow = z.infer<typeof AccountRow>;
 
-/** Names the customer to a vendor that asks resellers for it. */
+/** Returns the customer's id at a vendor that asks resellers to name their customers. */
 export const customerProfileOf = (row: AccountRow | undefined): string | undefined => row?.anthropic_profile;
 
 /** Works on invalid rows too: a mistake elsewhere must not enable the account again. An unreadable switch is off. */

@@ -158,7 +158,7 @@ const wantedModels = 'a map of model name, with at most three * for any text, to
 const wantedWord =
   'a word or a text of the upstream, with at most three * for any text, but three letters in a row';
 const wordPattern = z.string(wantedWord).check(z.regex(/^(?!(?:.*\*){4})(?=.*[^*]{3}).{3,128}$/, wantedWord));
-/** As `oneOf` for a map of words. */
+/** Builds the schema of a map from words to meanings. */
 const buildWords = <Meaning extends string>(meanings: readonly Meaning[]) =>
   z.optional(
     z.record(wordPattern, z.enum(meanings, oneOf(meanings)), `a map of ${wantedWord}, to ${oneOf(meanings)}`),
@@ -189,7 +189,7 @@ const Params = optionMap(
     custom_tools: z.optional(flag),
     threads: z.optional(flag),
     wants_back: optionalName(returnedFields),
-    /** What words of the upstream mean. */
+    /** Meanings of the upstream's words, used before the relay's own vocabulary. */
     words: z.optional(
       optionMap(
         { finish: buildWords(finishMeanings), errors: buildWords(errorMeanings) },

@@ -1,4 +1,4 @@
-/** The schemas of prices that rows of several tables have: rates, tiers, factors, and terms that change the price of a rule. */
+/** Schemas of prices that several tables share: rates, tiers, factors, and terms that change the price of a rule. */
 import * as z from 'zod/mini';
 import { parseDecimal, priceKinds, rowFactorDecimals, type PriceTerms } from '../../billing/price.ts';
 import { mapInputParts, partPrices } from '../../wire/chat-response.ts';
@@ -66,7 +66,7 @@ const termsShape = {
 export const wantedTerms =
   'either a factor or prices: input and output, with the type times-billing output alone, with non-billing none';
 
-/** Half a price would make a part of a call free. */
+/** Requires input and output together: one alone would make the other free. */
 export function areTerms(terms: PriceTerms, type: PriceTerms['type'] = 'token-billing'): boolean {
   const names = termNames.filter((name) => terms[name] !== undefined);
   if (names.includes('factor')) return names.length === 1;
@@ -90,7 +90,7 @@ const windowsMax = 50;
 const windowForm = '{name, days, from, to, zone, except, factor} or {..., input, output, ...}';
 const wantedWindows = `a list of 1 to ${windowsMax} maps ${windowForm}`;
 
-/** Windows of two zones may overlap after a change of clocks alone, so all have one. */
+/** All windows share one zone: windows of two zones could begin to overlap when clocks change. */
 export const windows = z.optional(
   listOf(
     z.strictObject(
@@ -117,7 +117,7 @@ const termsMax = 100;
 const wantedPatterns = 'a list (or a string set) of 1 to 100 model names, in which * stands for any text';
 const wantedPrices = `a list of 1 to ${termsMax} maps {models, factor} or {models, input, output, ...}`;
 
-/** The prices of a customer: the first entry that names a model counts. */
+/** A customer's prices. The first entry that matches a model applies. */
 export const customerPrices = listOf(
   z
     .strictObject(

@@ -97,7 +97,7 @@ const rowChecks = {
   grants: (raw: unknown): ValidationResult => readRow(GrantRow, raw),
 };
 
-/** @param beside the rows that warnings of keys depend on, as those of accounts on `config` */
+/** @param beside the rows that warnings about keys need; warnings about accounts need `config` */
 const validateRows = (
   table: keyof typeof rowChecks,
   rows: RawRow[],

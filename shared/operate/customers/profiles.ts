@@ -1,6 +1,6 @@
 /**
- * Registers a customer at a vendor that asks resellers to name their customers, so that it restricts one of them and not the
- * organisation, and reads what the vendor does about one. Sends no name of a customer unless the operator gives it.
+ * Registers a customer with a vendor that asks resellers to name their customers, so that it can restrict this customer and not the
+ * whole organisation. Also reads the vendor's open actions. Must not send a customer's name unless the operator gives it.
  */
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { CustomerProfile, CustomerProfiles } from '../../upstreams/channel-type.ts';
@@ -24,7 +24,7 @@ export type ProfilePlan = Awaited<ReturnType<typeof planProfile>>;
 
 const timeoutMs = 20_000;
 
-/** A customer that is registered is looked up: then there is nothing to write. */
+/** Only looks up a customer that is already registered: then there is nothing to write. */
 export async function planProfile(ports: OperatorPorts, { account, channel: id, name }: ProfileInput) {
   const { row } = await findAccount(ports, account);
   const channel = await findProfilesChannel(ports, id);
@@ -62,7 +62,7 @@ export async function carryOutProfile(
   return made;
 }
 
-/** What the operator should know, a line each. */
+/** Describes the profile for the operator, one fact a line. */
 export const describeProfile = (
   account: string,
   { id, name, status, actions }: CustomerProfile,
@@ -88,7 +88,7 @@ async function findProfilesChannel(ports: OperatorPorts, id: string | undefined)
   return found;
 }
 
-/** Where the vendor of a channel registers customers. */
+/** Connects to the profile API of the channel's vendor. */
 async function openDesk(ports: OperatorPorts, channel: ChannelRow) {
   const profiles = profilesOf(channel);
   const secret = await readChannelSecret(ports, channel, undefined);

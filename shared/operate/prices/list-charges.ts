@@ -49,7 +49,7 @@ export interface ExplainInput {
   tokens: TokenCounts;
   /** Epoch milliseconds; undefined: now. */
   atMs?: number | undefined;
-  /** Whose price it is; undefined: that of everybody. */
+  /** The customer who pays. Default: the price of everybody. */
   account?: string | undefined;
 }
 
@@ -90,7 +90,7 @@ export async function explainCharge(
   };
 }
 
-/** Throws a usage failure for an unknown account, or one whose row calls can't use. */
+/** Throws a usage failure if the account is unknown or its row is invalid. */
 async function readTerms(ports: OperatorPorts, model: string, account?: string) {
   if (account === undefined) return [];
   const { row } = await findAccount(ports, account);

@@ -140,13 +140,13 @@ const rangesOf = (tiered: unknown): ListedTier[] =>
     })
     .toSorted((a, b) => a.above - b.above);
 
-/** Hours in which other rates replace all others, tiers too, as LiteLLM's `off_peak_pricing` [docs.litellm.ai, "Off-Peak Pricing", 2026-10-10]. */
+/** LiteLLM's `off_peak_pricing`: hours whose rates replace all others, tiers included [docs.litellm.ai, "Off-Peak Pricing", 2026-10-10]. */
 interface OffPeak {
   hours: (Pick<HourWindow, 'from' | 'to' | 'zone'> & { days?: Weekday[] })[];
   rates: ListedRates;
 }
 
-/** Hours are of UTC, weekdays of another zone: that of the windows. */
+/** Reads hours in UTC and weekdays in `weekday_timezone`, which becomes the zone of the windows. */
 function readOffPeak(block: unknown, base: ListedRates): ListedPrice['offPeak'] {
   if (!isRecord(block) || Object.keys(block).length === 0) return undefined;
   const own = readRates(block, perToken, base);
@@ -170,7 +170,7 @@ function readOffPeak(block: unknown, base: ListedRates): ListedPrice['offPeak'] 
 
 const dayMinutes = 24 * 60;
 
-/** Minutes of a zone ahead of UTC, if its clocks never change. */
+/** Returns how many minutes a zone is ahead of UTC. Undefined if its clocks change in the year. */
 function findFixedOffset(zone: string): number | undefined {
   const [winter, summer] = [0, 6].map((month) => {
     const ms = Date.UTC(2026, month, 1);
@@ -182,7 +182,7 @@ function findFixedOffset(zone: string): number | undefined {
 
 const hoursPattern = /^(\d{1,2}:\d{2})-(\d{1,2}:\d{2})$/;
 
-/** `16:30-00:30`, or a list of such. Equal ends are a whole day. */
+/** Reads `16:30-00:30`, or a list of such ranges. Equal ends mean a whole day. */
 function readMinutes(hours: unknown): number[] | undefined {
   const found: number[] = [];
   for (const text of [hours].flat()) {
@@ -195,7 +195,7 @@ function readMinutes(hours: unknown): number[] | undefined {
   return found;
 }
 
-/** ISO numbers or English names, by their first three letters. */
+/** Reads ISO numbers, or English names by their first three letters. */
 function readDays(written: unknown): number[] | undefined {
   const all = weekdays.map((_, at) => at);
   if (written === undefined || written === null) return all;
@@ -209,7 +209,7 @@ function readDays(written: unknown): number[] | undefined {
   return days.every((day) => all.includes(day)) ? days : undefined;
 }
 
-/** Windows that begin and end on one day, those of the same hours together. */
+/** Builds windows that end on the day on which they begin. Days with the same hours share a window. */
 function buildHours(open: ReadonlySet<number>, zone: string): OffPeak['hours'] {
   const runs = weekdays.flatMap((day, at) => {
     const isOpen = (minute: number): boolean => minute < dayMinutes && open.has(at * dayMinutes + minute);

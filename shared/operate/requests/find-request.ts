@@ -106,7 +106,7 @@ export function parseAskedId(written: string) {
 
 export type RequestStep = [what: string, words: string];
 
-/** Those of which there is something to say. */
+/** Drops the steps without words. */
 export const keepStepsWithWords = (
   steps: readonly [what: string, words: string | undefined][],
 ): RequestStep[] => steps.flatMap(([what, words]) => (words ? [[what, words] satisfies RequestStep] : []));

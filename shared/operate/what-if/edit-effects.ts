@@ -47,7 +47,7 @@ interface Edit {
   served: readonly ServedDay[];
   /** The prices of then are compared. */
   atMs: number;
-  /** Those with prices of their own: sums do not say whose calls they are, so these widen the bounds. */
+  /** Customers with their own prices. They widen the bounds, because the sums do not record who made the calls. */
   customers: readonly PricedCustomer[];
 }
 
@@ -127,7 +127,7 @@ function computeModelEffect(edit: Edit, model: string, items: ServedDay[]) {
   return { model, ...sumEffects(sums), isPriceChanged, isLost };
 }
 
-/** That of everybody at most hours, those of other hours, and those of customers. */
+/** Lists the rule's own price, then those of its windows, price groups and customers. */
 function listPossiblePrices(
   config: EditedConfig,
   { customers, atMs }: Pick<Edit, 'customers' | 'atMs'>,

@@ -1,4 +1,4 @@
-/** What `/v1/account` says of prices: the customer's own, now and as announced. Nobody else may see them. */
+/** Lists current and announced prices for `/v1/account`. Must never show a customer's prices to anyone else. */
 import { mapInputParts } from '../../wire/chat-response.ts';
 import {
   buildPrice,
@@ -25,7 +25,7 @@ interface PricedAccount {
   nowMs: number;
 }
 
-/** The prices that are the customer's own or depend on the hour, each with its models. */
+/** Lists prices that are set for this customer or depend on the hour, each with its models. */
 export const listOwnPrices = ({ snapshot, account, models, nowMs }: PricedAccount): AccountPrice[] =>
   groupModels(
     [...Map.groupBy(models, (model) => findRule(snapshot.charges, model, nowMs))].flatMap(([rule, named]) => {
@@ -65,7 +65,7 @@ function groupModels<Priced extends { models: string[] }>(prices: readonly Price
   });
 }
 
-/** Field by field: rows hold what is not public. */
+/** Copies single fields, so that no private attribute of a row reaches the response. */
 function describePrice(price: Price): Omit<AccountRates, 'models'> {
   const free = { input: 0, output: 0, ...mapInputParts('price', () => null), tiers: [], service_tiers: null };
   if (price.type === 'non-billing') return { type: price.type, ...free };

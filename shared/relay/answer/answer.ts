@@ -308,7 +308,7 @@ export class Answer {
     return commitsAtOnce ? { ...renderer, commitAfterMs: 0 } : renderer;
   }
 
-  /** The next turn is charged for what the vendor has read by then, and for the answer, which is not longer than its limit. */
+  /** Seals the most that the next turn reads before its own messages: the input of this turn plus its output limit. */
   #createThreadId(id: string): string | undefined {
     const { origin, sent } = this.#input.dispatch.report();
     const { prompt_tokens: tokens } = this.#meter.measure().usage;

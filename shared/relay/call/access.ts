@@ -12,7 +12,7 @@ import type { ChatCall, ModelName } from './call.ts';
 
 export type AdmittedKey = Extract<KeyLookup, { row: KeyRow }>;
 
-/** Why a request's key is none. `shown`: how to send it. */
+/** Reasons why a request has no usable key. `shown`: the header that the client should send. */
 export type KeyRefusal =
   | { reason: 'key_conflict'; conflict: string }
   | { reason: 'key_missing' | 'key_malformed'; shown: string }
@@ -25,7 +25,7 @@ export type ModelRefusal =
 
 type Headers = Readonly<Record<string, string | undefined>>;
 
-/** The key that a request holds where its endpoint looks for it, or why there is no well-formed one. */
+/** Reads the key from the header that the endpoint uses. Refuses a missing or malformed key, and two that differ. */
 export function findKey(
   { keyHeader = bearer }: Pick<Endpoint, 'keyHeader'>,
   headers: Headers,
@@ -38,7 +38,7 @@ export function findKey(
   return key;
 }
 
-/** The key that a lookup found, or why it is not usable. */
+/** Returns the key that the lookup found, or refuses it if it is not usable. */
 export function judgeKey(lookup: KeyLookup, nowMs: number): AdmittedKey | KeyRefusal {
   if ('missing' in lookup) return { reason: 'key_unusable', why: `key_${lookup.missing}` };
   const why = findKeyRefusal(lookup.row, nowMs);
@@ -81,7 +81,7 @@ export function judgeModel(
   return undefined;
 }
 
-/** Splits a requested model into base name and modifiers, if it is one. Removes at most one prefix and one suffix. */
+/** Splits a requested model into base name and modifiers. Undefined if it is invalid. Removes at most one prefix and one suffix. */
 export function parseModelName(named: string, officialFlag: boolean): ModelName | undefined {
   const requested = removeWindow(named);
   const web = requested.startsWith('web-');
@@ -91,7 +91,7 @@ export function parseModelName(named: string, officialFlag: boolean): ModelName 
   return { base, web, official: suffixed || officialFlag };
 }
 
-/** Claude Code's mark for the long window, which it lets slip [Wei-Shaw/sub2api 4505]: the model is the plain one. */
+/** Removes a mark such as `[1m]`, Claude Code's own for a long context, which it may send by mistake [Wei-Shaw/sub2api 4505]. */
 export const removeWindow = (name: string): string => name.replace(/\[\d{1,4}[km]\]$/i, '');
 
 /** Answers may be stored if the key's row says so, or the setting does and the row does not forbid it. */

@@ -1,5 +1,5 @@
 /**
- * The reasons for which a call is refused before it reserves, and the answers to its client. Loaded by the first call that is refused.
+ * Lists why a call is refused before it reserves, and builds the client's answer. Loaded with the first call that is refused.
  * Must never tell a client why a key is not usable.
  */
 import type { Endpoint } from '../../endpoints/endpoint.ts';
@@ -29,10 +29,10 @@ export type CallRefusal =
   | UrlRefusal
   | { reason: 'background_not_offered' | 'background_too_large' }
   | { reason: 'run_too_late' | 'run_stopped' | 'run_of_other_version' }
-  /** Thrown where nobody could handle it: the store failed, or the relay is wrong. */
+  /** An unexpected error: the store failed, or the relay has a bug. */
   | { reason: 'fault'; error: unknown };
 
-/** Every refusal of a call that is not reserved, as its client gets it. */
+/** Builds the answer to a call that was refused before it reserved. */
 export function explainRefusal(refused: CallRefusal): Refusal {
   switch (refused.reason) {
     case 'route':
@@ -74,7 +74,7 @@ export function explainRefusal(refused: CallRefusal): Refusal {
     case 'not_in_tariff':
       return refuse(
         'unavailable',
-        'What this model or alias stands for was changed while the request waited. Nothing was charged; send it again.',
+        'This model or alias was changed while the request waited. Nothing was charged; send it again.',
         { reason: 'not_in_tariff' },
       );
     case 'not_capable': {
@@ -105,7 +105,7 @@ export function explainRefusal(refused: CallRefusal): Refusal {
       return invalid(
         'max_tokens_per_request',
         'input',
-        `The input has more than ${refused.most} tokens, which is the most of one request. Send fewer inputs a request.`,
+        `The input has more than ${refused.most} tokens, the maximum of one request. Send fewer inputs a request.`,
       );
     case 'url': {
       const { param, isImage, problem } = refused;
@@ -160,7 +160,7 @@ function refuseKey(refused: KeyRefusal): Refusal {
   return refuse('invalid_api_key', words, { reason });
 }
 
-// For requests that are not calls: their handles answer with what is thrown.
+// For requests that are not calls. Their handles answer with the thrown Refusal.
 
 /** The key of a request. Throws a Refusal. */
 export function readKey(headers: RelayRequest['headers'], form: Pick<Endpoint, 'keyHeader'> = {}): string {

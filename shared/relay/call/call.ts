@@ -116,7 +116,7 @@ export interface ChannelLimits {
 
 /** The candidates of a model. Frozen, with all its lists. */
 export interface Serving {
-  /** Those of the enabled channels that serve it, by priority. Never empty. */
+  /** Candidates of the enabled channels that serve it, by priority. Never empty. */
   readonly candidates: readonly Candidate[];
   readonly limits: ChannelLimits;
 }
@@ -133,7 +133,7 @@ export interface AttemptReport {
   sent: SentFacts;
   /** The state of the turn so far; undefined: the upstream wants none back. */
   state: TurnState | undefined;
-  /** Where a state or a thread of the answer comes from; undefined: nothing was sent. */
+  /** The source of the answer's state or thread. Undefined if nothing was sent. */
   origin: StateOrigin | undefined;
 }
 
@@ -159,7 +159,7 @@ export interface TriedCandidate {
 /** A candidate that was not tried. */
 export interface PassedOver {
   candidate: Candidate;
-  /** A state of health; `cannot_carry`: it cannot be sent this call; `not_needed`: nothing is known against it. */
+  /** A state of health, `cannot_carry` (it can't take this call) or `not_needed` (no problem is known). */
   is: string;
   /** The kind of its rest. */
   kind?: string;
@@ -169,7 +169,7 @@ export interface PassedOver {
 /** Made of what there is: it is looked at when a call has ended that needs it. */
 export interface DispatchHistory {
   tried: readonly TriedCandidate[];
-  /** Those that cannot be sent the call. */
+  /** Candidates that can't take the call. */
   uncarried: readonly Candidate[];
   order: { candidates: readonly Candidate[]; passedOver(candidate: Candidate): PassedOver } | undefined;
 }

@@ -12,7 +12,7 @@ const urlLengthMax = 8_192;
 /** No blanks, control characters and backslashes, which parsers of URLs treat in different ways, and a host. */
 const plainHttpUrl = /^https?:\/\/[^\s\\/?#\0-\x20\x7f][^\s\\\0-\x20\x7f]*$/i;
 
-/** `problem`: follows the path in a sentence. */
+/** `problem` completes a sentence that begins with the path. */
 export interface UrlRefusal {
   reason: 'url';
   param: string;
@@ -20,7 +20,7 @@ export interface UrlRefusal {
   problem: string;
 }
 
-/** Data URLs are fetched from nowhere, so those that are no images need no leave of the setting. */
+/** The setting does not restrict data URLs of other kinds than images, because nobody fetches them. */
 export function findRefusedUrl(
   places: Iterable<FoundMedium>,
   { contentUrls: beginnings }: Pick<Settings, 'contentUrls'>,

@@ -54,7 +54,7 @@ interface PricedCall extends Pick<ChatCall, 'snapshot' | 'startedMs'> {
 export class ServingChannels {
   readonly #bySnapshot = new WeakMap<Snapshot, Map<string, ModelServing>>();
 
-  /** Finds the channels of a model. Nothing serves it if no enabled channel lists it, or it has no price and must have one. */
+  /** Finds the channels of a model. Refuses it if no enabled channel lists it, or if it lacks a price that it needs. */
   find({ snapshot, startedMs, tariff }: PricedCall, model: string): ModelServing | ServingRefusal {
     const served = this.#findServed(snapshot, model);
     if (!served) return { reason: 'model_not_found', model, why: 'no_channel' };
@@ -146,8 +146,8 @@ const fieldThatNeeds: Record<NeededCapability, (request: ChatRequest) => string 
 };
 
 /**
- * Keeps the candidates that can serve the call. A channel can do everything that no probe denied. `model` is the public base
- * name.
+ * Keeps the candidates that can serve the call. Assumes that a channel can do everything unless a probe denied it. `model` is
+ * the public base name.
  */
 export function selectCapable(
   { denied, charges: _charges, ...serving }: ModelServing,
@@ -179,7 +179,7 @@ function findImage(messages: ChatRequest['messages']): string | undefined {
   return undefined;
 }
 
-/** The model that a call names, if what was found for it can serve the call. */
+/** Returns the model that a call names with its channels, or refuses it if none of them can serve the call. */
 export function selectModel(
   name: ModelName,
   found: ModelServing | ServingRefusal,
@@ -193,14 +193,14 @@ export function selectModel(
 interface CallToAlias {
   alias: AliasSettings;
   name: ModelName;
-  /** Those that the key may use, in order. Must never hold one that its whitelist names neither itself nor through the alias. */
+  /** Models that the key may use, in order. Must never hold one that its whitelist names neither directly nor by the alias. */
   allowed: readonly string[];
   request: ChatRequest;
 }
 
 /**
- * The models of an alias that may answer a call. Models that nobody serves, or whose channels cannot do what the call needs, are
- * left out. The refusal is that of the first model that is served, if none can.
+ * Returns the models of an alias that may answer a call. Leaves out models without a channel that can do what the call needs.
+ * If none is left, the refusal is that of the first model that has a channel.
  */
 export function selectAliasModels(
   { alias, name, allowed, request }: CallToAlias,
@@ -229,8 +229,8 @@ export function selectAliasModels(
 const nameOf = ({ channel, model }: Candidate): string => upstreamModelOf(channel, model);
 
 /**
- * The candidates of one upstream model: vectors of two mean nothing to each other, and a client compares those of many calls. It is
- * that of the first candidate by the rows, of the first priority, and not by health: so it stays the same.
+ * Keeps the candidates of one upstream model: vectors of two models can't be compared, and clients compare vectors of many calls.
+ * Chooses the model by the rows' priority and order and not by health, so that it stays the same.
  */
 export function keepOneModel(named: NamedModels, form: string): NamedModels | ServingRefusal {
   const able = named.candidates.filter(({ channel }) => canCarry(channel, form));

@@ -43,7 +43,7 @@ export const createCatalogHandle = (ports: CatalogPorts): Handle =>
       if (isAccountRoute(route)) return ports.account(request);
       if (route === undefined || !isReadRoute(route)) throw refuseRoute(request);
       const fresh = ports.config.notOlderThan(listAgeMsMax);
-      // An old list is better than none, but a model that may have been added is not refused.
+      // Lists may be old if the store fails. A single model must be fresh: an old list could deny a new model.
       const snapshot = await (route === 'model' ? fresh : fresh.catch(() => ports.config.current()));
       return answers[route]({ request, snapshot, nowMs: ports.clock.now(), ports });
     },

@@ -110,7 +110,7 @@ function listModelsForMessages(names: readonly string[], query: URLSearchParams)
   };
 }
 
-/** The vendor's own word for a model whose release nobody knows is the beginning of time. */
+/** Anthropic itself sends the epoch for a model whose release date is unknown. */
 const unknownRelease = '1970-01-01T00:00:00Z';
 
 const describeModelForMessages = (id: string): MessagesModel => ({
@@ -141,7 +141,7 @@ export function listCharges({ charges }: Snapshot, nowMs: number): ChargeEntry[]
   });
 }
 
-/** Those of the window that is open. */
+/** Returns the prices of the open window, else those of the rule. */
 function findCurrentPrices(rule: PriceRule, nowMs: number): Pick<ChargeEntry, 'input' | 'output'> {
   const open = findOpenWindow(rule.windows, nowMs);
   if (!open) return { input: rule.input, output: rule.output };
@@ -162,7 +162,7 @@ const describeWindow = (
 ): Pick<ChargeEntry, 'window' | 'until'> =>
   windows ? { window: findOpenWindow(windows, nowMs)?.name ?? null, until: findUntil(windows, nowMs) } : {};
 
-/** When the price of a rule changes by its windows, in Unix seconds. */
+/** Finds when a window next changes the rule's price, in Unix seconds. */
 export function findUntil(windows: PriceRule['windows'], nowMs: number): number | null {
   const until = findNextChange(windows ?? [], nowMs);
   return until === undefined ? null : until / 1000;

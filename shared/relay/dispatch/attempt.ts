@@ -56,7 +56,7 @@ interface AttemptInput {
   variant?: Variant;
   /** Replaces the candidate's dialect. May throw CannotCarry. */
   speaking?: (dialect: Dialect) => Dialect;
-  /** Called with words of the upstream that nobody knows. */
+  /** Called with words of the upstream that the vocabulary lacks. */
   noteWord?: (kind: WordKind, word: string) => void;
 }
 

@@ -46,7 +46,7 @@ export class CandidateOrder {
   readonly candidates: readonly Candidate[];
   readonly #findHealth: FindHealth;
   readonly #failedOfChannel = new Map<string, number>();
-  /** Those that were not taken, in order. */
+  /** Candidates that were not taken yet, in order. */
   #left: readonly Candidate[];
   /** Probes that other calls have claimed. */
   readonly #deferred = new Set<Candidate>();

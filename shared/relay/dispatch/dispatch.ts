@@ -151,7 +151,7 @@ export class Dispatch implements DispatchedCall {
     tooLong: Refusal | undefined,
   ): Promise<Error> {
     const failures = this.#failures;
-    // A shorter request may be answered, whatever else failed.
+    // Report the length before other failures: a shorter request may succeed.
     if (tooLong && blockedUntilMs === undefined) return tooLong;
     if (failures.length === 0 && this.#call.signal.aborted) failures.push(new UpstreamFailure('deadline'));
     const isRefused = uncarried && !(uncarried instanceof StateLost);

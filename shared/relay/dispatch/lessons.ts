@@ -72,11 +72,11 @@ function learnForcedCalls({ sent: { tool_choice: choice } }: Refused): Partial<Q
 
 const choiceFields = new Set(['name', 'disable_parallel_tool_use']);
 
-// Servers that refuse fields which they do not know.
+// Servers that reject unknown fields.
 
 /**
- * How they say so: Groq and Cerebras (`property 'x' is unsupported`), JSON Schema, Google, Pydantic in vLLM and Anthropic's form, and
- * words that servers share. Sources: continuedev/continue 2461, BerriAI/litellm 12635 and 30835, editor-code-assistant/eca 231.
+ * The sentences of Groq and Cerebras (`property 'x' is unsupported`), JSON Schema, Google, Pydantic in vLLM and Anthropic's form, and
+ * common ones. Sources: continuedev/continue 2461, BerriAI/litellm 12635 and 30835, editor-code-assistant/eca 231.
  */
 const unknownFieldSentences = [
   /\b(?:unknown|unrecognized|unexpected|unsupported)(?: request| keyword)? (?:argument|parameter|property|field|key|name)s?(?: supplied)?:? *\\?[`'"]?(\w+)/i,
@@ -86,8 +86,8 @@ const unknownFieldSentences = [
 const unknownFieldCodes = /^(?:unknown|unrecognized)_(?:parameter|field|argument) (\w+)$/;
 
 /**
- * The optional fields that a refusal does not know, with those that are left out already. Any other field, such as one with a price
- * or a meaning, stays the caller's. A server that refuses one more is strict, so it gets none of them.
+ * Finds the optional fields that the server rejects as unknown, plus those already left out. Any other field, such as one
+ * with a price or a meaning, is still sent. A server that rejects a second one is strict, so it gets none of the optional fields.
  */
 export function findRefusedFields(
   { field, message, says, sent, inForce }: Refused,
@@ -194,7 +194,7 @@ const sentences: readonly Lesson[] = [
   ],
   [/\bconversation must end with a user message\b/, { lastTurnRole: 'user' }],
   [systemInMiddle, { systemPosition: 'first' }],
-  // Ids of calls that another vendor gave: Mistral [anomalyco/opencode 1680, 2025-08-07], OpenAI, and Claude behind chat
+  // These reject another vendor's tool call ids: Mistral [anomalyco/opencode 1680, 2025-08-07], OpenAI, and Claude behind chat
   // [farion1231/cc-switch 1181].
   [/\btool call id\b.{0,200}\bmust be a-z, A-Z, 0-9, with a length of 9\b/i, { callIdForm: 'alnum9' }],
   [/\btool_(?:calls?|use)\b.{0,20}\bid\b.{0,20}String should match pattern/, { callIdForm: 'alnum9' }],

@@ -99,8 +99,8 @@ export function refuseAfterFailures(
 }
 
 /**
- * The one candidate that holds the thread of a call did not answer, or none does: its client sends the whole conversation again, and
- * another candidate may answer. Undefined: an upstream may have charged, so the failure is shown.
+ * Refuses a call whose thread is lost: its one candidate did not answer, or is gone. The client then sends the whole conversation
+ * and another candidate may answer. Undefined if an upstream may have charged: then the failure is shown.
  */
 export function refuseLostThread(
   failures: readonly UpstreamFailure[],
@@ -155,7 +155,7 @@ export interface RefusedAttempt {
   limitLowered: boolean;
   /** The client sent no limit, or a higher one. */
   isLimitAdded?: boolean | undefined;
-  /** Called with a word of the error that nobody knows. */
+  /** Called with a word of the error that the vocabulary lacks. */
   noteUnknownWord?: ((word: string) => void) | undefined;
 }
 
@@ -216,7 +216,7 @@ const repeatWithoutPath = (
     ? { variant: compactInWords(variant), refusal }
     : undefined;
 
-/** A system message after the first message, which templates of models may refuse with a 500. */
+/** True if a system message follows another message. Some models' templates reject that with a 500. */
 function hasLateSystem({ built }: Pick<RefusedAttempt, 'built'>): boolean {
   const { isNative, body } = built.sent;
   const { messages = body['input'] } = body;
@@ -244,7 +244,7 @@ function repeatOrRefuse(failure: CallerFault | UpstreamFailure, refused: Refused
   return variant ? { variant, refusal } : refusal;
 }
 
-/** Counts the word of an error that is taken for what its status says, because nobody knows the word. */
+/** Counts an unknown word of an error, which the relay had to classify by its status. */
 function noteUnknown(
   failure: CallerFault | UpstreamFailure,
   { error, built, noteUnknownWord }: RefusedForm,
@@ -365,7 +365,7 @@ function findTaughtQuirks(refused: RefusedForm): Partial<Quirks> | undefined {
   return isLearned ? taught : findRefusedFields(asked, error.unknownFields ?? []);
 }
 
-/** The request is at fault: a 400, or a 422 of servers that validate, whose machine-readable fields say nothing else. */
+/** True if the request is at fault: a 400 or 422 whose machine-readable fields name no other cause. */
 const isOfRequest = ({ status, error: { message: _text, ...words } }: RefusedForm): boolean =>
   [status, findErrorMeaning(words) ?? 400].every((each) => each === 400 || each === 422);
 
@@ -414,7 +414,7 @@ function omitLimit(
   return { ...variant, limitMost };
 }
 
-/** The largest number of the sentence below the limit. */
+/** Reads the model's maximum: the largest number in the sentence that is below the limit. */
 function readNamedMaximum(message: string, { tokens, overContext }: LimitRefusal): number | undefined {
   if (overContext) return undefined;
   const below = readNumbers(message).filter((number) => number > 0 && number < tokens);
@@ -426,8 +426,8 @@ const readNumbers = (message: string): number[] =>
   [...message.matchAll(/(?<![\w.-])\d{1,9}(?![\w-]|\.\d)/g)].map(([number]) => Number(number));
 
 /**
- * The context without the prompt, as far as the sentence names both: "prompt + limit > context", or the context first and then the
- * prompt, or what the two are together.
+ * Computes the context minus the prompt if the sentence names both: "prompt + limit > context", or the context and then either the
+ * prompt or the total of prompt and limit.
  */
 function readRoom(message: string, limit: number): number | undefined {
   const [, sent, extra, most] = /(\d+) \+ (\d+) > (\d+)/.exec(message) ?? [];

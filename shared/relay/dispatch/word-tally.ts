@@ -1,6 +1,6 @@
 /**
- * Counts words of vendors that no line of the vocabulary has, and remembers them for the channel, whose row then says which line
- * to write. A vendor chooses its words, so a channel has few of them, and a word is written only when its count has doubled.
+ * Counts vendors' words that the vocabulary lacks, and stores them for the channel, whose row then names the line to add. A vendor
+ * could send any number of words, so a channel keeps 8, and a count is stored only when it has doubled.
  */
 import { anyModel, parseWordFact, type WordKind } from '../../upstreams/quirks.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
@@ -8,7 +8,7 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 const wordsMax = 8;
 const wordLengthMax = 40;
 const rememberedMs = 7 * 24 * 60 * 60 * 1000;
-/** Of all channels: what is more is not counted until the environment ends. */
+/** Limits the words of all channels. More are not counted until the environment ends. */
 const countsMax = 1_000;
 
 /** One for each function. */

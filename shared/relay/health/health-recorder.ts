@@ -9,7 +9,7 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 import { healthKeySpace } from '../ports/runtime-stores.ts';
 import type { FailedCall, HealthEvent, CandidateHealth } from './health-states.ts';
 
-/** No call needs it while all candidates are healthy. */
+/** Loaded late, because no call needs it while all candidates are healthy. */
 const loadStates = () => import('./health-states.ts');
 
 /** More candidates than an item can name; older ones are forgotten. */

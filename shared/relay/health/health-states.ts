@@ -150,7 +150,7 @@ export function findHealth(
 
 const worstFirst: readonly CandidateHealth['is'][] = ['blocked', 'resting', 'last', 'probe'];
 
-/** The state that keeps a call from the candidate the longest. */
+/** Chooses the state that blocks the candidate for the longest time. */
 export function chooseWorstHealth(
   states: readonly (CandidateHealth | undefined)[],
 ): CandidateHealth | undefined {

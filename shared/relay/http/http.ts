@@ -16,8 +16,8 @@ export interface BodyReading {
   /** How many values it may have. */
   valuesMax?: number | undefined;
   /**
-   * Awaited once before more is unpacked or parsed than `smallSize` says. The body is refused with what it throws. Without it
-   * a body of any size is read at once.
+   * Awaited once, before a body above `smallSize` is unpacked or parsed. If it throws, the body is refused with that error. If it
+   * is missing, a body of any size is read at once.
    */
   large?: (() => Promise<void>) | undefined;
   /** Told how long it is, unpacked, and how many values it has, before it is parsed. May throw. */
@@ -93,8 +93,8 @@ export interface HostedHandle {
 }
 
 /**
- * The client got a part of the answer, and the protocol has no way to say so: every host must break the connection, never end
- * it.
+ * The client has a part of the answer, and the protocol can't report an error any more. Every host must break the connection and
+ * never end it cleanly.
  */
 export class AnswerCut extends Error {
   override readonly name = 'AnswerCut';
@@ -129,7 +129,7 @@ export const routes = [
   { name: 'account', method: 'GET', path: '/v1/account' },
   { name: 'usage', method: 'GET', path: '/v1/account/usage' },
   { name: 'statement', method: 'GET', path: '/v1/account/statement' },
-  // The limits of use, as Claude Code asks for them.
+  // Claude Code reads its usage limits here.
   { name: 'oauth_usage', method: 'GET', path: '/api/oauth/usage' },
   { name: 'health', method: 'GET', path: '/health' },
   { name: 'page', method: 'GET', path: '/' },

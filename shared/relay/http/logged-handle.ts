@@ -11,7 +11,7 @@ interface LoggedOptions {
   endpoint: string;
   /** Answers and refusals have no line. */
   failuresOnly?: boolean;
-  /** The form of refusals for a client; default OpenAI's. */
+  /** Chooses the form of refusals for a client. Default: OpenAI's. */
   formOf?: (request: RelayRequest) => AnswerForm | undefined;
 }
 

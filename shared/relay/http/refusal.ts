@@ -71,7 +71,7 @@ interface RefusalOptions {
   facts?: LoggedFacts | undefined;
   /** Every candidate refused for load. */
   isOverloaded?: boolean | undefined;
-  /** For clients whose form has them. */
+  /** Sent only in forms that have a field for details. */
   details?: JsonRecord | undefined;
 }
 

@@ -205,7 +205,7 @@ async function readSnapshot({ snapshots }: RowMarkerPorts): Promise<Snapshot | u
   return newest?.format === snapshotFormat ? snapshots.snapshot(newest) : undefined;
 }
 
-/** The names of models only where a key names some. */
+/** Reads what warnings about keys need. Reads the snapshot only if a key names models. */
 async function besideOf(ports: RowMarkerPorts, keys: unknown[]): Promise<KeyContext> {
   if (keys.length === 0) return {};
   const names = keys.map((raw) => attributeOf(raw, 'account')).filter((name) => typeof name === 'string');

@@ -1,7 +1,7 @@
 /**
- * Money first, then work: refuses callers who can't pay before the relay does costly work for them, from what little is known of the
- * request by then, and bounds that work (`WorkBudget`). An unknown caller makes the relay read a small body at most; one who was refused
- * a moment ago, none. Must never refuse a call that a free model, a plan, official mode or a stored answer would serve.
+ * Money first, then work: refuses callers who can't pay before the relay does costly work for them, and limits that work
+ * (`WorkBudget`). For an unknown caller the relay reads at most a small body; for one who was refused a moment ago, none. Must never
+ * refuse a call that a free model, a plan, official mode or a stored answer would serve.
  */
 import { computeHighestCost, type Price } from '../../billing/price.ts';
 import { listPlanSlots } from '../../billing/reservation.ts';
@@ -43,7 +43,7 @@ export class Admission {
     this.#reservations = reservations;
   }
 
-  /** The refusal of what is known without a read. `wanted` undefined: the body is not read. */
+  /** Refuses a call by cached facts, without a store read. `wanted` is missing until the body has been read. */
   async glance(asking: Asking, wanted?: Wanted): Promise<Refusal | undefined> {
     const { key, mayRepeat } = asking;
     if (mayRepeat || !this.#reservations.mayRefuse(key.account, counterKeyOf(key))) return undefined;
@@ -165,7 +165,7 @@ function modelsOf({ key, snapshot }: Asking): string[] {
 }
 
 const muchTokens = 1_000_000_000;
-/** At some hour: the reserve looks at the clock. */
+/** True if the model is free at some hour. The reserve then decides by the clock. */
 const isFree = ({ snapshot, account, startedMs }: Asking, model: string): boolean =>
   listCallerPrices(snapshot, account, model, startedMs).some(
     (price) => computeHighestCost(price, muchTokens, muchTokens) === 0n,
@@ -202,7 +202,7 @@ const refuseUnreadBody = (): Refusal =>
  * body, about 10 ns of processor, so the whole budget is 1.3 s: decision 90 has the measurements.
  */
 const workMost = 128 * 1024 * 1024;
-/** Units of each. */
+/** Units of work for one of each. */
 const costs = { value: 250, seal: 10_000, storedCharacter: 2, inflatedByte: 3 };
 
 export class WorkBudget {
@@ -213,7 +213,7 @@ export class WorkBudget {
     this.#require(length + values * costs.value, 'the body');
   }
 
-  /** False: there is no work left for another seal. `length`: of the text in it; one that does not open costs as much as an empty one. */
+  /** False if too little work is left for this seal. `length`: of its text; a seal that does not open costs as much as an empty one. */
   openState(length: number): boolean {
     return this.#draw(costs.seal + length);
   }
@@ -223,7 +223,7 @@ export class WorkBudget {
     this.#require(length * costs.storedCharacter, 'stored responses');
   }
 
-  /** Inflates what is left work for. Throws a Refusal. */
+  /** Returns an `inflate` that throws a Refusal once the work is used up. */
   limitInflate(inflate: Inflate): Inflate {
     return (bytes, lengthMax) => {
       const text = inflate(bytes, lengthMax);
@@ -240,7 +240,7 @@ export class WorkBudget {
     );
   }
 
-  /** False: less is left, and nothing is drawn. */
+  /** Draws nothing and returns false if too little is left. */
   #draw(units: number): boolean {
     if (units > this.#left) return false;
     this.#left -= units;

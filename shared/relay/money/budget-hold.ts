@@ -30,7 +30,7 @@ export class BudgetHold {
     return this.budget.most - this.#use.used + this.#amount;
   }
 
-  /** The use of the budget by all other calls, if the store has said it. */
+  /** The amount that all other calls use. Undefined until the store has reported it. */
   get usedByOthers(): NanoYuan | undefined {
     return this.#isKnown ? this.#use.used - this.#amount : undefined;
   }

@@ -1,6 +1,6 @@
 /**
- * The last known state of accounts, on which the first try of a reserve is made: the number of shards, counts of plan slots and
- * the rate minute. A cached balance never refuses a call or lowers a limit, but for a second after a refusal.
+ * Caches the last known state of accounts for the first try of a reserve: the number of shards, counts of plan slots and the rate
+ * minute. A cached balance must never refuse a call or lower a limit, except for a second after a refusal.
  */
 import { createQuotaItem, type QuotaItem } from '../../billing/quota-item.ts';
 import { firstCounter } from '../../billing/shares.ts';
@@ -10,7 +10,7 @@ import type { Clock } from '../ports/host.ts';
 const accountsMax = 1_000;
 /** Maximum age of a cached balance. A slot that another environment released is tried again within this time. */
 const trustedMs = 10_000;
-/** How long the number of shards is trusted that was read in an image: as long as one that was read with a key. */
+/** Maximum age of a shard count that was read from an image: the same as of one that was read with a key. */
 const shardCountTrustedMs = 30_000;
 /** A need that was refused is refused again without a write within this time. */
 const refusedMs = 1_000;

@@ -46,7 +46,7 @@ export interface CallCost extends ModelCost {
   unknownPart: string | undefined;
 }
 
-/** By model that may answer, the call's own first. */
+/** One cost for each model that may answer. The call's own model comes first. */
 export type Costs = readonly [CallCost, ...CallCost[]];
 
 export interface PricedCall {
@@ -72,7 +72,7 @@ const refuseInflating = (): never => {
   throw unproven;
 };
 
-/** The same, but `prove` is asked before a file of the call is unpacked. Most calls have none. */
+/** Like `priceCall`, but calls `prove` before it unpacks a file of the call. Most calls have no file. */
 export async function priceOnceProven(
   ports: PricePorts,
   call: BillableCall,
@@ -87,12 +87,12 @@ export async function priceOnceProven(
   return priceCall(ports, call);
 }
 
-/** No balance covers as many, so content of unknown size is only for calls that the balance does not pay. */
+/** More than any balance covers, so content of unknown size is refused unless a plan or official mode pays, or the model is free. */
 const unboundedTokens = Number.MAX_SAFE_INTEGER;
 /** The most prompt tokens that a search adds, estimated from above: reserved in addition to those of the request. */
 export const searchTokensMax = 4_000;
 
-/** The cost of the call's own model. `reader`: of content beside text. */
+/** Estimates the cost of the call's own model. `reader` reads content other than text. */
 function estimateModelCost(call: BillableCall, reader: MediaReader | undefined): CallCost {
   const { model, request, tariff } = call;
   const limits = findModelLimits(tariff, model.base);
@@ -119,10 +119,10 @@ function estimateModelCost(call: BillableCall, reader: MediaReader | undefined):
 
 const tierOf = ({ service_tier: tier }: ChatRequest): string | undefined => tier ?? undefined;
 
-/** Nothing is reserved for a free call whose key and account have no limits of their own, if free calls are not counted. */
+/** Returns undefined for a free call without limits, for which nothing has to be reserved or counted. */
 function buildCallRequest(call: BillableCall, costs: Costs): ReservationRequest | undefined {
   const [{ price, estimate }, ...others] = costs;
-  // Nobody hears which service tier a crashed call had, so its input is that of the one that was asked for.
+  // The service tier of a crashed call is unknown, so its input is charged in the tier that was asked for.
   const asked = applyServiceTier(price, tierOf(call.request));
   const { identity, model, alias } = call;
   const paidFor = costs.filter((cost) => cost.price.type !== 'non-billing').map((cost) => cost.model);
@@ -136,7 +136,7 @@ function buildCallRequest(call: BillableCall, costs: Costs): ReservationRequest 
   const covering = alias
     ? listAliasSlots(plan, alias.name, paidFor)
     : listPlanSlots({ ...plan, model: model.base });
-  // A plan counts calls of the standard price: who asks for a dearer service tier pays for the call.
+  // A plan covers calls at the standard price. The balance pays for calls in a dearer service tier.
   const isDearer = costs.some(
     (cost) => 'serviceFactor' in cost.price && cost.price.serviceFactor !== undefined,
   );
@@ -166,7 +166,7 @@ function buildCallRequest(call: BillableCall, costs: Costs): ReservationRequest 
   });
 }
 
-/** Searches of a key in a minute while customers pay nothing for them: at Tavily's $0.008 each, $0.24 a minute at most. */
+/** Searches per key and minute if searches are free: $0.24 a minute at Tavily's $0.008 each. */
 const freeSearchesOfMinute = 30;
 
 /** Searches that the call's key may make in a minute, if limited. */
@@ -177,8 +177,8 @@ function searchRpmOf({ model, snapshot: { settings } }: BillableCall): number | 
 }
 
 /**
- * Throws a Refusal of a call that would pay neither for its search nor for its model: anybody with a key could spend the operator's
- * searches. Official calls pay for nothing, but need a permission.
+ * Throws a Refusal if a call would pay neither for its search nor for its model: anybody with a key could use up the operator's
+ * searches. Official calls pay nothing either, but need a permission.
  */
 export function checkSearchIsPaid({ model, alias, snapshot }: BillableCall, costs: Costs): void {
   const { search } = snapshot.settings;
@@ -217,7 +217,7 @@ export const planQuery = ({
   nowMs: startedMs,
 });
 
-/** The part of a request that its payer does not decide. */
+/** The parts of a reservation request that do not depend on the payer. */
 interface RequestTerms {
   need: Pick<
     ReserveNeed,
@@ -230,8 +230,8 @@ interface RequestTerms {
 }
 
 /**
- * Minutes, days and plan months are those in which the call began, as its price is, however long it is read before it is
- * reserved.
+ * Counts the call in the minute, day and plan month in which it began, which also decides its price, however long its body takes
+ * to arrive.
  */
 export function buildRequest(payer: Payer, terms: RequestTerms): ReservationRequest {
   const { key, account, snapshot, shardCount, deadlineMs, startedMs: nowMs } = payer;
@@ -261,13 +261,13 @@ export function buildRequest(payer: Payer, terms: RequestTerms): ReservationRequ
 }
 
 const keyLength = 12;
-/** By which counters and open entries name a key. */
+/** Returns the name of a key in counters and open entries. */
 export const counterKeyOf = ({ hash }: { hash: string }): string => hash.slice(0, keyLength);
 
 /**
- * The limits of the account that pays: those of its row, else of the setting `limits`. One account gets half of the
- * calls at once that the deployment has, so that it never takes all of them from the others; but for a metered one, which is
- * who the deployment is for.
+ * Returns the limits of the account that pays: from its row, else from the setting `limits`. By default an account gets half of the
+ * deployment's concurrent calls, so that it never blocks the others. A metered account has no such limit, because the deployment
+ * exists for it.
  */
 function accountLimitsOf({ account, snapshot, concurrencyGiven }: Payer) {
   const { accountConcurrency, accountRpm, accountTpm } = snapshot.settings.limits;
@@ -288,7 +288,7 @@ function findBudget({ key, snapshot, startedMs }: Payer, requestId: string): Cal
   return budget && { ...budget, call: requestId };
 }
 
-/** The budget of a key in the period of a time. */
+/** Returns the budget of a key in the period that contains `nowMs`. */
 export function findKeyBudget(
   key: Pick<KeyRow, 'budget' | 'hash'>,
   timeZone: string,
@@ -306,7 +306,7 @@ export function findKeyBudget(
   };
 }
 
-/** The share for clients that show it. A budget of nothing is used up. */
+/** Computes the used share for clients that show it. A budget of 0 counts as used up. */
 export function describeBudget({ period, most, resetsAtMs }: KeyBudget, used: NanoYuan): BudgetShare {
   const share = most > 0n ? Number(used) / Number(most) : 1;
   return { period, used: Math.min(Math.max(share, 0), 1), resetsAtMs };

@@ -1,7 +1,7 @@
 /**
- * Writes of an account that arrive late: a close after its reservation expired, and tries of a reserve after its call is over. A
- * late close is charged the difference to what the expiry charged, once; it must never charge what an earlier try of the same close
- * may have charged.
+ * Handles writes that arrive late: a close after its reservation expired, and tries of a reserve after its call is over. A late
+ * close is charged the difference from the expiry's charge, once. It must never charge again after an earlier try of the same close
+ * that may have charged.
  */
 import {
   computeExpiryCharge,

@@ -20,9 +20,9 @@ export interface KeyBudget {
   resetsAtMs: number;
 }
 
-/** In the period of a call. */
+/** A key's budget in the period in which a call began. */
 export interface CallBudget extends KeyBudget {
-  /** Names the holds of one try to reserve: the request's id, and the number of the try where there are several. */
+  /** Identifies the holds of one try to reserve: the request's id, plus the number of the try if there are several. */
   call: string;
 }
 
@@ -66,7 +66,7 @@ export interface Reservation {
   countsTokens: boolean;
   /** Calls of the key in this minute, if it has a limit. */
   rateCount?: number | undefined;
-  /** The key's budget without this call, if it has one that was asked. */
+  /** The key's budget without this call. Missing if the key has none, or the store was not asked. */
   budget?: (KeyBudget & { used: NanoYuan }) | undefined;
   /** The shard after the reserve. Missing if the reply was lost and a repeat found the entry. */
   item: QuotaItem | undefined;

@@ -275,7 +275,7 @@ export class Reservations {
     return work.catch((error: unknown) => this.#ports.log.fault(need.id, error));
   }
 
-  /** A call that was alone in its shard may have been the only one. */
+  /** Joins the shards after a quarter of the calls that were alone in theirs, because such an account may be quiet. */
   async #joinIfQuiet({ id, item }: Reservation): Promise<void> {
     if (!item || item.shardCount === 1 || item.open.size > 1 || this.#ports.random.next() >= 0.25) return;
     try {

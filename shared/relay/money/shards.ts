@@ -52,12 +52,12 @@ export async function planAfterRefusedWrite(
     return planNextTry(step, empty);
   }
   if (step.isPinned) {
-    // Shares of a shard that is not in use would come on top of those of the others.
+    // A shard that is not in use must not admit calls: its shares would exceed those of the account.
     if (!image || shard >= image.shardCount)
       throw await refuseContended(step, { ...step.estimateShard(), shard: 0, shardCount: 1 });
     return planNextTry(step, image);
   }
-  // The number of shards was wrong. What a shard says that is no more in use, or never was, is not to be trusted.
+  // The number of shards was wrong. Ignore the image of a shard that is not in use.
   if (!image || shard >= image.shardCount)
     return planNextTry(step, { ...step.estimateShard(), shard: 0, shardCount: 1 });
   return image.shardCount === shardCount || step.isLast
@@ -141,7 +141,7 @@ async function readShards(step: ReserveStep, refused: QuotaItem, exact: boolean)
   return shards;
 }
 
-/** The sums of an account. @param shardCount their number as read with the key */
+/** Reads the sums of an account. @param shardCount the number of shards as read with the key */
 export async function readSums(
   ports: Pick<ReservationsPorts, 'clock' | 'random' | 'quotas'>,
   { account, shardCount = 1 }: Pick<ReservationRequest, 'account' | 'shardCount'>,
@@ -151,7 +151,7 @@ export async function readSums(
   return mergeShards(await readAll({ ...createQuotaItem(account), shardCount }, read));
 }
 
-/** All shards of an account, of which one is known. @param read the first shards, so many */
+/** Reads all shards of an account, of which one is known. @param read reads the first `count` shards */
 async function readAll(
   known: QuotaItem,
   read: (count: number) => Promise<readonly QuotaItem[]>,
@@ -253,8 +253,8 @@ async function gatherFunds(
 const triesMax = 2;
 
 /**
- * Splits the account to the number of shards that its traffic needs. If others change it meanwhile, tries once more.
- * @param item the shard as a reserve returned it, which the store put off if `throttled`
+ * Splits the account into the number of shards that its traffic needs. Tries once more if another process changes it meanwhile.
+ * @param item the shard as a reserve returned it; `throttled` if the store throttled that reserve
  */
 export async function splitShards(
   ports: ReservationsPorts,
@@ -278,7 +278,7 @@ export async function splitShards(
   });
 }
 
-/** Joins the account if nothing is open but in shard 0. */
+/** Joins the shards if only shard 0 has open entries. */
 export async function joinShards(
   { quotas, log }: ReservationsPorts,
   { account, shardCount }: QuotaItem,

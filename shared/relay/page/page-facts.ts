@@ -77,19 +77,19 @@ export function listPriceLines(
   ];
 }
 
-/** @param of what the lines begin with */
+/** @param of the text with which each line begins */
 function listHours({ windows = [], ...rule }: PriceRule, of: string, words: ModelTexts): PriceLine[] {
   const { id, type, models, anonymous } = rule;
   return windows.flatMap(({ factor, input = 0, output = 0, ...hours }) => {
     const when = `${of}${hours.name}: ${formatHours(hours)}`;
     if (factor !== undefined) return [{ when, rates: words.times(factor) }];
-    // Nothing of the rule's prices is left: a part that the window does not name costs what its input costs.
+    // A window replaces all prices of the rule: a part without a price costs what the window's input costs.
     const replaced = { ...hours, id, type, models, anonymous, input, output, from: undefined };
     return listRuleLines(replaced, when, words);
   });
 }
 
-/** The price now and until when, then those of other hours and of each window. */
+/** Lists the price now with its end, then those of other hours and of each window. */
 function listWindowLines(
   rule: PriceRule,
   windows: readonly PriceWindow[],
@@ -109,7 +109,7 @@ function listWindowLines(
   ];
 }
 
-/** With the prices that its factor makes. */
+/** Returns the rule with its prices after the factor. */
 function writeRule(rule: PriceRule, price: Price): PriceRule {
   const { tiers: _, service_tiers: __, ...only } = rule;
   if (price.type === 'non-billing') return only;

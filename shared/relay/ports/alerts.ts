@@ -36,8 +36,8 @@ export interface AlertAccounts {
   /** Its `alertBelow`, up to 5 minutes old: the scheduled pass finds what an edit changes. */
   alertBelow(account: string): Promise<NanoYuan | undefined>;
   /**
-   * Granted less spent, over all shards of the account, read consistently: it includes the money of calls in flight, and
-   * money that moves between shards changes nothing. Nothing for an account that was never used.
+   * Granted minus spent over all shards of the account, read consistently. Includes the money of calls in flight; moves between
+   * shards do not change it. Undefined for an account that was never used.
    */
   balance(account: string): Promise<NanoYuan | undefined>;
   /** All accounts, page by page. */

@@ -36,9 +36,9 @@ export interface QuotaStore {
   /** Puts an entry of amount 0 under an id that is not open, so that a late reserve with that id is refused. */
   tombstone(write: TombstoneWrite): Promise<WriteReply>;
   renew(write: RenewWrite): Promise<WriteReply>;
-  /** Puts an empty item if the account has none. `shard`: a counter, of which the account's first item then says that there are some. */
+  /** Creates an empty item if there is none. `shard`: a counter; the account's first item then records that counters exist. */
   create(account: string, shard?: number): Promise<void>;
-  /** The shards that exist, of those below `shardCount`, from shard 0 on. `exact`: as of one moment; else each may be a second old. */
+  /** Reads the existing shards below `shardCount`, in order. `exact`: all as of one moment; else each may be a second old. */
   read(account: string, shardCount: number, exact: boolean): Promise<QuotaItem[]>;
   /** Returns whether every condition held. */
   move(write: ShardsWrite): Promise<boolean>;

@@ -14,7 +14,7 @@ import type { Sealer } from '../ports/host.ts';
 const lengthMax = 4 * 1024 * 1024;
 const stateLength = 64 * 1024;
 
-/** The work that is left for a call. False: none for another seal, whose text has this length. */
+/** The work left for a call. `openState` returns false if it does not suffice for a seal with a text of this length. */
 export interface StateWork {
   openState(length: number): boolean;
 }

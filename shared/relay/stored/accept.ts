@@ -31,7 +31,7 @@ interface AcceptInput {
 type StartRun = NonNullable<ChatPorts['stored']['startRun']>;
 
 /**
- * Throws StoreUnavailable, or what `prove` throws; nothing then runs, as after a refusal.
+ * Throws StoreUnavailable, or the error of `prove`. Nothing runs then, nor after a refusal.
  * @param prove throws when the call can't be paid as things are; returns headers about limits
  */
 export async function acceptCall(
@@ -74,7 +74,7 @@ async function followOrShowQueued(
   }
 }
 
-/** False: the response is too large to be stored. */
+/** Returns false if the response is too large to be stored. */
 async function put(ports: ChatPorts, response: StoredResponse): Promise<boolean> {
   try {
     await retry(ports, () => ports.stored.responses.put(response));

@@ -1,26 +1,26 @@
 /**
- * Looks after a run: prolongs its claim, and stops it when it was cancelled, deleted or found dead, or when its time is up.
- * A run that may no longer write must not go on at an upstream's expense.
+ * Watches a run: renews its claim, and stops it when it was cancelled, deleted or found dead, or when its time is up. A run that
+ * may no longer write must stop, because its upstream still charges for it.
  */
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
 import type { ResponseHead, Run } from '../ports/stored.ts';
 import { requestIdOf } from './accepted-call.ts';
 
-/** How long a run counts as alive without a word of it. */
+/** A run counts as dead if it has not renewed its claim for this long. */
 export const claimSeconds = 60;
 const lookEveryMs = 1_000;
 const renewEveryMs = 20_000;
 
-/** `dead`: a reader found its claim passed, or another run has it. */
+/** `dead`: a reader found its claim expired, or another run took it over. */
 type StopReason = 'cancelled' | 'deleted' | 'dead' | 'deadline';
 
 interface WatchedRun {
   run: Run;
-  /** Unix seconds: the end of the claim. */
+  /** The first end of the claim, in Unix seconds. */
   until: number;
   deadlineMs: number;
-  /** Aborts when the host has to end before. */
+  /** Aborts when the host must end before the deadline. */
   hostEnds?: AbortSignal | undefined;
 }
 
@@ -43,7 +43,7 @@ export class RunWatch {
     this.#renewedMs = ports.clock.now();
   }
 
-  /** True while readers count on the run, by its own clock. */
+  /** True until the claim expires by this process's clock or is lost. Readers trust the run that long. */
   get holds(): boolean {
     const isLost = this.reason === 'dead' || this.reason === 'deleted';
     return this.#ports.clock.now() < this.until * 1000 && !isLost;
@@ -107,6 +107,6 @@ export class RunWatch {
   }
 }
 
-/** The store does not answer now. */
+/** True if the store may answer again in a moment. */
 export const mayPass = (error: unknown): boolean =>
   error instanceof StoreUnavailable || error instanceof StoreBusy;

@@ -69,9 +69,9 @@ describe('a row that is used but deserves a look', () => {
     const charges = [charge({ models: ['gpt-4o'] })];
     const warned = (params: object) =>
       warningsOf({ channels: [channel({ models: ['gpt-4o'], params })], charges }, { learned }).join();
-    expect(warned({}).match(/write (\{.*?\}\})/g)).toEqual([
-      'write {"finish":{"brand_new":"stop"}}',
-      'write {"errors":{"brand_new":"caller"}}',
+    expect(warned({}).match(/add (\{.*?\}\})/g)).toEqual([
+      'add {"finish":{"brand_new":"stop"}}',
+      'add {"errors":{"brand_new":"caller"}}',
     ]);
     expect(warned({ words: { finish: { 'brand*': 'length' } } })).not.toContain('"finish":');
     expect(warned({ words: { finish: { 'brand*': 'length' }, errors: { brand_new: 'account' } } })).toBe('');

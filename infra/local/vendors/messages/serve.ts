@@ -287,7 +287,7 @@ interface MessageAnswer {
   counts: Counts;
 }
 
-/** In a thread no other conversation has the id. */
+/** Creates an id that, in a thread, no other conversation has. */
 const messageIdOf = ({ account, body }: MessagesCall, { turn, made }: MessageAnswer): string => {
   const blocks = made.map(({ block }) => block);
   const conversation = body.thread ? prefixBefore(body, blocks).at(-1)?.slice(0, 16) : '';
