@@ -50,8 +50,8 @@ export const echoedFields = [
 ] as const;
 
 /**
- * Fields of a request that an answer does without. Never one that changes money, what the answer may hold, or who is told apart from
- * whom without being named: what was left out is in `x-relay-dropped`.
+ * Fields that a call can do without: none changes its price or the content that the answer may hold. `x-relay-dropped` names those
+ * that were left out.
  */
 export const optionalRequestFields = [
   'user',
@@ -68,6 +68,7 @@ export const optionalRequestFields = [
   'presence_penalty',
   'frequency_penalty',
   'repetition_penalty',
+  'stream_options',
 ] as const;
 
 export interface Quirks {

@@ -83,6 +83,8 @@ const unknownFieldSentences = [
   /(?:^|[\s`'"])(\w+)[`'"]?(?:: Extra inputs are not permitted|[`'"] (?:is|was|were) (?:unsupported|unexpected|not (?:supported|permitted|allowed|recognized)))/i,
   /'extra_forbidden', 'loc': \('body', '(\w+)'/,
 ];
+/** Without it the relay estimates the usage of streams, so it goes only if the server rejects it by name. */
+const usageField = 'stream_options';
 const unknownFieldCodes = /^(?:unknown|unrecognized)_(?:parameter|field|argument) (\w+)$/;
 
 /**
@@ -98,13 +100,14 @@ export function findRefusedFields(
     return name !== undefined && says(new RegExp(words.replaceAll(/[^\w ]/g, String.raw`\$&`))) ? [name] : [];
   });
   const named = new Set([...listed, unknownFieldCodes.exec(field)?.[1], ...inWords]);
-  const isOptional = (name: string): boolean => named.has(name) && Object.hasOwn(sent, name);
+  const isRejected = (name: string): boolean => named.has(name) && Object.hasOwn(sent, name);
   const { refusedFields: known = [] } = inForce;
-  const found = optionalRequestFields.filter(isOptional);
-  const isStrict = found.length > 0 && known.length > 0;
-  const refused = isStrict ? optionalRequestFields.filter((name) => Object.hasOwn(sent, name)) : found;
-  const isEffort = named.has('reasoning_effort') && Object.hasOwn(sent, 'reasoning_effort');
-  const limit = limitFields.find((name) => named.has(name) && Object.hasOwn(sent, name));
+  const isStrict = known.length > 0 && optionalRequestFields.some(isRejected);
+  const refused = optionalRequestFields.filter(
+    (name) => isRejected(name) || (isStrict && name !== usageField && Object.hasOwn(sent, name)),
+  );
+  const isEffort = isRejected('reasoning_effort');
+  const limit = limitFields.find(isRejected);
   if (refused.length === 0 && !isEffort && limit === undefined) return undefined;
   return {
     ...(limit && { limitField: limit === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens' }),

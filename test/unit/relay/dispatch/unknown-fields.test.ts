@@ -88,6 +88,18 @@ describe('a server that does not know a field', () => {
     expect(rig.learned.written.map(({ fact }) => fact)).toEqual(['limit_field:max_tokens']);
   });
 
+  it.each([true, false])(
+    "such as the relay's own wish for usage streams without it (stream: %s)",
+    async (stream) => {
+      const refused = words('Unrecognized request argument supplied: stream_options');
+      const rig = new CoreRig().upstream(refused, good);
+      const answer = await rig.post({ ...ask, stream });
+      expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, 'stream_options']);
+      expect(rig.sent.map(({ json }) => 'stream_options' in json)).toEqual([true, false]);
+      expect(rig.learned.written.map(({ fact }) => fact)).toEqual(['refused_fields:stream_options']);
+    },
+  );
+
   it('of several gets none of them at once', async () => {
     const rig = new CoreRig().upstream(refusal(422, extra('user', 'seed', 'reasoning_effort')), good);
     const answer = await rig.post({ ...asking, reasoning_effort: 'low' });
