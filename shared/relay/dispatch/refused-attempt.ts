@@ -115,7 +115,7 @@ interface LimitRefusal {
   tokens: number;
   /** The prompt and the limit together are more than the model's context; a shorter prompt may have this limit. */
   overContext: boolean;
-  /** What the prompt leaves of the context, if the limit is the relay's own. */
+  /** Tokens of the context that the prompt leaves, if the relay itself added the limit. */
   room?: number | undefined;
 }
 
