@@ -4,7 +4,7 @@
  */
 import { mapInputParts, partCounts } from '../wire/chat-response.ts';
 import { utcDay } from '../wire/iso-time.ts';
-import type { NanoYuan } from './price.ts';
+import type { NanoYuan } from './money.ts';
 import { latePrefix, findLedgerTimeMs, type CloseRow, type LedgerRow } from './ledger-row.ts';
 import {
   type DailyKey,

@@ -4,7 +4,8 @@
  */
 import { isoTime } from '../wire/iso-time.ts';
 import { isTagName, requestTimeMs } from '../wire/ids.ts';
-import { type NanoYuan, formatYuan, parsePrice } from './price.ts';
+import { parsePrice } from './price.ts';
+import { type NanoYuan, formatYuan } from './money.ts';
 import type { CloseRecord, OpenEntry, AccountShard, QuotaItem, CloseWrite } from './quota-item.ts';
 import { firstCounter } from './shares.ts';
 

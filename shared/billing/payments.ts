@@ -6,7 +6,7 @@
  *                                       \----> parked --assign, or paid again without the problem--> granted
  *                                                     \--reject--> rejected
  */
-import { formatDecimal, parseDecimal, type NanoYuan, formatYuan } from './price.ts';
+import { formatDecimal, parseDecimal, type NanoYuan, formatYuan } from './money.ts';
 import type { Grant } from './ledger-row.ts';
 
 export interface Payment {

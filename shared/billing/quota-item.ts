@@ -3,7 +3,7 @@
  * so that every change is one conditional write.
  */
 import { firstCounts, laterCounts, type PartCount } from '../wire/chat-response.ts';
-import type { NanoYuan } from './price.ts';
+import type { NanoYuan } from './money.ts';
 
 /**
  * A busy account has several items, its shards, because one item takes only so many writes. Each keeps the invariant

@@ -2,15 +2,8 @@
  * Decides how a call is paid before the upstream is asked: by a plan slot, or by an amount reserved from the balance, or why to refuse
  * it. Reads nothing itself: the caller passes the last known item of the account, and the conditional write checks it again.
  */
-import {
-  larger,
-  smaller,
-  type NanoYuan,
-  computeHighestCost,
-  findHighestRates,
-  productsPerNano,
-  type Price,
-} from './price.ts';
+import { computeHighestCost, findHighestRates, productsPerNano, type Price } from './price.ts';
+import { larger, smaller, type NanoYuan } from './money.ts';
 import { sumReserved, type QuotaItem, type RateCount } from './quota-item.ts';
 import type { PlanEntry, AccountPlan } from '../wire/public-api.ts';
 

@@ -5,7 +5,7 @@
 import { type QuotaItem, type RateCount, createQuotaItem, findImbalance, sumReserved } from './quota-item.ts';
 import { requestTimeMs } from '../wire/ids.ts';
 import { divideEvenly, shareOf, shareNeed, shardCountMax, usesShard } from './shares.ts';
-import { compareLargestFirst, smaller, type NanoYuan } from './price.ts';
+import { compareLargestFirst, smaller, type NanoYuan } from './money.ts';
 import { isRefusal, planReservation, type PlanSlot, type ReserveNeed } from './reservation.ts';
 
 /** More entries than this in one shard cost a second unit of every write. */

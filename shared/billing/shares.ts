@@ -2,7 +2,7 @@
  * Divides the limits and the balance of a busy account among its shards: which shards a key uses, and the share of each limit that
  * holds in one. Each share is checked alone, so no call reads the other shards.
  */
-import type { NanoYuan } from './price.ts';
+import type { NanoYuan } from './money.ts';
 import type { QuotaItem } from './quota-item.ts';
 import type { PlanSlot, ReserveNeed } from './reservation.ts';
 

@@ -3,7 +3,7 @@
  * rule, they showed 30, 837, 836 and 210 days for one customer.
  */
 import { dayMs, utcMonth } from '../wire/iso-time.ts';
-import type { NanoYuan } from './price.ts';
+import type { NanoYuan } from './money.ts';
 import type { DailyFigures, DailySum } from './daily-figures.ts';
 import type { WholeAccount } from './shards.ts';
 

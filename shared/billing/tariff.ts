@@ -8,22 +8,20 @@ import {
   formatFactor,
   formatPrice,
   formatTier,
-  formatYuan,
   findServiceFactor,
   findWrittenPrice,
   listServicePrices,
   parsePrice,
   parseTier,
-  parseYuan,
   buildPrice,
   findRule,
   parseFactor,
-  type NanoYuan,
   type Price,
   type PriceRule,
   type PriceTerms,
   type Tier,
 } from './price.ts';
+import { formatYuan, parseYuan, type NanoYuan } from './money.ts';
 
 /** Prices by the public base names of models, the call's own first. */
 export interface AgreedPrices {

@@ -19,7 +19,8 @@ import {
   TextShape,
   type EstimatedCall,
 } from './estimate/input-tokens.ts';
-import { type NanoYuan, computeCost, type Price, type TokenCounts } from './price.ts';
+import { computeCost, type Price, type TokenCounts } from './price.ts';
+import type { NanoYuan } from './money.ts';
 
 /** Bounds for the counts of one answer. The functions are slow, so they are called only when needed. */
 export interface UsageBounds {

@@ -5,7 +5,6 @@ import {
   buildBuyingPrice,
   findBuyingPrice,
   findFactor,
-  formatDecimal,
   priceDecimals,
   priceKinds,
   findRule,
@@ -13,6 +12,7 @@ import {
   type Price,
   type PriceWindow,
 } from '../billing/price.ts';
+import { formatDecimal } from '../billing/money.ts';
 import { upstreamModelOf } from '../upstreams/called-channel.ts';
 import { findOpenWindow, listChanges } from '../billing/schedule.ts';
 import {

@@ -4,7 +4,6 @@
  * 0.11, a few for 1.1; in any currency, prices per million start at 0.05. And an edit may change a price by much.
  */
 import {
-  formatDecimal,
   findBuyingPrice,
   applyServiceTier,
   findFactor,
@@ -21,6 +20,7 @@ import {
   type PicoYuan,
   type Price,
 } from '../billing/price.ts';
+import { formatDecimal } from '../billing/money.ts';
 import { upstreamModelOf } from '../upstreams/called-channel.ts';
 import type { ChannelRow } from './rows/channel-row.ts';
 import type { ChargeRow } from './rows/charge-row.ts';

@@ -14,7 +14,7 @@ import type { Settings } from './settings.ts';
 import { findEndpointProblem, normaliseEndpoint } from '../upstreams/endpoint-rules.ts';
 import type { ReferenceRules } from './rows/secret-reference.ts';
 import { ambiguousCurrency, rateDecimals } from '../billing/payments.ts';
-import { parseDecimal, parseYuan } from '../billing/price.ts';
+import { parseDecimal, parseYuan } from '../billing/money.ts';
 
 /** The settings that a value changes, or why it is not used. */
 export type SettingReading = Partial<Settings> | { problem: string };

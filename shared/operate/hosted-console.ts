@@ -2,7 +2,7 @@
  * A deployed console's items in `runtime`: sessions, forms waiting for confirmation, refunds by support per
  * day, and the history of writes. Permissions are decided elsewhere.
  */
-import type { NanoYuan } from '../billing/price.ts';
+import type { NanoYuan } from '../billing/money.ts';
 
 /** Each may what those before it may. */
 export const roles = ['viewer', 'support', 'operator'] as const;

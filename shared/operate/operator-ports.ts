@@ -11,7 +11,7 @@ import type { DailySum, DailyFigures } from '../billing/daily-figures.ts';
 import type { WrittenGrant, LedgerRow } from '../billing/ledger-row.ts';
 import type { HealthEntry } from '../relay/ports/runtime-stores.ts';
 import type { DailyDifference } from '../billing/audit/daily-audit.ts';
-import type { NanoYuan } from '../billing/price.ts';
+import type { NanoYuan } from '../billing/money.ts';
 import type { QuotaItem } from '../billing/quota-item.ts';
 import type { WholeAccount } from '../billing/shards.ts';
 import type { ConfigRows } from '../config/rows/read-table.ts';

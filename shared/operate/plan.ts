@@ -3,7 +3,7 @@
  * `carryOut(plan)` writes and returns the result. Neither prints or asks: faces show `effect`, ask
  * `questions` and print the result.
  */
-import { formatYuan, type NanoYuan } from '../billing/price.ts';
+import { formatYuan, type NanoYuan } from '../billing/money.ts';
 import type { RowProblem, RowReading } from '../config/rows/read-row.ts';
 
 /** The effect of an action before it is carried out. Planning writes nothing. */

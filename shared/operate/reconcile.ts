@@ -3,7 +3,7 @@
  * invoice's CSV, options name the columns of model and amount. Must never lose an amount: a line that cannot be counted is named
  * by its number, and the invoice's own total is compared.
  */
-import { formatDecimal, formatYuan, parseDecimal, parseYuan, type NanoYuan } from '../billing/price.ts';
+import { formatDecimal, formatYuan, parseDecimal, parseYuan, type NanoYuan } from '../billing/money.ts';
 import type { DailyFigures } from '../billing/daily-figures.ts';
 import { formatChannelId } from '../billing/daily-keys.ts';
 import { readAllRows, sumBy, sumOfFigures } from './ledger/ledger.ts';

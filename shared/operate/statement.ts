@@ -3,7 +3,7 @@
  * months against the account's item, which has the money itself, and by days against the month. Reads sums, never calls. Must
  * never be lenient: a statement is sent to customers.
  */
-import { formatYuan, parseYuan, type NanoYuan } from '../billing/price.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../billing/money.ts';
 import { computeBalance, type DailyFigures } from '../billing/daily-figures.ts';
 import { formatAccountId, grantsModel, listMonthsUntil } from '../billing/daily-keys.ts';
 import type { AttributedBy, LedgerRow, WrittenGrant } from '../billing/ledger-row.ts';

@@ -3,7 +3,7 @@
  * client got. Also counts failed calls of an account for its customer. Loaded by the first such call. Must never
  * contain text of a client or an upstream, nor a secret's reference.
  */
-import { formatYuan, type NanoYuan } from '../billing/price.ts';
+import { formatYuan, type NanoYuan } from '../billing/money.ts';
 import { findPublishedWord } from '../upstreams/vocabulary.ts';
 import type {
   Candidate,

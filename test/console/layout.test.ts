@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseYuan } from '../../shared/billing/price.ts';
+import { parseYuan } from '../../shared/billing/money.ts';
 import {
   formatShort,
   renderYuan,

@@ -1,6 +1,6 @@
 import { PutItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { createPaymentStore } from '../../shared/adapters/dynamodb/payment-store.ts';
-import { formatYuan } from '../../shared/billing/price.ts';
+import { formatYuan } from '../../shared/billing/money.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import { MemoryPaymentStore } from '../support/memory-payment-store.ts';
 import { paymentStoreContract } from './payment-store.ts';

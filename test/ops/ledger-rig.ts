@@ -13,7 +13,7 @@ import { wholeGrants } from '../support/whole-table.ts';
 import { createLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.ts';
 import { buildShardKey, decodeQuota } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { createQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
-import { parseYuan } from '../../shared/billing/price.ts';
+import { parseYuan } from '../../shared/billing/money.ts';
 import { planSplit } from '../../shared/billing/shards.ts';
 import type { CloseRecord, OpenEntry, QuotaItem } from '../../shared/billing/quota-item.ts';
 import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseYuan } from '../../shared/billing/price.ts';
+import { parseYuan } from '../../shared/billing/money.ts';
 import { buildMonthKey } from '../../shared/billing/daily-keys.ts';
 import { nameValues } from '../../infra/ops/cli/terminal.ts';
 import { statedColumns, viewStatements } from '../../shared/operate/statement.ts';

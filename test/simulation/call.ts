@@ -1,5 +1,5 @@
 import { inflateWithZlib } from '../../shared/adapters/system/node-ports.ts';
-import { parseYuan } from '../../shared/billing/price.ts';
+import { parseYuan } from '../../shared/billing/money.ts';
 import { buildTariff, findServiceTiers } from '../../shared/billing/tariff.ts';
 import { listCustomerTerms } from '../../shared/config/customer-prices.ts';
 import type { AnswerOutcome } from '../../shared/billing/usage.ts';

@@ -1,4 +1,4 @@
-import { formatYuan } from '../../shared/billing/price.ts';
+import { formatYuan } from '../../shared/billing/money.ts';
 import { grantApplier, type GrantApplier } from '../../shared/relay/jobs/grant-applier.ts';
 import type { AppliedGrant, GrantImage, GrantStore } from '../../shared/relay/ports/money-stores.ts';
 import type { Metrics, Log } from '../../shared/relay/ports/telemetry.ts';

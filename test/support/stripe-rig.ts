@@ -8,7 +8,7 @@ import {
   addSignature,
   type PaymentReference,
 } from '../../shared/billing/payments.ts';
-import { formatYuan } from '../../shared/billing/price.ts';
+import { formatYuan } from '../../shared/billing/money.ts';
 import type { RelayResponse } from '../../shared/relay/http/http.ts';
 import { createPaymentsHandle } from '../../shared/relay/payments/payments-handle.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';

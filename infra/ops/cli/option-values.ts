@@ -1,7 +1,8 @@
 /** Parsers of option values. Commander prints the errors that they throw; the exit code is then 2. */
 import { InvalidArgumentError } from 'commander';
 import type { Attribution } from '../../../shared/billing/ledger-row.ts';
-import { parseDecimal, convertToPerThousand } from '../../../shared/billing/price.ts';
+import { convertToPerThousand } from '../../../shared/billing/price.ts';
+import { parseDecimal } from '../../../shared/billing/money.ts';
 import { momentOf, wantedMoment, type Towards } from '../../../shared/operate/moment.ts';
 import type { TypedPrice } from '../../../shared/operate/prices/first-prices.ts';
 import { showEndUser, readTags } from '../../../shared/relay/call/attribution.ts';

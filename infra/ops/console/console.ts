@@ -9,7 +9,7 @@ import { Failure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { sharedStyle } from '../../../shared/relay/page/page-kit.ts';
 import { html, maskKeys } from '../markup.ts';
-import type { NanoYuan } from '../../../shared/billing/price.ts';
+import type { NanoYuan } from '../../../shared/billing/money.ts';
 import { admitForm, readQuery, guardHeaders } from './guard.ts';
 import { consoleStyle } from './layout/console-style.ts';
 import { renderFrame, type Page } from './layout/frame.ts';

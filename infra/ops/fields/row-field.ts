@@ -2,7 +2,7 @@
  * Fields of rows: what each attribute is called, what helps whoever writes it, how it is shown, and what becomes of what is written.
  * The console's forms, CSV of many rows and the commands `new` and `set` iterate the same tables of fields, one a row kind.
  */
-import { parseDecimal } from '../../../shared/billing/price.ts';
+import { parseDecimal } from '../../../shared/billing/money.ts';
 import { attributeOf, plainRow } from '../../../shared/config/rows/read-row.ts';
 import { usageFailure } from '../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../shared/operate/operator-ports.ts';

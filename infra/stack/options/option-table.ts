@@ -3,7 +3,7 @@
  * the schema beside it, the published options and docs/options.md follow from this table.
  */
 import * as z from 'zod/mini';
-import { parseYuan } from '../../../shared/billing/price.ts';
+import { parseYuan } from '../../../shared/billing/money.ts';
 import { LimitsValue } from '../../../shared/config/setting-rows.ts';
 import { functionNames, type FunctionName } from '../constructs/function-descriptions.ts';
 import { frontDoors } from './front-door.ts';

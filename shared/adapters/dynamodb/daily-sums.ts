@@ -1,6 +1,6 @@
 /** Reads, adds and corrects sums in `daily`. Amounts are exact yuan. */
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { formatYuan, parseYuan } from '../../billing/price.ts';
+import { formatYuan, parseYuan } from '../../billing/money.ts';
 import {
   addFigures,
   amountNames,

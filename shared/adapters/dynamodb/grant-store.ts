@@ -1,6 +1,6 @@
 /** Reads rows of `grants` and applies each once, in a transaction with its ledger row. */
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { parseYuan } from '../../billing/price.ts';
+import { parseYuan } from '../../billing/money.ts';
 import {
   formatGrantLedgerId,
   unappliedMark,

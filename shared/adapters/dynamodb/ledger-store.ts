@@ -27,7 +27,7 @@ import { writeTransaction } from './transactions.ts';
 import { countInBudgets } from './key-budgets.ts';
 import { decodeTags } from './quotas/quota-items.ts';
 import { addToDaily } from './daily-sums.ts';
-import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../../billing/money.ts';
 import { systemRandom } from '../system/node-ports.ts';
 
 /**

@@ -6,7 +6,7 @@ import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb
 import type { Payment, Reversal, PaymentAmount, PaymentChange } from '../../billing/payments.ts';
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
 import { attributesOf, buildExpressions, Table, type Attributes, type TableClient } from './table-client.ts';
-import { formatYuan } from '../../billing/price.ts';
+import { formatYuan } from '../../billing/money.ts';
 import { unappliedMark, type Grant } from '../../billing/ledger-row.ts';
 import type { PaymentStore } from '../../relay/ports/money-stores.ts';
 import { writeTransaction } from './transactions.ts';

@@ -5,7 +5,7 @@
  */
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { createQuotaItem, type QuotaItem } from '../../billing/quota-item.ts';
-import { parseYuan } from '../../billing/price.ts';
+import { parseYuan } from '../../billing/money.ts';
 import { countersMax, firstCounter, shardCountMax } from '../../billing/shares.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
 import type { LostRow, TableCopies } from '../../operate/operator-ports.ts';

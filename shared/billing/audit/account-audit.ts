@@ -1,5 +1,5 @@
 /** Compares an account's item with its ledger rows and its grants, for `relay-ops audit`. Reads nothing itself. */
-import { formatYuan, parseYuan, type NanoYuan } from '../price.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../money.ts';
 import { findImbalances, type WholeAccount } from '../shards.ts';
 import { findImbalance, sumReserved, type QuotaItem } from '../quota-item.ts';
 import {

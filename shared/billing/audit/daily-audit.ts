@@ -1,5 +1,5 @@
 /** Recomputes the sums of `daily` from ledger rows, and those of months from days, and compares. Reads nothing itself. */
-import { formatYuan } from '../price.ts';
+import { formatYuan } from '../money.ts';
 import {
   amountNames,
   countNames,

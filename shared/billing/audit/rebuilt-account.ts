@@ -1,5 +1,5 @@
 /** Rebuilds an account's item from its ledger rows, and compares an item with it. Reads nothing itself. */
-import type { NanoYuan } from '../price.ts';
+import type { NanoYuan } from '../money.ts';
 import { createQuotaItem, sumReserved, type OpenEntry, type QuotaItem } from '../quota-item.ts';
 import { findImbalances, type WholeAccount } from '../shards.ts';
 import { countersMax } from '../shares.ts';

@@ -1,8 +1,6 @@
 /** Recomputes a ledger row's charge from its other attributes, for `relay-ops audit`. */
 import { mapInputParts } from '../../wire/chat-response.ts';
 import {
-  formatYuan,
-  type NanoYuan,
   parsePrice,
   computeCost,
   computeInputCost,
@@ -11,6 +9,7 @@ import {
   type Price,
   type TokenCounts,
 } from '../price.ts';
+import { formatYuan, type NanoYuan } from '../money.ts';
 import { listPriceTexts, parseTariff, omittedTariff } from '../tariff.ts';
 import { latePrefix, type CloseRow, type LedgerRow } from '../ledger-row.ts';
 

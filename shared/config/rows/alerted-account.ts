@@ -1,6 +1,6 @@
 /** Reads an account's row for alerts: the balance to warn below, and the contact. Validates the whole row. */
 import * as z from 'zod/mini';
-import type { NanoYuan } from '../../billing/price.ts';
+import type { NanoYuan } from '../../billing/money.ts';
 import { findEndpointProblem } from '../../upstreams/endpoint-rules.ts';
 import { AccountRow, isAccountOff } from './account-row.ts';
 import { attributeOf, optionMap, text, readRow, yuanThat, type RowReading } from './read-row.ts';

@@ -1,6 +1,7 @@
 /** Schemas of prices that several tables share: rates, tiers, factors, and terms that change the price of a rule. */
 import * as z from 'zod/mini';
-import { parseDecimal, priceKinds, rowFactorDecimals, type PriceTerms } from '../../billing/price.ts';
+import { priceKinds, rowFactorDecimals, type PriceTerms } from '../../billing/price.ts';
+import { parseDecimal } from '../../billing/money.ts';
 import { mapInputParts, partPrices } from '../../wire/chat-response.ts';
 import { standardTiers } from '../../wire/service-tier.ts';
 import { doOverlap, weekdays } from '../../billing/schedule.ts';

@@ -4,7 +4,7 @@
  */
 import * as z from 'zod/mini';
 import { explainIssues } from '../../wire/json.ts';
-import { decimalText, parseYuan, type NanoYuan } from '../../billing/price.ts';
+import { decimalText, parseYuan, type NanoYuan } from '../../billing/money.ts';
 import { modelNamePattern } from '../../wire/ids.ts';
 
 export type RowReading<Row> = { row: Row; warning?: string } | RowProblem;

@@ -2,7 +2,7 @@
  * View: customers, a page at a time, with balance, plan and what they spent this month: a page is a few requests, whether there
  * are ten customers or a hundred thousand.
  */
-import { compareLargestFirst } from '../../billing/price.ts';
+import { compareLargestFirst } from '../../billing/money.ts';
 import { noFigures } from '../../billing/daily-figures.ts';
 import { estimateDaysLeft, computeSpendingPace } from '../../billing/spending-pace.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';

@@ -2,7 +2,7 @@
  * Changes an account's row: note, contact, limits, the switch; its plan; and closes it. Rows and ledger of a closed account stay,
  * so that statements can be made later. `carryOutWrites` carries the plans out.
  */
-import { formatYuan, type NanoYuan } from '../../billing/price.ts';
+import { formatYuan, type NanoYuan } from '../../billing/money.ts';
 import { createQuotaItem, sumReserved } from '../../billing/quota-item.ts';
 import { findAccountWarnings } from '../../config/loss-warnings.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';

@@ -1,5 +1,5 @@
 /** Writes a grant exactly once, and waits until the relay has applied it; and views of grants. */
-import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../../billing/money.ts';
 import { unappliedMark, type WrittenGrant } from '../../billing/ledger-row.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';

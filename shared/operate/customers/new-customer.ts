@@ -2,7 +2,7 @@
  * Creates a customer: the account, a first grant and a key, in that order; and the text to send. A run that broke off before its
  * key may be repeated: the grant has a fixed id, so it is applied once. An account with a key is a customer, so it is refused.
  */
-import { parseYuan } from '../../billing/price.ts';
+import { parseYuan } from '../../billing/money.ts';
 import { isAccountOff } from '../../config/rows/account-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { compileSettings } from '../config/row-changes.ts';

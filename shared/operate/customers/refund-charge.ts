@@ -3,7 +3,7 @@
  * each is made once, after those before it were read: together they never exceed the charge, however many operators
  * refund at once.
  */
-import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../../billing/money.ts';
 import { formatGrantLedgerId, type CloseRow } from '../../billing/ledger-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { nameLeakGrant } from '../keys/leaked-key.ts';

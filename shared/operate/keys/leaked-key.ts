@@ -2,7 +2,7 @@
  * Answers a leaked key: refuses it at once and makes its successor in one transaction, and only then reads what it was used
  * for, so that reading costs no time in which it works.
  */
-import { formatYuan, parseYuan, type NanoYuan } from '../../billing/price.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../../billing/money.ts';
 import { findLedgerTimeMs, type CloseRow } from '../../billing/ledger-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { isoTime, dayMs } from '../../wire/iso-time.ts';

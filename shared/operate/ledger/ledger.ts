@@ -1,5 +1,5 @@
 /** Views of ledger rows: selected, listed, totalled, as JSON; and what readings and sums of `daily` have in common. */
-import { formatYuan, compareLargestFirst, type NanoYuan } from '../../billing/price.ts';
+import { formatYuan, compareLargestFirst, type NanoYuan } from '../../billing/money.ts';
 import { addFigures, countRow, noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
 import {
   findAttributedName,

@@ -2,7 +2,7 @@
  * Repeats closes that log lines report as lost or late. Uses the relay's conditional writes: nothing closes twice, and
  * what an expired reservation did not charge is charged once.
  */
-import type { NanoYuan } from '../../billing/price.ts';
+import type { NanoYuan } from '../../billing/money.ts';
 import { parseLosses } from '../../billing/audit/loss-lines.ts';
 import { latePrefix, buildLateRow, type CloseRow } from '../../billing/ledger-row.ts';
 import type { CloseRecord, OpenEntry, CloseWrite } from '../../billing/quota-item.ts';

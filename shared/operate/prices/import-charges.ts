@@ -1,12 +1,6 @@
 /** Creates billing rules from a price list, for models without a rule. Never changes an existing rule. */
-import {
-  divideHalfUp,
-  formatDecimal,
-  parseDecimal,
-  listPricedModels,
-  type WrittenPrice,
-  type WrittenRates,
-} from '../../billing/price.ts';
+import { listPricedModels, type WrittenPrice, type WrittenRates } from '../../billing/price.ts';
+import { divideHalfUp, formatDecimal, parseDecimal } from '../../billing/money.ts';
 import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import { listUsableChannels } from '../channels/list-channels.ts';

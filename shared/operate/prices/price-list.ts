@@ -4,7 +4,7 @@
  */
 import * as z from 'zod/mini';
 import { partPrices, type PartPrice } from '../../wire/chat-response.ts';
-import { parseDecimal } from '../../billing/price.ts';
+import { parseDecimal } from '../../billing/money.ts';
 import { minuteOf, weekdays, type HourWindow, type Weekday } from '../../billing/schedule.ts';
 import { createClock, isTimeZone, utcOf } from '../../billing/wall-clock.ts';
 import { modelName } from '../../config/rows/read-row.ts';

@@ -8,7 +8,6 @@ import { findLateCharge } from '../ledger/ledger.ts';
 import { Failure, formatMoney, usageFailure } from '../plan.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import {
-  formatDecimal,
   factorOne,
   findFactor,
   formatFactor,
@@ -23,6 +22,7 @@ import {
   type PicoYuan,
   type Tier,
 } from '../../billing/price.ts';
+import { formatDecimal } from '../../billing/money.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 
 export type FoundRequest =

@@ -5,7 +5,7 @@
 import { auditAccount, LedgerSums } from '../../billing/audit/account-audit.ts';
 import { matchesRebuilt, rebuildAccount } from '../../billing/audit/rebuilt-account.ts';
 import { findLedgerTimeMs } from '../../billing/ledger-row.ts';
-import { larger, smaller } from '../../billing/price.ts';
+import { larger, smaller } from '../../billing/money.ts';
 import { createQuotaItem, findImbalance, type QuotaItem } from '../../billing/quota-item.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
 import { compareCodeUnits } from '../../wire/json.ts';

@@ -6,7 +6,7 @@
  *     close -> quiet -> copies -> rows (ledger, then grants, payments) -> balances -> sums [-> forgive] -> audit -> open -> clean
  */
 import { latePrefix } from '../../billing/ledger-row.ts';
-import type { NanoYuan } from '../../billing/price.ts';
+import type { NanoYuan } from '../../billing/money.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
 import type { TableName } from '../../tables/table-names.ts';
 import { isoTime } from '../../wire/iso-time.ts';

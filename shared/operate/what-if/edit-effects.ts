@@ -4,10 +4,6 @@
  */
 import { mapInputParts } from '../../wire/chat-response.ts';
 import {
-  divideHalfUp,
-  larger,
-  smaller,
-  type NanoYuan,
   findBuyingPrice,
   buildBuyingPrice,
   buildPrice,
@@ -30,6 +26,7 @@ import {
   type TokenCounts,
   type TokenPrice,
 } from '../../billing/price.ts';
+import { divideHalfUp, larger, smaller, type NanoYuan } from '../../billing/money.ts';
 import { addFigures, type DailyFigures } from '../../billing/daily-figures.ts';
 import { buildServedKey, parseServedKey } from '../../billing/daily-keys.ts';
 import { listCallerPrices, type PricedCustomer } from '../../config/customer-prices.ts';

@@ -1,5 +1,5 @@
 /** Reads what an edit would have made of the last days. */
-import { larger, compareLargestFirst, type NanoYuan } from '../../billing/price.ts';
+import { larger, compareLargestFirst, type NanoYuan } from '../../billing/money.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
 import {
   estimateDaysLeft,

@@ -18,7 +18,7 @@ import { refusalAgeMsMax } from '../ports/config-store.ts';
 import { answerStatement } from './account-statement.ts';
 import { listAnnouncedPrices, listOwnPrices } from './account-prices.ts';
 import { listDays, readDays, listUsage } from './account-usage.ts';
-import { parseYuan, convertToYuanNumber } from '../../billing/price.ts';
+import { parseYuan, convertToYuanNumber } from '../../billing/money.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
 import { estimateDaysLeft, listPaceMonths, computeSpendingPace } from '../../billing/spending-pace.ts';
 import { findBudgetPeriod } from '../../billing/budget-period.ts';

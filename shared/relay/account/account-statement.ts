@@ -5,7 +5,7 @@
 import { addFigures, computeBalance, noFigures, type DailySum } from '../../billing/daily-figures.ts';
 import { grantsModel, parseMonthKey, listMonthsUntil } from '../../billing/daily-keys.ts';
 import { findLedgerTimeMs } from '../../billing/ledger-row.ts';
-import { convertToYuanNumber } from '../../billing/price.ts';
+import { convertToYuanNumber } from '../../billing/money.ts';
 import { createQuotaItem } from '../../billing/quota-item.ts';
 import type { Settings } from '../../config/settings.ts';
 import { requestTimeMs } from '../../wire/ids.ts';

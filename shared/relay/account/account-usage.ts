@@ -1,6 +1,6 @@
 /** Pages of an account's ledger, newest first, for `GET /v1/account/usage`. */
 import { mapInputParts } from '../../wire/chat-response.ts';
-import { convertToYuanNumber } from '../../billing/price.ts';
+import { convertToYuanNumber } from '../../billing/money.ts';
 import {
   findAttributedName,
   isAttributedBy,

@@ -2,7 +2,7 @@
  * A key that a customer creates: its fields, and the check that it never has more rights than the key that creates it. A row is
  * looked at whole whenever it is written, so neither an edit nor a rotation carries a right that its maker has lost.
  */
-import { parseYuan } from '../../billing/price.ts';
+import { parseYuan } from '../../billing/money.ts';
 import { KeyRow, findKeyRefusal } from '../../config/rows/key-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';

@@ -3,7 +3,7 @@
  * webhook alone credits what it reports as paid: whatever is answered here moves no money. Never quotes Stripe.
  * https://docs.stripe.com/api/checkout/sessions/create
  */
-import { parseDecimal } from '../../billing/price.ts';
+import { parseDecimal } from '../../billing/money.ts';
 import {
   decimalsOf,
   formatReferenceBody,

@@ -8,7 +8,7 @@
 import type { AlertAccounts, AlertStore } from '../ports/alerts.ts';
 import type { QuotaChange } from '../ports/money-stores.ts';
 import { StoreBusy } from '../ports/store-errors.ts';
-import { formatYuan, type NanoYuan } from '../../billing/price.ts';
+import { formatYuan, type NanoYuan } from '../../billing/money.ts';
 import { sumReserved, type QuotaItem } from '../../billing/quota-item.ts';
 import type { Notice } from '../../wire/public-api.ts';
 import type { Clock, Ids } from '../ports/host.ts';

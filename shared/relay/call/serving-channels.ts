@@ -2,7 +2,8 @@
  * Finds what serves a model in the request's configuration. Built once for each model of a snapshot, at the model's
  * first call; must not keep anything of a call, or of names that nobody serves.
  */
-import { parseYuan, findRule } from '../../billing/price.ts';
+import { findRule } from '../../billing/price.ts';
+import { parseYuan } from '../../billing/money.ts';
 import { buildTariff, findModelLimits, type Tariff } from '../../billing/tariff.ts';
 import { appliesTo } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';

@@ -1,5 +1,5 @@
 /** Applies each grant to its account's balance exactly once, and marks the grant's row with the result. */
-import { formatYuan } from '../../billing/price.ts';
+import { formatYuan } from '../../billing/money.ts';
 import {
   explainChangedGrant,
   buildGrantLedgerRow,

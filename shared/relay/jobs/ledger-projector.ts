@@ -3,7 +3,7 @@
  * in `daily`. Sums of minutes are added after the rows, and never hold them up.
  */
 import type { QuotaChange, LedgerStore } from '../ports/money-stores.ts';
-import { formatYuan } from '../../billing/price.ts';
+import { formatYuan } from '../../billing/money.ts';
 import { sumMinutes } from '../../billing/daily-figures.ts';
 import { findCloseRow, type CloseRow } from '../../billing/ledger-row.ts';
 import { findImbalance } from '../../billing/quota-item.ts';

@@ -1,6 +1,6 @@
 /** Closes reservations of invocations that were killed, crashed or timed out. */
 import type { SweepResult, Metrics } from '../ports/telemetry.ts';
-import { formatYuan } from '../../billing/price.ts';
+import { formatYuan } from '../../billing/money.ts';
 import { closeExpired, type CloseWrite, type OpenEntry, type QuotaItem } from '../../billing/quota-item.ts';
 import { Poisoned } from '../ports/store-errors.ts';
 import { Backoff } from '../retry.ts';

@@ -2,10 +2,6 @@
 import { partCountsOf, type ChatUsage } from '../../wire/chat-response.ts';
 import type { ChatRequest } from '../../wire/canonical-call.ts';
 import {
-  formatYuan,
-  parseYuan,
-  convertToYuanNumber,
-  type NanoYuan,
   computeBuyingCost,
   computeCost,
   formatPrice,
@@ -14,6 +10,7 @@ import {
   findPricedTier,
   type TokenCounts,
 } from '../../billing/price.ts';
+import { formatYuan, parseYuan, convertToYuanNumber, type NanoYuan } from '../../billing/money.ts';
 import { estimateInput } from '../../billing/estimate/input-tokens.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
 import { computeCharge, costsNothing, type AnswerOutcome } from '../../billing/usage.ts';

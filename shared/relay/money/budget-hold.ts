@@ -3,7 +3,7 @@
  * does not spend is given free by the projector, together with the ledger row, so exactly once. A crash between the
  * two holds leaves the amount held until the period ends: a budget is never exceeded.
  */
-import type { NanoYuan } from '../../billing/price.ts';
+import type { NanoYuan } from '../../billing/money.ts';
 import type { BudgetUse } from '../../billing/ledger-row.ts';
 import type { KeyCounters } from '../ports/runtime-stores.ts';
 import { StoreUnavailable } from '../ports/store-errors.ts';

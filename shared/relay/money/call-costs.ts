@@ -6,13 +6,12 @@ import type { ChatRequest } from '../../wire/canonical-call.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { BudgetShare } from '../../endpoints/endpoint.ts';
 import {
-  type NanoYuan,
-  parseYuan,
   computeInputCost,
   choosePriceToReserve,
   applyServiceTier,
   formatPrice,
 } from '../../billing/price.ts';
+import { type NanoYuan, parseYuan } from '../../billing/money.ts';
 import { formatTariffForRow, findModelLimits, findAgreedPrice } from '../../billing/tariff.ts';
 import { findBudgetPeriod } from '../../billing/budget-period.ts';
 import { estimateInput, loadMediaReader, type MediaReader } from '../../billing/estimate/input-tokens.ts';

@@ -1,5 +1,5 @@
 /** The request for a reservation, and its result. */
-import type { NanoYuan } from '../../billing/price.ts';
+import type { NanoYuan } from '../../billing/money.ts';
 import type { OpenEntry, QuotaItem } from '../../billing/quota-item.ts';
 import type { CallPayment, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import type { Refusal } from '../http/refusal.ts';

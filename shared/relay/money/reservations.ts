@@ -15,7 +15,7 @@ import {
   planReservation,
   type ReserveRefusal,
 } from '../../billing/reservation.ts';
-import type { NanoYuan } from '../../billing/price.ts';
+import type { NanoYuan } from '../../billing/money.ts';
 import { firstCounter } from '../../billing/shares.ts';
 import { Refusal } from '../http/refusal.ts';
 import { StoreBusy, tryMsMax } from '../ports/store-errors.ts';

@@ -1,5 +1,5 @@
 /** The refusals of a reserve. Loaded by the first call that is refused. */
-import { formatYuan, larger } from '../../billing/price.ts';
+import { formatYuan, larger } from '../../billing/money.ts';
 import type { QuotaItem } from '../../billing/quota-item.ts';
 import { shareNeed } from '../../billing/shares.ts';
 import {

@@ -14,7 +14,7 @@ import {
 } from '../../billing/reservation.ts';
 import { refuseContended } from './reserve-refusals.ts';
 import type { NextTry, ReservationRequest, ReserveStep, ReservationsPorts } from './open-reservation.ts';
-import { compareLargestFirst } from '../../billing/price.ts';
+import { compareLargestFirst } from '../../billing/money.ts';
 import {
   chooseShard,
   planGather,

@@ -6,7 +6,6 @@ import { findNextChange, findOpenWindow, formatHours } from '../../billing/sched
 import {
   buildPrice,
   findFactor,
-  formatDecimal,
   multiplyRate,
   type PicoYuan,
   type Price,
@@ -20,6 +19,7 @@ import {
   type WrittenRates,
   findRule,
 } from '../../billing/price.ts';
+import { formatDecimal } from '../../billing/money.ts';
 import type { Settings } from '../../config/settings.ts';
 import type { AccountNotice, PlanEntry } from '../../wire/public-api.ts';
 import type { ModelTexts } from './english.ts';

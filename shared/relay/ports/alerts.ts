@@ -1,5 +1,5 @@
 /** The ports of alerts: causes, marks of what was reported, notices and their receivers. */
-import type { NanoYuan } from '../../billing/price.ts';
+import type { NanoYuan } from '../../billing/money.ts';
 import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { Notice } from '../../wire/public-api.ts';

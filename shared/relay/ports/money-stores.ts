@@ -12,7 +12,7 @@ import type {
   CloseKind,
   QuotaItem,
 } from '../../billing/quota-item.ts';
-import type { NanoYuan } from '../../billing/price.ts';
+import type { NanoYuan } from '../../billing/money.ts';
 import type { CloseRow, GrantLedgerRow } from '../../billing/ledger-row.ts';
 import type { ShardsWrite, WholeAccount } from '../../billing/shards.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';

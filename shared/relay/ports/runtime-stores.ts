@@ -3,7 +3,7 @@
  * an entry is healthy. What the entries mean, and how they change, stands in `health/health-states.ts`.
  */
 import type { LearnedFact, ServedModel } from '../../upstreams/quirks.ts';
-import type { NanoYuan } from '../../billing/price.ts';
+import type { NanoYuan } from '../../billing/money.ts';
 import type { BudgetUse } from '../../billing/ledger-row.ts';
 
 /** The cause of a cooldown: a rate limit for one model, a refused or unpaid account, or failures. */

@@ -10,7 +10,7 @@
  */
 import { TransactionCanceledException } from '@aws-sdk/client-dynamodb';
 import type { AttributeValue, CancellationReason, TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { formatYuan, parseYuan } from '../../../shared/billing/price.ts';
+import { formatYuan, parseYuan } from '../../../shared/billing/money.ts';
 import type { Clock } from '../../../shared/relay/ports/host.ts';
 import { StoreUnavailable } from '../../../shared/relay/ports/store-errors.ts';
 import type {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatYuan, parseDecimal, parseYuan, convertToYuanNumber } from '../../../shared/billing/price.ts';
+import { formatYuan, parseDecimal, parseYuan, convertToYuanNumber } from '../../../shared/billing/money.ts';
 
 describe('yuan as they are written', () => {
   it.each<[string | number, bigint]>([

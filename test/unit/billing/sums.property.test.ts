@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { formatYuan, parseYuan, computeCost } from '../../../shared/billing/price.ts';
+import { computeCost } from '../../../shared/billing/price.ts';
+import { formatYuan, parseYuan } from '../../../shared/billing/money.ts';
 import { findImbalance } from '../../../shared/billing/quota-item.ts';
 import { tokenPriceOf } from '../../support/prices.ts';
 import { afterClose, afterReserve } from '../../support/quota-rules.ts';

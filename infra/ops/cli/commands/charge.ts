@@ -8,14 +8,13 @@ import {
   type PartCount,
 } from '../../../../shared/wire/chat-response.ts';
 import {
-  formatDecimal,
-  formatYuan,
   perMillion,
   priceDecimals,
   type Price,
   type PriceWindow,
   type WrittenRates,
 } from '../../../../shared/billing/price.ts';
+import { formatDecimal, formatYuan } from '../../../../shared/billing/money.ts';
 import { formatHours } from '../../../../shared/billing/schedule.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
 import { formatCount, formatMoney, usageFailure } from '../../../../shared/operate/plan.ts';

@@ -1,6 +1,6 @@
 /** The commands of `customer`: who buys from this relay. Top-ups are commands of `grant`, refunds of `request`. */
 import { Option } from 'commander';
-import { formatYuan } from '../../../../shared/billing/price.ts';
+import { formatYuan } from '../../../../shared/billing/money.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
 import { sumReserved } from '../../../../shared/billing/quota-item.ts';

@@ -1,5 +1,5 @@
 /** The commands of `grant`: top-ups and corrections, what was written and applied; and how a grant is waited for and said. */
-import { formatYuan } from '../../../../shared/billing/price.ts';
+import { formatYuan } from '../../../../shared/billing/money.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
 import {
   carryOutGrant,

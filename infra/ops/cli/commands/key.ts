@@ -1,6 +1,6 @@
 /** The commands of `key`: API keys of clients: made, listed, checked, limited, ended, and what follows from a leak. A new key is shown once. */
 import { maskHash } from '../../../../shared/config/rows/key-row.ts';
-import { formatYuan } from '../../../../shared/billing/price.ts';
+import { formatYuan } from '../../../../shared/billing/money.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import {
   checkKey,

@@ -1,7 +1,7 @@
 /** The commands of `ledger` and `audit`: what was charged, call by call, and whether it adds up. */
 import { InvalidArgumentError } from 'commander';
 import { firstCounts, laterCounts } from '../../../../shared/wire/chat-response.ts';
-import { formatYuan } from '../../../../shared/billing/price.ts';
+import { formatYuan } from '../../../../shared/billing/money.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { findLedgerTimeMs, type Attribution, type LedgerRow } from '../../../../shared/billing/ledger-row.ts';
 import { auditLedger } from '../../../../shared/operate/ledger/audit-ledger.ts';

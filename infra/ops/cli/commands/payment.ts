@@ -1,5 +1,5 @@
 /** The commands of `payment`: references for checkouts, and payments that wait for a decision. */
-import { formatYuan } from '../../../../shared/billing/price.ts';
+import { formatYuan } from '../../../../shared/billing/money.ts';
 import { formatPayment, type Payment } from '../../../../shared/billing/payments.ts';
 import {
   carryOutDecision,

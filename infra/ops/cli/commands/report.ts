@@ -1,6 +1,6 @@
 /** The command `report`: a week or a month at a glance, on the terminal, as JSON, or as one HTML file to be sent. */
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
-import { formatYuan, type NanoYuan } from '../../../../shared/billing/price.ts';
+import { formatYuan, type NanoYuan } from '../../../../shared/billing/money.ts';
 import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import { formatCount, formatInteger } from '../../../../shared/operate/plan.ts';

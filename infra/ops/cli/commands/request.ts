@@ -1,7 +1,7 @@
 /** The commands of `request`: why a call was refused, failed or slow, from log, ledger and configuration; and its refund. */
 import { Option } from 'commander';
 import { formatTags, type Attribution } from '../../../../shared/billing/ledger-row.ts';
-import { formatYuan } from '../../../../shared/billing/price.ts';
+import { formatYuan } from '../../../../shared/billing/money.ts';
 import { planRefundCharge, type RefundInput } from '../../../../shared/operate/customers/refund-charge.ts';
 import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
 import { formatLedgerRow } from '../../../../shared/operate/ledger/ledger.ts';

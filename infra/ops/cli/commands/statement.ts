@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { InvalidArgumentError, Option } from 'commander';
 import { isAttributedBy, type AttributedBy } from '../../../../shared/billing/ledger-row.ts';
-import { formatYuan } from '../../../../shared/billing/price.ts';
+import { formatYuan } from '../../../../shared/billing/money.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import { formatCount, deniedExitCode, Failure, usageFailure } from '../../../../shared/operate/plan.ts';

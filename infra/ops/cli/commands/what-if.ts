@@ -1,5 +1,5 @@
 /** The command `what-if`: what an edit would have made of the calls of the last week. Writes nothing. */
-import { formatYuan } from '../../../../shared/billing/price.ts';
+import { formatYuan } from '../../../../shared/billing/money.ts';
 import { editByFile, nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import { formatCount, Failure } from '../../../../shared/operate/plan.ts';
 import {

@@ -6,7 +6,7 @@
  * opens them, never to a script that fetches them, and windows cannot reach each other.
  */
 import * as z from 'zod/mini';
-import { formatYuan, parseYuan } from '../../../../shared/billing/price.ts';
+import { formatYuan, parseYuan } from '../../../../shared/billing/money.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
 import { parseJson } from '../../../../shared/wire/json.ts';

@@ -1,6 +1,6 @@
 /** Formats numbers, amounts, times and margins: short on the page, exact in the title. */
 import { formatInteger } from '../../../../shared/operate/plan.ts';
-import { formatYuan, type NanoYuan } from '../../../../shared/billing/price.ts';
+import { formatYuan, type NanoYuan } from '../../../../shared/billing/money.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { marginOf } from '../../../../shared/operate/report.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';

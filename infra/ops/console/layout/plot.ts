@@ -1,5 +1,5 @@
 /** Renders plots over time as SVG bars or lines, without script: each point shows its figures in a tooltip. */
-import { convertToYuanNumber } from '../../../../shared/billing/price.ts';
+import { convertToYuanNumber } from '../../../../shared/billing/money.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { RequestPoint } from '../../../../shared/operate/requests/list-requests.ts';
 import { html, nothing, type Markup } from '../../markup.ts';

@@ -4,7 +4,7 @@ import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { findFirstContentShare } from '../../../../shared/operate/report.ts';
 import type { ViewColumn } from '../../../../shared/operate/statement.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
-import type { NanoYuan } from '../../../../shared/billing/price.ts';
+import type { NanoYuan } from '../../../../shared/billing/money.ts';
 import {
   renderMargin,
   formatMilliseconds,

@@ -2,7 +2,7 @@
  * Lists customers by name, spend or days left, and shows one customer: balance, keys, grants, plan, and usage by day and
  * model.
  */
-import { formatYuan } from '../../../../shared/billing/price.ts';
+import { formatYuan } from '../../../../shared/billing/money.ts';
 import { sumReserved } from '../../../../shared/billing/quota-item.ts';
 import {
   listCustomers,

@@ -1,6 +1,6 @@
 /** Explains one request by the log and the ledger, suggests the next step, and refunds it. */
 import { findLedgerTimeMs, type CloseRow } from '../../../../shared/billing/ledger-row.ts';
-import { convertToYuanNumber } from '../../../../shared/billing/price.ts';
+import { convertToYuanNumber } from '../../../../shared/billing/money.ts';
 import { carryOutGrant } from '../../../../shared/operate/customers/grants.ts';
 import { planRefundCharge } from '../../../../shared/operate/customers/refund-charge.ts';
 import { findLoggedRequests, explainSteps } from '../../../../shared/operate/requests/explain-request.ts';

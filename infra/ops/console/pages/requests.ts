@@ -3,7 +3,7 @@
  * calls. Reading it costs money on AWS, so the page states the price, and asks first if it is high.
  */
 import { formatTags } from '../../../../shared/billing/ledger-row.ts';
-import { parseYuan } from '../../../../shared/billing/price.ts';
+import { parseYuan } from '../../../../shared/billing/money.ts';
 import { momentOf, wantedMoment } from '../../../../shared/operate/moment.ts';
 import type { LogSource } from '../../../../shared/operate/operator-ports.ts';
 import { formatCount, formatInteger, Failure, usageFailure } from '../../../../shared/operate/plan.ts';

@@ -8,7 +8,7 @@ import type { OperatorPorts, RowWrite } from '../../../../shared/operate/operato
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import type { Field } from '../../fields/row-field.ts';
 import { renderForm, listUnassignedMarks, addMarks, type FieldMarks, type SentForm } from '../layout/form.ts';
-import type { NanoYuan } from '../../../../shared/billing/price.ts';
+import type { NanoYuan } from '../../../../shared/billing/money.ts';
 import {
   roles,
   type ConsoleStore,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { computeCharge } from '../../../../shared/billing/usage.ts';
-import { formatYuan, parsePrice, type Price } from '../../../../shared/billing/price.ts';
+import { parsePrice, type Price } from '../../../../shared/billing/price.ts';
+import { formatYuan } from '../../../../shared/billing/money.ts';
 import { createQuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { noFigures } from '../../../../shared/billing/daily-figures.ts';
