@@ -1,7 +1,7 @@
 /** Finds keys by hash, with the row of their account. Reads are eventually consistent and cached. */
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { KeyRow, findKeyRefusal } from '../../config/rows/key-row.ts';
-import { readRow } from '../../config/rows/read-row.ts';
+import { parseRow } from '../../config/rows/read-row.ts';
 import type { Clock } from '../../relay/ports/host.ts';
 import type { KeyLookup, KeyStore } from '../../relay/ports/config-store.ts';
 import { firstTryMsMax } from '../../relay/ports/store-errors.ts';
@@ -34,12 +34,12 @@ export function createKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
   const read = async (hash: string): Promise<KeyLookup> => {
     const Item = await get('keys', { hash });
     if (!Item) return { missing: 'unknown' };
-    const reading = readRow(KeyRow, Item);
-    if (!('row' in reading)) return { missing: 'invalid_row' };
-    const { account } = reading.row;
+    const row = parseRow(KeyRow, Item);
+    if (!row) return { missing: 'invalid_row' };
+    const { account } = row;
     const [read, shardCount] = await Promise.all([readAccount(account), readShardCount(account)]);
     hasRead = true;
-    return { row: reading.row, ...read, shardCount };
+    return { row, ...read, shardCount };
   };
   /** Without it, calls of a busy account start on the first shard: slow, not wrong. */
   const readShardCount = async (account: string): Promise<number | undefined> => {
@@ -50,11 +50,7 @@ export function createKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
   /** Without a valid row an account has no plan, but its balance still pays. */
   const readAccount = async (account: string) => {
     const Item = await get('accounts', { account });
-    const reading = Item && readRow(AccountRow, Item);
-    return {
-      account: reading && 'row' in reading ? reading.row : undefined,
-      accountOff: isAccountOff(Item),
-    };
+    return { account: Item && parseRow(AccountRow, Item), accountOff: isAccountOff(Item) };
   };
   return {
     find: (secretKey, ageMsMax) => {

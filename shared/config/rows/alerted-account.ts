@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import type { NanoYuan } from '../../billing/money.ts';
 import { findEndpointProblem } from '../../upstreams/endpoint-rules.ts';
 import { AccountRow, isAccountOff } from './account-row.ts';
-import { attributeOf, optionMap, text, readRow, yuanThat, type RowReading } from './read-row.ts';
+import { attributeOf, optionMap, parseRow, text, readRow, yuanThat, type RowReading } from './read-row.ts';
 import type { ValidationResult } from './read-table.ts';
 
 const wantedMail = 'an e-mail address';
@@ -69,8 +69,7 @@ export function validateAccountRow(raw: unknown, rules = { local: false }): Vali
 
 function describeConsequence(raw: unknown): string {
   if (isAccountOff(raw)) return 'the keys of the account are rejected';
-  const isUsedByCalls = 'row' in readRow(AccountRow, raw);
-  if (isUsedByCalls) return 'no alerts are sent for the account';
+  if (parseRow(AccountRow, raw)) return 'no alerts are sent for the account';
   const isPriced = ['prices', 'price_group'].some((name) => attributeOf(raw, name) !== undefined);
   return `the account has no plan and no limits${isPriced ? ', and pays what everybody pays' : ''}`;
 }

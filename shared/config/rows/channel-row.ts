@@ -23,7 +23,8 @@ import {
   type RowProblem,
   type RowReading,
 } from './read-row.ts';
-import { areTerms, rowPartPrices, serviceTiers, tiers, windows } from './price-terms.ts';
+import { windows } from './charge-row.ts';
+import { areTerms, rowPartPrices, serviceTiers, tiers } from './price-terms.ts';
 import type { OwnAttribute } from '../../upstreams/channel-type.ts';
 import { dialectNames } from '../../upstreams/dialects/dialects.ts';
 import {

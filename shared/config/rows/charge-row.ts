@@ -3,8 +3,10 @@ import * as z from 'zod/mini';
 import { mapInputParts, partPrices } from '../../wire/chat-response.ts';
 import {
   amount,
+  date,
   flag,
   integer,
+  listOf,
   modelList,
   numberBetween,
   positiveInteger,
@@ -14,15 +16,48 @@ import {
   type RowReading,
 } from './read-row.ts';
 import { convertToPico } from '../../billing/price.ts';
+import { doOverlap, weekdays } from '../../billing/schedule.ts';
+import { isTimeZone } from '../../billing/wall-clock.ts';
 import {
   areTerms,
   chargeType,
   rowPartPrices,
   serviceTiers,
+  termsShape,
   tiers,
   wantedTerms,
-  windows,
 } from './price-terms.ts';
+
+const wantedName = 'a name of up to 32 characters a-z 0-9 _ -, starting with a letter';
+const wantedHour = 'a time of day such as "09:00"';
+const wantedDays = `a list of ${weekdays.join(', ')}`;
+const wantedZone = 'the name of a time zone, such as "Asia/Shanghai"';
+const windowsMax = 50;
+const windowForm = '{name, days, from, to, zone, except, factor} or {..., input, output, ...}';
+const wantedWindows = `a list of 1 to ${windowsMax} maps ${windowForm}`;
+
+/** All windows share one zone: windows of two zones could begin to overlap when clocks change. */
+export const windows = z.optional(
+  listOf(
+    z.strictObject(
+      {
+        name: z.string(wantedName).check(z.regex(/^[a-z][a-z0-9_-]{0,31}$/, wantedName)),
+        days: z.optional(listOf(z.enum(weekdays, wantedDays), weekdays.length, wantedDays)),
+        from: z.string(wantedHour).check(z.regex(/^([01]\d|2[0-3]):[0-5]\d$/, wantedHour)),
+        to: z.string(wantedHour).check(z.regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, wantedHour)),
+        zone: z.string(wantedZone).check(z.refine(isTimeZone, wantedZone)),
+        except: z.optional(z.array(date, 'a list of dates such as "2026-10-01"')),
+        ...termsShape,
+      },
+      `a map ${windowForm}`,
+    ),
+    windowsMax,
+    wantedWindows,
+  ).check(
+    z.refine((all) => new Set(all.map(({ zone }) => zone)).size === 1, 'windows in one time zone'),
+    z.refine((all) => !doOverlap(all), 'windows of which no two are open at once'),
+  ),
+);
 
 /** Prices are yuan per 1,000 tokens or, with times-billing, per call. */
 export const ChargeRow = z

@@ -1,12 +1,10 @@
-/** Schemas of prices that several tables share: rates, tiers, factors, and terms that change the price of a rule. */
+/** Schemas of prices that several tables share: rates, tiers, factors, and terms of windows and customers. */
 import * as z from 'zod/mini';
 import { priceKinds, rowFactorDecimals, type PriceTerms } from '../../billing/price.ts';
 import { parseDecimal } from '../../billing/money.ts';
 import { mapInputParts, partPrices } from '../../wire/chat-response.ts';
 import { standardTiers } from '../../wire/service-tier.ts';
-import { doOverlap, weekdays } from '../../billing/schedule.ts';
-import { isTimeZone } from '../../billing/wall-clock.ts';
-import { amount, date, integerBetween, listOf, text } from './read-row.ts';
+import { amount, integerBetween, listOf, text } from './read-row.ts';
 
 /** Parts of the input without a price cost what `input` costs. */
 export const rowPartPrices = mapInputParts('price', () => z.optional(amount));
@@ -55,7 +53,7 @@ export const chargeType = z.enum(
   '"non-billing", "times-billing" or "token-billing"',
 );
 
-const termsShape = {
+export const termsShape = {
   factor: z.optional(factor),
   input: z.optional(amount),
   output: z.optional(amount),
@@ -82,37 +80,6 @@ const termNames: readonly Exclude<keyof PriceTerms, 'type'>[] = [
   'tiers',
   'service_tiers',
 ];
-
-const wantedName = 'a name of up to 32 characters a-z 0-9 _ -, starting with a letter';
-const wantedHour = 'a time of day such as "09:00"';
-const wantedDays = `a list of ${weekdays.join(', ')}`;
-const wantedZone = 'the name of a time zone, such as "Asia/Shanghai"';
-const windowsMax = 50;
-const windowForm = '{name, days, from, to, zone, except, factor} or {..., input, output, ...}';
-const wantedWindows = `a list of 1 to ${windowsMax} maps ${windowForm}`;
-
-/** All windows share one zone: windows of two zones could begin to overlap when clocks change. */
-export const windows = z.optional(
-  listOf(
-    z.strictObject(
-      {
-        name: z.string(wantedName).check(z.regex(/^[a-z][a-z0-9_-]{0,31}$/, wantedName)),
-        days: z.optional(listOf(z.enum(weekdays, wantedDays), weekdays.length, wantedDays)),
-        from: z.string(wantedHour).check(z.regex(/^([01]\d|2[0-3]):[0-5]\d$/, wantedHour)),
-        to: z.string(wantedHour).check(z.regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, wantedHour)),
-        zone: z.string(wantedZone).check(z.refine(isTimeZone, wantedZone)),
-        except: z.optional(z.array(date, 'a list of dates such as "2026-10-01"')),
-        ...termsShape,
-      },
-      `a map ${windowForm}`,
-    ),
-    windowsMax,
-    wantedWindows,
-  ).check(
-    z.refine((all) => new Set(all.map(({ zone }) => zone)).size === 1, 'windows in one time zone'),
-    z.refine((all) => !doOverlap(all), 'windows of which no two are open at once'),
-  ),
-);
 
 const termsMax = 100;
 const wantedPatterns = 'a list (or a string set) of 1 to 100 model names, in which * stands for any text';

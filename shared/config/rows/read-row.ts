@@ -28,6 +28,10 @@ export function readRow<Row>(
   return acceptRow(parsed.data, warningsOf(parsed.data));
 }
 
+/** For callers that show nobody why a row is invalid. Returns undefined for an invalid row. */
+export const parseRow = <Row>(schema: z.ZodMiniType<Row>, raw: unknown): Row | undefined =>
+  z.safeParse(schema, plainRow(raw)).data;
+
 export const acceptRow = <Row>(row: Row, warnings: string[]): RowReading<Row> =>
   warnings.length > 0 ? { row, warning: warnings.join('; ') } : { row };
 
