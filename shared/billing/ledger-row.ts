@@ -172,6 +172,7 @@ export interface WrittenGrant {
   amount: string;
   applied: string | undefined;
   problem: string | undefined;
+  warning?: string | undefined;
   /** Shown to the customer. */
   reason?: string | undefined;
 }

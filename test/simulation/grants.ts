@@ -41,6 +41,7 @@ export class StoredGrants {
     const rows = this.rows;
     return {
       find: (account, grantId) => network.send(() => Promise.resolve(this.#find(account, grantId))),
+      hasAccount: () => network.send(() => Promise.resolve(true)),
       apply: (row) =>
         network.send(() => {
           const grantId = row.id.replace('grant#', '');

@@ -203,6 +203,7 @@ const descriptions = {
     queries: { grants: 'unapplied' },
     tables: {
       grants: ['BatchGetItem', 'Scan', 'UpdateItem'],
+      accounts: ['GetItem'],
       ledger: ['GetItem', 'PutItem'],
       quotas: ['GetItem', 'UpdateItem'],
       daily: ['UpdateItem'],

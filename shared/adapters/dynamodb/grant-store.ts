@@ -38,11 +38,13 @@ export function createGrantStore(client: TableClient, stack: string): GrantStore
   const ledger = new Table(client, stack, 'ledger');
   const grants = new Table(client, stack, 'grants');
   const quotas = new Table(client, stack, 'quotas');
+  const accounts = new Table(client, stack, 'accounts');
   return {
     async find(account, grantId) {
       const item = await ledger.get({ account, id: formatGrantLedgerId(grantId) });
       return item && readAppliedGrant(item);
     },
+    hasAccount: async (account) => (await accounts.get({ account })) !== undefined,
     async apply(row) {
       const shardCount = await readShardCount(quotas, row.account);
       const TransactItems = [
@@ -134,21 +136,28 @@ function readAppliedGrant({ amount, at }: Attributes): AppliedGrant {
   return { amount: applied, at: at.S };
 }
 
-const markNames = { '#applied': '_applied', '#problem': '_problem', '#unapplied': '_unapplied' };
+const markNames = {
+  '#applied': '_applied',
+  '#problem': '_problem',
+  '#warning': '_warning',
+  '#unapplied': '_unapplied',
+};
 
-function buildMarkUpdate({ applied, problem }: GrantMarks) {
+function buildMarkUpdate({ applied, problem, warning }: GrantMarks) {
   const sets = [
     ...(applied === undefined ? [] : ['#applied = :applied']),
     ...(problem === undefined ? [] : ['#problem = :problem']),
+    ...(warning === undefined ? [] : ['#warning = :warning']),
   ];
   const removes = [
     ...(problem === undefined ? ['#problem'] : []),
+    ...(warning === undefined ? ['#warning'] : []),
     ...(applied === undefined ? [] : ['#unapplied']),
   ];
   const UpdateExpression = setAndRemove(sets, removes);
   return buildExpressions(
     { UpdateExpression, ConditionExpression: rowExists },
-    { ':applied': applied, ':problem': problem },
+    { ':applied': applied, ':problem': problem, ':warning': warning },
     markNames,
   );
 }
@@ -168,5 +177,6 @@ export const readWrittenGrant = (item: Attributes): WrittenGrant => ({
   amount: item['amount']?.N ?? item['amount']?.S ?? 'nothing',
   applied: item['_applied']?.S,
   problem: item['_problem']?.S,
+  warning: item['_warning']?.S,
   reason: item['reason']?.S,
 });

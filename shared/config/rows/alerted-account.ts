@@ -3,8 +3,17 @@ import * as z from 'zod/mini';
 import type { NanoYuan } from '../../billing/money.ts';
 import { findEndpointProblem } from '../../upstreams/endpoint-rules.ts';
 import { AccountRow, isAccountOff } from './account-row.ts';
-import { attributeOf, optionMap, parseRow, text, readRow, yuanThat, type RowReading } from './read-row.ts';
-import type { ValidationResult } from './read-table.ts';
+import {
+  attributeOf,
+  findPaddedNames,
+  optionMap,
+  parseRow,
+  text,
+  readRow,
+  yuanThat,
+  type RowReading,
+} from './read-row.ts';
+import { warnOf, type ValidationResult } from './read-table.ts';
 
 const wantedMail = 'an e-mail address';
 
@@ -63,7 +72,7 @@ export function readAlertedAccount(raw: unknown, rules: { local: boolean }): Row
 /** The balance of an invalid row still pays, unless the row says that the account is off. */
 export function validateAccountRow(raw: unknown, rules = { local: false }): ValidationResult {
   const reading = readAlertedAccount(raw, rules);
-  if (!('problem' in reading)) return {};
+  if (!('problem' in reading)) return warnOf(findPaddedNames(raw));
   return { problem: `${reading.problem}; until it is fixed, ${describeConsequence(raw)}` };
 }
 

@@ -346,7 +346,11 @@ export function readChannel(raw: unknown, rules: EndpointRules & ReferenceRules)
       : undefined,
   ].filter((problem) => problem !== undefined);
   if (problems.length > 0) return readSwitch(raw, { problem: [...new Set(problems)].join('; ') });
-  const said = [...checkChannel(row), ...secrets.warnings, ...warnings];
+  const absent =
+    attributeOf(raw, 'state') === undefined
+      ? ['state: missing, so this channel is disabled (write true to enable it, or false)']
+      : [];
+  const said = [...absent, ...checkChannel(row), ...secrets.warnings, ...warnings];
   return acceptRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, said);
 }
 

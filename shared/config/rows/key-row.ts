@@ -10,10 +10,11 @@ import {
   text,
   time,
   attributeOf,
+  findPaddedNames,
   readRow,
 } from './read-row.ts';
 import type { Settings } from '../settings.ts';
-import { joinNames, type ValidationResult } from './read-table.ts';
+import { joinNames, warnOf, type ValidationResult } from './read-table.ts';
 
 const hashPattern = /^[0-9a-f]{64}$/;
 
@@ -68,12 +69,13 @@ export type KeyRow = z.infer<typeof KeyRow>;
 export function validateKeyRow(raw: unknown): ValidationResult {
   const reading = readRow(KeyRow, raw);
   if ('problem' in reading) return { problem: `${reading.problem}; until it is fixed, the key is rejected` };
-  const { models } = reading.row;
-  return models?.length === 0
-    ? {
-        warning: 'models: empty, so this key cannot call any model (remove the attribute to allow all)',
-      }
-    : {};
+  const isEmpty = reading.row.models?.length === 0;
+  return warnOf([
+    ...(isEmpty
+      ? ['models: empty, so this key cannot call any model (remove the attribute to allow all)']
+      : []),
+    ...findPaddedNames(raw),
+  ]);
 }
 
 export function findKeyRefusal(key: KeyRow, nowMs: number): 'kind' | 'disabled' | 'expired' | undefined {

@@ -54,6 +54,25 @@ export function textOf(raw: unknown, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
+/** Texts that people read, and values that requests carry: spaces may be meant. */
+const freeTexts: ReadonlySet<string> = new Set(['name', 'note', 'reason', 'set']);
+
+/** Warns of names with spaces at an end. No console shows them; lists ignore them, but maps look up the name as it is written. */
+export function findPaddedNames(value: unknown, path = ''): string[] {
+  if (typeof value === 'string')
+    return isPadded(value) && path !== '' ? [`${path}: ${JSON.stringify(value)} has spaces at an end`] : [];
+  if (Array.isArray(value)) return value.flatMap((each, at) => findPaddedNames(each, `${path}[${at}]`));
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(plainRow(value) as object).flatMap(([name, inner]) => {
+    const own = isPadded(name)
+      ? [`${path}: has the name ${JSON.stringify(name)}, with spaces at an end`]
+      : [];
+    return freeTexts.has(name) ? own : own.concat(findPaddedNames(inner, path ? `${path}.${name}` : name));
+  });
+}
+
+const isPadded = (name: string): boolean => name !== name.trim();
+
 /** Converts a row to JSON without attributes that start with `_`. A string set becomes a sorted list. */
 export function plainRow(raw: unknown): unknown {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return plainValue(raw);

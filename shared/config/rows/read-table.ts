@@ -1,6 +1,6 @@
 /** Reads a table with one reader for its rows, and replaces invalid rows by their last valid version. */
 import { compareCodeUnits } from '../../wire/json.ts';
-import { attributeOf, plainRow, type RowProblem, type RowReading } from './read-row.ts';
+import { attributeOf, findPaddedNames, plainRow, type RowProblem, type RowReading } from './read-row.ts';
 
 export interface TableReader<Row> {
   table: ConfigTable;
@@ -43,7 +43,7 @@ export function readTable<Row>(
     const reading = reader.read(raw);
     if (!('problem' in reading)) {
       used.push({ key, row: reading.row, plain: plainRow(raw) });
-      return { table, key, ...(reading.warning !== undefined && { warning: reading.warning }) };
+      return { table, key, ...warnOf([reading.warning ?? [], findPaddedNames(raw)].flat()) };
     }
     const lastGood = lastGoodRows.get(key);
     const replacement = reader.findReplacement?.({ problem: reading, raw, lastGood }) ?? {
@@ -82,6 +82,9 @@ export interface ValidationResult {
   problem?: string;
   warning?: string;
 }
+
+export const warnOf = (warnings: readonly string[]): ValidationResult =>
+  warnings.length > 0 ? { warning: warnings.join('; ') } : {};
 
 export type ConfigTable = 'channels' | 'charges' | 'plans' | 'settings';
 

@@ -54,7 +54,9 @@ export async function checkTables(ports: OperatorPorts) {
   for await (const page of ledger.grants()) {
     // The grant applier validates grants and stores problems in their rows.
     for (const { account, grantId, problem } of page) {
-      if (problem !== undefined) findings.push({ table: 'grants', key: `${account} ${grantId}`, problem });
+      const warning = beside.accounts.has(account) ? undefined : noRow;
+      if (problem ?? warning)
+        findings.push({ table: 'grants', key: `${account} ${grantId}`, problem, warning });
       if (!withKeys.has(account)) keyless.add(account);
     }
     grants += page.length;
@@ -63,6 +65,7 @@ export async function checkTables(ports: OperatorPorts) {
   return summarizeFindings(count(rows) + keys.length + accounts.length + grants, findings);
 }
 
+const noRow = 'account: has no row in accounts, so its balance has no customer';
 const noKeys = 'this account has grants but no key to spend them';
 
 const accountsOf = (rows: RawRow[]): ReadonlySet<string> =>

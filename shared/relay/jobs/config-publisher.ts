@@ -9,7 +9,7 @@ import {
   listAuthors,
   listChanges,
 } from '../../config/compile-snapshot.ts';
-import type { ConfigRows, ValidationResult } from '../../config/rows/read-table.ts';
+import { warnOf, type ConfigRows, type ValidationResult } from '../../config/rows/read-table.ts';
 import { findAccountWarnings } from '../../config/loss-warnings.ts';
 import { listUnpricedModels } from '../../config/cross-checks.ts';
 import { secretsOf } from '../../config/rows/channel-row.ts';
@@ -193,8 +193,7 @@ export function createRowMarker(ports: RowMarkerPorts): (rows: WrittenRow[]) => 
 }
 
 function addDoubts(row: ValidatedRow, doubts: string[]): ValidatedRow {
-  const warnings = [row.result.warning ?? [], doubts].flat();
-  return { ...row, result: warnings.length > 0 ? { warning: warnings.join('; ') } : {} };
+  return { ...row, result: warnOf([row.result.warning ?? [], doubts].flat()) };
 }
 
 const hasOwnPrices = ({ table, raw }: WrittenRow): boolean =>

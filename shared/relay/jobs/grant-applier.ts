@@ -25,6 +25,8 @@ const shareMs = 15 * 60 * 1000;
 const shares = 96;
 /** This many failures in one run indicate that the store is down; the run stops. */
 const failuresMax = 5;
+const noAccount =
+  'account: had no row in accounts when this grant was applied, so its balance has no customer';
 const unusable = "cannot be applied: the account's item in quotas does not take it";
 
 export type GrantApplier = ReturnType<typeof grantApplier>;
@@ -67,7 +69,8 @@ async function applyAndMark(ports: GrantApplierPorts, image: GrantImage): Promis
   try {
     const applied = await applyOnce(ports, grant);
     const problem = explainChangedGrant(grant.amount, applied.amount);
-    await mark(ports, image, { applied: applied.at, problem });
+    const warning = (await ports.grants.hasAccount(grant.account)) ? undefined : noAccount;
+    await mark(ports, image, { applied: applied.at, problem, warning });
   } catch (error) {
     if (error instanceof Poisoned) await mark(ports, image, { problem: unusable });
     throw error;
@@ -92,7 +95,7 @@ async function applyOnce({ grants, log, ...ports }: GrantApplierPorts, grant: Gr
 async function mark({ grants }: GrantApplierPorts, image: GrantImage, marks: GrantMarks): Promise<void> {
   const isMarked = marks.applied === image['_applied'] && image['_unapplied'] === undefined;
   const saysApplied = marks.applied === undefined || isMarked;
-  if (saysApplied && marks.problem === image['_problem']) return;
+  if (saysApplied && marks.problem === image['_problem'] && marks.warning === image['_warning']) return;
   await grants.mark(image.account, image.grant_id, marks);
 }
 

@@ -134,16 +134,19 @@ export interface AppliedGrant {
   at: string;
 }
 
-/** An undefined `applied` leaves its mark unchanged, an undefined `problem` removes its mark. */
+/** An undefined `applied` leaves its mark unchanged, an undefined `problem` or `warning` removes its mark. */
 export interface GrantMarks {
   applied?: string | undefined;
   problem?: string | undefined;
+  warning?: string | undefined;
 }
 
 /** Every method rejects with the store's error. A retry may succeed unless the error is Poisoned. */
 export interface GrantStore {
   /** The applied grant from its ledger row. */
   find(account: string, grantId: string): Promise<AppliedGrant | undefined>;
+  /** Whether the table `accounts` has the account. */
+  hasAccount(account: string): Promise<boolean>;
   /**
    * Writes ledger row and balance in one transaction. Writes nothing if the ledger already has the row.
    * Returns the applied grant. Throws StoreBusy, or Poisoned when the account's item can never accept the

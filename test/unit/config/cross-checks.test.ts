@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { addStackWarnings } from '../../../shared/config/cross-checks.ts';
 import type { CompileOptions } from '../../../shared/config/compile-snapshot.ts';
+import { validateAccountRow } from '../../../shared/config/rows/alerted-account.ts';
+import { validateKeyRow } from '../../../shared/config/rows/key-row.ts';
 import type { ConfigRows } from '../../../shared/config/rows/read-table.ts';
 import { channel, compile } from './rows.ts';
 
@@ -181,5 +183,39 @@ describe('a row that is used but deserves a look', () => {
     expect(results).toEqual([
       { table: 'channels', key: 'main', problem: expect.stringContaining('weight') as string },
     ]);
+  });
+});
+
+describe('a row that was edited by hand', () => {
+  const padded = (path: string): string => `${path}: "gpt-4o " has spaces at an end`;
+  const models = ['gpt-4o '];
+  it.each<[string, Partial<ConfigRows>, string]>([
+    [
+      'a channel without state',
+      { channels: [{ ...channel(), state: undefined }] },
+      'state: missing, so this',
+    ],
+    ['a model of a channel', { channels: [channel({ models })] }, padded('models[0]')],
+    [
+      'a price group',
+      { settings: [{ name: 'price_groups', value: { 'gold ': [{ models: ['m'], factor: 0.5 }] } }] },
+      'value: has the name "gold "',
+    ],
+    ['a model of a price', { charges: [charge({ models })] }, padded('models[0]')],
+  ])('is marked: %s', (_, rows, warning) => {
+    expect(compile(rows).results[0]?.warning).toContain(warning);
+  });
+
+  it('may have spaces in texts that people read, and in what requests carry', () => {
+    const row = channel({ name: ' a ', params: { set: { stop: ' end ' } } });
+    expect(compile({ channels: [row] }).results[0]?.warning ?? '').not.toContain('spaces');
+  });
+
+  it('is marked in keys and accounts too', () => {
+    const hash = 'a'.repeat(64);
+    expect(validateKeyRow({ hash, account: 'acme', models }).warning).toBe(padded('models[0]'));
+    expect(validateAccountRow({ account: 'acme', price_group: 'gold ' }).warning).toBe(
+      'price_group: "gold " has spaces at an end',
+    );
   });
 });

@@ -310,15 +310,16 @@ const modelColumns = [
 const renderGrants = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit): Markup =>
   html`${renderTable(grants, {
     caption: 'Grants',
-    markOf: ({ problem }) => (problem === undefined ? undefined : 'bad'),
+    markOf: ({ problem, warning }) => (problem ? 'bad' : warning ? 'warning' : undefined),
     empty: renderEmptyState('No grants yet', 'The first grant creates the balance.'),
     columns: [
       head('Grant', ({ grantId }) => html`<code>${grantId}</code>`),
       number('Amount', ({ amount }) => addYuanSign(amount), {
         sortBy: ({ amount }) => amount,
       }),
-      column('Applied', ({ applied, problem }) => {
+      column('Applied', ({ applied, problem, warning }) => {
         if (problem !== undefined) return html`${renderBadge('invalid', 'bad')} ${renderWide(problem)}`;
+        if (warning !== undefined) return html`${renderBadge('check', 'warning')} ${renderWide(warning)}`;
         return applied === undefined ? renderBadge('pending', 'warning') : renderRowTime(applied, nowMs);
       }),
     ],

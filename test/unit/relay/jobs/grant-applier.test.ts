@@ -86,6 +86,20 @@ describe('a grant', () => {
   });
 });
 
+describe('a grant to an account without a row', () => {
+  test('is applied and marked with a warning, until it is handled with the row there', async () => {
+    await rig.put(account, 'one', { amount: '5' });
+    await rig.run();
+    expect(await balance()).toEqual(both(5n * yuan));
+    expect(await rig.warning(account, 'one')).toMatch(/^account: had no row/);
+    await rig.createAccount(account);
+    await rig.put(account, 'one', { amount: '5', _warning: (await rig.warning(account, 'one')) ?? '' });
+    await rig.run();
+    expect(await rig.warning(account, 'one')).toBeUndefined();
+    expect(await balance()).toEqual(both(5n * yuan));
+  });
+});
+
 describe('a grant for an item that cannot take it', () => {
   test('is reported and marked, and blocks nobody, now or on the schedule', async () => {
     const broken = { account: { S: account }, available: { S: 'much' } };

@@ -126,9 +126,21 @@ export class GrantRig implements AsyncDisposable {
     throw new Error('the stream never gets quiet');
   }
 
-  async marks(account: string, grantId: string): Promise<{ applied?: string; problem?: string }> {
+  async #read(account: string, grantId: string): Promise<Record<string, AttributeValue> | undefined> {
     const Key = { account: { S: account }, grant_id: { S: grantId } };
-    const { Item } = await this.client.send(new GetItemCommand({ TableName: 'relay-grants', Key }));
+    return (await this.client.send(new GetItemCommand({ TableName: 'relay-grants', Key }))).Item;
+  }
+
+  warning = async (account: string, grantId: string): Promise<string | undefined> =>
+    (await this.#read(account, grantId))?.['_warning']?.S;
+
+  async createAccount(account: string): Promise<void> {
+    const Item = { account: { S: account } };
+    await this.client.send(new PutItemCommand({ TableName: 'relay-accounts', Item }));
+  }
+
+  async marks(account: string, grantId: string): Promise<{ applied?: string; problem?: string }> {
+    const Item = await this.#read(account, grantId);
     const [applied, problem] = [Item?.['_applied']?.S, Item?.['_problem']?.S];
     return { ...(applied !== undefined && { applied }), ...(problem !== undefined && { problem }) };
   }
