@@ -168,12 +168,12 @@ async function readAccepted(
   return checkCall(relay, source, await readConversation(reader, unread));
 }
 
-/** Restores the caller as of the acceptance of the call, so that later edits of its rights don't stop the run. */
-const callerOf = ({ key, account, parts }: AcceptedCall, snapshot: Snapshot): Caller => ({
+/** Restores the caller as of the acceptance of the call, so that later edits of its rights or its plan don't stop the run. */
+const callerOf = ({ key, account, parts, plans }: AcceptedCall, snapshot: Snapshot): Caller => ({
   key: { ...key, store: true },
   account,
   shardCount: parts,
-  snapshot,
+  snapshot: plans ? { ...snapshot, plans } : snapshot,
 });
 
 /**

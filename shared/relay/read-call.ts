@@ -3,6 +3,7 @@
  * snapshot; a refusal that clients take as final is decided once more where key or configuration have changed (`refusalAges`). A
  * refusal is a value, a `CallRefusal`, with what was known of the call by then.
  */
+import type { AliasSettings } from '../config/settings.ts';
 import type { Snapshot } from '../config/snapshot.ts';
 import type { Endpoint, EndpointRequest } from '../endpoints/endpoint.ts';
 import { claudeCodePrefix, matchRoute, tagsHeader, type RelayRequest } from './http/http.ts';
@@ -270,7 +271,7 @@ async function parseCall(
   source: CallSource,
   conversation: Conversation | undefined,
 ): Promise<AskedCall | CallRefusal> {
-  const { body, caller } = source;
+  const { body, caller, facts } = source;
   let parsed: Pick<AskedCall, 'read' | 'attribution'>;
   try {
     parsed = await parseBody(relay, source, conversation);
@@ -281,7 +282,8 @@ async function parseCall(
   const { request, embedding, compacts } = parsed.read.call;
   const model = parseModelName(request.model, request.official === true);
   if (!model) return { reason: 'model_name' };
-  const refused = judgeModel(caller, model);
+  // A run has the rights of its acceptance, and the alias that gave them may be gone.
+  const refused = facts.tariff ? undefined : judgeModel(caller, model);
   if (refused) return refused;
   // These can't use the results of a search, so no search may be made or reserved.
   const what = embedding ? 'Embeddings' : compacts ? 'A compaction' : undefined;
@@ -326,18 +328,31 @@ function modelsOf(
   const { request, embedding, form } = read.call;
   const call = { snapshot, startedMs, account, tariff: agreed };
   const find = (model: string): ReturnType<ServingChannels['find']> => serving.find(call, model);
-  const alias = aliasOf(snapshot, name.base);
-  const allowed = alias ? listAllowedModels(key, alias) : [name.base];
-  const covered = agreed ? allowed.filter((model) => agreed.prices.has(model)) : allowed;
-  if (covered.length === 0) return { reason: 'not_in_tariff' };
-  const named = alias
-    ? selectAliasModels({ alias, name, allowed: covered, request }, find)
-    : selectModel(name, find(name.base), request);
+  const current = aliasOf(snapshot, name.base);
+  const alias = agreed ? restoreAlias(name.base, agreed, current) : current;
+  const allowed = alias && (agreed ? alias.models : listAllowedModels(key, alias));
+  const named =
+    alias && allowed
+      ? selectAliasModels({ alias, name, allowed, request }, find)
+      : selectModel(name, find(name.base), request);
   if ('reason' in named) return named;
   const models = named.alias?.models.map(({ model }) => model) ?? [name.base];
   const tariff = agreed ?? serving.tariffOf(call, { models, web: name.web });
   const kept = embedding ? keepOneModel(named, form) : named;
   return 'reason' in kept ? kept : { ...kept, tariff };
+}
+
+/**
+ * The alias of a background run, with the models of its acceptance: each of them is in the tariff. An edit meanwhile takes no model
+ * from a call that waits. A name that was no alias then is one model, whatever it became.
+ */
+function restoreAlias(
+  name: string,
+  { prices }: Tariff,
+  current: AliasSettings | undefined,
+): AliasSettings | undefined {
+  if (prices.has(name)) return undefined;
+  return { name, models: [...prices.keys()], onContextLength: current?.onContextLength ?? false };
 }
 
 /** Before anything is reserved or sent: the vendors that refuse so much have read it by then. */

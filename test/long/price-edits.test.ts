@@ -255,7 +255,7 @@ it('are charged what was agreed, and never more than they hold', async () => {
       `${lost} lost replies, ${rows.filter(({ alias }) => alias).length} by the alias; ${wrong.length} wrong`,
   );
   expect(wrong.slice(0, 5)).toEqual([]);
-  // A run that could not begin, such as one whose alias lost its models, fails without a row.
+  // Only a run that was killed before its reserve fails without a row: no edit makes one fail.
   const unbilled = [...asked.keys()].filter((id) => !rows.some((row) => row['id'] === id));
   const failures = await Promise.all(
     unbilled.map(async (id) => {
@@ -267,5 +267,6 @@ it('are charged what was agreed, and never more than they hold', async () => {
   console.log(
     Object.entries(Object.groupBy(failures, (each) => each)).map(([each, of]) => `${of?.length} ${each}`),
   );
-  expect(failures.filter((each) => !each.startsWith('failed '))).toEqual([]);
+  expect(failures.filter((each) => each !== 'failed server_error')).toEqual([]);
+  expect(failures.length).toBeLessThanOrEqual(kills);
 }, 3_600_000);

@@ -93,10 +93,6 @@ const advice: readonly [RegExp, string][] = [
     'internal error of the relay: its stack trace is in the log line `fault` with this request_id (saved query "Faults, with frames")',
   ],
   [
-    / not_in_tariff$/,
-    'a rule, alias, channel or setting changed between acceptance and run. Nothing was charged: the customer can send the request again',
-  ],
-  [
     / background_late$/,
     'its run started more than a minute after acceptance. Nothing was charged; check for throttled functions with <doctor>',
   ],

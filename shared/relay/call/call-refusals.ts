@@ -21,7 +21,7 @@ export type CallRefusal =
   | { reason: 'body' | 'money'; refusal: Refusal }
   /** Found by a parser. */
   | { reason: 'invalid'; error: InvalidRequest }
-  | { reason: 'model_name' | 'not_in_tariff' }
+  | { reason: 'model_name' }
   | ModelRefusal
   | ServingRefusal
   | { reason: 'search_not_offered'; what: string }
@@ -70,12 +70,6 @@ export function explainRefusal(refused: CallRefusal): Refusal {
         'model_not_found',
         `The model "${refused.model}" is not available here. GET /v1/models lists those that are.`,
         refused.why,
-      );
-    case 'not_in_tariff':
-      return refuse(
-        'unavailable',
-        'This model or alias was changed while the request waited. Nothing was charged; send it again.',
-        { reason: 'not_in_tariff' },
       );
     case 'not_capable': {
       const { model, param } = refused;

@@ -3,6 +3,7 @@
  * the key nor its header, only the row that the key was found by. Nothing is reserved for it: its run reserves.
  */
 import type { AccountRow } from '../../config/rows/account-row.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
 import { serializeTariff, type StoredTariff } from '../../billing/tariff.ts';
 import { isRecord, type JsonRecord } from '../../wire/json.ts';
 import type { ChatCall } from '../call/call.ts';
@@ -22,6 +23,8 @@ export interface AcceptedCall extends CallerFacts {
   parts: number | undefined;
   account: Pick<AccountRow, 'account' | 'plan' | 'concurrency' | 'rpm' | 'tpm' | 'metered'> | undefined;
   tariff: StoredTariff;
+  /** The rows of the account's plan. Missing in calls that an older version accepted. */
+  plans?: Snapshot['plans'] | undefined;
   /** A version before decision 93 reserved when it accepted the call, under the call's id in this shard. */
   reservation?: { part: number } | undefined;
 }
@@ -44,6 +47,7 @@ export function buildAcceptedCall(
     startedMs,
     attribution,
     tariff: serializeTariff(tariff),
+    plans: call.snapshot.plans.filter(({ level }) => level === plan?.level),
   };
 }
 

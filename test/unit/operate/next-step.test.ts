@@ -23,7 +23,6 @@ it.each<[RequestLine, string]>([
   [{ code: 'model_not_found', reason: 'no_price', model: '' }, 'the model has no valid price'],
   [{ code: 'model_not_found', reason: 'no_price', model: '' }, 'models=MODEL input=YUAN'],
   [{ code: 'other', reason: 'other' }, 'the customer must change the request: the error names the field'],
-  [{ code: 'unavailable', reason: 'not_in_tariff' }, 'changed between acceptance and run'],
   [{ code: 'unavailable', reason: 'background_late' }, 'throttled functions with npx --no relay-ops doctor'],
   [
     { FirstContentMs: 15_000, attempts: [{ channel: 'second', at: 14_000, outcome: 'answered', ms: 900 }] },

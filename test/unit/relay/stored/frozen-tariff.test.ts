@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { AccountRow } from '../../../../shared/config/rows/account-row.ts';
 import { defaultSettings, type Settings } from '../../../../shared/config/settings.ts';
 import { byCall, byTokens, free, yuan } from '../../../support/billing-rig.ts';
 import { best, channelOf, charges as ofAlias } from '../../../support/alias-rig.ts';
@@ -171,29 +172,64 @@ describe('a background response to an alias that is edited before it runs', () =
     (options) =>
       void (options.settings = { aliases: best(...models) });
 
-  it.each<[string, string[], string[], bigint]>([
-    ['a dearer model is put first', ['small'], ['large', 'small'], 11_000_000n],
-    ['the order is turned', ['small', 'large'], ['large', 'small'], 110_000_000n],
-    ['the first is taken out', ['small', 'large'], ['large'], 110_000_000n],
-  ])('is answered by what its tariff covers: %s', async (_case, before, after, charged) => {
-    expect(await endOf(leadingTo(...after), scene(...before))).toMatchObject({
-      status: 'completed',
-      charged,
-    });
-  });
-
-  it.each<[string, Edit]>([
-    ['only models that it does not cover are left', leadingTo('large')],
+  it.each<[string, string[], Edit, bigint]>([
+    ['a dearer model is put first', ['small'], leadingTo('large', 'small'), 11_000_000n],
+    ['the order is turned', ['small', 'large'], leadingTo('large', 'small'), 11_000_000n],
+    ['the first is taken out', ['small', 'large'], leadingTo('large'), 11_000_000n],
+    ['all its models are replaced', ['small'], leadingTo('large'), 11_000_000n],
+    ['it is deleted', ['small', 'large'], (options) => void (options.settings = {}), 11_000_000n],
     [
-      'the name is now that of a model',
+      'its name is now that of a model',
+      ['small'],
       (options) => {
         options.channels = [...channels, channelOf('best')];
         options.charges = [...ofAlias, { ...dearer, id: 9, models: ['best'] }];
       },
+      11_000_000n,
     ],
-  ])('is refused and costs nothing: %s', async (_case, edit) => {
+    [
+      'a channel of its first model is disabled',
+      ['small', 'large'],
+      (options) => void (options.channels = [channelOf('large')]),
+      110_000_000n,
+    ],
+  ])('is answered by the models of its acceptance: %s', async (_case, before, edit, charged) => {
+    expect(await endOf(edit, scene(...before))).toMatchObject({ status: 'completed', charged, faults: [] });
+  });
+
+  it.each([['best'], ['small']])('keeps the rights of its key, whose whitelist names %s', async (named) => {
+    const keys = { [demoKey]: { row: keyRow({ store: true, models: [named] }) } };
+    const end = await endOf(leadingTo('large'), { ...scene('small', 'large'), keys });
+    expect(end).toMatchObject({ status: 'completed', charged: 11_000_000n });
+  });
+
+  it('stays a call to a model whose name is now that of an alias', async () => {
+    const edit: Edit = (options) => {
+      options.channels = [channelOf('large')];
+      options.settings = { aliases: [{ name: 'small', models: ['large'], onContextLength: false }] };
+    };
+    const end = await endOf(edit, { ...scene('small'), body: { model: 'small', max_output_tokens: 20 } });
+    expect(end).toMatchObject({ status: 'failed', charged: 0n, reason: 'no_channel' });
+  });
+
+  it('fails and costs nothing when no channel serves its models any more', async () => {
+    const edit: Edit = (options) => void (options.channels = [channelOf('large')]);
     const end = await endOf(edit, scene('small'));
-    expect(end).toMatchObject({ charged: 0n, status: 'failed', reason: 'not_in_tariff', faults: [] });
-    expect(end.error).toMatchObject({ message: expect.stringContaining('Nothing was charged') });
+    expect(end).toMatchObject({ status: 'failed', charged: 0n, reason: 'no_channel', faults: [] });
+  });
+});
+
+describe('a background response whose plan is edited before it runs', () => {
+  const planOf = (model: string) => ({ level: 1, items: [{ id: 'chat', models: [model], value: 5 }] });
+
+  it.each([
+    ['its model is taken out', [planOf('other')]],
+    ['it is deleted', []],
+  ])('is paid by the plan that it was accepted with: %s', async (_case, after) => {
+    const account = AccountRow.parse({ account: 'acme', plan: { level: 1, since: '2020-01-01T00:00:00Z' } });
+    const keys = { [demoKey]: { row: keyRow({ store: true }), account } };
+    const edit: Edit = (options) => void (options.plans = after);
+    const scene = { keys, plans: [planOf('m')], settings: { subscriptionEnabled: true } };
+    expect(await endOf(edit, scene)).toMatchObject({ status: 'completed', charged: 0n });
   });
 });
