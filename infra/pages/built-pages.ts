@@ -102,7 +102,7 @@ ${signMarkup}
 <p class="bar"><span><b><bdi id="whose"></bdi></b> <span${t('key')}</span> <code id="hint"></code></span> <button type="button" id="refresh"${t('refresh')}</button> <button type="button" id="leave"${t('forget')}</button> <span id="open-state" role="status"></span></p>
 <ul class="notices" id="notices"${label('notices')} hidden></ul>
 <dl class="cards" id="figures"></dl>
-<form class="bar" id="top-up" hidden><label for="top-up-amount"${t('topUpAmount')}</label> <input id="top-up-amount" type="number" min="5" max="50000" step="0.01" value="50" required> <button class="main"${t('pay')}</button> <span id="top-up-state" role="status"></span></form>
+<form class="bar" id="top-up" hidden><label for="top-up-amount"${t('topUpAmount')}</label> <input id="top-up-amount" type="number" min="5" max="50000" step="0.01" value="50" required> <button class="main"${t('pay')}</button> <span id="top-up-bonus"></span> <span id="top-up-state" role="status"></span></form>
 <nav class="families"${label('parts')}><a href="#usage"${t('usage')}</a><a href="#try"${t('tryModel')}</a><a href="#ledger"${t('ledger')}</a><a href="#keys" id="to-keys" hidden${t('keys')}</a><a href="#statement"${t('statement')}</a><a href="#key-limits"${t('thisKey')}</a></nav>
 <section id="plan" hidden><h2${t('plan')}</h2><div id="plan-parts"></div></section>
 <section id="prices" hidden><h2${t('ownPrices')}</h2><ul class="plain" id="prices-parts"></ul></section>

@@ -6,7 +6,15 @@
  *                                       \----> parked --assign, or paid again without the problem--> granted
  *                                                     \--reject--> rejected
  */
-import { formatDecimal, parseDecimal, type NanoYuan, formatYuan } from './money.ts';
+import {
+  divideHalfUp,
+  formatDecimal,
+  parseDecimal,
+  parseYuan,
+  smaller,
+  type NanoYuan,
+  formatYuan,
+} from './money.ts';
 import type { Grant } from './ledger-row.ts';
 
 export interface Payment {
@@ -20,6 +28,8 @@ export interface Payment {
   paid?: PaymentAmount | undefined;
   /** Yuan for one unit of the currency at the time, if the setting had a rate. */
   rate?: string | undefined;
+  /** Yuan on top, by the setting at the time; refunds take it back in proportion. */
+  bonus?: string | undefined;
   account?: string | undefined;
   problem?: string | undefined;
   /** false in the provider's test mode. */
@@ -44,6 +54,7 @@ export interface PaidFact {
   paid: PaymentAmount;
   live: boolean;
   rate: string | undefined;
+  bonus: string | undefined;
   account: string | undefined;
   /** Why it cannot be granted. */
   problem: string | undefined;
@@ -79,10 +90,10 @@ const createPayment = ({ payment: id, at }: PaidFact | ReversalFact): Payment =>
 });
 
 function applyPaid({ state }: Payment, fact: PaidFact): Partial<Payment> | undefined {
-  const { paid, live, rate, account, problem } = fact;
+  const { paid, live, rate, bonus, account, problem } = fact;
   if (state === 'granted' || state === 'rejected') return undefined;
-  if (problem === undefined) return { state: 'granted', paid, live, rate, account, problem };
-  return state === 'parked' ? undefined : { state: 'parked', paid, live, rate, account, problem };
+  if (problem === undefined) return { state: 'granted', paid, live, rate, bonus, account, problem };
+  return state === 'parked' ? undefined : { state: 'parked', paid, live, rate, bonus, account, problem };
 }
 
 function applyReversal({ reversals }: Payment, { id, reversal }: ReversalFact): Partial<Payment> | undefined {
@@ -103,8 +114,10 @@ function updateReversal(earlier: Reversal, { state, minor, currency }: Reversal)
   return { ...earlier, minor, grewFrom: [...(earlier.grewFrom ?? []), earlier.minor] };
 }
 
-export const assignPayment = (payment: Payment, account: string, rate: string): Payment =>
-  changePayment(payment, { state: 'granted', account, rate, problem: undefined });
+export const assignPayment = (
+  payment: Payment,
+  { account, rate, bonus }: Pick<Payment, 'account' | 'rate' | 'bonus'>,
+): Payment => changePayment(payment, { state: 'granted', account, rate, bonus, problem: undefined });
 
 /** For a parked payment that is no account's. Neither it nor its refunds are granted. */
 export const rejectPayment = (payment: Payment): Payment => changePayment(payment, { state: 'rejected' });
@@ -151,7 +164,30 @@ export function parsePayment(written: string, currency: string): PaymentAmount |
   return minor === undefined ? undefined : { minor, currency };
 }
 
-// The grants that follow from a payment: one for itself, one for each movement of a refund or dispute.
+// Bonus steps
+
+/** In yuan: whoever pays at least `pay` gets `get - pay` on top. */
+export interface BonusStep {
+  pay: number;
+  get: number;
+}
+
+/** The bonus of a payment: that of the highest step that it reaches. Undefined without a rate or a step. */
+export function findBonus(
+  steps: readonly BonusStep[] = [],
+  paid: PaymentAmount,
+  rate: string | undefined,
+): string | undefined {
+  if (rate === undefined) return undefined;
+  const yuan = convertToYuan(paid, rate);
+  const step = steps.findLast(({ pay }) => (parseYuan(pay) ?? 0n) <= yuan);
+  return step && formatYuan(bonusOfStep(step));
+}
+
+export const bonusOfStep = ({ pay, get }: BonusStep): NanoYuan =>
+  (parseYuan(get) ?? 0n) - (parseYuan(pay) ?? 0n);
+
+// The grants that follow from a payment: one for itself, one for each movement of a refund or dispute, each with one for its share of the bonus.
 
 /** Payment and grants are written in one transaction. */
 export interface PaymentChange {
@@ -166,14 +202,28 @@ export function planPaymentChange(before: Payment | undefined, after: Payment): 
 }
 
 /** Lists every grant that should exist for the payment. Ids are the provider's, so each exists once. */
-export function grantsOf({ state, id, account, paid, rate, reversals }: Payment): Grant[] {
+export function grantsOf({ state, id, account, paid, rate, bonus = '0', reversals }: Payment): Grant[] {
   if (state !== 'granted' || account === undefined || !paid || rate === undefined) return [];
-  const grant = (grant_id: string, { minor, currency }: PaymentAmount, reason: string): Grant[] => {
-    const amount = convertToYuan({ minor, currency }, rate);
-    return amount === 0n ? [] : [{ account, grant_id, amount, reason }];
-  };
+  const bonusOf = (minor: bigint): NanoYuan =>
+    divideHalfUp((parseYuan(bonus) ?? 0n) * smaller(minor, paid.minor), paid.minor);
+  /** From one amount of a payment, refund or dispute to the next. Shares are of amounts, so steps of a dispute add up to its own. */
+  const grant = (grantId: string, [from, to]: readonly [bigint, bigint], reason: string): Grant[] =>
+    [
+      {
+        account,
+        grant_id: grantId,
+        amount: convertToYuan({ minor: to - from, currency: paid.currency }, rate),
+        reason,
+      },
+      {
+        account,
+        grant_id: `${grantId}-bonus`,
+        amount: bonusOf(to) - bonusOf(from),
+        reason: `bonus of the ${reason}`,
+      },
+    ].filter(({ amount }) => amount !== 0n);
   return [
-    ...grant(id, paid, `payment of ${formatPayment(paid)}`),
+    ...grant(id, [0n, paid.minor], `payment of ${formatPayment(paid)}`),
     ...Object.entries(reversals).flatMap(([reversalId, reversal]) => {
       if (reversal.state === 'void' || isForeign(paid, reversal)) return [];
       const { minor, currency, kind, grewFrom = [] } = reversal;
@@ -183,10 +233,10 @@ export function grantsOf({ state, id, account, paid, rate, reversals }: Payment)
         const grantId = at === 0 ? reversalId : `${reversalId}-to-${total}`;
         const grown = at === 0 ? '' : `, grown from ${formatPayment({ minor: before, currency })}`;
         const reason = `${kind} of ${formatPayment({ minor: total, currency })}${grown}`;
-        return grant(grantId, { minor: before - total, currency }, reason);
+        return grant(grantId, [total, before], reason);
       });
       if (reversal.state === 'taken') return taken;
-      return taken.concat(grant(`${reversalId}-returned`, reversal, `${kind} of ${text} returned`));
+      return taken.concat(grant(`${reversalId}-returned`, [0n, minor], `${kind} of ${text} returned`));
     }),
   ];
 }

@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import {
   amount,
   flag,
+  listOf,
   daysUpTo,
   optionMap,
   text,
@@ -13,7 +14,7 @@ import {
 import type { Settings } from './settings.ts';
 import { findEndpointProblem, normaliseEndpoint } from '../upstreams/endpoint-rules.ts';
 import type { ReferenceRules } from './rows/secret-reference.ts';
-import { ambiguousCurrency, rateDecimals } from '../billing/payments.ts';
+import { ambiguousCurrency, bonusOfStep, rateDecimals, type BonusStep } from '../billing/payments.ts';
 import { parseDecimal, parseYuan } from '../billing/money.ts';
 
 /** The settings that a value changes, or why it is not used. */
@@ -135,6 +136,23 @@ function isTopUpUrl(written: string): boolean {
   if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '') return false;
   return !/[{}\s]/.test(url.host + written.replaceAll('{account}', ''));
 }
+
+const wantedBonus =
+  'a list of 1 to 20 steps such as {"pay": 100, "get": 110}, lowest first, whose bonus is above 0 and never falls';
+const wantedStep = 'yuan: a number from 0 to 1,000,000,000 with at most 9 decimals';
+const bonusAmount = amount.check(
+  z.refine((yuan) => yuan <= 1e9 && parseYuan(yuan) !== undefined, wantedStep),
+);
+
+export const TopUpBonusValue = listOf(
+  z.strictObject({ pay: bonusAmount, get: bonusAmount }, 'a map {pay, get}'),
+  20,
+  wantedBonus,
+).check(z.refine((steps) => steps.every((step, at) => isHigherStep(step, steps[at - 1])), wantedBonus));
+
+/** Whoever pays more must not get less. */
+const isHigherStep = (step: BonusStep, before: BonusStep = { pay: 0, get: 0 }): boolean =>
+  step.pay > before.pay && bonusOfStep(step) > 0n && bonusOfStep(step) >= bonusOfStep(before);
 
 const wantedSearchAmount = 'yuan per search: a number of 0 or more with at most 9 decimals, such as 0.08';
 /** Exact in nano-yuan, so the charge of a call needs no second rounding. */

@@ -27,6 +27,7 @@ import {
   readPayments,
   readSearch,
   SearchValue,
+  TopUpBonusValue,
   TopUpUrlValue,
   type SettingReading,
 } from './service-settings.ts';
@@ -276,6 +277,7 @@ export const settingTable = {
   alerts: setting(AlertsValue, readAlerts),
   payments: setting(PaymentsValue, readPayments),
   top_up_url: setting(TopUpUrlValue, (topUpUrl) => ({ topUpUrl })),
+  top_up_bonus: setting(TopUpBonusValue, (topUpBonus) => ({ topUpBonus })),
 };
 
 /** The schema of the name refuses a missing value. */

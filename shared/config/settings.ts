@@ -1,4 +1,5 @@
 /** Parsed settings and their defaults. Schemas are in setting-rows.ts, because serving a call needs none. */
+import type { BonusStep } from '../billing/payments.ts';
 import type { CustomerPrice } from '../billing/price.ts';
 
 export interface Settings {
@@ -51,6 +52,8 @@ export interface Settings {
   payments?: { stripe: StripeSettings };
   /** Where customers top up if the relay makes no checkout session. `{account}` is replaced. */
   topUpUrl?: string | undefined;
+  /** Lowest first. */
+  topUpBonus?: BonusStep[] | undefined;
 }
 
 export interface PublicNotice {

@@ -15,10 +15,13 @@ import {
   formatTextToSign,
   addSignature,
   convertToYuan,
+  findBonus,
+  type BonusStep,
   type Payment,
   type PaymentAmount,
   type PaymentChange,
 } from '../billing/payments.ts';
+import { parseYuan } from '../billing/money.ts';
 import { readSetting } from '../config/setting-rows.ts';
 import type { StripeSettings } from '../config/settings.ts';
 import { compareCodeUnits } from '../wire/json.ts';
@@ -39,7 +42,10 @@ export type PaymentLink = Awaited<ReturnType<typeof linkPayment>>;
 export async function linkPayment(ports: OperatorPorts, input: LinkInput) {
   const { account } = input;
   const currency = input.currency.toLowerCase();
-  const { live, rates, linkSecrets } = await readStripeSetting(ports);
+  const [{ live, rates, linkSecrets }, bonusSteps] = await Promise.all([
+    readStripeSetting(ports),
+    readBonusSteps(ports),
+  ]);
   const rate = rates[currency];
   if (rate === undefined)
     throw new Failure(
@@ -56,7 +62,8 @@ export async function linkPayment(ports: OperatorPorts, input: LinkInput) {
     );
   const baseUrl = await ports.baseUrl();
   const returnUrl = baseUrl?.replace(/v1$/, '') ?? 'https://example.com/';
-  return { account, ...paid, reference, granted: convertToYuan(paid, rate), live, returnUrl };
+  const granted = convertToYuan(paid, rate) + (parseYuan(findBonus(bonusSteps, paid, rate) ?? '0') ?? 0n);
+  return { account, ...paid, reference, granted, live, returnUrl };
 }
 
 function parseAmount(written: string, currency: string): PaymentAmount {
@@ -89,10 +96,13 @@ export async function planAssignPayment(
   const { payment, paid } = await findParkedPayment(ports, id);
   if (!(await ports.payments.hasAccount(account)))
     throw usageFailure(`no customer ${account}: create it first`);
+  // The bonus is of the same moment as the rate.
   const rate = payment.rate ?? (await readStripeSetting(ports)).rates[paid.currency];
+  const bonus =
+    payment.rate === undefined ? findBonus(await readBonusSteps(ports), paid, rate) : payment.bonus;
   if (rate === undefined)
     throw new Failure(`the setting payments has no rate for ${paid.currency}: add one and try again`);
-  const change = planPaymentChange(payment, assignPayment(payment, account, rate));
+  const change = planPaymentChange(payment, assignPayment(payment, { account, rate, bonus }));
   return {
     changes: [change],
     effect: [
@@ -142,6 +152,13 @@ const stateWords: Record<Payment['state'], string> = {
   granted: 'it was credited to',
   rejected: 'it was rejected',
 };
+
+async function readBonusSteps({ tables, target }: OperatorPorts): Promise<BonusStep[] | undefined> {
+  const raw = await tables.get('settings', 'top_up_bonus');
+  return (
+    raw && requireValid(readSetting(raw, target), 'the setting top_up_bonus is invalid: ').row.topUpBonus
+  );
+}
 
 /** Reads the setting `payments` from its row. Throws a Failure without one. */
 async function readStripeSetting({ tables, target }: OperatorPorts): Promise<StripeSettings> {

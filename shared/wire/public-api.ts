@@ -86,6 +86,8 @@ export interface ManagedKeyList {
   data: ManagedKey[];
   /** The answer of `POST /v1/account/top-ups`. */
   top_up: 'checkout' | 'link' | null;
+  /** In yuan, lowest first: a payment of at least `pay` gets `get - pay` on top. */
+  top_up_bonus: { pay: number; get: number }[];
 }
 
 /** A key as `/v1/account/keys` has it. */

@@ -93,6 +93,7 @@ export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unk
       at: '',
       live: true,
       rate: undefined,
+      bonus: undefined,
       account: undefined,
     } as const;
     const ports = {

@@ -98,6 +98,8 @@ it('with a key that may, a customer makes and revokes keys and tops up: what is 
     });
   });
   const checkout = { secret_key: 'env:STRIPE', currency: 'usd', endpoint: await listening(double) };
+  const bonus = { name: 'top_up_bonus', value: [{ pay: 71, get: 80 }] };
+  await stack.store.documents.send(new PutCommand({ TableName: 'relay-settings', Item: bonus }));
   const Item = { ...setting, value: { stripe: { ...setting.value.stripe, checkout } } };
   await stack.store.documents.send(new PutCommand({ TableName: 'relay-settings', Item }));
   const ask = async (method: string, path: string, body?: object, key = 'sk-maker') => {
@@ -135,5 +137,5 @@ it('with a key that may, a customer makes and revokes keys and tops up: what is 
     async () => expect((await deliver('checkout.session.completed', paid)).status).toBe(200),
     liveWithin,
   );
-  await vi.waitFor(async () => expect(await available('beta')).toBe(71_000_000_000), liveWithin);
+  await vi.waitFor(async () => expect(await available('beta')).toBe(80_000_000_000), liveWithin);
 }, 60_000);

@@ -42,6 +42,15 @@ describe('payment link', () => {
     },
   );
 
+  it('names the bonus that the payment would have', async () => {
+    await rig.put('settings', { name: 'top_up_bonus', value: [{ pay: '70', get: 80 }] });
+    const words = ['acme', '--amount', '10', '--currency', 'usd', '--json'];
+    expect(JSON.parse((await linked(...words)).output)).toMatchObject({ granted: '81' });
+    await rig.put('settings', { name: 'top_up_bonus', value: [{ pay: 70, get: 60 }] });
+    expect((await linked(...words)).errors).toContain('the setting top_up_bonus is invalid');
+    await rig.put('settings', { name: 'top_up_bonus', value: [{ pay: 1e6, get: 1e6 + 1 }] });
+  });
+
   it('never signs two references alike', async () => {
     const words = ['acme', '--amount', '1', '--currency', 'usd', '--json'];
     const [one, two] = [await linked(...words), await linked(...words)];

@@ -194,6 +194,10 @@ describe('a top-up', () => {
   });
 
   it('by Stripe is made by the relay for the amount that the customer types', async () => {
+    rig.settings.topUpBonus = [
+      { pay: 100, get: 110 },
+      { pay: 500, get: 580 },
+    ];
     rig.payments();
     rig.stripe.answer = (form) => ({
       session: {
@@ -204,6 +208,7 @@ describe('a top-up', () => {
     });
     const { page } = await opened();
     await page.route('https://checkout.stripe.example/**', (route) => route.fulfill({ body: 'pay here' }));
+    await page.getByText('Pay ¥100.00, get ¥110.00 · Pay ¥500.00, get ¥580.00').waitFor();
     await page.getByLabel('Top up').fill('20.5');
     answerDialogs(page);
     await page.getByRole('button', { name: 'Pay' }).click();

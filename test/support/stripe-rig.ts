@@ -1,7 +1,7 @@
 import Stripe from 'stripe';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
 import { nodeHmac } from '../../shared/adapters/system/node-ports.ts';
-import { defaultSettings, type StripeSettings } from '../../shared/config/settings.ts';
+import { defaultSettings, type Settings, type StripeSettings } from '../../shared/config/settings.ts';
 import {
   formatReferenceBody,
   formatTextToSign,
@@ -46,6 +46,7 @@ export class StripeRig {
     rates: { usd: '7.1', jpy: '0.048', kwd: '23.123456', cny: '1' },
     unsigned: 'park',
   };
+  bonus: Settings['topUpBonus'];
   random = (): number => 0.5;
 
   event(type: string, object: Json, changes: Json = {}): string {
@@ -72,7 +73,11 @@ export class StripeRig {
       charges: [],
       models: [],
       plans: [],
-      settings: { ...defaultSettings, ...(this.settings && { payments: { stripe: this.settings } }) },
+      settings: {
+        ...defaultSettings,
+        topUpBonus: this.bonus,
+        ...(this.settings && { payments: { stripe: this.settings } }),
+      },
     });
     const handle = createPaymentsHandle({
       config: { current, notOlderThan: current },

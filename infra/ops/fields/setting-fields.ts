@@ -171,6 +171,10 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
   top_up_url: makeTextForm('Where customers top up', {
     help: '{account} stands for the account. Leave empty for none.',
   }),
+  top_up_bonus: makeForm(
+    'Bonus for larger top-ups',
+    makeJson('value', 'Steps', 'JSON, lowest first: `[{"pay": 100, "get": 110}]`.'),
+  ),
   model_facts: makeForm(
     'Facts shown on model pages',
     makeJson(

@@ -48,6 +48,8 @@ export class KeysSection {
       byId('key-list').replaceChildren(...list.data.map((key) => this.#item(key)));
       byId('no-keys').hidden = list.data.some(({ self }) => !self);
       byId('top-up').hidden = list.top_up === null;
+      const steps = list.top_up_bonus.map(({ pay, get }) => t().bonusStep(formatYuan(pay), formatYuan(get)));
+      byId('top-up-bonus').textContent = steps.join(' · ');
     } catch (error) {
       say('keys-state', describeError(error), true);
     }

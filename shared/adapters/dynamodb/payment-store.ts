@@ -26,7 +26,7 @@ const reversalStates = ['taken', 'returned', 'void'] as const;
 
 /** Throws Poisoned if functions did not write it. */
 function decodePayment(attributes: Attributes): Payment {
-  const { id, version, at, account, problem, rate, live, amount, reversals } = attributes;
+  const { id, version, at, account, problem, rate, bonus, live, amount, reversals } = attributes;
   const state = states.find((each) => each === attributes['state']?.S);
   return {
     id: requireValue(id?.S, 'id'),
@@ -35,6 +35,7 @@ function decodePayment(attributes: Attributes): Payment {
     at: requireValue(at?.S, 'at'),
     ...(amount && { paid: decodeAmount(attributes) }),
     rate: rate?.S,
+    bonus: bonus?.S,
     account: account?.S,
     problem: problem?.S,
     live: live?.BOOL,

@@ -125,9 +125,19 @@ async function list(ports: ManagedKeysPorts, caller: KeyRequest) {
   const nowMs = ports.clock.now();
   const [asking, ...shown] = [maker, ...others].map(({ raw }) => describeKey(raw, own, nowMs));
   const newestFirst = shown.toSorted((a, b) => (b.created_at ?? 0) - (a.created_at ?? 0));
-  const top_up = describeTopUpOffer((await ports.config.current()).settings);
+  const { settings } = await ports.config.current();
+  const top_up = describeTopUpOffer(settings);
   const data = asking ? [asking, ...newestFirst] : [];
-  return { answer: { object: 'list', can_manage: true, limit: keysMax, top_up, data } };
+  return {
+    answer: {
+      object: 'list',
+      can_manage: true,
+      limit: keysMax,
+      top_up,
+      top_up_bonus: settings.topUpBonus ?? [],
+      data,
+    },
+  };
 }
 
 async function create(ports: ManagedKeysPorts, caller: KeyRequest) {

@@ -221,6 +221,7 @@ export const accountInChinese: AccountTexts = {
   rotate: '更换',
   revoke: '撤销',
   revokeAsk: (name) => `确定撤销 ${name}？使用该密钥的程序将在 30 秒内无法调用，撤销后不可恢复。`,
+  bonusStep: (pay, get) => `充 ${pay} 得 ${get}`,
   topUpAsk: (amount, account) => `确定向账户 ${account} 充值 ${amount}？请确认这是您自己的账户。`,
   rotateAsk: (name) => `将生成新密钥替换 ${name}。旧密钥还可使用多少小时？填 0 至 168；如已泄露，请填 0。`,
   stateOf: (state) => ({ usable: '正常', disabled: '已停用', expired: '已过期' })[state],

@@ -237,6 +237,7 @@ export const accountInEnglish = {
   revoke: 'Revoke',
   revokeAsk: (name: string) =>
     `Revoke ${name}? Programs that use it stop working within 30 seconds. This can’t be undone.`,
+  bonusStep: (pay: string, get: string) => `Pay ${pay}, get ${get}`,
   topUpAsk: (amount: string, account: string) =>
     `Pay ${amount} into the account ${account}? Continue only if this is your account.`,
   rotateAsk: (name: string) =>

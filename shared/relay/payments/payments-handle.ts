@@ -2,7 +2,7 @@
  * POST /hooks/payments/stripe: Stripe reports payments, refunds and disputes. Without the setting `payments` the path
  * does not exist. Must answer 2xx only when what was reported is stored, because Stripe then forgets it.
  */
-import type { StripeSettings } from '../../config/settings.ts';
+import type { Settings, StripeSettings } from '../../config/settings.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { parseJson } from '../../wire/json.ts';
 import type { Handle, RelayRequest } from '../http/http.ts';
@@ -15,6 +15,7 @@ import { readStripeEvent, type StripeEvent, checkSignature, type PaidCheckout, i
 import {
   parseReference,
   formatTextToSign,
+  findBonus,
   type PaymentReference,
   type PaidFact,
   applyFact,
@@ -45,10 +46,12 @@ export const createPaymentsHandle = (ports: PaymentsPorts): Handle =>
     return respondJson(request.id, { received: true });
   });
 
-type ReceivedEvent = StripeEvent & { settings: StripeSettings };
+type PaymentSettings = StripeSettings & Pick<Settings, 'topUpBonus'>;
+type ReceivedEvent = StripeEvent & { settings: PaymentSettings };
 
 async function readEvent(ports: PaymentsPorts, request: RelayRequest): Promise<ReceivedEvent> {
-  const settings = (await ports.config.current()).settings.payments?.stripe;
+  const { payments, topUpBonus } = (await ports.config.current()).settings;
+  const settings = payments && { ...payments.stripe, topUpBonus };
   if (!settings || request.path !== stripePath || request.method !== 'POST') throw refuseRoute(request);
   const body = smallBody(request, bodyBytesMax);
   const header = request.headers['stripe-signature'];
@@ -97,7 +100,7 @@ const problems = {
 async function carryOutPayment(
   ports: PaymentsPorts,
   checkout: PaidCheckout & { live: boolean; at: string },
-  settings: StripeSettings,
+  settings: PaymentSettings,
 ): Promise<PaidFact | undefined> {
   const { payment, paid, live, at, isSingle } = checkout;
   const found = await referenceOf(ports, checkout, settings);
@@ -112,7 +115,8 @@ async function carryOutPayment(
     return rate === undefined ? problems.noRate : undefined;
   };
   const account = typeof found === 'string' ? undefined : found.account;
-  return { kind: 'paid', payment, at, paid, live, rate, account, problem: await problem() };
+  const bonus = findBonus(settings.topUpBonus, paid, rate);
+  return { kind: 'paid', payment, at, paid, live, rate, bonus, account, problem: await problem() };
 }
 
 async function referenceOf(

@@ -69,6 +69,7 @@ it.each<[string, unknown, object]>([
       },
     },
   ],
+  ['top_up_bonus', [{ pay: '100', get: 110.5 }], { topUpBonus: [{ pay: 100, get: 110.5 }] }],
   ['top_up_url', ' https://shop.example/{account}?a=b ', { topUpUrl: 'https://shop.example/{account}?a=b' }],
   [
     'search',
@@ -125,6 +126,31 @@ describe.each<[string, [unknown, RegExp][]]>([
       '',
       5,
     ].map((value): [unknown, RegExp] => [value, /^value: found .*, expected /]),
+  ],
+  [
+    'top_up_bonus',
+    [
+      [],
+      [{ pay: 100, get: 100 }],
+      [{ pay: 0, get: 1 }],
+      [
+        { pay: 100, get: 110 },
+        { pay: 100, get: 120 },
+      ],
+      [
+        { pay: 100, get: 110 },
+        { pay: 200, get: 209 },
+      ],
+      [
+        { pay: 200, get: 230 },
+        { pay: 100, get: 110 },
+      ],
+      [{ pay: 1e-10, get: 1 }],
+      [{ pay: 100, get: 2e9 }],
+      [{ pay: 100, get: 110, bonus: 10 }],
+      Array.from({ length: 21 }, (_, at) => ({ pay: at + 1, get: at + 2 })),
+      { pay: 100, get: 110 },
+    ].map((value): [unknown, RegExp] => [value, /^value/]),
   ],
   [
     'alerts',

@@ -115,6 +115,7 @@ const columns: Column<Payment>[] = [
   ['account', 'ACCOUNT', ({ account }) => account],
   ['live', '', ({ live }) => live],
   ['rate', '', ({ rate }) => rate],
+  ['bonus', 'BONUS', ({ bonus }) => bonus, ({ bonus }) => (bonus === undefined ? '-' : `¥${bonus}`)],
   ['', 'REFUNDED', (payment) => describeReversals(payment)],
   [
     'problem',

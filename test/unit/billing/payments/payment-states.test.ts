@@ -1,8 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { formatYuan } from '../../../../shared/billing/money.ts';
+import { bonusOf, bonusOfPart } from '../../../oracle/credits.ts';
+import { formatYuan, parseYuan } from '../../../../shared/billing/money.ts';
 import {
   applyFact,
+  findBonus,
   assignPayment,
   rejectPayment,
   type PaidFact,
@@ -21,6 +23,7 @@ const paid: PaidFact = {
   paid: usd(1000n),
   live: true,
   rate: '7.1',
+  bonus: undefined,
   account: 'acme',
   problem: undefined,
 };
@@ -81,13 +84,12 @@ test('a fact that is known changes nothing, not even the version', () => {
 test('a parked payment is granted by an operator or by a report without the problem, not by both', () => {
   const { payment: parked } = play([{ ...paid, account: undefined, problem: 'unknown' }, reversal('re_1')]);
   if (!parked) throw new Error('not parked');
-  const { payment, made } = play([paid], assignPayment(parked, 'beta', '7.1'));
+  const { payment, made } = play([paid], assignPayment(parked, { account: 'beta', rate: '7.1' }));
   expect(made).toEqual([]);
   expect(payment?.account).toBe('beta');
-  expect(grantsOf(assignPayment(parked, 'beta', '7.1')).map(({ grant_id }) => grant_id)).toEqual([
-    'pi_1',
-    're_1',
-  ]);
+  expect(
+    grantsOf(assignPayment(parked, { account: 'beta', rate: '7.1' })).map(({ grant_id }) => grant_id),
+  ).toEqual(['pi_1', 're_1']);
   expect(play([paid], parked).made).toEqual(['pi_1', 're_1']);
 });
 
@@ -95,4 +97,73 @@ test('nothing is granted for a rejected payment, whatever is reported later', ()
   const { payment: parked } = play([{ ...paid, account: undefined, problem: 'unknown' }]);
   if (!parked) throw new Error('not parked');
   expect(play([paid, reversal('re_1')], rejectPayment(parked)).made).toEqual([]);
+});
+
+const steps = [
+  { pay: 70.9, get: 81.234567891 },
+  { pay: 142, get: 170 },
+];
+
+test.each([
+  [999n, '10.334567891'],
+  [998n, undefined],
+  [2000n, '28'],
+  [1_000_000n, '28'],
+])(
+  'a payment of %i cents has the bonus of the highest step that it reaches, as the oracle has it',
+  (minor, bonus) => {
+    expect(findBonus(steps, usd(minor), '7.1')).toBe(bonus);
+    expect(bonusOf(steps, minor * 71_000_000n)).toBe(parseYuan(bonus ?? 0));
+    expect(findBonus(steps, usd(minor), undefined)).toBeUndefined();
+  },
+);
+
+/** A refund or dispute as the oracle needs it: the part of the payment that it has taken in the end. */
+const parts = fc.array(
+  fc.record({ cents: fc.bigInt(1n, 400n), grown: fc.bigInt(0n, 50n), isReturned: fc.boolean() }),
+  { maxLength: 6 },
+);
+
+test('a bonus is a grant of its own, and refunds and disputes take the same share of it, in any order of reports', () => {
+  fc.assert(
+    fc.property(
+      parts,
+      fc.constantFrom(998n, 999n, 1999n, 2401n),
+      fc.infiniteStream(fc.nat()),
+      (taken, minor, order) => {
+        const bonus = findBonus(steps, usd(minor), '7.1');
+        const reports = taken.flatMap(({ cents, grown, isReturned }, at) => {
+          const of = (more: bigint, state: 'taken' | 'returned') =>
+            reversal(`dp_${at}`, { kind: 'dispute', state, ...usd(cents + more) });
+          return [of(0n, 'taken'), of(grown, 'taken'), ...(isReturned ? [of(grown, 'returned')] : [])];
+        });
+        const facts = [{ ...paid, paid: usd(minor), bonus }, ...reports].toSorted(
+          () => ((order.next().value ?? 0) % 3) - 1,
+        );
+        const { payment } = play(facts);
+        const grants = payment ? grantsOf(payment) : [];
+        const amounts = grants.filter(({ grant_id }) => grant_id.endsWith('-bonus'));
+        const whole = bonusOf(steps, minor * 71_000_000n);
+        const kept = Object.values(payment?.reversals ?? {}).filter(({ state }) => state === 'taken');
+        const wanted = kept.reduce((sum, each) => sum - bonusOfPart(whole, each.minor, minor), whole);
+        expect(amounts.reduce((sum, { amount }) => sum + amount, 0n)).toBe(wanted);
+        expect(amounts.every(({ reason }) => reason?.startsWith('bonus of the '))).toBe(true);
+      },
+    ),
+  );
+});
+
+test('an operator who assigns a parked payment credits the bonus of the time when it was paid', () => {
+  const { payment: parked } = play([{ ...paid, bonus: '5', account: undefined, problem: 'unknown' }]);
+  if (!parked) throw new Error('not parked');
+  const { rate, bonus } = parked;
+  expect(grantsOf(assignPayment(parked, { account: 'beta', rate, bonus }))).toMatchObject([
+    { account: 'beta', grant_id: 'pi_1', amount: 71_000_000_000n },
+    {
+      account: 'beta',
+      grant_id: 'pi_1-bonus',
+      amount: 5_000_000_000n,
+      reason: 'bonus of the payment of 10 usd',
+    },
+  ]);
 });

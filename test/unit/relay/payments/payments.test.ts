@@ -57,6 +57,24 @@ describe('a paid checkout', () => {
     ]);
   });
 
+  test('has the bonus of the steps in force when it is reported, and a refund takes its share after they are gone', async () => {
+    const rig = new StripeRig();
+    rig.bonus = [{ pay: 71, get: 78.1 }];
+    await rig.send(completed, session());
+    rig.bonus = undefined;
+    await rig.send(completed, session());
+    await rig.send('refund.created', refund());
+    await rig.send('refund.failed', refund({ status: 'failed' }));
+    expect(rig.granted).toEqual([
+      'acme pi_1 71',
+      'acme pi_1-bonus 7.1',
+      'acme re_1 -28.4',
+      'acme re_1-bonus -2.84',
+      'acme re_1-returned 28.4',
+      'acme re_1-returned-bonus 2.84',
+    ]);
+  });
+
   test('that is parked is granted when Stripe sends it again and the cause is gone', async () => {
     const rig = new StripeRig();
     rig.store.accounts.delete('acme');
