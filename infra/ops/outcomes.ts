@@ -1,5 +1,5 @@
 /** The results of actions in sentences: the terminal prints them, the console shows them. */
-import type { CloseAccountPlan } from '../../shared/operate/customers/edit-account.ts';
+import type { CloseAccountPlan, EraseAccountPlan } from '../../shared/operate/customers/close-account.ts';
 import type { GrantMade, GrantPlan } from '../../shared/operate/customers/grants.ts';
 import { formatMoney } from '../../shared/operate/plan.ts';
 
@@ -41,4 +41,9 @@ export const describeClosure = ({ account, next }: CloseAccountPlan): string[] =
   `Closed ${account}. Its rows, grants and ledger are kept.`,
   next.length === 0 ? 'There is no balance to pay back.' : 'To pay back the balance:',
   ...next.map((step, at) => `  ${at + 1}. ${step}`),
+];
+
+export const describeErasure = ({ account, remains }: EraseAccountPlan): string[] => [
+  `Erased the contact data of ${account}. What stays:`,
+  ...remains.map((each) => `  ${each}`),
 ];

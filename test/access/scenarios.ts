@@ -122,6 +122,9 @@ export const scenarios: Scenario[] = [
   run('customer off', 'other --yes'),
   run('customer on', 'other'),
   run('customer close', 'other --yes'),
+  run('customer erase', 'leaving --yes', {
+    prepare: ({ ledger }) => ledger.put('accounts', { account: 'leaving', enabled: false, note: 'Eve' }),
+  }),
   run('key new', 'newcomer'),
   run('key use', 'aaaa'),
   run('key set', 'aaaa rpm=60 budget.amount=20 models=gpt-4o manage=yes'),

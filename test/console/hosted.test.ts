@@ -761,7 +761,7 @@ describe('a secret of another purpose or host', () => {
 describe('a write', () => {
   it('has its person in the row, and a line in the history with its result; pressed twice it is one', async () => {
     const olga = await loggedIn('olga');
-    const { at, fields } = await olga.proposed('customers/acme/edit', { note: 'spoken to, <b>twice</b>' });
+    const { at, fields } = await olga.proposed('customers/acme/edit', { price_group: '<b>twice</b>' });
     expect(await olga.page(at)).toContain('What will happen');
     const replies = await Promise.all([1, 2, 3].map(() => olga.post(at, fields)));
     const statuses = replies.map(({ status }) => status);
@@ -778,6 +778,16 @@ describe('a write', () => {
       title: 'Edit acme',
       result: [expect.any(String)],
     });
+  });
+
+  it('of contact data is in the history without it', async () => {
+    const olga = await loggedIn('olga');
+    const fields = { 'contact.email': 'eve@secret.example', note: 'say "hi", {Eve}' };
+    expect((await olga.carryOut('customers/acme/edit', fields)).status).toBeLessThan(400);
+    expect(await rig.ports.tables.get('accounts', 'acme')).toMatchObject({ note: fields.note });
+    const lines = JSON.stringify(await rig.ports.consoles.history(new Date().toISOString().slice(0, 10)));
+    expect(lines).toMatch(/Set note, [^"]*contact for acme/);
+    expect(lines).not.toMatch(/secret\.example|Eve/);
   });
 
   it('is not made where it is no longer what was shown', async () => {

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { carryOutNewCustomer, planNewCustomer } from '../../shared/operate/customers/new-customer.ts';
 import { listCustomers, listSpending } from '../../shared/operate/customers/customer-list.ts';
+import { planEraseAccount } from '../../shared/operate/customers/close-account.ts';
+import { carryOutWrites } from '../../shared/operate/rows.ts';
+import type { RowWrite } from '../../shared/operate/operator-ports.ts';
 import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 
 let rig: LedgerRig;
@@ -284,6 +287,82 @@ describe('customer off, on, set and close', () => {
     await rig.applyGrants();
     expect((await rig.item('leaving'))?.available).toBe(0n);
     expect((await rig.ops('customer close leaving')).output).toContain('already closed');
+  });
+});
+
+describe('a closed customer', () => {
+  const names = [
+    'accounts',
+    'keys',
+    'grants',
+    'ledger',
+    'quotas',
+    'payments',
+    'runtime',
+    'daily',
+    'responses',
+  ];
+  const tablesWith = async (text: string): Promise<string[]> => {
+    const { tables } = await rig.ports();
+    const all = await Promise.all(names.map((name) => tables.scan(name as 'accounts')));
+    return names.filter((_, at) => JSON.stringify(all[at]).includes(text));
+  };
+  const close = async (name: string): Promise<void> => {
+    await rig.ops(
+      `customer new ${name} --grant 5 --wait 0 --yes contact.email=eve@secret.example`.split(' '),
+    );
+    await rig.applyGrants();
+    await rig.ops(`customer set ${name} note=eve@secret.example`);
+    await rig.ops(`key new ${name} name=eve@secret.example`);
+    await rig.ops(`customer close ${name} --yes`);
+  };
+
+  it('opens again with the keys that the closing disabled, and no other', async () => {
+    await rig.ops('customer new opens --wait 0 --yes');
+    const { key } = await json(['key', 'new', 'opens']);
+    const [lost] = await keysOf('opens');
+    await rig.ops(`key off ${lost?.hint} --yes`);
+    await rig.ops('customer close opens --yes');
+    await rig.ops('customer close opens --yes');
+    await rig.ops('customer on opens');
+    expect((await keysOf('opens')).map(({ state }) => state).toSorted()).toEqual(['disabled', 'usable']);
+    expect((await rig.row('accounts', { account: 'opens' }))?.['_closed']).toBeUndefined();
+    expect(typeof key).toBe('string');
+  });
+
+  it('is erased once it is closed: contact data stands nowhere, and what stays is listed', async () => {
+    await rig.ops('customer new stays --grant 5 --wait 0 --yes contact.email=eve@secret.example'.split(' '));
+    const refused = await rig.ops('customer erase stays --yes');
+    expect(refused).toMatchObject({ code: 1, errors: expect.stringContaining('close it first') as string });
+    await close('stays');
+    await close('gone');
+    await rig.put('accounts', {
+      ...(await rig.row('accounts', { account: 'gone' })),
+      mail: 'eve@secret.example',
+      _problem: 'mail: found "eve@secret.example"',
+    });
+    const erased = await json(['customer', 'erase', 'gone', '--yes']);
+    expect((erased['remains'] as string[]).join(' ')).toMatch(/ledger and grants.*expire.*35 days/);
+    expect(JSON.stringify(await rig.row('accounts', { account: 'gone' }))).not.toContain('secret.example');
+    expect(await tablesWith('eve@secret.example')).toEqual(['accounts', 'keys']);
+    await rig.ops('customer erase stays --yes');
+    expect(await tablesWith('eve@secret.example')).toEqual([]);
+    expect((await rig.item('gone'))?.granted).toBe(5_000_000_000n);
+    expect((await rig.ops('customer erase gone --yes')).output).toContain('already erased');
+  });
+
+  it('is erased to the end by a second run when the first one broke off, and never once it is open again', async () => {
+    await close('broken');
+    const ports = await rig.ports();
+    const plan = await planEraseAccount(ports, 'broken');
+    await ports.tables.write(plan.changes[0] as RowWrite);
+    expect((await rig.ops('customer erase broken --yes')).output).toContain('Erase the names of 1 key');
+    expect(await tablesWith('eve@secret.example')).toEqual([]);
+    await close('opened');
+    const late = await planEraseAccount(ports, 'opened');
+    await rig.ops('customer on opened');
+    await expect(carryOutWrites(ports, late)).rejects.toThrow('nothing was erased');
+    expect(await tablesWith('eve@secret.example')).toEqual(['accounts', 'keys']);
   });
 });
 

@@ -1,21 +1,14 @@
-/**
- * Changes an account's row: note, contact, limits, the switch; its plan; and closes it. Rows and ledger of a closed account stay,
- * so that statements can be made later. `carryOutWrites` carries the plans out.
- */
-import { formatYuan, type NanoYuan } from '../../billing/money.ts';
-import { createQuotaItem, sumReserved } from '../../billing/quota-item.ts';
+/** Changes an account's row: note, contact, limits, the switch, and its plan. `carryOutWrites` carries the plans out. */
 import { findAccountWarnings } from '../../config/loss-warnings.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
-import { isoTime, utcDay } from '../../wire/iso-time.ts';
+import { utcDay } from '../../wire/iso-time.ts';
 import { isRecord } from '../../wire/json.ts';
 import { compileRows, compileSettings } from '../config/row-changes.ts';
-import { disableKeyWrite } from '../keys/edit-key.ts';
-import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { normalizeMoments } from '../moment.ts';
-import { formatMoney, Failure, quoteShellWord, requireValid, usageFailure } from '../plan.ts';
+import { Failure, requireValid, usageFailure } from '../plan.ts';
 import { findAccount, refuseChanged, refuseNaming, updateOf, setAttributes } from '../rows.ts';
 
 interface AccountEdit {
@@ -115,75 +108,3 @@ async function planWarnings(ports: OperatorPorts, level: number): Promise<string
 
 const priceWarnings = async (ports: OperatorPorts, row: RawRow): Promise<string[]> =>
   findAccountWarnings(row, compileRows(ports, await ports.config.tables()).snapshot);
-
-/** `reserved`: what calls under way still hold. `next`: what to do about the balance, in order. */
-export type CloseAccountPlan = Awaited<ReturnType<typeof planCloseAccount>>;
-
-/** All keys are refused. */
-export async function planCloseAccount(ports: OperatorPorts, account: string) {
-  const { tables, ledger, clock } = ports;
-  const [row, quota, all] = await Promise.all([
-    tables.get('accounts', account),
-    ledger.quota(account),
-    listKeys(ports, { account }),
-  ]);
-  if (!row) throw usageFailure(`no customer ${account}: see \`customer list\``);
-  if (quota && 'problem' in quota) throw new Failure(quota.problem);
-  const item = quota?.row ?? createQuotaItem(account);
-  const { available } = item;
-  const reserved = sumReserved(item);
-  const keys = all.filter((each) => each.row['enabled'] !== false).map((each) => textOf(each.row, 'hash'));
-  const isClosed = row['enabled'] === false && keys.length === 0;
-  const now = isoTime(clock.now());
-  const next = describeNextSteps({ account, available, reserved, today: now.slice(0, 10), isClosed });
-  const conflict = new Failure(`someone deleted the row of ${account} in the meantime`);
-  const changes: RowWrite[] = [
-    {
-      kind: 'update',
-      table: 'accounts',
-      key: { account },
-      attributes: { enabled: false, _closed: now },
-      unchanged: {},
-      conflict,
-    },
-    ...keys.map(disableKeyWrite),
-  ];
-  const effect = [
-    `Disable ${account} and ${keys.length === 1 ? 'its key' : `its ${keys.length} keys`} within 30 s; no data is deleted`,
-    `Remaining balance: ${formatMoney(available)}${reserved > 0n ? `, plus ${formatMoney(reserved)} reserved by calls in flight` : ''}`,
-  ];
-  return {
-    changes: isClosed ? [] : changes,
-    effect: isClosed ? [`${account} is already closed`, ...next] : effect,
-    questions: isClosed ? [] : [`Close ${account}?`],
-    account,
-    available,
-    reserved,
-    keys: keys.length,
-    next,
-  };
-}
-
-interface Closing {
-  account: string;
-  available: NanoYuan;
-  reserved: NanoYuan;
-  today: string;
-  isClosed: boolean;
-}
-
-/**
- * Environments let calls in for half a minute more, and calls under way return what they do not use: only then is it sure
- * what is left. The id is of a day, since an account may be opened and closed again.
- */
-function describeNextSteps({ account, available, reserved, today, isClosed }: Closing): string[] {
-  const isSure = isClosed && reserved === 0n;
-  const wait = `wait a minute${reserved > 0n ? ', until no call is in flight,' : ''} and run \`customer close ${quoteShellWord(account)}\` again for the final balance`;
-  if (isSure ? available <= 0n : available + reserved <= 0n) return [];
-  if (reserved > 0n) return [wait];
-  return [
-    ...(isSure ? [] : [wait]),
-    `pay ${formatMoney(available)} back to the customer`,
-    `grant new ${quoteShellWord(account)} -${formatYuan(available)} --id closed-${today} --reason "paid back"`,
-  ];
-}

@@ -4,7 +4,12 @@ import { formatYuan } from '../../../../shared/billing/money.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
 import { sumReserved } from '../../../../shared/billing/quota-item.ts';
-import { planCloseAccount, planEditAccount } from '../../../../shared/operate/customers/edit-account.ts';
+import {
+  planCloseAccount,
+  planEraseAccount,
+  planReopenAccount,
+} from '../../../../shared/operate/customers/close-account.ts';
+import { planEditAccount } from '../../../../shared/operate/customers/edit-account.ts';
 import {
   listCustomers,
   listSpending,
@@ -42,7 +47,7 @@ import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { AccountPlan } from '../../../../shared/wire/public-api.ts';
 import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
 import { customerSheet } from '../../fields/sheet.ts';
-import { describeClosure } from '../../outcomes.ts';
+import { describeClosure, describeErasure } from '../../outcomes.ts';
 import {
   defineChange,
   limitRows,
@@ -184,10 +189,13 @@ A customer is an account with keys and grants. Top up with \`grant new\`; create
       plan: (run, account: string) => defineEdit(run, account, { enabled: false }),
     }),
     defineChange('on', {
-      does: 'enable a customer again',
+      does: 'enable a customer again, with the keys that `customer close` disabled',
       takes: accountArgument,
       examples: ['customer on acme'],
-      plan: (run, account: string) => defineEdit(run, account, { enabled: true, _closed: undefined }),
+      async plan(run, account: string) {
+        const plan = { ...(await planReopenAccount(run.ports, account)), questions: [] };
+        return defineRows(run, plan, { message: 'Saved; live within 30 s.', facts: { account } });
+      },
     }),
     defineChange('close', {
       does: 'close a customer: disables all keys and shows how to pay back the balance; deletes nothing',
@@ -206,6 +214,20 @@ A customer is an account with keys and grants. Top up with \`grant new\`; create
             keys_disabled: plan.keys,
             next: plan.next,
           }),
+        });
+      },
+    }),
+    defineChange('erase', {
+      does: 'erase the contact data of a closed customer; money rows stay, and what else stays is listed',
+      takes: accountArgument,
+      examples: ['customer erase acme'],
+      async plan({ ports }, account: string) {
+        const plan = await planEraseAccount(ports, account);
+        return defineWrite({
+          plan,
+          carryOut: () => carryOutWrites(ports, plan),
+          print: ({ print }) => describeErasure(plan).forEach(print),
+          facts: () => ({ account, remains: plan.remains }),
         });
       },
     }),

@@ -1,5 +1,10 @@
 /** Creates, tops up, edits and closes customers and creates their keys, by the same plans as the commands. */
-import { planCloseAccount, planEditAccount } from '../../../../shared/operate/customers/edit-account.ts';
+import {
+  planCloseAccount,
+  planEraseAccount,
+  planReopenAccount,
+} from '../../../../shared/operate/customers/close-account.ts';
+import { planEditAccount } from '../../../../shared/operate/customers/edit-account.ts';
 import { fingerprintRow, setAttributes } from '../../../../shared/operate/rows.ts';
 import {
   carryOutNewCustomer,
@@ -8,7 +13,7 @@ import {
 } from '../../../../shared/operate/customers/new-customer.ts';
 import { carryOutKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
-import { describeClosure, describeGrantOutcome } from '../../outcomes.ts';
+import { describeClosure, describeErasure, describeGrantOutcome } from '../../outcomes.ts';
 import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
 import { keyFields } from '../../fields/key-fields.ts';
 import {
@@ -39,6 +44,8 @@ export function addCustomerForms(routes: Routes): void {
   routes.form('/customers/:account/keys/new', { page: keyPage, propose: proposeKey });
   routes.form('/customers/:account/edit', { page: editPage, propose: proposeEdit });
   routes.form('/customers/:account/close', { page: closePage, propose: proposeClose });
+  routes.form('/customers/:account/reopen', { page: reopenPage, propose: proposeReopen });
+  routes.form('/customers/:account/erase', { page: erasePage, propose: proposeErase });
 }
 
 const linkCustomer = ({ parameter }: Visit) => {
@@ -177,6 +184,36 @@ async function proposeClose(visit: Visit): Promise<Proposal> {
     verb: 'Close customer',
     grave: true,
     report: () => ({ lines: describeClosure(plan) }),
+  });
+}
+
+const reopenPage = buildFormPage((visit) => ({ ...linkCustomer(visit), title: 'Reopen' }));
+
+async function proposeReopen(visit: Visit): Promise<Proposal> {
+  const account = visit.parameter('account');
+  return proposeWrites(visit, await planReopenAccount(visit.ports, account), {
+    title: `Reopen ${account}`,
+    back: customerPathOf(account),
+    verb: 'Reopen customer',
+    report: () => ({ lines: [`Reopened ${account} (live within 30 s).`] }),
+  });
+}
+
+const erasePage = buildFormPage((visit) => ({
+  ...linkCustomer(visit),
+  title: 'Erase contact data',
+  intro: renderLead('Money rows stay, without it. The next page lists what is erased and what stays where.'),
+}));
+
+async function proposeErase(visit: Visit): Promise<Proposal> {
+  const account = visit.parameter('account');
+  const plan = await planEraseAccount(visit.ports, account);
+  return proposeWrites(visit, plan, {
+    title: `Erase the contact data of ${account}`,
+    back: customerPathOf(account),
+    verb: 'Erase contact data',
+    grave: true,
+    report: () => ({ lines: describeErasure(plan) }),
   });
 }
 

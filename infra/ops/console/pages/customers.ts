@@ -181,11 +181,16 @@ const buildColumns = <Customer extends ListedCustomer>(
   column('Note', ({ note = '' }) => renderCut(note), { has: ({ note }) => note !== undefined }),
 ];
 
-const forms = [
+const listForms = (isOff: boolean) => [
   ['keys/new', 'New key'],
   ['edit', 'Edit'],
-  ['close', 'Close'],
-] as const;
+  ...(isOff
+    ? [
+        ['reopen', 'Reopen'],
+        ['erase', 'Erase contact data'],
+      ]
+    : [['close', 'Close']]),
+];
 
 async function renderCustomer(visit: Visit): Promise<Page> {
   const account = visit.parameter('account');
@@ -198,7 +203,9 @@ async function renderCustomer(visit: Visit): Promise<Page> {
     above: [],
     actions: hideFromReaders(visit, [
       html`<a class="button main" href="${path}/grant">Top up</a>`,
-      ...forms.map(([at, words]) => html`<a class="button" href="${path}/${at}">${words}</a>`),
+      ...listForms(view.isOff).map(
+        ([at, words]) => html`<a class="button" href="${path}/${at}">${words}</a>`,
+      ),
     ]),
     body: html`${renderWarnings(view.warnings)} ${renderBalanceTiles(view)} ${renderRowFacts(view, visit)}
       ${renderUsage(view)}

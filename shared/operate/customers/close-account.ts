@@ -1,0 +1,218 @@
+/**
+ * Closes a customer, opens one again, and erases the contact data of one that is closed. Money rows are never touched, so that
+ * statements can be made later. Plans are safe to repeat after an interruption; `carryOutWrites` carries them out.
+ */
+import { formatYuan, type NanoYuan } from '../../billing/money.ts';
+import { createQuotaItem, sumReserved } from '../../billing/quota-item.ts';
+import { AccountRow, customerProfileOf, isAccountOff } from '../../config/rows/account-row.ts';
+import { textOf } from '../../config/rows/read-row.ts';
+import { isoTime } from '../../wire/iso-time.ts';
+import { listKeys } from '../keys/list-keys.ts';
+import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
+import { formatCount, formatMoney, Failure, quoteShellWord, usageFailure, type Plan } from '../plan.ts';
+
+/** `reserved`: what calls under way still hold. `next`: what to do about the balance, in order. */
+export type CloseAccountPlan = Awaited<ReturnType<typeof planCloseAccount>>;
+
+/** All keys are refused. */
+export async function planCloseAccount(ports: OperatorPorts, account: string) {
+  const { tables, ledger, clock } = ports;
+  const [row, quota, all] = await Promise.all([
+    tables.get('accounts', account),
+    ledger.quota(account),
+    listKeys(ports, { account }),
+  ]);
+  if (!row) throw usageFailure(`no customer ${account}: see \`customer list\``);
+  if (quota && 'problem' in quota) throw new Failure(quota.problem);
+  const item = quota?.row ?? createQuotaItem(account);
+  const { available } = item;
+  const reserved = sumReserved(item);
+  const keys = all.filter((each) => each.row['enabled'] !== false).map((each) => textOf(each.row, 'hash'));
+  const isClosed = row['enabled'] === false && keys.length === 0;
+  const now = isoTime(clock.now());
+  // The same mark when a run that broke off is repeated: it says which keys a reopening enables.
+  const closed = (row['enabled'] === false && textOf(row, '_closed')) || now;
+  const next = describeNextSteps({ account, available, reserved, today: now.slice(0, 10), isClosed });
+  const conflict = new Failure(`someone deleted the row of ${account} in the meantime`);
+  const changes: RowWrite[] = [
+    {
+      kind: 'update',
+      table: 'accounts',
+      key: { account },
+      attributes: { enabled: false, _closed: closed },
+      unchanged: {},
+      conflict,
+    },
+    ...keys.map((hash): RowWrite => ({
+      kind: 'update',
+      table: 'keys',
+      key: { hash },
+      attributes: { enabled: false, _closed: closed },
+      unchanged: {},
+    })),
+  ];
+  const effect = [
+    `Disable ${account} and ${keys.length === 1 ? 'its key' : `its ${keys.length} keys`} within 30 s; no data is deleted`,
+    `Remaining balance: ${formatMoney(available)}${reserved > 0n ? `, plus ${formatMoney(reserved)} reserved by calls in flight` : ''}`,
+  ];
+  return {
+    changes: isClosed ? [] : changes,
+    effect: isClosed ? [`${account} is already closed`, ...next] : effect,
+    questions: isClosed ? [] : [`Close ${account}?`],
+    account,
+    available,
+    reserved,
+    keys: keys.length,
+    next,
+  };
+}
+
+interface Closing {
+  account: string;
+  available: NanoYuan;
+  reserved: NanoYuan;
+  today: string;
+  isClosed: boolean;
+}
+
+/**
+ * Environments let calls in for half a minute more, and calls under way return what they do not use: only then is it sure
+ * what is left. The id is of a day, since an account may be opened and closed again.
+ */
+function describeNextSteps({ account, available, reserved, today, isClosed }: Closing): string[] {
+  const isSure = isClosed && reserved === 0n;
+  const wait = `wait a minute${reserved > 0n ? ', until no call is in flight,' : ''} and run \`customer close ${quoteShellWord(account)}\` again for the final balance`;
+  if (isSure ? available <= 0n : available + reserved <= 0n) return [];
+  if (reserved > 0n) return [wait];
+  return [
+    ...(isSure ? [] : [wait]),
+    `pay ${formatMoney(available)} back to the customer`,
+    `grant new ${quoteShellWord(account)} -${formatYuan(available)} --id closed-${today} --reason "paid back"`,
+  ];
+}
+
+/**
+ * Lets the customer call again, with the keys that the closing disabled. The account comes last: until then a repeated run still
+ * finds which keys those are.
+ */
+export async function planReopenAccount(ports: OperatorPorts, account: string): Promise<Plan<RowWrite>> {
+  const [row, all] = await Promise.all([ports.tables.get('accounts', account), listKeys(ports, { account })]);
+  if (!row) throw usageFailure(`no customer ${account}: see \`customer list\``);
+  if (!isAccountOff(row))
+    return { changes: [], effect: [`${account} is not closed or disabled`], questions: [] };
+  const closed = row['_closed'];
+  const keys = all.filter(
+    ({ row: key }) => closed !== undefined && key['_closed'] === closed && key['_leaked'] === undefined,
+  );
+  const enable = { enabled: true, _closed: undefined };
+  const conflict = new Failure(`someone else changed ${account} in the meantime: review it and try again`);
+  return {
+    changes: [
+      ...keys.map(({ row: key }): RowWrite => ({
+        kind: 'update',
+        table: 'keys',
+        key: { hash: key['hash'] },
+        attributes: enable,
+        unchanged: { enabled: false, _closed: closed, _leaked: undefined },
+      })),
+      {
+        kind: 'update',
+        table: 'accounts',
+        key: { account },
+        attributes: enable,
+        unchanged: { enabled: row['enabled'], _closed: closed },
+        conflict,
+      },
+    ],
+    effect: [
+      `Accept calls of ${account} again within 30 s`,
+      `Enable ${formatCount(keys.length, 'key')} that the closing disabled`,
+      ...(row['_erased'] === undefined ? [] : ['Its contact data was erased: set it again for alerts']),
+    ],
+    questions: [`Reopen ${account}?`],
+  };
+}
+
+const contactAttributes: ReadonlySet<string> = new Set(['contact', 'note']);
+/** Notes of the tools themselves. Others may hold anything, and marks quote what is wrong. */
+const keptNotes: ReadonlySet<string> = new Set(['_by', '_at', '_closed', '_erased']);
+
+/** An attribute that the relay does not know may be an address under a wrong name. */
+const isErased = (name: string): boolean =>
+  name.startsWith('_')
+    ? !keptNotes.has(name)
+    : contactAttributes.has(name) || !Object.hasOwn(AccountRow.shape, name);
+
+/** `remains`: what stays and where, in sentences. */
+export type EraseAccountPlan = Awaited<ReturnType<typeof planEraseAccount>>;
+
+/** Only of a closed customer, because alerts still need the address of one that calls. */
+export async function planEraseAccount(ports: OperatorPorts, account: string) {
+  const { tables, payments, pages, clock } = ports;
+  const [row, all, paid, { grants, isAll }] = await Promise.all([
+    tables.get('accounts', account),
+    listKeys(ports, { account }),
+    Array.fromAsync(payments.all()),
+    pages.grants(account, 1),
+  ]);
+  if (!row) throw usageFailure(`no customer ${account}: see \`customer list\``);
+  const refusal =
+    row['enabled'] === false && all.every((each) => each.row['enabled'] === false)
+      ? undefined
+      : `${account} is not closed: close it first, because its alerts need the address`;
+  const names = Object.keys(row).filter(isErased);
+  const keys = all.map((each) => each.row).filter((key) => key['name'] !== undefined);
+  const remove = (of: readonly string[]): RawRow => Object.fromEntries(of.map((name) => [name, undefined]));
+  const conflict = new Failure(`someone opened ${account} again in the meantime; nothing was erased`);
+  const changes: RowWrite[] = [
+    ...(names.length === 0
+      ? []
+      : [
+          {
+            kind: 'update',
+            table: 'accounts',
+            key: { account },
+            attributes: { ...remove(names), _erased: isoTime(clock.now()) },
+            unchanged: { enabled: false },
+            conflict,
+          } satisfies RowWrite,
+        ]),
+    ...keys.map((key): RowWrite => ({
+      kind: 'update',
+      table: 'keys',
+      key: { hash: key['hash'] },
+      attributes: remove(['name']),
+      unchanged: {},
+    })),
+  ];
+  const ids = paid.flat().filter((payment) => payment.account === account);
+  const remains = [
+    `The name ${account}, its balance, ledger${grants.length > 0 ? ' and grants' : ''}, without contact data${isAll && grants.length === 0 ? '' : '; reasons of grants stay as they were written'}`,
+    ...(ids.length > 0
+      ? [
+          `At Stripe: what the customer entered there, under ${formatCount(ids.length, 'payment')} (${ids[0]?.id}) and the customer id of a saved card; delete the customer in Stripe's dashboard`,
+        ]
+      : []),
+    ...(customerProfileOf(row as RawRow & AccountRow) === undefined
+      ? []
+      : ['At the vendor: the profile that the row names; its name can only be changed there']),
+    'Stored responses until they expire, and the log of calls until its retention ends: neither has contact data of the account',
+    'Backups: copies of the tables from before, for up to 35 days; files that were exported',
+  ];
+  const erased = [
+    ...names.map((name) => (name.startsWith('_') ? `the note ${name}` : name)),
+    ...(keys.length > 0 ? [`the names of ${formatCount(keys.length, 'key')}`] : []),
+  ];
+  return {
+    changes,
+    effect:
+      changes.length === 0
+        ? [`The contact data of ${account} is already erased`]
+        : [`Erase ${erased.join(', ')} of ${account}; this cannot be undone`],
+    questions: changes.length === 0 ? [] : [`Erase the contact data of ${account}?`],
+    warnings: remains.map((each) => `Stays: ${each}`),
+    ...(refusal !== undefined && { refusal }),
+    account,
+    remains,
+  };
+}
