@@ -44,6 +44,7 @@ import {
   type PublicFunctionName,
 } from './constructs/function-descriptions.ts';
 import {
+  keepAfterCreation,
   type MadeFunctions,
   RelayFunctions,
   type RelayFunctionsProps,
@@ -293,6 +294,8 @@ export class Relay extends Construct {
     const sealKeys = new NumberedSecrets(this, 'SealKeys', {
       numbers: props.sealKeys ?? [1],
       encryptionKey: keys.secrets,
+      // Clients and retained tables hold state that only these keys open.
+      removalPolicy: keepAfterCreation(disposable),
       about: (number) =>
         `Seal key ${number}: seals the state of turns that clients keep and the relay stores`,
     });

@@ -100,11 +100,18 @@ describe('CloudFormation’s double', () => {
     expect(account.standing).toEqual([]);
   });
 
-  it('deletes another stack but for its tables, bucket and logs', () => {
+  it('deletes another stack but for its tables, bucket, logs and the seal key', () => {
     const { account, stacks } = emptied();
     stacks.delete(deploy(stacks, whole));
     expect(new Set(account.standing.map(({ type }) => type))).toEqual(
-      new Set(['AWS::DynamoDB::GlobalTable', 'AWS::S3::Bucket', 'AWS::Logs::LogGroup']),
+      new Set([
+        'AWS::DynamoDB::GlobalTable',
+        'AWS::S3::Bucket',
+        'AWS::Logs::LogGroup',
+        'AWS::SecretsManager::Secret',
+      ]),
     );
+    const secrets = account.standing.filter(({ type }) => type === 'AWS::SecretsManager::Secret');
+    expect(secrets.map(({ id }) => id)).toEqual([expect.stringContaining('SealKeys')]);
   });
 });

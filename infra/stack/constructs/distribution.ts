@@ -1,5 +1,5 @@
 /** The public address: a CloudFront distribution that sends each path to the function or server that answers it. */
-import { Duration, Stack, Token, RemovalPolicy } from 'aws-cdk-lib';
+import { Duration, Stack, Token } from 'aws-cdk-lib';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
 import { configureBucketEncryption } from './encryption-keys.ts';
 import type { ICertificate } from 'aws-cdk-lib/aws-certificatemanager';
@@ -39,7 +39,7 @@ import { Construct, type IDependable } from 'constructs';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { type FunctionName, defaultFunction, routes } from './function-descriptions.ts';
 import { listHeaders } from '../../../shared/endpoints/routes.ts';
-import type { RelayFunction, RelayFunctions } from './relay-functions.ts';
+import { keepAfterCreation, type RelayFunction, type RelayFunctions } from './relay-functions.ts';
 import { originSecretHeader } from './numbered-secrets.ts';
 
 /** The public host name. Replaces the one of CloudFront. */
@@ -297,6 +297,6 @@ export const createAccessLogBucket = (
               abortIncompleteMultipartUploadAfter: Duration.days(1),
             },
           ],
-    removalPolicy: disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN,
+    removalPolicy: keepAfterCreation(disposable),
     autoDeleteObjects: disposable,
   });

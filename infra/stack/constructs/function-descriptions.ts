@@ -58,6 +58,8 @@ export interface StreamTrigger {
   maxAgeHours: number;
   /** True stores a batch without retries left in the bucket of stream failures. False drops it. */
   keepsFailures: boolean;
+  /** True if an alarm reads the metrics of the mapping, such as how many events it gave up. */
+  countsEvents?: boolean;
   /** Only records of items with these ids (partition keys) invoke it. By default all do. */
   onlyIds?: readonly string[];
   /** Only records of new items whose ids have this prefix invoke it. */
@@ -188,6 +190,7 @@ const descriptions = {
         retries: 100,
         maxAgeHours: 12,
         keepsFailures: true,
+        countsEvents: true,
       },
     ],
     // In `runtime` for the counters of budgets.

@@ -2,6 +2,7 @@
  * Generated secrets with numbers; deploying with a new number rotates them. Functions get the values when they are deployed, so
  * no request reads the secret store.
  */
+import type { RemovalPolicy } from 'aws-cdk-lib';
 import { type ISecret, Secret } from 'aws-cdk-lib/aws-secretsmanager';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
 import { Construct } from 'constructs';
@@ -19,6 +20,8 @@ interface NumberedSecretsProps {
   about: (number: number) => string;
   /** By default AWS's managed key. */
   encryptionKey?: IKey | undefined;
+  /** By default the stack deletes its secrets. */
+  removalPolicy?: RemovalPolicy;
 }
 
 export class NumberedSecrets extends Construct {
@@ -28,14 +31,16 @@ export class NumberedSecrets extends Construct {
   /** Secrets by number, for platforms that read them when a process starts. */
   readonly secrets: ReadonlyMap<number, ISecret>;
 
-  constructor(scope: Construct, id: string, { numbers, about, encryptionKey }: NumberedSecretsProps) {
+  constructor(scope: Construct, id: string, props: NumberedSecretsProps) {
     super(scope, id);
+    const { numbers, about, encryptionKey, removalPolicy } = props;
     this.secrets = new Map(
       numbers.map((number) => [
         number,
         new Secret(this, `Secret${number}`, {
           description: about(number),
           ...(encryptionKey && { encryptionKey }),
+          ...(removalPolicy && { removalPolicy }),
           // Excludes punctuation, so that lists and JSON can hold the values.
           generateSecretString: { excludePunctuation: true, passwordLength: 48 },
         }),

@@ -267,10 +267,10 @@ export const buildDeployedVariables = ({ deployed }: SecretAccess): Record<strin
 const liveAlias = 'live';
 
 /**
- * Log lines are evidence when money is disputed, so log groups outlive the stack. A failed first deployment deletes them, because
- * CloudFormation chooses new names and never adopts an old group.
+ * For evidence when money is disputed (log groups, stream failures) and keys that nothing can restore: they outlive the stack. A
+ * failed first deployment deletes them, because CloudFormation chooses new names and never adopts the old ones.
  */
-export const logRemoval = (disposable: boolean): RemovalPolicy =>
+export const keepAfterCreation = (disposable: boolean): RemovalPolicy =>
   disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE;
 
 interface RelayFunctionProps {
@@ -310,7 +310,7 @@ export class RelayFunction extends Construct {
     const logGroup = new LogGroup(this, 'Logs', {
       retention: props.logRetention,
       ...(props.keys.logs && { encryptionKey: props.keys.logs }),
-      removalPolicy: logRemoval(props.disposable),
+      removalPolicy: keepAfterCreation(props.disposable),
     });
     // CDK's default role could write to every log group.
     const role = new Role(this, 'Role', { assumedBy: new ServicePrincipal('lambda.amazonaws.com') });

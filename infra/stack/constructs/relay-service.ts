@@ -43,7 +43,7 @@ import { callsBedrock } from './operator-policies.ts';
 import {
   allow,
   grantsOf,
-  logRemoval,
+  keepAfterCreation,
   pseudonymKey,
   type RelayFunctions,
   type RelayCodeProps,
@@ -103,7 +103,7 @@ export class RelayService extends Construct {
     const { tasksMin = 2, tasksMax = Math.max(10, tasksMin), relayName } = props;
     this.logGroup = new LogGroup(this, 'Logs', {
       retention: props.logRetention ?? RetentionDays.ONE_MONTH,
-      removalPolicy: logRemoval(props.disposable),
+      removalPolicy: keepAfterCreation(props.disposable),
       ...(props.keys.logs && { encryptionKey: props.keys.logs }),
     });
     this.vpc = props.vpc ?? createVpc(this);

@@ -14,7 +14,7 @@ import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { BlockPublicAccess, Bucket, ObjectOwnership } from 'aws-cdk-lib/aws-s3';
 import { Construct, type IConstruct } from 'constructs';
 import { tableSchemas } from '../../../shared/tables/table-schemas.ts';
-import { allow, type RelayFunctions } from './relay-functions.ts';
+import { allow, keepAfterCreation, type RelayFunctions } from './relay-functions.ts';
 import { functionDescriptions, type FunctionName, type StreamTrigger } from './function-descriptions.ts';
 import { configureBucketEncryption, grantKeyUse, type RelayKeys } from './encryption-keys.ts';
 import type { RelayTables } from './relay-tables.ts';
@@ -64,7 +64,7 @@ export class Triggers extends Construct {
       lifecycleRules: [{ expiration: failuresKept, abortIncompleteMultipartUploadAfter: Duration.days(1) }],
       // Failed records are evidence when money is disputed, so the bucket outlives the stack. CloudFormation generates its name, so a
       // later stack can't collide with it.
-      removalPolicy: props.disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN,
+      removalPolicy: keepAfterCreation(props.disposable),
       // Only an empty bucket can be deleted.
       autoDeleteObjects: props.disposable,
     });
@@ -136,7 +136,8 @@ export class Triggers extends Construct {
       retryAttempts: stream.retries,
       maxRecordAge: Duration.hours(stream.maxAgeHours),
       ...(stream.keepsFailures && { onFailure: this.onFailure }),
-      metricsConfig: { metrics: [MetricType.EVENT_COUNT] },
+      // AWS bills each of these metrics ($0.30 a month), so only the mapping that an alarm reads has them.
+      ...(stream.countsEvents && { metricsConfig: { metrics: [MetricType.EVENT_COUNT] } }),
     });
   }
 
