@@ -110,6 +110,99 @@ describe('a form of a row that somebody else changed meanwhile', () => {
   });
 });
 
+describe('after a write', () => {
+  /** Leads a form to its result: where one was, with what changed. */
+  const save = async (path: string, fields: Record<string, string> = {}): Promise<string> => {
+    const asked = await visitor.send(path, fields);
+    const confirm = new URL(asked.headers.get('location') ?? '', visitor.base).href.slice(
+      visitor.base.length,
+    );
+    const form_token = tokenIn(await visitor.page('keys/check'));
+    return visitor.follow(await visitor.post(confirm, { form_token }));
+  };
+  const undoIn = (page: string): string => /action="(undo\/\w+)"/.exec(page)?.[1] ?? '';
+  const undo = async (page: string): Promise<string> => {
+    const asked = await visitor.post(undoIn(page), { form_token: tokenIn(page) });
+    if (asked.status !== 303) return asked.text();
+    const confirm = new URL(asked.headers.get('location') ?? '', visitor.base).href.slice(
+      visitor.base.length,
+    );
+    return visitor.follow(await visitor.post(confirm, { form_token: tokenIn(page) }));
+  };
+  const row = { id: 'undo', type: 'openai', endpoint: 'http://127.0.0.1:1/v1', models: ['m'], state: true };
+  const typed = { type: 'openai', endpoint: row.endpoint, models: 'm', state: 'yes' };
+  const read = (table: 'channels' | 'accounts' | 'keys', id: string) => rig.ports.tables.get(table, id);
+
+  it('one is where one was, with what changed and a link to it; Undo puts it back, and Undo of that too', async () => {
+    await put(rig.client, 'channels', [{ ...row, weight: 2 }]);
+    const page = await save('channels/undo/edit', { ...typed, models: 'm, n', weight: '2', priority: '7' });
+    expect(page).toMatch(/<h1>undo<\/h1>[^]*Saved 1 row/);
+    expect(await read('channels', 'undo')).toMatchObject({ priority: 7, models: ['m', 'n'] });
+    const undone = await undo(page);
+    expect(undone).toContain('Saved 1 row');
+    const before = await read('channels', 'undo');
+    expect(before).toMatchObject({ weight: 2, models: ['m'], state: true });
+    expect(before).not.toHaveProperty('priority');
+    await undo(undone);
+    expect(await read('channels', 'undo')).toMatchObject({ priority: 7, models: ['m', 'n'] });
+  });
+
+  it('a customer is put back as it was, and a row that was created is deleted', async () => {
+    await put(rig.client, 'accounts', [{ account: 'undone', rpm: 5, contact: { email: 'a@example.com' } }]);
+    const page = await save('customers/undone/edit', { note: 'typo' });
+    expect(await read('accounts', 'undone')).toMatchObject({ note: 'typo' });
+    expect(await undo(page)).toContain('The change is undone.');
+    expect(await read('accounts', 'undone')).toMatchObject({ rpm: 5, contact: { email: 'a@example.com' } });
+    expect(await read('accounts', 'undone')).not.toHaveProperty('note');
+    const made = await save('channels-new?type=openai', { ...typed, id: 'made' });
+    expect(made).toContain('href="channels/made"');
+    await undo(made);
+    expect(await read('channels', 'made')).toBeUndefined();
+  });
+
+  it('Undo is refused once somebody changed the row, at the form and at its confirmation', async () => {
+    await put(rig.client, 'accounts', [{ account: 'raced', rpm: 5 }]);
+    const page = await save('customers/raced/edit', { rpm: '6' });
+    const asked = await visitor.post(undoIn(page), { form_token: tokenIn(page) });
+    await put(rig.client, 'accounts', [{ account: 'raced', rpm: 6, note: 'theirs' }]);
+    const confirm = new URL(asked.headers.get('location') ?? '', visitor.base).href.slice(
+      visitor.base.length,
+    );
+    for (const words of [
+      await visitor.follow(await visitor.post(confirm, { form_token: tokenIn(page) })),
+      await undo(page),
+    ])
+      expect(words).toContain('accounts raced has changed since');
+    expect(await read('accounts', 'raced')).toMatchObject({ rpm: 6, note: 'theirs' });
+  });
+
+  it.each([
+    ['a key that was disabled', 'keys/HASH/disable', 'Disable'],
+    ['a customer that was closed', 'customers/shut/close', 'Closed shut'],
+  ])('no Undo opens %s again', async (_, path, words) => {
+    await put(rig.client, 'accounts', [{ account: 'shut' }]);
+    await put(rig.client, 'keys', [{ ...key, account: 'shut' }]);
+    const page = await save(path.replace('HASH', key.hash));
+    expect(page).toContain(words);
+    expect(undoIn(page)).toBe('');
+  });
+
+  it('a row in which a key stood is not kept to be put back', async () => {
+    await put(rig.client, 'channels', [{ ...row, id: 'leaky', secret: 'AIza-typed-key', secrt: 'AIza' }]);
+    const page = await save('channels/leaky/edit', { ...typed, secret: 'env:OPENAI_API_KEY', others: '{}' });
+    expect(page).toContain('Saved 1 row');
+    expect(undoIn(page)).toBe('');
+  });
+
+  it('Undo of nothing, or of what another session did, writes nothing', async () => {
+    const page = await visitor.page('keys/check');
+    for (const id of ['none', '0'.repeat(32)])
+      expect(await (await visitor.post(`undo/${id}`, { form_token: tokenIn(page) })).text()).toContain(
+        'can no longer be undone',
+      );
+  });
+});
+
 it('rotates a key, shows the new one once, and disables it', async () => {
   await put(rig.client, 'accounts', [{ account: 'acme' }]);
   await put(rig.client, 'keys', [key]);

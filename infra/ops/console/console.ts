@@ -17,6 +17,7 @@ import { pages } from './pages/all-pages.ts';
 import {
   basisOf,
   renderConfirmation,
+  renderDone,
   renderFailure,
   renderFault,
   renderMissing,
@@ -36,6 +37,7 @@ import {
   type ActionEnd,
   type FormRoute,
   type Identity,
+  type KeptResult,
   type PendingForm,
   type FormStore,
   type Proposal,
@@ -68,7 +70,7 @@ export interface ConsoleHost {
 
 export type ConsoleHandle = (request: Request, identity: Identity) => Promise<Response>;
 
-type CountingDeps = ConsoleDeps & { counted: CountReads };
+type CountingDeps = ConsoleDeps & { counted: CountReads; forms: FormStore };
 
 /** `confirming` is a form of this session that was shown and is confirmed now. */
 interface ConsoleContext {
@@ -80,7 +82,8 @@ type AnswerPage = (call: PageCall, make: (visit: Visit) => Page | Promise<Page>)
 
 export function createConsole(consoleDeps: ConsoleDeps): ConsoleHandle {
   const { options, onFault } = consoleDeps;
-  const deps = { ...consoleDeps, counted: countReads(consoleDeps.ports) };
+  const forms = consoleDeps.hosting?.forms ?? createMemoryForms(consoleDeps.ports);
+  const deps = { ...consoleDeps, forms, counted: countReads(consoleDeps.ports) };
   const statics = readStaticFiles();
   const app = new Hono<ConsoleContext>();
   const answer = answerWithPages(deps, statics);
@@ -162,7 +165,7 @@ const guardRequests =
     return undefined;
   };
 
-function visitFor(call: PageCall, { ports, options, hosting, counted }: CountingDeps): Visit {
+function visitFor(call: PageCall, { ports, options, hosting, counted, forms }: CountingDeps): Visit {
   const fields = call.get('fields') ?? {};
   const { identity } = call.env;
   return {
@@ -182,6 +185,10 @@ function visitFor(call: PageCall, { ports, options, hosting, counted }: Counting
     query: readQuery(call.req.raw),
     field: (name) => fields[name] ?? '',
     fields,
+    async readResult(id) {
+      const text = id && (await forms.read(identity.formToken, id));
+      return text ? (JSON.parse(text) as { result?: KeptResult }).result : undefined;
+    },
   };
 }
 
@@ -211,7 +218,12 @@ function answerWithPages(deps: CountingDeps, statics: StaticFiles): AnswerPage {
   const scripts = statics.scripts.map(({ address }) => address);
   return async (call, make) => {
     const visit = visitFor(call, deps);
-    const makePage = async (): Promise<Page> => make(visitFor(call, deps));
+    const makePage = async (): Promise<Page> => {
+      const page = await make(visitFor(call, deps));
+      const done = call.req.query('done') ?? '';
+      const result = done && (await visit.readResult(done));
+      return result ? { ...page, body: [renderDone(result, done, visit), page.body] } : page;
+    };
     const { found: page, cost } = await counted(() =>
       makePage().catch((error: unknown) => {
         if (error instanceof Failure) return renderFailure(error, visit.path);
@@ -250,11 +262,11 @@ const renderOvertaken = (again: string): Page => ({
  * the same fields, as of the same time, and carried out only if it equals what was shown.
  */
 function routeActions(deps: CountingDeps, answer: AnswerPage) {
-  const { options, onFault, hosting } = deps;
-  const forms = hosting?.forms ?? createMemoryForms(deps.ports);
+  const { options, onFault, hosting, forms } = deps;
   const loadForm = async ({ env }: PageCall, id: string): Promise<PendingForm | undefined> => {
     const text = await forms.read(env.identity.formToken, id);
-    return text === undefined ? undefined : { ...(JSON.parse(text) as PendingForm), id };
+    const kept = text === undefined ? undefined : (JSON.parse(text) as PendingForm | { result: KeptResult });
+    return kept && 'shown' in kept ? { ...kept, id } : undefined;
   };
   const carryOut = async (call: PageCall, visit: Visit, proposal: Proposal): Promise<Response> => {
     const { identity } = visit;
@@ -266,7 +278,23 @@ function routeActions(deps: CountingDeps, answer: AnswerPage) {
     if ('error' in ended && !(ended.error instanceof Failure)) onFault(ended.error, visit.path);
     // The write has been made, even if its end cannot be recorded.
     await end?.(ended).catch((error: unknown) => onFault(error, visit.path));
+    const back = await keepResult(identity, proposal, ended);
+    if (back !== undefined) return call.redirect(options.base + back, 303);
     return answer(call, () => renderResult(proposal, ended));
+  };
+  /** @returns where to show it: the page that one came from. Missing: it has to be shown at once, and once only */
+  const keepResult = async (
+    { formToken: owner }: Identity,
+    { title, back }: Proposal,
+    ended: ActionEnd,
+  ): Promise<string | undefined> => {
+    if ('error' in ended) return undefined;
+    const { secret, message, details, ...plain } = ended.outcome;
+    if (secret ?? message ?? details) return undefined;
+    const result: KeptResult = { ...plain, title, back };
+    // The write has been made, even if its result cannot be kept.
+    const id = await forms.keep({ owner, text: JSON.stringify({ result }) }).catch(() => undefined);
+    return id && `${back === './' ? '' : back}${back.includes('?') ? '&' : '?'}done=${id}`;
   };
   const confirmProposal = async (
     call: PageCall,

@@ -11,6 +11,7 @@ import { addHistoryPages } from './history.ts';
 import { addInvoicePages } from './invoice.ts';
 import { addKeyPages } from './keys.ts';
 import { addOverviewPages } from './overview.ts';
+import { addUndoPages } from './outcome.ts';
 import { addRequestPages } from './request-page.ts';
 import { addRequestListPages } from './requests.ts';
 import { addSettingPages } from './settings.ts';
@@ -34,4 +35,5 @@ export const pages: readonly ((routes: Routes) => void)[] = [
   addVersionPages,
   addHistoryPages,
   addAuditPages,
+  addUndoPages,
 ];

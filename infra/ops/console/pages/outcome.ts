@@ -3,7 +3,21 @@ import { Failure } from '../../../../shared/operate/plan.ts';
 import { canonicalJson } from '../../../../shared/wire/json.ts';
 import { html, nothing, raw, type Markup } from '../../markup.ts';
 import { renderNotice, renderOutcome, sectionOf, renderWarnings, type Page } from '../layout/frame.ts';
-import type { ActionEnd, PendingForm, Outcome, Proposal, FrozenProposal, Visit } from '../visit/visit.ts';
+import { renderActionButton } from '../layout/form.ts';
+import { proposeRowEdit } from '../visit/row-proposal.ts';
+import {
+  buildFormPage,
+  proposeWrites,
+  type ActionEnd,
+  type PendingForm,
+  type Outcome,
+  type Proposal,
+  type FrozenProposal,
+  type KeptResult,
+  type Routes,
+  type Visit,
+} from '../visit/visit.ts';
+import { planUndo } from '../../../../shared/operate/undo.ts';
 
 /** Turns a proposal into texts and finished markup, which can be stored. */
 export async function freezeProposal(proposal: Proposal): Promise<FrozenProposal> {
@@ -72,6 +86,35 @@ export function renderResult({ title, back }: Pick<Proposal, 'title' | 'back'>, 
       </p>`,
   };
 }
+
+/** Shown on the page that one came from: what changed, links to it, and Undo. */
+export const renderDone = (
+  { lines, warnings = [], next = [], undo = [], back }: KeptResult,
+  id: string,
+  { identity }: Visit,
+): Markup =>
+  html`${renderOutcome([
+    lines.map((line) => html`<p>${line}</p>`),
+    html`<p class="buttons">
+      ${next.filter(([path]) => path !== back).map(([path, words]) => html`<a href="${path}">${words}</a>`)}
+      ${undo.length > 0 && renderActionButton(`undo/${id}`, identity.formToken, 'Undo')}
+    </p>`,
+  ])}
+  ${renderWarnings(warnings)}`;
+
+export const addUndoPages = ({ form }: Routes): void =>
+  form('/undo/:id', {
+    page: buildFormPage(() => ({ title: 'Undo', cancel: './' })),
+    async propose(visit) {
+      const result = await visit.readResult(visit.parameter('id'));
+      if (!result?.undo?.length)
+        throw new Failure('this change can no longer be undone: edit it instead, or roll back to a version');
+      const plan = await planUndo(visit.ports, result.undo);
+      const words = { title: `Undo: ${result.title}`, back: result.back, verb: 'Undo', grave: true };
+      if ('edit' in plan) return proposeRowEdit(visit, plan, words);
+      return proposeWrites(visit, plan, { ...words, report: () => ({ lines: ['The change is undone.'] }) });
+    },
+  });
 
 const renderSecret = ({ name, value }: NonNullable<Outcome['secret']>): Markup =>
   html`<h2>${name}</h2>

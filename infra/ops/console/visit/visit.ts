@@ -4,8 +4,10 @@
  * pressed. A secret appears in one answer and is never stored. This file does not use Hono, so pages are plain functions.
  */
 import { Failure, type Plan } from '../../../../shared/operate/plan.ts';
-import type { OperatorPorts, RowWrite } from '../../../../shared/operate/operator-ports.ts';
+import type { OperatorPorts, RawRow, RowWrite } from '../../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
+import { noteUndo, type UndoStep } from '../../../../shared/operate/undo.ts';
+import type { TableName } from '../../../../shared/tables/table-names.ts';
 import type { Field } from '../../fields/row-field.ts';
 import { renderForm, listUnassignedMarks, addMarks, type FieldMarks, type SentForm } from '../layout/form.ts';
 import type { NanoYuan } from '../../../../shared/billing/money.ts';
@@ -63,6 +65,8 @@ export interface Visit {
   readonly query: (name: string) => string;
   readonly field: (name: string) => string;
   fields: Readonly<Record<string, string>>;
+  /** A result that this session has seen and not yet lost. */
+  readonly readResult: (id: string) => Promise<KeptResult | undefined>;
 }
 
 /** `tried` is a form that was refused, to show it again. */
@@ -215,10 +219,31 @@ export function proposeWrites(
     async () => {
       const made = await carryOutWrites(ports, plan);
       if (made.length === 0) throw new Failure('nothing was saved: somebody else changed this first');
-      return report(made);
+      return { next: linkRows(made), undo: await noteUndo(ports, made), ...report(made) };
     },
   );
 }
+
+/** Links to the first rows that were written. */
+const linkRows = (made: readonly RowWrite[]): [path: string, words: string][] =>
+  made.slice(0, 3).flatMap((write) => {
+    const row = 'row' in write ? write.row : write.key;
+    const { [write.table]: link } = rowLinks;
+    return link && write.kind !== 'remove' ? [link(row)] : [];
+  });
+
+const linkTo = (folder: string, name: unknown, words = String(name)): [string, string] => [
+  `${folder}/${encodeURIComponent(String(name))}`,
+  `Open ${words}`,
+];
+
+const rowLinks: Partial<Record<TableName, (row: RawRow) => [string, string]>> = {
+  channels: ({ id }) => linkTo('channels', id),
+  charges: ({ id }) => linkTo('charges', id, `rule ${String(id)}`),
+  settings: ({ name }) => linkTo('settings', name),
+  accounts: ({ account }) => linkTo('customers', account),
+  keys: ({ hash }) => [`keys/${String(hash)}/edit`, 'Open the key'],
+};
 
 /** How long an action waits until a grant is applied. */
 export const grantWaitMs = 10_000;
@@ -232,7 +257,13 @@ export interface Outcome {
   /** Lines ready to send to the customer; they may contain the secret. */
   message?: readonly string[];
   next?: readonly (readonly [path: string, words: string])[];
+  /** How the write can be undone. Empty: it cannot. */
+  undo?: readonly UndoStep[];
 }
+
+/** A result without anything secret, kept to be shown where one was, and to be undone. */
+export type KeptResult = Pick<Outcome, 'lines' | 'warnings' | 'next' | 'undo'> &
+  Pick<Proposal, 'back' | 'title'>;
 
 /** A proposal as shown, in texts and markup. */
 export type FrozenProposal = Omit<Proposal, 'carryOut' | 'refunds' | 'details'> & { details: string };
