@@ -255,7 +255,7 @@ it.each([
   await rig.client.send(new PutItemCommand({ TableName: physicalNameOf('relay', 'quotas'), Item }));
   await put(rig.client, 'accounts', [{ account: name }]);
   const page = await visitor.page(`statements?${new URLSearchParams({ account: name }).toString()}`);
-  const [, shown = ''] = /<pre class="command"><code>([^<]*)/.exec(page) ?? [];
+  const [, shown = ''] = /<code data-command>([^<]*)/.exec(page) ?? [];
   const text = shown.replaceAll('&#39;', "'").replaceAll('&quot;', '"').replaceAll('&amp;', '&');
   expect(text).toContain(`npx --no relay-ops statement ${word} --month `);
 });

@@ -20,10 +20,8 @@ describe('a console that only reads', () => {
       const page = await reader.page(path);
       expect(page).toContain('read-only');
       const writing = [...page.matchAll(/<form method="post" action="([^"]*)"/g)].map(([, action]) => action);
-      expect([path, writing.filter((action) => action !== 'audit' && action !== 'export')]).toEqual([
-        path,
-        [],
-      ]);
+      const reading = ['audit', 'audit-all', 'export', 'statement-html', 'statements-csv'];
+      expect([path, writing.filter((action = '') => !reading.includes(action))]).toEqual([path, []]);
       expect(page).not.toMatch(/href="[^"]*\/(edit|grant|rotate|disable|refund)"/);
     }
   });
@@ -33,12 +31,31 @@ describe('a console that only reads', () => {
     expect((await reader.get('export')).status).toBe(404);
     expect((await reader.post('export', { form_token: 'of another' })).status).toBe(403);
     const reply = await reader.post('export', { form_token });
-    expect(reply.headers.get('content-disposition')).toBe('attachment; filename="everything.jsonl"');
+    expect(reply.headers.get('content-disposition')).toContain('attachment; filename="everything.jsonl"');
     const tables = (await reply.text())
       .trim()
       .split('\n')
       .map((line) => (JSON.parse(line) as { table: string }).table);
     expect([...new Set(tables)]).toEqual(expect.arrayContaining(['channels', 'accounts', 'keys', 'ledger']));
+  });
+
+  it('downloads statements and the audit, and refuses what is no month on a page', async () => {
+    const page = await reader.page('statements?month=2026-11');
+    const [, account = ''] = /statements\?account=([^&"]+)/.exec(page) ?? [];
+    const form_token = tokenIn(page);
+    const month = new Date().toISOString().slice(0, 7);
+    const html = await reader.post('statement-html', { form_token, account, month });
+    expect(html.headers.get('content-disposition')).toContain(`filename="${account}-${month}.html"`);
+    expect(await html.text()).toMatch(/<h1>Statement of[^]*Closing balance/);
+    const csv = await (await reader.post('statements-csv', { form_token, account: '', month })).text();
+    expect(csv).toMatch(/^account,kind,day,[^]*\n\S+,("?DOES NOT ADD UP|closing)/);
+    const audit = await (await reader.post('audit-all', { form_token })).text();
+    expect(audit).toMatch(/^Customers that were read:\n[^]*\d+ rows?, \d+ problems?\.\n$/);
+    const bad = await reader.post('statement-html', { form_token, account, month: '../x' });
+    expect(bad.headers.get('content-disposition')).toBeNull();
+    expect(await bad.text()).toContain('role="alert"');
+    const named = await reader.post('statement-html', { form_token, account: 'a"\r\nx: y', month });
+    expect(named.headers.get('x')).toBeNull();
   });
 
   it('sends a download while it is made, and one that breaks off ends its connection alone', async () => {

@@ -112,14 +112,26 @@ export function createConsole(consoleDeps: ConsoleDeps): ConsoleHandle {
           return refused ?? openStream(() => watch(visit, sinceMs), visit.path);
         }),
       // An error breaks the connection, so that no browser takes half a file for all of it.
-      file: (at, name, lines) =>
+      file: (at, { nameOf, type, isExport, lines }) =>
         void app.post(at, async (call) => {
           const visit = visitFor(call, deps);
-          if (!visit.options.exports) return answer(call, renderRefusal);
-          return call.body(ReadableStream.from(lines(visit)).pipeThrough(new TextEncoderStream()), 200, {
-            'content-type': 'application/jsonl',
-            'content-disposition': `attachment; filename="${name}"`,
-          });
+          if (isExport && !visit.options.exports) return answer(call, renderRefusal);
+          const name = nameOf(visit).replaceAll(/[^\p{L}\p{N}.@_-]/gu, '_');
+          // The first piece decides whether there is a file, so what is wrong with the request is shown on a page.
+          const pieces = lines(visit)[Symbol.asyncIterator]();
+          const first = await pieces.next().catch((error: unknown) => error);
+          if (first instanceof Error) return answer(call, () => Promise.reject(first));
+          return call.body(
+            ReadableStream.from(resume(first as IteratorResult<string>, pieces)).pipeThrough(
+              new TextEncoderStream(),
+            ),
+            200,
+            {
+              'content-type': `${type}; charset=utf-8`,
+              // Older names of files have no letters but ASCII.
+              'content-disposition': `attachment; filename="${name.replaceAll(/[^ -~]/g, '_')}"; filename*=UTF-8''${encodeURIComponent(name)}`,
+            },
+          );
         }),
       form(at, route) {
         const guardForm = (work: 'form' | 'propose') => (call: PageCall) =>
@@ -151,6 +163,10 @@ export function createConsole(consoleDeps: ConsoleDeps): ConsoleHandle {
       if (name !== 'cache-control' || !response.headers.has(name)) response.headers.set(name, value);
     return response;
   };
+}
+
+async function* resume(first: IteratorResult<string>, pieces: AsyncIterator<string>): AsyncGenerator<string> {
+  for (let piece = first; !piece.done; piece = await pieces.next()) yield piece.value;
 }
 
 /** Admits a request to the pages and keeps the form that it sent. */

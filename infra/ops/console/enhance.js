@@ -146,6 +146,34 @@ function offerZones(button) {
   });
 }
 
+/** A button that copies a key, an id or a message; a command is not shown, only copied. */
+function offerCopy(element) {
+  if (element.dataset.offered) return;
+  element.dataset.offered = 'yes';
+  const words = element.hasAttribute('data-command') ? 'Copy as command' : 'Copy';
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.className = 'copy';
+  button.textContent = words;
+  button.title = words === 'Copy' ? '' : element.textContent;
+  button.addEventListener('click', () => {
+    const tell = (said) => {
+      button.textContent = said;
+      setTimeout(() => (button.textContent = words), 2000);
+    };
+    element.hidden = false;
+    navigator.clipboard.writeText(element.textContent.trim()).then(
+      () => {
+        element.hidden = words !== 'Copy';
+        tell('Copied');
+      },
+      () => getSelection().selectAllChildren(element),
+    );
+  });
+  element.hidden = words !== 'Copy';
+  element.after(button);
+}
+
 /** `/` searches here, or for a customer; `g` and a letter opens a section. */
 function goByKey() {
   let isGoing = false;
@@ -167,7 +195,15 @@ function goByKey() {
 /** Also of what comes while a page is watched. */
 function complete() {
   labelAll();
+  document.querySelectorAll('[data-copy], [data-command]').forEach(offerCopy);
   if (isLocal) showAllLocal();
+}
+
+// A result is shown once, not again when the page is loaded again.
+const address = new URL(location.href);
+if (address.searchParams.has('done')) {
+  address.searchParams.delete('done');
+  history.replaceState(null, '', address);
 }
 
 document.querySelectorAll('[data-zone]').forEach(offerZones);

@@ -15,16 +15,13 @@ import {
   noteFailures,
   statedColumns,
   statementColumns,
-  formatFigures,
   listStatementRows,
   viewStatement,
   type Statement,
 } from '../../../../shared/operate/statement.ts';
 import { compareCodeUnits } from '../../../../shared/wire/json.ts';
-import { renderDoubts } from '../../console/layout/frame.ts';
-import { column, head, number, renderTable, renderWide } from '../../console/layout/table.ts';
-import { html, maskKeys, nothing } from '../../markup.ts';
-import { fileOf } from '../../html-file.ts';
+import { maskKeys } from '../../markup.ts';
+import { balanceOf, figureColumns, nameStatement, renderStatementFile } from '../../statement-file.ts';
 import { auditors, defineView, type CommandRun } from '../command.ts';
 import { parseCsvLines, delimiterOf } from '../../csv.ts';
 import { parseDecimalText, parseNumber } from '../option-values.ts';
@@ -195,23 +192,6 @@ function printStatement(terminal: Terminal, statement: Statement): void {
 
 type Day = Statement['days'][number];
 
-const pickFigure =
-  (name: Exclude<keyof ReturnType<typeof formatFigures>, 'amount'>) =>
-  (figures: DailyFigures): string =>
-    String(formatFigures(figures)[name]);
-
-/** On the terminal, in the file, and what they have of the sums. */
-const figureColumns: readonly (readonly [head: string, title: string, text: (of: DailyFigures) => string])[] =
-  [
-    ['CALLS', 'Calls', pickFigure('calls')],
-    ['FAILED', 'Failed', pickFigure('failed_calls')],
-    ['ON A PLAN', 'On a plan', pickFigure('plan_calls')],
-    ['INPUT', 'Input', pickFigure('prompt_tokens')],
-    ['', 'Cached input', pickFigure('cached_tokens')],
-    ['OUTPUT', 'Output', pickFigure('completion_tokens')],
-    ['CHARGED', 'Yuan', ({ amounts }) => formatYuan(amounts.charged ?? 0n)],
-  ];
-
 const buildColumns = <Row extends { figures: DailyFigures }>(): Column<Row>[] =>
   figureColumns.map(([head, , text]) => ['', head, ({ figures }) => text(figures)]);
 
@@ -223,23 +203,9 @@ const dayColumns: Column<Day>[] = [
 
 const groupColumns: Column<Summed>[] = [['', '  FOR', ({ name }) => `  ${name}`], ...buildColumns<Summed>()];
 
-/** The first four make the last one. */
-const balanceOf = ({ opening, granted, charged, metered, closing, month }: Statement) => [
-  { name: 'opening', title: `Opening balance, ${month}-01`, yuan: formatYuan(opening) },
-  { name: '+ granted', title: '+ top-ups and corrections', yuan: formatYuan(granted) },
-  { name: '- charged', title: '- calls', yuan: formatYuan(charged) },
-  ...(metered === 0n
-    ? []
-    : [{ name: '+ metered', title: '+ calls not paid from the balance', yuan: formatYuan(metered) }]),
-  { name: 'closing', title: 'Closing balance', yuan: formatYuan(closing) },
-];
-
-const nameOf = ({ account, month, isRunning }: Statement): string =>
-  `${account}, ${month}${isRunning ? ' (until now)' : ''}`;
-
 function printText({ print, printFacts, printTable }: Terminal, statement: Statement): void {
   const { grants, days, summed, sum } = statement;
-  print(`${nameOf(statement)}, in yuan; days in UTC`);
+  print(`${nameStatement(statement)}, in yuan; days in UTC`);
   printFacts(balanceOf(statement).map(({ name, yuan }) => [name, yuan]));
   for (const { applied = '', grantId, amount, reason = '' } of grants)
     print(`  ${applied} grant ${grantId}: ${amount} ${reason}`.trimEnd());
@@ -247,55 +213,4 @@ function printText({ print, printFacts, printTable }: Terminal, statement: State
   printTable(summed ? formatTable(groupColumns, summed) : formatTable(dayColumns, days));
   const note = noteFailures(sum);
   if (note !== undefined) print(`  ${note}`);
-}
-
-const buildFigures = <Row extends { figures: DailyFigures }>() =>
-  figureColumns.map(([, name, text]) => number<Row>(name, ({ figures }) => text(figures)));
-
-/** For the customer. */
-function renderStatementFile(statement: Statement): Promise<string> {
-  const { grants, days, summed, sum, problems } = statement;
-  const title = `Statement of ${nameOf(statement)}`;
-  return fileOf(
-    title,
-    html`<h1>${title}</h1>
-      ${problems.length > 0 && renderDoubts(problems)}
-      <h2>Balance, in yuan</h2>
-      ${renderTable(balanceOf(statement), {
-        caption: 'Balance, in yuan',
-        empty: nothing,
-        columns: [head('', (line) => line.title), number('Yuan', ({ yuan }) => yuan)],
-      })}
-      <h2>Top-ups and corrections</h2>
-      ${renderTable(grants, {
-        caption: 'Top-ups and corrections',
-        empty: 'None in this month.',
-        columns: [
-          head('Time', ({ applied = '' }) => applied),
-          column('Name', ({ grantId }) => grantId),
-          column('Reason', ({ reason = '' }) => renderWide(reason)),
-          number('Yuan', ({ amount }) => amount),
-        ],
-      })}
-      ${
-        summed &&
-        html`<h2>Calls by end user or tag</h2>
-          ${renderTable([...summed, { name: 'All', figures: sum }], {
-            caption: 'Calls by end user or tag',
-            empty: nothing,
-            columns: [head('For', ({ name }) => name), ...buildFigures<Summed>()],
-          })}`
-      }
-      <h2>Calls by day (UTC) and model</h2>
-      ${renderTable([...days, { day: 'All', model: '', figures: sum }], {
-        caption: 'Calls by day (UTC) and model',
-        empty: nothing,
-        columns: [
-          head('Day', ({ day }) => day),
-          column('Model', ({ model }) => model),
-          ...buildFigures<Day>(),
-        ],
-      })}
-      ${noteFailures(sum) ?? nothing}`,
-  );
 }

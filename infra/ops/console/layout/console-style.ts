@@ -133,6 +133,9 @@ textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace
 .secret { display: block; padding: .8rem 1rem; font-size: var(--heading); background: var(--panel); border: 1px solid var(--line); border-radius: 8px; overflow-wrap: anywhere; user-select: all; }
 .effect { padding-left: 1.2rem; margin: 0 0 1rem; max-width: 60rem; }
 .effect li { margin: 0 0 .3rem; overflow-wrap: anywhere; }
+@media (scripting: enabled) { code[data-command]:not([data-offered]) { display: none; } }
+.console button.copy { padding: 0 .5rem; font-size: var(--note); font-weight: 450; margin: 0 .35rem; vertical-align: baseline; }
+.notice .buttons:empty { display: none; }
 .question { font-size: var(--heading); font-weight: 600; margin: 0 0 .9rem; }
 .old { color: var(--bad); text-decoration: line-through; }
 .new { color: var(--good); }

@@ -139,7 +139,7 @@ const renderMore = (list: readonly string[]): Markup =>
   html`<details>
     <summary>${list.length} more</summary>
     <ul>
-      ${list.map((each) => html`<li>${each}</li>`)}
+      ${list.map((each) => html`<li>${renderWords(each)}</li>`)}
     </ul>
   </details>`;
 
@@ -149,7 +149,7 @@ export const renderWarnings = (list: readonly string[]): Markup =>
     : renderNotice(
         'warning',
         html`<ul>
-            ${list.slice(0, shownMax).map((each) => html`<li>${each}</li>`)}
+            ${list.slice(0, shownMax).map((each) => html`<li>${renderWords(each)}</li>`)}
           </ul>
           ${list.length > shownMax && renderMore(list.slice(shownMax))}`,
       );
@@ -168,11 +168,72 @@ export const renderEmptyState = (title: string, next: Content): Markup =>
   html`<p class="empty-title">${title}</p>
     <p>${next}</p>`;
 
-/** Shows a command for the same stack. */
-export function renderCommand(target: Target, verb: string, rest = ''): Markup {
-  const words = `npx --no relay-ops ${verb}${formatStackOption(target)}${rest && ` ${rest}`}`;
-  return html`<pre class="command"><code>${words}</code></pre>`;
+/** A command for the same stack. Scripts put a button in its place that copies it. */
+export const renderCommand = (target: Target, verb: string, rest = ''): Markup =>
+  html`<p>${renderCopied(`${verb}${formatStackOption(target)}${rest && ` ${rest}`}`)}</p>`;
+
+const renderCopied = (words: string): Markup => html`<code data-command>npx --no relay-ops ${words}</code>`;
+
+type CommandLink = readonly [pattern: RegExp, path: (...parts: string[]) => string, words: string];
+
+/** The page that does what a command does. Parts of a pattern are escaped for an address. */
+const commandLinks: readonly CommandLink[] = [
+  [/^customer (?:show|on|off|close|set) (\S+)/, (name) => `customers/${name}`, 'the customer'],
+  [/^customer/, () => 'customers', 'Customers'],
+  [
+    /^grant new (\S+) (-?[\d.]+) --id (\S+) --reason "([^"]*)"/,
+    (...[name, amount, id, reason]) => `customers/${name}/grant?amount=${amount}&id=${id}&reason=${reason}`,
+    'Book it',
+  ],
+  [/^grant (?:new|list) (?:--account )?(\S+)/, (name) => `customers/${name}`, 'the customer'],
+  [/^grant/, () => 'customers', 'Customers'],
+  [/^key (?:new|list --account) (\S+)/, (name) => `customers/${name}`, 'the customer'],
+  [/^key/, () => 'keys', 'Keys'],
+  [/^channel new/, () => 'channels-new', 'New channel'],
+  [/^channel (?:show|test|probe|set) (\S+)/, (id) => `channels/${id}`, 'the channel'],
+  [/^channel/, () => 'channels', 'Channels'],
+  [/^charge/, () => 'charges', 'Prices'],
+  [/^(?:setting|plan)/, () => 'settings', 'Settings'],
+  [/^version diff/, () => 'versions/diff', 'Unpublished changes'],
+  [/^version/, () => 'versions', 'Versions'],
+  [/^audit --account (\S+)/, (name) => `audit?account=${name}`, 'Audit'],
+  [/^(?:audit|check)/, () => 'audit', 'Audit'],
+  [
+    /^request list --channel (\S+) --status (\w+)/,
+    (id, status) => `requests?channel=${id}&status=${status}`,
+    'Requests',
+  ],
+  [/^request/, () => 'requests', 'Requests'],
+];
+
+const commandWords =
+  /(?:run |with )?(?:`([a-z]+ ?[^`]*)`|npx --no relay-ops ([^;,()]*[^;,().\s])|(grant new \S+ -[\d.]+ --id \S+ --reason "[^"]*"))/g;
+
+/** Sentences for people and the command line alike: in place of a command stands a link to the page that does the same. */
+export function renderWords(text: string): Content {
+  const shown: Content[] = [];
+  let from = 0;
+  for (const match of text.matchAll(commandWords)) {
+    const command = match.slice(1).find((each) => each !== undefined) ?? '';
+    shown.push(text.slice(from, match.index), linkCommand(command) ?? renderUnlinked(match[0], command));
+    from = match.index + match[0].length;
+  }
+  return [...shown, text.slice(from)];
 }
+
+function linkCommand(command: string): Markup | undefined {
+  for (const [pattern, pathOf, words] of commandLinks) {
+    const [found, ...parts] = pattern.exec(command) ?? [];
+    if (found === undefined) continue;
+    const escaped = parts.map((part) => encodeURIComponent(part.replaceAll(/^'|'$/g, '')));
+    return html`<a href="${pathOf(...escaped)}">${words}</a>`;
+  }
+  return undefined;
+}
+
+/** Other words in backquotes are names of fields and settings. */
+const renderUnlinked = (whole: string, command: string): Content =>
+  /^(?:npx|run |with )/.test(whole) ? renderCopied(command) : whole;
 
 export const sectionOf = (path: string): (typeof sections)[number] =>
   sections.find(([each]) => each !== '' && path.startsWith(each)) ?? sections[0];

@@ -5,13 +5,7 @@ import {
   auditLedger,
   type AuditedBalances,
 } from '../../../../shared/operate/ledger/audit-ledger.ts';
-import {
-  formatCount,
-  formatInteger,
-  Failure,
-  usageFailure,
-  quoteShellWord,
-} from '../../../../shared/operate/plan.ts';
+import { formatCount, formatInteger, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import { exportLines } from '../../export-lines.ts';
 import { html, type Markup } from '../../markup.ts';
 import { renderActionButton, renderForm, type SentForm } from '../layout/form.ts';
@@ -32,7 +26,18 @@ const rowsMax = 500_000;
 const balancesOfPage = 300;
 
 export function addAuditPages(routes: Routes): void {
-  routes.file('/export', 'everything.jsonl', ({ ports }) => exportLines(ports, {}));
+  routes.file('/export', {
+    nameOf: () => 'everything.jsonl',
+    type: 'application/jsonl',
+    isExport: true,
+    lines: ({ ports }) => exportLines(ports, {}),
+  });
+  routes.file('/audit-all', {
+    nameOf: () => 'audit.txt',
+    type: 'text/plain',
+    isExport: true,
+    lines: auditAll,
+  });
   routes.form('/audit', { page: renderAudit, answer: auditCustomer });
 }
 
@@ -58,7 +63,8 @@ async function renderAudit(visit: Visit, tried?: SentForm): Promise<Page> {
         tried,
       })}
       <h2>Audit all customers</h2>
-      ${renderLead('This reads the whole ledger, which takes minutes per million rows, so it runs from the command line:')}
+      ${renderLead('This reads the whole ledger, which takes minutes per million rows. The file grows while it runs; its last line is the result.')}
+      ${options.exports && renderActionButton('audit-all', identity.formToken, 'Download audit')}
       ${renderCommand(ports.target, 'audit')}
       ${
         options.exports &&
@@ -87,6 +93,27 @@ function renderBalances({ count, findings, next }: AuditedBalances, { query }: V
   ${renderPager(`Checked ${formatCount(count, 'customer')}${words}`, next && buildPath('audit', { after: next }))}`;
 }
 
+/** A line for each customer while it runs, so that no connection falls asleep. */
+async function* auditAll({ ports }: Visit): AsyncGenerator<string> {
+  const lines: string[] = [];
+  let isRunning = true;
+  const audit = auditLedger(ports, { waitMs: 0 }, { auditing: (account) => void lines.push(`${account}\n`) });
+  const ended = audit.then(
+    () => (isRunning = false),
+    () => (isRunning = false),
+  );
+  for (yield 'Customers that were read:\n'; isRunning; yield* lines.splice(0))
+    await Promise.race([ended, ports.clock.sleep(1000)]);
+  const { rows, findings, aboveHold } = await audit;
+  yield [
+    ...findings,
+    ...aboveHold,
+    `${formatCount(rows, 'row')}, ${formatCount(findings.length, 'problem')}.`,
+  ]
+    .map((line) => `${line}\n`)
+    .join('');
+}
+
 async function auditCustomer({ ports, field }: Visit): Promise<DirectAnswer> {
   const account = field('account');
   if (account === '') throw usageFailure('account: enter a name');
@@ -96,7 +123,7 @@ async function auditCustomer({ ports, field }: Visit): Promise<DirectAnswer> {
   const rows = quota.row.settled;
   if (rows > rowsMax)
     throw usageFailure(
-      `account: ${account} has ${formatInteger(rows)} rows, too many for this page. Run npx --no relay-ops audit --account ${quoteShellWord(account)}`,
+      `account: ${account} has ${formatInteger(rows)} rows, too many for this page: download the audit of all customers`,
     );
   const audit = await auditLedger(ports, { account, waitMs: 0 });
   const words = `${formatCount(audit.rows, 'row')} of ${account}`;

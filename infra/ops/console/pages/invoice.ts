@@ -71,7 +71,7 @@ async function answerInvoice({
     ],
     warnings: warnings.slice(0, warningsMax),
     details: html`${renderTiles(sums.slice(0, -1).map(({ title, show }) => ({ name: title, value: show(all) })))}
-      ${isCut && renderLead(`Showing some of ${models.length} models and ${warnings.length} warnings. To see all, run npx --no relay-ops reconcile.`)}
+      ${isCut && renderLead(`Showing some of ${models.length} models and ${warnings.length} warnings.`)}
       ${renderTable(models.slice(0, modelsMax), {
         caption: 'Models, the largest difference first',
         empty: nothing,

@@ -2,7 +2,14 @@
 import { Failure } from '../../../../shared/operate/plan.ts';
 import { canonicalJson } from '../../../../shared/wire/json.ts';
 import { html, nothing, raw, type Markup } from '../../markup.ts';
-import { renderNotice, renderOutcome, sectionOf, renderWarnings, type Page } from '../layout/frame.ts';
+import {
+  renderNotice,
+  renderOutcome,
+  renderWords,
+  sectionOf,
+  renderWarnings,
+  type Page,
+} from '../layout/frame.ts';
 import { renderActionButton } from '../layout/form.ts';
 import { proposeRowEdit } from '../visit/row-proposal.ts';
 import {
@@ -46,10 +53,11 @@ export function renderConfirmation({ identity }: Visit, { id, shown, path, field
   return {
     title,
     back,
-    body: html`${refusal !== undefined && renderNotice('bad', refusal)} ${renderWarnings(warnings)}
+    body: html`${refusal !== undefined && renderNotice('bad', renderWords(refusal))}
+      ${renderWarnings(warnings)}
       <h2>What will happen</h2>
       <ul class="effect">
-        ${effect.map((each) => html`<li>${each}</li>`)}
+        ${effect.map((each) => html`<li>${renderWords(each)}</li>`)}
       </ul>
       ${raw(details)} ${questions.map((question) => html`<p class="question">${question}</p>`)}
       ${
@@ -78,7 +86,7 @@ export function renderResult({ title, back }: Pick<Proposal, 'title' | 'back'>, 
     title,
     back,
     secret: secret?.value,
-    body: html`${renderOutcome(lines.map((line) => html`<p>${line}</p>`))}
+    body: html`${renderOutcome(lines.map((line) => html`<p>${renderWords(line)}</p>`))}
       ${secret !== undefined && renderSecret(secret)} ${message !== undefined && renderMessage(message)}
       ${renderWarnings(warnings)} ${details ?? nothing}
       <p>
@@ -94,7 +102,7 @@ export const renderDone = (
   { identity }: Visit,
 ): Markup =>
   html`${renderOutcome([
-    lines.map((line) => html`<p>${line}</p>`),
+    lines.map((line) => html`<p>${renderWords(line)}</p>`),
     html`<p class="buttons">
       ${next.filter(([path]) => path !== back).map(([path, words]) => html`<a href="${path}">${words}</a>`)}
       ${undo.length > 0 && renderActionButton(`undo/${id}`, identity.formToken, 'Undo')}
@@ -118,18 +126,18 @@ export const addUndoPages = ({ form }: Routes): void =>
 
 const renderSecret = ({ name, value }: NonNullable<Outcome['secret']>): Markup =>
   html`<h2>${name}</h2>
-    <code class="secret" data-secret>${value}</code>
+    <code class="secret" data-copy data-secret>${value}</code>
     <p class="soft">Save this key now; it can’t be shown again.</p>`;
 
 const renderMessage = (lines: readonly string[]): Markup =>
   html`<h2>Message for the customer</h2>
-    <pre class="command">${lines.join('\n')}</pre>`;
+    <pre class="command" data-copy>${lines.join('\n')}</pre>`;
 
 /** Reveals no internals. */
 const fault = 'Something went wrong. The error is in the terminal that started the console, or in its log.';
 
 const renderProblem = (words: string, path: string, link: string): Markup =>
-  html`${renderNotice('bad', words)}
+  html`${renderNotice('bad', renderWords(words))}
     <p><a href="${path}">${link}</a></p>`;
 
 const statuses = { 1: 409, 2: 404, 3: 403 } as const;

@@ -327,7 +327,7 @@ export const renderFindings = (findings: OverviewNow['findings']): Markup =>
     markOf: ({ problem }) => (problem === undefined ? 'warning' : 'bad'),
     empty: renderEmptyState(
       'All configuration rows are valid',
-      'To check keys, customers and grants too, run npx --no relay-ops check.',
+      'Keys, customers and grants show their marks on their own pages.',
     ),
     columns: [
       head('Row', ({ table: name, key }) =>

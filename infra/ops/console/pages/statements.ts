@@ -1,12 +1,19 @@
 /** Shows a customer's month from its opening to its closing balance, like the command `statement`. */
 import { addFigures, noFigures, type DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
-import type { Target } from '../../../../shared/operate/operator-ports.ts';
-import { formatCount, formatInteger, quoteShellWord } from '../../../../shared/operate/plan.ts';
-import { statedColumns, viewStatement, viewStatements } from '../../../../shared/operate/statement.ts';
+import { Failure, formatCount, formatInteger, quoteShellWord } from '../../../../shared/operate/plan.ts';
+import {
+  statedColumns,
+  statementColumns,
+  viewStatement,
+  viewStatements,
+} from '../../../../shared/operate/statement.ts';
 import type { Statement, StatementDay } from '../../../../shared/operate/statement.ts';
 import { utcMonth } from '../../../../shared/wire/iso-time.ts';
-import { html, nothing, type Markup } from '../../markup.ts';
+import { compareCodeUnits } from '../../../../shared/wire/json.ts';
+import { formatCsv } from '../../csv.ts';
+import { html, maskKeys, nothing, type Markup } from '../../markup.ts';
+import { formatStatementCsv, renderStatementFile } from '../../statement-file.ts';
 import { renderClockTime, formatExactYuan, addYuanSign, renderRowTime } from '../layout/figures.ts';
 import { renderSearch } from '../layout/form.ts';
 import {
@@ -29,11 +36,60 @@ import {
   renderWide,
   type PageColumn,
 } from '../layout/table.ts';
-import { renderCustomerLink, buildPath, type Routes, type Visit } from '../visit/visit.ts';
+import { explainRefusal, renderCustomerLink, buildPath, type Routes, type Visit } from '../visit/visit.ts';
 
 export function addStatementPages(routes: Routes): void {
   routes.page('/statements', renderStatements);
+  const nameOf = ({ field }: Visit): string => [field('account') || 'statements', field('month')].join('-');
+  routes.file('/statement-html', {
+    nameOf: (visit) => `${nameOf(visit)}.html`,
+    type: 'text/html',
+    async *lines({ ports, field }) {
+      const wanted = { account: field('account'), month: field('month'), waitMs: 0 };
+      yield maskKeys(await renderStatementFile(await viewStatement(ports, wanted)));
+    },
+  });
+  routes.file('/statements-csv', {
+    nameOf: (visit) => `${nameOf(visit)}.csv`,
+    type: 'text/csv',
+    lines: listCsv,
+  });
 }
+
+/** Of one customer or of all. A statement that does not add up must not look like one to send. */
+async function* listCsv({ ports, field, options, identity }: Visit): AsyncGenerator<string> {
+  const [account, month] = [field('account'), field('month')];
+  if (account === '' && !options.exports) throw new Failure(explainRefusal(identity));
+  const pages = account === '' ? await Array.fromAsync(ports.ledger.accounts()) : [[account]];
+  yield formatCsv([['account', ...statementColumns]]);
+  for (const each of [...new Set(pages.flat())].toSorted(compareCodeUnits)) {
+    const statement = await viewStatement(ports, { account: each, month, waitMs: 0 }).catch(
+      (error: unknown) => {
+        if (account !== '' || !(error instanceof Failure)) throw error;
+        return error.message;
+      },
+    );
+    if (typeof statement === 'string') yield formatCsv([[each, statement]]);
+    else if (statement.problems.length > 0)
+      yield formatCsv([[each, `DOES NOT ADD UP: ${statement.problems.join('; ')}`]]);
+    else if (account !== '' || hasLines(statement)) yield formatStatementCsv([statement]);
+  }
+}
+
+const hasLines = ({ opening, closing, days, grants }: Statement): boolean =>
+  opening !== 0n || closing !== 0n || days.length > 0 || grants.length > 0;
+
+const renderDownload = (
+  action: string,
+  verb: string,
+  fields: Readonly<Record<string, string>>,
+  formToken: string,
+): Markup =>
+  html`<form method="post" action="${action}" class="single">
+    <input type="hidden" name="form_token" value="${formToken}" />
+    ${Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
+    <button type="submit">${verb}</button>
+  </form>`;
 
 async function renderStatements(visit: Visit): Promise<Page> {
   const { ports, nowMs, query } = visit;
@@ -53,14 +109,14 @@ async function renderStatements(visit: Visit): Promise<Page> {
       account === ''
         ? await renderAll(visit, month)
         : // A page does not wait for sums; it says that they follow.
-          renderStatement(await viewStatement(ports, { account, month, waitMs: 0 }), ports.target)
+          renderStatement(await viewStatement(ports, { account, month, waitMs: 0 }), visit)
     }`,
   };
 }
 
 const amounts = buildViewColumns(statedColumns).slice(1);
 
-async function renderAll({ ports, query }: Visit, month: string): Promise<Markup> {
+async function renderAll({ ports, query, identity, options }: Visit, month: string): Promise<Markup> {
   const after = query('after');
   const { statements, count, next, problems } = await viewStatements(ports, month, after);
   const of = count === undefined ? ', unsorted; there are more' : ` of ${formatInteger(count)}, by name`;
@@ -79,11 +135,12 @@ async function renderAll({ ports, query }: Visit, month: string): Promise<Markup
     ],
   })}
   ${renderPager(`${formatCount(statements.length, 'customer')}${of}`, next && buildPath('statements', { month, after: next }))}
-  ${renderLead('Each statement says whether it adds up. To create all statements, as pages and one CSV:')}
+  ${renderLead('Each statement says whether it adds up; one that does not is left out of the file, and named at its end.')}
+  ${options.exports && renderDownload('statements-csv', 'Download all as CSV', { month }, identity.formToken)}
   ${renderCommand(ports.target, 'statement', `--all --month ${month} --html statements --csv > ${month}.csv`)}`;
 }
 
-function renderStatement(view: Statement, target: Target): Markup {
+function renderStatement(view: Statement, { ports: { target }, identity }: Visit): Markup {
   const { account, month, opening, granted, charged, metered, closing, grants, days, sum, isRunning } = view;
   return html`<h2>
       ${renderCustomerLink(account)}, ${month} ${isRunning && html`<span class="soft">so far</span>`}
@@ -139,7 +196,10 @@ function renderStatement(view: Statement, target: Target): Markup {
         columns: [head('Day', ({ day }) => day), column('Model', ({ model }) => model), ...columns],
       })}
     </details>
-    ${renderLead('To send it to the customer, as a page and as CSV:')}
+    <p class="buttons">
+      ${renderDownload('statement-html', 'Download page', { account, month }, identity.formToken)}
+      ${renderDownload('statements-csv', 'Download CSV', { account, month }, identity.formToken)}
+    </p>
     ${renderCommand(target, `statement ${quoteShellWord(account)}`, `--month ${month} --html ${month}.html --csv > ${month}.csv`)}`;
 }
 

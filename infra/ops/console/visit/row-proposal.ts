@@ -72,7 +72,7 @@ export function renderDifferences(differences: readonly RowDifference[]): Markup
       column('After', ({ after }) => html`<span class="wide new">${formatValue(after)}</span>`),
     ],
   })}
-  ${more > 0 && renderLead(`${formatCount(more, 'more attribute')} not shown. To see all, run npx --no relay-ops version diff.`)}`;
+  ${more > 0 && renderLead(`${formatCount(more, 'more attribute')} not shown.`)}`;
 }
 
 const differencesMax = 200;
@@ -112,7 +112,7 @@ function renderEffects(effects: WhatIf): Markup {
           : `No effect on the ${formatCount(models.length, 'model')} called on these days.`,
       columns,
     })}
-    ${smaller.length > 0 && renderLead(`${formatCount(smaller.length, 'model changes', 'models change')} less than these. To see all, run npx --no relay-ops what-if.`)}
+    ${smaller.length > 0 && renderLead(`${formatCount(smaller.length, 'model changes', 'models change')} less than these.`)}
     ${
       changed.length > 0 &&
       total.unknownCostCalls > 0 &&

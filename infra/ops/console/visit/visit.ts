@@ -128,7 +128,16 @@ export interface Routes {
   live(path: string, watch: Watch): void;
   form(path: string, route: FormRoute | AnswerRoute): void;
   /** Streams a file. A form asks for it, so that no other site can. */
-  file(path: string, name: string, lines: (visit: Visit) => AsyncIterable<string>): void;
+  file(path: string, file: FileInput): void;
+}
+
+export interface FileInput {
+  nameOf: (visit: Visit) => string;
+  /** `html`, `csv`, `jsonl` or `plain`. */
+  type: string;
+  /** Has more than pages show: only for those who may download everything. */
+  isExport?: true;
+  lines: (visit: Visit) => AsyncIterable<string>;
 }
 
 interface FormPageInput {

@@ -1,0 +1,114 @@
+/** A customer's month as files: a page to send, and CSV. The command line writes them, the console offers them as downloads. */
+import { formatYuan } from '../../shared/billing/money.ts';
+import type { DailyFigures } from '../../shared/billing/daily-figures.ts';
+import type { Summed } from '../../shared/operate/ledger/ledger.ts';
+import {
+  noteFailures,
+  formatFigures,
+  listStatementRows,
+  statementColumns,
+  type Statement,
+} from '../../shared/operate/statement.ts';
+import { renderDoubts } from './console/layout/frame.ts';
+import { column, head, number, renderTable, renderWide } from './console/layout/table.ts';
+import { formatCsv, selectCsvCells } from './csv.ts';
+import { fileOf } from './html-file.ts';
+import { html, nothing } from './markup.ts';
+
+/** The lines of one statement or of many, below one header. */
+export const formatStatementCsv = (statements: readonly Statement[]): string =>
+  formatCsv(
+    selectCsvCells(
+      ['account', ...statementColumns],
+      statements.flatMap((statement) =>
+        listStatementRows(statement).map((row) => Object.assign({ account: statement.account }, row)),
+      ),
+    ),
+  );
+
+type Day = Statement['days'][number];
+
+const pickFigure =
+  (name: Exclude<keyof ReturnType<typeof formatFigures>, 'amount'>) =>
+  (figures: DailyFigures): string =>
+    String(formatFigures(figures)[name]);
+
+/** On the terminal, in the file, and what they have of the sums. */
+export const figureColumns: readonly (readonly [
+  head: string,
+  title: string,
+  text: (of: DailyFigures) => string,
+])[] = [
+  ['CALLS', 'Calls', pickFigure('calls')],
+  ['FAILED', 'Failed', pickFigure('failed_calls')],
+  ['ON A PLAN', 'On a plan', pickFigure('plan_calls')],
+  ['INPUT', 'Input', pickFigure('prompt_tokens')],
+  ['', 'Cached input', pickFigure('cached_tokens')],
+  ['OUTPUT', 'Output', pickFigure('completion_tokens')],
+  ['CHARGED', 'Yuan', ({ amounts }) => formatYuan(amounts.charged ?? 0n)],
+];
+
+/** The first four make the last one. */
+export const balanceOf = ({ opening, granted, charged, metered, closing, month }: Statement) => [
+  { name: 'opening', title: `Opening balance, ${month}-01`, yuan: formatYuan(opening) },
+  { name: '+ granted', title: '+ top-ups and corrections', yuan: formatYuan(granted) },
+  { name: '- charged', title: '- calls', yuan: formatYuan(charged) },
+  ...(metered === 0n
+    ? []
+    : [{ name: '+ metered', title: '+ calls not paid from the balance', yuan: formatYuan(metered) }]),
+  { name: 'closing', title: 'Closing balance', yuan: formatYuan(closing) },
+];
+
+export const nameStatement = ({ account, month, isRunning }: Statement): string =>
+  `${account}, ${month}${isRunning ? ' (until now)' : ''}`;
+
+const buildFigures = <Row extends { figures: DailyFigures }>() =>
+  figureColumns.map(([, name, text]) => number<Row>(name, ({ figures }) => text(figures)));
+
+/** For the customer. */
+export function renderStatementFile(statement: Statement): Promise<string> {
+  const { grants, days, summed, sum, problems } = statement;
+  const title = `Statement of ${nameStatement(statement)}`;
+  return fileOf(
+    title,
+    html`<h1>${title}</h1>
+      ${problems.length > 0 && renderDoubts(problems)}
+      <h2>Balance, in yuan</h2>
+      ${renderTable(balanceOf(statement), {
+        caption: 'Balance, in yuan',
+        empty: nothing,
+        columns: [head('', (line) => line.title), number('Yuan', ({ yuan }) => yuan)],
+      })}
+      <h2>Top-ups and corrections</h2>
+      ${renderTable(grants, {
+        caption: 'Top-ups and corrections',
+        empty: 'None in this month.',
+        columns: [
+          head('Time', ({ applied = '' }) => applied),
+          column('Name', ({ grantId }) => grantId),
+          column('Reason', ({ reason = '' }) => renderWide(reason)),
+          number('Yuan', ({ amount }) => amount),
+        ],
+      })}
+      ${
+        summed &&
+        html`<h2>Calls by end user or tag</h2>
+          ${renderTable([...summed, { name: 'All', figures: sum }], {
+            caption: 'Calls by end user or tag',
+            empty: nothing,
+            columns: [head('For', ({ name }) => name), ...buildFigures<Summed>()],
+          })}`
+      }
+      <h2>Calls by day (UTC) and model</h2>
+      ${renderTable([...days, { day: 'All', model: '', figures: sum }], {
+        caption: 'Calls by day (UTC) and model',
+        empty: nothing,
+        columns: [
+          head('Day', ({ day }) => day),
+          column('Model', ({ model }) => model),
+          ...buildFigures<Day>(),
+        ],
+      })}
+      ${noteFailures(sum) ?? nothing}`,
+  );
+}
