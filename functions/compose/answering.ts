@@ -71,6 +71,7 @@ export function composeAnsweringPorts(environment: Environment, clock: Clock) {
     pseudonym: createPseudonym(environment.pseudonymKey ?? stack),
     turnStates: loadOnFirstCall(async () => (await rare()).turnStates),
     refusals: loadOnFirstCall(async () => (await rare()).refusals),
+    freeAttempts: loadOnFirstCall(async () => (await rare()).freeAttempts),
     learned: createLearnedFacts({ ...tables, view: config.learned }),
     stored: {
       responses: loadOnFirstCall(async () => (await rare()).responses),

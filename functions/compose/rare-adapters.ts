@@ -1,6 +1,7 @@
 /** Adapters that few calls need: stored responses, idempotency keys, turn states, searches, refusals. Loaded together, late. */
 import { createFunctionInvoker } from '../../shared/adapters/aws/function-invoker.ts';
 import { createIdempotencyStore } from '../../shared/adapters/dynamodb/idempotency-store.ts';
+import { createFreeAttempts } from '../../shared/adapters/dynamodb/free-attempts.ts';
 import { createRefusalCounts } from '../../shared/adapters/dynamodb/refusal-counts.ts';
 import { createStoredPorts } from '../../shared/adapters/dynamodb/responses/response-store.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
@@ -20,6 +21,7 @@ export function createRarePorts({ transport, secrets, region, ...tables }: RareD
     idempotency: createIdempotencyStore(client, clock, stack),
     turnStates: createTurnStateStore(tables),
     refusals: createRefusalCounts(client, stack),
+    freeAttempts: createFreeAttempts(client, clock, stack),
     createSearch: createSearchProviders({ transport, secrets }),
     createInvoker: (functionName: string) => createFunctionInvoker({ transport, region, functionName }),
   };

@@ -13,21 +13,35 @@ import {
   listDailyKeys,
   formatMinutePeriod,
   formatMinutesId,
+  isHealthKey,
+  listAttemptKeys,
   removeBucket,
 } from './daily-keys.ts';
+import { failureCauses, findCause, readAttempts, type CallAttempt, type FailureCause } from './attempts.ts';
+import { findBin, timeBins } from './time-sketch.ts';
 
-/** Bounds of the buckets for the time to first content. */
-const boundsMs = [250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000] as const;
+/**
+ * Counts of attempts, for their channels. A timed attempt gave its answer as a stream to its end: `timed_tokens` divided by `timed_ms`
+ * is its speed.
+ */
+export const attemptNames = [
+  'attempts',
+  'failed_attempts',
+  ...failureCauses.map((cause): `failed_${FailureCause}` => `failed_${cause}`),
+  'timed_ms',
+  'timed_tokens',
+] as const;
 
-type FirstContentBucket = `first_content_${(typeof boundsMs)[number] | 'more'}`;
-
-export const firstContentBuckets: readonly FirstContentBucket[] = [
-  ...boundsMs.map((bound): FirstContentBucket => `first_content_${bound}`),
-  'first_content_more',
-];
-
-export const findFirstContentBucket = (milliseconds: number): FirstContentBucket =>
-  `first_content_${boundsMs.find((bound) => milliseconds <= bound) ?? 'more'}`;
+/** An hour has slots of ten minutes, so that a change shows before the hour is over. */
+export const slotMinutes = 10;
+const slots = [0, 1, 2, 3, 4, 5] as const;
+type SlotName = `s${number}_${'answered' | 'failed' | 'log'}`;
+/** `log`: hundredths of the natural logarithms of the times to first content. */
+export const slotNames = slots.flatMap((slot): SlotName[] => [
+  `s${slot}_answered`,
+  `s${slot}_failed`,
+  `s${slot}_log`,
+]);
 
 /**
  * Counts that are kept once more for calls to which no price was applied: on a plan, in official mode, released or expired.
@@ -48,8 +62,10 @@ export const countNames = [
   'completion_tokens',
   ...partCounts,
   'grants',
-  ...firstContentBuckets,
   ...unpaidNames.map((name): `unpaid_${typeof name}` => `unpaid_${name}`),
+  ...attemptNames,
+  ...timeBins,
+  ...slotNames,
 ] as const;
 
 /**
@@ -114,10 +130,28 @@ function countCall(row: CloseRow): DailyFigures {
       search_bought: searchBought ?? 0n,
     },
   };
-  if (row.first_content_ms !== undefined) figures.counts[findFirstContentBucket(row.first_content_ms)] = 1;
   if (row.kind !== 'settled' || row.plan_slot !== undefined || row.official)
     for (const name of unpaidNames) figures.counts[`unpaid_${name}`] = { calls: one, ...tokens }[name];
   return figures;
+}
+
+/** Answers that arrive as a whole have no speed. */
+const timedMsMin = 100;
+
+/** What one of the attempts of a row adds to its channel's sums. The tokens of a call are those of its last attempt. */
+function countAttempt(row: CloseRow, attempt: CallAttempt, all: readonly CallAttempt[]): DailyFigures {
+  const { contentMs, endMs } = attempt;
+  const cause = findCause(attempt, all);
+  const slot = Math.floor(Number(row.at.slice(14, 16)) / slotMinutes);
+  const counts: DailyFigures['counts'] = { attempts: 1 };
+  if (cause) Object.assign(counts, { failed_attempts: 1, [`failed_${cause}`]: 1, [`s${slot}_failed`]: 1 });
+  if (contentMs === undefined) return { counts, amounts: {} };
+  const log = Math.round(100 * Math.log(Math.max(1, contentMs)));
+  Object.assign(counts, { [findBin(contentMs)]: 1, [`s${slot}_answered`]: 1, [`s${slot}_log`]: log });
+  const timedMs = attempt === all.at(-1) && !cause && endMs !== undefined ? endMs - contentMs : 0;
+  if (timedMs >= timedMsMin)
+    Object.assign(counts, { timed_ms: timedMs, timed_tokens: row.completion_tokens ?? 0 });
+  return { counts, amounts: {} };
 }
 
 /** `addFigures` removes figures that are 0. */
@@ -138,7 +172,8 @@ function sumFigures(all: readonly DailyFigures[]): DailyFigures {
   const counts: Record<string, number> = {};
   const amounts: Record<string, NanoYuan> = {};
   for (const figures of all) {
-    for (const [name, count] of Object.entries(figures.counts)) counts[name] = (counts[name] ?? 0) + count;
+    for (const [name, count = 0] of Object.entries(figures.counts))
+      counts[name] = (counts[name] ?? 0) + count;
     for (const [name, amount] of Object.entries(figures.amounts))
       amounts[name] = (amounts[name] ?? 0n) + amount;
   }
@@ -149,7 +184,7 @@ function sumFigures(all: readonly DailyFigures[]): DailyFigures {
 }
 
 const negate = ({ counts, amounts }: DailyFigures): DailyFigures => ({
-  counts: Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, -count])),
+  counts: Object.fromEntries(Object.entries(counts).map(([name, count = 0]) => [name, -count])),
   amounts: Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, -amount])),
 });
 
@@ -157,12 +192,19 @@ const volume = ['calls', 'failures', 'prompt_tokens', 'completion_tokens'];
 /** Items of months are small, because a page lists those of 5,000 accounts at once. */
 const monthFigures = new Set([...volume, 'plan_calls', 'grants', 'charged', 'metered', 'granted']);
 const money = ['charged', 'bought', 'bought_charged', 'search_bought'];
-const minuteFigures = new Set<string>([...volume, ...firstContentBuckets, ...money]);
+const minuteFigures = new Set<string>([...volume, ...timeBins, ...money]);
+const healthFigures = new Set<string>([...minuteFigures, 'bought_calls', ...attemptNames, ...slotNames]);
+const servedOnly = new Set<string>([...attemptNames, ...timeBins]);
+const hourOnly = new Set<string>(slotNames);
+
+export const isAudited = (name: string): boolean => !servedOnly.has(name) && !hourOnly.has(name);
 
 function isKept(key: DailyKey, name: string): boolean {
   if (isMonthKey(key)) return monthFigures.has(name);
   if (key.period.startsWith('minute#')) return minuteFigures.has(name);
-  return removeBucket(key).id === servedId || !name.startsWith('unpaid_');
+  if (isHealthKey(key)) return healthFigures.has(name);
+  if (removeBucket(key).id === servedId) return !hourOnly.has(name);
+  return isAudited(name) && !name.startsWith('unpaid_');
 }
 
 export function selectFigures(key: DailyKey, { counts, amounts }: DailyFigures): DailyFigures {
@@ -180,18 +222,43 @@ export interface DailySum {
 
 /** @param bucket of the sums of all accounts */
 export const sumDaily = (rows: readonly LedgerRow[], bucket = 0): DailySum[] =>
-  sumByKey(rows, (row) => listDailyKeys(row, bucket));
+  sumByKey(rows, (row) => listCounts(row, bucket));
 
-/** Sums what rows add to each item that `keysOf` names, without items to which they add nothing. */
-function sumByKey<Row extends LedgerRow>(rows: readonly Row[], keysOf: (row: Row) => DailyKey[]): DailySum[] {
+/** What a row adds to each item that counts it. A call that failed over counts for each channel that it tried. */
+function listCounts(row: LedgerRow, bucket = 0): Counted[] {
+  const whole = countRow(row);
+  const counted = listDailyKeys(row, bucket).map((key): Counted => [key, whole]);
+  if (row.kind === 'grant') return counted;
+  const attempts = readAttempts(row);
+  for (const attempt of attempts) {
+    const figures = countAttempt(row, attempt, attempts);
+    const keys = listAttemptKeys(row, attempt, bucket);
+    counted.push(...keys.map((key): Counted => [key, figures]));
+    if (attempt === attempts.at(-1)) counted.push([keys[1], whole]);
+  }
+  return counted;
+}
+
+/** Sums for attempts of calls that nothing was reserved for, so that they have no ledger row. */
+export const sumFreeAttempts = (rows: readonly CloseRow[]): DailySum[] =>
+  sumByKey(rows, (row) =>
+    listCounts(row).flatMap(([key, figures]): Counted[] => {
+      const isOfAttempts = isHealthKey(key) || (key.id === servedId && figures.counts.attempts !== undefined);
+      return isOfAttempts ? [[key, figures]] : [];
+    }),
+  );
+
+type Counted = [key: DailyKey, figures: DailyFigures];
+
+/** Sums what rows add to each item, without items to which they add nothing. */
+function sumByKey<Row extends LedgerRow>(rows: readonly Row[], listOf: (row: Row) => Counted[]): DailySum[] {
   const added = new Map<string, { key: DailyKey; all: DailyFigures[]; days: string[] }>();
   for (const row of rows) {
-    const own = countRow(row);
-    for (const key of keysOf(row)) {
+    for (const [key, figures] of listOf(row)) {
       const name = formatDailyKey(key);
       const sum = added.get(name) ?? { key, all: [], days: [] };
       added.set(name, sum);
-      sum.all.push(own);
+      sum.all.push(figures);
       if (isMonthKey(key) && row.kind !== 'grant') sum.days.push(utcDay(findLedgerTimeMs(row)));
     }
   }
@@ -215,7 +282,7 @@ export function groupIntoTransactions<Row extends LedgerRow>(
   let group: Row[] = [];
   let keys = new Set<string>();
   for (const row of sortByAccountAndModel(rows)) {
-    const own = [...listDailyKeys(row).map(formatDailyKey), ...budgetOf(row)];
+    const own = [...listCounts(row).map(([key]) => formatDailyKey(key)), ...budgetOf(row)];
     const more = own.filter((key) => !keys.has(key));
     if (group.length + 1 + keys.size + more.length > writesMax && group.length > 0) {
       groups.push(group);
@@ -251,9 +318,16 @@ const minutesMax = 10;
  * happened.
  */
 export const sumMinutes = (rows: readonly CloseRow[]): DailySum[] =>
-  sumByKey(rows, listMinuteKeys)
+  sumByKey(rows, listMinuteCounts)
     .toSorted((a, b) => (a.key.period < b.key.period ? 1 : -1))
     .slice(0, minutesMax);
 
-const listMinuteKeys = ({ kind, at }: CloseRow): DailyKey[] =>
-  kind === 'cancelled' ? [] : [{ id: formatMinutesId(at.slice(0, 10)), period: formatMinutePeriod(at) }];
+function listMinuteCounts(row: CloseRow): Counted[] {
+  if (row.kind === 'cancelled') return [];
+  const key = { id: formatMinutesId(row.at.slice(0, 10)), period: formatMinutePeriod(row.at) };
+  const attempts = readAttempts(row);
+  return [countRow(row), ...attempts.map((one) => countAttempt(row, one, attempts))].map((each) => [
+    key,
+    each,
+  ]);
+}

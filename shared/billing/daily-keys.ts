@@ -2,11 +2,12 @@
  * The keys of the table `daily`. Items to which many accounts add are spread over buckets, because DynamoDB writes 1,000 units a
  * second under one partition key, and cancels one of two transactions that meet on an item (docs/decisions/0072-sums-that-scale.md):
  *
- * - Sums of all accounts (`channel`, `served`) use bucket 0 until transactions meet. Then a writer first names another bucket of
+ * - Sums of all accounts (`channel`, `served`, `health`) use bucket 0 until transactions meet. Then a writer first names another bucket of
  *   the day under `spread`, and adds to it. Readers add up the buckets that are named there.
  * - Sums of months belong to one account each. Its hash picks one of eight buckets: a list of a month reads them all.
  */
 import { hash53 } from '../wire/ids.ts';
+import { utcDay } from '../wire/iso-time.ts';
 import { type LedgerRow, findLedgerTimeMs } from './ledger-row.ts';
 
 export const bucketCount = 32;
@@ -39,13 +40,40 @@ export function listDailyKeys(row: LedgerRow, bucket = 0): DailyKey[] {
   ];
 }
 
+/**
+ * Lists the items that count an attempt: its day, like the call's, and the hour in which the call ended, so that a failure shows
+ * when it happened.
+ */
+export const listAttemptKeys = (
+  row: Pick<LedgerRow, 'id' | 'at'>,
+  { channel, model, secret }: { channel: string; model: string; secret: string },
+  bucket = 0,
+): [day: DailyKey, hour: DailyKey] => {
+  const day = buildServedKey(utcDay(findLedgerTimeMs(row)), model, channel);
+  const hour = `hour#${row.at.slice(0, 13)}#${model}#${secret}`;
+  return [
+    { ...day, id: addBucket(day.id, bucket) },
+    { id: addBucket(formatHealthId(channel), bucket), period: hour },
+  ];
+};
+
+/** Hashes of secrets have no `#`, names of models neither. */
+export function parseHourKey({ period }: DailyKey): { hour: string; model: string; secret: string } {
+  const [, hour = '', model = '', secret = ''] = period.split('#');
+  return { hour, model, secret };
+}
+
+export const formatHealthId = (channel: string): string => `health#${channel.slice(0, channelCharactersMax)}`;
+export const isHealthKey = ({ id }: DailyKey): boolean => /^health[.#]/.test(id);
+
 export const formatAccountId = (account: string): string => `account#${account}`;
 export const formatChannelId = (channel: string): string => `channel#${channel}`;
 /** `channel.3#openai`: the number comes where no channel's name can be. Bucket 0 adds none. */
 const addBucket = (id: string, bucket: number): string =>
   bucket === 0 ? id : id.replace(/#|$/, `.${bucket}$&`);
 
-export const isOfAllAccounts = (id: string): boolean => /^(?:channel(?:\.\d+)?#|served(?:\.\d+)?$)/.test(id);
+export const isOfAllAccounts = (id: string): boolean =>
+  /^(?:(?:channel|health)(?:\.\d+)?#|served(?:\.\d+)?$)/.test(id);
 
 /** @param used the buckets beside the first */
 export const listBucketIds = (id: string, used: readonly number[] = buckets): string[] =>
@@ -73,12 +101,21 @@ const formatDayPeriod = (day: string, model: string): string => `day#${day}#${mo
 export const dayOf = ({ period }: DailyKey): string | undefined =>
   period.startsWith('day#') ? period.slice(4, 14) : undefined;
 
+/** The day of an item of a day or of an hour. */
+export const spreadDayOf = ({ period }: DailyKey): string | undefined =>
+  /^(?:day|hour)#/.test(period) ? period.slice(period.indexOf('#') + 1).slice(0, 10) : undefined;
+
 const secondsOfDay = 24 * 60 * 60;
+/** Marks compare with the same hours of the last seven days. */
+const healthDays = 9;
 
 /** Items of hours and minutes expire, in Unix seconds; others stay. */
-export function expiryOf({ period }: DailyKey): number | undefined {
-  if (period.startsWith('hour#'))
-    return Date.parse(`${period.slice(5, 18)}:00:00Z`) / 1000 + 3 * secondsOfDay;
+export function expiryOf(key: DailyKey): number | undefined {
+  const { period } = key;
+  if (period.startsWith('hour#')) {
+    const days = isHealthKey(key) ? healthDays : 3;
+    return Date.parse(`${period.slice(5, 18)}:00:00Z`) / 1000 + days * secondsOfDay;
+  }
   const minute = parseMinutePeriod(period);
   return minute === undefined ? undefined : minute / 1000 + 2 * secondsOfDay;
 }
@@ -144,10 +181,13 @@ export const parseMinutePeriod = (period: string): number | undefined =>
 
 /** The key of an item of the table `daily`. */
 export interface DailyKey {
-  /** `account#<account>`, `channel#<channel id>`, `month.7#2026-11`, `served`, `served.3` (a bucket), `minutes#2026-11-21` or `spread`. */
+  /**
+   * `account#<account>`, `channel#<channel id>`, `health#<channel id>`, `month.7#2026-11`, `served`, `served.3` (a bucket),
+   * `minutes#2026-11-21` or `spread`.
+   */
   id: string;
   /**
-   * `day#2026-11-22#<model>` or `hour#2026-11-22T09#<model>`; for `month` `account#<account>`; for `served`
+   * `day#2026-11-22#<model>` or `hour#2026-11-22T09#<model>`; for `health` `hour#2026-11-22T09#<model>#<secret>`; for `month` `account#<account>`; for `served`
    * `day#2026-11-22#<model>#<channel id>`; for `minutes` `minute#2026-11-22T09:41`. All in UTC.
    */
   period: string;

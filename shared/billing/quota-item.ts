@@ -121,6 +121,8 @@ export const closeFields = {
   search_price: 'amount',
   /** The operator's cost of the search. */
   search_bought: 'amount',
+  /** In the format of `formatAttempts`. */
+  tried: 'text',
 } as const;
 
 function countsOf(names: readonly PartCount[]): Record<PartCount, 'count'> {

@@ -1,9 +1,10 @@
 /**
  * View: what a week or a month brought: spend, margin, failures, slow channels, accounts near empty, open marks. Reads the sums of `daily`, balances, and the rows of the configuration; never the ledger. Days are those of UTC.
  */
-import { firstContentBuckets, noFigures, type DailyFigures } from '../billing/daily-figures.ts';
+import { noFigures, type DailyFigures } from '../billing/daily-figures.ts';
 import { estimateDaysLeft, computeSpendingPace } from '../billing/spending-pace.ts';
 import { utcDay, dayMs } from '../wire/iso-time.ts';
+import { summarizeAttempts } from './channels/channel-health.ts';
 import { findProblemsInTables, readServedRows, type Finding } from './config/row-changes.ts';
 import {
   readPaceMonths,
@@ -17,10 +18,7 @@ import {
 import type { DayRange, OperatorPorts } from './operator-ports.ts';
 import { usageFailure } from './plan.ts';
 
-/**
- * `medianMs` and `slowMs` of channels are bounds of the time to first content. `perDay` of accounts is their
- * average spending; `estimateDaysLeft` 0 means empty.
- */
+/** `perDay` of accounts is their average spending; `daysLeft` 0 means empty. */
 export type ReportView = Awaited<ReturnType<typeof viewReport>>;
 
 export async function viewReport(ports: OperatorPorts, asked: AskedPeriod) {
@@ -45,11 +43,8 @@ export async function viewReport(ports: OperatorPorts, asked: AskedPeriod) {
       (a, b) => compareCharges(a, b) || callsOf(b) - callsOf(a),
     ),
     channels: sumBy(served.rows, ({ channel }) => channel)
-      .map(({ name, figures }) => {
-        const findShare = (share: number): number | undefined => findContentShare(figures, share);
-        return { name, figures, medianMs: findShare(0.5), slowMs: findShare(0.95) };
-      })
-      .toSorted((a, b) => (b.slowMs ?? 0) - (a.slowMs ?? 0) || a.name.localeCompare(b.name)),
+      .map((each) => Object.assign({}, each, { health: summarizeAttempts(each.figures) }))
+      .toSorted((a, b) => (b.health.p95Ms ?? 0) - (a.health.p95Ms ?? 0) || a.name.localeCompare(b.name)),
     nearEmpty: nearEmpty.accounts,
     marks,
     problems: [...served.problems, ...before.problems, ...nearEmpty.problems],
@@ -91,30 +86,6 @@ export function marginOf({ counts, amounts }: DailyFigures) {
   const bought = (amounts.bought ?? 0n) + searches;
   const earned = knownCalls === 0 && bought === 0n && sold === 0n ? undefined : sold - bought;
   return { earned, bought, knownCalls };
-}
-
-/** The last one has none: `Infinity`. */
-const boundsMs = firstContentBuckets.map((name) => {
-  const bound = Number(name.split('_').at(-1));
-  return Number.isNaN(bound) ? Infinity : bound;
-});
-
-/**
- * The upper bound of the bucket in which this share of calls had its first content.
- * @param share such as 0.95
- */
-function findContentShare({ counts }: DailyFigures, share: number): number | undefined {
-  const values = firstContentBuckets.map((name) => counts[name] ?? 0);
-  const wanted = share * values.reduce((sum, value) => sum + value, 0);
-  if (wanted === 0) return undefined;
-  let seen = 0;
-  return boundsMs[values.findIndex((value) => (seen += value) >= wanted)];
-}
-
-/** For plots: the bucket without an upper bound is shown as twice the bound before it. */
-export function findFirstContentShare(figures: DailyFigures, share: number): number | undefined {
-  const bound = findContentShare(figures, share);
-  return bound === Infinity ? 2 * (boundsMs.at(-2) ?? 0) : bound;
 }
 
 interface AskedPeriod {

@@ -1,3 +1,4 @@
+import { findBin } from '../../shared/billing/time-sketch.ts';
 import type { AttributeValue, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import { buildEmptyQuota } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
@@ -207,10 +208,11 @@ const figures = (calls: number, seed: number): Row => ({
   bought: Number((calls * 0.0089).toFixed(6)),
   bought_calls: calls,
   bought_charged: Number((calls * 0.0142).toFixed(6)),
-  first_content_500: Math.floor(calls * 0.5),
-  first_content_1000: Math.floor(calls * 0.3),
-  first_content_2000: Math.floor(calls * 0.15),
-  first_content_4000: Math.floor(calls * 0.05),
+  attempts: calls,
+  [findBin(500)]: Math.floor(calls * 0.5),
+  [findBin(1000)]: Math.floor(calls * 0.3),
+  [findBin(2000)]: Math.floor(calls * 0.15),
+  [findBin(4000)]: Math.floor(calls * 0.05),
 });
 
 const monthRows = ({ accounts, nowMs }: RelaySize): Row[] =>

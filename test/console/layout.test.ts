@@ -11,7 +11,6 @@ import { assignErrors } from '../../infra/ops/console/layout/form.ts';
 import { renderPlot } from '../../infra/ops/console/layout/plot.ts';
 import { createMemoryForms } from '../../infra/ops/console/visit/visit.ts';
 import { listCooldowns } from '../../shared/operate/channels/list-channels.ts';
-import { findFirstContentShare } from '../../shared/operate/report.ts';
 import { planTimeSpan, sumTraffic } from '../../shared/operate/overview.ts';
 import { healthKeysOf } from '../../shared/relay/health/health-recorder.ts';
 import { candidatesOf } from '../../shared/relay/call/serving-channels.ts';
@@ -116,13 +115,6 @@ describe('what happened in the last hours', () => {
     expect([hour.length, hour[0], hour.at(-1)]).toEqual([60, 60, 1]);
     const day = callsIn(24);
     expect([day.length, day.reduce((sum, calls) => sum + calls, 0)]).toEqual([96, 63]);
-  });
-
-  it('had content within the bound of the bucket in which the share is reached', () => {
-    const counts = { first_content_500: 50, first_content_2000: 45, first_content_more: 5 };
-    const within = (share: number) => findFirstContentShare({ counts, amounts: {} }, share);
-    expect([within(0.5), within(0.95), within(1)]).toEqual([500, 2000, 128_000]);
-    expect(findFirstContentShare({ counts: {}, amounts: {} }, 0.5)).toBeUndefined();
   });
 });
 

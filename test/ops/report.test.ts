@@ -37,6 +37,9 @@ beforeAll(async () => {
   );
   await rig.call('rich', idAt('2026-11-11T10:00:00Z', '5'), { charge: 0n, kind: 'released', end: 'failed' });
   await rig.call('acme', idAt('2026-11-16T00:00:00Z', '7'), bought);
+  const rescued = { ...served, charge: 0n, channel: 'openai', first_content_ms: 60_500 };
+  const tried = '[["first_content_timeout",-1,60000,"ab","flaky",""],["",500,1500,"cd","",""]]';
+  await rig.call('rich', idAt('2026-11-24T10:00:00Z', '8'), { ...rescued, tried });
 });
 afterAll(async () => {
   rmSync(folder, { recursive: true });
@@ -82,12 +85,29 @@ describe('a report', () => {
     ]);
     expect(week.models.map(({ model }) => model)).toEqual(['gpt-4o', hostile]);
     expect(week.channels.map((each) => [each.channel, each.first_content_p95_ms])).toEqual([
-      ['sk-Past...sted', 'more'],
-      ['openai', 500],
+      ['sk-Past...sted', expect.closeTo(90_000, -4)],
+      ['openai', expect.closeTo(300, -2)],
     ]);
     expect(week.marks).toMatchObject([{ table: 'channels', key: 'broken' }]);
     const month = await reported('--month', '2026-11');
-    expect(month.whole).toMatchObject({ calls: 7, charged: '7.75' });
+    expect(month.whole).toMatchObject({ calls: 8, charged: '7.75' });
+  });
+
+  it('counts a rescued failure for the channel that failed, and not its time for the one that answered', async () => {
+    const week = await reported('--week', '2026-11-24');
+    expect(week.whole).toMatchObject({ calls: 1, failures: 0 });
+    expect(week.channels).toMatchObject([
+      {
+        channel: 'openai',
+        attempts: 1,
+        failed_attempts: 0,
+        first_content_p95_ms: expect.closeTo(500, -2) as number,
+        tokens_per_second: 40,
+      },
+      { channel: 'flaky', attempts: 1, failed_attempts: 1, failures: { timeout: 1 }, calls: 0 },
+    ]);
+    const { output } = await rig.ops(['report', '--week', '2026-11-24']);
+    expect(output).toMatch(/^flaky +1 +100\.0 %/m);
   });
 
   it('names the accounts that run empty at their pace, and no others', async () => {
@@ -155,11 +175,11 @@ describe('the text of a report', () => {
         'DAY CALLS FAILED CHARGED BOUGHT MARGIN',
         '2026-11-10 2 0.0 % 3.00 - -',
         `${hostile} 1 0.0 % 1.50 - -`,
-        'CHANNEL CALLS FAILED CHARGED BOUGHT MARGIN FIRST CONTENT P50 P95',
-        'openai 2 0.0 % 3.00 1.00 2.00 0.5 s 0.5 s',
+        'CHANNEL ATTEMPTS FAILED FIRST CONTENT P50 P95 TOKENS/S CHARGED BOUGHT MARGIN',
+        'openai 2 0.0 % 285 ms 285 ms - 3.00 1.00 2.00',
       ]),
     );
-    expect(output).toMatch(/sk-Past\.\.\.sted .* over 64 s/);
+    expect(output).toMatch(/sk-Past\.\.\.sted .* 85\.7 s/);
     expect(output).toContain('channels broken: ');
   });
 

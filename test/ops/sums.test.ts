@@ -1,4 +1,5 @@
 /** The sums of `daily` as lists, plots and reports read them: of months, of what was served, of minutes. */
+import { findBin } from '../../shared/billing/time-sketch.ts';
 import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -154,7 +155,8 @@ describe('what was served', () => {
           unpaid_calls: 1,
           unpaid_prompt_tokens: 12,
           unpaid_completion_tokens: 40,
-          first_content_500: 2,
+          attempts: 2,
+          [findBin(300)]: 2,
         },
         amounts: { charged: charge, bought: 14n },
       },

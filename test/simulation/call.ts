@@ -75,7 +75,8 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
   const billed = { ...call, tariff };
   let bill: Bill | undefined;
   try {
-    const ports = { clock: environment, inflate: inflateWithZlib };
+    const freeAttempts = { count: async () => {} };
+    const ports = { clock: environment, inflate: inflateWithZlib, freeAttempts };
     const admitted = await admitCall(reservations, ports, billed, () => Promise.resolve());
     // As if more had been read for it meanwhile.
     if (made.accepts) await admitted.proveWhole({ ...billed });

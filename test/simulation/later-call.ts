@@ -50,7 +50,8 @@ export async function runLater(
   let bill: Bill;
   try {
     const waiting = { untilMs, signal: new AbortController().signal };
-    const ports = { clock: environment, inflate: inflateWithZlib };
+    const freeAttempts = { count: async () => {} };
+    const ports = { clock: environment, inflate: inflateWithZlib, freeAttempts };
     bill = await reserveForRun(reservations, ports, { ...billed, deadlineMs }, { waiting, shard: undefined });
   } catch (error) {
     await reservations.awaitCancel(later.id);

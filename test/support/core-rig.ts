@@ -22,6 +22,7 @@ import type { KeyLookup } from '../../shared/relay/ports/config-store.ts';
 import { createSealer, createPseudonym, inflateWithZlib } from '../../shared/adapters/system/node-ports.ts';
 import type { StateKey } from '../../shared/adapters/system/environment.ts';
 import { MemoryLearnedFacts } from './memory-learned-facts.ts';
+import type { FreeAttempts } from '../../shared/relay/ports/money-stores.ts';
 import { MemoryRefusalCounts } from './memory-refusal-counts.ts';
 import { MemoryStored } from './memory-stored.ts';
 import { MemoryTurnStateStore } from './memory-turn-state-store.ts';
@@ -122,6 +123,7 @@ export class CoreRig {
   readonly faults: unknown[] = [];
   readonly searched: string[] = [];
   readonly refusals = new MemoryRefusalCounts();
+  readonly freeAttempts: Parameters<FreeAttempts['count']>[0][] = [];
   readonly events: { name: string; fields: Record<string, unknown> }[] = [];
   readonly quotas = new MemoryQuotaStore();
   /** The way to `quotas`, which a test can make rough. */
@@ -252,6 +254,7 @@ export class CoreRig {
       stored: this.stored,
       learned: this.learned,
       refusals: this.refusals,
+      freeAttempts: { count: async (call) => void this.freeAttempts.push(call) },
       concurrencyGiven: this.#options.concurrencyGiven,
       random: { next: () => 0.5 },
       log: {

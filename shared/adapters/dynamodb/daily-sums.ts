@@ -84,10 +84,8 @@ const equalsOrAbsent = (name: string, value: string, isZero: boolean): string =>
 
 export function addToDaily(stack: string, { key, figures, firstDay }: DailySum) {
   const added: [string, AttributeValue][] = [];
-  for (const name of countNames) {
-    const count = figures.counts[name] ?? 0;
+  for (const [name, count = 0] of Object.entries(figures.counts))
     if (count !== 0) added.push([name, { N: String(count) }]);
-  }
   for (const name of amountNames) {
     const amount = figures.amounts[name] ?? 0n;
     if (amount !== 0n) added.push([name, { N: formatYuan(amount) }]);
@@ -114,6 +112,7 @@ export function addToDaily(stack: string, { key, figures, firstDay }: DailySum) 
 export function dailySumOf(attributes: Attributes): DailySum {
   const figures: DailyFigures = { counts: { ...noFigures.counts }, amounts: { ...noFigures.amounts } };
   for (const name of countNames) {
+    if (attributes[name] === undefined) continue;
     const count = Number(readNumber(attributes, name));
     if (!Number.isSafeInteger(count)) throw createFormatError(name);
     if (count !== 0) figures.counts[name] = count;

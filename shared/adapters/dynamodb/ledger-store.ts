@@ -2,7 +2,7 @@
 import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb';
 import { mapInputParts } from '../../wire/chat-response.ts';
 import { sumDaily, groupIntoTransactions, type DailySum } from '../../billing/daily-figures.ts';
-import { bucketCount, dayOf, isOfAllAccounts, buildSpreadKey } from '../../billing/daily-keys.ts';
+import { bucketCount, isOfAllAccounts, buildSpreadKey, spreadDayOf } from '../../billing/daily-keys.ts';
 import {
   ledgerBuckets,
   formatLedgerPartition,
@@ -63,7 +63,9 @@ export function createLedgerStore(
   const spread = new Set<string>();
   /** Registers a bucket before its first sum, because operators only read registered ones. */
   const registerSpread = async (bucket: number, sums: readonly DailySum[]): Promise<void> => {
-    const days = new Set(sums.flatMap(({ key }) => (isOfAllAccounts(key.id) ? (dayOf(key) ?? []) : [])));
+    const days = new Set(
+      sums.flatMap(({ key }) => (isOfAllAccounts(key.id) ? (spreadDayOf(key) ?? []) : [])),
+    );
     const unsaid = [...days].filter((day) => bucket > 0 && !spread.has(`${day}#${bucket}`));
     for (const day of unsaid) {
       await new Table(client, stack, 'daily').update(buildSpreadKey(day, bucket), {});
@@ -229,6 +231,7 @@ export function decodeCloseRow(attributes: Attributes): CloseRow {
       (value) => value?.S,
     ),
     service_tier: attributes['service_tier']?.S,
+    tried: attributes['tried']?.S,
     tags: attributes['tags'] && decodeTags(attributes['tags']),
     ...readEach(['estimated', 'official', 'metered'], (value) => value?.BOOL === true || undefined),
     ...readEach(['prompt_tokens', 'completion_tokens', 'first_content_ms', 'bucket'], decodeCount),

@@ -5,6 +5,7 @@ import {
   countNames,
   addFigures,
   subtractFigures,
+  isAudited,
   isEmpty,
   noFigures,
   type DailyFigures,
@@ -63,8 +64,12 @@ export class DailyAudit {
   }
 }
 
+/** Attempts of free calls have no row, so the counts of attempts are compared only where the whole sum is gone. */
 function findMissing(found: DailyFigures, wanted: DailyFigures): DailyFigures | undefined {
-  const missing = subtractFigures(wanted, found);
+  const { counts, amounts } = subtractFigures(wanted, found);
+  const isCompared = isEmpty(found) ? () => true : isAudited;
+  const compared = Object.fromEntries(Object.entries(counts).filter(([name]) => isCompared(name)));
+  const missing = { counts: compared, amounts };
   return isEmpty(missing) ? undefined : missing;
 }
 

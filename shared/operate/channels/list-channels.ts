@@ -19,6 +19,7 @@ import { compareCodeUnits } from '../../wire/json.ts';
 import { readAllRows, sumBy, sumOfFigures } from '../ledger/ledger.ts';
 import type { OperatorPorts, RawRow, ServedDay } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
+import { summarizeAttempts } from './channel-health.ts';
 
 /** Throws a Failure if there is no such channel, or if the relay would not use its row. */
 export async function findChannel({ tables, target }: OperatorPorts, id: string) {
@@ -119,9 +120,9 @@ export type ChannelWithSums = ChannelsView['channels'][number];
 export type ChannelsView = Awaited<ReturnType<typeof viewChannels>>;
 
 /**
- * When channels were last called and last failed, a call counting for the channel that was tried last. Of 300 models on two
+ * When channels were last tried and last failed, whoever answered the call in the end. Of 300 models on two
  * channels, the days are some 3 MB. `isIdle` undefined: nobody knows, because there are no sums of earlier days; `isFailing`: it is
- * on, and its last calls all failed.
+ * on, and its last attempts all failed.
  */
 export async function viewChannels(ports: OperatorPorts) {
   const { clock, ledger, pages, tables } = ports;
@@ -142,27 +143,27 @@ export async function viewChannels(ports: OperatorPorts) {
     const own = byChannel.get(each.id.slice(0, 200)) ?? [];
     const activity = activityOf(own);
     const isOn = each.state === 'on';
-    const isIdle = isOn && activity.calls === 0 ? isKnown || undefined : false;
+    const isIdle = isOn && activity.attempts === 0 ? isKnown || undefined : false;
     const sum = sumOfFigures(own.filter(isRecent));
     return Object.assign({}, each, activity, { isIdle, isFailing: isOn && activity.failing > 0, sum });
   });
   return { days, knownFrom, served: served.filter(isRecent), problems, channels };
 }
 
-/** `failing` counts the calls of the last day if all of them failed, else it is 0. */
+/** `failing` counts the attempts of the last day if all of them failed, else it is 0. */
 function activityOf(served: readonly ServedDay[]) {
-  const days = sumBy(served, ({ day }) => day).map(({ name, figures: { counts } }) => {
-    const { calls = 0, failures = 0 } = counts;
-    return { day: name, calls, failures };
+  const days = sumBy(served, ({ day }) => day).map(({ name, figures }) => {
+    const { attempts, failed } = summarizeAttempts(figures);
+    return { day: name, attempts, failed };
   });
-  const called = days.filter(({ calls }) => calls > 0);
-  const last = called.at(-1);
+  const tried = days.filter(({ attempts }) => attempts > 0);
+  const last = tried.at(-1);
   return {
-    calls: called.reduce((sum, { calls }) => sum + calls, 0),
-    failures: called.reduce((sum, { failures }) => sum + failures, 0),
+    attempts: tried.reduce((sum, { attempts }) => sum + attempts, 0),
+    failures: tried.reduce((sum, { failed }) => sum + failed, 0),
     lastCall: last?.day,
-    lastFailure: called.findLast(({ failures }) => failures > 0)?.day,
-    failing: last && last.failures === last.calls ? last.calls : 0,
+    lastFailure: tried.findLast(({ failed }) => failed > 0)?.day,
+    failing: last && last.failed === last.attempts ? last.attempts : 0,
   };
 }
 

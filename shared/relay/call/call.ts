@@ -149,6 +149,8 @@ export interface TriedCandidate {
   contentMs?: number;
   /** Time at which it failed or refused. */
   endedMs?: number;
+  /** Time at which its answer was complete. */
+  doneMs?: number;
   attempt: { report(): Pick<AttemptReport, 'upstreamStatus'> };
   /** A word of the upstream that is known. */
   vendorCode?: string | undefined;

@@ -200,6 +200,7 @@ export class Dispatch implements DispatchedCall {
       this.#firstContentMs = tried.contentMs - call.startedMs;
       if (health) this.#note(this.#health.recordContent(candidate, health));
       yield* answer;
+      tried.doneMs = clock.now();
       this.#note(this.#health.recordSuccess(candidate));
     } catch (error) {
       const passedOn = tried.outcome === 'answered';

@@ -12,11 +12,12 @@ import {
 } from '../../billing/price.ts';
 import { formatYuan, parseYuan, convertToYuanNumber, type NanoYuan } from '../../billing/money.ts';
 import { estimateInput } from '../../billing/estimate/input-tokens.ts';
+import { formatAttempts, hashSecret, type CallAttempt } from '../../billing/attempts.ts';
 import type { CloseRecord } from '../../billing/quota-item.ts';
 import { computeCharge, costsNothing, type AnswerOutcome } from '../../billing/usage.ts';
 import type { BudgetShare, SentFacts } from '../../endpoints/endpoint.ts';
 import { upstreamModelOf } from '../../upstreams/called-channel.ts';
-import type { ChatCall, DispatchReport } from '../call/call.ts';
+import type { ChatCall, DispatchReport, TriedCandidate } from '../call/call.ts';
 import { rateHeaders } from '../http/http.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { Reservation, ReservationRequest } from './open-reservation.ts';
@@ -56,11 +57,11 @@ export interface BillReport {
   exceeded?: string;
 }
 
-type BillPorts = Pick<ChatPorts, 'clock' | 'inflate'>;
+type BillPorts = Pick<ChatPorts, 'clock' | 'inflate' | 'freeAttempts'>;
 
 interface BillInput {
   reservations: Reservations;
-  clock: BillPorts['clock'];
+  ports: BillPorts;
   call: BillableCall;
   costs: Costs;
   /** Missing for a free call of a key without limits. */
@@ -99,7 +100,7 @@ export async function admitCall(
     async reserve(whole) {
       const { costs, request } = whole === call ? admitted : await priceCall(ports, whole);
       const reservation = request && (await reservations.reserve({ ...request, rateCount }));
-      return openBill({ reservations, clock, call: whole, costs, reservation });
+      return openBill({ reservations, ports, call: whole, costs, reservation });
     },
     async prove() {
       if (admitted.request) await reservations.prove({ ...admitted.request, rateCount });
@@ -127,7 +128,7 @@ export async function reserveForRun(
   // The entry that is there holds its share of the budget.
   const asked = own && shard !== undefined ? { ...own, budget: undefined } : own;
   const reservation = asked && (await reservations.reserve(asked));
-  return openBill({ reservations, clock: ports.clock, call, costs, reservation });
+  return openBill({ reservations, ports, call, costs, reservation });
 }
 
 /** Renews the lease of its reservation until it is closed. */
@@ -194,8 +195,8 @@ export class Bill {
       headers['x-relay-limited-by'] = this.limitedBy ?? 'balance';
       headers['x-relay-max-tokens'] = String(this.limitedTo);
     }
-    const { call, clock } = this.#input;
-    return { ...headers, ...buildMinuteHeaders(call, this.reserved?.rateCount, clock.now()) };
+    const { call, ports } = this.#input;
+    return { ...headers, ...buildMinuteHeaders(call, this.reserved?.rateCount, ports.clock.now()) };
   }
 
   /** The key's budget before this call, for clients that show it. */
@@ -232,12 +233,19 @@ export class Bill {
   /** Settles or releases the reservation. Never throws. To be called once, after the last byte. */
   async close(ending: CallEnding): Promise<BillReport> {
     const { outcome, flag, end, answered, tier, serving, isSearchBilled } = ending;
-    const { reservations, reservation, clock, call } = this.#input;
+    const { reservations, reservation, ports, call } = this.#input;
     this.#closed.abort('closed');
-    if (!reservation) return {};
-    const { amount, slot, official, ...entry } = reservation.entry;
     const { usage } = outcome;
     const isNothing = costsNothing(outcome);
+    if (!reservation) {
+      const { prompt_tokens, completion_tokens } = usage;
+      const tokens = { prompt_tokens, completion_tokens };
+      const free = { id: call.identity.requestId, model: answered ?? call.model.base, end, ...tokens };
+      // Only a plot lacks what cannot be counted.
+      if (serving) await ports.freeAttempts.count({ ...free, ...serving }).catch(() => {});
+      return {};
+    }
+    const { amount, slot, official, ...entry } = reservation.entry;
     const { model, price: held } = this.#findCost(answered);
     const price = applyServiceTier(held, tier);
     const search = isSearchBilled ? this.#searchPrice : 0n;
@@ -251,7 +259,7 @@ export class Bill {
       id: reservation.id,
       kind: isNothing ? 'released' : 'settled',
       charge,
-      at: Math.floor(clock.now() / 1000),
+      at: Math.floor(ports.clock.now() / 1000),
       endpoint: call.endpoint,
       prompt_tokens: usage.prompt_tokens,
       completion_tokens: usage.completion_tokens,
@@ -294,11 +302,16 @@ const findOutputBound = ({ price, estimate }: CallCost): number | undefined =>
 
 // The channel that served a call and the operator's cost, for the close record. Must not read a store.
 
-type ServingFacts = Pick<CloseRecord, 'channel' | 'upstream_model' | 'first_content_ms' | 'bought'>;
+type ServingFacts = Pick<CloseRecord, 'channel' | 'upstream_model' | 'first_content_ms' | 'bought' | 'tried'>;
 
 /** `model`: the public name. */
 export function describeServing(
-  { channel, firstContentMs, sent }: Pick<DispatchReport, 'channel' | 'firstContentMs' | 'sent'>,
+  {
+    channel,
+    firstContentMs,
+    sent,
+    history,
+  }: Pick<DispatchReport, 'channel' | 'firstContentMs' | 'sent' | 'history'>,
   model: string,
   usage: TokenCounts,
   startedMs: number,
@@ -309,10 +322,25 @@ export function describeServing(
     channel: channel.id,
     upstream_model: upstream === model ? undefined : upstream,
     first_content_ms: firstContentMs,
+    tried: history && formatAttempts(history().tried.map(describeAttempt), { channel: channel.id, model }),
     // The vendor bills the tier that it reports.
     bought: computeBuyingCost(channel.cost, upstream, usage, {
       tier: sent.reportedTier ?? sent.serviceTier,
       startedMs,
     }),
+  };
+}
+
+/** The time that an attempt took is its own, so a channel is not blamed for those before it. */
+function describeAttempt({ candidate, outcome, startedMs, ...one }: TriedCandidate): CallAttempt {
+  const { channel, model, secret } = candidate;
+  const endMs = one.endedMs ?? one.doneMs;
+  return {
+    channel: channel.id,
+    model,
+    secret: secret === undefined ? '' : hashSecret(secret),
+    outcome,
+    contentMs: one.contentMs === undefined ? undefined : one.contentMs - startedMs,
+    endMs: endMs === undefined ? undefined : endMs - startedMs,
   };
 }

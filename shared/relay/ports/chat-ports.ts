@@ -9,7 +9,7 @@ import type {
 } from './runtime-stores.ts';
 import type { Clock, Inflate, Random, SearchProvider, Sealer, Pseudonym, UpstreamTransport } from './host.ts';
 import type { ConfigSource, KeyStore, SecretStore } from './config-store.ts';
-import type { QuotaStore, RefusalCounts } from './money-stores.ts';
+import type { QuotaStore, FreeAttempts, RefusalCounts } from './money-stores.ts';
 import type { Log } from './telemetry.ts';
 import type { StoredPorts } from './stored.ts';
 import type { Repeats } from './store-errors.ts';
@@ -37,6 +37,7 @@ export interface ChatPorts {
   pseudonym: Pseudonym;
   log: Log;
   refusals: RefusalCounts;
+  freeAttempts: FreeAttempts;
   /** See ChatCall. */
   concurrencyGiven?: number | undefined;
 }

@@ -210,6 +210,17 @@ export interface HourOfRefusals {
   counts: Readonly<Record<string, number>>;
 }
 
+/** Attempts of calls without a reservation. A failed write loses a minute of them. */
+export interface FreeAttempts {
+  count(
+    call: Pick<CloseRow, 'id' | 'model'> &
+      Pick<
+        Partial<CloseRow>,
+        'end' | 'prompt_tokens' | 'completion_tokens' | 'channel' | 'first_content_ms' | 'tried' | 'bought'
+      >,
+  ): Promise<void>;
+}
+
 export interface RefusalCounts {
   /** Adds to the counts of the hour. May be counted twice when the reply is lost. */
   add(hour: HourOfRefusals): Promise<void>;

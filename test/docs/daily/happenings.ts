@@ -1,4 +1,5 @@
 /** What happens to the relay and its customers before a task of docs/daily-tasks.md, and what has to be so after it. */
+import { findBin } from '../../../shared/billing/time-sketch.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
 import { errorStatus } from '../../support/upstream-failures.ts';
@@ -176,9 +177,9 @@ async function anHour(relay: DailyRelay): Promise<void> {
       bought: Number((calls * 0.0089).toFixed(6)),
       bought_charged: Number((calls * 0.0142).toFixed(6)),
       bought_calls: calls,
-      first_content_500: Math.floor(calls * 0.6),
-      first_content_1000: Math.floor(calls * 0.3),
-      first_content_2000: back < 9 ? Math.floor(calls * 0.1) : 0,
+      [findBin(500)]: Math.floor(calls * 0.6),
+      [findBin(1000)]: Math.floor(calls * 0.3),
+      [findBin(2000)]: back < 9 ? Math.floor(calls * 0.1) : 0,
       expires: Math.floor(startMs / 1000) + 172_800,
     };
   });

@@ -1,4 +1,5 @@
 /** The commands of `channel`: upstreams that the relay calls; and `secret`, whose values never stand on the command line. */
+import { summarizeAttempts } from '../../../../shared/operate/channels/channel-health.ts';
 import { planSwitchChannel } from '../../../../shared/operate/channels/edit-channel.ts';
 import { viewChannels, type ChannelWithSums } from '../../../../shared/operate/channels/list-channels.ts';
 import {
@@ -20,6 +21,8 @@ import {
   planMoveSecrets,
   planStoreSecret,
 } from '../../../../shared/operate/secrets.ts';
+import { formatPercent } from '../../console/layout/figures.ts';
+import { formatTime } from '../../console/layout/table.ts';
 import { listFieldsOfType, typeField } from '../../fields/channel-fields.ts';
 import type { RowField } from '../../fields/row-field.ts';
 import {
@@ -175,6 +178,19 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
   ],
 };
 
+function formatFailed(sum: ChannelWithSums['sum']): string {
+  const { attempts, failed } = summarizeAttempts(sum);
+  return formatPercent(failed, attempts);
+}
+
+const buildTimeColumn = (name: 'p50' | 'p95'): Column<ChannelWithSums> => [
+  `first_content_${name}_ms`,
+  name.toUpperCase(),
+  ({ sum }) => summarizeAttempts(sum)[`${name}Ms`] ?? null,
+  ({ sum }) => formatTime(summarizeAttempts(sum)[`${name}Ms`]),
+];
+
+/** Attempts and times are those of today and yesterday (UTC). */
 const columns: Column<ChannelWithSums>[] = [
   ['id', 'ID', ({ id }) => id],
   ['state', 'STATE', ({ state }) => state, ({ state, isFailing }) => (isFailing ? 'failing' : state)],
@@ -186,10 +202,14 @@ const columns: Column<ChannelWithSums>[] = [
   ['problem', '', ({ problem }) => problem],
   ['warning', '', ({ warning }) => warning],
   ['last_call', 'LAST CALL', ({ lastCall }) => lastCall ?? null],
-  ['last_failure', 'FAILED', ({ lastFailure }) => lastFailure ?? null],
+  ['last_failure', 'LAST FAILURE', ({ lastFailure }) => lastFailure ?? null],
   ['', 'MODELS', ({ models }) => models],
-  ['calls_14d', '', ({ calls }) => calls],
+  ['attempts_14d', '', ({ attempts }) => attempts],
   ['failures_14d', '', ({ failures }) => failures],
+  ['attempts', 'ATTEMPTS', ({ sum }) => summarizeAttempts(sum).attempts],
+  ['failed_attempts', 'FAILED', ({ sum }) => summarizeAttempts(sum).failed, ({ sum }) => formatFailed(sum)],
+  buildTimeColumn('p50'),
+  buildTimeColumn('p95'),
   // null: unknown.
   ['idle', '', ({ isIdle }) => isIdle ?? null],
   ['failing', '', ({ isFailing }) => isFailing],

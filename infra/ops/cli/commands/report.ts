@@ -6,7 +6,7 @@ import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import { formatCount, formatInteger } from '../../../../shared/operate/plan.ts';
 import { marginOf, viewReport, type ReportView } from '../../../../shared/operate/report.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { formatPercent, roundYuan } from '../../console/layout/figures.ts';
+import { formatMilliseconds, formatPercent, roundYuan } from '../../console/layout/figures.ts';
 import { renderCallsPlot, renderChargesPlot } from '../../console/layout/plot.ts';
 import { head, number, renderTable, type PageColumn } from '../../console/layout/table.ts';
 import { fileOf } from '../../html-file.ts';
@@ -104,19 +104,46 @@ const listServedColumns = (of: 'day' | 'model'): Column<Summed>[] => [
 
 type Channel = ReportView['channels'][number];
 
-/** Bounds of buckets; the last one has none. */
-const buildLatencyColumn = (name: string, head: string, of: 'medianMs' | 'slowMs'): Column<Channel> => [
+/** Calls of a channel are those that it answered or tried last, which its attempts contain. */
+const hideCalls = ([name, head, ...shown]: Column<WithFigures>): Column<WithFigures> =>
+  name === 'calls' ? [name, '', ...shown] : [name, head, ...shown];
+
+const buildLatencyColumn = (name: string, head: string, of: 'p50Ms' | 'p95Ms'): Column<Channel> => [
   `first_content_${name}_ms`,
   head,
-  ({ [of]: ms }) => (ms === Infinity ? 'more' : (ms ?? null)),
-  ({ [of]: ms }) => (ms === undefined ? '-' : ms === Infinity ? 'over 64 s' : `${ms / 1000} s`),
+  ({ health: { [of]: ms } }) => ms ?? null,
+  ({ health: { [of]: ms } }) => (ms === undefined ? '-' : formatMilliseconds(ms)),
 ];
 
+/** A failed attempt counts for its channel, also when another channel answered the call. */
 const channelColumns: Column<Channel>[] = [
   ['channel', 'CHANNEL', ({ name }) => name],
-  ...figureColumns,
-  buildLatencyColumn('p50', 'FIRST CONTENT P50', 'medianMs'),
-  buildLatencyColumn('p95', 'P95', 'slowMs'),
+  [
+    'attempts',
+    'ATTEMPTS',
+    ({ health }) => health.attempts,
+    ({ health: { attempts } }) => formatInteger(attempts),
+  ],
+  [
+    'failed_attempts',
+    'FAILED',
+    ({ health }) => health.failed,
+    ({ health: { failed, attempts } }) => formatPercent(failed, attempts),
+  ],
+  [
+    'failures',
+    '',
+    ({ health }) => Object.fromEntries(health.causes.map(({ cause, count }) => [cause, count])),
+  ],
+  buildLatencyColumn('p50', 'FIRST CONTENT P50', 'p50Ms'),
+  buildLatencyColumn('p95', 'P95', 'p95Ms'),
+  [
+    'tokens_per_second',
+    'TOKENS/S',
+    ({ health }) => health.tokensPerSecond ?? null,
+    ({ health: { tokensPerSecond: speed } }) => (speed === undefined ? '-' : speed.toFixed(1)),
+  ],
+  ...figureColumns.filter(([name]) => name !== 'failures').map(hideCalls),
 ];
 
 const nearEmptyColumns: Column<ReportView['nearEmpty'][number]>[] = [

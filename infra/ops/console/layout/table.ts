@@ -1,7 +1,11 @@
 /** Renders tables with right-aligned numbers, a caption for screen readers and an empty state, and small blocks such as tiles and badges. */
 import { formatInteger } from '../../../../shared/operate/plan.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
-import { findFirstContentShare } from '../../../../shared/operate/report.ts';
+import {
+  describeCauses,
+  summarizeAttempts,
+  type AttemptSummary,
+} from '../../../../shared/operate/channels/channel-health.ts';
 import type { ViewColumn } from '../../../../shared/operate/statement.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import type { NanoYuan } from '../../../../shared/billing/money.ts';
@@ -183,7 +187,9 @@ export function buildFigureColumns<Row>(of: (row: Row) => DailyFigures) {
   const count = (row: Row, name: CountName): number => of(row).counts[name] ?? 0;
   const makeTokens = (title: string, name: CountName, about = 'tokens'): PageColumn<Row> =>
     number(title, (row) => formatShort(count(row, name)), { about, sortBy: (row) => count(row, name) });
-  const latencyOf = (row: Row): number | undefined => findFirstContentShare(of(row), 0.95);
+  const healthOf = (row: Row): AttemptSummary => summarizeAttempts(of(row));
+  const makeTime = (title: string, name: 'p50Ms' | 'p95Ms'): PageColumn<Row> =>
+    number(title, (row) => formatTime(healthOf(row)[name]), { sortBy: (row) => healthOf(row)[name] ?? 0 });
   return {
     calls: number('Calls', (row) => formatInteger(count(row, 'calls')), {
       sortBy: (row) => count(row, 'calls'),
@@ -197,16 +203,31 @@ export function buildFigureColumns<Row>(of: (row: Row) => DailyFigures) {
     input: makeTokens('Input', 'prompt_tokens'),
     cached: makeTokens('Cached', 'cached_tokens', 'tokens of the input'),
     output: makeTokens('Output', 'completion_tokens'),
-    firstContent: number('First content, p95', (row) => formatBound(latencyOf(row)), {
-      sortBy: (row) => latencyOf(row) ?? 0,
+    attempts: number('Attempts', (row) => formatInteger(healthOf(row).attempts), {
+      about: 'a call that fails over is an attempt at each channel that it tried',
+      sortBy: (row) => healthOf(row).attempts,
+    }),
+    failedAttempts: number('Failed', (row) => renderFailedShare(healthOf(row)), {
+      sortBy: (row) => healthOf(row).failed / Math.max(1, healthOf(row).attempts),
+    }),
+    firstContentMedian: makeTime('First content, p50', 'p50Ms'),
+    firstContent: makeTime('p95', 'p95Ms'),
+    speed: number('Tokens/s', (row) => formatSpeed(healthOf(row).tokensPerSecond), {
+      about: 'output tokens a second of streamed answers, after their first content',
+      sortBy: (row) => healthOf(row).tokensPerSecond ?? 0,
     }),
     charged: money('Charged', (row) => of(row).amounts.charged ?? 0n),
     margin: number('Margin', (row) => renderMargin(of(row)), { about: 'only calls with a known cost' }),
   } satisfies Record<string, PageColumn<Row>>;
 }
 
-export const formatBound = (bound: number | undefined): string =>
-  bound === undefined ? '–' : `≤ ${formatMilliseconds(bound)}`;
+export const formatTime = (milliseconds: number | undefined): string =>
+  milliseconds === undefined ? '–' : formatMilliseconds(milliseconds);
+
+const formatSpeed = (speed: number | undefined): string => (speed === undefined ? '–' : speed.toFixed(1));
+
+const renderFailedShare = (health: AttemptSummary): Content =>
+  html`<span title="${describeCauses(health)}">${formatPercent(health.failed, health.attempts)}</span>`;
 
 /** Names and values: `facts` side by side, `steps` one below the other. */
 export const renderDefinitions = (

@@ -103,9 +103,11 @@ async function renderChannels(visit: Visit): Promise<Page> {
 
 const figures = pickFigureColumns<{ sum: DailyFigures }>(
   ({ sum }) => sum,
-  'calls',
-  'failed',
+  'attempts',
+  'failedAttempts',
+  'firstContentMedian',
   'firstContent',
+  'speed',
   'charged',
   'margin',
 );

@@ -2,7 +2,7 @@
  * The first page, made to be left open: calls in flight, calls, charges, failures and time to first content by minute, health of
  * channels, configuration warnings, models, customers and refused calls. Rendered again while it is live.
  */
-import { findFirstContentShare } from '../../../../shared/operate/report.ts';
+import { summarizeAttempts } from '../../../../shared/operate/channels/channel-health.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import {
   ChannelHistory,
@@ -51,7 +51,7 @@ import {
   renderTabs,
   renderTiles,
   renderWide,
-  formatBound,
+  formatTime,
 } from '../layout/table.ts';
 import { renderLiveBar } from '../visit/live.ts';
 import {
@@ -228,7 +228,7 @@ function renderSummary({ total, channels, findings, underWay }: OverviewNow): Ma
     },
     {
       name: 'First content',
-      value: formatBound(findFirstContentShare(total, 0.95)),
+      value: formatTime(summarizeAttempts(total).p95Ms),
       note: 'p95',
     },
     { name: 'Charged', value: renderYuan(amounts.charged ?? 0n), note: formatMargin(total) },
@@ -249,17 +249,17 @@ function renderSummary({ total, channels, findings, underWay }: OverviewNow): Ma
 
 function renderPlots(all: readonly TrafficPoint[]): Markup {
   const points = all.map(({ startMs }) => formatMinute(startMs));
-  const readLatencies = (share: number) =>
-    all.map(({ figures }) => findFirstContentShare(figures, share) ?? null);
+  const readLatencies = (name: 'p50Ms' | 'p95Ms') =>
+    all.map(({ figures }) => summarizeAttempts(figures)[name] ?? null);
   return html`<div class="columns three">
     ${renderCallsPlot(all, points, 'per interval')} ${renderChargesPlot(all, points, '¥')}
     ${renderPlot({
       title: 'Time to first content',
-      unit: 'ms, upper bound',
+      unit: 'ms',
       points,
       series: [
-        { name: 'p50', values: readLatencies(0.5), tone: 'first', isLine: true },
-        { name: 'p95', values: readLatencies(0.95), tone: 'second', isLine: true },
+        { name: 'p50', values: readLatencies('p50Ms'), tone: 'first', isLine: true },
+        { name: 'p95', values: readLatencies('p95Ms'), tone: 'second', isLine: true },
       ],
     })}
   </div>`;

@@ -4,7 +4,6 @@ import {
   type DailyFigures,
   sumDaily,
   groupIntoTransactions,
-  findFirstContentBucket,
 } from '../../../../shared/billing/daily-figures.ts';
 import {
   listDailyKeys,
@@ -116,7 +115,6 @@ describe('what is counted', () => {
       { official_cost: 4n },
     ],
     ['estimates and flags', { estimated: true, flag: 'too_low' }, { estimated: 1, flagged: 1 }, {}],
-    ['the time to first content', { first_content_ms: 501 }, { first_content_1000: 1 }, {}],
     [
       'the difference of a late settle, but no second call',
       { id: `late#${row().id}`, end: 'failed' },
@@ -125,16 +123,6 @@ describe('what is counted', () => {
     ],
   ])('%s', (_what, changes, counts, amounts) => {
     expect(countRow(row(changes))).toMatchObject({ counts, amounts });
-  });
-
-  test.each([
-    [0, 'first_content_250'],
-    [250, 'first_content_250'],
-    [251, 'first_content_500'],
-    [64_000, 'first_content_64000'],
-    [64_001, 'first_content_more'],
-  ])('%i ms in the bucket %s', (milliseconds, bucket) => {
-    expect(findFirstContentBucket(milliseconds)).toBe(bucket);
   });
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { chatEndpoint } from '../../../../shared/endpoints/chat/chat-endpoint.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
+import { readAttempts } from '../../../../shared/billing/attempts.ts';
 import { findImbalance } from '../../../../shared/billing/quota-item.ts';
 import { BillingRig, byCall, byTokens, free, small, stream, yuan } from '../../../support/billing-rig.ts';
 import {
@@ -178,6 +179,39 @@ describe('the writes of a call', () => {
     expect((await rig.call(stream)).status).toBe(200);
     expect(rig.store.sent).toEqual([]);
     expect(rig.item).toBeUndefined();
+    expect(rig.freeAttempts).toMatchObject([
+      { model: 'm', channel: 'main', end: 'completed', tried: expect.stringMatching(/^\[\["",/) as string },
+    ]);
+  });
+});
+
+describe('the attempts of a call', () => {
+  const channels = [
+    { id: 'main', priority: 2 },
+    { id: 'backup', priority: 1 },
+  ];
+  const attemptsOf = (rig: BillingRig) =>
+    readAttempts({ model: 'm', channel: rig.item?.last?.channel, tried: rig.item?.last?.tried, end: '' });
+
+  it('are kept with the time of each, which is not added to that of the next', async () => {
+    const rig = new BillingRig({ channels }).granted(yuan);
+    rig.upstream({ steps: [4_000, reset] }, { steps: [250, ...hello] });
+    await rig.call(smallStream);
+    expect(attemptsOf(rig)).toMatchObject([
+      { channel: 'main', outcome: 'reset', contentMs: undefined, endMs: 4_000 },
+      { channel: 'backup', outcome: '', contentMs: 250, endMs: 250 },
+    ]);
+    expect(rig.item?.last).toMatchObject({ kind: 'settled', channel: 'backup', first_content_ms: 4_250 });
+  });
+
+  it('are kept of a call that all channels failed, and costs nothing', async () => {
+    const rig = new BillingRig({ channels }).granted(yuan).upstream({ status: 503 }, { status: 429 });
+    await rig.call(smallStream);
+    expect(attemptsOf(rig).map(({ channel, outcome }) => [channel, outcome])).toEqual([
+      ['main', 'status_503'],
+      ['backup', 'status_429'],
+    ]);
+    expect(rig.item?.last).toMatchObject({ kind: 'released', charge: 0n });
   });
 });
 

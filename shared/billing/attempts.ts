@@ -1,0 +1,111 @@
+/**
+ * The attempts of a call as its close record and ledger row keep them, and which of them count as failures of their channel. A call
+ * has at most three, so a record grows by some 40 bytes for the first and 60 for each other one.
+ */
+import { fingerprint } from '../wire/ids.ts';
+import type { CloseRow } from './ledger-row.ts';
+
+/** Times in milliseconds after its own start. */
+export interface CallAttempt {
+  channel: string;
+  model: string;
+  /** A hash of the secret's reference; empty: the channel has none. */
+  secret: string;
+  /** Empty if it answered. Else `refused`, `under_way`, `internal`, or the reason of its failure. */
+  outcome: string;
+  contentMs: number | undefined;
+  endMs: number | undefined;
+}
+
+/** Four characters tell the secrets of a channel apart. The reference itself stays out of the sums. */
+export const hashSecret = (reference: string): string => fingerprint(reference).slice(-4);
+
+const attemptsMax = 3;
+
+/** @param served the channel and model of the record, which are not repeated */
+export const formatAttempts = (
+  attempts: readonly CallAttempt[],
+  served: Pick<CallAttempt, 'channel' | 'model'>,
+): string =>
+  JSON.stringify(
+    attempts.map(({ channel, model, secret, outcome, contentMs, endMs }) => [
+      outcome.replace(/^answered$|^upstream_/, ''),
+      contentMs ?? -1,
+      endMs ?? -1,
+      secret,
+      channel === served.channel ? '' : channel,
+      model === served.model ? '' : model,
+    ]),
+  );
+
+type AttemptedRow = Pick<CloseRow, 'end' | 'model' | 'channel' | 'first_content_ms' | 'tried'>;
+
+/** A row of a version before attempts were kept has one: that of its last channel. */
+export function readAttempts(row: AttemptedRow): CallAttempt[] {
+  const { channel, model, tried, end, first_content_ms: contentMs } = row;
+  // The expiry before a late charge knows no channel.
+  if (channel === undefined) return [];
+  if (tried !== undefined) return parseAttempts(tried).map((one) => fillAttempt(one, { channel, model }));
+  const outcome = end === 'failed' ? 'unknown' : '';
+  return [{ channel, model, secret: '', outcome, contentMs, endMs: undefined }];
+}
+
+const fillAttempt = (
+  [outcome, contentMs, endMs, secret, channel, model]: unknown[],
+  served: { channel: string; model: string },
+): CallAttempt => ({
+  channel: readText(channel) || served.channel,
+  model: readText(model) || served.model,
+  secret: readText(secret),
+  outcome: readText(outcome),
+  contentMs: readTime(contentMs),
+  endMs: readTime(endMs),
+});
+
+/** Somebody may have edited the row: what is invalid counts as no attempt, and must not block the call's row. */
+function parseAttempts(text: string): unknown[][] {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return Array.isArray(parsed) ? parsed.filter((one) => Array.isArray(one)).slice(0, attemptsMax) : [];
+  } catch {
+    return [];
+  }
+}
+
+const readText = (value: unknown): string => (typeof value === 'string' ? value : '');
+const readTime = (value: unknown): number | undefined =>
+  Number.isSafeInteger(value) && Number(value) >= 0 ? Number(value) : undefined;
+
+export const failureCauses = [
+  'timeout',
+  'rate_limit',
+  'credentials',
+  'server',
+  'connection',
+  'answer',
+  'rejected',
+  'other',
+] as const;
+export type FailureCause = (typeof failureCauses)[number];
+
+/** A refusal of the caller's request, a client that left and a fault of the relay are no failures of the channel. */
+const noFailures = new Set(['', 'refused', 'under_way', 'internal', 'secret_store']);
+
+const causePatterns: readonly (readonly [FailureCause, RegExp])[] = [
+  ['connection', /^connect|^reset/],
+  ['timeout', /timeout$|^deadline/],
+  ['rate_limit', /^status_429/],
+  ['credentials', /^status_40[123]|^secret/],
+  ['server', /^status_5/],
+  ['rejected', /^status_4/],
+  ['answer', /^(?:cut|empty|html|junk|encoding|error_in_answer|too_large)/],
+];
+
+/** @param all the attempts of its call: the last one gets no blame for the time that others took */
+export function findCause(attempt: CallAttempt, all: readonly CallAttempt[]): FailureCause | undefined {
+  const { outcome, endMs = 0 } = attempt;
+  if (noFailures.has(outcome)) return undefined;
+  const spentMs = all.reduce((sum, each) => sum + (each.endMs ?? 0), 0);
+  if (outcome === 'deadline' && 2 * endMs < spentMs) return undefined;
+  return causePatterns.find(([, pattern]) => pattern.test(outcome))?.[0] ?? 'other';
+}

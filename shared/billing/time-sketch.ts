@@ -1,0 +1,55 @@
+/**
+ * A sketch of times whose quantiles are at most 5 % wrong: counts in bins that grow by a constant factor. Sketches merge by adding
+ * their counts, so a table can add to one without reading it. Source: Masson, Rim, Lee, "DDSketch", VLDB 2019.
+ */
+
+const relativeError = 0.05;
+const factor = (1 + relativeError) / (1 - relativeError);
+const lowestMs = 10;
+/** No call lasts longer than 890 s. Longer times count in the last bin. */
+const highestMs = 900_000;
+const last = Math.ceil(Math.log(highestMs / lowestMs) / Math.log(factor));
+
+export type TimeBin = `fc_${number}`;
+
+const buildName = (bin: number): TimeBin => `fc_${bin}`;
+
+/** Names of attributes of `daily`: short, because an item has up to 116 of them. */
+export const timeBins: readonly TimeBin[] = Array.from({ length: last + 1 }, (_, bin) => buildName(bin));
+
+/** Bin 0 has all times up to 10 ms, bin n those up to 10 ms * factor ** n. */
+export function findBin(milliseconds: number): TimeBin {
+  const bin = Math.ceil(Math.log(Math.max(milliseconds, lowestMs) / lowestMs) / Math.log(factor));
+  return buildName(Math.min(bin, last));
+}
+
+/** The time that is within 5 % of each time of the bin. */
+const middles = timeBins.map((_, bin) => (2 * lowestMs * factor ** bin) / (factor + 1));
+
+type Counts = Readonly<Partial<Record<string, number>>>;
+
+export const countTimes = (counts: Counts): number =>
+  timeBins.reduce((sum, name) => sum + (counts[name] ?? 0), 0);
+
+/**
+ * Returns the time that this share of all times does not exceed, in whole milliseconds. Times below 10 ms count as 10 ms.
+ * @param share such as 0.95
+ */
+export function findQuantile(counts: Counts, share: number): number | undefined {
+  const all = countTimes(counts);
+  if (all === 0) return undefined;
+  const rank = Math.max(1, Math.ceil(share * all));
+  let seen = 0;
+  const bin = timeBins.findIndex((name) => (seen += counts[name] ?? 0) >= rank);
+  return Math.round(middles[bin] ?? highestMs);
+}
+
+/** The mean and the standard deviation of the times' logarithms: for comparisons that one slow call must not decide. */
+export function describeLogs(counts: Counts): { count: number; mean: number; deviation: number } {
+  const count = countTimes(counts);
+  const logs = timeBins.map((name, bin) => [counts[name] ?? 0, Math.log(middles[bin] ?? highestMs)] as const);
+  const sum = (of: (log: number) => number): number => logs.reduce((all, [n, log]) => all + n * of(log), 0);
+  const mean = count === 0 ? 0 : sum((log) => log) / count;
+  const deviation = count === 0 ? 0 : Math.sqrt(sum((log) => (log - mean) ** 2) / count);
+  return { count, mean, deviation };
+}

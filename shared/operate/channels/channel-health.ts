@@ -1,0 +1,50 @@
+/**
+ * How a channel did, by its attempts: the one arithmetic of failures, times and speed for lists, pages, reports and CSV. A call that
+ * was rescued by another channel counts as a failure of the one that failed.
+ */
+import { failureCauses, type FailureCause } from '../../billing/attempts.ts';
+import type { DailyFigures } from '../../billing/daily-figures.ts';
+import { findQuantile } from '../../billing/time-sketch.ts';
+
+export interface AttemptSummary {
+  attempts: number;
+  failed: number;
+  /** The most frequent first. */
+  causes: { cause: FailureCause; count: number }[];
+  /** Time from the start of an attempt to its first content. */
+  p50Ms: number | undefined;
+  p95Ms: number | undefined;
+  tokensPerSecond: number | undefined;
+}
+
+/** Sums of versions before attempts were counted know calls alone, each of which counts as one attempt. */
+export function summarizeAttempts({ counts }: DailyFigures): AttemptSummary {
+  const { attempts, timed_ms: timedMs = 0, timed_tokens: tokens = 0 } = counts;
+  const isKnown = attempts !== undefined;
+  const causes = failureCauses.flatMap((cause) => {
+    const count = counts[`failed_${cause}`] ?? 0;
+    return count > 0 ? [{ cause, count }] : [];
+  });
+  return {
+    attempts: (isKnown ? attempts : counts.calls) ?? 0,
+    failed: (isKnown ? counts.failed_attempts : counts.failures) ?? 0,
+    causes: causes.toSorted((a, b) => b.count - a.count),
+    p50Ms: findQuantile(counts, 0.5),
+    p95Ms: findQuantile(counts, 0.95),
+    tokensPerSecond: timedMs === 0 ? undefined : (1000 * tokens) / timedMs,
+  };
+}
+
+const causeWords: Record<FailureCause, string> = {
+  timeout: 'no content or no end in time',
+  rate_limit: 'rate limited',
+  credentials: 'key rejected or unpaid',
+  server: 'server error',
+  connection: 'no connection',
+  answer: 'broken answer',
+  rejected: 'request rejected',
+  other: 'other cause',
+};
+
+export const describeCauses = ({ causes }: Pick<AttemptSummary, 'causes'>): string =>
+  causes.map(({ cause, count }) => `${causeWords[cause]} ${count}`).join(', ');
