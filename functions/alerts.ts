@@ -1,11 +1,18 @@
 /** Raises alerts about accounts: from the table stream of `quotas`, and hourly for dates and missed changes. */
-import { createAlertAccounts, createAlertStore } from '../shared/adapters/dynamodb/alerts/alert-store.ts';
+import {
+  createAlertAccounts,
+  createAlertStore,
+  createWatchedChannels,
+} from '../shared/adapters/dynamodb/alerts/alert-store.ts';
 import { createAlertSettings } from '../shared/adapters/dynamodb/config-store.ts';
 import { createEventHandler } from '../shared/adapters/entry/event-handler.ts';
 import { readQuotaRecord, createTableStreamHandler } from '../shared/adapters/entry/table-streams.ts';
+import { createSecretStore } from '../shared/adapters/secrets/secret-store.ts';
 import { timeSortedIds } from '../shared/adapters/system/node-ports.ts';
+import { createHttpsTransport } from '../shared/adapters/transport/https-transport.ts';
 import { createAlertPass } from '../shared/relay/alerts/alert-pass.ts';
 import { balanceWatch } from '../shared/relay/alerts/balance-watch.ts';
+import { createUpstreamWatch } from '../shared/relay/alerts/upstream-balance.ts';
 import { composeJobDeps } from './compose/job-deps.ts';
 
 const { environment, ...job } = composeJobDeps();
@@ -13,6 +20,14 @@ const { client, clock, stack } = job;
 const accounts = createAlertAccounts({ client, clock, stack, local: environment.local });
 const deps = { ...job, ids: timeSortedIds(clock), marks: createAlertStore(client, stack), accounts };
 const watch = balanceWatch(deps);
+const { local, envSecrets } = environment;
+const secrets = createSecretStore({ environment, clock, purpose: 'channels' });
+const watchUpstreams = createUpstreamWatch({
+  ...deps,
+  transport: createHttpsTransport({ local }),
+  readSecret: (reference, host) => secrets.read(reference, host),
+  channels: createWatchedChannels(client, stack, { local, envSecrets }),
+});
 const poisoned = { event: 'alert_poisoned', metric: 'AlertUndelivered' } as const;
 
 export const handler = createEventHandler(job.log, {
@@ -21,5 +36,5 @@ export const handler = createEventHandler(job.log, {
     take: (change) => watch.take(change),
     poisonReport: poisoned,
   }),
-  schedule: createAlertPass({ ...deps, watch, settings: createAlertSettings(client, stack) }),
+  schedule: createAlertPass({ ...deps, watch, watchUpstreams, settings: createAlertSettings(client, stack) }),
 });

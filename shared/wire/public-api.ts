@@ -318,7 +318,7 @@ export interface PlanEntryItem {
 
 /** The body of notices to operators' and customers' receivers. */
 
-type NoticeType = 'balance.low' | 'plan.ending' | 'plan.ended' | 'key.expiring';
+type NoticeType = 'balance.low' | 'plan.ending' | 'plan.ended' | 'key.expiring' | 'upstream.balance_low';
 
 /** One event. Its id stays the same however often it is sent. */
 export interface Notice {
@@ -326,6 +326,7 @@ export interface Notice {
   type: NoticeType;
   /** Unix seconds. */
   created: number;
-  account: string;
+  /** Absent if the notice is about a channel. */
+  account?: string;
   data: Record<string, string | number>;
 }

@@ -110,6 +110,22 @@ describe('a console that only reads', () => {
   });
 });
 
+it('shows what the last check of an upstream’s balance found, on its page and where it is low, and a note of any form', async () => {
+  const found = { at: Date.now() - 3_600_000, low: true, text: '2.50 CNY (env:KEY)' };
+  const row = { endpoint: 'https://api.deepseek.com', models: ['m'], balance_below: 5, state: true };
+  await put(rig.client, 'channels', [
+    { ...row, id: 'poor', _balance: found },
+    { ...row, id: 'odd', _balance: ['<b>'] },
+    { ...row, id: 'late', _balance: found, balance_below: undefined },
+  ]);
+  const shown = async (path: string): Promise<string> => (await visitor.page(path)).replaceAll(/\s+/g, ' ');
+  expect(await shown('channels/poor')).toMatch(/2\.50 CNY \(env:KEY\), .*?ago.*?low/);
+  for (const path of ['', 'channels'])
+    expect((await shown(path)).match(/upstream balance low/g)).toHaveLength(1);
+  for (const id of ['odd', 'late']) expect(await shown(`channels/${id}`)).toContain('not watched');
+  expect(rig.faults).toEqual([]);
+});
+
 describe('requests of a relay on AWS, where reading the log costs money', () => {
   const nowMs = Date.now();
   let searches = 0;

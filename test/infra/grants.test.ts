@@ -136,7 +136,7 @@ describe('a secret is read by the functions of its purpose', () => {
   ];
   const roleOf: Record<string, string> = { console: 'ConsoleRole', canary: 'CanarycanaryRole' };
   const readers: Record<string, string[]> = {
-    channels: [...callingFunctions, 'config', 'console'],
+    channels: [...callingFunctions, 'config', 'alerts', 'console'],
     search: [...callingFunctions],
     payments: ['payments', 'selfservice'],
     alerts: ['notify'],

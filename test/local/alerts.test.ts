@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { PutCommand, ScanCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { newApiBalances } from '../support/new-api.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import {
   expectedSignature,
@@ -17,20 +18,40 @@ const keyOf = (account: string): string => `sk-alerts-${account}`;
 const hashOf = (account: string): string => createHash('sha256').update(keyOf(account)).digest('hex');
 
 let upstream: ScriptedUpstream;
+/** A vendor that reports the balance of a key. */
+let site: ScriptedUpstream;
+const siteKey = { limit: 100, used: 10 };
 let receiver: WebhookReceiver;
 let stack: WatchedStack;
 
 beforeAll(async () => {
-  [upstream, receiver] = await Promise.all([startScriptedUpstream(), startWebhookReceiver()]);
+  [upstream, site, receiver] = await Promise.all([
+    startScriptedUpstream(),
+    startScriptedUpstream(),
+    startWebhookReceiver(),
+  ]);
+  site.script(newApiBalances({ 'sk-site': siteKey }));
   stack = await startWatchedStack({
     environmentsMax: 4,
-    functionEnvironment: { ALERTS_SECRET: secret },
+    functionEnvironment: { ALERTS_SECRET: secret, SITE_KEY: 'sk-site' },
     rows: [
       [
         'settings',
         { name: 'alerts', value: { webhook: `${receiver.address}/ops`, secret: 'env:ALERTS_SECRET' } },
       ],
       ['channels', { id: 'a', endpoint: upstream.endpoint, models: ['per-call'], state: true }],
+      [
+        'channels',
+        {
+          id: 'site',
+          endpoint: site.endpoint,
+          secret: 'env:SITE_KEY',
+          models: ['other'],
+          balance_form: 'new-api',
+          balance_below: 5,
+          state: true,
+        },
+      ],
       ['charges', { id: 10, type: 'times-billing', models: ['per-call'], output: 3 }],
       ['keys', { hash: hashOf('acme'), account: 'acme' }],
       ['keys', { hash: hashOf('closed'), account: 'closed' }],
@@ -43,6 +64,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await stack.stop();
   await upstream.close();
+  await site.close();
   await receiver.close();
 });
 
@@ -121,6 +143,37 @@ it('posts a low balance once, signed, again under the same id until it is taken,
   expect(again.map(idOf)).not.toEqual([idOf(ops[0] ?? again[0]!)]);
   await retryNow();
   expect(await items('notice#')).toHaveLength(2);
+}, 60_000);
+
+it('tells operators alone, once, when the balance that an upstream reports is low, and notes it in the row', async () => {
+  const posts = receiver.hooks.length;
+  const told = (await receiver.received('/ops', 0)).length;
+  await stack.runSchedules();
+  siteKey.used = 97.5;
+  await Promise.all([stack.runSchedules(), stack.runSchedules()]);
+  await stack.runSchedules();
+  await receiver.received('/ops', told + 1);
+  expect(receiver.hooks.slice(posts).map(({ path, body }) => [path, JSON.parse(body) as object])).toEqual([
+    [
+      '/ops',
+      {
+        id: expect.stringMatching(/^[0-9a-z]{26}$/) as unknown,
+        type: 'upstream.balance_low',
+        created: expect.any(Number) as unknown,
+        data: { channel: 'site', secret: 'env:SITE_KEY', balance: '2.5 USD', balance_below: 5 },
+      },
+    ],
+  ]);
+  const { Items: [row] = [] } = await stack.store.documents.send(
+    new ScanCommand({
+      TableName: 'relay-channels',
+      ConsistentRead: true,
+      FilterExpression: 'id = :id',
+      ExpressionAttributeValues: { ':id': 'site' },
+    }),
+  );
+  expect(row?.['_balance']).toMatchObject({ low: true, text: '2.5 USD (env:SITE_KEY)' });
+  expect(stack.lines.join('\n')).not.toContain('sk-site');
 }, 60_000);
 
 it('refuses the keys of an account that is off like any other key, though its row has a mistake', async () => {

@@ -1,7 +1,8 @@
 import { DynamoDBDocumentClient, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import type { Emulator } from '../support/emulator.ts';
+import { newApiBalances } from '../support/new-api.ts';
 import { startScriptedUpstream } from '../support/scripted-upstream.ts';
 import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { runOps, wordsIn, type Words } from './run-ops.ts';
@@ -27,6 +28,7 @@ const ops = async (words: Words) =>
   runOps(['channel', ...wordsIn(words)], {
     AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
     UPSTREAM_KEY: secret,
+    OTHER_KEY: `${secret}-of-another`,
   });
 const add = async (id: string, ...attributes: string[]) =>
   ops(['new', id, `endpoint=${upstream.endpoint}`, ...attributes, '--wait', '0', '--yes']);
@@ -87,6 +89,59 @@ describe('channel new', () => {
     expect(run.errors).toMatch(new RegExp(message));
     expect(run.errors).not.toContain(secret);
     expect(await rowOf('bad')).toBeUndefined();
+  });
+});
+
+describe('channel balance', () => {
+  const lines = async (words: string) => {
+    const run = await ops(words);
+    expect(run.output + run.errors).not.toContain(secret);
+    return { ...run, listed: run.code === 0 ? (JSON.parse(run.output) as { channel: string }[]) : [] };
+  };
+
+  it('shows each secret of all channels whose upstream reports one, with why another is unknown, and no value', async () => {
+    const site = await startScriptedUpstream();
+    onTestFinished(() => site.close());
+    site.script(newApiBalances({ [secret]: { limit: 10, used: 9.5 } }));
+    await put({
+      id: 'site',
+      endpoint: site.endpoint,
+      models: ['m'],
+      balance_form: 'new-api',
+      balance_below: '0.6',
+      secret: ['env:UPSTREAM_KEY', 'env:OTHER_KEY', 'env:MISSING_KEY'],
+      state: true,
+    });
+    await put({
+      id: 'mute',
+      endpoint: upstream.endpoint,
+      models: ['m'],
+      secret: 'env:UPSTREAM_KEY',
+      state: true,
+    });
+    const { listed, code } = await lines('balance --json');
+    expect(code).toBe(0);
+    const named = { channel: 'site', balance_below: 0.6 };
+    const unknown = { ...named, amounts: null, low: null };
+    expect(listed).toEqual([
+      {
+        ...named,
+        secret: 'env:UPSTREAM_KEY',
+        amounts: [{ unit: 'USD', amount: '0.5' }],
+        low: true,
+        problem: null,
+      },
+      { ...unknown, secret: 'env:OTHER_KEY', problem: 'no balance in the answer (status 401)' },
+      { ...unknown, secret: 'env:MISSING_KEY', problem: expect.stringContaining('MISSING_KEY') as string },
+    ]);
+    const { output } = await ops('balance site');
+    expect(output).toMatch(/site +env:UPSTREAM_KEY +0\.5 USD +0\.6/);
+  });
+
+  it('says which attribute is missing where the form is unknown', async () => {
+    const { code, errors } = await lines('balance mute');
+    expect(code).toBe(1);
+    expect(errors).toContain('balance_form');
   });
 });
 

@@ -18,9 +18,32 @@ import {
   type Rules,
   type Vendor,
   type VendorReply,
+  type VendorRequest,
 } from './vendor.ts';
 
-export const createDeepseekDouble = (): Vendor =>
+export function createDeepseekDouble(): Vendor {
+  const chat = createChatServer();
+  return {
+    ...chat,
+    serve: (request) =>
+      request.method === 'GET' && request.path === '/user/balance'
+        ? replyWithBalance(request)
+        : chat.serve(request),
+  };
+}
+
+/** The example of the API page [api-docs.deepseek.com/api/get-user-balance]. */
+const replyWithBalance = ({ headers }: VendorRequest): VendorReply =>
+  secretOf(headers).startsWith('wrong')
+    ? refuse({ status: 401, message: 'Authentication Fails', type: 'authentication_error' })
+    : replyWithJson(200, {
+        is_available: true,
+        balance_infos: [
+          { currency: 'CNY', total_balance: '110.00', granted_balance: '10.00', topped_up_balance: '100.00' },
+        ],
+      });
+
+const createChatServer = (): Vendor =>
   createChatDouble(
     {
       name: 'deepseek',

@@ -111,6 +111,14 @@ export const listFieldsOfType = (
     format: (value) => (value === true ? 'on' : 'off'),
     parse: (text) => (text === 'on' || text === 'off' ? text === 'on' : parseFlag(text)),
   },
+  makeNumber(
+    'balance_below',
+    'Alert below',
+    'Alerts when the balance that the upstream reports is lower, in the vendor’s unit.',
+    {
+      format: formatNumber,
+    },
+  ),
   makeSeconds('connect_seconds', 'Connect timeout (s)', '5'),
   makeSeconds('first_content_seconds', 'First content timeout (s)', '120, more for long prompts'),
   makeSeconds('total_seconds', 'Total timeout (s)', '600'),

@@ -220,7 +220,7 @@ const descriptions = {
     tables: { quotas: ['BatchGetItem', 'Scan', 'UpdateItem'], daily: ['Query', 'UpdateItem'] },
   },
   alerts: {
-    purpose: 'Decides what is reported about balances, plans and keys, once for each cause',
+    purpose: 'Decides what is reported about balances, plans, keys and upstreams, once for each cause',
     timeoutSeconds: 300,
     // The schedule handles records that are dropped here.
     streams: [
@@ -242,7 +242,11 @@ const descriptions = {
       keys: ['Scan'],
       quotas: ['GetItem', 'BatchGetItem'],
       runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
+      // Notes the balances that upstreams report.
+      channels: ['Scan', 'UpdateItem'],
     },
+    // Asks upstreams for their balances.
+    readsSecrets: ['channels'],
   },
   notify: {
     purpose:

@@ -137,17 +137,24 @@ const subjects: Record<Notice['type'], string> = {
   'plan.ending': 'Plan ends soon',
   'plan.ended': 'Plan has ended',
   'key.expiring': 'API key expires soon',
+  'upstream.balance_low': 'Upstream balance is low',
 };
 
 /** SNS takes at most 100 characters. */
 const subjectLength = 100;
 
-const formatSubject = ({ type, account }: Notice): string =>
-  `${subjects[type]}: ${account}`.replace(/[^ -~]/g, '?').slice(0, subjectLength);
+const formatSubject = ({ type, account, data }: Notice): string =>
+  `${subjects[type]}: ${account ?? data['channel']}`.replace(/[^ -~]/g, '?').slice(0, subjectLength);
 
 function formatText(notice: Notice): string {
   const { id, type, created, account, data } = notice;
-  const facts = { account, ...data, type, id, created: new Date(created * 1000).toISOString() };
+  const facts = {
+    ...(account !== undefined && { account }),
+    ...data,
+    type,
+    id,
+    created: new Date(created * 1000).toISOString(),
+  };
   const lines = Object.entries(facts).map(([name, value]) => `${name}: ${value}`);
   return `${subjects[type]}.\n\n${lines.join('\n')}\n`;
 }

@@ -44,6 +44,7 @@ import {
   listOwnAttributes,
   usesDialectPath,
   endpointOf,
+  findBalanceReport,
   findTypeProblems,
 } from '../../upstreams/types/channel-attributes.ts';
 import { defaultChannelType, type OwnAttributeName } from '../../upstreams/types/channel-types.ts';
@@ -237,6 +238,8 @@ export const ChannelRow = z.strictObject({
   /** Public model name -> the upstream's name. */
   mapper: z._default(z.record(modelName, text, wantedMapper), {}),
   cost: channelCost,
+  /** In the unit of the vendor. */
+  balance_below: z.optional(positiveNumber),
   priority: z._default(integer, 0),
   weight: z._default(amount, 1),
   /** Only an explicit true enables a channel. */
@@ -279,6 +282,9 @@ const checkChannel = (row: ChannelRow): string[] => [
   ...row.models
     .filter((name) => name.startsWith('web-') || name.endsWith('-official'))
     .map((name) => `models: ${name} is unreachable: the relay removes web- and -official from model names`),
+  ...(row.balance_below !== undefined && !findBalanceReport(row)
+    ? ['balance_below: nothing is checked, because the upstream reports no balance in a known form']
+    : []),
   ...findStrangeCosts(row).map((name) => `cost: has ${name}, which is not a model name of the upstream`),
   ...checkVitalFields(row.params),
   ...checkModelRules(row),

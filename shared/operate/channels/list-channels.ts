@@ -11,11 +11,13 @@ import {
 } from '../../config/rows/channel-row.ts';
 import { findStackProblem, findReferenceProblem } from '../../config/rows/secret-reference.ts';
 import { findReferenceOwners } from '../../config/setting-rows.ts';
+import { findBalances, type BalancePorts, type FoundBalance } from '../../relay/alerts/upstream-balance.ts';
 import { candidatesOf } from '../../relay/call/serving-channels.ts';
 import { healthKeysOf } from '../../relay/health/health-recorder.ts';
 import { expiryMsOf, type HealthEntry, type CooldownKind } from '../../relay/ports/runtime-stores.ts';
+import { findBalanceReport } from '../../upstreams/types/channel-attributes.ts';
 import { utcDay, dayMs } from '../../wire/iso-time.ts';
-import { compareCodeUnits } from '../../wire/json.ts';
+import { asRecord, compareCodeUnits, textIn } from '../../wire/json.ts';
 import { readAllRows, sumBy, sumOfFigures } from '../ledger/ledger.ts';
 import type { OperatorPorts, RawRow, ServedDay } from '../operator-ports.ts';
 import { Failure, usageFailure } from '../plan.ts';
@@ -38,22 +40,40 @@ export const listUsableChannels = (rows: readonly unknown[], rules: { local: boo
   });
 
 /**
- * Reads the channel's first key; undefined: it has none. Throws a Failure if the key cannot be read.
+ * Reads the channel's first key, or that of a reference; undefined: it has none. Throws a Failure if the key cannot be read.
  * @param secretEnv the environment variable that contains the key; overrides the row's reference
  */
 export async function readChannelSecret(
   { secrets, tables, target }: OperatorPorts,
   channel: ChannelRow,
   secretEnv: string | undefined,
+  reference?: string,
 ): Promise<string | undefined> {
   if (secretEnv !== undefined) return secrets.variable(secretEnv);
-  const [named] = listChannelSecrets(channel);
+  const named = listChannelSecrets(channel).find((each) => each.reference === (reference ?? each.reference));
   if (named === undefined) return undefined;
   // Someone may have written another purpose's secret into the table by hand.
   const owners = findReferenceOwners(await tables.scan('settings'), target.owners);
   const problem = findReferenceProblem(named, { ...target, owners });
   if (problem !== undefined) throw new Failure(`channel ${channel.id} is invalid: secret: ${problem}`);
   return secrets.read(named.reference, named);
+}
+
+/**
+ * Asks for the balance of each secret: of all channels whose upstream reports it in a known form, or of one. Throws a Failure if
+ * that one has none.
+ */
+export async function viewBalances(ports: OperatorPorts, id: string | undefined): Promise<FoundBalance[]> {
+  const rows =
+    id === undefined
+      ? listUsableChannels(await ports.tables.scan('channels'), ports.target)
+      : [(await findChannel(ports, id)).channel];
+  const able = rows.filter(findBalanceReport);
+  if (id !== undefined && able.length === 0)
+    throw new Failure(`the upstream of ${id} reports no balance in a known form: see balance_form`);
+  const readSecret: BalancePorts['readSecret'] = (reference, _host, channel) =>
+    readChannelSecret(ports, channel, undefined, reference);
+  return findBalances({ transport: ports.upstreams, clock: ports.clock, readSecret }, able);
 }
 
 export interface ListedChannel {
@@ -66,6 +86,8 @@ export interface ListedChannel {
   secret?: string[];
   problem?: string;
   warning?: string;
+  /** As last checked for the alert. */
+  balance?: { atMs: number; isLow: boolean; text: string };
   /** Cooldowns, if the runtime table was read. */
   rests: RestingPlace[];
 }
@@ -104,7 +126,10 @@ function describeChannel(
   const warning = addStackWarnings(raw, reading.warning);
   const { state, priority, weight, models, endpoint } = row;
   const shown = { priority, weight, models, endpoint, secret: secretsOf(row), rests: restsOf(row) };
-  return { id, state: state ? 'on' : 'off', ...shown, ...(warning !== undefined && { warning }) };
+  // Anybody may have edited the note by hand.
+  const { at: atMs, low, text } = asRecord(row.balance_below === undefined ? undefined : raw['_balance']);
+  const balance = typeof atMs === 'number' && { balance: { atMs, isLow: low === true, text: textIn(text) } };
+  return { id, state: state ? 'on' : 'off', ...shown, ...balance, ...(warning !== undefined && { warning }) };
 }
 
 const activityDays = 14;

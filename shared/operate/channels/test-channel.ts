@@ -2,16 +2,11 @@
  * Calls a channel's upstream without the relay, with a request that is built, addressed and read as by the relay. The answer is
  * shown and never billed; the upstream charges for it, and no row is written. Text from `cleanText` is safe to show.
  */
+import { exchangeText } from '../../relay/http/exchange-text.ts';
 import { BodyEvents } from '../../upstreams/body-events.ts';
 import { CallIds } from '../../upstreams/call-ids.ts';
 import { loadDialect, ownDialectNames } from '../../upstreams/dialects/dialects.ts';
-import {
-  ErrorInAnswer,
-  TransportError,
-  UpstreamFailure,
-  type UpstreamReply,
-  type UpstreamRequest,
-} from '../../upstreams/exchange.ts';
+import { ErrorInAnswer, UpstreamFailure, type UpstreamRequest } from '../../upstreams/exchange.ts';
 import { canCarry, dialectOf, upstreamModelOf, buildRequest } from '../../upstreams/called-channel.ts';
 import { channelTypes } from '../../upstreams/types/channel-types.ts';
 import type { ChatMessage, ChatRequest } from '../../wire/canonical-call.ts';
@@ -125,46 +120,20 @@ export async function buildDirectCall(
 export const sendCall = (ports: OperatorPorts, { called: { channel, secret }, built }: DirectCall) =>
   callUpstream(ports, built.request, { secret, timeoutMs: channel.total_seconds * 1000 });
 
-/** Throws a Failure if the upstream does not respond. `body`: the whole one, or the part that was received. */
+/** The longest lists of models have some megabytes. */
+const bodyCharactersMax = 16 * 1024 * 1024;
+
+/** Throws a Failure if the upstream does not respond. */
 export async function callUpstream(
-  { clock, upstreams }: OperatorPorts,
+  { clock, upstreams: transport }: OperatorPorts,
   request: UpstreamRequest,
   { secret, timeoutMs }: { secret: string | undefined; timeoutMs: number },
 ) {
-  const deadline = new AbortController();
-  const finished = new AbortController();
-  void clock.sleep(timeoutMs, finished.signal).then(() => {
-    if (!finished.signal.aborted) deadline.abort();
-  });
-  try {
-    const reply = await upstreams.send(request, deadline.signal);
-    const { status } = reply;
-    return { status, ok: status >= 200 && status < 300, body: await textOf(reply) };
-  } catch (error) {
-    if (!(error instanceof TransportError)) throw error;
-    const why = deadline.signal.aborted ? 'timeout' : (error.code ?? error.message);
-    throw new Failure(`the upstream did not respond: ${cleanText(why, secret)}`);
-  } finally {
-    finished.abort();
-  }
-}
-
-/** The longest lists of models have some megabytes. What comes after this is not read. */
-const bodyCharactersMax = 16 * 1024 * 1024;
-
-/** Returns the received part of a body that breaks off: the status is more useful than the error. */
-async function textOf({ body }: UpstreamReply): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = '';
-  try {
-    for await (const bytes of body) {
-      text += decoder.decode(bytes, { stream: true });
-      if (text.length >= bodyCharactersMax) return text;
-    }
-  } catch (error) {
-    if (!(error instanceof TransportError)) throw error;
-  }
-  return text + decoder.decode();
+  const bounds = { timeoutMs, charactersMax: bodyCharactersMax };
+  const reply = await exchangeText({ clock, transport }, request, bounds);
+  if ('problem' in reply)
+    throw new Failure(`the upstream did not respond: ${cleanText(reply.problem, secret)}`);
+  return { ...reply, ok: reply.status >= 200 && reply.status < 300 };
 }
 
 const shownCharactersMax = 300;

@@ -67,6 +67,8 @@ interface AlertPassPorts extends NoticeInput {
   accounts: Pick<AlertAccounts, 'accounts' | 'keys'>;
   marks: AlertStore;
   watch: Pick<BalanceWatch, 'look'>;
+  /** Looks at the balances that upstreams report. */
+  watchUpstreams: () => Promise<void>;
   settings: () => Promise<AlertSettings>;
   log: Log;
 }
@@ -83,12 +85,15 @@ export const createAlertPass = (ports: AlertPassPorts) => async (): Promise<void
   };
   const tell = (causesAt: (nowMs: number) => DateCause[]): Promise<void> =>
     attempt('alert_dates', () => tellNew(ports, causesAt(ports.clock.now())));
+  // Silent upstreams must not delay the accounts.
+  const upstreams = attempt('alert_upstreams', ports.watchUpstreams);
   for await (const page of ports.accounts.accounts()) {
     await tell((nowMs) => page.flatMap((row) => planCauses(row, settings, nowMs)));
     await attempt('alert_balances', () => lookAt(ports, page));
   }
   for await (const page of ports.accounts.keys())
     await tell((nowMs) => page.flatMap((row) => findKeyCauses(row, settings, nowMs)));
+  await upstreams;
   if (failures.length > 0) throw failures[0];
 };
 

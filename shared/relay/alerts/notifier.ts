@@ -83,7 +83,10 @@ async function wait({ notices, metrics }: NotifierPorts, id: string, waits: bool
 async function sendToAll(ports: NotifierPorts, { notice, left, tries }: StoredNotice): Promise<Receiver[]> {
   const { accounts, sender, log } = ports;
   const { id, type, account } = notice;
-  const [settings, row] = await Promise.all([ports.settings(), accounts.row(account)]);
+  const [settings, row] = await Promise.all([
+    ports.settings(),
+    account === undefined ? undefined : accounts.row(account),
+  ]);
   const facts = { settings, row, offers: sender.offers };
   if (tries === 0) log.event('account_alert', { notice_id: id, type, account, ...notice.data });
   const missed = await Promise.all(

@@ -1,6 +1,7 @@
 /** The ports of alerts: causes, marks of what was reported, notices and their receivers. */
 import type { NanoYuan } from '../../billing/money.ts';
 import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
+import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { Notice } from '../../wire/public-api.ts';
 
@@ -44,6 +45,14 @@ export interface AlertAccounts {
   accounts(): AsyncIterable<AlertedAccount[]>;
   /** All keys, page by page. */
   keys(): AsyncIterable<KeyRow[]>;
+}
+
+/** Throws StoreUnavailable. */
+export interface WatchedChannels {
+  /** Valid rows. */
+  rows(): Promise<ChannelRow[]>;
+  /** Keeps what was found as the row's `_balance`, unless the row was deleted. */
+  mark(id: string, balance: { at: number; low: boolean; text: string }): Promise<void>;
 }
 
 // Notices that wait for delivery.

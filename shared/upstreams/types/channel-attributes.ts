@@ -1,5 +1,5 @@
 /** Checks the attributes of a channel's row that depend on its type. */
-import type { OwnAttribute, ChannelAttributes } from '../channel-type.ts';
+import type { BalanceReport, OwnAttribute, ChannelAttributes } from '../channel-type.ts';
 import { dialectPaths } from '../dialects/dialects.ts';
 import { findEndpointProblem, type EndpointRules } from '../endpoint-rules.ts';
 import { channelSetups, channelTypes, type ChannelTypeName, type OwnAttributeName } from './channel-types.ts';
@@ -25,6 +25,9 @@ export const findTypesWith = (name: OwnAttributeName): ChannelTypeName[] =>
 /** The row's base address, or its type's. */
 export const endpointOf = (row: TypedRow): string | undefined =>
   row.endpoint === '' ? channelSetups[row.type].defaultEndpoint?.(row) : row.endpoint;
+
+export const findBalanceReport = (row: TypedRow): BalanceReport | undefined =>
+  channelSetups[row.type].balance?.(row);
 
 export const usesDialectPath = ({ type }: Pick<TypedRow, 'type'>): boolean =>
   !('address' in channelTypes[type]);

@@ -1,8 +1,11 @@
 /** Any endpoint with a known dialect: a bearer token, and the path after the base address. */
+import { asRecord, recordsIn, textIn, type JsonRecord } from '../../wire/json.ts';
 import {
+  type BalanceReport,
   type ChannelSetup,
   type ChannelAttributes,
   type ChannelType,
+  type UpstreamBalance,
   plainModelList,
 } from '../channel-type.ts';
 
@@ -37,8 +40,83 @@ export const openai: ChannelType = {
   }),
 };
 
-export const openaiSetup: ChannelSetup = {
-  attributes: {},
+/** Of no figure the amount is empty, which nobody accepts. Six decimals hide the errors of vendors' floats. */
+function listAmount(unit: string, value: unknown, minus: unknown = 0): UpstreamBalance {
+  const isFigure = typeof value === 'number' && typeof minus === 'number';
+  return [{ unit, amount: isFigure ? String(Number((value - minus).toFixed(6))) : '' }];
+}
+
+/** Vendors put other APIs at these paths beside the one that reports balances. */
+const rootOf = ({ endpoint }: ChannelAttributes): string =>
+  endpoint.replace(/(?:\/(?:anthropic|beta|v1))+$/, '');
+const dataIn = (body: unknown): JsonRecord => asRecord(asRecord(body)['data']);
+
+/** How upstreams report the balance of a key [the vendors' API pages and new-api's source, November 2026]. */
+const balanceForms: Record<string, (channel: ChannelAttributes) => BalanceReport> = {
+  deepseek: (channel) => ({
+    addresses: [`${rootOf(channel)}/user/balance`],
+    read([body]) {
+      const infos = recordsIn(asRecord(body)['balance_infos']);
+      if (infos.length === 0) return undefined;
+      return infos.map((info) => ({ unit: textIn(info['currency']), amount: textIn(info['total_balance']) }));
+    },
+  }),
+  // The platform for China counts in yuan, the other one in dollars.
+  moonshot: (channel) => ({
+    addresses: [`${rootOf(channel)}/v1/users/me/balance`],
+    read: ([body]) =>
+      listAmount(hostOf(channel).endsWith('.cn') ? 'CNY' : 'USD', dataIn(body)['available_balance']),
+  }),
+  // Only management keys may read the credits of the account; others know their own limit.
+  openrouter: ({ endpoint }) => ({
+    addresses: [`${endpoint}/credits`],
+    read: ([body]) => listAmount('USD', dataIn(body)['total_credits'], dataIn(body)['total_usage'] ?? ''),
+    otherwise: {
+      addresses: [`${endpoint}/key`],
+      read([body]) {
+        const { limit_remaining: amount } = dataIn(body);
+        return amount === null ? [] : listAmount('USD', amount);
+      },
+    },
+  }),
+  // In the unit that the site shows, though the fields say dollars. Usage is in hundredths, 100 million is no limit.
+  'new-api': (channel) => ({
+    addresses: ['subscription', 'usage'].map((name) => `${rootOf(channel)}/v1/dashboard/billing/${name}`),
+    read([limits, usage]) {
+      const { hard_limit_usd: limit } = asRecord(limits);
+      const used = asRecord(usage)['total_usage'];
+      return limit === 100_000_000
+        ? []
+        : listAmount('USD', limit, typeof used === 'number' ? used / 100 : '');
+    },
+    otherwise: {
+      addresses: [`${rootOf(channel)}/api/usage/token/`],
+      read([body]) {
+        const { unlimited_quota: isUnlimited, total_available: amount } = dataIn(body);
+        return isUnlimited === true ? [] : listAmount('quota', amount);
+      },
+    },
+  }),
+};
+
+/** Hosts that need no attribute. */
+const formsOfHosts: Record<string, string> = {
+  'api.deepseek.com': 'deepseek',
+  'api.moonshot.ai': 'moonshot',
+  'api.moonshot.cn': 'moonshot',
+  'openrouter.ai': 'openrouter',
+};
+
+export const openaiSetup: ChannelSetup<'balance_form'> = {
+  attributes: {
+    balance_form: {
+      about: 'how the upstream reports its balance: deepseek, moonshot, openrouter or new-api',
+      wanted: '"deepseek", "moonshot", "openrouter" or "new-api"',
+      pattern: /^(?:deepseek|moonshot|openrouter|new-api)$/,
+      named: 'forms of balances',
+    },
+  },
+  balance: (channel) => balanceForms[channel.balance_form ?? formsOfHosts[hostOf(channel)] ?? '']?.(channel),
   models: plainModelList,
   questions: [
     {

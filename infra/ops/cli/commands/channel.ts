@@ -1,7 +1,11 @@
 /** The commands of `channel`: upstreams that the relay calls; and `secret`, whose values never stand on the command line. */
 import { summarizeAttempts } from '../../../../shared/operate/channels/channel-health.ts';
 import { planSwitchChannel } from '../../../../shared/operate/channels/edit-channel.ts';
-import { viewChannels, type ChannelWithSums } from '../../../../shared/operate/channels/list-channels.ts';
+import {
+  viewBalances,
+  viewChannels,
+  type ChannelWithSums,
+} from '../../../../shared/operate/channels/list-channels.ts';
 import {
   carryOutProbe,
   planProbe,
@@ -15,6 +19,11 @@ import {
 } from '../../../../shared/operate/channels/test-channel.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { formatCount, Failure } from '../../../../shared/operate/plan.ts';
+import {
+  formatBalance,
+  isBalanceLow,
+  type FoundBalance,
+} from '../../../../shared/relay/alerts/upstream-balance.ts';
 import {
   carryOutMove,
   carryOutStoreSecret,
@@ -136,6 +145,19 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
         print(`Answer (${answer.model}): ${answer.text || `empty (${answer.ending})`}`);
       },
     }),
+    defineView('balance', {
+      does: 'ask upstreams for the balance of each secret, where the vendor reports it',
+      takes: { '[id]': 'channel id (default: all channels whose upstream reports a balance)' },
+      examples: ['channel balance', 'channel balance deepseek --json'],
+      policies: operators,
+      lists: true,
+      async run({ ports, terminal }, id: string | undefined) {
+        terminal.printList(await viewBalances(ports, id), {
+          columns: balanceColumns,
+          empty: 'No channel has a secret and an upstream that reports a balance in a known form.',
+        });
+      },
+    }),
     defineChange('probe', {
       does: 'detect what an upstream supports with up to a dozen small calls; saves _can and model_rules',
       takes: {
@@ -213,6 +235,15 @@ const columns: Column<ChannelWithSums>[] = [
   // null: unknown.
   ['idle', '', ({ isIdle }) => isIdle ?? null],
   ['failing', '', ({ isFailing }) => isFailing],
+];
+
+const balanceColumns: Column<FoundBalance>[] = [
+  ['channel', 'CHANNEL', ({ channel }) => channel],
+  ['secret', 'SECRET', ({ secret }) => secret],
+  ['amounts', 'BALANCE', ({ amounts }) => amounts ?? null, formatBalance],
+  ['balance_below', 'ALERT BELOW', ({ balance_below: below }) => below ?? null],
+  ['low', 'LOW', (found) => (found.amounts ? isBalanceLow(found) : null)],
+  ['problem', '', ({ problem }) => problem ?? null],
 ];
 
 /** In the order in which people ask. */

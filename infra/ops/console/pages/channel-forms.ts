@@ -49,6 +49,7 @@ const isHidden = (name: string): boolean =>
     'models',
     'priority',
     'weight',
+    'balance_below',
     'state',
     'connect_seconds',
     'first_content_seconds',

@@ -10,7 +10,7 @@ import { formatCount, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { RawRow, ServedDay } from '../../../../shared/operate/operator-ports.ts';
 import { utcDay, dayMs } from '../../../../shared/wire/iso-time.ts';
 import { html, formatCell, type Content, type Markup } from '../../markup.ts';
-import { formatSpan, renderLastChange } from '../layout/figures.ts';
+import { formatSpan, renderAge, renderLastChange } from '../layout/figures.ts';
 import { renderActionButton } from '../layout/form.ts';
 import { renderEmptyState, renderLead, renderNotice, renderWarnings, type Page } from '../layout/frame.ts';
 import {
@@ -73,6 +73,14 @@ const renderLastFailure = ({ lastFailure }: ChannelWithSums, nowMs: number): Con
   lastFailure === undefined ? '–' : renderDay(lastFailure, nowMs);
 
 export function renderState(
+  channel: Pick<ChannelWithSums, 'state' | 'rests'> & Partial<ChannelWithSums>,
+  nowMs: number,
+): Markup {
+  const isLow = channel.state === 'on' && channel.balance?.isLow === true;
+  return html`${renderHealthState(channel, nowMs)} ${isLow && renderBadge('upstream balance low', 'warning')}`;
+}
+
+function renderHealthState(
   { state, rests, isFailing }: Pick<ChannelWithSums, 'state' | 'rests'> & Partial<ChannelWithSums>,
   nowMs: number,
 ): Markup {
@@ -183,6 +191,12 @@ function renderActions({ id, state }: ChannelWithSums, { identity }: Visit): Mar
     }${renderButton('switch', state === 'off' ? 'Enable' : 'Disable')}`;
 }
 
+function renderBalance({ balance }: ChannelWithSums, nowMs: number): Content {
+  if (!balance) return 'not watched: set `Alert below`';
+  const { text, atMs, isLow } = balance;
+  return html`${text}, ${renderAge(atMs, nowMs)} ${isLow && renderBadge('low', 'warning')}`;
+}
+
 function factsOf(channel: ChannelWithSums, row: RawRow, now: PageTime): Markup {
   const { priority, weight, endpoint, secret } = channel;
   const isBad = channel.state === 'bad';
@@ -198,6 +212,7 @@ function factsOf(channel: ChannelWithSums, row: RawRow, now: PageTime): Markup {
     ['Weight', weight ?? '–'],
     ['Endpoint', endpoint === undefined ? hidden : html`<code>${endpoint}</code>`],
     ['Secret', isBad ? hidden : secretWords],
+    ['Upstream balance', renderBalance(channel, now.nowMs)],
     ...(can === undefined ? [] : [['Found by probe', html`<code>${formatCell(can)}</code>`] as const]),
     ...(last === undefined ? [] : [['Last changed', last] as const]),
   ]);

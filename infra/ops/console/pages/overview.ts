@@ -273,7 +273,8 @@ const renderChannels = (
   renderTable(channels, {
     caption: 'Channels and their state',
     isPlain: true,
-    markOf: ({ state, rests }) => (state === 'bad' ? 'bad' : rests.length > 0 ? 'warning' : undefined),
+    markOf: ({ state, rests, balance }) =>
+      state === 'bad' ? 'bad' : rests.length > 0 || balance?.isLow ? 'warning' : undefined,
     empty: renderEmptyState(
       'No channels yet',
       html`A channel connects an upstream that serves models. <a href="channels">Create the first one</a>.`,

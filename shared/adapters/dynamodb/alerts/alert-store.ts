@@ -4,6 +4,7 @@ import {
   type AlertStore,
   type NoticeStore,
   type AlertAccounts,
+  type WatchedChannels,
   receivers,
   type Receiver,
   type StoredNotice,
@@ -13,6 +14,8 @@ import { readWhole } from '../quotas/whole-account.ts';
 import { writeTransaction } from '../transactions.ts';
 import { readItems, type RuntimeItem } from '../runtime-items.ts';
 import { readAlertedAccount, type AlertedAccount } from '../../../config/rows/alerted-account.ts';
+import { readChannel } from '../../../config/rows/channel-row.ts';
+import type { ReferenceRules } from '../../../config/rows/secret-reference.ts';
 import { KeyRow } from '../../../config/rows/key-row.ts';
 import { readRow } from '../../../config/rows/read-row.ts';
 import type { Clock } from '../../../relay/ports/host.ts';
@@ -145,6 +148,25 @@ export function createAlertAccounts({ client, clock, stack, local }: AlertAccoun
           const reading = readRow(KeyRow, raw);
           return 'row' in reading ? [reading.row] : [];
         });
+    },
+  };
+}
+
+export function createWatchedChannels(
+  client: TableClient,
+  stack: string,
+  rules: ReferenceRules,
+): WatchedChannels {
+  const table = new Table(client, stack, 'channels');
+  return {
+    async rows() {
+      const items = await Array.fromAsync(table.readPages('Scan'));
+      const readings = items.flat().map((item) => readChannel(valuesOf(item), rules));
+      return readings.flatMap((reading) => ('row' in reading ? [reading.row] : []));
+    },
+    async mark(id, balance) {
+      const note = { UpdateExpression: 'SET #note = :note', ConditionExpression: 'attribute_exists(id)' };
+      await table.update({ id }, buildExpressions(note, { ':note': balance }, { '#note': '_balance' }));
     },
   };
 }

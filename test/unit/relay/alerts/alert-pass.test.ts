@@ -34,6 +34,7 @@ function rig(rows: AlertedAccount[], keys: Partial<KeyRow>[] = []) {
   const pass = createAlertPass({
     ...parts,
     watch: balanceWatch(parts),
+    watchUpstreams: async () => {},
     settings: async () => ({ planDays: 7, keyDays: 7 }),
     log: { request: () => {}, event: () => {}, fault: (what) => void faults.push(what) },
   });
