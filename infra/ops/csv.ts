@@ -33,6 +33,7 @@ export const parseCsv = (text: string): string[][] => parseCsvLines(text, ',').m
 /** Lines with their numbers in the file, from 1; of a cell with line ends, the last. */
 export function parseCsvLines(text: string, delimiter: string): { number: number; cells: string[] }[] {
   if (/^\s*<[!?a-z]/i.test(text)) throw usageFailure('csv: this is HTML or XML, not CSV');
+  if (text.includes('\0')) throw usageFailure('csv: this is not a text file: save the sheet as CSV UTF-8');
   try {
     const lines = parse(text, {
       bom: true,

@@ -14,7 +14,10 @@ afterAll(async () => rig.stop());
 async function done(path: string, fields: Record<string, string> = {}): Promise<string> {
   const reply = await visitor.send(path, fields);
   expect([path, reply.status, reply.status === 303 ? '' : await reply.text()]).toEqual([path, 303, '']);
-  const confirm = await visitor.follow(reply);
+  return confirmShown(await visitor.follow(reply));
+}
+
+async function confirmShown(confirm: string): Promise<string> {
   const [, at = ''] = /<form method="post" action="(confirm\/\w+)"/.exec(confirm) ?? [];
   return visitor.follow(await visitor.post(at, { form_token: tokenIn(confirm) }));
 }
@@ -270,7 +273,7 @@ describe('CSV', () => {
     const late = await visitor.send('keys-csv', { csv: [head, set(second, 'rpm', '8')].join('\n') });
     expect([late.status, await late.text()]).toEqual([422, expect.stringContaining('in the meantime')]);
     const wrong = await visitor.send('keys-csv', { csv: `hash,rpm\n${hashes[1]},many` });
-    expect(await wrong.text()).toMatch(/id="csv-error">[^<]*f{64}[^<]*rpm: found/);
+    expect(await wrong.text()).toMatch(/id="csv-error">line 2: rpm: found/);
     const none = await visitor.send('keys-csv', { csv: `hash,rpm\n${'a'.repeat(64)},1` });
     expect(await none.text()).toContain('no key with this hash');
   });
@@ -302,6 +305,32 @@ describe('CSV', () => {
     expect(await area('customers-csv')).toContain("'=SUM(1)");
     const same = await visitor.send('customers-csv', { csv: await area('customers-csv') });
     expect(await same.text()).toContain('no row has changed');
+  });
+
+  it('creates customers with credits and keys by a sheet, once, and shows the keys in the answer alone', async () => {
+    const page = await visitor.page('customers-sheet');
+    expect(fieldsIn(page)['csv']).toMatch(/^account,note,/);
+    const csv =
+      'account,note,grant.id,grant.amount,key.id\nsheet-a,=1+1,g,5,main\nsheet-b,"<img src=x>",g,2.5,main';
+    const [first, second] = [
+      await visitor.send('customers-sheet', { csv }),
+      await visitor.send('customers-sheet', { csv }),
+    ];
+    const confirmation = await visitor.follow(first);
+    expect(confirmation).toContain('Apply 2 lines and credit ¥7.5?');
+    expect(confirmation).not.toContain('<img');
+    const result = await confirmShown(confirmation);
+    const keys = [...new Set(result.match(/sk-[\w-]{48}/g))];
+    expect(keys).toHaveLength(2);
+    expect(result).toContain('download="customers.result.csv"');
+    const rows = (await rig.ports.tables.scan('keys')).filter(({ account }) =>
+      String(account).startsWith('sheet-'),
+    );
+    expect(rows).toHaveLength(2);
+    // Another tab that had reviewed the same sheet.
+    expect(await confirmShown(await visitor.follow(second))).toContain('no row has changed');
+    const again = await visitor.send('customers-sheet', { csv });
+    expect(await again.text()).toContain('no row has changed');
   });
 
   it('shows as many rows as a form may send back, whatever they are written in', async () => {

@@ -23,6 +23,7 @@ export const readTextFile = async (path: string): Promise<string> => (await read
 export async function readSheetFile(path: string): Promise<string> {
   const bytes = await readBytes(path);
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder('utf-16le').decode(bytes);
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder('utf-16be').decode(bytes);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
@@ -39,6 +40,13 @@ export const readTextFileIfAny = async (path: string): Promise<string | undefine
 /** Overwrites an existing file, and makes the folder where there is none. */
 export const writeTextFile = (file: string, text: string): Promise<void> =>
   writeInFolder(file, () => writeFile(file, text));
+
+/** Writes a file that only its owner may read, at once: a kill leaves the old one or the new one. */
+export const replaceFile = (file: string, text: string): Promise<void> =>
+  writeInFolder(file, async () => {
+    await writeFile(`${file}.new`, text, { mode: 0o600, flush: true });
+    await rename(`${file}.new`, file);
+  });
 
 /**
  * As they come; under its name once it is whole. What broke off stays beside, in `<path>.part`. What is no file, such as a folder or a

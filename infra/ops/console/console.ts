@@ -250,7 +250,7 @@ function answerWithPages(deps: CountingDeps, statics: StaticFiles): AnswerPage {
     const at = visit.path + new URL(call.req.url).search;
     const framing = { ...options, identity: visit.identity, isHosted, path: at, style, scripts, cost };
     const text = dropIndent(String(await renderFrame(page, framing)));
-    return call.html(maskKeys(text, new Set([page.secret ?? ''])), (page.status ?? 200) as 200);
+    return call.html(maskKeys(text, new Set(page.secrets)), (page.status ?? 200) as 200);
   };
 }
 
@@ -305,8 +305,8 @@ function routeActions(deps: CountingDeps, answer: AnswerPage) {
     ended: ActionEnd,
   ): Promise<string | undefined> => {
     if ('error' in ended) return undefined;
-    const { secret, message, details, ...plain } = ended.outcome;
-    if (secret ?? message ?? details) return undefined;
+    const { secret, message, details, file, ...plain } = ended.outcome;
+    if (secret ?? message ?? details ?? file) return undefined;
     const result: KeptResult = { ...plain, title, back };
     // The write has been made, even if its result cannot be kept.
     const id = await forms.keep({ owner, text: JSON.stringify({ result }) }).catch(() => undefined);

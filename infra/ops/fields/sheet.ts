@@ -1,80 +1,84 @@
 /**
- * Many rows at once: keys, customers or prices as a sheet of CSV, with a column for each field of its row, a key and a mark. What comes
- * back from a spreadsheet is compared with the rows and planned. A row that somebody else wrote since is named and nothing is
- * written; what has no column stays. Rows are made here, but for keys, and never deleted.
+ * Many rows at once: keys, customers, grants or prices as a sheet of CSV, with a column for each field of its row, a key and a mark. What comes
+ * back from a spreadsheet is compared with the rows and planned. A blank cell and a missing line or column leave what is there; `-` clears.
+ * A row that somebody else wrote since is refused. All problems are shown at once, and nothing is written if there is one.
  */
-import { plainRow } from '../../../shared/config/rows/read-row.ts';
-import { planSetRows, type ConfigPlan } from '../../../shared/operate/config/write-rows.ts';
-import { planEditAccount } from '../../../shared/operate/customers/edit-account.ts';
-import { planEditKey } from '../../../shared/operate/keys/edit-key.ts';
-import { judgeKey } from '../../../shared/operate/keys/list-keys.ts';
-import type { OperatorPorts, RawRow, RowWrite } from '../../../shared/operate/operator-ports.ts';
+import { plainRow, textOf } from '../../../shared/config/rows/read-row.ts';
 import {
-  formatCount,
-  deniedExitCode,
-  Failure,
-  usageFailure,
-  type Plan,
-} from '../../../shared/operate/plan.ts';
+  checkLines,
+  indexSheetKeys,
+  nameSheetKey,
+  planLines,
+  refuseProblems,
+  type Problems,
+  readTablesOnce,
+  type SheetLine,
+  type SheetPlan,
+} from '../../../shared/operate/apply-sheet.ts';
+import { planSetRows, type ConfigPlan } from '../../../shared/operate/config/write-rows.ts';
+import { sheetIdNote } from '../../../shared/operate/keys/edit-key.ts';
+import { judgeKey } from '../../../shared/operate/keys/list-keys.ts';
+import type { OperatorPorts, RawRow } from '../../../shared/operate/operator-ports.ts';
+import { formatCount, usageFailure } from '../../../shared/operate/plan.ts';
 import { refuseChanged, fingerprintRow } from '../../../shared/operate/rows.ts';
 import { canonicalJson, compareCodeUnits } from '../../../shared/wire/json.ts';
+import { findNearestName } from '../../../shared/wire/nearest-name.ts';
 import { parseCsvLines, formatCsv, delimiterOf } from '../csv.ts';
 import { formatCell } from '../markup.ts';
 import { accountFields } from './account-fields.ts';
-import { existingKeyFields } from './key-fields.ts';
+import { existingKeyFields, keyFields } from './key-fields.ts';
 import { makeFlag, fillFields, parseTypedNumber, writeTypedRow, type RowField } from './row-field.ts';
 import { ruleFields } from './rule-fields.ts';
 
-/** A row as it is to be. `found`: as it is. */
-interface SheetEdit {
-  key: string | number;
-  attributes: RawRow;
-  found: RawRow | undefined;
+export interface Sheet {
+  table: 'keys' | 'accounts' | 'grants' | 'charges';
+  /** Columns that name the row. The first ones of an exported sheet. */
+  keys: readonly string[];
+  fields: readonly RowField[];
+  /** Columns for what a line creates beside its row. */
+  moreColumns?: readonly string[];
+  /** Columns that are shown and not read back. */
+  shownColumns?: readonly string[];
 }
 
-export interface Sheet {
-  table: 'keys' | 'accounts' | 'charges';
-  key: string;
-  /** Shown beside the fields, and not read back. */
-  extraColumns: readonly string[];
-  fields: readonly RowField[];
-  /** A row that cannot be read may hold a secret anywhere. */
-  isShown?: (row: RawRow, nowMs: number) => boolean;
-  plan: (ports: OperatorPorts, edits: readonly SheetEdit[]) => Promise<Plan<RowWrite> | ConfigPlan>;
-}
+const enabledField = makeFlag('enabled', '', '');
+const keyPrefix = 'key.';
+const newKeyFields = [enabledField, ...keyFields];
 
 export const keySheet: Sheet = {
   table: 'keys',
-  key: 'hash',
-  extraColumns: ['hint'],
-  fields: [makeFlag('enabled', '', ''), ...existingKeyFields],
-  isShown: (row, nowMs) => judgeKey(row, nowMs).state !== 'invalid',
-  plan: (ports, edits) =>
-    planEachRow(edits, ({ key, attributes, found }) => {
-      if (!found) throw usageFailure('no key with this hash: create keys with `key new`');
-      return planEditKey(ports, String(key), attributes);
-    }),
+  keys: ['hash', 'id'],
+  fields: [enabledField, ...existingKeyFields],
+  shownColumns: ['hint'],
 };
 
 export const customerSheet: Sheet = {
   table: 'accounts',
-  key: 'account',
-  extraColumns: [],
+  keys: ['account'],
   fields: accountFields,
-  plan: (ports, edits) =>
-    planEachRow(edits, ({ key, attributes, found }) =>
-      planEditAccount(ports, { account: String(key), attributes, isNew: !found }),
-    ),
+  moreColumns: [
+    'grant.id',
+    'grant.amount',
+    'grant.reason',
+    `${keyPrefix}id`,
+    ...newKeyFields.map(({ name }) => keyPrefix + name),
+  ],
+};
+
+export const grantSheet: Sheet = {
+  table: 'grants',
+  keys: ['account', 'grant_id'],
+  fields: ['amount', 'reason'].map((name) => ({ name, label: '' })),
+  shownColumns: ['applied', 'problem'],
 };
 
 /** Prices are for a million tokens, as in the forms. */
-export const ruleSheet: Sheet = {
-  table: 'charges',
-  key: 'id',
-  extraColumns: [],
-  fields: ruleFields,
-  plan: (ports, edits) => planSetRows(ports, 'charges', edits),
-};
+export const ruleSheet: Sheet = { table: 'charges', keys: ['id'], fields: ruleFields };
+
+/** The columns that are read. */
+export const listColumns = ({ keys, fields, moreColumns = [] }: Sheet): string[] => [
+  ...new Set([...keys, ...fields.map(({ name }) => name), ...moreColumns]),
+];
 
 /** The column that says how a row was when it was exported. */
 export const markColumn = '_seen';
@@ -82,108 +86,242 @@ export const markColumn = '_seen';
 /** @param text only rows whose key or name has it; empty: all */
 export async function readSheetLines(
   { tables, clock }: OperatorPorts,
-  { table, key, fields, extraColumns: shown, isShown = () => true }: Sheet,
+  { table, keys, fields, shownColumns = [] }: Sheet,
   text = '',
 ): Promise<{ header: string; lines: string[] }> {
-  const own = [key, ...shown];
+  const own = [...keys, ...shownColumns];
+  const [key = ''] = keys;
   const nowMs = clock.now();
+  // A row that cannot be read may hold a secret anywhere.
+  const isShown = (row: RawRow): boolean => table !== 'keys' || judgeKey(row, nowMs).state !== 'invalid';
   const rows = (await tables.scan(table))
-    .filter(
-      (row) => isShown(row, nowMs) && [...own, 'account'].some((name) => String(row[name]).includes(text)),
-    )
+    .filter((row) => isShown(row) && [...own, 'account'].some((name) => String(row[name]).includes(text)))
     .toSorted((a, b) => Number(a[key]) - Number(b[key]) || compareCodeUnits(String(a[key]), String(b[key])));
   return {
     header: formatCsv([[...own, ...fields.map(({ name }) => name), markColumn]]),
-    lines: rows.map((row) => formatCsv([[...cellsOf(row, own, fields), fingerprintRow(row)]])),
+    lines: rows.map((row) =>
+      formatCsv([
+        [
+          ...own.map((name) => formatCell(row[table === 'keys' && name === 'id' ? sheetIdNote : name])),
+          ...formatFields(fields, row),
+          fingerprintRow(row),
+        ],
+      ]),
+    ),
   };
 }
 
-const cellsOf = (row: RawRow, plain: readonly string[], fields: readonly RowField[]): string[] => [
-  ...plain.map((name) => formatCell(row[name])),
-  ...fillFields(fields, row).map(({ value = '' }) => value.replaceAll(/\s*\n\s*/g, ' ')),
-];
+const formatFields = (fields: readonly RowField[], row: RawRow): string[] =>
+  fillFields(fields, row).map(({ value = '' }) => value.replaceAll(/\s*\n\s*/g, ' '));
+
+/** A line as its cells are asked for by the names of columns. */
+interface ReadLine {
+  place: string;
+  cell: (name: string) => string;
+}
 
 /**
- * Plans what differs from the rows: no changes where nothing does. Throws a usage failure at the first line that cannot be read.
- * @param max rows that may differ
+ * Plans what differs from the rows: no changes where nothing does.
+ * @param max lines that may differ
  */
 export async function planSheet(
   ports: OperatorPorts,
   sheet: Sheet,
   { csv, max }: { csv: string; max: number },
-): Promise<Plan<RowWrite> | ConfigPlan> {
-  const { table, key, fields } = sheet;
-  const [header, ...lines] = parseCsvLines(csv, delimiterOf(csv));
+): Promise<SheetPlan | ConfigPlan> {
+  const { checked: lines, problems } = await readLines(sheet, csv);
+  const reads = readTablesOnce(ports);
+  const checkMax = (count: number): void => {
+    if (count > max)
+      throw usageFailure(`csv: ${formatCount(count, 'row')} differ, wanted at most ${max} at once`);
+  };
+  if (sheet.table === 'charges') {
+    const edits = await readRuleEdits(reads, lines, problems);
+    checkMax(edits.length);
+    return planSetRows(ports, 'charges', edits);
+  }
+  const found = await checkLines(lines, await createLineReader(reads, sheet), problems);
+  checkMax(found.checked.filter(isEdit).length);
+  return planLines(reads, found.checked, found.problems);
+}
+
+const isEdit = ({ customer, credit, key }: SheetLine): boolean =>
+  credit !== undefined ||
+  [customer, key].some((part) => part && (part.isNew || Object.keys(part.attributes).length > 0));
+
+/** The lines below the header, with a check of the form: names of columns, number of cells, duplicates. */
+async function readLines(sheet: Sheet, csv: string) {
+  const [header, ...rows] = parseCsvLines(csv, delimiterOf(csv));
+  const lines = rows.map(({ number, cells }) => ({ place: `line ${number}`, cells }));
   const names = header?.cells ?? [];
-  if (!names.includes(key)) throw usageFailure(`csv: missing column ${key}: keep the header line as it was`);
-  const given = fields.filter(({ name }) => names.includes(name));
-  const rows = new Map((await ports.tables.scan(table)).map((row) => [String(row[key]), row]));
-  const seen = new Set<string>();
-  const edits = lines.flatMap(({ number, cells }): SheetEdit[] => {
-    const readCell = (name: string): string => cells[names.indexOf(name)] ?? '';
-    const readText = (name: string): string => removeQuote(readCell(name));
-    // A spreadsheet writes the number 41 as `41.0`, too.
-    const named = table === 'charges' ? (parseTypedNumber(readText(key)) ?? '') : readText(key);
-    const id = String(named);
-    if (id === '' || seen.has(id)) throw explainLine(number, id ? `duplicate ${id}` : `missing ${key}`);
-    seen.add(id);
-    const found = rows.get(id);
-    try {
-      // A value that a spreadsheet only writes differently, such as a note of two lines, has not changed.
-      const own = found && parseCsvLines(formatCsv([cellsOf(found, [], given)]), ',')[0]?.cells;
-      const changed = given.filter(({ name }, at) => !found || readCell(name) !== (own?.[at] ?? ''));
-      const texts = new Map(changed.map(({ name }) => [name, readText(name)]));
-      const attributes = findChanges(found ?? {}, writeTypedRow(fields, texts, found));
-      if (found && Object.keys(attributes).length === 0) return [];
-      if (found && readText(markColumn) !== '') refuseChanged(id, found, readText(markColumn));
-      return [{ key: named, attributes, found }];
-    } catch (error) {
-      throw error instanceof Failure ? explainLine(number, error.message) : error;
-    }
+  checkHeader(sheet, names);
+  const seen = new Map<string, string>();
+  return checkLines(lines, ({ place, cells }): ReadLine => {
+    if (cells.length !== names.length)
+      throw usageFailure(
+        `${formatCount(cells.length, 'cell')}, but the header has ${names.length}: is the line cut off, or a comma not in quotes?`,
+      );
+    const cell = (name: string): string => cells[names.indexOf(name)] ?? '';
+    const isNamed = sheet.table === 'keys' && cell('hash') !== '';
+    const columns = isNamed ? ['hash'] : sheet.table === 'keys' ? ['account', 'id'] : sheet.keys;
+    const key = JSON.stringify(columns.map((name) => parseKey(sheet, readText(cell(name)))));
+    const before = seen.get(key);
+    if (before !== undefined)
+      throw usageFailure(`duplicate ${columns.map((name) => readText(cell(name))).join(' ')}: see ${before}`);
+    seen.set(key, place);
+    return { place, cell };
   });
-  if (edits.length === 0) return { changes: [], effect: ['Nothing to change.'], questions: [] };
-  if (edits.length > max)
-    throw usageFailure(`csv: ${formatCount(edits.length, 'row')} differ, wanted at most ${max} at once`);
-  return sheet.plan(ports, edits);
+}
+
+/** A spreadsheet writes the number 41 as `41.0`, too. */
+const parseKey = ({ table }: Sheet, text: string): string | number =>
+  table === 'charges' ? (parseTypedNumber(text) ?? '') : text;
+
+function checkHeader(sheet: Sheet, names: readonly string[]): void {
+  const { table, keys } = sheet;
+  const known = [...listColumns(sheet), ...(sheet.shownColumns ?? []), markColumn];
+  const needed = table === 'keys' ? [names.includes('hash') ? 'hash' : 'id'] : keys;
+  const missing = needed.filter((name) => !names.includes(name));
+  const problems = [
+    ...missing.map((name) => `missing column ${name}`),
+    ...names.flatMap((name, at) => {
+      if (name === '') return [];
+      if (names.indexOf(name) !== at) return [`two columns are named ${name}`];
+      if (known.includes(name)) return [];
+      const near = findNearestName(name, known);
+      return [`unknown column ${name.slice(0, 100)}${near === undefined ? '' : `: did you mean ${near}?`}`];
+    }),
+  ];
+  if (problems.length === 0) return;
+  throw usageFailure(`csv: line 1: ${problems.join(', ')}. Columns: ${listColumns(sheet).join(', ')}`);
 }
 
 /** A spreadsheet's quote before what it would run. */
-const removeQuote = (cell: string): string => (/^'[=+\-@]/.test(cell) ? cell.slice(1) : cell);
+const readText = (cell: string): string => (/^'[=+\-@]/.test(cell) ? cell.slice(1) : cell);
 
-const findChanges = (row: RawRow, attributes: RawRow): RawRow => {
-  const before = plainRow(row) as RawRow;
+/** Attributes that the cells of a line change. A value that a spreadsheet only writes differently, such as a note of two lines, has not changed. */
+function readChanges(
+  fields: readonly RowField[],
+  { cell }: Pick<ReadLine, 'cell'>,
+  found: RawRow | undefined,
+): RawRow {
+  // After a first cell, so that a note that begins with `<` is not taken for HTML.
+  const own = found && parseCsvLines(formatCsv([['', ...formatFields(fields, found)]]), ',')[0]?.cells;
+  const changed = fields.filter(({ name }, at) => cell(name) !== '' && cell(name) !== own?.[at + 1]);
+  const texts = new Map(changed.map(({ name }) => [name, clearOrRead(name, readText(cell(name)))]));
+  const before = plainRow(found ?? {}) as RawRow;
   return Object.fromEntries(
-    Object.entries(attributes).filter(
+    Object.entries(writeTypedRow(fields, texts, found)).filter(
       ([name, value]) => canonicalJson(before[name] ?? null) !== canonicalJson(value ?? null),
     ),
   );
+}
+
+const times = new Set(['expires_at', 'plan.since', 'plan.until', 'from']);
+
+function clearOrRead(name: string, text: string): string {
+  if (text === '-') return '';
+  if (times.has(name) && !/^\d{4}-\d\d-\d\d/.test(text))
+    throw usageFailure(
+      `${name}: use a date such as 2027-01-31: "${text.slice(0, 40)}" would move when the sheet is applied again`,
+    );
+  return text;
+}
+
+async function readRuleEdits(ports: OperatorPorts, lines: readonly ReadLine[], earlier: Problems) {
+  const rows = new Map((await ports.tables.scan('charges')).map((row) => [String(row['id']), row]));
+  const { checked, problems } = await checkLines(
+    lines,
+    (line) => {
+      const key = parseKey(ruleSheet, readText(line.cell('id')));
+      if (key === '') throw usageFailure('missing id');
+      const found = rows.get(String(key));
+      const attributes = readChanges(ruleFields, line, found);
+      if (found && Object.keys(attributes).length === 0) return [];
+      refuseSeen(String(key), found, line);
+      return [{ key, attributes }];
+    },
+    earlier,
+  );
+  refuseProblems(problems);
+  return checked.flat();
+}
+
+const refuseSeen = (name: string, found: RawRow | undefined, { cell }: ReadLine): void => {
+  if (found && readText(cell(markColumn)) !== '') refuseChanged(name, found, readText(cell(markColumn)));
 };
 
-const explainLine = (number: number, words: string): Failure =>
-  usageFailure(`csv: line ${number}: ${words.replaceAll('; ', ', ')}`);
+/** Reads lines of the sheets of customers, keys and grants into the rows that they are about. */
+async function createLineReader(ports: OperatorPorts, { table }: Sheet) {
+  const [accounts, keys] = [new Map<unknown, RawRow>(), new Map<unknown, RawRow>()];
+  for (const row of await ports.tables.scan('accounts')) accounts.set(row['account'], row);
+  for (const row of await ports.tables.scan('keys')) keys.set(row['hash'], row);
+  const sheetKeys = await indexSheetKeys(ports);
 
-/** The plans of single rows as one. Each is written on the condition that nobody changed it since. */
-async function planEachRow(
-  edits: readonly SheetEdit[],
-  planOf: (edit: SheetEdit) => Promise<Plan<RowWrite>>,
-): Promise<Plan<RowWrite>> {
-  const plans: Plan<RowWrite>[] = [];
-  for (const edit of edits)
-    try {
-      plans.push(await planOf(edit));
-    } catch (error) {
-      if (!(error instanceof Failure) || error.exitCode === deniedExitCode) throw error;
-      throw usageFailure(`csv: ${edit.key}: ${error.message.replaceAll('; ', ', ')}`);
-    }
-  const writes = plans.flatMap(({ changes }) => changes);
-  const words = formatCount(writes.length, 'row');
-  return {
-    changes: writes.map((write, index) => {
-      const said = `someone else changed a row in the meantime; ${index} of ${words} are saved. Start again to see what still differs`;
-      return Object.assign({}, write, { conflict: new Failure(said) });
-    }),
-    effect: plans.flatMap(({ effect }) => effect),
-    questions: [...plans.flatMap(({ questions }) => questions), `Save ${words}?`],
-    warnings: [...new Set(plans.flatMap(({ warnings = [] }) => warnings))],
+  const readKey = (line: ReadLine, named: { account: string; id: string; fields: readonly RowField[] }) => {
+    const { account, id, fields } = named;
+    if (!/^[^\p{C}]{1,100}$/u.test(id))
+      throw usageFailure('invalid id of a key: use up to 100 visible characters');
+    const found = sheetKeys.get(nameSheetKey(account, id));
+    const attributes = readChanges(fields, line, found);
+    const hash = found && textOf(found, 'hash');
+    return { key: { id, hash, attributes, isNew: found === undefined }, found };
   };
+  const readers: Record<Exclude<Sheet['table'], 'charges'>, (line: ReadLine) => SheetLine> = {
+    accounts(line) {
+      const text = (name: string): string => readText(line.cell(name));
+      const account = text('account');
+      if (account === '') throw usageFailure('missing account');
+      const found = accounts.get(account);
+      const attributes = readChanges(accountFields, line, found);
+      if (found && Object.keys(attributes).length > 0) refuseSeen(account, found, line);
+      const [id, amount, reason] = ['id', 'amount', 'reason'].map((name) => text(`grant.${name}`));
+      if ((id || amount || reason) && !(id && amount))
+        throw usageFailure(`missing grant.${id ? 'amount' : 'id'}: each id is credited once`);
+      const keyCell = (name: string): string => line.cell(keyPrefix + name);
+      const keyId = readText(keyCell('id'));
+      if (keyId === '' && newKeyFields.some(({ name }) => keyCell(name) !== ''))
+        throw usageFailure('missing key.id: it names the key when the sheet is applied again');
+      const part = { place: line.place, cell: keyCell };
+      return {
+        place: line.place,
+        account,
+        customer: { attributes, isNew: found === undefined },
+        ...(id && amount && { credit: { id, amount, ...(reason && { reason }) } }),
+        ...(keyId !== '' && { key: readKey(part, { account, id: keyId, fields: newKeyFields }).key }),
+      };
+    },
+    grants({ place, cell }) {
+      const [account = '', id = '', amount = '', reason = ''] = [
+        'account',
+        'grant_id',
+        'amount',
+        'reason',
+      ].map((name) => readText(cell(name)));
+      if (account === '' || id === '' || amount === '')
+        throw usageFailure(`missing ${account === '' ? 'account' : id === '' ? 'grant_id' : 'amount'}`);
+      return { place, account, credit: { id, amount, ...(reason !== '' && { reason }) } };
+    },
+    keys(line) {
+      const { place, cell } = line;
+      const [hash = '', id = '', account = ''] = ['hash', 'id', 'account'].map((name) =>
+        readText(cell(name)),
+      );
+      if (hash === '' && (account === '' || id === ''))
+        throw usageFailure(
+          `missing ${account === '' ? 'account' : 'id'}: a line without a hash is a key by its customer and id`,
+        );
+      if (hash === '') {
+        const { key, found } = readKey(line, { account, id, fields: newKeyFields });
+        if (Object.keys(key.attributes).length > 0) refuseSeen(id, found, line);
+        return { place, account, key };
+      }
+      const found = keys.get(hash);
+      if (!found) throw usageFailure('no key with this hash: leave the hash empty to create a key by its id');
+      const attributes = readChanges(keySheet.fields, line, found);
+      if (Object.keys(attributes).length > 0) refuseSeen(hash, found, line);
+      return { place, account: textOf(found, 'account'), key: { id, hash, attributes, isNew: false } };
+    },
+  };
+  return table === 'charges' ? readers.accounts : readers[table];
 }

@@ -135,8 +135,8 @@ const pageOf = (baseUrl: string): string => baseUrl.replace(/\/v1\/?$/, '');
  * @param isLinked puts a link into it that opens the account page with the key
  */
 export function writeWelcome(
-  { account, grant, baseUrl, pages }: NewCustomerPlan,
-  { secretKey, grant: made }: CustomerMade,
+  { account, grant, baseUrl, pages }: Pick<NewCustomerPlan, 'account' | 'grant' | 'baseUrl' | 'pages'>,
+  { secretKey, grant: made }: Pick<CustomerMade, 'secretKey' | 'grant'>,
   isLinked: boolean,
 ): { message: string[]; warnings: string[] } {
   const address = baseUrl ?? '(the address of this relay)/v1';

@@ -28,6 +28,9 @@ interface NewKeyInput {
   attributes?: RawRow;
 }
 
+/** The note on a key's row that names it in sheets. Its successors keep it. */
+export const sheetIdNote = '_sheet_id';
+
 /** `carryOutKey` adds hash and hint to the key's row. */
 export interface NewKeyPlan extends Plan<RowWrite> {
   account: string;
@@ -82,7 +85,9 @@ export async function carryOutKey(ports: OperatorPorts, plan: Plan<RowWrite>) {
 
 /** The row of a key's successor, before it has a hash and a hint. It is the operator's, whoever made the old one. */
 export function successorOf({ row, hash }: FoundKey, nowMs: number): RawRow {
-  const kept = Object.entries(row).filter(([name]) => !name.startsWith('_') && name !== 'made_by');
+  const kept = Object.entries(row).filter(
+    ([name]) => name === sheetIdNote || (!name.startsWith('_') && name !== 'made_by'),
+  );
   return { ...Object.fromEntries(kept), enabled: true, _created: isoTime(nowMs), _replaces: hash };
 }
 

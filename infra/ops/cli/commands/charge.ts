@@ -58,7 +58,7 @@ import {
 } from '../option-values.ts';
 import { formatTable, type Column } from '../terminal.ts';
 import { readListFile } from '../text-files.ts';
-import { defineSheets } from './sheets.ts';
+import { defineApply, defineExport } from './sheets.ts';
 import { parseAttributes, attributesAbout, defineOff, defineShow, type RowGroup } from './rows.ts';
 
 const rules: RowGroup = {
@@ -267,7 +267,8 @@ prices, tiers and token limits, and skips models that already have a price.`,
         });
       },
     }),
-    ...defineSheets('charge', ruleSheet),
+    defineExport('charge', ruleSheet),
+    defineApply('charge', ruleSheet),
   ],
 };
 

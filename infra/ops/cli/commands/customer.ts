@@ -63,7 +63,7 @@ import {
 import { parseList, parseNumber } from '../option-values.ts';
 import { formatText, nameValues, type Column, type Terminal } from '../terminal.ts';
 import { figureColumns, hashText, hintText, shortenHash } from './key.ts';
-import { defineSheets } from './sheets.ts';
+import { defineApply, defineExport } from './sheets.ts';
 import { formatHelp, parseAttributes, attributesAbout } from './rows.ts';
 import { textIn } from '../../../../shared/wire/json.ts';
 
@@ -251,7 +251,8 @@ Anthropic restricts or bans a registered customer alone; without a profile it ma
         });
       },
     }),
-    ...defineSheets('customer', customerSheet, listPolicies),
+    defineExport('customer', customerSheet, listPolicies),
+    defineApply('customer', customerSheet),
   ],
 };
 

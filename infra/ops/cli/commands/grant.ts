@@ -13,6 +13,7 @@ import {
 } from '../../../../shared/operate/customers/grants.ts';
 import { Failure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
+import { grantSheet } from '../../fields/sheet.ts';
 import { describeGrantOutcome, isGrantWritten } from '../../outcomes.ts';
 import {
   auditors,
@@ -26,6 +27,7 @@ import {
 } from '../command.ts';
 import { parseNumber } from '../option-values.ts';
 import { formatText, nameValues, type Column } from '../terminal.ts';
+import { defineApply } from './sheets.ts';
 
 export type WithWait<Input> = Input & { wait: number };
 
@@ -119,5 +121,6 @@ export const grantCommands: CommandGroup = {
         if (found.problem !== undefined) throw new Failure(`the grant was rejected: ${found.problem}`);
       },
     }),
+    defineApply('grant', grantSheet),
   ],
 };

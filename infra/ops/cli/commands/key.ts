@@ -48,7 +48,7 @@ import {
 } from '../command.ts';
 import { parseHours, parsePast, type Moment } from '../option-values.ts';
 import { formatText, nestColumns, nameValues, type Column, type Terminal } from '../terminal.ts';
-import { defineSheets } from './sheets.ts';
+import { defineApply, defineExport } from './sheets.ts';
 import { formatHelp, parseAttributes, attributesAbout } from './rows.ts';
 import { textIn } from '../../../../shared/wire/json.ts';
 
@@ -233,7 +233,8 @@ The relay rejects it with 401 invalid_api_key.`);
       examples: ['key leaked 3f9a1c --since 2026-11-20T09:00:00Z'],
       plan: planLeaked,
     }),
-    ...defineSheets('key', keySheet),
+    defineExport('key', keySheet),
+    defineApply('key', keySheet),
   ],
 };
 
@@ -311,7 +312,7 @@ function formatKeyJson(key: KeyView): Record<string, unknown> & { row?: object }
 }
 
 /** The notes that this tool and the relay write. */
-const marks = new Set(['_created', '_replaces', '_by', '_at', '_problem', '_warning']);
+const marks = new Set(['_created', '_replaces', '_sheet_id', '_by', '_at', '_problem', '_warning']);
 
 /** Anything longer than a hint is none. */
 export const hintText = (hint: unknown): string => textIn(hint).slice(0, hintCharacters) || '-';

@@ -1,28 +1,40 @@
-/** The commands `export` and `apply` of keys, customers and prices: many rows as a sheet of CSV. */
-import { carryOutWrites } from '../../../../shared/operate/rows.ts';
-import { planSheet, readSheetLines, type Sheet } from '../../fields/sheet.ts';
+/** The commands `export` and `apply` of keys, customers, grants and prices: many rows as a sheet of CSV, and the file with its result. */
+import { mkdir, open, rm } from 'node:fs/promises';
+import path from 'node:path';
+import {
+  carryOutLines,
+  nameSheetKey,
+  type LineOutcome,
+  type SheetPlan,
+} from '../../../../shared/operate/apply-sheet.ts';
+import { Failure, formatCount, type Plan } from '../../../../shared/operate/plan.ts';
+import { asRecord, parseJson } from '../../../../shared/wire/json.ts';
+import { listColumns, planSheet, readSheetLines, type Sheet } from '../../fields/sheet.ts';
+import { describeResult, formatResult, readResultKeys } from '../../sheet-result.ts';
 import {
   defineChange,
   viewers,
   defineView,
   defineWrite,
+  printOutcome,
   type CommandDefinition,
+  type CommandRun,
+  type CommandWrite,
   type Policies,
 } from '../command.ts';
 import { defineSave, waitOption, type WaitOption } from '../config-writing.ts';
-import { readSheetFile, writeTextFile } from '../text-files.ts';
-import { formatCount } from '../../../../shared/operate/plan.ts';
+import { readSheetFile, readTextFileIfAny, replaceFile, writeTextFile } from '../text-files.ts';
+import { parseNumber } from '../option-values.ts';
 
-type WrittenSheet = Awaited<ReturnType<ReturnType<typeof defineSave>['carryOut']>>;
+type WrittenRules = Awaited<ReturnType<ReturnType<typeof defineSave>['carryOut']>>;
 
-/** Each is planned alone, by some requests. */
-const editsMax = 5000;
+interface ApplyOptions extends WaitOption {
+  result?: string;
+}
 
-export const defineSheets = (
-  noun: string,
-  sheet: Sheet,
-  readers: Policies = viewers,
-): CommandDefinition[] => [
+const linesMax = 5000;
+
+export const defineExport = (noun: string, sheet: Sheet, readers: Policies = viewers): CommandDefinition =>
   defineView('export', {
     does: 'export to a CSV file, for editing in a spreadsheet',
     takes: { '<file>': 'output file; overwritten if it exists' },
@@ -35,24 +47,135 @@ export const defineSheets = (
         terminal.print(`Exported ${formatCount(lines.length, 'row')} to ${path}.`),
       );
     },
-  }),
+  });
+
+export const defineApply = (noun: string, sheet: Sheet): CommandDefinition =>
+  sheet.table === 'charges' ? defineApplyRules(noun, sheet) : defineApplyLines(noun, sheet);
+
+const applyWords = {
+  does: 'apply a CSV file; a blank cell and a row not in the file are left unchanged, `-` clears',
+  takes: { '<file>': 'CSV file with a header; may omit rows and columns' },
+};
+
+const defineApplyRules = (noun: string, sheet: Sheet): CommandDefinition =>
   defineChange('apply', {
-    does: 'apply changes from a CSV file; rows not in the file are left unchanged',
+    ...applyWords,
+    takes: { ...applyWords.takes, ...waitOption },
+    examples: [`${noun} apply ${noun}s.csv --dry-run`],
+    async plan(run, file: string, { wait }: WaitOption): Promise<CommandWrite<WrittenRules>> {
+      const plan = await planSheet(run.ports, sheet, { csv: await readSheetFile(file), max: linesMax });
+      if (!('edit' in plan)) throw new Failure('this is no sheet of prices');
+      return defineSave(run, plan, { wait });
+    },
+  });
+
+const defineApplyLines = (noun: string, sheet: Sheet): CommandDefinition =>
+  defineChange('apply', {
+    ...applyWords,
     takes: {
-      '<file>': 'CSV file from `export`; may omit rows and columns',
-      ...(sheet.table === 'charges' && waitOption),
+      ...applyWords.takes,
+      '--result <file>': 'file for new keys and messages to customers (default: <file>.result.csv)',
+      '--wait <seconds>': ['how long to wait until credits are applied', parseNumber, 15],
     },
     examples: [`${noun} apply ${noun}s.csv --dry-run`],
-    async plan(run, path: string, options: Partial<WaitOption>) {
-      const plan = await planSheet(run.ports, sheet, { csv: await readSheetFile(path), max: editsMax });
-      if ('edit' in plan) return defineSave(run, plan, { wait: options.wait ?? 0 });
-      return defineWrite<WrittenSheet>({
-        plan,
-        carryOut: async () => ({ written: await carryOutWrites(run.ports, plan), version: undefined }),
-        print: ({ print }, { written }) =>
-          print(`Saved ${formatCount(written.length, 'row')}; live within 30 s.`),
-        facts: (made) => ({ rows: made?.written.length ?? 0 }),
+    notes: `
+Safe to repeat after an interruption: credits and keys have ids, so nothing is credited or created twice. Columns:
+${listColumns(sheet).join(', ')}`,
+    async plan(run, file: string, { wait, result = nameResult(file) }: ApplyOptions) {
+      const csv = await readSheetFile(file);
+      const plan = await planSheet(run.ports, sheet, { csv, max: linesMax });
+      if ('edit' in plan) throw new Failure('this is a sheet of prices');
+      const journal = await openJournal(result);
+      return defineWrite<LineOutcome[]>({
+        plan: journal.kept.size > 0 ? completeLater(plan) : plan,
+        async carryOut() {
+          const outcomes = await applyLines(run, plan, { journal, result, waitMs: wait * 1000 });
+          printOutcome(run.terminal, describeResult(outcomes));
+          run.terminal.print(`New keys and messages are in ${result}; keep it secret.`);
+          const failed = outcomes.filter(({ state }) => state === 'failed').length;
+          if (failed > 0)
+            throw new Failure(
+              `${formatCount(failed, 'line')} failed: apply the sheet again, nothing is done twice`,
+            );
+          return outcomes;
+        },
+        facts: (outcomes) => ({
+          rows: outcomes?.filter(({ state }) => state === 'new' || state === 'changed').length ?? 0,
+          result,
+        }),
       });
     },
-  }),
-];
+  });
+
+const nameResult = (file: string): string => `${file.replace(/\.(csv|tsv|txt)$/i, '')}.result.csv`;
+
+/** A run that was killed after its last write left keys that no result has. */
+const completeLater = (plan: SheetPlan): Plan<unknown> => ({
+  ...plan,
+  changes: [...plan.changes, 'result'],
+  effect: [...plan.effect, 'Complete the result of an interrupted run'],
+});
+
+type Journal = Awaited<ReturnType<typeof openJournal>>;
+
+/**
+ * Secrets are in `<result>.part`, one JSON object a line, before their keys exist, and in the result once the run is complete. A last line that
+ * was cut off is of a key that does not exist yet.
+ */
+async function openJournal(result: string) {
+  const [written, earlier = ''] = await Promise.all([
+    readTextFileIfAny(`${result}.part`),
+    readTextFileIfAny(result),
+  ]);
+  const lines = (written ?? '').split('\n').map((line) => asRecord(parseJson(line)));
+  const kept = lines.flatMap(({ account, id, secretKey }): [string, string][] =>
+    [account, id, secretKey].every((each) => typeof each === 'string')
+      ? [[nameSheetKey(String(account), String(id)), String(secretKey)]]
+      : [],
+  );
+  return { kept: new Map(kept), earlier, secrets: new Map([...readResultKeys(earlier), ...kept]) };
+}
+
+async function applyLines(
+  { ports }: CommandRun,
+  plan: SheetPlan,
+  { journal, result, waitMs }: { journal: Journal; result: string; waitMs: number },
+): Promise<LineOutcome[]> {
+  const part = `${result}.part`;
+  const file = await mkdir(path.dirname(result), { recursive: true })
+    .then(() => open(part, 'a', 0o600))
+    .catch(() => {
+      throw new Failure(`cannot write the file ${part}; nothing was changed`);
+    });
+  try {
+    const outcomes = await carryOutLines(ports, plan, {
+      secrets: journal.secrets,
+      waitMs,
+      async keep(made) {
+        // Begins with a line end: an interrupted run may have left half a line.
+        await file.appendFile(`\n${JSON.stringify(made)}\n`);
+        await file.datasync();
+      },
+    });
+    await replaceFile(
+      result,
+      formatResult([...outcomes, ...listOtherKeys(journal, outcomes)], journal.earlier),
+    );
+    // The key of a line that failed may exist all the same, if a reply was lost.
+    if (outcomes.every(({ state }) => state !== 'failed')) await rm(part);
+    return outcomes;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Keys of an interrupted run of another sheet with the same result. */
+function listOtherKeys({ kept }: Journal, outcomes: readonly LineOutcome[]): LineOutcome[] {
+  const named = new Set(outcomes.map(({ line: { account, key } }) => nameSheetKey(account, key?.id ?? '')));
+  return [...kept].flatMap(([name, secretKey]): LineOutcome[] => {
+    if (named.has(name)) return [];
+    const [account = '', id = ''] = JSON.parse(name) as string[];
+    const line = { place: '', account, key: { id, hash: undefined, attributes: {}, isNew: false } };
+    return [{ line, state: 'unchanged', secretKey, problem: 'of an interrupted run: see `key check`' }];
+  });
+}

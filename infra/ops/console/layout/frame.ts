@@ -32,8 +32,8 @@ export interface Page {
   body: Content;
   actions?: Content;
   status?: number;
-  /** A new key to show; all other keys are masked. */
-  secret?: string | undefined;
+  /** New keys to show; all other keys are masked. */
+  secrets?: readonly string[];
 }
 
 export type ReadCost = TableTraffic & { elapsedMs: number };

@@ -1,30 +1,78 @@
-/** Edits many rows at once as CSV in a form; the changes are shown and confirmed. */
+/** Edits and creates many rows at once by a sheet of CSV that is typed or uploaded; the changes are shown and confirmed. */
+import { basisOfSheet, carryOutLines, type SheetPlan } from '../../../../shared/operate/apply-sheet.ts';
 import { formatCount, formatInteger, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   customerSheet,
+  grantSheet,
   keySheet,
   markColumn,
   planSheet,
   ruleSheet,
+  listColumns,
   readSheetLines,
   type Sheet,
 } from '../../fields/sheet.ts';
+import { describeResult, formatResult } from '../../sheet-result.ts';
 import { formBytesMax } from '../guard.ts';
 import { renderLead, renderNotice } from '../layout/frame.ts';
 import { proposeRowEdit } from '../visit/row-proposal.ts';
-import { buildFormPage, proposeWrites, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
+import { buildFormPage, createProposal, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
-const bulks: readonly { sheet: Sheet; back: string; title: string }[] = [
-  { sheet: keySheet, back: 'keys', title: 'Edit keys as CSV' },
-  { sheet: customerSheet, back: 'customers', title: 'Edit customers as CSV' },
-  { sheet: ruleSheet, back: 'charges', title: 'Edit prices as CSV' },
+/** `start`: the header of a sheet that begins empty; without it, the form has the rows that there are. */
+const bulks: readonly { path: string; sheet: Sheet; back: string; title: string; start?: string }[] = [
+  { path: 'keys-csv', sheet: keySheet, back: 'keys', title: 'Edit keys as CSV' },
+  {
+    path: 'keys-sheet',
+    sheet: keySheet,
+    back: 'keys',
+    title: 'Add keys by a sheet',
+    start: 'account,id,name,models,rpm,budget.amount',
+  },
+  { path: 'customers-csv', sheet: customerSheet, back: 'customers', title: 'Edit customers as CSV' },
+  {
+    path: 'customers-sheet',
+    sheet: customerSheet,
+    back: 'customers',
+    title: 'Add customers by a sheet',
+    start: 'account,note,contact.email,rpm,plan.level,grant.id,grant.amount,grant.reason,key.id,key.models',
+  },
+  {
+    path: 'grants-sheet',
+    sheet: grantSheet,
+    back: 'customers',
+    title: 'Credit customers by a sheet',
+    start: 'account,grant_id,amount,reason',
+  },
+  { path: 'charges-csv', sheet: ruleSheet, back: 'charges', title: 'Edit prices as CSV' },
 ];
 type Bulk = (typeof bulks)[number];
 
 export function addBulkPages(routes: Routes): void {
   for (const bulk of bulks)
-    routes.form(`/${bulk.back}-csv`, { page: buildCsvForm(bulk), propose: (visit) => propose(visit, bulk) });
+    routes.form(`/${bulk.path}`, {
+      page: bulk.start === undefined ? buildCsvForm(bulk) : buildStartForm({ ...bulk, start: bulk.start }),
+      propose: (visit) => propose(visit, bulk),
+    });
 }
+
+const buildStartForm = ({ sheet, title, back, start }: Bulk & { start: string }) =>
+  buildFormPage(() => ({
+    title,
+    intro: renderLead(
+      'Choose a CSV file, or paste one. A blank cell leaves a value as it is, and - clears it. Ids make a sheet safe to apply again: each credit and each key is made once.',
+    ),
+    fields: [
+      {
+        name: 'csv',
+        label: 'Sheet (CSV)',
+        kind: 'area',
+        value: `${start}\n`,
+        help: `Columns: \`${listColumns(sheet).join('`, `')}\`.`,
+      },
+    ],
+    verb: 'Review changes',
+    cancel: back,
+  }));
 
 /** Leaves room for what is typed into it. */
 const csvBytesMax = formBytesMax - 48 * 1024;
@@ -32,6 +80,8 @@ const csvBytesMax = formBytesMax - 48 * 1024;
 const bytesOf = (lines: string): number =>
   new URLSearchParams([['', lines.replaceAll('\n', '\r\n')]]).toString().length;
 const editsMax = 500;
+/** Credits are applied within a second or two, and what is not is named in the result. */
+const sheetWaitMs = 3000;
 
 const buildCsvForm = ({ sheet, title, back }: Bulk) =>
   buildFormPage(async ({ ports, query }) => {
@@ -42,7 +92,7 @@ const buildCsvForm = ({ sheet, title, back }: Bulk) =>
       title,
       intro: [
         renderLead(
-          'Copy the CSV into a spreadsheet, change cells, and paste it back. Rows that you leave out stay as they are. An empty cell means the default.',
+          'Copy the CSV into a spreadsheet, change cells, and paste it back. Rows that you leave out and blank cells stay as they are; - clears a value.',
         ),
         fitting.length < lines.length &&
           renderNotice(
@@ -56,7 +106,7 @@ const buildCsvForm = ({ sheet, title, back }: Bulk) =>
           label: formatCount(fitting.length, 'row'),
           kind: 'area',
           value: header + fitting.join(''),
-          help: `Other columns are ignored. ${markColumn} rejects a row that somebody else has changed since.`,
+          help: `You may remove columns. ${markColumn} rejects a row that somebody else has changed since.`,
         },
       ],
       verb: 'Review changes',
@@ -67,12 +117,23 @@ const buildCsvForm = ({ sheet, title, back }: Bulk) =>
 async function propose(visit: Visit, { sheet, title, back }: Bulk): Promise<Proposal> {
   const plan = await planSheet(visit.ports, sheet, { csv: visit.field('csv'), max: editsMax });
   if (plan.changes.length === 0) throw usageFailure('csv: no row has changed');
-  if ('edit' in plan) return proposeRowEdit(visit, plan, { title, back });
-  return proposeWrites(visit, plan, {
-    title: `Save ${formatCount(plan.changes.length, 'row')}`,
-    back,
-    verb: 'Save',
-    grave: plan.questions.length > 1,
-    report: (made) => ({ lines: [`Saved ${formatCount(made.length, 'row')} (live within 30 s).`] }),
-  });
+  return 'edit' in plan ? proposeRowEdit(visit, plan, { title, back }) : proposeLines(visit, plan, back);
 }
+
+/** Keys are in the answer alone: if it is lost, the sheet's keys exist and each can be rotated. */
+export const proposeLines = ({ ports }: Visit, plan: SheetPlan, back: string): Proposal => ({
+  ...createProposal(
+    plan,
+    { title: plan.questions[0]?.replace(/\?.*/s, '') ?? '', back, verb: 'Apply', grave: plan.isGrave },
+    async () => {
+      const run = { secrets: new Map(), keep: async () => undefined, waitMs: sheetWaitMs };
+      const outcomes = await carryOutLines(ports, plan, run);
+      const keys = outcomes.flatMap(({ secretKey }) => secretKey ?? []);
+      const { lines, warnings } = describeResult(outcomes);
+      const file = { name: `${back}.result.csv`, text: formatResult(outcomes), keys };
+      const isSent = outcomes.some(({ message }) => message !== undefined);
+      return { lines, warnings, ...(isSent && { file }) };
+    },
+  ),
+  basis: basisOfSheet(plan),
+});

@@ -84,7 +84,8 @@ async function renderKeys(visit: Visit): Promise<Page> {
     title: 'Keys',
     actions: html`<a class="button" href="keys/check">Check a key</a>${hideFromReaders(
         visit,
-        html` <a class="button" href="${buildPath('keys-csv', { text })}">Edit as CSV</a>`,
+        html` <a class="button" href="keys-sheet">Add by a sheet</a>
+          <a class="button" href="${buildPath('keys-csv', { text })}">Edit as CSV</a>`,
       )}`,
     body: html`${renderSearch({
       action: 'keys',

@@ -81,14 +81,14 @@ export function renderResult({ title, back }: Pick<Proposal, 'title' | 'back'>, 
     const body = renderProblem(error instanceof Failure ? error.message : fault, back, 'Back');
     return { title, back, body, status: 409 };
   }
-  const { lines, details, secret, message, next = [], warnings = [] } = ended.outcome;
+  const { lines, details, secret, file, message, next = [], warnings = [] } = ended.outcome;
   return {
     title,
     back,
-    secret: secret?.value,
+    secrets: [...(secret ? [secret.value] : []), ...(file?.keys ?? [])],
     body: html`${renderOutcome(lines.map((line) => html`<p>${renderWords(line)}</p>`))}
-      ${secret !== undefined && renderSecret(secret)} ${message !== undefined && renderMessage(message)}
-      ${renderWarnings(warnings)} ${details ?? nothing}
+      ${secret !== undefined && renderSecret(secret)} ${file !== undefined && renderFile(file)}
+      ${message !== undefined && renderMessage(message)} ${renderWarnings(warnings)} ${details ?? nothing}
       <p>
         ${[...next, [back, 'Back'] as const].map(([path, words]) => html`<a href="${path}">${words}</a> &nbsp; `)}
       </p>`,
@@ -128,6 +128,22 @@ const renderSecret = ({ name, value }: NonNullable<Outcome['secret']>): Markup =
   html`<h2>${name}</h2>
     <code class="secret" data-copy data-secret>${value}</code>
     <p class="soft">Save this key now; it can’t be shown again.</p>`;
+
+/** A link with the whole file works without script and without another request. The mark lets spreadsheets read it as UTF-8. */
+const renderFile = ({ name, text, keys }: NonNullable<Outcome['file']>): Markup =>
+  html`<p class="buttons">
+      <a
+        class="button main"
+        download="${name}"
+        href="data:text/csv;base64,${Buffer.from(`\uFEFF${text}`).toString('base64')}"
+        >Save the result</a
+      >
+    </p>
+    ${keys.length > 0 && html`<p class="soft">It has the new keys and messages: save it now; they can’t be shown again.</p>`}
+    <details>
+      <summary>Show the result</summary>
+      <textarea readonly rows="12" aria-label="Result">${text}</textarea>
+    </details>`;
 
 const renderMessage = (lines: readonly string[]): Markup =>
   html`<h2>Message for the customer</h2>

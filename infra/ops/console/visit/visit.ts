@@ -263,6 +263,8 @@ export interface Outcome {
   details?: Markup;
   /** Shown once and never stored. */
   secret?: { name: string; value: string };
+  /** A file to save, with the keys in it. It is in the answer alone. */
+  file?: { name: string; text: string; keys: readonly string[] };
   /** Lines ready to send to the customer; they may contain the secret. */
   message?: readonly string[];
   next?: readonly (readonly [path: string, words: string])[];

@@ -1,0 +1,102 @@
+/**
+ * The result of a sheet as CSV: new keys and a message for each customer, for a mail merge. It holds keys, so it is written for its owner alone
+ * and never shown but to the operator who applied the sheet.
+ */
+import { formatYuan, type NanoYuan } from '../../shared/billing/money.ts';
+import { nameSheetKey, type LineOutcome } from '../../shared/operate/apply-sheet.ts';
+import { formatCount, formatMoney } from '../../shared/operate/plan.ts';
+import { isSecretKey } from '../../shared/wire/ids.ts';
+import { formatCsv, parseCsvLines } from './csv.ts';
+
+const names = [
+  'account',
+  'state',
+  'key_id',
+  'key',
+  'hash',
+  'grant_id',
+  'credited',
+  'balance',
+  'problem',
+  'message',
+] as const;
+
+const formatAmount = (amount: NanoYuan | undefined): string =>
+  amount === undefined ? '' : formatYuan(amount);
+
+const formatOutcome = ({ line, state, ...outcome }: LineOutcome): string[] => [
+  line.account,
+  state,
+  line.key?.id ?? '',
+  outcome.secretKey ?? '',
+  outcome.hash ?? '',
+  line.credit?.id ?? '',
+  formatAmount(outcome.credited),
+  formatAmount(outcome.balance),
+  outcome.problem ?? '',
+  outcome.message?.join('\n') ?? '',
+];
+
+/** Lines that changed nothing are left out, but for those that an interrupted run may have done. */
+const hasResult = ({ line, state, secretKey }: LineOutcome): boolean =>
+  state !== 'unchanged' || secretKey !== undefined || line.credit !== undefined;
+
+const indexOf = (name: (typeof names)[number]): number => names.indexOf(name);
+
+/** Lines of a result for the same customer, key and credit are one. */
+const nameLine = (cells: readonly string[]): string =>
+  JSON.stringify([cells[0], cells[indexOf('key_id')], cells[indexOf('grant_id')]]);
+
+/** @param earlier an earlier result in the same file, whose other lines stay: it may be the only place of their keys */
+export function formatResult(outcomes: readonly LineOutcome[], earlier = ''): string {
+  const rows = new Map(readRows(earlier).map((cells) => [nameLine(cells), cells]));
+  for (const outcome of outcomes.filter(hasResult)) {
+    const cells = formatOutcome(outcome);
+    const name = nameLine(cells);
+    if (outcome.state !== 'unchanged' || !rows.has(name)) rows.set(name, cells);
+  }
+  return formatCsv([[...names], ...rows.values()]);
+}
+
+function readRows(csv: string): string[][] {
+  const [header, ...lines] = csv === '' ? [] : parseCsvLines(csv, ',');
+  return header?.cells.join() === names.join()
+    ? lines.map(({ cells }) => cells.map((cell) => cell.replace(/^'(?=[=+\-@])/, '')))
+    : [];
+}
+
+/** The keys of an earlier result, by customer and id. */
+export const readResultKeys = (csv: string): [string, string][] =>
+  readRows(csv).flatMap((cells): [string, string][] => {
+    const secretKey = cells[indexOf('key')] ?? '';
+    const name = nameSheetKey(cells[0] ?? '', cells[indexOf('key_id')] ?? '');
+    return isSecretKey(secretKey) ? [[name, secretKey]] : [];
+  });
+
+/** What was done, in sentences. */
+export function describeResult(outcomes: readonly LineOutcome[]): { lines: string[]; warnings: string[] } {
+  const done = outcomes.filter(({ state }) => state === 'new' || state === 'changed');
+  const credits = outcomes.flatMap(({ credited }) => credited ?? []);
+  const failed = outcomes.filter(({ problem }) => problem !== undefined);
+  const pending = outcomes.filter(
+    ({ credited, balance, problem }) =>
+      credited !== undefined && balance === undefined && problem === undefined,
+  );
+  const total = credits.reduce((sum, amount) => sum + amount, 0n);
+  return {
+    lines: [
+      `Saved ${formatCount(done.length, 'row')} (live within 30 s).`,
+      ...(credits.length > 0
+        ? [`Credited ${formatMoney(total)} in ${formatCount(credits.length, 'grant')}.`]
+        : []),
+    ],
+    warnings: [
+      ...(pending.length > 0
+        ? [
+            `${formatCount(pending.length, 'grant is', 'grants are')} pending and will be applied within minutes.`,
+          ]
+        : []),
+      ...failed.slice(0, 20).map(({ line, problem }) => `${line.place} (${line.account}): ${problem}`),
+    ],
+  };
+}
