@@ -1,16 +1,18 @@
-/** Raises alerts about accounts: from the table stream of `quotas`, and hourly for dates and missed changes. */
+/** Raises alerts about accounts and tops them up from stored cards: from the table stream of `quotas`, and hourly for dates and missed changes. */
 import {
   createAlertAccounts,
   createAlertStore,
   createWatchedChannels,
 } from '../shared/adapters/dynamodb/alerts/alert-store.ts';
-import { createAlertSettings } from '../shared/adapters/dynamodb/config-store.ts';
+import { createAutoTopUpStore } from '../shared/adapters/dynamodb/alerts/auto-top-up-store.ts';
+import { createAlertSettings, createJobSettings } from '../shared/adapters/dynamodb/config-store.ts';
 import { createEventHandler } from '../shared/adapters/entry/event-handler.ts';
 import { readQuotaRecord, createTableStreamHandler } from '../shared/adapters/entry/table-streams.ts';
 import { createSecretStore } from '../shared/adapters/secrets/secret-store.ts';
-import { timeSortedIds } from '../shared/adapters/system/node-ports.ts';
+import { generateHex, nodeHmac, timeSortedIds } from '../shared/adapters/system/node-ports.ts';
 import { createHttpsTransport } from '../shared/adapters/transport/https-transport.ts';
 import { createAlertPass } from '../shared/relay/alerts/alert-pass.ts';
+import { autoTopUpWatch } from '../shared/relay/alerts/auto-top-up-watch.ts';
 import { balanceWatch } from '../shared/relay/alerts/balance-watch.ts';
 import { createUpstreamWatch } from '../shared/relay/alerts/upstream-balance.ts';
 import { composeJobDeps } from './compose/job-deps.ts';
@@ -21,10 +23,20 @@ const accounts = createAlertAccounts({ client, clock, stack, local: environment.
 const deps = { ...job, ids: timeSortedIds(clock), marks: createAlertStore(client, stack), accounts };
 const watch = balanceWatch(deps);
 const { local, envSecrets } = environment;
+const transport = createHttpsTransport({ local });
+const topUpWatch = autoTopUpWatch({
+  ...deps,
+  topUps: createAutoTopUpStore(client, stack),
+  settings: createJobSettings(client, stack),
+  secrets: createSecretStore({ environment, clock, purpose: 'payments' }),
+  transport,
+  hmac: nodeHmac,
+  hex: generateHex,
+});
 const secrets = createSecretStore({ environment, clock, purpose: 'channels' });
 const watchUpstreams = createUpstreamWatch({
   ...deps,
-  transport: createHttpsTransport({ local }),
+  transport,
   readSecret: (reference, host) => secrets.read(reference, host),
   channels: createWatchedChannels(client, stack, { local, envSecrets }),
 });
@@ -33,8 +45,17 @@ const poisoned = { event: 'alert_poisoned', metric: 'AlertUndelivered' } as cons
 export const handler = createEventHandler(job.log, {
   records: createTableStreamHandler(readQuotaRecord, {
     ...job,
-    take: (change) => watch.take(change),
+    async take(change) {
+      await watch.take(change);
+      await topUpWatch.take(change);
+    },
     poisonReport: poisoned,
   }),
-  schedule: createAlertPass({ ...deps, watch, watchUpstreams, settings: createAlertSettings(client, stack) }),
+  schedule: createAlertPass({
+    ...deps,
+    watch,
+    topUpWatch,
+    watchUpstreams,
+    settings: createAlertSettings(client, stack),
+  }),
 });

@@ -1,4 +1,5 @@
 /** Serves POST /hooks/payments/stripe with buffered responses through a Function URL. */
+import { createAutoTopUpStore } from '../shared/adapters/dynamodb/alerts/auto-top-up-store.ts';
 import { createPaymentStore } from '../shared/adapters/dynamodb/payment-store.ts';
 import { createBufferedHandler } from '../shared/adapters/entry/lambda-handlers.ts';
 import { createSecretStore } from '../shared/adapters/secrets/secret-store.ts';
@@ -13,6 +14,7 @@ const handle = createPaymentsHandle({
   ...deps,
   secrets: createSecretStore({ environment, clock, purpose: 'payments' }),
   payments: createPaymentStore(client, stack),
+  topUps: createAutoTopUpStore(client, stack),
   hmac: nodeHmac,
   metrics: createBackgroundMetrics(stack),
 });

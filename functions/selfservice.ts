@@ -1,4 +1,5 @@
 /** Serves /v1/account/keys and /v1/account/top-ups with buffered responses through a Function URL. */
+import { createAutoTopUpStore } from '../shared/adapters/dynamodb/alerts/auto-top-up-store.ts';
 import { createKeyCounters } from '../shared/adapters/dynamodb/key-budgets.ts';
 import { createKeyStore } from '../shared/adapters/dynamodb/key-store.ts';
 import { createManagedKeyStore } from '../shared/adapters/dynamodb/managed-key-store.ts';
@@ -17,6 +18,7 @@ const handle = createManagedKeysHandle({
   keys: createKeyStore(deps),
   managed: createManagedKeyStore(client, stack),
   counters: createKeyCounters(client, stack),
+  topUps: createAutoTopUpStore(client, stack),
   secrets: createSecretStore({ environment, clock, purpose: 'payments' }),
   transport: createHttpsTransport(environment),
   hmac: nodeHmac,

@@ -77,7 +77,8 @@ const reads: readonly TableAccess[] = [
   { tables: ['runtime'], actions: ['BatchGetItem'], ids: readableIds },
   // For lists in command line and console: balances by key, and the health of channels.
   { tables: ['quotas'], actions: ['BatchGetItem'] },
-  { tables: ['runtime'], actions: ['GetItem'], ids: ['cooldowns'] },
+  // And whether a customer's card is charged.
+  { tables: ['runtime'], actions: ['GetItem'], ids: ['cooldowns', 'auto-top-up#*'] },
 ];
 
 /** For `doctor`, for `init` and `payment link`, which look up the base URL, and for `request`, which searches the log. */

@@ -153,6 +153,14 @@ export function convertToYuan({ minor, currency }: PaymentAmount, rate: string):
   return minor * micro * 10n ** BigInt(3 - decimalsOf(currency));
 }
 
+/** The least amount that grants the yuan at the rate: less than one of its smallest unit more. */
+export function findLeastPayment(yuan: NanoYuan, currency: string, rate: string): PaymentAmount {
+  // Stripe takes no other amounts in currencies with three decimals.
+  const step = decimalsOf(currency) === 3 ? 10n : 1n;
+  const nano = convertToYuan({ minor: step, currency }, rate);
+  return { minor: ((yuan + nano - 1n) / nano) * step, currency };
+}
+
 /** The amount as people write it: `10.5 usd`. */
 export function formatPayment({ minor, currency }: PaymentAmount): string {
   const decimals = decimalsOf(currency);

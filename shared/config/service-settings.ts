@@ -85,8 +85,13 @@ export const PaymentsValue = z.strictObject(
         unsigned: z._default(z.enum(['park', 'ignore'], '"park" or "ignore"'), 'park'),
         checkout: z.optional(
           z.strictObject(
-            { secret_key: text, currency, endpoint: z._default(text, 'https://api.stripe.com') },
-            'a map {secret_key, currency, endpoint}',
+            {
+              secret_key: text,
+              currency,
+              endpoint: z._default(text, 'https://api.stripe.com'),
+              auto_top_up: z._default(flag, false),
+            },
+            'a map {secret_key, currency, endpoint, auto_top_up}',
           ),
         ),
       },
@@ -105,6 +110,7 @@ export function readPayments(
     secretKey: asked.secret_key,
     currency: asked.currency,
     endpoint: normaliseEndpoint(asked.endpoint),
+    autoTopUp: asked.auto_top_up,
   };
   const [webhookSecrets, linkSecrets] = [[stripe.webhook_secret].flat(), [stripe.link_secret].flat()];
   return (

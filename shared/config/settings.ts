@@ -109,6 +109,8 @@ export interface CheckoutSettings {
   currency: string;
   /** The base address of Stripe's API. */
   endpoint: string;
+  /** Customers may let their card be charged when the balance is low. */
+  autoTopUp: boolean;
 }
 
 export interface SearchSettings {

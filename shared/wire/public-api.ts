@@ -318,7 +318,34 @@ export interface PlanEntryItem {
 
 /** The body of notices to operators' and customers' receivers. */
 
-type NoticeType = 'balance.low' | 'plan.ending' | 'plan.ended' | 'key.expiring' | 'upstream.balance_low';
+/** What `GET /v1/account/top-ups` answers. Amounts are yuan. */
+export interface TopUpsBody {
+  object: 'top_ups';
+  top_up: 'checkout' | 'link' | null;
+  auto_offered: boolean;
+  auto: AutoTopUpBody | null;
+}
+
+export interface AutoTopUpBody {
+  on: boolean;
+  /** Why it was turned off; null if the customer did. */
+  off_reason: string | null;
+  below: number | null;
+  amount: number | null;
+  monthly_limit: number | null;
+  /** `month`: the last UTC month with a charge. */
+  charged: { month: string; amount: number };
+  pending: boolean;
+}
+
+type NoticeType =
+  | 'balance.low'
+  | 'plan.ending'
+  | 'plan.ended'
+  | 'key.expiring'
+  | 'upstream.balance_low'
+  | 'auto_top_up.off'
+  | 'auto_top_up.limit';
 
 /** One event. Its id stays the same however often it is sent. */
 export interface Notice {

@@ -5,6 +5,8 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
 import { keyHash } from '../../shared/wire/ids.ts';
 import { listening } from '../support/listening.ts';
+import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { StripeDouble } from '../support/stripe-double.ts';
 import { dispute, reference, session, stripe, refund } from '../support/stripe-rig.ts';
 
 /** Stripe's webhook on the running stack: distribution, function, tables, streams. */
@@ -17,7 +19,9 @@ const setting = {
 const liveWithin = { timeout: 15_000, interval: 100 };
 
 let stack: WatchedStack;
+let upstream: ScriptedUpstream;
 beforeAll(async () => {
+  upstream = await startScriptedUpstream();
   stack = await startWatchedStack({
     environmentsMax: 4,
     functionEnvironment: { HOOK: 'whsec_one', LINKS: 'link secret', STRIPE: 'sk_test_1' },
@@ -25,10 +29,17 @@ beforeAll(async () => {
       ['accounts', { account: 'acme' }],
       ['accounts', { account: 'beta' }],
       ['keys', { hash: keyHash('sk-maker'), account: 'beta', hint: 'sk-ma...er', manage: true, rpm: 60 }],
+      ['channels', { id: 'a', endpoint: upstream.endpoint, models: ['per-call'], state: true }],
+      ['charges', { id: 10, type: 'times-billing', models: ['per-call'], output: 1 }],
+      ['accounts', { account: 'auto', contact: {} }],
+      ['keys', { hash: keyHash('sk-auto'), account: 'auto', hint: 'sk-au...to', manage: true }],
     ],
   });
 });
-afterAll(() => stack.stop());
+afterAll(async () => {
+  await stack.stop();
+  await upstream.close();
+});
 
 async function deliver(type: string, object: object, timestamp?: number): Promise<Response> {
   const created = Math.floor(Date.now() / 1000);
@@ -138,4 +149,68 @@ it('with a key that may, a customer makes and revokes keys and tops up: what is 
     liveWithin,
   );
   await vi.waitFor(async () => expect(await available('beta')).toBe(80_000_000_000), liveWithin);
+}, 60_000);
+
+it('charges a stored card once when a hundred calls cross the threshold, and not after it was turned off', async () => {
+  const stripeApi = await new StripeDouble().start();
+  const checkout = {
+    secret_key: 'env:STRIPE',
+    currency: 'cny',
+    endpoint: stripeApi.endpoint,
+    auto_top_up: true,
+  };
+  const { stripe: provider } = setting.value;
+  const Item = {
+    name: 'payments',
+    value: { stripe: { ...provider, rates: { usd: 7.1, cny: 1 }, checkout } },
+  };
+  await stack.store.documents.send(new PutCommand({ TableName: 'relay-settings', Item }));
+  const headers = { authorization: 'Bearer sk-auto', 'content-type': 'application/json' };
+  const url = `${stack.origin}/v1/account/top-ups`;
+  const ask = async (body: object) => {
+    const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+    return (await response.json()) as Record<string, unknown>;
+  };
+  // Over all parts of the account, which a hundred calls at once may split.
+  const balance = async () => {
+    const body = await (await fetch(`${stack.origin}/v1/account`, { headers })).json();
+    return (body as { available: number }).available;
+  };
+  const state = async () => (await (await fetch(url, { headers })).json()) as { auto: object | null };
+  await vi.waitFor(
+    async () => expect(await state()).toMatchObject({ auto_offered: true, auto: null }),
+    liveWithin,
+  );
+  const wanted = { amount: 120, auto: { below: 40, monthly_limit: 500 } };
+  expect(await ask(wanted)).toEqual({ url: 'https://checkout.example/cs_1' });
+  stripeApi.pay('cs_1');
+  const hook = `${stack.origin}/hooks/payments/stripe`;
+  const deliver = (secret = 'whsec_one') =>
+    stripeApi.deliver(hook, secret, [...stripeApi.events, ...stripeApi.events]);
+  await vi.waitFor(async () => expect(new Set(await deliver())).toEqual(new Set([200])), liveWithin);
+  await vi.waitFor(async () => expect(await balance()).toBe(120), liveWithin);
+  expect(await state()).toMatchObject({ auto: { on: true, below: 40, amount: 120, monthly_limit: 500 } });
+
+  const body = { model: 'per-call', messages: [{ role: 'user', content: 'hi' }] };
+  const calls = await Promise.all(Array.from({ length: 100 }, () => stack.post(body, { headers })));
+  expect(calls.filter(({ status }) => status === 200)).toHaveLength(100);
+  await Promise.all(calls.map((call) => call.text()));
+  await vi.waitFor(() => expect(stripeApi.charged.slice(1)).toMatchObject([{ amount: 12_000 }]), liveWithin);
+  expect(await deliver('whsec_other')).toContain(400);
+  expect(new Set(await deliver())).toEqual(new Set([200]));
+  await vi.waitFor(async () => expect(await balance()).toBe(140), liveWithin);
+  await stack.runSchedules();
+  await vi.waitFor(async () => expect(await state()).toMatchObject({ auto: { pending: false } }), liveWithin);
+
+  expect(await ask({ amount: 100, auto: { below: 40, monthly_limit: 500 } })).toMatchObject({
+    auto: { amount: 100 },
+  });
+  expect(await ask({ auto: null })).toEqual({ auto: null });
+  const more = await Promise.all(Array.from({ length: 100 }, () => stack.post(body, { headers })));
+  await Promise.all(more.map((call) => call.text()));
+  await vi.waitFor(async () => expect(await balance()).toBe(40), liveWithin);
+  await stack.post(body, { headers });
+  await stack.runSchedules();
+  expect(stripeApi.charged).toHaveLength(2);
+  stripeApi.stop();
 }, 60_000);

@@ -190,7 +190,9 @@ describe('a top-up', () => {
     const asked = answerDialogs(page, 'dismiss');
     await page.getByRole('button', { name: 'Pay' }).click();
     await expect.poll(() => asked).toEqual([expect.stringMatching(new RegExp(`50.*acme-${made}\\b`))]);
-    expect(server.seen.filter(({ url }) => url.endsWith('/top-ups'))).toEqual([]);
+    expect(server.seen.filter(({ method, url }) => method === 'POST' && url.endsWith('/top-ups'))).toEqual(
+      [],
+    );
   });
 
   it('by Stripe is made by the relay for the amount that the customer types', async () => {
@@ -226,5 +228,45 @@ describe('a top-up', () => {
     answerDialogs(page);
     await page.locator('#top-up button').click();
     await page.locator('#top-up-state.wrong').waitFor();
+  });
+});
+
+describe('an automatic top-up', () => {
+  it('leads to Stripe for the first payment, then shows its state, and is turned off by a button', async () => {
+    rig.payments();
+    rig.stripe.answer = (form) => ({
+      session: {
+        url: 'https://checkout.stripe.example/c/1',
+        livemode: false,
+        client_reference_id: form.get('client_reference_id'),
+      },
+    });
+    const { page, complaints } = await opened();
+    await page.route('https://checkout.stripe.example/**', (route) => route.fulfill({ body: 'pay here' }));
+    answerDialogs(page);
+    await page.getByLabel('When the balance is below').fill('30');
+    await page.getByLabel('charge my card').fill('60');
+    await page.getByLabel('at most per month').fill('300');
+    await page.getByRole('button', { name: 'Store card' }).click();
+    await page.waitForURL('https://checkout.stripe.example/c/1');
+    expect(rig.stripe.asked.at(-1)?.form.get('payment_intent_data[setup_future_usage]')).toBe('off_session');
+
+    const account = `acme-${made}`;
+    const terms = { below: 3_000, amount: 6_000, monthly: 30_000 };
+    const card = { customer: 'cus_1', method: 'pm_1' };
+    const id = `auto-top-up#${account}`;
+    await rig.put('runtime', { id, account, version: 2, terms, card, month: '2026-11', charged: 6_000 });
+    const again = await opened();
+    await again.page.getByText('Automatic top-up is on. Charged in 2026-11: ¥60.00.').waitFor();
+    expect(await accessFaults(again.page)).toEqual([]);
+    await again.page.getByRole('button', { name: 'Turn off' }).click();
+    await expect.poll(() => again.page.locator('#auto-off').isVisible()).toBe(false);
+    expect((await rig.rows('runtime')).find((row) => row['id'] === id)).not.toHaveProperty('card');
+
+    await rig.put('runtime', { id, account, version: 9, month: '2026-11', charged: 6_000, off: 'declined' });
+    await again.page.locator('#language').click();
+    await again.page.locator('#language').click();
+    await again.page.getByText('Automatic top-up was turned off (declined).').waitFor();
+    expect(complaints).toEqual([]);
   });
 });

@@ -12,6 +12,7 @@ import { formatYuan } from '../../shared/billing/money.ts';
 import type { RelayResponse } from '../../shared/relay/http/http.ts';
 import { createPaymentsHandle } from '../../shared/relay/payments/payments-handle.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
+import { MemoryAutoTopUps } from './memory-auto-top-ups.ts';
 import { MemoryPaymentStore } from './memory-payment-store.ts';
 
 export const stripe = new Stripe('sk_test_unused');
@@ -27,6 +28,7 @@ type Json = Record<string, unknown>;
 /** The function `payments` without its host, on a store in memory, and Stripe before it. */
 export class StripeRig {
   readonly store = new MemoryPaymentStore(['acme', 'beta']);
+  readonly topUps = new MemoryAutoTopUps();
   readonly logged: RequestLog[] = [];
   readonly events: { name: string; fields: Record<string, unknown> }[] = [];
   readonly counted: string[] = [];
@@ -90,6 +92,7 @@ export class StripeRig {
         },
       },
       payments: this.store,
+      topUps: this.topUps,
       hmac: nodeHmac,
       clock: { now: () => this.nowMs, sleep: async (ms) => void (this.nowMs += ms) },
       random: { next: () => this.random() },

@@ -40,6 +40,7 @@ export const accountFields: readonly RowField[] = [
     help: 'Leave empty for no alert.',
     parse: parseTypedNumber,
   },
+  makeFlag('auto_top_up', 'Automatic top-up', 'yes', '`no`: the stored card of the customer is not charged.'),
   { name: 'price_group', label: 'Price group', help: 'A name in the setting `price_groups`.' },
   makeJsonList(
     'prices',

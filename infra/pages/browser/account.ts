@@ -3,6 +3,7 @@ import { byId, findInput, handleSubmit, say } from './elements.ts';
 import { isKey, storedKey, takeFromAddress, CallFailed, RelayClient, describeError } from './relay-client.ts';
 import { saveLanguage, languageOf, showIn, t, chooseLanguage, type Language } from './language.ts';
 import { KeysSection, sayPayment } from './keys.ts';
+import { TopUpsSection } from './top-ups.ts';
 import { Ledger } from './ledger.ts';
 import type { AccountBody } from '../../../shared/wire/public-api.ts';
 import { showOverview } from './overview.ts';
@@ -70,9 +71,14 @@ function start(client: RelayClient, body: AccountBody): void {
   void ledger.show();
   const keys = body.key.manage ? new KeysSection(client, body.account) : undefined;
   for (const id of ['keys', 'to-keys']) byId(id).hidden = !keys;
-  byId('top-up').hidden = true;
-  void keys?.show();
-  byId('language').addEventListener('click', () => void keys?.show(), { signal: client.ended });
+  const topUps = body.key.manage ? new TopUpsSection(client, body.account) : undefined;
+  for (const id of ['top-up', 'auto']) byId(id).hidden = true;
+  const showManaged = (): void => {
+    void keys?.show();
+    void topUps?.show();
+  };
+  showManaged();
+  byId('language').addEventListener('click', showManaged, { signal: client.ended });
   showStatements(client);
   void new Playground(client, refreshAll).show(body.key.models);
 }

@@ -130,7 +130,8 @@ const descriptions = {
     url: 'BUFFERED',
     timeoutSeconds: 30,
     tables: {
-      runtime: ['BatchGetItem'],
+      // Reads the configuration, and stores or forgets the card of automatic top-ups.
+      runtime: ['BatchGetItem', 'PutItem'],
       accounts: ['GetItem'],
       payments: ['GetItem', 'PutItem'],
       grants: ['PutItem'],
@@ -143,8 +144,8 @@ const descriptions = {
     url: 'BUFFERED',
     timeoutSeconds: 30,
     tables: {
-      // Reads the configuration, the keys that customers created, and how often a key asks.
-      runtime: ['BatchGetItem', 'GetItem', 'UpdateItem'],
+      // Reads the configuration, the keys that customers created, and how often a key asks. Writes automatic top-ups.
+      runtime: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'],
       keys: ['BatchGetItem', 'ConditionCheckItem', 'GetItem', 'PutItem', 'UpdateItem'],
       accounts: ['GetItem'],
     },
@@ -220,7 +221,7 @@ const descriptions = {
     tables: { quotas: ['BatchGetItem', 'Scan', 'UpdateItem'], daily: ['Query', 'UpdateItem'] },
   },
   alerts: {
-    purpose: 'Decides what is reported about balances, plans, keys and upstreams, once for each cause',
+    purpose: 'Reports balances, plans, keys and upstreams, once for each cause, and charges stored cards',
     timeoutSeconds: 300,
     // The schedule handles records that are dropped here.
     streams: [
@@ -241,12 +242,14 @@ const descriptions = {
       accounts: ['GetItem', 'Scan'],
       keys: ['Scan'],
       quotas: ['GetItem', 'BatchGetItem'],
+      // Whether a top-up was credited.
+      ledger: ['GetItem'],
       runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
       // Notes the balances that upstreams report.
       channels: ['Scan', 'UpdateItem'],
     },
-    // Asks upstreams for their balances.
-    readsSecrets: ['channels'],
+    // Asks upstreams for their balances. The secret that signs references, and Stripe's key.
+    readsSecrets: ['channels', 'payments'],
   },
   notify: {
     purpose:

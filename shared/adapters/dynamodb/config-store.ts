@@ -6,7 +6,7 @@
  */
 import { hash, randomUUID } from 'node:crypto';
 import type { ConfigRows } from '../../config/rows/read-table.ts';
-import { defaultAlerts, type AlertSettings } from '../../config/settings.ts';
+import { defaultAlerts, defaultSettings, type AlertSettings, type Settings } from '../../config/settings.ts';
 import { snapshotFormat } from '../../config/snapshot.ts';
 import type { ConfigVersions } from '../../operate/operator-ports.ts';
 import { usageFailure } from '../../operate/plan.ts';
@@ -234,13 +234,17 @@ export function createConfigVersions({ tables, target }: Store): ConfigVersions 
   };
 }
 
-// The setting `alerts`, for background jobs.
+// Published settings, for background jobs.
 
-export function createAlertSettings(client: TableClient, stack: string): () => Promise<AlertSettings> {
+export function createJobSettings(client: TableClient, stack: string): () => Promise<Settings> {
   const snapshots = createSnapshotStore(client, stack, systemClock);
   return async () => {
     const newest = await snapshots.newest();
-    const settings = newest && (await snapshots.snapshot(newest)).settings;
-    return settings?.alerts ?? defaultAlerts;
+    return newest ? (await snapshots.snapshot(newest)).settings : defaultSettings;
   };
+}
+
+export function createAlertSettings(client: TableClient, stack: string): () => Promise<AlertSettings> {
+  const readSettings = createJobSettings(client, stack);
+  return async () => (await readSettings()).alerts ?? defaultAlerts;
 }

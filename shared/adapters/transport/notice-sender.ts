@@ -137,6 +137,8 @@ const subjects: Record<Notice['type'], string> = {
   'plan.ending': 'Plan ends soon',
   'plan.ended': 'Plan has ended',
   'key.expiring': 'API key expires soon',
+  'auto_top_up.off': 'Automatic top-up was turned off',
+  'auto_top_up.limit': 'Automatic top-up reached its monthly limit',
   'upstream.balance_low': 'Upstream balance is low',
 };
 

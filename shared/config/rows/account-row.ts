@@ -30,6 +30,8 @@ export const AccountRow = z.strictObject({
   /** The first entry that matches a model applies. The entries of `price_group` follow. */
   prices: z.optional(customerPrices),
   price_group: z.optional(text),
+  /** false keeps the customer's card from being charged. */
+  auto_top_up: z.optional(flag),
   alert_below: z.optional(z.unknown()),
   contact: z.optional(z.unknown()),
   note: z.optional(z.string('a text')),

@@ -44,6 +44,8 @@ export const AlertedRow = z.extend(AccountRow, {
 
 export interface AlertedAccount {
   account: string;
+  /** Its card may be charged: a balance pays its calls, and the operator allows it. */
+  mayTopUp?: boolean | undefined;
   alertBelow?: NanoYuan | undefined;
   planUntilMs?: number | undefined;
   planLevel?: number | undefined;
@@ -54,12 +56,13 @@ export interface AlertedAccount {
 export function readAlertedAccount(raw: unknown, rules: { local: boolean }): RowReading<AlertedAccount> {
   const reading = readRow(AlertedRow, raw);
   if ('problem' in reading) return reading;
-  const { account, alert_below, plan, contact, metered } = reading.row;
+  const { account, alert_below, auto_top_up, plan, contact, metered } = reading.row;
   const problem = contact?.webhook === undefined ? undefined : findEndpointProblem(contact.webhook, rules);
   if (problem !== undefined) return { problem: `contact.webhook: ${problem}` };
   return {
     row: {
       account,
+      mayTopUp: !metered && auto_top_up !== false && !isAccountOff(raw),
       alertBelow: metered ? undefined : alert_below,
       planUntilMs: plan?.until,
       planLevel: plan?.level,

@@ -1,7 +1,8 @@
 /**
  * View: one customer on one page: balance, plan, keys, the last grants, use by day and model. `customer show`
- * and the console's page render it. Every read is bounded, however long the customer has been one: at most 10 requests.
+ * and the console's page render it. Every read is bounded, however long the customer has been one: at most 11 requests.
  */
+import { buildAutoTopUpId, type AutoTopUp } from '../../billing/auto-top-up.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
 import { dayOf, grantsModel } from '../../billing/daily-keys.ts';
 import { describePlan } from '../../billing/reservation.ts';
@@ -26,8 +27,9 @@ const grantsMax = 20;
 export async function viewCustomer(ports: OperatorPorts, account: string) {
   const { clock, ledger, pages, tables } = ports;
   const nowMs = clock.now();
-  const [row, quota, { plans, settings }, keys, { grants, isAll }, use] = await Promise.all([
+  const [row, auto, quota, { plans, settings }, keys, { grants, isAll }, use] = await Promise.all([
     tables.get('accounts', account),
+    tables.get('runtime', buildAutoTopUpId(account)),
     ledger.quota(account),
     compileSettings(ports),
     pages.rows({ table: 'keys', where: { attribute: 'account', is: account }, limit: keysMax }),
@@ -64,7 +66,11 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
     isOff: isAccountOff(row),
     item,
     plan,
-    attributes: Object.fromEntries(attributes.map(([name, value]) => [name, plainValue(value)])),
+    attributes: {
+      ...Object.fromEntries(attributes.map(([name, value]) => [name, plainValue(value)])),
+      // Only functions write the item.
+      ...(auto && { stored_card: describeCard(auto as unknown as AutoTopUp) }),
+    },
     written: { _by: row?.['_by'], _at: row?.['_at'] },
     keys: keyViewsOf(keys.rows, nowMs),
     hasAllKeys,
@@ -73,6 +79,14 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
     use,
     warnings: warnings.filter((each) => typeof each === 'string'),
   };
+}
+
+/** The state of automatic top-ups, without the ids of the card. */
+function describeCard({ terms, off, month, charged }: AutoTopUp): string {
+  const used = month === '' ? '' : `; ¥${charged / 100} in ${month}`;
+  if (!terms) return `none${off === undefined ? '' : `: ${off}`}${used}`;
+  const { below, amount, monthly } = terms;
+  return `¥${amount / 100} below ¥${below / 100}, at most ¥${monthly / 100} a month${used}`;
 }
 
 /** The attributes of which nothing else in the view is made. Others are not shown: one may be a secret in a wrong attribute. */

@@ -35,7 +35,7 @@ import {
   keyIdOf,
   describeKey,
 } from './made-key.ts';
-import { topUp, describeTopUpOffer, type KeyRequest, type TopUpPorts } from './top-up.ts';
+import { topUp, showTopUps, describeTopUpOffer, type KeyRequest, type TopUpPorts } from './top-up.ts';
 
 interface ManagedKeysPorts extends TopUpPorts, Pick<ChatPorts, 'keys' | 'counters'> {
   managed: ManagedKeyStore;
@@ -60,6 +60,10 @@ const works: Readonly<Record<NonNullable<ReturnType<typeof matchSelfServiceRoute
   top_ups: async (ports, caller) => {
     await askerOf(ports, caller);
     return { answer: await topUp(ports, caller) };
+  },
+  top_ups_state: async (ports, caller) => {
+    await askerOf(ports, caller);
+    return { answer: await showTopUps(ports, caller) };
   },
 };
 

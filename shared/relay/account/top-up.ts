@@ -1,34 +1,45 @@
 /**
- * POST /v1/account/top-ups: where a customer pays. A Checkout Session at Stripe carries a reference that this relay signed, and the
- * webhook alone credits what it reports as paid: whatever is answered here moves no money. Never quotes Stripe.
+ * Serves /v1/account/top-ups: where a customer pays, and stores a card for automatic top-ups. A Checkout Session at Stripe carries a reference
+ * that this relay signed, and the webhook alone credits what it reports as paid: whatever is answered here moves no money. Never quotes Stripe.
  * https://docs.stripe.com/api/checkout/sessions/create
  */
+import {
+  convertFen,
+  createAutoTopUp,
+  fenDecimals,
+  isOn,
+  isWithin,
+  narrowTerms,
+  turnOff,
+  wantTerms,
+  type AutoTopUp,
+  type AutoTopUpTerms,
+} from '../../billing/auto-top-up.ts';
 import { parseDecimal } from '../../billing/money.ts';
 import {
-  decimalsOf,
+  findLeastPayment,
   formatReferenceBody,
   referenceLengthMax,
   formatTextToSign,
   addSignature,
-  convertToYuan,
-  type PaymentAmount,
 } from '../../billing/payments.ts';
 import type { CheckoutSettings, Settings, StripeSettings } from '../../config/settings.ts';
-import { hostOf } from '../../upstreams/endpoint-rules.ts';
-import { TransportError } from '../../upstreams/exchange.ts';
-import { asRecord, parseJson, textIn } from '../../wire/json.ts';
+import { isRecord, textIn } from '../../wire/json.ts';
+import type { AutoTopUpBody, TopUpsBody } from '../../wire/public-api.ts';
 import type { AdmittedKey } from '../call/access.ts';
 import type { RelayRequest } from '../http/http.ts';
-import { refuse, Refusal } from '../http/refusal.ts';
-import { within } from '../retry.ts';
+import { refuse, type Refusal } from '../http/refusal.ts';
+import type { AutoTopUpStore } from '../ports/alerts.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { refusalAgeMsMax, SecretUnusable } from '../ports/config-store.ts';
 import type { Hmac, Random } from '../ports/host.ts';
+import { askStripe, isUnknown } from '../stripe-api.ts';
 import { checkNames, refuseField } from './made-key.ts';
 
 export interface TopUpPorts extends Pick<ChatPorts, 'clock' | 'config' | 'secrets' | 'transport' | 'log'> {
   hmac: Hmac;
   random: Random & { secretKey(): string; hex(bytes: number): string };
+  topUps: AutoTopUpStore;
 }
 
 /** The request of a key, with the row of that key. */
@@ -41,8 +52,7 @@ export interface KeyRequest {
 /** In yuan. Below the least, Stripe refuses some currencies. */
 const least = 5;
 const most = 50_000;
-const fenDecimals = 2;
-const nanoPerFen = 10_000_000n;
+const monthlyMost = 1_000_000;
 
 /** The way of payment that the settings offer. */
 export const describeTopUpOffer = ({ payments, topUpUrl }: Settings): 'checkout' | 'link' | null => {
@@ -50,64 +60,150 @@ export const describeTopUpOffer = ({ payments, topUpUrl }: Settings): 'checkout'
   return topUpUrl === undefined ? null : 'link';
 };
 
-export async function topUp(ports: TopUpPorts, asked: KeyRequest): Promise<{ url: string }> {
-  checkNames(asked.body, ['amount']);
-  const { amount } = asked.body;
-  const fen = typeof amount === 'number' ? parseDecimal(amount, fenDecimals, true) : undefined;
-  if (fen === undefined || fen < BigInt(least) * 100n || fen > BigInt(most) * 100n)
-    throw refuseField(
-      'amount',
-      `amount must be a number of yuan from ${least} to ${most}, with ${fenDecimals} decimals at most.`,
-    );
-  const { settings } = await ports.config.notOlderThan(refusalAgeMsMax);
+const readFen = (value: unknown, name: string, [from, to]: readonly [number, number]): number => {
+  const fen = typeof value === 'number' ? parseDecimal(value, fenDecimals, true) : undefined;
+  if (fen !== undefined && fen >= BigInt(from) * 100n && fen <= BigInt(to) * 100n) return Number(fen);
+  throw refuseField(
+    name,
+    `${name} must be a number of yuan from ${from} to ${to}, with ${fenDecimals} decimals at most.`,
+  );
+};
+
+export async function topUp(ports: TopUpPorts, asked: KeyRequest): Promise<object> {
+  checkNames(asked.body, ['amount', 'auto']);
+  const { amount, auto } = asked.body;
   const { account } = asked.admitted.row;
+  if (auto === null) {
+    const after = await ports.topUps.change(account, (before) => before && turnOff(before));
+    return { auto: describeAutoTopUp(after) };
+  }
+  const fen = readFen(amount, 'amount', [least, most]);
+  const { settings } = await ports.config.notOlderThan(refusalAgeMsMax);
   const stripe = settings.payments?.stripe;
-  if (stripe?.checkout)
-    return { url: await checkoutUrl(ports, asked, { ...stripe, checkout: stripe.checkout, fen }) };
-  if (settings.topUpUrl === undefined) throw refuseTopUp();
+  if (stripe?.checkout) {
+    const paying = { ...stripe, checkout: stripe.checkout, fen };
+    if (auto === undefined) return { url: await checkoutUrl(ports, asked, paying) };
+    return startAutoTopUp(ports, asked, paying);
+  }
+  if (settings.topUpUrl === undefined || auto !== undefined) throw refuseTopUp();
   return { url: settings.topUpUrl.replaceAll('{account}', encodeURIComponent(account)) };
 }
 
 const refuseTopUp = (): Refusal =>
   refuse('top_up_not_offered', 'This account cannot be topped up here. Ask the operator of the relay.');
 
-type Paying = StripeSettings & { checkout: CheckoutSettings; fen: bigint };
+export async function showTopUps(
+  { config, topUps }: TopUpPorts,
+  { admitted: { row, account } }: KeyRequest,
+): Promise<TopUpsBody> {
+  const { settings } = await config.current();
+  const isOffered = settings.payments?.stripe.checkout?.autoTopUp && account?.auto_top_up !== false;
+  return {
+    object: 'top_ups',
+    top_up: describeTopUpOffer(settings),
+    auto_offered: isOffered === true,
+    auto: describeAutoTopUp(await topUps.find(row.account)),
+  };
+}
 
-/** Stripe answers within a second or two. */
-const stripeMsMax = 10_000;
+/** Never shows the card's ids. */
+const describeAutoTopUp = (auto: AutoTopUp | undefined): AutoTopUpBody | null =>
+  auto === undefined || (!isOn(auto) && !auto.off)
+    ? null
+    : {
+        on: isOn(auto),
+        off_reason: auto.off ?? null,
+        below: auto.terms ? auto.terms.below / 100 : null,
+        amount: auto.terms ? auto.terms.amount / 100 : null,
+        monthly_limit: auto.terms ? auto.terms.monthly / 100 : null,
+        charged: { month: auto.month, amount: auto.charged / 100 },
+        pending: auto.pending !== undefined,
+      };
 
-async function checkoutUrl(ports: TopUpPorts, asked: KeyRequest, paying: Paying): Promise<string> {
-  const { admitted, request } = asked;
-  const { currency } = paying.checkout;
-  const paid = { minor: minorOf(paying), currency };
-  const body = formatReferenceBody({ account: admitted.row.account, ...paid, nonce: ports.random.hex(8) });
+/** The first payment stores the card. Terms within those agreed to are valid at once. */
+async function startAutoTopUp(ports: TopUpPorts, asked: KeyRequest, paying: Paying): Promise<object> {
+  const { admitted, body } = asked;
+  if (!paying.checkout.autoTopUp || admitted.account?.auto_top_up === false) throw refuseTopUp();
+  if (!isRecord(body['auto'])) throw refuseField('auto', 'auto must be an object, or null to turn it off.');
+  checkNames(body['auto'], ['below', 'monthly_limit']);
+  const { below, monthly_limit: monthly } = body['auto'];
+  const terms: AutoTopUpTerms = {
+    amount: paying.fen,
+    // So that one top-up lifts the balance above it, however the bonus is credited.
+    below: readFen(below, 'below', [1, paying.fen / 100]),
+    monthly: readFen(monthly, 'monthly_limit', [paying.fen / 100, monthlyMost]),
+  };
+  const nonce = ports.random.hex(8);
+  const { account } = admitted.row;
+  const after = await ports.topUps.change(account, (before = createAutoTopUp(account)) =>
+    isOn(before) && before.terms && isWithin(terms, before.terms)
+      ? narrowTerms(before, terms)
+      : wantTerms(before, { ...terms, nonce }),
+  );
+  if (!after?.wanted) return { auto: describeAutoTopUp(after) };
+  return { url: await checkoutUrl(ports, asked, paying, { nonce, terms }) };
+}
+
+type Paying = StripeSettings & { checkout: CheckoutSettings; fen: number };
+
+async function checkoutUrl(
+  ports: TopUpPorts,
+  { admitted, request }: KeyRequest,
+  { checkout, rates, linkSecrets, live, fen }: Paying,
+  storing?: { nonce: string; terms: AutoTopUpTerms },
+): Promise<string> {
+  const { currency } = checkout;
+  const paid = findLeastPayment(convertFen(fen), currency, rates[currency] ?? '');
+  const { account } = admitted.row;
+  const body = formatReferenceBody({ account, ...paid, nonce: storing?.nonce ?? ports.random.hex(8) });
   // A payment for an account without a row waits for an operator, and Stripe drops a reference that is too long.
   if (!admitted.account || addSignature(body, 'f'.repeat(64)).length > referenceLengthMax)
     throw refuseTopUp();
-  const abort = new AbortController();
-  const tryOnce = (): Promise<string> =>
-    openSession(ports, { ...paying, paid, body, request, signal: abort.signal });
-  const work = async (): Promise<string> => {
-    try {
-      return await tryOnce();
-    } catch (error) {
-      if (error instanceof SecretUnusable || (error instanceof Refusal && error.status !== 503)) throw error;
-      // With the id of the first, so that Stripe makes one session of both.
-      return tryOnce();
-    }
-  };
-  try {
-    const url = await within(ports.clock, stripeMsMax, { work: work(), late: undefined });
-    if (url === undefined) throw busy('timeout');
-    return url;
-  } catch (error) {
-    if (error instanceof Refusal) throw error;
-    if (error instanceof SecretUnusable) throw refuseFailedTopUp('secret');
-    throw busy(error instanceof TransportError ? error.kind : 'reply');
-  } finally {
-    abort.abort();
-  }
+  const signer = await ports.secrets.read(linkSecrets.at(-1) ?? '').catch((error: unknown) => {
+    throw error instanceof SecretUnusable ? refuseFailedTopUp('secret') : busy('reply');
+  });
+  const reference = addSignature(body, ports.hmac.sign(signer, formatTextToSign(body)));
+  const accountPage = request.baseUrl.replace(/v1$/, 'account');
+  const form = new URLSearchParams({
+    mode: 'payment',
+    client_reference_id: reference,
+    success_url: `${accountPage}?top_up=done`,
+    cancel_url: `${accountPage}?top_up=cancelled`,
+    'adaptive_pricing[enabled]': 'false',
+    'line_items[0][quantity]': '1',
+    'line_items[0][price_data][currency]': currency,
+    'line_items[0][price_data][unit_amount]': String(paid.minor),
+    'line_items[0][price_data][product_data][name]': 'Balance',
+    ...(storing && describeStoring(account, reference, storing.terms)),
+  });
+  const path = '/v1/checkout/sessions';
+  // Both tries have the id of the request, so that Stripe creates one session.
+  const idempotencyKey = `relay-${request.id}`;
+  const reply = await askStripe(ports, { checkout, path, form: form.toString(), idempotencyKey });
+  if ('failure' in reply)
+    throw reply.failure === 'secret' ? refuseFailedTopUp('secret') : busy(reply.failure);
+  const { status, json: session } = reply;
+  if (isUnknown(reply)) throw busy(String(status));
+  if (status !== 200) throw refuseFailedTopUp(String(status));
+  // A key of another mode makes sessions that the webhook would not credit.
+  if (session['livemode'] !== live || session['client_reference_id'] !== reference)
+    throw refuseFailedTopUp('other_session');
+  const address = URL.parse(textIn(session['url']));
+  if (address?.protocol !== 'https:') throw refuseFailedTopUp('url');
+  return address.href;
 }
+
+/**
+ * The reference in the payment's own metadata proves, in `payment_intent.succeeded`, for which account its card was stored. The text is what
+ * the card's holder agrees to, who may not be the one who opened the session.
+ */
+const describeStoring = (account: string, reference: string, { amount, below, monthly }: AutoTopUpTerms) => ({
+  customer_creation: 'always',
+  'payment_method_types[0]': 'card',
+  'payment_intent_data[setup_future_usage]': 'off_session',
+  'payment_intent_data[metadata][relay_reference]': reference,
+  'custom_text[submit][message]': `This card is stored, and charged again for ¥${amount / 100} whenever the balance of the account ${account} is below ¥${below / 100}: at most ¥${monthly / 100} a month, until you turn it off.`,
+});
 
 /** The log has the reason of a failure at Stripe; the customer does not see it. */
 const busy = (reason: string): Refusal =>
@@ -119,71 +215,3 @@ const refuseFailedTopUp = (reason: string): Refusal =>
   refuse('top_up_failed', 'The payment could not be begun, and nothing was paid. Tell the operator.', {
     reason: `stripe_${reason}`,
   });
-
-/** The least amount that grants what was asked for: by less than one of its smallest unit more. */
-function minorOf({ rates, checkout: { currency }, fen }: Paying): bigint {
-  // Stripe takes no other amounts in currencies with three decimals.
-  const step = decimalsOf(currency) === 3 ? 10n : 1n;
-  const nano = convertToYuan({ minor: step, currency }, rates[currency] ?? '');
-  return ((fen * nanoPerFen + nano - 1n) / nano) * step;
-}
-
-interface SessionWanted extends Paying {
-  paid: PaymentAmount;
-  /** The length of the reference without its signature. */
-  body: string;
-  request: RelayRequest;
-  signal: AbortSignal;
-}
-
-const connectTimeoutMs = 3_000;
-
-/** @returns its address. Throws a Refusal, or what secrets and transport throw. */
-async function openSession(
-  { hmac, secrets, transport }: TopUpPorts,
-  { linkSecrets, checkout, live, paid, body, request, signal }: SessionWanted,
-): Promise<string> {
-  const signer = await secrets.read(linkSecrets.at(-1) ?? '');
-  const reference = addSignature(body, hmac.sign(signer, formatTextToSign(body)));
-  const accountPage = request.baseUrl.replace(/v1$/, 'account');
-  const form = new URLSearchParams({
-    mode: 'payment',
-    client_reference_id: reference,
-    success_url: `${accountPage}?top_up=done`,
-    cancel_url: `${accountPage}?top_up=cancelled`,
-    'adaptive_pricing[enabled]': 'false',
-    'line_items[0][quantity]': '1',
-    'line_items[0][price_data][currency]': paid.currency,
-    'line_items[0][price_data][unit_amount]': String(paid.minor),
-    'line_items[0][price_data][product_data][name]': 'Balance',
-  });
-  const headers = {
-    authorization: `Bearer ${await secrets.read(checkout.secretKey, hostOf(checkout.endpoint))}`,
-    'content-type': 'application/x-www-form-urlencoded',
-    'idempotency-key': `relay-${request.id}`,
-  };
-  const url = `${checkout.endpoint}/v1/checkout/sessions`;
-  const reply = await transport.send({ url, headers, body: form.toString(), connectTimeoutMs }, signal);
-  const session = asRecord(parseJson(await textOf(reply.body)));
-  const { status } = reply;
-  if (status === 429 || status === 409 || status >= 500) throw busy(String(status));
-  if (status !== 200) throw refuseFailedTopUp(String(status));
-  // A key of another mode makes sessions that the webhook would not credit.
-  if (session['livemode'] !== live || session['client_reference_id'] !== reference)
-    throw refuseFailedTopUp('other_session');
-  const address = URL.parse(textIn(session['url']));
-  if (address?.protocol !== 'https:') throw refuseFailedTopUp('url');
-  return address.href;
-}
-
-const replyLengthMax = 256 * 1024;
-
-async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = '';
-  for await (const part of body) {
-    text += decoder.decode(part, { stream: true });
-    if (text.length > replyLengthMax) throw new Error('too long');
-  }
-  return text;
-}

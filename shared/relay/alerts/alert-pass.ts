@@ -9,6 +9,7 @@ import { isoTime } from '../../wire/iso-time.ts';
 import type { Notice } from '../../wire/public-api.ts';
 import type { AlertAccounts, AlertStore } from '../ports/alerts.ts';
 import type { Log } from '../ports/telemetry.ts';
+import type { AutoTopUpWatch } from './auto-top-up-watch.ts';
 import { balanceCause, type BalanceWatch, createNotice, type NoticeInput } from './balance-watch.ts';
 
 // Decides which dates of accounts and keys are near enough to tell. Pure. A changed date is a new cause.
@@ -67,6 +68,7 @@ interface AlertPassPorts extends NoticeInput {
   accounts: Pick<AlertAccounts, 'accounts' | 'keys'>;
   marks: AlertStore;
   watch: Pick<BalanceWatch, 'look'>;
+  topUpWatch: Pick<AutoTopUpWatch, 'look' | 'active'>;
   /** Looks at the balances that upstreams report. */
   watchUpstreams: () => Promise<void>;
   settings: () => Promise<AlertSettings>;
@@ -90,6 +92,7 @@ export const createAlertPass = (ports: AlertPassPorts) => async (): Promise<void
   for await (const page of ports.accounts.accounts()) {
     await tell((nowMs) => page.flatMap((row) => planCauses(row, settings, nowMs)));
     await attempt('alert_balances', () => lookAt(ports, page));
+    await attempt('auto_top_ups', () => topUpAll(ports, page));
   }
   for await (const page of ports.accounts.keys())
     await tell((nowMs) => page.flatMap((row) => findKeyCauses(row, settings, nowMs)));
@@ -113,4 +116,9 @@ async function lookAt({ marks, watch }: AlertPassPorts, page: AlertedAccount[]):
     ({ account, alertBelow }) => alertBelow !== undefined || seen.get(balanceCause(account))?.open,
   );
   await splitIntoGroups(worthALook, ({ account }) => watch.look(account));
+}
+
+async function topUpAll({ topUpWatch }: AlertPassPorts, page: AlertedAccount[]): Promise<void> {
+  const active = await topUpWatch.active(page.map(({ account }) => account));
+  await splitIntoGroups(active, topUpWatch.look);
 }

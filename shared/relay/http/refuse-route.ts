@@ -46,6 +46,7 @@ const selfServiceRoutes = [
   { name: 'account_key_delete', method: 'DELETE', path: keyPath },
   { name: 'account_key_rotate', method: 'POST', path: `${keyPath}/rotate` },
   { name: 'top_ups', method: 'POST', path: '/v1/account/top-ups' },
+  { name: 'top_ups_state', method: 'GET', path: '/v1/account/top-ups' },
 ] as const;
 
 type SelfServiceRoute = (typeof selfServiceRoutes)[number];

@@ -168,6 +168,11 @@ export const accountInEnglish = {
   cancel: 'Cancel',
   topUpAmount: 'Top up (¥)',
   pay: 'Pay',
+  autoBelow: 'When the balance is below (¥)',
+  autoAmount: 'charge my card (¥)',
+  autoMonthly: 'at most per month (¥)',
+  autoOn: 'Store card',
+  autoOff: 'Turn off',
   statement: 'Statement',
   month: 'Month',
   print: 'Print or save as PDF',
@@ -238,6 +243,8 @@ export const accountInEnglish = {
   revokeAsk: (name: string) =>
     `Revoke ${name}? Programs that use it stop working within 30 seconds. This can’t be undone.`,
   bonusStep: (pay: string, get: string) => `Pay ${pay}, get ${get}`,
+  autoIsOn: (charged: string, month: string) => `Automatic top-up is on. Charged in ${month}: ${charged}.`,
+  autoIsOff: (reason: string) => `Automatic top-up was turned off (${reason}). Pay again to store a card.`,
   topUpAsk: (amount: string, account: string) =>
     `Pay ${amount} into the account ${account}? Continue only if this is your account.`,
   rotateAsk: (name: string) =>

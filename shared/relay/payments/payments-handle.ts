@@ -2,6 +2,7 @@
  * POST /hooks/payments/stripe: Stripe reports payments, refunds and disputes. Without the setting `payments` the path
  * does not exist. Must answer 2xx only when what was reported is stored, because Stripe then forgets it.
  */
+import { isOn, storeCard, turnOff } from '../../billing/auto-top-up.ts';
 import type { Settings, StripeSettings } from '../../config/settings.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { parseJson } from '../../wire/json.ts';
@@ -24,6 +25,7 @@ import {
   planPaymentChange,
   type PaymentChange,
 } from '../../billing/payments.ts';
+import type { AutoTopUpStore } from '../ports/alerts.ts';
 import type { Hmac } from '../ports/host.ts';
 import type { PaymentStore } from '../ports/money-stores.ts';
 import { Backoff } from '../retry.ts';
@@ -31,6 +33,7 @@ import { StoreBusy, StoreUnavailable } from '../ports/store-errors.ts';
 import type { Metrics } from '../ports/telemetry.ts';
 
 interface PaymentsPorts extends RecordPorts, Pick<ChatPorts, 'config'> {
+  topUps: Pick<AutoTopUpStore, 'change'>;
   hmac: Hmac;
   secrets: Pick<SecretStore, 'read'>;
 }
@@ -76,10 +79,32 @@ async function store(ports: PaymentsPorts, { live, at, reports, settings }: Rece
         ? await carryOutPayment(ports, { ...report, live, at }, settings)
         : { ...report, at };
     if (!fact) continue;
+    if (fact.kind === 'reversal') await turnOffDisputed(ports, fact);
     await recordFact(ports, fact);
+    if (fact.kind === 'paid' && report.kind === 'checkout') await keepCard(ports, fact, report);
     isStored = true;
   }
   return isStored;
+}
+
+/** Before the dispute is recorded: a repeat after a crash does it again, and a report of an old dispute does nothing. */
+async function turnOffDisputed({ payments, topUps }: PaymentsPorts, fact: ReversalFact): Promise<void> {
+  if (fact.reversal.kind !== 'dispute') return;
+  const { account, reversals = {} } = (await payments.find(fact.payment)) ?? {};
+  if (account === undefined || reversals[fact.id]) return;
+  await topUps.change(account, (auto) => (auto && isOn(auto) ? turnOff(auto, 'disputed') : undefined));
+}
+
+/** Turns automatic top-ups on if the account asked for them with this payment. */
+async function keepCard(
+  { clock, topUps }: PaymentsPorts,
+  { account, payment, problem }: PaidFact,
+  { card, references }: PaidCheckout,
+): Promise<void> {
+  const { nonce } = parseReference(references[0] ?? '')?.reference ?? {};
+  if (!card || account === undefined || problem !== undefined || nonce === undefined) return;
+  const nowMs = clock.now();
+  await topUps.change(account, (auto) => storeCard(auto, { nonce, card, payment, nowMs }));
 }
 
 // Finds the account of a paid checkout: only a reference that this relay signed names it. What cannot

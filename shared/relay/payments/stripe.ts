@@ -4,6 +4,7 @@
  * refused, so that Stripe keeps it.
  * https://docs.stripe.com/api/events/types
  */
+import type { StoredCard } from '../../billing/auto-top-up.ts';
 import type { PaymentAmount, Reversal, ReversalFact } from '../../billing/payments.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { isoTime } from '../../wire/iso-time.ts';
@@ -21,6 +22,8 @@ export interface PaidCheckout {
   isSingle: boolean;
   /** Texts of which one may be a reference of ours. */
   references: string[];
+  /** Stored for later payments. */
+  card?: StoredCard | undefined;
 }
 
 export interface StripeEvent {
@@ -36,6 +39,7 @@ type Report = PaidCheckout | Omit<ReversalFact, 'at'>;
 const readers: Record<string, (object: JsonRecord) => Report[]> = {
   'checkout.session.completed': readPaidCheckout,
   'checkout.session.async_payment_succeeded': readPaidCheckout,
+  'payment_intent.succeeded': readPaidIntent,
   'refund.created': refund,
   'refund.updated': refund,
   'refund.failed': refund,
@@ -76,6 +80,24 @@ function readPaidCheckout(session: JsonRecord): Report[] {
       paid,
       isSingle: mode === 'payment' && payment_intent !== null,
       references: texts.filter((text) => typeof text === 'string'),
+    },
+  ];
+}
+
+/** Only automatic top-ups and the payments that store their card have a reference here. Checkouts report the latter, too. */
+function readPaidIntent(intent: JsonRecord): Report[] {
+  const reference = asRecord(intent['metadata'])['relay_reference'];
+  if (typeof reference !== 'string') return [];
+  const { customer, payment_method: method } = intent;
+  const isStored = typeof customer === 'string' && typeof method === 'string';
+  return [
+    {
+      kind: 'checkout',
+      payment: idOf(intent, 'id'),
+      paid: amountOf(intent, 'amount_received'),
+      isSingle: true,
+      references: [reference],
+      card: isStored ? { customer, method } : undefined,
     },
   ];
 }

@@ -1,4 +1,5 @@
 /** The ports of alerts: causes, marks of what was reported, notices and their receivers. */
+import type { AutoTopUp } from '../../billing/auto-top-up.ts';
 import type { NanoYuan } from '../../billing/money.ts';
 import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
@@ -45,6 +46,24 @@ export interface AlertAccounts {
   accounts(): AsyncIterable<AlertedAccount[]>;
   /** All keys, page by page. */
   keys(): AsyncIterable<KeyRow[]>;
+}
+
+/** Automatic top-ups of accounts. Throws StoreUnavailable; reads are consistent. */
+export interface AutoTopUpStore {
+  find(account: string): Promise<AutoTopUp | undefined>;
+  /** The balance below which the card is charged, up to 5 minutes old. Undefined: no card is charged. */
+  below(account: string): Promise<NanoYuan | undefined>;
+  /** True if the ledger has the grant of the payment, so the balance read after this includes it. */
+  isCredited(account: string, payment: string): Promise<boolean>;
+  /** Those of the accounts that are on, or have a failure to report. */
+  active(accounts: readonly string[]): Promise<string[]>;
+  /** Writes the next version together with the notice, or nothing. False: another version came between. */
+  write(after: AutoTopUp, notice?: Notice): Promise<boolean>;
+  /** Repeats until no other write comes between. Returns what was written; nothing if `apply` returns nothing. */
+  change(
+    account: string,
+    apply: (auto: AutoTopUp | undefined) => AutoTopUp | undefined,
+  ): Promise<AutoTopUp | undefined>;
 }
 
 /** Throws StoreUnavailable. */

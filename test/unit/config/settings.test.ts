@@ -64,7 +64,12 @@ it.each<[string, unknown, object]>([
     {
       payments: {
         stripe: expect.objectContaining({
-          checkout: { secretKey: hook, currency: 'usd', endpoint: 'https://api.stripe.com' },
+          checkout: {
+            secretKey: hook,
+            currency: 'usd',
+            endpoint: 'https://api.stripe.com',
+            autoTopUp: false,
+          },
         }) as object,
       },
     },
@@ -284,7 +289,13 @@ describe('a row of accounts', () => {
     const contact = { email: 'ops@acme.example.com', webhook: 'https://acme.example.com/hook' };
     const plan = { level: 2, since: '2026-01-01', until: '2027-01-01' };
     expect(readAlertedAccount(row({ alert_below: '0.1', contact, plan }), { local: false })).toEqual({
-      row: row({ alertBelow: 100_000_000n, planLevel: 2, planUntilMs: Date.UTC(2027, 0, 1), ...contact }),
+      row: row({
+        alertBelow: 100_000_000n,
+        mayTopUp: true,
+        planLevel: 2,
+        planUntilMs: Date.UTC(2027, 0, 1),
+        ...contact,
+      }),
     });
   });
 

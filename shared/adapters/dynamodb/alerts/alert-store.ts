@@ -186,7 +186,7 @@ const decodeMark = (item: RuntimeItem): AlertMark => ({
   changes: typeof item['changes'] === 'number' ? item['changes'] : 0,
 });
 
-const encodeNotice = (notice: Notice): RuntimeItem => ({
+export const encodeNotice = (notice: Notice): RuntimeItem => ({
   id: buildNoticeId(notice.id),
   notice: JSON.stringify(notice),
   tries: 0,

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { DynamoDBDocumentClient, PutCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
+import { createAutoTopUpStore } from '../../../../shared/adapters/dynamodb/alerts/auto-top-up-store.ts';
 import { createKeyCounters } from '../../../../shared/adapters/dynamodb/key-budgets.ts';
 import { createKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
 import { createManagedKeyStore } from '../../../../shared/adapters/dynamodb/managed-key-store.ts';
@@ -99,10 +100,19 @@ export class ManagedRig {
       linkSecrets: ['ssm:/relay/relay/links'],
       rates: { cny: '1', usd: '7.1', jpy: '0.048', kwd: '23.123456' },
       unsigned: 'park',
-      checkout: { secretKey: 'ssm:/relay/relay/stripe', currency: 'cny', endpoint: this.#endpoint },
+      checkout: {
+        secretKey: 'ssm:/relay/relay/stripe',
+        currency: 'cny',
+        endpoint: this.#endpoint,
+        autoTopUp: true,
+      },
       ...changes,
     };
     this.settings = { ...this.settings, payments: { stripe } };
+  }
+
+  get documents(): DynamoDBDocumentClient {
+    return this.#tables;
   }
 
   get endpoint(): string {
@@ -167,6 +177,7 @@ export class ManagedRig {
       keys: createKeyStore({ client, clock, stack: 'relay' }),
       managed: createManagedKeyStore(client, 'relay'),
       counters: createKeyCounters(client, 'relay'),
+      topUps: createAutoTopUpStore(client, 'relay'),
       secrets: {
         read: async (reference) => {
           const value = this.secrets.get(reference);

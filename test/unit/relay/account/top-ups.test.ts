@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
+import { createAutoTopUpStore } from '../../../../shared/adapters/dynamodb/alerts/auto-top-up-store.ts';
+import { storeCard as storeCardOf } from '../../../../shared/billing/auto-top-up.ts';
+import { tablesOn } from '../../../support/sdk-tables.ts';
 import { session, StripeRig } from '../../../support/stripe-rig.ts';
 import { ManagedRig, type ManagedAnswer } from './managed-rig.ts';
 
@@ -75,7 +78,9 @@ describe('a session of a checkout', () => {
     ['jpy', '2084'],
     ['kwd', '4330'],
   ])('in %s is of the least amount that grants what was asked for', async (currency, unitAmount) => {
-    rig.payments({ checkout: { secretKey: 'ssm:/relay/relay/stripe', currency, endpoint: rig.endpoint } });
+    rig.payments({
+      checkout: { secretKey: 'ssm:/relay/relay/stripe', currency, endpoint: rig.endpoint, autoTopUp: true },
+    });
     expect((await rig.topUp(key, { amount: 100.01 })).status).toBe(200);
     expect(rig.stripe.asked[0]?.form.get('line_items[0][price_data][unit_amount]')).toBe(unitAmount);
   });
@@ -196,5 +201,85 @@ describe('without sessions', () => {
     rig.settings = { ...defaultSettings };
     expect(said(await rig.topUp(key, { amount: 10 }))).toEqual([404, 'top_up_not_offered', null]);
     expect(rig.stripe.asked).toEqual([]);
+  });
+});
+
+describe('a card for automatic top-ups', () => {
+  const auto = { below: 20, monthly_limit: 200 };
+  const ask = (body: object) => rig.topUp(key, body);
+  const state = async () => (await rig.send('GET', '/v1/account/top-ups', key)).body['auto'];
+  /** What the function `payments` writes when the session was paid. */
+  const storeCard = async () => {
+    const store = createAutoTopUpStore(tablesOn(rig.documents), 'relay');
+    await store.change(account, (before) => {
+      if (!before?.wanted) return undefined;
+      const card = { customer: 'cus_1', method: 'pm_1' };
+      return storeCardOf(before, { nonce: before.wanted.nonce, card, payment: 'pi_1', nowMs: rig.nowMs });
+    });
+  };
+
+  it('is stored by a first payment whose session names the terms, and shown without its ids', async () => {
+    expect((await ask({ amount: 50, auto })).body).toEqual({ url });
+    const form = Object.fromEntries(rig.stripe.asked[0]?.form ?? []);
+    expect(form).toMatchObject({
+      mode: 'payment',
+      customer_creation: 'always',
+      'payment_intent_data[setup_future_usage]': 'off_session',
+      'line_items[0][price_data][unit_amount]': '5000',
+    });
+    expect(form['payment_intent_data[metadata][relay_reference]']).toBe(form['client_reference_id']);
+    for (const part of ['¥50', '¥20', '¥200', account])
+      expect(form['custom_text[submit][message]']).toContain(part);
+    expect(await state()).toBeNull();
+    await storeCard();
+    const shown = await state();
+    expect(shown).toMatchObject({ on: true, below: 20, amount: 50, monthly_limit: 200 });
+    expect(JSON.stringify(shown)).not.toMatch(/cus_|pm_|pi_/);
+  });
+
+  it('is charged for less at once, for more after a new payment, and not at all once it is forgotten', async () => {
+    await ask({ amount: 50, auto });
+    await storeCard();
+    rig.stripe.asked.length = 0;
+    const less = { amount: 40, auto: { below: 10, monthly_limit: 100 } };
+    expect((await ask(less)).body).toMatchObject({ auto: { on: true, amount: 40, monthly_limit: 100 } });
+    expect(rig.stripe.asked).toEqual([]);
+    expect((await ask({ amount: 40, auto: { below: 10, monthly_limit: 101 } })).body).toEqual({ url });
+    expect(await state()).toMatchObject({ monthly_limit: 100 });
+    expect((await ask({ auto: null })).body).toEqual({ auto: null });
+    expect((await rig.rows('runtime')).find(({ id }) => id === `auto-top-up#${account}`)).not.toHaveProperty(
+      'card',
+    );
+  });
+
+  it.each([
+    [{ amount: 50, auto: { below: 50.01, monthly_limit: 200 } }, 'below'],
+    [{ amount: 50, auto: { below: 0, monthly_limit: 200 } }, 'below'],
+    [{ amount: 50, auto: { below: 20, monthly_limit: 49 } }, 'monthly_limit'],
+    [{ amount: 50, auto: { below: 20 } }, 'monthly_limit'],
+    [{ amount: 50, auto: true }, 'auto'],
+    [{ amount: 50, auto: { ...auto, card: 'pm_of_another' } }, 'card'],
+    [{ auto }, 'amount'],
+  ])('%j is a 400, and Stripe hears nothing of it', async (body, param) => {
+    const answer = await ask(body);
+    expect([answer.status, answer.body.error['param']]).toEqual([400, param]);
+    expect(rig.stripe.asked).toEqual([]);
+  });
+
+  it('is offered only where the operator offers it, for the relay and for the account', async () => {
+    await rig.put('accounts', { account, auto_top_up: false });
+    expect(said(await ask({ amount: 50, auto }))).toEqual([404, 'top_up_not_offered', null]);
+    await rig.put('accounts', { account });
+    const checkout = {
+      secretKey: 'ssm:/relay/relay/stripe',
+      currency: 'cny',
+      endpoint: rig.endpoint,
+      autoTopUp: false,
+    };
+    rig.payments({ checkout });
+    expect(said(await ask({ amount: 50, auto }))).toEqual([404, 'top_up_not_offered', null]);
+    expect((await rig.send('GET', '/v1/account/top-ups', key)).body).toMatchObject({ auto_offered: false });
+    const plain = await rig.maker({ manage: false });
+    expect((await rig.topUp(plain.key, { auto: null })).status).toBe(403);
   });
 });

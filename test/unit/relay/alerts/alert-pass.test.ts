@@ -11,6 +11,8 @@ const soonMs = Date.parse('2026-12-31T00:00:00Z');
 function rig(rows: AlertedAccount[], keys: Partial<KeyRow>[] = []) {
   const stores = new MemoryAlertStores();
   const faults: string[] = [];
+  const cards: string[] = [];
+  const toppedUp: string[] = [];
   const accounts = {
     async *accounts() {
       for (const row of rows) yield [row];
@@ -34,6 +36,10 @@ function rig(rows: AlertedAccount[], keys: Partial<KeyRow>[] = []) {
   const pass = createAlertPass({
     ...parts,
     watch: balanceWatch(parts),
+    topUpWatch: {
+      active: async (names) => names.filter((name) => cards.includes(name)),
+      look: async (name) => void toppedUp.push(name),
+    },
     watchUpstreams: async () => {},
     settings: async () => ({ planDays: 7, keyDays: 7 }),
     log: { request: () => {}, event: () => {}, fault: (what) => void faults.push(what) },
@@ -43,6 +49,8 @@ function rig(rows: AlertedAccount[], keys: Partial<KeyRow>[] = []) {
     pass,
     faults,
     rows,
+    cards,
+    toppedUp,
     reported: () => stores.put.map(({ type, account }) => `${type} ${account}`),
   };
 }
@@ -81,4 +89,11 @@ it('goes on after an account that cannot be read, and fails in the end', async (
   await expect(pass()).rejects.toThrow('unreadable');
   expect(reported()).toEqual(['balance.low low']);
   expect(faults).toEqual(['alert_balances']);
+});
+
+it('tops up the accounts whose card may be charged', async () => {
+  const { pass, cards, toppedUp } = rig([{ account: 'acme' }, { account: 'beta' }]);
+  cards.push('beta');
+  await pass();
+  expect(toppedUp).toEqual(['beta']);
 });

@@ -1,0 +1,139 @@
+/**
+ * Automatic top-up of an account from a card that its customer stored at Stripe. Every step is one write on the version that was read, so
+ * only one of many callers charges. `pending` ends when the ledger has the payment's grant, so the balance read next includes it:
+ *
+ *     off --ask--> wanted --payment with the nonce stores the card, and is pending--> on
+ *     on --balance below, month has room--> pending --grant in the ledger--> on
+ *     on or pending --decline, dispute, a day without a credit, the customer--> off
+ */
+
+import type { NanoYuan } from './money.ts';
+
+export const fenDecimals = 2;
+export const convertFen = (fen: number | bigint): NanoYuan => BigInt(fen) * 10_000_000n;
+
+/** Amounts are fen. */
+export interface AutoTopUpTerms {
+  /** A balance below it is topped up. */
+  below: number;
+  amount: number;
+  /** The most that is charged in a calendar month, in UTC. */
+  monthly: number;
+}
+
+export interface StoredCard {
+  customer: string;
+  method: string;
+}
+
+export interface AutoTopUp {
+  account: string;
+  version: number;
+  terms?: AutoTopUpTerms | undefined;
+  card?: StoredCard | undefined;
+  /** Terms that become valid when the payment with this nonce in its reference stores a card. */
+  wanted?: (AutoTopUpTerms & { nonce: string }) | undefined;
+  /** Why it was turned off, unless the customer did. */
+  off?: AutoTopUpFailure | undefined;
+  /** Whether the notice of `off` was sent. */
+  told?: boolean | undefined;
+  /** The month whose reached limit was reported. */
+  limitTold?: string | undefined;
+  month: string;
+  /** Charged in `month`. */
+  charged: number;
+  pending?: PendingTopUp | undefined;
+}
+
+export interface PendingTopUp {
+  atMs: number;
+  /** Nobody else asks Stripe before this time. */
+  dueMs: number;
+  /** What is sent to Stripe: a repeat with the same idempotency key must be the same to the byte. */
+  form: string;
+  /** Stripe's id, once it is known. */
+  payment?: string | undefined;
+}
+
+export type AutoTopUpFailure =
+  | 'declined'
+  | 'authentication_required'
+  | 'rejected'
+  | 'unconfirmed'
+  | 'disputed';
+
+/** Stripe keeps an idempotency key for 24 hours at least. After that, a repeat could charge again. */
+const repeatableMs = 23 * 3_600_000;
+/** Longer than the two tries of one charge. */
+const claimMs = 60_000;
+
+const change = (auto: AutoTopUp, changes: Partial<AutoTopUp>): AutoTopUp => ({
+  ...auto,
+  ...changes,
+  version: auto.version + 1,
+});
+
+/** Its item in `runtime`. */
+export const buildAutoTopUpId = (account: string): string => `auto-top-up#${account}`;
+
+export const createAutoTopUp = (account: string): AutoTopUp => ({
+  account,
+  version: 0,
+  month: '',
+  charged: 0,
+});
+
+export const isOn = ({ terms, card }: AutoTopUp): boolean => terms !== undefined && card !== undefined;
+
+/** Terms that charge more than the card's holder agreed to at Stripe need a new payment there. */
+export const isWithin = (terms: AutoTopUpTerms, agreed: AutoTopUpTerms): boolean =>
+  terms.below <= agreed.below && terms.amount <= agreed.amount && terms.monthly <= agreed.monthly;
+
+export const wantTerms = (auto: AutoTopUp, wanted: AutoTopUpTerms & { nonce: string }): AutoTopUp =>
+  change(auto, { wanted });
+
+export const narrowTerms = (auto: AutoTopUp, terms: AutoTopUpTerms): AutoTopUp =>
+  change(auto, { terms, wanted: undefined });
+
+/** Returns nothing unless the payment is the one that was asked for last, so a repeated event cannot turn it on again. */
+export function storeCard(
+  auto: AutoTopUp | undefined,
+  { nonce, card, payment, nowMs }: { nonce: string; card: StoredCard; payment: string; nowMs: number },
+): AutoTopUp | undefined {
+  if (auto?.wanted?.nonce !== nonce) return undefined;
+  const { nonce: _, ...terms } = auto.wanted;
+  const pending = auto.pending ?? { atMs: nowMs, dueMs: nowMs, form: '', payment };
+  return change(auto, { terms, card, pending, wanted: undefined, off: undefined, told: undefined });
+}
+
+/** Forgets the card. The charges of the month stay counted. */
+export const turnOff = (
+  { account, version, month, charged }: AutoTopUp,
+  off?: AutoTopUpFailure,
+): AutoTopUp => ({ account, version: version + 1, month, charged, off });
+
+export const hasRoom = ({ terms, month, charged }: AutoTopUp, thisMonth: string): boolean =>
+  terms !== undefined && (month === thisMonth ? charged : 0) + terms.amount <= terms.monthly;
+
+/** Counts the charge in the same write, so no number of callers exceeds the month. */
+export function startTopUp(
+  auto: AutoTopUp,
+  { month, form, nowMs }: { month: string; form: string; nowMs: number },
+) {
+  const charged = (auto.month === month ? auto.charged : 0) + (auto.terms?.amount ?? 0);
+  const pending = { atMs: nowMs, dueMs: nowMs + claimMs, form };
+  return change(auto, { month, charged, pending });
+}
+
+/** What to do about a pending top-up whose grant the ledger lacks. */
+export function resumeTopUp(auto: AutoTopUp, pending: PendingTopUp, nowMs: number): AutoTopUp | 'wait' {
+  if (nowMs - pending.atMs > repeatableMs) return turnOff(auto, 'unconfirmed');
+  if (pending.payment !== undefined || nowMs < pending.dueMs) return 'wait';
+  return change(auto, { pending: { ...pending, dueMs: nowMs + claimMs } });
+}
+
+export const endTopUp = (auto: AutoTopUp): AutoTopUp => change(auto, { pending: undefined });
+export const namePayment = (auto: AutoTopUp, payment: string): AutoTopUp =>
+  change(auto, { pending: auto.pending && { ...auto.pending, payment } });
+export const markTold = (auto: AutoTopUp): AutoTopUp => change(auto, { told: true });
+export const markLimit = (auto: AutoTopUp, limitTold: string): AutoTopUp => change(auto, { limitTold });

@@ -1,0 +1,177 @@
+/**
+ * Charges the stored card of an account when its balance is low, and reports why it stopped: docs/payments.md#automatic-top-ups. The charge is
+ * begun by the write that makes it pending, so the losers of that write never ask Stripe. Must never credit: Stripe's webhook does.
+ * https://docs.stripe.com/payments/save-and-reuse
+ */
+import {
+  convertFen,
+  endTopUp,
+  hasRoom,
+  markLimit,
+  markTold,
+  namePayment,
+  resumeTopUp,
+  startTopUp,
+  turnOff,
+  type AutoTopUp,
+  type AutoTopUpTerms,
+  type PendingTopUp,
+  type StoredCard,
+} from '../../billing/auto-top-up.ts';
+import { formatYuan } from '../../billing/money.ts';
+import {
+  addSignature,
+  findLeastPayment,
+  formatReferenceBody,
+  formatTextToSign,
+} from '../../billing/payments.ts';
+import type { CheckoutSettings, Settings, StripeSettings } from '../../config/settings.ts';
+import { utcMonth } from '../../wire/iso-time.ts';
+import { asRecord } from '../../wire/json.ts';
+import type { Notice } from '../../wire/public-api.ts';
+import type { AlertAccounts, AutoTopUpStore } from '../ports/alerts.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import type { Hmac } from '../ports/host.ts';
+import type { QuotaChange } from '../ports/money-stores.ts';
+import { askStripe, isUnknown, type StripeReply } from '../stripe-api.ts';
+import { accountOfShard, createNotice, isWorthALook, type NoticeInput } from './balance-watch.ts';
+
+interface AutoTopUpPorts extends Pick<ChatPorts, 'clock' | 'transport' | 'log'>, Pick<NoticeInput, 'ids'> {
+  accounts: Pick<AlertAccounts, 'row' | 'balance'>;
+  topUps: AutoTopUpStore;
+  settings: () => Promise<Pick<Settings, 'payments'>>;
+  secrets: Pick<ChatPorts['secrets'], 'read'>;
+  hmac: Hmac;
+  hex: (bytes: number) => string;
+}
+
+export type AutoTopUpWatch = ReturnType<typeof autoTopUpWatch>;
+
+export const autoTopUpWatch = (ports: AutoTopUpPorts) => ({
+  look: (account: string): Promise<void> => topUpIfLow(ports, account),
+  active: (accounts: readonly string[]): Promise<string[]> => ports.topUps.active(accounts),
+  /** Accepts changes in any order and repeatedly. */
+  take: async (change: QuotaChange): Promise<void> => {
+    const account = accountOfShard(change.account);
+    const below = await ports.topUps.below(account);
+    if (below !== undefined && isWorthALook(change, below)) await topUpIfLow(ports, account);
+  },
+});
+
+interface Step {
+  after: AutoTopUp;
+  notice?: Pick<Notice, 'type' | 'data'>;
+  charge?: PendingTopUp | undefined;
+}
+
+/** A pass ends a top-up, starts the next, and reports its failure. The next change or the hourly pass continues. */
+const stepsMax = 6;
+
+async function topUpIfLow(ports: AutoTopUpPorts, account: string): Promise<void> {
+  for (let steps = 0; steps < stepsMax; steps += 1) {
+    const auto = await ports.topUps.find(account);
+    const step = auto && (await findStep(ports, auto));
+    if (!step) return;
+    const { after, notice, charge } = step;
+    const isWritten = await ports.topUps.write(after, notice && createNotice(ports, { ...notice, account }));
+    if (isWritten && charge) await chargeCard(ports, after, charge);
+  }
+}
+
+async function findStep(ports: AutoTopUpPorts, auto: AutoTopUp): Promise<Step | undefined> {
+  const { account, terms, card, pending, off } = auto;
+  if (off !== undefined && !auto.told)
+    return { after: markTold(auto), notice: { type: 'auto_top_up.off', data: { reason: off } } };
+  if (!terms || !card) return undefined;
+  const nowMs = ports.clock.now();
+  if (!pending) return findStart(ports, auto, { terms, card });
+  if (pending.payment !== undefined && (await ports.topUps.isCredited(account, pending.payment)))
+    return { after: endTopUp(auto) };
+  const after = resumeTopUp(auto, pending, nowMs);
+  return after === 'wait' ? undefined : { after, charge: after.pending };
+}
+
+async function findStart(
+  ports: AutoTopUpPorts,
+  auto: AutoTopUp,
+  { terms, card }: { terms: AutoTopUpTerms; card: StoredCard },
+): Promise<Step | undefined> {
+  const { account } = auto;
+  const { accounts, clock } = ports;
+  const [row, balance] = await Promise.all([accounts.row(account), accounts.balance(account)]);
+  if (!row?.mayTopUp || balance === undefined || balance >= convertFen(terms.below)) return undefined;
+  const nowMs = clock.now();
+  const month = utcMonth(nowMs);
+  if (!hasRoom(auto, month)) {
+    if (auto.limitTold === month) return undefined;
+    const data = { month, balance: formatYuan(balance), monthly_limit: terms.monthly / 100 };
+    return { after: markLimit(auto, month), notice: { type: 'auto_top_up.limit', data } };
+  }
+  const stripe = (await ports.settings()).payments?.stripe;
+  if (!stripe?.checkout?.autoTopUp) return undefined;
+  const form = await composeCharge(ports, { ...stripe, checkout: stripe.checkout, account, terms, card });
+  const after = startTopUp(auto, { month, form, nowMs });
+  return { after, charge: after.pending };
+}
+
+interface Charged extends StripeSettings {
+  checkout: CheckoutSettings;
+  account: string;
+  terms: AutoTopUpTerms;
+  card: StoredCard;
+}
+
+const reference = 'metadata[relay_reference]';
+
+async function composeCharge(
+  { secrets, hmac, hex }: AutoTopUpPorts,
+  { account, checkout: { currency }, rates, linkSecrets, terms, card }: Charged,
+): Promise<string> {
+  const paid = findLeastPayment(convertFen(terms.amount), currency, rates[currency] ?? '');
+  const body = formatReferenceBody({ account, ...paid, nonce: hex(8) });
+  const signer = await secrets.read(linkSecrets.at(-1) ?? '');
+  return new URLSearchParams({
+    amount: String(paid.minor),
+    currency,
+    customer: card.customer,
+    payment_method: card.method,
+    'payment_method_types[0]': 'card',
+    off_session: 'true',
+    confirm: 'true',
+    description: 'Automatic top-up',
+    [reference]: addSignature(body, hmac.sign(signer, formatTextToSign(body))),
+  }).toString();
+}
+
+/** A reply that is lost or unclear leaves the top-up pending: a later pass sends the same again. */
+async function chargeCard(ports: AutoTopUpPorts, auto: AutoTopUp, { form }: PendingTopUp): Promise<void> {
+  const stripe = (await ports.settings()).payments?.stripe;
+  if (!stripe?.checkout) return;
+  const reply = await askStripe(ports, {
+    checkout: stripe.checkout,
+    path: '/v1/payment_intents',
+    form,
+    // The reference is part of what was written before, so every repeat has the same.
+    idempotencyKey: `relay-auto-${new URLSearchParams(form).get(reference)}`,
+  });
+  const after = readReply(auto, reply, stripe.live);
+  const outcome = after ? (after.off ?? 'charged') : 'unknown';
+  const why = 'failure' in reply ? reply.failure : String(reply.status);
+  ports.log.event('auto_top_up', { account: auto.account, outcome, reply: why });
+  if (after) await ports.topUps.write(after);
+}
+
+/** A decline is final: the card's holder decides anew, at Stripe. */
+function readReply(auto: AutoTopUp, reply: StripeReply, live: boolean): AutoTopUp | undefined {
+  if ('failure' in reply || isUnknown(reply)) return undefined;
+  const { status, json } = reply;
+  const { code, decline_code: declineCode } = asRecord(json['error']);
+  const needsHolder = code === 'authentication_required' || declineCode === 'authentication_required';
+  if (status === 402) return turnOff(auto, needsHolder ? 'authentication_required' : 'declined');
+  if (status === 400) return turnOff(auto, 'rejected');
+  // The operator's key is wrong, and nothing was charged.
+  if (status !== 200) return undefined;
+  const { id, status: state, livemode } = json;
+  if (typeof id !== 'string' || livemode !== live) return turnOff(auto, 'rejected');
+  return state === 'succeeded' || state === 'processing' ? namePayment(auto, id) : turnOff(auto, 'declined');
+}
