@@ -5,7 +5,13 @@
 import { mapInputParts, partCounts } from '../wire/chat-response.ts';
 import { utcDay } from '../wire/iso-time.ts';
 import type { NanoYuan } from './money.ts';
-import { latePrefix, findLedgerTimeMs, type CloseRow, type LedgerRow } from './ledger-row.ts';
+import {
+  findLedgerTimeMs,
+  latePrefix,
+  listBudgetCounters,
+  type CloseRow,
+  type LedgerRow,
+} from './ledger-row.ts';
 import {
   type DailyKey,
   isMonthKey,
@@ -306,7 +312,7 @@ function sortByAccountAndModel<Row extends LedgerRow>(rows: readonly Row[]): Row
 }
 
 const budgetOf = (row: LedgerRow): string[] =>
-  row.kind === 'grant' || row.budget === undefined ? [] : [`${row.key} ${row.budget}`];
+  row.kind === 'grant' ? [] : listBudgetCounters(row).map(({ key, period }) => `${key} ${period}`);
 
 export const formatDailyKey = ({ id, period }: DailyKey): string => `${id}\u0000${period}`;
 

@@ -27,7 +27,7 @@ export interface CloseRow extends Omit<CloseRecord, 'at'> {
   /** In the format of `formatTariff`, unless it is the same as `price`, or an earlier version reserved. */
   tariff?: string | undefined;
   plan_slot?: string | undefined;
-  /** The period of the key's budget from which the call reserved. */
+  /** The budgets from which the call reserved: see `listBudgetCounters`. */
   budget?: string | undefined;
   official?: true | undefined;
   metered?: true | undefined;
@@ -64,7 +64,7 @@ export const isAttributedBy = (written: string): written is AttributedBy =>
   written === 'end_user' || (written.startsWith(tagPrefix) && isTagName(written.slice(tagPrefix.length)));
 
 export const findAttributedName = (
-  { end_user, tags = {} }: CloseRow,
+  { end_user, tags = {} }: Attribution,
   by: AttributedBy,
 ): string | undefined => {
   const name = by.slice(tagPrefix.length);
@@ -198,6 +198,23 @@ export const explainChangedGrant = (amount: NanoYuan, applied: NanoYuan): string
     : `amount: found ${formatYuan(amount)}, expected ${formatYuan(applied)}, which was applied; grant the difference in a row of its own`;
 
 export const grantPrefix = formatGrantLedgerId('');
+
+/** The counter of a budget in one period: of a key by the first 12 hex digits of its hash, of a tag by 16 of its own. */
+export interface BudgetName {
+  key: string;
+  /** As in `BudgetPeriod`. */
+  period: string;
+}
+
+/** Reads `2026-11 0a1b2c3d4e5f6789@2026-11-21`: the budget of the key by its period, those of tags with their counter. */
+export const listBudgetCounters = ({ key, budget = '' }: Pick<CloseRow, 'key' | 'budget'>): BudgetName[] =>
+  budget.split(' ').flatMap((name) => {
+    const [period = '', counter = key] = name.split('@').toReversed();
+    return period === '' ? [] : [{ key: counter, period }];
+  });
+
+export const formatBudgetCounters = (ofKey: string, counters: readonly BudgetName[]): string | undefined =>
+  counters.map(({ key, period }) => (key === ofKey ? period : `${key}@${period}`)).join(' ') || undefined;
 
 /** `used` is spent or reserved; `running` counts the calls that reserve some of it. */
 export interface BudgetUse {

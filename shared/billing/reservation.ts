@@ -62,7 +62,7 @@ export interface CallPayment {
 export type ReserveRefusal =
   | { reason: 'quota' | 'reserved'; available: NanoYuan; need: NanoYuan }
   | { reason: 'concurrency' }
-  | { reason: 'budget'; left: NanoYuan; need: NanoYuan; isShared?: boolean }
+  | { reason: 'budget'; left: NanoYuan; need: NanoYuan }
   | { reason: 'rate' | 'search_rate' | 'account_rpm' | 'account_tpm' }
   | { reason: 'open_entries' };
 
@@ -101,7 +101,7 @@ export function planReservation(
 
 const free: Price = { type: 'non-billing', rule: null };
 
-/** Only the key's budget bounds the call. */
+/** Only budgets bound the call. */
 function payMetered(need: ReserveNeed, item: QuotaItem, lastTry: boolean): CallPayment | ReserveRefusal {
   if (need.budgetLeft === undefined) return nothing;
   const plan = payFromBalance(need, { ...item, available: endlessBalance }, lastTry);
@@ -140,7 +140,7 @@ const nothing = { amount: 0n, balanceNeeded: 0n } as const;
 const noCalls: Pick<RateCount, 'count' | 'tokens'> = { count: 0 };
 
 /**
- * A call reserves at most half of what is free in the balance and in the key's budget, so that one call does not block all others,
+ * A call reserves at most half of what is free in the balance and in its budgets, so that one call does not block all others,
  * but never less than its fewest tokens need. A limit that the client asked for is reserved in full.
  */
 function payFromBalance(need: ReserveNeed, item: QuotaItem, lastTry: boolean): CallPayment | ReserveRefusal {
@@ -208,7 +208,7 @@ const findOutputRate = ({ price, estimate }: ModelCost): bigint =>
 export const isRefusal = (plan: CallPayment | ReserveRefusal): plan is ReserveRefusal => 'reason' in plan;
 
 /** Refusals that hold for every key of the account. */
-export const isOfAccount = ({ reason }: ReserveRefusal): boolean =>
+export const isOfAccount = ({ reason }: { reason: string }): boolean =>
   reason !== 'concurrency' && reason !== 'rate' && reason !== 'budget';
 
 export const isForMoney = (

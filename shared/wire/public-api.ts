@@ -32,6 +32,8 @@ export interface AccountBody {
   prices: AccountPrice[];
   /** Prices that begin later, by time. */
   price_changes: AccountPriceChange[];
+  /** What calls of an end user or with a tag may spend. */
+  budgets: AccountTagBudget[];
   /** Calls of the last 24 hours that were refused or failed, newest hour first. Up to a minute late; some may be missing. */
   errors: AccountErrors[];
   /** The usage by day and model; null unless the query asks for `days`. */
@@ -190,6 +192,15 @@ export interface AccountBudget {
   amount: number;
   period: 'day' | 'month';
   resets_at: number;
+}
+
+export interface AccountTagBudget extends AccountBudget {
+  /** `end_user` or `tag:<name>`. */
+  by: string;
+  /** Empty: calls that name none. `*`: each other name. */
+  name: string;
+  /** Spent or reserved in this period. null: of `*`. */
+  used: number | null;
 }
 
 export interface UsageList {

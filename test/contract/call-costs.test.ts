@@ -16,7 +16,7 @@ import { formatPrice } from '../../shared/billing/price.ts';
 import type { ReserveNeed } from '../../shared/billing/reservation.ts';
 import { createLedgerProjector } from '../../shared/relay/jobs/ledger-projector.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';
-import type { CallBudget, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
+import type { Budget, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';
 import { timeText } from '../../shared/wire/ids.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
@@ -61,15 +61,15 @@ const estimate = {
 
 interface Kind {
   need?: Partial<ReserveNeed>;
-  request?: Partial<Omit<ReservationRequest, 'budget'>>;
-  budget?: Omit<CallBudget, 'call'>;
+  request?: Partial<Omit<ReservationRequest, 'budgets'>>;
+  budget?: Budget;
   entry?: Partial<OpenEntry>;
   charge?: bigint;
 }
 
 const budget: Kind['budget'] = {
   period: 'day',
-  counter: { key, period: 'day@2026-11-21', expires: 1_795_000_000 },
+  counter: { key, period: '2026-11-21', expires: 1_795_000_000 },
   most: 10n ** 12n,
   resetsAtMs: 0,
 };
@@ -124,7 +124,7 @@ function requestOf(call: string, { need, request, budget, entry }: Kind): Reserv
     need: whole,
     entry: { input: 1_000_000n, key, model: 'gpt-4o-mini', price, official: false, ...entry },
     createRefusal: async ({ reason }) => refuse('insufficient_quota', reason),
-    budget: budget && { ...budget, call: whole.id },
+    budgets: budget && [budget],
     ...request,
   };
 }

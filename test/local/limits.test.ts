@@ -27,6 +27,7 @@ beforeAll(async () => {
       ['settings', { name: 'limits', value: { request_seconds: 8 } }],
       ...rowsOfAccount('crashed', 100, { max_concurrency: 1 }),
       ...rowsOfAccount('budgeted', 100, { budget: { amount: budget, period: 'day' } }),
+      ...rowsOfAccount('tagged', 100),
       ...rowsOfAccount('key-rpm', 100, { rpm: callsAMinute }),
       ...rowsOfAccount('rpm', 100),
       ...rowsOfAccount('tpm', 100),
@@ -34,6 +35,7 @@ beforeAll(async () => {
       ...rowsOfAccount('off', 100),
       ...rowsOfAccount('strict', 100),
       ...rowsOfAccount('warm', 100),
+      ['accounts', { account: 'tagged', budgets: [{ by: 'end_user', amount: budget, period: 'day' }] }],
       ['accounts', { account: 'rpm', rpm: callsAMinute }],
       ['accounts', { account: 'tpm', tpm: 100 }],
       ['accounts', { account: 'narrow', concurrency: 2 }],
@@ -41,7 +43,7 @@ beforeAll(async () => {
     ],
   });
   money = new MoneyReader(stack);
-  await until(async () => (await money.accounts()).size === 10);
+  await until(async () => (await money.accounts()).size === 11);
 });
 afterAll(async () => {
   await stack?.stop();
@@ -117,17 +119,20 @@ describe('a call that crashed', () => {
   });
 });
 
-describe('a budget of a day', () => {
+describe.each([
+  ['a key', 'budgeted', {}],
+  ['an end user', 'tagged', { user: 'alice' }],
+])('a budget of a day of %s', (_whose, account, more) => {
   it('is never exceeded by parallel calls together, and what they leave comes free', async () => {
     const calls = 12;
-    const codes = await atOnce(calls, () => post('budgeted', { max_tokens: 5000 }));
+    const codes = await atOnce(calls, () => post(account, { max_tokens: 5000, ...more }));
     const letIn = upstream.requests.length;
     expect(codes).toEqual({ 200: letIn, balance_reserved: calls - letIn });
     const limits = upstream.requests.map((call) => Math.min(...limitsIn(call)));
     expect(limits.reduce((sum, limit) => sum + limit, 0) * 0.0002).toBeLessThanOrEqual(budget);
     // What was left comes free call by call.
     const limitNow = async (): Promise<number> => {
-      await post('budgeted', { max_tokens: 9000 });
+      await post(account, { max_tokens: 9000, ...more });
       return Math.min(...limitsIn(upstream.requests.at(-1)!));
     };
     await expect.poll(limitNow, marksWithin).toBeGreaterThan(8000);
@@ -135,11 +140,11 @@ describe('a budget of a day', () => {
 
   it('lowers the limit of a call to what is left, then refuses by its name', async () => {
     upstream.script(writesUpTo(100_000));
-    const spent = async (): Promise<number> => (await money.settled('budgeted')).spent;
-    let answer = await post('budgeted', { max_tokens: 100_000 });
+    const spent = async (): Promise<number> => (await money.settled(account)).spent;
+    let answer = await post(account, { max_tokens: 100_000, ...more });
     // What the call before held comes free with its ledger row.
     await until(async () => {
-      if (answer.status !== 200) answer = await post('budgeted', { max_tokens: 100_000 });
+      if (answer.status !== 200) answer = await post(account, { max_tokens: 100_000, ...more });
       return answer.status === 200;
     });
     expect(answer.headers.get('x-relay-limited-by')).toBe('budget');
@@ -147,7 +152,7 @@ describe('a budget of a day', () => {
     await answer.text();
     let refused: Response | undefined;
     await until(async () => {
-      const next = await post('budgeted', { max_tokens: 100_000 });
+      const next = await post(account, { max_tokens: 100_000, ...more });
       if (next.status === 429) refused = next;
       else await next.text();
       return refused !== undefined;

@@ -183,10 +183,24 @@ export const money: Mutants = {
   },
   'a second try of a run holds its budget under the name of the first': {
     file: 'shared/relay/money/reservations.ts',
-    find: 'call: `${need.id}.${tries}` };',
-    replace: 'call: need.id };',
+    find: 'holdName: `${need.id}.${tries}` });',
+    replace: 'holdName: need.id });',
     noticed: simulation,
     by: /no money is lost or made/,
+  },
+  'a run forgets the budgets by tag of its account': {
+    file: 'shared/relay/stored/accepted-call.ts',
+    find: 'metered, budgets },',
+    replace: 'metered },',
+    noticed: 'test/unit/relay/tag-budgets.test.ts',
+    by: /has a background response reserve in them/,
+  },
+  'calls that name no tag count on no budget': {
+    file: 'shared/relay/money/call-costs.ts',
+    find: "const name = findAttributedName(attribution, by) ?? '';",
+    replace: 'const name = findAttributedName(attribution, by);\n    if (name === undefined) continue;',
+    noticed: 'test/unit/relay/tag-budgets.test.ts',
+    by: /accepts only listed names where \* has nothing/,
   },
   'a sweep forgets what it could not close': {
     file: 'shared/relay/jobs/sweeper.ts',

@@ -1,3 +1,4 @@
+import type { BudgetText, Named } from './budgets.ts';
 import { exactYuan, nano } from './exact.ts';
 import {
   costOf,
@@ -24,6 +25,9 @@ export interface CallAsked {
   web?: boolean | undefined;
   /** The service tier that it asks for. */
   tier?: string | undefined;
+  /** Whom it is for, and the budgets by tag of its account. */
+  named?: Named | undefined;
+  budgets?: readonly BudgetText[] | undefined;
   /** The prices of its account, then those of the account's group. */
   prices?: readonly CustomerPriceText[] | undefined;
   startedMs: number;

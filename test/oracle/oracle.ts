@@ -15,8 +15,8 @@ export interface Holding {
   amount: bigint;
   /** Of a plan; empty: none. */
   slot: string;
-  /** The period of the key's budget that holds the amount, too. */
-  budget?: string | undefined;
+  /** The budgets that hold the amount, too: `counter period`. */
+  budgets?: readonly string[] | undefined;
 }
 
 interface Call {
@@ -55,7 +55,7 @@ export class Oracle {
   readonly endings: Endings;
   readonly accounts = new Map<string, Account>();
   readonly calls = new Map<string, Call>();
-  /** What is spent and held of budgets: `key period`. */
+  /** What is spent and held of budgets: `counter period`. */
   readonly budgets = new Map<string, { used: bigint; overrun: bigint }>();
 
   constructor(list: readonly ChargeText[], searchPrice?: number) {
@@ -74,8 +74,7 @@ export class Oracle {
     return call;
   }
 
-  budget(key: string, period: string): { used: bigint; overrun: bigint } {
-    const name = `${key} ${period}`;
+  budget(name: string): { used: bigint; overrun: bigint } {
     const budget = this.budgets.get(name) ?? { used: 0n, overrun: 0n };
     this.budgets.set(name, budget);
     return budget;
@@ -98,12 +97,12 @@ export class Oracle {
 
   opened(id: string, holding: Holding): void {
     const call = this.call(id);
-    const { key, official } = call.asked;
-    const { amount, slot, budget } = holding;
+    const { official } = call.asked;
+    const { amount, slot, budgets = [] } = holding;
     const isFree = official || slot !== '' || this.endings.isFree(call.asked);
     const search = this.endings.searchOf(call.asked);
-    // A metered call holds an amount in its key's budget alone.
-    const isHeld = !call.asked.metered || budget !== undefined;
+    // A metered call holds an amount in its budgets alone.
+    const isHeld = !call.asked.metered || budgets.length > 0;
     agree(amount >= (isHeld ? search : 0n), `${id} holds ${amount}, which doesn't cover its search`);
     agree(
       !isFree || amount <= search,
@@ -116,7 +115,7 @@ export class Oracle {
       return;
     }
     call.holding = holding;
-    if (budget !== undefined) this.budget(key, budget).used += amount;
+    this.#spendBudgets(call, amount);
   }
 
   /** What the balance pays for a call that ended in this way. */
@@ -153,7 +152,7 @@ export class Oracle {
     const above = charge - holding.amount;
     if (above <= 0n) return;
     this.#overrun(call, above);
-    const isBounded = !asked.metered || holding.budget !== undefined;
+    const isBounded = !asked.metered || (holding.budgets ?? []).length > 0;
     const mayBeAbove =
       !isBounded || isBeyond(call) || above <= this.endings.leftOpen(asked, delivered?.model);
     agree(mayBeAbove, `${id} holds ${holding.amount} and costs ${charge}, from an honest upstream`);
@@ -181,7 +180,7 @@ export class Oracle {
     this.account(call.asked.account).closes += 1;
     this.#charge(call, difference);
     this.#overrun(call, difference);
-    this.#spendBudget(call, difference);
+    this.#spendBudgets(call, difference);
   }
 
   /** The ledger row of a close is written, and what the call did not use of its budget is free. */
@@ -190,7 +189,7 @@ export class Oracle {
     if (call.isInLedger || !call.holding) return;
     call.isInLedger = true;
     const first = call.expiredFor ?? call.charged;
-    this.#spendBudget(call, first - call.holding.amount);
+    this.#spendBudgets(call, first - call.holding.amount);
   }
 
   /** Of the balance. */
@@ -208,11 +207,11 @@ export class Oracle {
   #overrun({ asked, holding }: Call, amount: bigint): void {
     if (amount <= 0n) return;
     if (!asked.metered) this.account(asked.account).overrun += amount;
-    if (holding?.budget !== undefined) this.budget(asked.key, holding.budget).overrun += amount;
+    for (const name of holding?.budgets ?? []) this.budget(name).overrun += amount;
   }
 
-  #spendBudget({ asked, holding }: Call, amount: bigint): void {
-    if (holding?.budget !== undefined) this.budget(asked.key, holding.budget).used += amount;
+  #spendBudgets({ holding }: Call, amount: bigint): void {
+    for (const name of holding?.budgets ?? []) this.budget(name).used += amount;
   }
 
   /** Neither a call that gave nothing counts on a plan nor one that a free model answered. */

@@ -159,8 +159,16 @@ describe('what the page shows', () => {
   });
 
   it('is balance, plan, limits, notices, announced prices and usage by day and model', async () => {
+    server.budgets = [
+      { by: 'tag:team', name: '<b>', amount: 5, period: 'month', used: 1.5, resets_at: 1_796_083_200 },
+      { by: 'end_user', name: '*', amount: 1, period: 'day', used: null, resets_at: 1_796_083_200 },
+    ];
     const { page } = await opened();
     await page.locator('#plot rect').first().waitFor();
+    const budgets = await page.locator('#budgets').innerText();
+    expect(budgets).toMatch(/team = <b>: ¥1\.50 \/ ¥5\.00 per month, resets on /);
+    expect(budgets).toMatch(/End user = each other name: ¥1\.00 per day, resets on /);
+    expect(await page.locator('#budgets progress').count()).toBe(1);
     const text = await page.locator('main').innerText();
     for (const part of ['¥41.25', '¥8.75', '¥50.00', 'Level 1', '0 of 1,000 calls', 'نماذج كبيرة'])
       expect(text).toContain(part);

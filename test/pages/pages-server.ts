@@ -5,7 +5,12 @@ import type { Snapshot } from '../../shared/config/snapshot.ts';
 import { accountBody } from '../../shared/relay/account/account-handle.ts';
 import { createCatalogHandle } from '../../shared/relay/catalog/catalog-handle.ts';
 import type { HourOfRefusals } from '../../shared/relay/ports/money-stores.ts';
-import type { AccountDay, AccountStatement, UsageEntry } from '../../shared/wire/public-api.ts';
+import type {
+  AccountDay,
+  AccountStatement,
+  AccountTagBudget,
+  UsageEntry,
+} from '../../shared/wire/public-api.ts';
 import { exampleOf } from '../support/billing-examples.ts';
 import { keyRow } from '../support/core-rig.ts';
 
@@ -33,6 +38,7 @@ export class PagesServer {
   /** How long the balance lasts, as the relay computes it. */
   daysLeft: number | null = null;
   refusals: HourOfRefusals[] = [];
+  budgets: AccountTagBudget[] = [];
   /** Epoch milliseconds. */
   planUntil = 2e12;
   /** More of the row of the page's key. */
@@ -58,6 +64,7 @@ export class PagesServer {
       daysLeft: null,
       planUntil: 2e12,
       account: {},
+      budgets: [],
       key: {},
       statement: undefined,
       instead: () => false,
@@ -136,6 +143,7 @@ export class PagesServer {
           snapshot: this.#current,
           nowMs: Date.now(),
           refusals: this.refusals,
+          budgets: this.budgets,
           months: [],
           days: { from: from * 86_400, data: this.days.filter(({ day }) => day >= from * 86_400) },
         }),

@@ -7,6 +7,7 @@ import { createEmptySnapshot, type Snapshot } from '../../shared/config/snapshot
 import { defaultSettings } from '../../shared/config/settings.ts';
 import { customerPrices } from '../../shared/config/rows/price-terms.ts';
 import type { ChargeText, CustomerPriceText } from '../oracle/price-list.ts';
+import type { BudgetText, Named } from '../oracle/budgets.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
 /** The plans' months and the budgets' days turn some minutes after the world began. */
@@ -118,6 +119,24 @@ const groupPrices: CustomerPriceText[] = [{ models: ['*'], factor: 1.250_001 }];
 export const pricesOf = (account: string): readonly CustomerPriceText[] =>
   [[], ownPrices, groupPrices][Number(account.slice(-1)) % 3] ?? [];
 
+/** Budgets by tag, as rows have them: of every second account. */
+const budgetTexts: BudgetText[] = [
+  { by: 'tag:team', name: 'search', amount: 0.9, period: 'day' },
+  { by: 'tag:team', amount: '0.400000001', period: 'day' },
+  { by: 'end_user', name: '', amount: 2, period: 'month' },
+  { by: 'tag:team', name: 'ads', amount: 1.5, period: 'month' },
+];
+export const budgetsOf = (account: string): readonly BudgetText[] =>
+  Number(account.slice(-1)) % 2 === 0 ? budgetTexts : [];
+
+/** Whom calls are for. */
+export const callers: readonly [Named, ...Named[]] = [
+  { endUser: 'a user', tags: { team: 'search', env: 'prod' } },
+  { tags: { team: 'ads' } },
+  { endUser: 'a user', tags: { env: 'prod' } },
+  {},
+];
+
 /** What clients ask for, and upstreams say. */
 export const tierNames: readonly [string, ...string[]] = [
   'flex',
@@ -195,10 +214,12 @@ export function makeCustomers(random: SeededRandom): [Customer, ...Customer[]] {
       ...(random.chance(0.2) && { tpm: random.integer(100, 5_000) }),
     };
     const prices = pricesOf(account);
+    const budgets = budgetsOf(account);
+    const budgeted = budgets.length > 0 && { budgets };
     const priced =
       prices === ownPrices ? { prices } : { price_group: prices === groupPrices ? 'some' : undefined };
     return {
-      account: AccountRow.parse({ account, plan, ...priced, ...limits }),
+      account: AccountRow.parse({ account, plan, ...priced, ...limits, ...budgeted }),
       keys: [key(0), key(1)],
       since,
     };

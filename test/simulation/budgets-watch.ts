@@ -1,15 +1,25 @@
+import { namedBudgets } from '../oracle/budgets.ts';
+import type { CallAsked } from '../oracle/endings.ts';
 import { exactYuan, nano } from '../oracle/exact.ts';
 import type { Oracle } from '../oracle/oracle.ts';
 import type { Customer } from './accounts.ts';
 import type { StoredCounters } from './stored-counters.ts';
 import { hold } from './watch.ts';
 
+/** The counters that an entry or a row names: `2026-11-21` is that of its key, `0a1b...@2026-11` that of a tag. */
+export const countersOf = ({ key, budget }: { key: string; budget?: string | undefined }): string[] =>
+  budget === undefined
+    ? []
+    : budget.split(' ').map((name) => (name.includes('@') ? name.replace('@', ' ') : `${key} ${name}`));
+
 /** Compares the counters of budgets with what calls spent and hold by the oracle. */
 export class BudgetsWatch {
   readonly #oracle: Oracle;
   readonly #counters: StoredCounters;
-  /** By key. */
+  /** By counter. */
   readonly #most = new Map<string, bigint>();
+  /** The account and name of each counter of a tag, and the counter of each. */
+  readonly #names = new Map<string, string>();
 
   constructor(oracle: Oracle, counters: StoredCounters, customers: readonly Customer[]) {
     this.#oracle = oracle;
@@ -19,39 +29,83 @@ export class BudgetsWatch {
   }
 
   /** A counter never has less: a call holds before it reserves, and a row frees what its call did not use. */
-  changed(key: string): void {
-    for (const [period, used] of this.#periods(key)) {
-      const counted = this.#counters.usedOf(key, period);
-      hold(counted >= used, `${key} counts ${counted} of the budget of ${period}, the oracle ${used}`);
+  changed(counter: string): void {
+    for (const [period, used] of this.#periods(counter)) {
+      const counted = this.#counters.usedOf(counter, period);
+      hold(counted >= used, `${counter} counts ${counted} of the budget of ${period}, the oracle ${used}`);
     }
   }
 
-  reserved(key: string, period: string | undefined): void {
-    this.changed(key);
-    if (period === undefined) return;
-    const { used, overrun } = this.#oracle.budget(key, period);
-    const most = this.#most.get(key) ?? 0n;
-    hold(used <= most + overrun, `${key} has spent and holds ${used} of the budget of ${most}`);
+  /** A call counts on its key's budget, and on all of its account that name it. */
+  reserved(asked: CallAsked, entry: { key: string; amount: bigint; budget?: string | undefined }): void {
+    const counters = countersOf(entry);
+    const named =
+      entry.amount > 0n ? namedBudgets(asked.budgets ?? [], asked.named ?? {}, asked.startedMs) : [];
+    const ofTags = counters.filter((name) => !name.startsWith(`${entry.key} `));
+    hold(
+      named.length === ofTags.length,
+      `a call of ${asked.account} counts on ${ofTags.length} budgets by tag, by the oracle on ${named.length}`,
+    );
+    for (const [at, { of, period, most }] of named.entries()) {
+      const [counter = '', itsPeriod = ''] = ofTags[at]?.split(' ') ?? [];
+      hold(itsPeriod === period, `${of} counts on the budget of ${itsPeriod}, by the oracle of ${period}`);
+      const name = `${asked.account} ${of}`;
+      this.#isOne(counter, name);
+      this.#most.set(`${counter} ${period}`, most);
+    }
+    for (const name of counters) {
+      const [counter = '', period = ''] = name.split(' ');
+      this.changed(counter);
+      const { used, overrun } = this.#oracle.budget(name);
+      const most = this.#most.get(name) ?? this.#most.get(counter) ?? 0n;
+      hold(
+        used <= most + overrun,
+        `${counter} has spent and holds ${used} of the budget of ${most} in ${period}`,
+      );
+    }
+  }
+
+  /** One counter has one name, and one name has one counter. */
+  #isOne(counter: string, name: string): void {
+    for (const [from, to] of [
+      [counter, name],
+      [name, counter],
+    ] as const) {
+      const known = this.#names.get(from) ?? to;
+      hold(known === to, `${from} is the budget of ${known} and of ${to}`);
+      this.#names.set(from, to);
+    }
   }
 
   /** At the end counters have what was spent, but where a write's outcome was unknown. Returns how many were exact. */
   ended(): number {
-    const exact = [...this.#most.keys()].filter((key) => this.#counters.isExact(key));
-    for (const key of exact)
-      for (const [period, used] of this.#periods(key)) {
-        const counted = this.#counters.usedOf(key, period);
+    const counters = new Set([...this.#oracle.budgets.keys()].map((name) => name.split(' ')[0] ?? ''));
+    const exact = [...counters].filter((counter) =>
+      this.#counters.isExact(counter, this.#names.get(counter)?.split(' ')[0]),
+    );
+    for (const counter of exact)
+      for (const [period, used] of this.#periods(counter)) {
+        const counted = this.#counters.usedOf(counter, period);
         hold(
           counted === used,
-          `${key} counts ${counted} of the budget of ${period} at the end, the oracle ${used}`,
+          `${counter} counts ${counted} of the budget of ${period} at the end, the oracle ${used}`,
         );
-        const running = this.#counters.runningOf(key, period);
-        hold(running === 0, `${key} counts ${running} running calls on the budget of ${period} at the end`);
+        const running = this.#counters.runningOf(counter, period);
+        hold(
+          running === 0,
+          `${counter} counts ${running} running calls on the budget of ${period} at the end`,
+        );
       }
-    return exact.filter((key) => this.#periods(key).length > 0).length;
+    return exact.length;
   }
 
-  #periods(key: string): [string, bigint][] {
+  /** How many budgets by tag were met. */
+  get tagged(): number {
+    return this.#names.size / 2;
+  }
+
+  #periods(counter: string): [string, bigint][] {
     const all = [...this.#oracle.budgets].map(([name, { used }]) => [name.split(' '), used] as const);
-    return all.flatMap(([[ofKey, period = ''], used]) => (ofKey === key ? [[period, used]] : []));
+    return all.flatMap(([[of, period = ''], used]) => (of === counter ? [[period, used]] : []));
   }
 }

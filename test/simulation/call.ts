@@ -11,6 +11,8 @@ import { toRefusal } from '../../shared/relay/http/refusal.ts';
 import type { CallAsked, Delivered } from '../oracle/endings.ts';
 import {
   aliasName,
+  budgetsOf,
+  callers,
   models,
   pricesOf,
   searchPrice,
@@ -179,6 +181,7 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
   const { account } = customer;
   const plan = account.plan && { ...account.plan, level: random.integer(1, 2) };
   const [content, tokens] = random.pick(texts as [(typeof texts)[0], ...typeof texts]);
+  const named = callers[numberOf(id) % callers.length] ?? {};
   const tier = random.chance(0.5) ? random.pick(tierNames) : undefined;
   const call: BillableCall = {
     identity: { requestId: id, created: Math.floor(nowMs / 1000), model: model.base },
@@ -204,7 +207,7 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
     startedMs: nowMs,
     deadlineMs: nowMs + longestMs,
     endpoint: 'chat',
-    attribution: { end_user: 'a user', tags: { team: 'search', env: 'prod' } },
+    attribution: { end_user: named.endUser, tags: named.tags },
   };
   const asked: CallAsked = {
     account: account.account,
@@ -216,6 +219,8 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
     web,
     tier,
     prices: pricesOf(account.account),
+    named,
+    budgets: budgetsOf(account.account),
     startedMs: nowMs,
     inputTokens: tokens + random.integer(3, 16),
   };

@@ -63,9 +63,14 @@ export class LimitsWatch {
     if (rate) is(`calls of ${account} in a minute`, this.#count(`${account} ${rate.minute}`), rpm);
     if (rate && times === 1)
       this.#countTokens({ id, minute: rate.minute, asked, most: customer.account.tpm });
+    const ofKey = entry.budget?.split(' ').find((name) => !name.includes('@'));
     hold(
-      entry.budget === undefined || entry.budget === budgetDay(asked.startedMs),
-      `${id} counts on the budget of ${entry.budget}`,
+      (ofKey !== undefined) === (key?.budget !== undefined && entry.amount > 0n),
+      `${id} counts on the budget of its key, ${key?.budget ? 'and' : 'but'} that has ${key?.budget ? 'one' : 'none'}`,
+    );
+    hold(
+      ofKey === undefined || ofKey === budgetDay(asked.startedMs),
+      `${id} counts on the budget of ${ofKey}`,
     );
     if (slot) this.#slot(customer, asked, { id, key: slot.key, parts });
   }

@@ -286,6 +286,13 @@ const ofCalls = {
     noticed: /counts \d+ of the budget/,
     holdsNoBudget: true,
   },
+  budget_by_tag_forgotten: {
+    what: 'a call counts on the budget of its key alone',
+    noticed: /counts on 0 budgets by tag/,
+    reservations: changed({
+      request: ({ budgets = [], ...request }) => ({ ...request, budgets: budgets.filter(({ of }) => !of) }),
+    }),
+  },
   budget_count_lost: {
     what: 'what a call did not use of its budget stays held',
     noticed: /o[fn] the budget/,

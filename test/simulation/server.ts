@@ -59,8 +59,9 @@ export class Server {
   }
 
   losesBudget(): void {
-    const { key } = this.call ?? {};
+    const { key, account } = this.call ?? {};
     if (key?.budget) this.#counters.inexact.add(key.hash.slice(0, 12));
+    if (account?.budgets) this.#counters.inexact.add(account.account);
   }
 
   free(): void {

@@ -156,6 +156,7 @@ function taleOf(world: World): Tale {
     joinedInDebt: world.seen.joinedInDebt,
     onBudget: closes.filter(({ entry }) => entry.budget !== undefined).length,
     exactBudgets: world.seen.exactBudgets,
+    taggedBudgets: world.seen.taggedBudgets,
     settleLost: events('settle_lost'),
     reserveUnknown: events('reserve_unknown'),
   };

@@ -7,7 +7,7 @@ import type { Network } from './networked-store.ts';
 
 /** The counters of keys in `runtime`, and the ways to them. */
 export class StoredCounters extends MemoryKeyCounters {
-  /** Keys of whose budgets more may be held than calls know of, because a write's outcome is unknown. */
+  /** Keys, and accounts with budgets by tag, of whose budgets more may be held than calls know of, because a write's outcome is unknown. */
   readonly inexact = new Set<string>();
   readonly #pending = new Map<string, number>();
   readonly #mutation: Mutation | undefined;
@@ -20,9 +20,9 @@ export class StoredCounters extends MemoryKeyCounters {
   }
 
   /** What a ledger row, or a late charge, changes in the same transaction. */
-  count(key: string, period: string, { used, running }: BudgetUse): void {
+  count(counter: string, { used, running }: BudgetUse): void {
     if (this.#mutation?.losesBudgetCount) return;
-    const name = `${key}#${period}`;
+    const name = counter.replace(' ', '#');
     const use = this.budgets.get(name) ?? { used: 0n, running: 0 };
     this.budgets.set(name, { used: use.used + used, running: use.running + running });
   }
@@ -35,9 +35,10 @@ export class StoredCounters extends MemoryKeyCounters {
     return this.budgets.get(`${key}#${period}`)?.running ?? 0;
   }
 
-  /** Every write on the key's counters came back, and no call died between two of them. */
-  isExact(key: string): boolean {
-    return !this.inexact.has(key) && (this.#pending.get(key) ?? 0) === 0;
+  /** Every write on the counter came back, and no call of its key or account died between two of them. */
+  isExact(key: string, account?: string): boolean {
+    const isKnown = !this.inexact.has(key) && !(account !== undefined && this.inexact.has(account));
+    return isKnown && (this.#pending.get(key) ?? 0) === 0;
   }
 
   #pend(key: string, by: number): void {

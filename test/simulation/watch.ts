@@ -8,6 +8,7 @@ import type {
 import { Oracle } from '../oracle/oracle.ts';
 import { priceList, searchPrice } from './accounts.ts';
 import { sumsOf, totalOf } from './sums.ts';
+import { countersOf } from './budgets-watch.ts';
 import type { Change } from './stored-quotas.ts';
 
 export class Broken extends Error {
@@ -66,7 +67,7 @@ export class Watch {
       `${id} is ${metered ? '' : 'not '}metered, its entry says else`,
     );
     hold(metered || entry.amount <= 0n || available >= 0n, `${id} is paid by a sum below zero: ${available}`);
-    this.oracle.opened(id, entry);
+    this.oracle.opened(id, { ...entry, budgets: countersOf(entry) });
     // Counts of the month before are dropped when they are met.
     const stale = before?.plan.get(slot?.staleKey ?? '') ?? 0;
     const { planCalls } = this.oracle.account(account);

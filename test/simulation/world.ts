@@ -1,4 +1,4 @@
-import { BudgetsWatch } from './budgets-watch.ts';
+import { BudgetsWatch, countersOf } from './budgets-watch.ts';
 import type { CloseWrite } from '../../shared/billing/quota-item.ts';
 import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { createSweeper } from '../../shared/relay/jobs/sweeper.ts';
@@ -62,6 +62,7 @@ export class World {
     overdraftsEnded: 0,
     joinedInDebt: 0,
     exactBudgets: 0,
+    taggedBudgets: 0,
     ranLater: 0,
     refusedLater: 0,
     meteredOnCounters: 0,
@@ -248,7 +249,7 @@ export class World {
     if (reserve) {
       const { asked } = this.watch.oracle.call(reserve.id);
       this.#limits.reserved(change, asked, this.scheduler.nowMs);
-      this.#budgets.reserved(asked.key, reserve.entry.budget);
+      this.#budgets.reserved(asked, reserve.entry);
     }
     this.stream.add({ item: account, account, before, after });
   }
@@ -260,16 +261,17 @@ export class World {
     checkRow(row);
     if (row.kind === 'cancelled') return;
     this.watch.oracle.inLedger(row.id);
-    this.#budgets.changed(row.key);
+    for (const name of countersOf(row)) this.#budgets.changed(name.split(' ')[0] ?? '');
   }
 
   counted(row: CloseRow): void {
-    if (row.budget !== undefined) this.counters.count(row.key, row.budget, budgetUseOf(row));
+    for (const name of countersOf(row)) this.counters.count(name, budgetUseOf(row));
   }
 
   /** At the end of the world. */
   checkCounters(): void {
     this.seen.exactBudgets += this.#budgets.ended();
+    this.seen.taggedBudgets += this.#budgets.tagged;
   }
 
   #notes({ before, after, amount = 0n, reserve, renew, close, move }: Change): void {

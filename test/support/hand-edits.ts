@@ -188,6 +188,7 @@ const accounts: HandEdit[] = [
   account({ plan: { level: 1 } }, 'plan.since: '),
   account({ enabled: 'no' }, /^enabled: .*the keys of the account are rejected/),
   account({ rpm: -1 }, 'rpm: found -1'),
+  account({ budgets: [{ by: 'user', amount: 1, period: 'day' }] }, 'budgets[0].by: found "user"'),
   account({ alert_below: 'low' }, /^alert_below: .*no alerts are sent for the account/),
   account({ contact: 'ops@example.com' }, 'contact: found "ops@example.com"'),
   account({ contact: { email: 'ops at example.com' } }, 'contact.email: '),

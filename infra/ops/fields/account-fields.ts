@@ -47,6 +47,11 @@ export const accountFields: readonly RowField[] = [
     'Prices',
     'JSON, per 1,000 tokens; the first match counts, then the group: `[{"models": ["gpt-*"], "factor": 0.8}]`.',
   ),
+  makeJsonList(
+    'budgets',
+    'Budgets by tag',
+    'JSON, ¥ a day or month for a tag or end user; `*` is each other name: `[{"by": "tag:team", "name": "*", "amount": 5, "period": "day"}]`.',
+  ),
   { name: 'contact.email', label: 'Email', input: 'email', help: 'Receives the alerts of this customer.' },
   { name: 'contact.webhook', label: 'Webhook', help: 'An address that receives signed alerts.' },
   {

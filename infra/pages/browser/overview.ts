@@ -30,6 +30,7 @@ export function showOverview(body: AccountBody): void {
     createFigure(t().granted, formatYuan(body.granted)),
   );
   showSection('plan', createPlan(body.plan, ended));
+  showSection('budgets', body.budgets.map(createBudget));
   showSection('key-limits', createLimits(body.key));
   showSection(
     'prices',
@@ -88,6 +89,27 @@ function createPlan(plan: AccountBody['plan'], ended: number | null): Child[] {
       return createNode('p', {}, [label, said, meter]);
     }),
   ];
+}
+
+function createBudget({
+  by,
+  name,
+  amount,
+  used,
+  period,
+  resets_at: anew,
+}: AccountBody['budgets'][number]): HTMLElement {
+  const tag = by.replace(/^tag:/, '');
+  const whom = by === tag ? t().endUser : tag;
+  const who = name === '*' ? t().eachOther : name === '' ? t().nameless : name;
+  const spent = used === null ? '' : `${formatYuan(used)} / `;
+  return createNode('p', {}, [
+    createNode('bdi', {}, [`${whom} = ${who}`]),
+    `: ${spent}${t().budgetOf(formatYuan(amount), period, formatTime(anew))}`,
+    ...(used === null
+      ? []
+      : [createNode('progress', { max: amount || 1, value: amount ? used : 1, ariaLabel: who })]),
+  ]);
 }
 
 function createLimits({ models, limits, expires_at: expires }: AccountBody['key']): Child[] {

@@ -1,6 +1,13 @@
-/** Counts calls and budgets of keys in `runtime`: `rate#<key>#<minute>` and `budget#<key>#<period>`. */
+/** Counts calls of keys, and budgets of keys and tags, in `runtime`: `rate#<key>#<minute>` and `budget#<key>#<period>`. */
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { type BudgetUse, budgetUseOf, findLedgerTimeMs, type CloseRow } from '../../billing/ledger-row.ts';
+import {
+  type BudgetName,
+  type BudgetUse,
+  budgetUseOf,
+  findLedgerTimeMs,
+  listBudgetCounters,
+  type CloseRow,
+} from '../../billing/ledger-row.ts';
 import type { KeyCounters } from '../../relay/ports/runtime-stores.ts';
 import { physicalNameOf } from '../../tables/table-names.ts';
 import {
@@ -71,8 +78,7 @@ const useOf = (item: Attributes): BudgetUse => ({
   running: Number(item['running']?.N ?? '0'),
 });
 
-const buildCounterId = ({ key, period }: { key: string; period: string }): string =>
-  `budget#${key}#${period}`;
+const buildCounterId = ({ key, period }: BudgetName): string => `budget#${key}#${period}`;
 
 /** Adds to a counter, and creates it if missing. `expires` applies to a new counter. */
 const buildBudgetChange = (expires: number, { used, running }: BudgetUse) =>
@@ -88,12 +94,12 @@ const keptSeconds = 40 * 24 * 60 * 60;
 export function countInBudgets(stack: string, rows: readonly CloseRow[]): TransactWriteItem[] {
   const changes = new Map<string, { use: BudgetUse; expires: number }>();
   for (const row of rows) {
-    if (row.budget === undefined) continue;
-    const id = buildCounterId({ key: row.key, period: row.budget });
     const { used, running } = budgetUseOf(row);
-    const { use } = changes.get(id) ?? { use: { used: 0n, running: 0 } };
     const expires = Math.ceil(findLedgerTimeMs(row) / 1000) + keptSeconds;
-    changes.set(id, { use: { used: use.used + used, running: use.running + running }, expires });
+    for (const id of listBudgetCounters(row).map(buildCounterId)) {
+      const { use } = changes.get(id) ?? { use: { used: 0n, running: 0 } };
+      changes.set(id, { use: { used: use.used + used, running: use.running + running }, expires });
+    }
   }
   return [...changes].map(([id, { use, expires }]) => {
     const [UpdateExpression, values] = buildBudgetChange(expires, use);

@@ -1,5 +1,5 @@
 /** Finds keys by hash, with the row of their account. Reads are eventually consistent and cached. */
-import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
+import { isAccountOff, parseAccountRow } from '../../config/rows/account-row.ts';
 import { KeyRow, findKeyRefusal } from '../../config/rows/key-row.ts';
 import { parseRow } from '../../config/rows/read-row.ts';
 import type { Clock } from '../../relay/ports/host.ts';
@@ -50,7 +50,7 @@ export function createKeyStore({ client, clock, stack, entriesMax = 10_000 }: Ke
   /** Without a valid row an account has no plan, but its balance still pays. */
   const readAccount = async (account: string) => {
     const Item = await get('accounts', { account });
-    return { account: Item && parseRow(AccountRow, Item), accountOff: isAccountOff(Item) };
+    return { account: Item && parseAccountRow(Item), accountOff: isAccountOff(Item) };
   };
   return {
     find: (secretKey, ageMsMax) => {

@@ -1,10 +1,57 @@
 /** The schema of a row of `accounts`, as calls read it. */
 import * as z from 'zod/mini';
 import { customerPrices } from './price-terms.ts';
-import { accountName, flag, integerBetween, positiveInteger, text, time, attributeOf } from './read-row.ts';
+import { isAttributedBy, type AttributedBy } from '../../billing/ledger-row.ts';
+import {
+  accountName,
+  attributeOf,
+  flag,
+  integerBetween,
+  listOf,
+  parseRow,
+  periodShape,
+  positiveInteger,
+  text,
+  textOf,
+  time,
+} from './read-row.ts';
 
 const wantedProfile = 'the id of a user profile: "uprof_..."';
 const wantedPlan = 'a map {level, since, until}';
+const wantedBy = '"end_user", or "tag:" and the name of a tag';
+const wantedName = 'a text of at most 64 characters';
+const budgetsMax = 50;
+/** A call counts on one budget of each kind at most, and each costs it a write. */
+const budgetKindsMax = 4;
+
+const Budget = z.strictObject(
+  {
+    by: z.custom<AttributedBy>((by) => typeof by === 'string' && isAttributedBy(by), wantedBy),
+    name: z._default(z.string(wantedName).check(z.maxLength(64, wantedName)), '*'),
+    ...periodShape,
+  },
+  'a map {by, name, amount, period}',
+);
+export type AccountBudget = z.infer<typeof Budget>;
+
+/** `*` holds for each name, or none, that has no budget of its own for the period. */
+const budgets = listOf(
+  Budget,
+  budgetsMax,
+  `a list of 1 to ${budgetsMax} maps {by, name, amount, period}`,
+).check(
+  z.refine(
+    (all) => countEach(all, ({ by, name, period }) => `${by} ${period} ${name}`) === all.length,
+    'one budget for a name and period',
+  ),
+  z.refine(
+    (all) => countEach(all, ({ by, period }) => `${by} ${period}`) <= budgetKindsMax,
+    `at most ${budgetKindsMax} pairs of by and period`,
+  ),
+);
+
+const countEach = (all: readonly AccountBudget[], nameOf: (budget: AccountBudget) => string): number =>
+  new Set(all.map(nameOf)).size;
 
 /** Leaves attributes that calls do not need to alerted-account.ts: a typo in an address must not cost a customer the plan. */
 export const AccountRow = z.strictObject({
@@ -32,11 +79,27 @@ export const AccountRow = z.strictObject({
   price_group: z.optional(text),
   /** false keeps the customer's card from being charged. */
   auto_top_up: z.optional(flag),
+  /** Yuan a day or month for calls of an end user, or with a tag. */
+  budgets: z.optional(budgets),
   alert_below: z.optional(z.unknown()),
   contact: z.optional(z.unknown()),
   note: z.optional(z.string('a text')),
 });
 export type AccountRow = z.infer<typeof AccountRow>;
+
+/** Returns only the budgets of an invalid row, so that a mistake elsewhere doesn't lift them. Unreadable ones allow nothing. */
+export function parseAccountRow(raw: unknown): AccountRow | undefined {
+  const row = parseRow(AccountRow, raw);
+  const written = attributeOf(raw, 'budgets');
+  if (row || written === undefined) return row;
+  const account = textOf(raw, 'account');
+  return { account, budgets: readBudgets(written) ?? [spendsNothing] };
+}
+
+export const readBudgets = (written: unknown): AccountRow['budgets'] =>
+  parseRow(AccountRow, { account: 'any', budgets: written })?.budgets;
+
+const spendsNothing: AccountBudget = { by: 'end_user', name: '*', amount: 0, period: 'day' };
 
 /** Returns the customer's id at a vendor that asks resellers to name their customers. */
 export const customerProfileOf = (row: AccountRow | undefined): string | undefined => row?.anthropic_profile;

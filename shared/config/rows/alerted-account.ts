@@ -2,7 +2,7 @@
 import * as z from 'zod/mini';
 import type { NanoYuan } from '../../billing/money.ts';
 import { findEndpointProblem } from '../../upstreams/endpoint-rules.ts';
-import { AccountRow, isAccountOff } from './account-row.ts';
+import { AccountRow, isAccountOff, readBudgets } from './account-row.ts';
 import {
   attributeOf,
   findPaddedNames,
@@ -83,5 +83,8 @@ function describeConsequence(raw: unknown): string {
   if (isAccountOff(raw)) return 'the keys of the account are rejected';
   if (parseRow(AccountRow, raw)) return 'no alerts are sent for the account';
   const isPriced = ['prices', 'price_group'].some((name) => attributeOf(raw, name) !== undefined);
-  return `the account has no plan and no limits${isPriced ? ', and pays what everybody pays' : ''}`;
+  const budgets = attributeOf(raw, 'budgets');
+  const bound =
+    budgets === undefined ? '' : readBudgets(budgets) ? '; its budgets hold' : '; it may spend nothing';
+  return `the account has no plan and no limits${isPriced ? ', and pays what everybody pays' : ''}${bound}`;
 }

@@ -3,9 +3,9 @@ import * as z from 'zod/mini';
 import { isSecretKey } from '../../wire/ids.ts';
 import {
   accountName,
-  amount,
   flag,
   modelList,
+  periodShape,
   positiveInteger,
   text,
   time,
@@ -45,12 +45,7 @@ export const KeyRow = z.strictObject({
   max_concurrency: z.optional(positiveInteger),
   rpm: z.optional(positiveInteger),
   /** In yuan a calendar day or month of the relay's time zone. */
-  budget: z.optional(
-    z.strictObject(
-      { amount, period: z.enum(['day', 'month'], '"day" or "month"') },
-      'a map {amount, period}',
-    ),
-  ),
+  budget: z.optional(z.strictObject(periodShape, 'a map {amount, period}')),
   /** Calls may store responses. The setting `store` is the default. */
   store: z.optional(flag),
   /** The holder may create, change and delete keys of the account that have no more rights, but not this one. */

@@ -137,6 +137,9 @@ export function integerBetween(least: number, most: number, wanted: string) {
   return numberThat(wanted, (value) => Number.isSafeInteger(value) && value >= least && value <= most);
 }
 
+/** Of a budget. */
+export const periodShape = { amount, period: z.enum(['day', 'month'], '"day" or "month"') };
+
 export const positiveNumber = numberThat('a number of more than 0', (value) => value > 0);
 export const numberBetween = (least: number, most: number) =>
   numberThat(`a number from ${least} to ${most}`, (value) => value >= least && value <= most);

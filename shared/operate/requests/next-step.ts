@@ -37,7 +37,7 @@ const advice: readonly [RegExp, string][] = [
   [/ quota_insufficient$/, 'the balance is too low: top up with <grant new {account} AMOUNT --reason WHY>'],
   [
     / budget_(spent|reserved)$/,
-    "the key's budget is used up: raise it with <key set HASH budget.amount=YUAN>; for the hash: <key list>",
+    'the budget that the message names is used up: raise it with <key set HASH budget.amount=YUAN>, or in <customer set ACCOUNT budgets=JSON>',
   ],
   [
     / balance_reserved$/,

@@ -11,17 +11,17 @@ import { createLoggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import { respondJson } from '../http/refusal.ts';
 import type { AccountReader, RefusalCounts, HourOfRefusals } from '../ports/money-stores.ts';
-import { describeBudget, findKeyBudget } from '../money/call-costs.ts';
+import { describeBudget, findKeyBudget, findTagBudget } from '../money/call-costs.ts';
+import type { Budget } from '../money/open-reservation.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { KeyCounters } from '../ports/runtime-stores.ts';
 import { refusalAgeMsMax } from '../ports/config-store.ts';
 import { answerStatement } from './account-statement.ts';
 import { listAnnouncedPrices, listOwnPrices } from './account-prices.ts';
 import { listDays, readDays, listUsage } from './account-usage.ts';
-import { parseYuan, convertToYuanNumber } from '../../billing/money.ts';
+import { convertToYuanNumber } from '../../billing/money.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
 import { estimateDaysLeft, listPaceMonths, computeSpendingPace } from '../../billing/spending-pace.ts';
-import { findBudgetPeriod } from '../../billing/budget-period.ts';
 import { describePlan, findPlanEnd } from '../../billing/reservation.ts';
 import { createQuotaItem, sumReserved, type QuotaItem } from '../../billing/quota-item.ts';
 import { readAlertBelow } from '../../config/rows/alerted-account.ts';
@@ -36,6 +36,7 @@ import type {
   AccountBudget,
   AccountDays,
   AccountKey,
+  AccountTagBudget,
   AccountErrors,
 } from '../../wire/public-api.ts';
 
@@ -97,15 +98,34 @@ async function balance(
 ): Promise<object> {
   const nowMs = ports.clock.now();
   const asked = readDays(query);
-  const [quota, snapshot, months, refusals, days] = await Promise.all([
+  const [quota, snapshot, months, refusals, days, budgets] = await Promise.all([
     ports.accounts.quota(key.account),
     ports.config.notOlderThan(refusalAgeMsMax),
     ports.accounts.months(key.account, listPaceMonths(nowMs)),
     ports.refusals.since(key.account, new Date(nowMs - errorsMs).toISOString().slice(0, 13)),
     asked === undefined ? undefined : listDays(ports.accounts, { account: key.account, days: asked, nowMs }),
+    listBudgets(ports, account, nowMs),
   ]);
-  return accountBody({ account, quota, key, snapshot, months, refusals, days, nowMs: ports.clock.now() });
+  const facts = { account, quota, key, snapshot, months, refusals, days, budgets };
+  return accountBody({ ...facts, nowMs: ports.clock.now() });
 }
+
+/** What is used of `*` is not known: each name has an amount of its own. */
+const listBudgets = (
+  ports: AccountPorts,
+  row: AccountRow | undefined,
+  nowMs: number,
+): Promise<AccountTagBudget[]> =>
+  Promise.all(
+    (row?.budgets ?? []).map(async (written) => {
+      const { timeZone } = (await ports.config.current()).settings;
+      const { by, name } = written;
+      const budget = findTagBudget(row?.account ?? '', written, timeZone, nowMs);
+      const use = name === '*' ? undefined : await ports.budgets.use(budget.counter);
+      const used = use ? convertToYuanNumber(use.used) : null;
+      return Object.assign(describeAmount(budget), { by, name, used });
+    }),
+  );
 
 interface AccountFacts {
   /** An account without a valid row has no plan. */
@@ -117,6 +137,7 @@ interface AccountFacts {
   months: readonly DailySum[];
   refusals: readonly HourOfRefusals[];
   days: AccountDays | undefined;
+  budgets: AccountTagBudget[];
   nowMs: number;
 }
 
@@ -143,32 +164,33 @@ export function accountBody(facts: AccountFacts): AccountBody {
       ? describePlan({ subscription: account?.plan, counts: item.plan, plans: snapshot.plans, nowMs })
       : null,
     plan_ended_at: snapshot.settings.subscriptionEnabled ? findPlanEnd(account?.plan, nowMs) : null,
-    key: accountKey(key, budget(key, snapshot.settings.timeZone, nowMs)),
+    key: accountKey(key, findKeyBudget(key, snapshot.settings.timeZone, nowMs)),
     notices: listCurrentNotices(snapshot.settings, nowMs),
     prices: listOwnPrices(priced),
     price_changes: listAnnouncedPrices(priced),
+    budgets: facts.budgets,
     errors: accountErrors(facts.refusals),
     days: facts.days ?? null,
   };
 }
 
-const accountKey = (key: KeyRow, ofKey: AccountBudget | null): AccountKey => ({
+const accountKey = (key: KeyRow, budget: Budget | undefined): AccountKey => ({
   hint: key.hint,
   models: key.models ?? null,
   manage: key.manage ?? false,
   expires_at: key.expires_at === undefined ? null : seconds(key.expires_at),
-  limits: { max_concurrency: key.max_concurrency ?? null, rpm: key.rpm ?? null, budget: ofKey },
+  limits: {
+    max_concurrency: key.max_concurrency ?? null,
+    rpm: key.rpm ?? null,
+    budget: budget ? describeAmount(budget) : null,
+  },
 });
 
-function budget({ budget: row }: KeyRow, timeZone = 'UTC', nowMs: number): AccountBudget | null {
-  if (!row) return null;
-  const { resetsAtMs } = findBudgetPeriod(row.period, timeZone, nowMs);
-  return {
-    amount: convertToYuanNumber(parseYuan(row.amount) ?? 0n),
-    period: row.period,
-    resets_at: seconds(resetsAtMs),
-  };
-}
+const describeAmount = ({ most, period, resetsAtMs }: Budget): AccountBudget => ({
+  amount: convertToYuanNumber(most),
+  period,
+  resets_at: seconds(resetsAtMs),
+});
 
 const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);
 

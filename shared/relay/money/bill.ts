@@ -125,8 +125,8 @@ export async function reserveForRun(
 ): Promise<Bill> {
   const { costs, request } = await priceCall(ports, call);
   const own = request && { ...request, rpm: undefined, waiting, shard };
-  // The entry that is there holds its share of the budget.
-  const asked = own && shard !== undefined ? { ...own, budget: undefined } : own;
+  // The entry that is there holds its share of the budgets.
+  const asked = own && shard !== undefined ? { ...own, budgets: [] } : own;
   const reservation = asked && (await reservations.reserve(asked));
   return openBill({ reservations, ports, call, costs, reservation });
 }

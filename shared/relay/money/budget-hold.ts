@@ -1,5 +1,5 @@
 /**
- * Holds what a call may spend in its key's budget, before the same amount is taken from the balance. What the call
+ * Holds what a call may spend in its budgets, before the same amount is taken from the balance. What the call
  * does not spend is given free by the projector, together with the ledger row, so exactly once. A crash between the
  * two holds leaves the amount held until the period ends: a budget is never exceeded.
  */
@@ -8,21 +8,65 @@ import type { BudgetUse } from '../../billing/ledger-row.ts';
 import type { KeyCounters } from '../ports/runtime-stores.ts';
 import { StoreUnavailable } from '../ports/store-errors.ts';
 import type { Backoff } from '../retry.ts';
-import type { CallBudget } from './open-reservation.ts';
+import type { Budget, ReservationRequest } from './open-reservation.ts';
 
-export class BudgetHold {
-  readonly budget: CallBudget;
+/** The holds of one call: an amount in all of its budgets, or in none. */
+export class BudgetHolds {
+  readonly #holds: readonly BudgetHold[];
+
+  constructor(
+    counters: KeyCounters,
+    backoff: Backoff,
+    { budgets = [], holdName, need }: Pick<ReservationRequest, 'budgets' | 'holdName' | 'need'>,
+  ) {
+    this.#holds = budgets.map((budget) => new BudgetHold(counters, backoff, budget, holdName ?? need.id));
+  }
+
+  /** The budget with the least left. */
+  get tightest(): BudgetHold | undefined {
+    return this.#holds.toSorted((a, b) => (a.left < b.left ? -1 : Number(a.left > b.left)))[0];
+  }
+
+  get ofKey(): BudgetHold | undefined {
+    return this.#holds.find(({ budget }) => !budget.of);
+  }
+
+  /** Reserves the amount if all budgets cover it. Else frees it at once, because other calls may need it. */
+  async covers(amount: NanoYuan): Promise<boolean> {
+    const held = await Promise.allSettled(this.#holds.map((hold) => hold.covers(amount)));
+    const failed = held.find((each) => each.status === 'rejected');
+    if (failed) throw failed.reason;
+    if (held.every((each) => each.status === 'fulfilled' && each.value)) return true;
+    await this.keep(0n);
+    return false;
+  }
+
+  /** Asks what others use, for the words of a refusal. */
+  async readUse(): Promise<void> {
+    await Promise.all(this.#holds.map((hold) => hold.readUse()));
+  }
+
+  /** Frees what is held beyond the amount that was taken from the balance. */
+  async keep(amount: NanoYuan): Promise<void> {
+    await Promise.all(this.#holds.map((hold) => hold.keep(amount)));
+  }
+}
+
+class BudgetHold {
+  readonly budget: Budget;
   readonly #counters: KeyCounters;
   readonly #backoff: Backoff;
+  readonly #name: string;
   #amount = 0n;
   #holds = 0;
   #use: BudgetUse = { used: 0n, running: 0 };
   #isKnown = false;
 
-  constructor(counters: KeyCounters, backoff: Backoff, budget: CallBudget) {
+  constructor(counters: KeyCounters, backoff: Backoff, budget: Budget, name: string) {
     this.#counters = counters;
     this.#backoff = backoff;
     this.budget = budget;
+    this.#name = name;
   }
 
   /** The remaining budget, as far as known. Nothing is known before the first refusal. */
@@ -40,13 +84,18 @@ export class BudgetHold {
     return this.#use.running > (this.#amount > 0n ? 1 : 0);
   }
 
+  async readUse(): Promise<void> {
+    if (!this.#isKnown) this.#use = await this.#backoff.until(() => this.#counters.use(this.budget.counter));
+    this.#isKnown = true;
+  }
+
   /** Reserves the amount if the budget covers it. */
   async covers(amount: NanoYuan): Promise<boolean> {
     if (amount <= this.#amount) return true;
-    await this.release();
-    const { counter, most, call } = this.budget;
+    await this.keep(0n);
+    const { counter, most } = this.budget;
     this.#holds += 1;
-    const hold = { ...counter, name: `${call}#${this.#holds}` };
+    const hold = { ...counter, name: `${this.#name}#${this.#holds}` };
     const { done, ...use } = await this.#backoff.until(() => this.#counters.hold(hold, amount, most));
     this.#use = use;
     this.#isKnown = true;
@@ -54,7 +103,6 @@ export class BudgetHold {
     return done;
   }
 
-  /** Frees what is held beyond the amount that was taken from the balance. */
   async keep(amount: NanoYuan): Promise<void> {
     if (amount === this.#amount) return;
     const by = { used: amount - this.#amount, running: amount === 0n ? -1 : 0 };
@@ -66,10 +114,5 @@ export class BudgetHold {
         if (!(error instanceof StoreUnavailable)) throw error;
       });
     await this.#backoff.until(changeOnce).catch(() => {});
-  }
-
-  /** Frees all that is held. */
-  release(): Promise<void> {
-    return this.keep(0n);
   }
 }

@@ -3,6 +3,8 @@
  * store.
  */
 import type { ChatRequest } from '../../wire/canonical-call.ts';
+import { keyHash } from '../../wire/ids.ts';
+import type { AccountBudget } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { BudgetShare } from '../../endpoints/endpoint.ts';
 import {
@@ -14,6 +16,7 @@ import {
 import { type NanoYuan, parseYuan } from '../../billing/money.ts';
 import { formatTariffForRow, findModelLimits, findAgreedPrice } from '../../billing/tariff.ts';
 import { findBudgetPeriod } from '../../billing/budget-period.ts';
+import { findAttributedName } from '../../billing/ledger-row.ts';
 import { estimateInput, loadMediaReader, type MediaReader } from '../../billing/estimate/input-tokens.ts';
 import type { MediaEstimator } from '../../billing/estimate/media-tokens.ts';
 import {
@@ -28,7 +31,7 @@ import type { ChatCall } from '../call/call.ts';
 import { callTo, computeOutputLimit } from '../call/serving-channels.ts';
 import { refuse } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
-import type { CallBudget, KeyBudget, ReservationRequest } from './open-reservation.ts';
+import type { Budget, ReservationRequest } from './open-reservation.ts';
 
 /** The fields of a call that determine its cost and payer. */
 export type BillableCall = Omit<
@@ -160,7 +163,7 @@ function buildCallRequest(call: BillableCall, costs: Costs): ReservationRequest 
       tariff: formatTariffForRow(call.tariff),
       official: model.official,
     },
-    budget: reservesNothing ? undefined : findBudget(call, identity.requestId),
+    budgets: reservesNothing ? [] : findCallBudgets(call),
     unknownPart: costs.find((cost) => cost.unknownPart !== undefined)?.unknownPart,
   });
 }
@@ -223,7 +226,7 @@ interface RequestTerms {
     'id' | 'price' | 'searchPrice' | 'searchRpm' | 'slots' | 'estimate' | 'alternatives' | 'reservesNothing'
   >;
   entry: Omit<ReservationRequest['entry'], 'key'>;
-  budget?: CallBudget | undefined;
+  budgets?: readonly Budget[];
   unknownPart?: string | undefined;
   isLeast?: true;
 }
@@ -234,7 +237,7 @@ interface RequestTerms {
  */
 export function buildRequest(payer: Payer, terms: RequestTerms): ReservationRequest {
   const { key, account, snapshot, shardCount, deadlineMs, startedMs: nowMs } = payer;
-  const { entry, budget, unknownPart, isLeast } = terms;
+  const { entry, budgets, unknownPart, isLeast } = terms;
   const need: ReserveNeed = {
     ...terms.need,
     key: counterKeyOf(key),
@@ -249,12 +252,12 @@ export function buildRequest(payer: Payer, terms: RequestTerms): ReservationRequ
     deadlineMs,
     need,
     rpm: key.rpm,
-    budget,
+    budgets,
     entry: { ...entry, key: need.key },
     createRefusal: async (reason, item) => {
       const { refuseReserve } = await import('./reserve-refusals.ts');
       const call = { snapshot, key };
-      return refuseReserve({ call, need, reason, item, nowMs, budget, unknownPart, isLeast });
+      return refuseReserve({ call, need, reason, item, nowMs, unknownPart, isLeast });
     },
   };
 }
@@ -282,31 +285,61 @@ function accountLimitsOf({ account, snapshot, concurrencyGiven }: Payer) {
 /** A counter outlives its period, so that calls that end later find it. */
 const counterKeptMs = 48 * 60 * 60 * 1000;
 
-function findBudget({ key, snapshot, startedMs }: Payer, requestId: string): CallBudget | undefined {
-  const budget = findKeyBudget(key, snapshot.settings.timeZone, startedMs);
-  return budget && { ...budget, call: requestId };
+/** The budgets that a call counts on: its key's, and for each pair of `by` and period the one of its name, else that of `*`. */
+function findCallBudgets({ key, account, attribution, snapshot, startedMs }: BillableCall): Budget[] {
+  const { timeZone } = snapshot.settings;
+  const named = new Map<string, AccountBudget>();
+  for (const budget of account?.budgets ?? []) {
+    const { by, period } = budget;
+    const name = findAttributedName(attribution, by) ?? '';
+    const isOwn = budget.name === name;
+    if (isOwn || (budget.name === '*' && !named.has(by + period)))
+      named.set(by + period, { ...budget, name });
+  }
+  const ofKey = findKeyBudget(key, timeZone, startedMs);
+  const ofTags = [...named.values()].map((budget) => findTagBudget(key.account, budget, timeZone, startedMs));
+  return [...(ofKey ? [ofKey] : []), ...ofTags];
 }
 
 /** Returns the budget of a key in the period that contains `nowMs`. */
-export function findKeyBudget(
+export const findKeyBudget = (
   key: Pick<KeyRow, 'budget' | 'hash'>,
   timeZone: string,
   nowMs: number,
-): KeyBudget | undefined {
-  if (!key.budget) return undefined;
-  const { period, amount } = key.budget;
+): Budget | undefined => key.budget && findBudget(counterKeyOf(key), key.budget, timeZone, nowMs);
+
+/** The budget of one name. Its counter doesn't show the name, which may be that of a person. */
+export const findTagBudget = (
+  account: string,
+  { by, name, ...written }: AccountBudget,
+  timeZone: string,
+  nowMs: number,
+): Budget => ({
+  of: { by, name },
+  ...findBudget(
+    keyHash(JSON.stringify([account, by, name])).slice(0, tagKeyLength),
+    written,
+    timeZone,
+    nowMs,
+  ),
+});
+
+/** Longer than the name of a key, so that none is like it. */
+const tagKeyLength = 16;
+
+function findBudget(
+  key: string,
+  { period, amount }: NonNullable<KeyRow['budget']>,
+  timeZone: string,
+  nowMs: number,
+): Budget {
   const { key: periodKey, resetsAtMs } = findBudgetPeriod(period, timeZone, nowMs);
   const expires = Math.ceil((resetsAtMs + counterKeptMs) / 1000);
-  return {
-    period,
-    counter: { key: counterKeyOf(key), period: periodKey, expires },
-    most: parseYuan(amount) ?? 0n,
-    resetsAtMs,
-  };
+  return { period, counter: { key, period: periodKey, expires }, most: parseYuan(amount) ?? 0n, resetsAtMs };
 }
 
 /** Computes the used share for clients that show it. A budget of 0 counts as used up. */
-export function describeBudget({ period, most, resetsAtMs }: KeyBudget, used: NanoYuan): BudgetShare {
+export function describeBudget({ period, most, resetsAtMs }: Budget, used: NanoYuan): BudgetShare {
   const share = most > 0n ? Number(used) / Number(most) : 1;
   return { period, used: Math.min(Math.max(share, 0), 1), resetsAtMs };
 }

@@ -1,5 +1,6 @@
 /** The request for a reservation, and its result. */
 import type { NanoYuan } from '../../billing/money.ts';
+import type { AccountBudget } from '../../config/rows/account-row.ts';
 import type { OpenEntry, QuotaItem } from '../../billing/quota-item.ts';
 import type { CallPayment, ReserveNeed, ReserveRefusal } from '../../billing/reservation.ts';
 import type { Refusal } from '../http/refusal.ts';
@@ -12,18 +13,14 @@ export type ReservationsPorts = Pick<
   'clock' | 'random' | 'repeats' | 'quotas' | 'counters' | 'log'
 >;
 
-/** A key's budget in one period. */
-export interface KeyBudget {
+/** A budget in one period. */
+export interface Budget {
+  /** The tag or end user; missing for the key's own budget. */
+  of?: Pick<AccountBudget, 'by' | 'name'> | undefined;
   period: 'day' | 'month';
   counter: BudgetCounter;
   most: NanoYuan;
   resetsAtMs: number;
-}
-
-/** A key's budget in the period in which a call began. */
-export interface CallBudget extends KeyBudget {
-  /** Identifies the holds of one try to reserve: the request's id, plus the number of the try if there are several. */
-  call: string;
 }
 
 /** The amount needed and the other fields of the open entry. */
@@ -38,7 +35,10 @@ export interface ReservationRequest {
   rpm?: number | undefined;
   /** The call's number in the key's minute, once it is admitted and if the key has a limit. */
   rateCount?: number | undefined;
-  budget?: CallBudget | undefined;
+  /** All that the call counts on. */
+  budgets?: readonly Budget[] | undefined;
+  /** Names the holds in budgets of one try, by default by the request's id: a hold of the name before would count as its repeat. */
+  holdName?: string | undefined;
   /**
    * A caller that can wait: retries until this time (epoch milliseconds) or the signal, because slots free up
    * within moments.
@@ -52,7 +52,22 @@ export interface ReservationRequest {
 }
 
 /** Why nothing was reserved. `contended`: others were faster each time. */
-export type ReserveFailure = ReserveRefusal | { reason: 'contended' | 'out_of_time' };
+export type ReserveFailure = ReserveRefusal | SpentBudget | { reason: 'contended' | 'out_of_time' };
+
+/** `isShared`: calls under way hold a part of the budget, which may come back. */
+interface RefusingBudget {
+  budget: Budget;
+  left: NanoYuan;
+  isShared: boolean;
+}
+
+export type SpentBudget = Extract<ReserveRefusal, { reason: 'budget' }> & Partial<RefusingBudget>;
+
+/** @param tightest the budget that has the least left */
+export const nameBudget = (refusal: ReserveRefusal, tightest: RefusingBudget | undefined): ReserveFailure =>
+  refusal.reason === 'budget' && tightest
+    ? { ...refusal, budget: tightest.budget, left: tightest.left, isShared: tightest.isShared }
+    : refusal;
 
 /** An open reservation, held by the call that made it. */
 export interface Reservation {
@@ -67,7 +82,7 @@ export interface Reservation {
   /** Calls of the key in this minute, if it has a limit. */
   rateCount?: number | undefined;
   /** The key's budget without this call. Missing if the key has none, or the store was not asked. */
-  budget?: (KeyBudget & { used: NanoYuan }) | undefined;
+  budget?: (Budget & { used: NanoYuan }) | undefined;
   /** The shard after the reserve. Missing if the reply was lost and a repeat found the entry. */
   item: QuotaItem | undefined;
   /** Number of tries of this reserve that may still be in flight. They must not reopen the id after the call. */

@@ -8,14 +8,7 @@ import {
   type CloseWrite,
   type QuotaItem,
 } from '../../billing/quota-item.ts';
-import {
-  isOfAccount,
-  isRefusal,
-  minuteOf,
-  planReservation,
-  type ReserveRefusal,
-} from '../../billing/reservation.ts';
-import type { NanoYuan } from '../../billing/money.ts';
+import { isOfAccount, isRefusal, minuteOf, planReservation } from '../../billing/reservation.ts';
 import { firstCounter } from '../../billing/shares.ts';
 import { Refusal } from '../http/refusal.ts';
 import { StoreBusy, tryMsMax } from '../ports/store-errors.ts';
@@ -23,7 +16,13 @@ import type { WriteReply } from '../ports/money-stores.ts';
 import { Backoff, retry } from '../retry.ts';
 import { CachedBalances } from './cached-balances.ts';
 import type { GuardedReserve } from './late-writes.ts';
-import type { Reservation, ReservationRequest, ReservationsPorts } from './open-reservation.ts';
+import {
+  nameBudget,
+  type Reservation,
+  type ReservationRequest,
+  type ReservationsPorts,
+  type ReserveFailure,
+} from './open-reservation.ts';
 import {
   computeLeaseEnd,
   renewEveryMs,
@@ -130,29 +129,31 @@ export class Reservations {
     let { need } = request;
     const known = this.#balances.findStored(account) ?? createQuotaItem(account);
     if (!isFresh && !isRefusal(planReservation(need, known))) return;
-    const budget = isFresh ? await this.#readBudget(request) : undefined;
-    if (budget) need = { ...need, budgetLeft: budget.left };
+    const tightest = isFresh ? await this.#readBudgets(request) : undefined;
+    if (tightest) need = { ...need, budgetLeft: tightest.left };
     const { readSums } = await import('./shards.ts');
     // An image that is a second old may pay. It must not say that an account has no money.
     for (const exact of isFresh ? [true] : [false, true]) {
       const sums = await readSums(this.#ports, request, exact);
       const plan = planReservation(need, sums);
-      if (isRefusal(plan) && plan.reason === 'budget') plan.isShared = budget?.isShared === true;
-      if (isRefusal(plan) && exact) throw await this.createRefusal(request, plan, sums);
+      if (isRefusal(plan) && exact) throw await this.createRefusal(request, nameBudget(plan, tightest), sums);
       if (!isRefusal(plan)) return this.#balances.storeSums(sums, sums.shards?.[0].shardCount ?? 1);
     }
   }
 
-  async #readBudget({
-    budget,
-  }: ReservationRequest): Promise<{ left: NanoYuan; isShared: boolean } | undefined> {
-    if (!budget) return undefined;
-    const { used, running } = await retry(this.#ports, () => this.#ports.counters.use(budget.counter));
-    return { left: budget.most - used, isShared: running > 0 };
+  /** The budget with the least left. */
+  async #readBudgets({ budgets = [] }: ReservationRequest) {
+    const read = await Promise.all(
+      budgets.map(async (budget) => {
+        const { used, running } = await retry(this.#ports, () => this.#ports.counters.use(budget.counter));
+        return { budget, left: budget.most - used, isShared: running > 0 };
+      }),
+    );
+    return read.toSorted((a, b) => (a.left < b.left ? -1 : 1))[0];
   }
 
   /** The refusal of a call by the sums of its account, which is remembered unless it is the key's own. */
-  createRefusal(request: ReservationRequest, refusal: ReserveRefusal, sums: QuotaItem): Promise<Refusal> {
+  createRefusal(request: ReservationRequest, refusal: ReserveFailure, sums: QuotaItem): Promise<Refusal> {
     if (isOfAccount(refusal)) this.#balances.keepRefusal(sums, refusal.reason === 'open_entries');
     return request.createRefusal(refusal, sums);
   }
@@ -167,10 +168,8 @@ export class Reservations {
     const { clock } = this.#ports;
     for (let tries = 1; ; tries += 1) {
       const now = { ...need, nowMs: clock.now() };
-      // A hold of the same name as the one before would count as its repeat.
-      const budget = request.budget && { ...request.budget, call: `${need.id}.${tries}` };
       try {
-        return await this.#reserveNow({ ...request, need: now, budget });
+        return await this.#reserveNow({ ...request, need: now, holdName: `${need.id}.${tries}` });
       } catch (error) {
         const endsSoon = error instanceof Refusal && error.headers['retry-after'] !== undefined;
         // After a try that may still be applied no other one may be made under the same id.
@@ -310,7 +309,7 @@ export class Reservations {
   }
 
   /** The sweeper closes what was not cancelled in its time, and charges its input. */
-  async #cancel({ request, triesInFlight, shard, hold, endMs }: FailedReserve): Promise<void> {
+  async #cancel({ request, triesInFlight, shard, holds, endMs }: FailedReserve): Promise<void> {
     const { clock, log } = this.#ports;
     const { account, need, entry } = request;
     const reserve = { account, shard, id: need.id, entry, triesInFlight };
@@ -324,7 +323,7 @@ export class Reservations {
     });
     // If a try may have expired by now, the projector returns the budget.
     if (!nothingOpened || (triesInFlight > 0 && clock.now() >= endMs)) return;
-    await hold?.release().catch((error: unknown) => log.fault(need.id, error));
+    await holds.keep(0n).catch((error: unknown) => log.fault(need.id, error));
   }
 
   /** Ends the tries of a reserve that may still be applied. Returns whether none was and none will be. */

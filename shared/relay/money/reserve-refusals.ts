@@ -12,13 +12,13 @@ import {
 } from '../../billing/reservation.ts';
 import type { ChatCall } from '../call/call.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
+import { isoTime } from '../../wire/iso-time.ts';
 import { rateHeaders, secondsOfMinuteLeft } from '../http/http.ts';
 import { toRefusal, refuse, type Refusal } from '../http/refusal.ts';
-import { type CallBudget, type ReserveFailure, type ReserveStep } from './open-reservation.ts';
+import type { Budget, ReserveFailure, ReserveStep, SpentBudget } from './open-reservation.ts';
 
 export interface RefusedReserve {
   call: Pick<ChatCall, 'snapshot' | 'key'>;
-  budget: CallBudget | undefined;
   /** With the limits of the whole account. */
   need: ReserveNeed;
   reason: ReserveFailure;
@@ -123,20 +123,31 @@ function refuseForQuota(
 }
 
 /** Held amounts of running calls come back; what was spent does only with the next period. */
-function refuseForBudget(
-  { budget, call }: RefusedReserve,
-  { left, need, isShared }: Extract<ReserveRefusal, { reason: 'budget' }>,
-): Refusal {
-  const { period } = call.key.budget ?? {};
-  const resets = new Date(budget?.resetsAtMs ?? 0).toISOString().replace('.000', '');
+function refuseForBudget({ call }: RefusedReserve, { budget, left, need, isShared }: SpentBudget): Refusal {
+  if (!budget) throw new Error('a refusal of a budget without the budget');
+  const { period, most, resetsAtMs } = budget;
+  const resets = isoTime(resetsAtMs);
   const words =
-    `This API key may spend ${formatYuan(budget?.most ?? 0n)} yuan a ${period}, and ${formatYuan(larger(left, 0n))} yuan are left; ` +
-    `this request needs at least ${formatYuan(need)} yuan. The budget resets at ${resets}.`;
-  const facts = { needed: formatYuan(need), free: formatYuan(larger(left, 0n)), budget: period };
-  if (!isShared)
+    `${describePayer(budget)} may spend ${formatYuan(most)} yuan a ${period}, and ${formatYuan(larger(left, 0n))} yuan are left; ` +
+    `this request needs at least ${formatYuan(need)} yuan. The budget resets at ${resets} (midnight in ${call.snapshot.settings.timeZone}).`;
+  const facts = {
+    needed: formatYuan(need),
+    free: formatYuan(larger(left, 0n)),
+    budget: period,
+    by: budget.of?.by,
+  };
+  if (!isShared || most < need)
     return refuse('insufficient_quota', words, { headers: never, reason: 'budget_spent', facts });
   const message = `${words} Requests under way hold a part of it. Please try again in 1s.`;
   return refuse('balance_reserved', message, { headers: soon, reason: 'budget_reserved', facts });
+}
+
+function describePayer({ of }: Budget): string {
+  if (!of) return 'This API key';
+  const { by, name } = of;
+  const [kind, tag] = by.split(':');
+  if (tag === undefined) return name === '' ? 'Requests without an end user' : `The end user "${name}"`;
+  return name === '' ? `Requests without the ${kind} ${tag}` : `Requests with the ${kind} ${tag}=${name}`;
 }
 
 const refuseUnknownContent = (path: string): Refusal =>

@@ -2,6 +2,7 @@
  * The tries of one reserve: a first one on what was last seen of the account, the next ones on what the store returned. Must never
  * leave a shard while a try on it may still be applied.
  */
+import { formatBudgetCounters } from '../../billing/ledger-row.ts';
 import { createQuotaItem, type QuotaItem, type ReserveWrite } from '../../billing/quota-item.ts';
 import {
   findExpiredLeases,
@@ -16,14 +17,15 @@ import { drawCounter, listSlotsWithRoom, pickShard, shareNeed } from '../../bill
 import type { WriteReply } from '../ports/money-stores.ts';
 import { StoreBusy } from '../ports/store-errors.ts';
 import { Backoff } from '../retry.ts';
-import { BudgetHold } from './budget-hold.ts';
+import { BudgetHolds } from './budget-hold.ts';
 import type { CachedBalances } from './cached-balances.ts';
-import type {
-  NextTry,
-  Reservation,
-  ReservationRequest,
-  ReservationsPorts,
-  ReserveStep,
+import {
+  nameBudget,
+  type NextTry,
+  type Reservation,
+  type ReservationRequest,
+  type ReservationsPorts,
+  type ReserveStep,
 } from './open-reservation.ts';
 
 const triesMax = 4;
@@ -55,13 +57,13 @@ interface Tries {
   backoff: Backoff;
   /** Backoff of reads, which leave nothing behind. */
   reads: Backoff;
-  hold: BudgetHold | undefined;
+  holds: BudgetHolds;
   /** When an entry that may have been applied ends, in epoch milliseconds. */
   endMs: number;
 }
 
 /** Entries that a failed reserve may have left behind. */
-export interface FailedReserve extends Pick<Tries, 'request' | 'hold' | 'endMs'> {
+export interface FailedReserve extends Pick<Tries, 'request' | 'holds' | 'endMs'> {
   error: unknown;
   /** The shard of the last try. */
   shard: number;
@@ -88,11 +90,10 @@ export async function tryToReserve(
   const backoff = new Backoff(ports, reserveBudgetMs, { repeats });
   const reads = new Backoff(ports, reserveBudgetMs, { repeats });
   const endMs = Math.min(clock.now() + leaseMs, request.deadlineMs);
-  let hold: BudgetHold | undefined;
+  const holds = new BudgetHolds(ports.counters, reads, request);
   let state: TryState | undefined;
   try {
-    hold = await openBudget(ports, request, reads);
-    const tries: Tries = { ports, request, balances, mustWait, backoff, reads, hold, endMs };
+    const tries: Tries = { ports, request, balances, mustWait, backoff, reads, holds, endMs };
     const { shard } = request;
     const item = { ...estimateShard(tries, request.shardCount), ...(shard !== undefined && { shard }) };
     state = { item, search: {}, shard: 0, writes: 0, payments: [] };
@@ -106,27 +107,27 @@ export async function tryToReserve(
   } catch (error) {
     // Once a try may be applied, all further ones are on its shard.
     const shard = state?.item.shard ?? 0;
-    return { failed: { error, request, shard, triesInFlight: backoff.unknowns, hold, endMs } };
+    return { failed: { error, request, shard, triesInFlight: backoff.unknowns, holds, endMs } };
   }
 }
 
 type TryResult = TryState | { reservation: Reservation };
 
 async function tryOnce(tries: Tries, state: TryState, isLastTry: boolean): Promise<TryResult> {
-  const { request, hold, backoff, balances, ports } = tries;
+  const { request, holds, backoff, balances, ports } = tries;
   const { need } = request;
   const { item, writes } = state;
   const { shard } = item;
   const step = stepOf(tries, state);
   const onShard = item.shardCount === 1 ? need : shareNeed(step.needWithRoom(item), item);
-  const own = { ...onShard, budgetLeft: hold?.left };
+  const own = { ...onShard, budgetLeft: holds.tightest?.left };
   const lastTry = isLastTry || writes === limitWrites(item) - 1;
   const payment = planReservation(own, item, { lastTry });
   if (isRefusal(payment)) {
     const { planAfterRefusal } = await import('./shards.ts');
     return { ...state, ...(await planAfterRefusal(step, item, payment)) };
   }
-  if (hold && !(await hold.covers(payment.amount))) return state;
+  if (!(await holds.covers(payment.amount))) return state;
   const write = reserveWriteOf(request, { item, payment, need: own }, ports.clock.now());
   const payments = [...state.payments, payment];
   const reply = await backoff.until(() => send(tries, write));
@@ -151,7 +152,7 @@ async function tryOnce(tries: Tries, state: TryState, isLastTry: boolean): Promi
 
 /** The tries as the code sees them that only few reserves need. */
 function stepOf(tries: Tries, { search, shard, writes }: TryState): ReserveStep {
-  const { ports, request, balances, reads, backoff, hold } = tries;
+  const { ports, request, balances, reads, backoff, holds } = tries;
   const { need, account } = request;
   return {
     ...search,
@@ -169,19 +170,10 @@ function stepOf(tries: Tries, { search, shard, writes }: TryState): ReserveStep 
         : { ...need, slots: listSlotsWithRoom(need.slots, balances.estimateSums(account).plan) },
     refuse: async (refusal, sums) => {
       if (isOfAccount(refusal)) balances.keepRefusal(sums, refusal.reason === 'open_entries');
-      const isShared = hold?.isShared === true;
-      return request.createRefusal(refusal.reason === 'budget' ? { ...refusal, isShared } : refusal, sums);
+      if (refusal.reason === 'budget') await holds.readUse();
+      return request.createRefusal(nameBudget(refusal, holds.tightest), sums);
     },
   };
-}
-
-async function openBudget(
-  { counters }: ReservationsPorts,
-  { budget }: ReservationRequest,
-  reads: Backoff,
-): Promise<BudgetHold | undefined> {
-  if (!budget) return undefined;
-  return new BudgetHold(counters, reads, budget);
 }
 
 function estimateShard({ request, balances, ports }: Tries, shardCount?: number): QuotaItem {
@@ -207,21 +199,22 @@ async function send(
   return ports.quotas.reserve(write);
 }
 
-/** Gives back what the key's budget holds beyond the amount. */
+/** Gives back what budgets hold beyond the amount. */
 async function keepReservation(
-  { request, hold, backoff: { unknowns } }: Tries,
+  { request, holds, backoff: { unknowns } }: Tries,
   { shard, ...reserved }: Pick<Reservation, 'entry' | 'payment' | 'item'> & { shard: number },
 ): Promise<Reservation> {
   const { account, need, rateCount } = request;
-  await hold?.keep(reserved.entry.amount);
-  const used = hold?.usedByOthers;
+  await holds.keep(reserved.entry.amount);
+  const { ofKey } = holds;
+  const used = ofKey?.usedByOthers;
   return {
     account,
     shard,
     id: need.id,
     ...reserved,
     rateCount,
-    budget: hold && used !== undefined ? { ...hold.budget, used } : undefined,
+    budget: ofKey && used !== undefined ? { ...ofKey.budget, used } : undefined,
     countsTokens: need.accountTpm !== undefined,
     triesInFlight: reserved.item ? unknowns : unknowns - 1,
     hostDeadlineMs: hostDeadlineOf(request),
@@ -233,7 +226,7 @@ const limitWrites = ({ shardCount }: QuotaItem): number => (shardCount === 1 ? t
 
 /** @param need with the limits of this shard */
 function reserveWriteOf(
-  { account, entry, budget, deadlineMs }: ReservationRequest,
+  { account, entry, budgets = [], deadlineMs }: ReservationRequest,
   { item, payment, need }: { item: QuotaItem; payment: CallPayment; need: ReserveNeed },
   nowMs: number,
 ): ReserveWrite {
@@ -255,7 +248,13 @@ function reserveWriteOf(
       until: computeLeaseEnd(nowMs, hostDeadlineOf({ deadlineMs })),
       amount,
       slot: slot?.key ?? '',
-      budget: amount > 0n ? budget?.counter.period : undefined,
+      budget:
+        amount > 0n
+          ? formatBudgetCounters(
+              key,
+              budgets.map(({ counter }) => counter),
+            )
+          : undefined,
       tombstone: false,
       ...(need.metered && { metered: true }),
     },

@@ -71,7 +71,7 @@ export async function planAfterRefusal(
   item: QuotaItem,
   refusal: ReserveRefusal,
 ): Promise<NextTry> {
-  // The key's budget is the same for every shard.
+  // A budget is the same for every shard.
   if (item.shardCount > 1 && refusal.reason !== 'budget') return findOtherShard(step, item);
   throw await step.refuse(refusal, item);
 }

@@ -92,6 +92,7 @@ export const accountInChinese: AccountTexts = {
   ledger: '调用与充值记录',
   thisKey: '当前密钥',
   plan: '套餐',
+  budgets: '预算',
   ownPrices: '您的专属价格',
   announced: '价格调整预告',
   errors: '被拒绝和失败的调用',
@@ -191,6 +192,8 @@ export const accountInChinese: AccountTexts = {
   aMinute: '每分钟调用次数',
   noLimit: '不单独限制',
   budget: '预算',
+  eachOther: '其他每个名称',
+  nameless: '未注明',
   budgetOf: (amount, period, anew) =>
     `每${period === 'day' ? '天' : '月'} ${amount}${anew === undefined ? '' : `，${anew} 重置`}`,
   fromTime: (time) => `${time} 起：`,

@@ -102,6 +102,7 @@ export const accountInEnglish = {
   ledger: 'Calls and top-ups',
   thisKey: 'This key',
   plan: 'Plan',
+  budgets: 'Budgets',
   ownPrices: 'Your prices',
   announced: 'Upcoming price changes',
   errors: 'Rejected and failed calls',
@@ -204,6 +205,8 @@ export const accountInEnglish = {
   aMinute: 'Calls per minute',
   noLimit: 'no limit for this key',
   budget: 'Budget',
+  eachOther: 'each other name',
+  nameless: 'no name',
   budgetOf: (amount: string, period: 'day' | 'month', anew?: string) =>
     `${amount} per ${period}${anew === undefined ? '' : `, resets on ${anew}`}`,
   fromTime: (time: string) => `From ${time}: `,

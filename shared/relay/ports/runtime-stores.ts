@@ -4,7 +4,7 @@
  */
 import type { LearnedFact, ServedModel } from '../../upstreams/quirks.ts';
 import type { NanoYuan } from '../../billing/money.ts';
-import type { BudgetUse } from '../../billing/ledger-row.ts';
+import type { BudgetName, BudgetUse } from '../../billing/ledger-row.ts';
 
 /** The cause of a cooldown: a rate limit for one model, a refused or unpaid account, or failures. */
 export type CooldownKind = 'rate_limit' | 'credentials' | 'failing';
@@ -146,15 +146,11 @@ export interface IdempotencyClaimWrite {
   untilMs: number;
 }
 
-// Counters of keys that have a limit of their own. They are items of their own and expire, so that an account's
+// Counters of keys that have a limit of their own, and of budgets. They are items of their own and expire, so that an account's
 // item does not grow with its keys. The suite in `test/contract/key-counters.ts` defines the contract.
 
-/** One period of one key's budget. */
-export interface BudgetCounter {
-  /** First 12 hex digits of the key's hash. */
-  key: string;
-  /** As in `BudgetPeriod`. */
-  period: string;
+/** One period of a budget. */
+export interface BudgetCounter extends BudgetName {
   /** Unix seconds: when the counter may be removed. */
   expires: number;
 }

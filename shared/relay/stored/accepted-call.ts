@@ -21,7 +21,9 @@ export interface AcceptedCall extends CallerFacts {
   body: JsonRecord;
   /** The number of shards of the account's balance. */
   parts: number | undefined;
-  account: Pick<AccountRow, 'account' | 'plan' | 'concurrency' | 'rpm' | 'tpm' | 'metered'> | undefined;
+  account:
+    | Pick<AccountRow, 'account' | 'plan' | 'concurrency' | 'rpm' | 'tpm' | 'metered' | 'budgets'>
+    | undefined;
   tariff: StoredTariff;
   /** The rows of the account's plan. Missing in calls that an older version accepted. */
   plans?: Snapshot['plans'] | undefined;
@@ -35,12 +37,12 @@ export function buildAcceptedCall(
   { body, nowMs }: { body: unknown; nowMs: number },
 ): AcceptedCall {
   const { key, shardCount: parts, concurrencyGiven, entry, startedMs, attribution, tariff } = call;
-  const { account, plan, concurrency, rpm, tpm, metered } = call.account ?? {};
+  const { account, plan, concurrency, rpm, tpm, metered, budgets } = call.account ?? {};
   return {
     untilMs: nowMs + beginsWithinMs,
     body: isRecord(body) ? body : {},
     key,
-    account: account === undefined ? undefined : { account, plan, concurrency, rpm, tpm, metered },
+    account: account === undefined ? undefined : { account, plan, concurrency, rpm, tpm, metered, budgets },
     parts,
     concurrencyGiven,
     entry,

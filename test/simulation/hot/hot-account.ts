@@ -260,10 +260,17 @@ export class HotAccount {
       deadlineMs: nowMs + 600_000,
       need,
       rpm,
-      budget:
+      budgets:
         budget === undefined
           ? undefined
-          : { period: 'month', counter: { key, period, expires: 0 }, call: id, most: budget, resetsAtMs: 0 },
+          : [
+              {
+                period: 'month',
+                counter: { key, period, expires: 0 },
+                most: budget,
+                resetsAtMs: 0,
+              },
+            ],
       entry: { input, key, model: 'm', price: formatPrice(this.#price), official: false },
       createRefusal: async ({ reason }) =>
         reason === 'contended' || reason === 'out_of_time'

@@ -313,6 +313,22 @@ describe('a row of accounts', () => {
       { prices: [{ models: ['m'], factor: 0 }] },
       /^prices\[0\]\.factor: found 0, expected a factor of more than 0.*no limits, and pays what everybody pays$/,
     ],
+    [
+      { rpm: 0, budgets: [{ by: 'end_user', amount: 1, period: 'day' }] },
+      /^rpm: found 0.*no plan and no limits; its budgets hold$/,
+    ],
+    [
+      { budgets: [{ by: 'team', amount: 1, period: 'day' }] },
+      /^budgets\[0\]\.by: found "team", expected "end_user", or "tag:" .*; it may spend nothing$/,
+    ],
+    [
+      { budgets: ['day', 'day'].map((period) => ({ by: 'tag:team', name: 'a', amount: 1, period })) },
+      /^budgets: .*expected one budget for a name and period/,
+    ],
+    [
+      { budgets: ['a', 'b', 'c', 'd', 'e'].map((tag) => ({ by: `tag:${tag}`, amount: 1, period: 'day' })) },
+      /^budgets: .*expected at most 4 pairs of by and period/,
+    ],
     [{ concurrency: 0 }, /^concurrency: found 0.*the account has no plan and no limits$/],
     [{ enabled: 'maybe' }, /^enabled: found "maybe".*the keys of the account are rejected$/],
     [{ enabled: false, note: 4 }, /^note: .*the keys of the account are rejected$/],

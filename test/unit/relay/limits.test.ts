@@ -38,7 +38,7 @@ describe('a key with a budget', () => {
       'insufficient_quota',
     ]);
     expect(errorOf(answer).message).toMatch(
-      /^This API key may spend 0\.1 yuan a month, and 0\.1 yuan are left; .* needs at least 0\.178 yuan\. The budget resets at 2026-12-01T00:00:00Z\.$/,
+      /^This API key may spend 0\.1 yuan a month, and 0\.1 yuan are left; .* needs at least 0\.178 yuan\. The budget resets at 2026-12-01T00:00:00Z \(midnight in UTC\)\.$/,
     );
     expect([rig.sent, rig.item?.available, held(rig).filter((used) => used !== 0n)]).toEqual([
       [],

@@ -60,6 +60,19 @@ describe('the key store', () => {
     expect(await keys.find('sk-revoked')).toMatchObject({ row: { enabled: false } });
   });
 
+  const budgets = [{ by: 'end_user', name: '*', amount: 1, period: 'day' }];
+  test.each([
+    ['holds its budgets', { budgets, rpm: 'many' }, { budgets }],
+    ['allows nothing', { budgets: [{ by: 'user', amount: 1, period: 'day' }] }, { budgets: [{ amount: 0 }] }],
+    ['has no row', { rpm: 'many' }, undefined],
+  ])('an account with an invalid row %s: %j', async (_what, row, account) => {
+    await store.put('keys', rowOf('sk-invalid', { account: 'invalid' }));
+    await store.put('accounts', { account: 'invalid', ...row });
+    const found = await open().find('sk-invalid');
+    if (account) expect(found).toMatchObject({ account });
+    else expect(found).toMatchObject({ account: undefined });
+  });
+
   test.each([
     [{}, false],
     [{ enabled: true }, false],

@@ -31,13 +31,11 @@ function keysOf(value: unknown): unknown {
 describe('docs/billing.md', () => {
   it('shows an account as the relay answers it', () => {
     const item = { id: 'chat', name: 'Chat calls', icon: '', value: 1000, models: ['m'] };
-    const tier = { above: 128_000, input: 0.02, output: 0.08 };
     const price = {
       type: 'token-billing' as const,
       input: 0.01,
       output: 0.04,
       anonymous: false,
-      tiers: [tier],
       service_tiers: { flex: 0.5 },
     };
     const answer = accountBody({
@@ -58,6 +56,7 @@ describe('docs/billing.md', () => {
         models: ['m'],
       },
       months: [],
+      budgets: [{ by: 'tag:team', name: '*', amount: 1, period: 'day', used: null, resets_at: 0 }],
       refusals: [{ account: 'acme', hour: '2026-11-21T11', counts: { insufficient_quota: 3 } }],
       days: {
         from: 0,

@@ -5,6 +5,7 @@ import type { OpenEntry } from '../../../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { buildMonthKey } from '../../../../shared/billing/daily-keys.ts';
 import { keyHash } from '../../../../shared/wire/ids.ts';
+import { findTagBudget } from '../../../../shared/relay/money/call-costs.ts';
 import { dayMs } from '../../../../shared/wire/iso-time.ts';
 import { AccountRig, nowMs } from './account-rig.ts';
 
@@ -130,8 +131,32 @@ describe('GET /v1/account', () => {
       notices: [],
       prices: [],
       price_changes: [],
+      budgets: [],
       days: null,
     });
+  });
+
+  it('shows its budgets by tag: what is used of each name, and when it resets', async () => {
+    const key = 'sk-budgeted';
+    const budgets = [
+      { by: 'tag:team', name: 'search', amount: '2.5', period: 'month' },
+      { by: 'end_user', amount: 1, period: 'day' },
+    ];
+    await rig.putKey(key, { account: 'budgeted' });
+    await rig.put('accounts', { account: 'budgeted', budgets });
+    const search = { by: 'tag:team', name: 'search', amount: 2.5, period: 'month' } as const;
+    await rig.useBudget(findTagBudget('budgeted', search, 'UTC', nowMs).counter, 300_000_000n);
+    expect((await rig.get('/v1/account', key)).body['budgets']).toEqual([
+      { ...search, used: 0.3, resets_at: Date.parse('2026-12-01') / 1000 },
+      {
+        by: 'end_user',
+        name: '*',
+        amount: 1,
+        period: 'day',
+        used: null,
+        resets_at: Date.parse('2026-11-22') / 1000,
+      },
+    ]);
   });
 
   it('says how many days the balance lasts, from the sums of its months', async () => {
