@@ -160,7 +160,10 @@ export async function planLines(ports: OperatorPorts, lines: readonly SheetLine[
   await workOn([...credited], async (account) => {
     grants.set(account, (await Array.fromAsync(ports.ledger.grants(account))).flat());
   });
-  const keys = Map.groupBy(await ports.tables.scan('keys'), (row) => textOf(row, 'account'));
+  // Only a sheet with ids of keys needs the whole tables.
+  const hasKeys = lines.some(({ key }) => key && key.id !== '');
+  const accounts = hasKeys ? await ports.tables.scan('accounts') : [];
+  const keys = Map.groupBy(hasKeys ? await ports.tables.scan('keys') : [], (row) => textOf(row, 'account'));
   const { checked: plans, problems } = await checkLines(
     lines,
     (line) => {
@@ -203,7 +206,7 @@ export async function planLines(ports: OperatorPorts, lines: readonly SheetLine[
     warnings: [...new Set(plans.flatMap(({ warnings }) => warnings))],
     lines: plans,
     isGrave: questions.length > 0 || changed.some(({ credit }) => credit && credit.amount < 0n),
-    lastKeys: new Map((await ports.tables.scan('accounts')).map((row) => [row['account'], row[lastKeyNote]])),
+    lastKeys: new Map(accounts.map((row) => [row['account'], row[lastKeyNote]])),
     baseUrl: await ports.baseUrl(),
     pages: { models: settings.page, account: settings.accountPage },
   };

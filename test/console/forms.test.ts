@@ -391,6 +391,77 @@ describe('CSV', () => {
   });
 });
 
+describe('ticked rows of a list', () => {
+  const ticks = (...keys: string[]) => Object.fromEntries(keys.map((key) => [`row:${key}`, 'yes']));
+
+  it('are credited once, limited and disabled, after a preview', async () => {
+    const names = ['tick <a>', 'tick-b'];
+    await put(
+      rig.client,
+      'accounts',
+      names.map((account) => ({ account })),
+    );
+    expect(await visitor.page('customers?name=tick')).toContain('name="row:tick &lt;a&gt;"');
+    const credit = { ...ticks(...names), action: 'credit', value: '5', id: 'tick-1' };
+    const preview = await visitor.follow(await visitor.send('customers-selected', credit));
+    expect(preview).toContain('Apply 2 lines and credit ¥10?');
+    await done('customers-selected', credit);
+    expect(await confirmShown(preview)).toContain('already like this');
+    await done('customers-selected', { ...ticks(...names), action: 'rpm', value: '7' });
+    await done('customers-selected', { ...ticks('tick-b'), action: 'enabled=no', value: '' });
+    const rows = (await rig.ports.tables.scan('accounts')).filter(({ account }) =>
+      names.includes(String(account)),
+    );
+    expect(rows.map(({ account, rpm, enabled }) => [account, rpm, enabled])).toEqual(
+      expect.arrayContaining([
+        ['tick <a>', 7, undefined],
+        ['tick-b', 7, false],
+      ]),
+    );
+    expect(
+      (await Array.fromAsync(rig.ports.ledger.grants())).flat().filter(({ grantId }) => grantId === 'tick-1'),
+    ).toHaveLength(2);
+  });
+
+  it('of keys and channels are disabled and limited', async () => {
+    const hashes = ['7', '8'].map((sign) => sign.repeat(64));
+    await put(
+      rig.client,
+      'keys',
+      hashes.map((hash) => ({ hash, account: 'tick-b', hint: `sk-${hash.slice(0, 4)}` })),
+    );
+    await done('keys-selected', { ...ticks(...hashes), action: 'enabled=no' });
+    await done('keys-selected', { ...ticks(hashes[0] ?? ''), action: 'rpm', value: '3' });
+    expect([await row('keys', hashes[0] ?? ''), await row('keys', hashes[1] ?? '')]).toMatchObject([
+      { enabled: false, rpm: 3 },
+      { enabled: false },
+    ]);
+    await put(rig.client, 'channels', [
+      {
+        id: 'ticked',
+        type: 'openai',
+        endpoint: 'https://a.example/v1',
+        models: ['tick-m'],
+        secret: 'env:OPENAI_API_KEY',
+        state: true,
+      },
+    ]);
+    await done('channels-selected', { ...ticks('ticked'), action: 'state=no' });
+    expect(await row('channels', 'ticked')).toMatchObject({ state: false });
+  });
+
+  it.each([
+    [{ action: 'rpm', value: '5' }, 'tick at least one row'],
+    [{ ...ticks('gone'), action: 'rpm', value: '5' }, 'no longer exist'],
+    [{ ...ticks('tick-b'), action: 'toString', value: '5' }, 'choose what to do'],
+    [{ ...ticks('tick-b'), action: 'rpm', value: 'many' }, 'rpm: found'],
+    [{ ...ticks('tick-b'), action: 'credit', value: '' }, 'amount'],
+  ])('%j are refused: %s', async (fields, words) => {
+    const reply = await visitor.send('customers-selected', { id: 'x', ...fields });
+    expect([reply.status, await reply.text()]).toEqual([422, expect.stringContaining(words)]);
+  });
+});
+
 it('reprices one model of a shared rule by its name, at once or later, and the others keep theirs', async () => {
   const rule = { id: 51, type: 'token-billing', models: ['big/one', 'small'], input: 0.001, output: 0.002 };
   await put(rig.client, 'charges', [rule]);

@@ -62,6 +62,17 @@ function makeFilterable(table, number) {
   });
 }
 
+/** A box in the head ticks the rows that are shown. */
+function makeTickable(table) {
+  const listTicks = () => [...table.querySelectorAll('tbody tr:not([hidden]) input[type=checkbox]')];
+  if (listTicks().length === 0) return;
+  const all = document.createElement('input');
+  all.type = 'checkbox';
+  all.setAttribute('aria-label', 'Select all rows shown');
+  all.addEventListener('change', () => listTicks().forEach((each) => (each.checked = all.checked)));
+  table.tHead.rows[0].cells[0].append(' ', all);
+}
+
 /** On a phone each row is a card, whose lines have the titles of their columns. */
 function labelCells(table) {
   const titles = [...table.tHead.rows[0].cells].map((head) => head.textContent.trim());
@@ -102,6 +113,7 @@ function takeSheet(area) {
 document.querySelectorAll('textarea[name="csv"]').forEach(takeSheet);
 document.querySelectorAll('table[data-sortable]').forEach(makeSortable);
 document.querySelectorAll('table[data-filter]').forEach(makeFilterable);
+document.querySelectorAll('table.data').forEach(makeTickable);
 
 const isLocal = document.cookie.split('; ').includes('relay_zone=local');
 /** How times stand on pages: the parts of `2026-11-22 09:41:07`, the longest first. */

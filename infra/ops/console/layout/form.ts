@@ -147,6 +147,9 @@ export const renderActionButton = (action: string, formToken: string, verb: stri
     <input type="hidden" name="form_token" value="${formToken}" /><button type="submit">${verb}</button>
   </form>`;
 
+export const renderFields = (fields: readonly Field[]): Markup[] =>
+  fields.map((field) => renderField(field, {}));
+
 type SearchInput = Pick<FormInput, 'action' | 'fields' | 'verb'> & { isDense?: boolean };
 
 /** A search writes nothing, so it needs no token. */

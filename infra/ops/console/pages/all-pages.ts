@@ -14,6 +14,7 @@ import { addOverviewPages } from './overview.ts';
 import { addUndoPages } from './outcome.ts';
 import { addRequestPages } from './request-page.ts';
 import { addRequestListPages } from './requests.ts';
+import { addSelectionPages } from './selection.ts';
 import { addSettingPages } from './settings.ts';
 import { addStatementPages } from './statements.ts';
 import { addVersionPages } from './versions.ts';
@@ -29,6 +30,7 @@ export const pages: readonly ((routes: Routes) => void)[] = [
   addPricePages,
   addSettingPages,
   addBulkPages,
+  addSelectionPages,
   addRequestListPages,
   addRequestPages,
   addStatementPages,

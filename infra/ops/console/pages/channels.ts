@@ -23,6 +23,7 @@ import {
   number,
   renderTable,
 } from '../layout/table.ts';
+import { buildTickColumn, renderSelection } from './selection.ts';
 import { hideFromReaders, type Routes, type Visit } from '../visit/visit.ts';
 
 export function addChannelPages(routes: Routes): void {
@@ -120,21 +121,22 @@ const figures = pickFigureColumns<{ sum: DailyFigures }>(
   'margin',
 );
 
-const renderChannelTable = ({ channels, knownFrom }: ChannelsView, { nowMs }: Visit): Markup =>
-  renderTable(channels, {
+const renderChannelTable = ({ channels, knownFrom }: ChannelsView, visit: Visit): Content => {
+  const table = renderTable(channels, {
     caption: 'Channels',
     markOf: ({ state, warning }) => (state === 'bad' ? 'bad' : warning === undefined ? undefined : 'warning'),
     empty: renderEmptyState('No channels yet', 'A channel connects an upstream that serves models.'),
     columns: [
+      ...buildTickColumn<ChannelWithSums>(visit, ({ id }) => id),
       head('Channel', ({ id }) => html`<a href="${channelPathOf(id)}">${id}</a>`),
-      column('State', (channel) => renderState(channel, nowMs)),
+      column('State', (channel) => renderState(channel, visit.nowMs)),
       number('Priority', ({ priority }) => priority ?? '–'),
       number('Weight', ({ weight }) => weight ?? '–'),
       number('Models', ({ models }) => models?.length ?? '–'),
-      column('Last call', (channel) => renderLastCall(channel, { nowMs, knownFrom }), {
+      column('Last call', (channel) => renderLastCall(channel, { nowMs: visit.nowMs, knownFrom }), {
         sortBy: ({ lastCall }) => lastCall ?? '',
       }),
-      column('Last failure', (channel) => renderLastFailure(channel, nowMs), {
+      column('Last failure', (channel) => renderLastFailure(channel, visit.nowMs), {
         sortBy: ({ lastFailure }) => lastFailure ?? '',
       }),
       ...figures,
@@ -147,6 +149,8 @@ const renderChannelTable = ({ channels, knownFrom }: ChannelsView, { nowMs }: Vi
       ),
     ],
   });
+  return channels.length === 0 ? table : renderSelection(visit, 'channels', table);
+};
 
 async function renderChannel(visit: Visit): Promise<Page> {
   const id = visit.parameter('id');

@@ -47,6 +47,7 @@ import {
   renderTiles,
   renderWide,
   type PageColumn,
+  type TableInput,
 } from '../layout/table.ts';
 import {
   renderCustomerLink,
@@ -57,6 +58,7 @@ import {
   type Visit,
 } from '../visit/visit.ts';
 import { renderKeyTable } from './keys.ts';
+import { buildTickColumn, renderSelection } from './selection.ts';
 
 const pageRows = 50;
 
@@ -91,7 +93,8 @@ async function renderCustomers(visit: Visit): Promise<Page> {
   };
 }
 
-async function renderByName({ ports, query, nowMs }: Visit, name: string): Promise<Markup> {
+async function renderByName(visit: Visit, name: string): Promise<Markup> {
+  const { ports, query } = visit;
   const after = query('after');
   const { customers, count, next, problems } = await listCustomers(ports, {
     ...(name !== '' && { name }),
@@ -103,9 +106,9 @@ async function renderByName({ ports, query, nowMs }: Visit, name: string): Promi
       ? html`${formatCount(customers.length, 'customer')} of this page, unsorted; there are more`
       : html`${customers.length} of ${formatCount(count, 'customer')}, by name`;
   return html`${renderWarnings(problems)}
-  ${renderTable(customers, {
+  ${renderCustomerTable(visit, customers, {
     caption: 'Customers',
-    columns: buildColumns<ListedCustomer>(nowMs),
+    columns: buildColumns<ListedCustomer>(visit),
     markOf: ({ state }) => (state === 'bad' ? 'bad' : undefined),
     empty:
       name === ''
@@ -115,8 +118,8 @@ async function renderByName({ ports, query, nowMs }: Visit, name: string): Promi
   ${customers.length > 0 && renderPager(words, next && buildPath('customers', { name, after: next }))}`;
 }
 
-async function renderSpending({ ports, nowMs }: Visit, order: SpendingOrder): Promise<Markup> {
-  const page = await listSpending(ports, { order, limit: pageRows });
+async function renderSpending(visit: Visit, order: SpendingOrder): Promise<Markup> {
+  const page = await listSpending(visit.ports, { order, limit: pageRows });
   const { customers, active, looked, month, problems } = page;
   const isDry = order === 'dry';
   return html`${renderLead(
@@ -125,10 +128,10 @@ async function renderSpending({ ports, nowMs }: Visit, order: SpendingOrder): Pr
       : `Customers by what they spent in ${month} (UTC).`,
   )}
   ${renderWarnings(problems)}
-  ${renderTable(customers, {
+  ${renderCustomerTable(visit, customers, {
     caption: isDry ? 'Customers by days left' : 'Customers by spend',
     columns: buildColumns<SpendingCustomer>(
-      nowMs,
+      visit,
       number('Days left', ({ daysLeft }) => renderDaysLeft(daysLeft), {
         about: 'at the pace of this month',
         sortBy: ({ daysLeft }) => daysLeft ?? Number.MAX_SAFE_INTEGER,
@@ -139,6 +142,15 @@ async function renderSpending({ ports, nowMs }: Visit, order: SpendingOrder): Pr
   })}
   ${renderPager(`${customers.length} of ${formatCount(active, 'customer')} with calls or grants in ${month}`)}`;
 }
+
+const renderCustomerTable = <Customer extends ListedCustomer>(
+  visit: Visit,
+  customers: readonly Customer[],
+  table: TableInput<Customer>,
+): Content => {
+  const made = renderTable(customers, table);
+  return customers.length === 0 ? made : renderSelection(visit, 'customers', made);
+};
 
 function renderDaysLeft(days: number | undefined): Content {
   if (days === undefined) return '–';
@@ -163,9 +175,10 @@ function renderBalance({ item, unknown }: ListedCustomer): Content {
 const month = buildFigureColumns<ListedCustomer>((row) => row.month);
 
 const buildColumns = <Customer extends ListedCustomer>(
-  nowMs: number,
+  visit: Visit,
   more?: PageColumn<Customer>,
 ): PageColumn<Customer>[] => [
+  ...buildTickColumn<Customer>(visit, ({ account }) => account),
   head('Customer', ({ account }) => renderCustomerLink(account)),
   column('State', renderState),
   number('Balance', renderBalance, {
@@ -177,9 +190,13 @@ const buildColumns = <Customer extends ListedCustomer>(
   { ...month.calls, about: 'this month' },
   { ...month.failed, about: 'this month' },
   column('Plan', ({ plan }) => (plan ? `level ${plan.level}` : '–')),
-  column('Last call', ({ lastCall }) => (lastCall === undefined ? '–' : renderAge(lastCall * 1000, nowMs)), {
-    sortBy: ({ lastCall }) => lastCall ?? 0,
-  }),
+  column(
+    'Last call',
+    ({ lastCall }) => (lastCall === undefined ? '–' : renderAge(lastCall * 1000, visit.nowMs)),
+    {
+      sortBy: ({ lastCall }) => lastCall ?? 0,
+    },
+  ),
   column('Note', ({ note = '' }) => renderCut(note), { has: ({ note }) => note !== undefined }),
 ];
 

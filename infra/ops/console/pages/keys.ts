@@ -1,4 +1,6 @@
 /** Finds, checks, edits, rotates, enables and disables keys, and handles leaks. Only the hint and hash of a key are stored. */
+import { buildTickColumn, renderSelection } from './selection.ts';
+import { textOf } from '../../../../shared/config/rows/read-row.ts';
 import { maskHash } from '../../../../shared/config/rows/key-row.ts';
 import {
   checkKey,
@@ -119,7 +121,16 @@ const badges: Record<KeyView['state'], Markup> = {
 
 export const renderKeyTable = (
   keys: readonly KeyView[],
-  { options, nowMs }: Visit,
+  visit: Visit,
+  input: { empty: Content; withAccount?: boolean },
+): Content => {
+  const table = renderRowsOfKeys(keys, visit, input);
+  return keys.length === 0 ? table : renderSelection(visit, 'keys', table);
+};
+
+const renderRowsOfKeys = (
+  keys: readonly KeyView[],
+  visit: Visit,
   { empty, withAccount = false }: { empty: Content; withAccount?: boolean },
 ): Markup =>
   renderTable(keys, {
@@ -127,6 +138,9 @@ export const renderKeyTable = (
     empty,
     markOf: ({ state }) => (state === 'invalid' ? 'bad' : undefined),
     columns: [
+      ...buildTickColumn<KeyView>(visit, ({ row, state }) =>
+        state === 'invalid' ? undefined : textOf(row, 'hash'),
+      ),
       head('Key', ({ row }) => html`<code>${formatCell(row['hint']) || 'no hint'}</code>`),
       column('Name', ({ row }) => renderCut(formatCell(row['name'])), {
         has: ({ row }) => row['name'] !== undefined,
@@ -136,12 +150,12 @@ export const renderKeyTable = (
         ? [column('Customer', ({ row }: KeyView) => renderCustomerLink(formatCell(row['account'])))]
         : []),
       column('Permissions', ({ why }) => renderCut(why)),
-      column('Created', ({ row }) => renderRowTime(row['_created'], nowMs)),
+      column('Created', ({ row }) => renderRowTime(row['_created'], visit.nowMs)),
       column('Created by key', ({ row }) => renderHash(formatCell(row['made_by'])), {
         has: ({ row, state }) => row['made_by'] !== undefined && state !== 'invalid',
       }),
       column('Hash', ({ row }) => renderHash(maskHash(formatCell(row['hash'])))),
-      ...(options.readOnly ? [] : [actions(renderActions)]),
+      ...(visit.options.readOnly ? [] : [actions(renderActions)]),
     ],
   });
 

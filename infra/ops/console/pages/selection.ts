@@ -1,0 +1,164 @@
+/**
+ * Changes the rows that are ticked in a list of customers, keys or channels, all in the same way: enables, disables, credits or limits them. The
+ * list's form leads to the preview and the confirmation of a sheet.
+ */
+import { planLines, type SheetLine } from '../../../../shared/operate/apply-sheet.ts';
+import { planSetRows } from '../../../../shared/operate/config/write-rows.ts';
+import type { OperatorPorts, RawRow } from '../../../../shared/operate/operator-ports.ts';
+import { formatCount, usageFailure } from '../../../../shared/operate/plan.ts';
+import { textOf } from '../../../../shared/config/rows/read-row.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { accountFields } from '../../fields/account-fields.ts';
+import { existingKeyFields } from '../../fields/key-fields.ts';
+import {
+  makeChoice,
+  makeFlag,
+  makeNumber,
+  writeTypedRow,
+  type Field,
+  type RowField,
+} from '../../fields/row-field.ts';
+import { html, type Content } from '../../markup.ts';
+import { renderFields } from '../layout/form.ts';
+import { column, type PageColumn } from '../layout/table.ts';
+import { proposeRowEdit } from '../visit/row-proposal.ts';
+import { buildFormPage, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
+import { proposeLines } from './bulk.ts';
+
+type List = 'customers' | 'keys' | 'channels';
+
+/** What can be done to ticked rows: a field with its value, or a field whose value is typed. */
+const actions: Record<List, Readonly<Record<string, string>>> = {
+  customers: {
+    'enabled=no': 'Disable',
+    'enabled=yes': 'Enable',
+    credit: 'Credit (¥)',
+    rpm: 'Calls per minute',
+    tpm: 'Tokens per minute',
+    concurrency: 'Concurrent calls',
+    price_group: 'Price group',
+  },
+  keys: {
+    'enabled=no': 'Disable',
+    'enabled=yes': 'Enable',
+    rpm: 'Calls per minute',
+    max_concurrency: 'Concurrent calls',
+    'budget.amount': 'Budget (¥)',
+    expires_at: 'Expires',
+  },
+  channels: { 'state=no': 'Disable', 'state=yes': 'Enable', priority: 'Priority', weight: 'Weight' },
+};
+
+const fields: Record<List, readonly RowField[]> = {
+  customers: accountFields,
+  keys: [makeFlag('enabled', '', ''), ...existingKeyFields],
+  channels: [makeFlag('state', '', ''), makeNumber('priority', '', ''), makeNumber('weight', '', '')],
+};
+
+const lists = Object.keys(actions) as List[];
+/** Begins the names of the ticks, which end with the key of a row. */
+const tick = 'row:';
+
+export function addSelectionPages(routes: Routes): void {
+  for (const list of lists)
+    routes.form(`/${list}-selected`, {
+      page: buildFormPage((visit, tried) => ({
+        title: `Change ${list}`,
+        fields: [
+          ...listActionFields(list, visit),
+          ...Object.keys(tried?.fields ?? {})
+            .filter((name) => name.startsWith(tick))
+            .map((name): Field => ({ name, label: '', kind: 'hidden', value: 'yes' })),
+        ],
+        cancel: list,
+      })),
+      propose: (visit) => proposeSelected(visit, list),
+    });
+}
+
+const listActionFields = (list: List, { nowMs, ports }: Visit): Field[] => [
+  makeChoice('action', 'Ticked rows', actions[list], 'choose …'),
+  { name: 'value', label: 'Value', help: 'Empty removes a limit.' },
+  // Created with the form, so a form sent twice credits once.
+  {
+    name: 'id',
+    label: '',
+    kind: 'hidden',
+    value: `${isoTime(nowMs).replaceAll(/[-:]/g, '')}-${ports.random.hex(4)}`,
+  },
+];
+
+/** The column of ticks, first in a list; none for readers, nor for a row that can't be read: its key may be a secret. */
+export const buildTickColumn = <Row>(
+  { options }: Visit,
+  keyOf: (row: Row) => string | undefined,
+): PageColumn<Row>[] =>
+  options.readOnly
+    ? []
+    : [
+        column<Row>(
+          'Select',
+          (row) => {
+            const key = keyOf(row);
+            return (
+              key !== undefined &&
+              html`<input type="checkbox" name="${tick}${key}" value="yes" aria-label="Select ${key}" />`
+            );
+          },
+          { isActions: true },
+        ),
+      ];
+
+/** A list in a form that changes its ticked rows. */
+export const renderSelection = (visit: Visit, list: List, table: Content): Content =>
+  visit.options.readOnly
+    ? table
+    : html`<form method="post" action="${list}-selected">
+        <input type="hidden" name="form_token" value="${visit.identity.formToken}" />
+        ${table}
+        <div class="inline">
+          ${renderFields(listActionFields(list, visit))}
+          <div class="buttons"><button type="submit">Review changes</button></div>
+        </div>
+      </form>`;
+
+async function proposeSelected(visit: Visit, list: List): Promise<Proposal> {
+  const { ports, field } = visit;
+  const ticked = Object.keys(visit.fields).flatMap((name) =>
+    name.startsWith(tick) ? [name.slice(tick.length)] : [],
+  );
+  const [name = '', fixed] = field('action').split('=');
+  if (ticked.length === 0) throw usageFailure('tick at least one row in the list');
+  if (!Object.hasOwn(actions[list], field('action'))) throw usageFailure('action: choose what to do');
+  const attributesOf = (row: RawRow): RawRow =>
+    writeTypedRow(fields[list], new Map([[name, fixed ?? field('value')]]), row);
+  if (list === 'channels') {
+    const rows = (await ports.tables.scan('channels')).filter((row) => ticked.includes(textOf(row, 'id')));
+    const edits = rows.map((row) => ({ key: textOf(row, 'id'), attributes: attributesOf(row) }));
+    const plan = await planSetRows(ports, 'channels', edits);
+    if (plan.changes.length === 0) throw usageFailure('value: the ticked rows are already like this');
+    const title = `Change ${formatCount(edits.length, 'channel')}`;
+    return proposeRowEdit(visit, plan, { title, back: list, grave: fixed === 'no' });
+  }
+  const rows = await readTicked(ports, list, ticked);
+  const lines = rows.map((row): SheetLine => {
+    const [account, hash] = [textOf(row, 'account'), textOf(row, 'hash')];
+    if (list === 'keys') {
+      const place = textOf(row, 'hint') || hash.slice(0, 12);
+      return { place, account, key: { id: '', hash, attributes: attributesOf(row), isNew: false } };
+    }
+    if (name === 'credit')
+      return { place: account, account, credit: { id: field('id'), amount: field('value') } };
+    return { place: account, account, customer: { attributes: attributesOf(row), isNew: false } };
+  });
+  const plan = await planLines(ports, lines);
+  if (plan.changes.length === 0) throw usageFailure('value: the ticked rows are already like this');
+  return proposeLines(visit, plan, list);
+}
+
+async function readTicked(ports: OperatorPorts, list: 'customers' | 'keys', ticked: readonly string[]) {
+  const rows = await ports.pages.rowsOf(list === 'keys' ? 'keys' : 'accounts', ticked);
+  if (rows.length < ticked.length) throw usageFailure('some ticked rows no longer exist: reload the list');
+  const keyOf = (row: RawRow): string => textOf(row, list === 'keys' ? 'hash' : 'account');
+  return rows.toSorted((a, b) => ticked.indexOf(keyOf(a)) - ticked.indexOf(keyOf(b)));
+}
