@@ -1,5 +1,6 @@
-/** Serves /v1/account/keys and /v1/account/top-ups with buffered responses through a Function URL. */
+/** Serves /v1/account/keys, /v1/account/top-ups and /v1/account/codes with buffered responses through a Function URL. */
 import { createAutoTopUpStore } from '../shared/adapters/dynamodb/alerts/auto-top-up-store.ts';
+import { createCodeStore } from '../shared/adapters/dynamodb/code-store.ts';
 import { createKeyCounters } from '../shared/adapters/dynamodb/key-budgets.ts';
 import { createKeyStore } from '../shared/adapters/dynamodb/key-store.ts';
 import { createManagedKeyStore } from '../shared/adapters/dynamodb/managed-key-store.ts';
@@ -19,6 +20,7 @@ const handle = createManagedKeysHandle({
   managed: createManagedKeyStore(client, stack),
   counters: createKeyCounters(client, stack),
   topUps: createAutoTopUpStore(client, stack),
+  codes: createCodeStore(client, stack),
   secrets: createSecretStore({ environment, clock, purpose: 'payments' }),
   transport: createHttpsTransport(environment),
   hmac: nodeHmac,

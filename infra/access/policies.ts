@@ -72,7 +72,7 @@ const auditReads: readonly TableAccess[] = [
 const reads: readonly TableAccess[] = [
   ...auditReads,
   // Each table is in few statements, because an IAM policy has at most 6,144 characters.
-  { tables: [...configuration, 'payments'], actions: ['Scan'] },
+  { tables: [...configuration, 'payments', 'codes'], actions: ['Scan'] },
   { tables: ['keys', 'accounts'], actions: ['Scan', 'GetItem', 'BatchGetItem'] },
   { tables: ['runtime'], actions: ['BatchGetItem'], ids: readableIds },
   // For lists in command line and console: balances by key, and the health of channels.
@@ -110,7 +110,7 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
     tables: [
       ...reads,
       { tables: configuration, actions: ['GetItem', 'PutItem', 'UpdateItem', 'DeleteItem'] },
-      { tables: ['keys', 'accounts'], actions: ['PutItem', 'UpdateItem'] },
+      { tables: ['keys', 'accounts', 'codes'], actions: ['PutItem', 'UpdateItem'] },
       { tables: ['payments'], actions: ['GetItem', 'PutItem'] },
       { tables: ['grants'], actions: ['PutItem'] },
       // Holds the content of conversations, which `support` can't read.

@@ -1,5 +1,5 @@
 /**
- * View: everything about people and money, page by page: rows of the configuration, keys, accounts, grants, and the ledger of a time.
+ * View: everything about people and money, page by page: rows of the configuration, keys, accounts, grants, codes, and the ledger of a time.
  * Shows only the name and the problem of an unreadable row, because it may hold a secret anywhere.
  */
 import { AccountRow } from '../config/rows/account-row.ts';
@@ -37,6 +37,7 @@ export async function* exportPages(
   }
   for await (const rows of ports.ledger.grants())
     yield { table: 'grants', rows: rows.map(hideInvalidAmount) };
+  yield { table: 'codes', rows: (await ports.tables.scan('codes')).map(plainRow) };
   for await (const { rows, problems } of selectRows(ports, selection))
     yield { table: 'ledger', rows: rows.map(formatLedgerRow), problems };
 }

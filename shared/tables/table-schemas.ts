@@ -54,6 +54,7 @@ export const tableSchemas = {
     writtenBy: 'functions',
   },
   payments: { partitionKey: S('id'), writtenBy: 'functions' },
+  codes: { partitionKey: S('hash'), writtenBy: 'operators' },
   daily: {
     partitionKey: S('id'),
     sortKey: S('period'),

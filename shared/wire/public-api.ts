@@ -92,6 +92,16 @@ export interface ManagedKeyList {
   top_up_bonus: { pay: number; get: number }[];
 }
 
+/** The answer of `POST /v1/account/codes`, also to a repeat by the same account. */
+export interface RedeemedCode {
+  object: 'account.code';
+  /** The id of its grant. */
+  id: string;
+  /** In yuan. */
+  amount: number;
+  redeemed_at: number;
+}
+
 /** A key as `/v1/account/keys` has it. */
 export interface ManagedKey {
   id: string;

@@ -37,7 +37,17 @@ describe('the policy of operators', () => {
       tableNames.filter((table) =>
         writes.some((action) => isAllowed('operator', `dynamodb:${action}`, tableArn(table), [id])),
       );
-    const people = ['accounts', 'channels', 'charges', 'grants', 'keys', 'payments', 'plans', 'settings'];
+    const people = [
+      'accounts',
+      'channels',
+      'charges',
+      'codes',
+      'grants',
+      'keys',
+      'payments',
+      'plans',
+      'settings',
+    ];
     expect(writtenBy('acme').toSorted()).toEqual([...people, 'responses'].toSorted());
     expect(writtenBy('content-read#2026').toSorted()).toEqual([...people, 'responses', 'runtime'].toSorted());
     for (const action of ['PutItem', 'UpdateItem'])

@@ -45,6 +45,7 @@ describe('the distribution', () => {
       ['/v1/plans', 'catalog', 'kept'],
       ['/v1/account/keys*', 'selfservice', 'never kept'],
       ['/v1/account/top-ups', 'selfservice', 'never kept'],
+      ['/v1/account/codes', 'selfservice', 'never kept'],
       ['/v1/account*', 'catalog', 'never kept'],
       ['/hooks/payments/stripe', 'payments', 'never kept'],
       ['/health', 'catalog', 'kept'],

@@ -55,6 +55,10 @@ export class Oracle {
   readonly endings: Endings;
   readonly accounts = new Map<string, Account>();
   readonly calls = new Map<string, Call>();
+  /** The account of each redeemed code. */
+  readonly codes = new Map<string, string>();
+  /** What codes and payments must credit to accounts. */
+  readonly dues = new Map<string, bigint>();
   /** What is spent and held of budgets: `counter period`. */
   readonly budgets = new Map<string, { used: bigint; overrun: bigint }>();
 
@@ -84,6 +88,26 @@ export class Oracle {
     const account = this.account(name);
     account.granted += amount;
     if (amount < 0n) account.overrun -= amount;
+  }
+
+  /** Of codes and payments, in the end. */
+  due(name: string, amount: bigint): void {
+    this.dues.set(name, (this.dues.get(name) ?? 0n) + amount);
+  }
+
+  /** Of docs/payments.md: the first account that sends a code, and no other, once. */
+  redeemed(code: string, account: string, amount: bigint): void {
+    const by = this.codes.get(code);
+    agree(by === undefined, `code ${code} of ${by} is redeemed again, by ${account}`);
+    this.codes.set(code, account);
+    this.due(account, amount);
+  }
+
+  /** A customer learned that the code was credited to the account, or that it was another's. */
+  toldOfCode(code: string, account: string, isCredited: boolean): void {
+    const by = this.codes.get(code);
+    agree(by !== undefined, `${account} got an answer about code ${code}, which nobody redeemed`);
+    agree((by === account) === isCredited, `${account} was told wrong about code ${code} of ${by}`);
   }
 
   asked(id: string, asked: CallAsked): void {

@@ -313,6 +313,12 @@ const ofCalls = {
     noticed: /tokens in messages, but the upstream is sent|from an honest upstream/,
     body: limitless('messages'),
   },
+  code_twice: {
+    what: 'a redemption does not test whether its code is redeemed',
+    noticed: /is redeemed again/,
+    kind: { credits: true },
+    redeemsTwice: true,
+  },
   no_reserve: {
     what: 'a run asks the upstream, though its reserve was never written',
     noticed: /but nothing is open for it/,

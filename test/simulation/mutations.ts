@@ -39,6 +39,8 @@ export interface Mutation {
   runsTwice?: boolean;
   losesBudgetCount?: boolean;
   holdsNoBudget?: boolean;
+  /** The store marks a code that another account redeemed. */
+  redeemsTwice?: boolean;
 }
 
 export interface Changes {

@@ -1,4 +1,5 @@
 import type { Mutant } from './mutant.ts';
+import { checkCredits, planCredits } from './credits.ts';
 import { Broken, hold } from './watch.ts';
 import type { WorldKind } from './world-kind.ts';
 import { graceSeconds, World } from './world.ts';
@@ -21,6 +22,7 @@ export async function simulate(seed: number, mutant?: Mutant, kind?: Partial<Wor
     for (const { account } of world.customers) checkAccount(world, account.account);
     for (const report of world.reports) checkReport(world, report);
     world.checkCounters();
+    checkCredits(world);
   } catch (error) {
     throw new Broken(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, {
       cause: error,
@@ -50,6 +52,7 @@ function plan(world: World): void {
   }
   for (let atMs = 0; atMs < lastScheduleMs; atMs += random.integer(1_000, 60_000))
     scheduler.after(atMs, () => world.takeBatch());
+  if (world.kind.credits) planCredits(world);
 }
 
 /** One account gets busy for half a minute, so that it is split, and quiet again. */
@@ -157,6 +160,7 @@ function taleOf(world: World): Tale {
     onBudget: closes.filter(({ entry }) => entry.budget !== undefined).length,
     exactBudgets: world.seen.exactBudgets,
     taggedBudgets: world.seen.taggedBudgets,
+    redeemed: watch.oracle.codes.size,
     settleLost: events('settle_lost'),
     reserveUnknown: events('reserve_unknown'),
   };

@@ -9,7 +9,9 @@ const [first, count] = onlySeed === undefined ? [1, 150] : [Number(onlySeed), 1]
 it(`no money is lost or made in the worlds of the seeds ${first} to ${first + count - 1}`, async () => {
   const tale = await simulateRange(first, count);
   // The rarest are asked of the worlds below.
-  const never = Object.keys(tale).filter((what) => tale[what] === 0 && !/^(joined|metered)/.test(what));
+  const never = Object.keys(tale).filter(
+    (what) => tale[what] === 0 && !/^(joined|metered|redeemed)/.test(what),
+  );
   expect(onlySeed === undefined ? never : []).toEqual([]);
 }, 120_000);
 
@@ -21,6 +23,11 @@ it('no call is paid by a sum below zero, whichever part owes and whatever goes w
   const tale = await simulateRange(10_031, 30, { bursts: true, corrections: 12 });
   const { overdrawn, overdraftsEnded, joined, joinedInDebt } = tale;
   for (const times of [overdrawn, overdraftsEnded, joined, joinedInDebt]) expect(times).toBeGreaterThan(0);
+}, 60_000);
+
+it('each code is credited once, to the account that was told so, and bonuses come and go with their payments', async () => {
+  const tale = await simulateRange(30_031, 30, { credits: true });
+  expect(tale['redeemed']).toBeGreaterThan(30);
 }, 60_000);
 
 it('a metered call is counted and paid by no balance, however often its account is switched meanwhile', async () => {

@@ -18,6 +18,8 @@ export interface WorldKind {
   background: number;
   /** Of all calls, those for which their account is metered: operators switch it while others run. */
   metered: number;
+  /** Customers redeem codes, and pay with a bonus and take some of it back. */
+  credits: boolean;
 }
 
 export function kindOf(random: SeededRandom, wanted: Partial<WorldKind> = {}): WorldKind {
@@ -31,6 +33,7 @@ export function kindOf(random: SeededRandom, wanted: Partial<WorldKind> = {}): W
     grantFactor: 1n,
     background: random.chance(0.5) ? random.next() * 0.6 : 0,
     metered: 0,
+    credits: false,
     ...wanted,
   };
 }

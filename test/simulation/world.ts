@@ -268,6 +268,10 @@ export class World {
     for (const name of countersOf(row)) this.counters.count(name, budgetUseOf(row));
   }
 
+  get redeemsTwice(): boolean {
+    return this.#mutation?.redeemsTwice ?? false;
+  }
+
   /** At the end of the world. */
   checkCounters(): void {
     this.seen.exactBudgets += this.#budgets.ended();

@@ -140,7 +140,8 @@ const descriptions = {
     readsSecrets: ['payments'],
   },
   selfservice: {
-    purpose: 'What customers do for their own account: keys that they make, and top-ups',
+    purpose:
+      'What customers do for their own account: keys that they make, top-ups, and codes that they redeem',
     url: 'BUFFERED',
     timeoutSeconds: 30,
     tables: {
@@ -148,6 +149,8 @@ const descriptions = {
       runtime: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'],
       keys: ['BatchGetItem', 'ConditionCheckItem', 'GetItem', 'PutItem', 'UpdateItem'],
       accounts: ['GetItem'],
+      codes: ['GetItem', 'UpdateItem'],
+      grants: ['PutItem'],
     },
     // The keys that sign references, and Stripe's key.
     readsSecrets: ['payments'],
@@ -343,6 +346,7 @@ export const routes: readonly Route[] = [
   { path: '/v1/plans', function: 'catalog', cached: true },
   { path: '/v1/account/keys*', function: 'selfservice', cached: false },
   { path: '/v1/account/top-ups', function: 'selfservice', cached: false },
+  { path: '/v1/account/codes', function: 'selfservice', cached: false },
   { path: '/v1/account*', function: 'catalog', cached: false },
   { path: '/hooks/payments/stripe', function: 'payments', cached: false },
   { path: '/health', function: 'catalog', cached: true },

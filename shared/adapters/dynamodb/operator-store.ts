@@ -106,6 +106,7 @@ const signedTables: ReadonlySet<TableName> = new Set([
   'keys',
   'accounts',
   'grants',
+  'codes',
 ]);
 
 export const isSigned = (table: TableName): boolean => signedTables.has(table);

@@ -122,14 +122,11 @@ const putPayment = (TableName: string, { before, after }: PaymentChange): Transa
   },
 });
 
-const putGrant = (
-  TableName: string,
-  { amount, ...grant }: Grant & Partial<AuthorMarks>,
-): TransactWriteItem => ({
+export const putGrant = (TableName: string, { amount, ...grant }: Grant & Partial<AuthorMarks>) => ({
   Put: {
     TableName,
     Item: { ...attributesOf({ ...grant, ...unappliedMark }), amount: { N: formatYuan(amount) } },
     ConditionExpression: isNewGrant,
-    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
   },
 });

@@ -1,5 +1,5 @@
 /**
- * Serves /v1/account/keys and /v1/account/top-ups: the holder of a key with `manage` acts for the own account. It never touches
+ * Serves /v1/account/keys, /v1/account/top-ups and /v1/account/codes: the holder of a key with `manage` acts for the own account. It never touches
  * the key that asks, a key of the operator, or one of another account, and never makes a key that may more than the one that
  * asks: decision 79. Which keys customers have made of an account is one item, written with the keys themselves:
  *
@@ -35,9 +35,11 @@ import {
   keyIdOf,
   describeKey,
 } from './made-key.ts';
+import { codesPerMinute, redeemCode, type CodePorts } from './redeem-code.ts';
 import { topUp, showTopUps, describeTopUpOffer, type KeyRequest, type TopUpPorts } from './top-up.ts';
 
-interface ManagedKeysPorts extends TopUpPorts, Pick<ChatPorts, 'keys' | 'counters'> {
+interface ManagedKeysPorts
+  extends TopUpPorts, Omit<CodePorts, 'random'>, Pick<ChatPorts, 'keys' | 'counters'> {
   managed: ManagedKeyStore;
 }
 
@@ -65,6 +67,7 @@ const works: Readonly<Record<NonNullable<ReturnType<typeof matchSelfServiceRoute
     await askerOf(ports, caller);
     return { answer: await showTopUps(ports, caller) };
   },
+  code_redeem: async (ports, caller) => ({ answer: await redeemCode(ports, caller) }),
 };
 
 export const createManagedKeysHandle = (ports: ManagedKeysPorts): Handle =>
@@ -74,20 +77,22 @@ export const createManagedKeysHandle = (ports: ManagedKeysPorts): Handle =>
     if (!route) throw refuseRoute(request);
     const admitted = admitKey(await keys.find(readKey(request.headers)), clock.now());
     found({ endpoint: route, key_hint: admitted.row.hint, account: admitted.row.account });
-    if (request.method !== 'GET') await countWrite(ports, admitted.row);
+    // Keys are many, so guesses at codes are counted by account.
+    if (route === 'code_redeem') await countWrite(ports, `codes-${admitted.row.account}`, codesPerMinute);
+    else if (request.method !== 'GET')
+      await countWrite(ports, `writes-${counterKeyOf(admitted.row)}`, writesPerMinute);
     const body = request.method === 'POST' ? bodyOf(request) : {};
     const { status = 200, answer } = await works[route](ports, { admitted, request, body });
     return { ...respondJson(request.id, answer), status };
   });
 
-async function countWrite(ports: ManagedKeysPorts, key: KeyRow): Promise<void> {
+async function countWrite(ports: ManagedKeysPorts, counter: string, most: number): Promise<void> {
   const nowMs = ports.clock.now();
-  const counter = `writes-${counterKeyOf(key)}`;
   const count = await new Backoff(ports, budgetMs).until(() =>
-    ports.counters.countCall(counter, minuteOf(nowMs), writesPerMinute),
+    ports.counters.countCall(counter, minuteOf(nowMs), most),
   );
   if (count !== undefined) return;
-  const words = `This API key may change its account ${writesPerMinute} times a minute. Try again in the next minute.`;
+  const words = `At most ${most} changes of an account are possible in a minute. Try again in the next minute.`;
   const headers = { 'retry-after': String(secondsOfMinuteLeft(nowMs)) };
   throw refuse('rate_limit_exceeded', words, { headers });
 }

@@ -47,6 +47,7 @@ const selfServiceRoutes = [
   { name: 'account_key_rotate', method: 'POST', path: `${keyPath}/rotate` },
   { name: 'top_ups', method: 'POST', path: '/v1/account/top-ups' },
   { name: 'top_ups_state', method: 'GET', path: '/v1/account/top-ups' },
+  { name: 'code_redeem', method: 'POST', path: '/v1/account/codes' },
 ] as const;
 
 type SelfServiceRoute = (typeof selfServiceRoutes)[number];

@@ -1,4 +1,4 @@
-/** The commands of `grant`: top-ups and corrections, what was written and applied; and how a grant is waited for and said. */
+/** The commands of `grant`: top-ups and corrections, redeem codes, what was written and applied; and how a grant is waited for and said. */
 import { formatYuan } from '../../../../shared/billing/money.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
 import {
@@ -11,7 +11,15 @@ import {
   type GrantPlan,
   type GrantsWanted,
 } from '../../../../shared/operate/customers/grants.ts';
-import { Failure } from '../../../../shared/operate/plan.ts';
+import {
+  carryOutCodes,
+  listBatches,
+  listCodes,
+  planCodes,
+  planRevokeCodes,
+  type CodesInput,
+} from '../../../../shared/operate/customers/codes.ts';
+import { Failure, formatCount } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { grantSheet } from '../../fields/sheet.ts';
 import { describeGrantOutcome, isGrantWritten } from '../../outcomes.ts';
@@ -21,11 +29,12 @@ import {
   limitRows,
   limitOf,
   printOutcome,
+  defineRows,
   defineView,
   defineWrite,
   type CommandGroup,
 } from '../command.ts';
-import { parseNumber } from '../option-values.ts';
+import { parseCount, parseDecimalText, parseNumber } from '../option-values.ts';
 import { formatText, nameValues, type Column } from '../terminal.ts';
 import { defineApply } from './sheets.ts';
 
@@ -65,9 +74,12 @@ const grantColumns: Column<WrittenGrant>[] = [
   ['problem', 'PROBLEM', ({ problem }) => problem, ({ problem }) => problem ?? ''],
 ];
 
+const columnsOf = <Name extends string>(...names: Name[]): Column<Readonly<Record<Name, unknown>>>[] =>
+  names.map((name) => [name, name.toUpperCase(), (row) => row[name]]);
+
 export const grantCommands: CommandGroup = {
   name: 'grant',
-  does: 'top up and correct balances',
+  does: 'top up and correct balances, create redeem codes',
   notes:
     '\nAmounts are in yuan, with up to 9 decimals. A negative amount takes money back. An id is credited only once, so a\ncommand with --id is safe to repeat.',
   commands: [
@@ -122,5 +134,76 @@ export const grantCommands: CommandGroup = {
       },
     }),
     defineApply('grant', grantSheet),
+    defineChange('codes', {
+      does: 'create a batch of redeem codes; they are shown once',
+      lists: true,
+      needs: {
+        '--count <n>': ['number of codes', parseCount],
+        '--amount <yuan>': ['yuan that each code credits', parseDecimalText],
+      },
+      takes: {
+        '--batch <name>': 'name of the batch (default: generated)',
+        '--expires <time>': 'last moment, such as 90d or 2027-12-31 (default: never)',
+      },
+      examples: ['grant codes --count 100 --amount 10 --csv > codes.csv'],
+      async plan({ ports }, options: CodesInput) {
+        const plan = await planCodes(ports, options);
+        return defineWrite({
+          plan,
+          carryOut: () => carryOutCodes(ports, plan),
+          print(terminal, codes) {
+            terminal.printList(codes, {
+              columns: columnsOf('code', 'id', 'batch', 'amount', 'expires_at'),
+              empty: '',
+            });
+            terminal.remark('Save these codes now; they can’t be shown again.');
+          },
+          facts: (codes) => ({ batch: plan.facts.batch, codes }),
+        });
+      },
+    }),
+    defineView('batches', {
+      does: 'list batches of redeem codes, or who redeemed the codes of one',
+      lists: true,
+      takes: { '[batch]': 'name of a batch' },
+      examples: ['grant batches', 'grant batches spring --csv'],
+      async run({ ports, terminal }, batch: string | undefined) {
+        const { problems, ...found } =
+          batch === undefined ? await listBatches(ports) : await listCodes(ports, batch);
+        if ('batches' in found)
+          terminal.printList(found.batches, {
+            columns: columnsOf(
+              'batch',
+              'created',
+              'codes',
+              'open',
+              'redeemed',
+              'credited',
+              'revoked',
+              'expired',
+            ),
+            empty: 'No codes.',
+          });
+        else
+          terminal.printList(found.codes, {
+            columns: columnsOf('id', 'batch', 'amount', 'state', 'account', 'redeemed_at', 'expires_at'),
+            empty: `No codes of batch ${batch}.`,
+          });
+        terminal.warn(problems);
+      },
+    }),
+    defineChange('revoke', {
+      does: 'revoke the unredeemed codes of a batch, or one code',
+      takes: { '<name>': 'batch, id of a code, or the code itself' },
+      examples: ['grant revoke spring'],
+      async plan(run, name: string) {
+        const plan = await planRevokeCodes(run.ports, name);
+        return defineWrite({
+          ...defineRows(run, plan, { message: '', facts: {} }),
+          print: ({ print }, made) => print(`Revoked ${formatCount(made.length, 'code')}.`),
+          facts: (made = []) => ({ revoked: made.length }),
+        });
+      },
+    }),
   ],
 };

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { DynamoDBDocumentClient, PutCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
 import { createAutoTopUpStore } from '../../../../shared/adapters/dynamodb/alerts/auto-top-up-store.ts';
+import { createCodeStore } from '../../../../shared/adapters/dynamodb/code-store.ts';
 import { createKeyCounters } from '../../../../shared/adapters/dynamodb/key-budgets.ts';
 import { createKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
 import { createManagedKeyStore } from '../../../../shared/adapters/dynamodb/managed-key-store.ts';
@@ -178,6 +179,7 @@ export class ManagedRig {
       managed: createManagedKeyStore(client, 'relay'),
       counters: createKeyCounters(client, 'relay'),
       topUps: createAutoTopUpStore(client, 'relay'),
+      codes: createCodeStore(client, 'relay'),
       secrets: {
         read: async (reference) => {
           const value = this.secrets.get(reference);

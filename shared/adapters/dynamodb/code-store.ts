@@ -1,0 +1,38 @@
+/** Redeem codes in `codes`: a redemption marks the code and writes its row of `grants` in one transaction. */
+import { formatYuan } from '../../billing/money.ts';
+import type { CodeStore } from '../../relay/account/redeem-code.ts';
+import { StoreBusy } from '../../relay/ports/store-errors.ts';
+import { putGrant } from './payment-store.ts';
+import { buildExpressions, Table, valuesOf, type TableClient } from './table-client.ts';
+import { writeTransaction } from './transactions.ts';
+
+/** An edit of the amount between read and write must not grant the old one. */
+const isOpen = 'amount = :amount AND attribute_not_exists(redeemed_by) AND attribute_not_exists(revoked_at)';
+
+export function createCodeStore(client: TableClient, stack: string): CodeStore {
+  const codes = new Table(client, stack, 'codes');
+  const grants = new Table(client, stack, 'grants');
+  return {
+    async find(hash) {
+      const item = await codes.get({ hash });
+      return item && valuesOf(item);
+    },
+    async redeem({ hash }, grant, at) {
+      const update = buildExpressions(
+        {
+          UpdateExpression: 'SET redeemed_by = :account, redeemed_at = :at',
+          ConditionExpression: isOpen,
+        },
+        { ':account': grant.account, ':at': at, ':amount': Number(formatYuan(grant.amount)) },
+      );
+      // Without the condition of a new row: if `codes` alone is restored, the ledger still credits this id once.
+      const { ConditionExpression: _, ...put } = putGrant(grants.name, grant).Put;
+      const reply = await writeTransaction(client, [
+        { Update: { ...codes.keyInput({ hash }), ...update } },
+        { Put: put },
+      ]);
+      if (reply.done || reply.conditions.length > 0) return reply.done;
+      throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
+    },
+  };
+}
