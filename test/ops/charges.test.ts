@@ -103,6 +103,28 @@ describe('charge import', () => {
     expect(run.output).toMatch(/token-billing +7 +14 +csv-model/);
   });
 
+  it("reads a vendor's own list in yuan per million, and remembers its columns", async () => {
+    const list = (rows: string) => writeFileSync(file('vendor.csv'), `模型名称;输入;输出;缓存命中\n${rows}`);
+    list('v-large;2.00 元/百万tokens;¥8;0.5\nv-free;免费;免费;-\n;;;\n');
+    const words = `import ${file('vendor.csv')} --rate 1 --dry-run`;
+    expect((await charge(words)).errors).toContain('unknown columns: 模型名称, 输入, 输出, 缓存命中');
+    const columns = 'model=模型名称,input=输入,output=输出,cached_input=缓存命中';
+    expect((await charge(`${words} --columns ${columns}`)).output).toMatch(
+      /token-billing +2 \(cached 0.5\) +8 +v-large/,
+    );
+    const again = await charge(words);
+    expect(again.output).toMatch(/token-billing +2 \(cached 0.5\) +8 +v-large/);
+    for (const [rows, said] of [
+      ['v;1,5;2;\n', 'line 2: found no price in column 输入'],
+      ['v;1;2;\nv;3;4;\n', 'line 3: v is in the list twice'],
+    ] as const) {
+      list(rows);
+      expect(await charge(words)).toMatchObject({ code: 2, errors: expect.stringContaining(said) as string });
+    }
+    const wrong = await charge(`${words} --columns model=型号,input=输入,outptu=输出`);
+    expect(wrong.errors).toContain('--columns: unknown name outptu');
+  });
+
   it('warns of a list that is not per token', async () => {
     const run = await charge(`import ${file('million.csv')} --rate 7 --dry-run`);
     expect(run.errors).toContain('is the list per token?');

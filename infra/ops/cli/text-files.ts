@@ -4,7 +4,7 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
-import { parseCsv } from '../csv.ts';
+import { delimiterOf, parseCsvLines } from '../csv.ts';
 
 const repository = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -74,6 +74,8 @@ const writeInFolder = <Written>(file: string, write: () => Promise<Written>): Pr
 
 /** A price list: a JSON text, or the cells of CSV. */
 export async function readListFile(path: string): Promise<string | string[][]> {
-  const text = await readTextFile(path);
-  return text.trimStart().startsWith('{') ? text : parseCsv(text);
+  const text = await readSheetFile(path);
+  return text.trimStart().startsWith('{')
+    ? text
+    : parseCsvLines(text, delimiterOf(text)).map(({ cells }) => cells);
 }

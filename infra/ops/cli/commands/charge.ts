@@ -1,5 +1,12 @@
 /** The commands of `charge`: billing rules, what they cost a call, prices now and from a time on, and price lists. */
+import path from 'node:path';
 import { Option } from 'commander';
+import {
+  mapPriceColumns,
+  mappedColumns,
+  type PriceSource,
+} from '../../../../shared/operate/prices/price-list.ts';
+import { asRecord, parseJson } from '../../../../shared/wire/json.ts';
 import {
   inputParts,
   mapInputParts,
@@ -17,7 +24,7 @@ import {
 import { formatDecimal, formatYuan } from '../../../../shared/billing/money.ts';
 import { formatHours } from '../../../../shared/billing/schedule.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
-import { formatCount, formatMoney, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatInteger, formatMoney, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   planAnnouncePrice,
   planNewRule,
@@ -47,6 +54,7 @@ import { ruleSheet } from '../../fields/sheet.ts';
 import { defineChange, defineView, defineWrite, type CommandGroup } from '../command.ts';
 import { defineSave, waitOption, type WaitOption } from '../config-writing.ts';
 import {
+  parseCount,
   parseDecimalText,
   parseList,
   parsePrice,
@@ -56,8 +64,8 @@ import {
   type Moment,
   parseTokens,
 } from '../option-values.ts';
-import { formatTable, type Column } from '../terminal.ts';
-import { readListFile } from '../text-files.ts';
+import { formatTable, type Column, type Terminal } from '../terminal.ts';
+import { readListFile, readTextFileIfAny, writeTextFile } from '../text-files.ts';
 import { defineApply, defineExport } from './sheets.ts';
 import { parseAttributes, attributesAbout, defineOff, defineShow, type RowGroup } from './rows.ts';
 
@@ -241,15 +249,20 @@ prices, tiers and token limits, and skips models that already have a price.`,
         '--only-served': 'only models that a channel serves, including mapped names',
         '--prefix <text>': 'only entries with this prefix; the prefix is removed',
         '--models <names>': ['only these models, without the prefix', parseList],
+        '--columns <names>':
+          'a list in yuan or with other columns, such as model=型号,input=输入,output=输出; remembered',
+        '--per <tokens>': ['with --columns: the tokens that a price is for', parseCount, 1_000_000],
         '--free <names>': ['models to make free if the list has no price for them', parseList],
       },
       examples: [
         'charge import prices.json --rate 7.2 --markup 20 --only-served --dry-run',
         'charge import api.json --rate 7.2 --prefix vendor/ --models model-a,model-b',
         'charge import prices.csv --rate 7.2 --yes',
+        'charge import vendor.csv --rate 1 --columns model=型号,input=输入,output=输出',
       ],
-      async plan({ ports }, file: string, options: Omit<ImportInput, 'list'>) {
-        const plan = await planImport(ports, { list: await readListFile(file), ...options });
+      async plan({ ports, terminal }, file: string, { columns, per, ...options }: ImportOptions) {
+        const list = await readMappedList(terminal, file, { columns, per });
+        const plan = await planImport(ports, { list, ...options });
         const { charges, missing, suspicious } = plan;
         return defineWrite({
           plan,
@@ -271,6 +284,51 @@ prices, tiers and token limits, and skips models that already have a price.`,
     defineApply('charge', ruleSheet),
   ],
 };
+
+type ImportOptions = Omit<ImportInput, 'list'> & { columns?: string | undefined; per: number };
+
+type Mapped = { columns?: string | undefined; per: number };
+
+/** Mappings by the header of the list that they are for, beside the lists, so that next month's list needs no question. */
+const mappingsFile = 'price-columns.json';
+
+/** Reads a list with LiteLLM's columns as it is. For another one, uses the columns that are given, remembered or, at a terminal, asked for. */
+async function readMappedList(terminal: Terminal, file: string, given: Mapped): Promise<PriceSource> {
+  const list = await readListFile(file);
+  const [head = []] = typeof list === 'string' ? [] : list;
+  const isKnown = head.some((name) => name.toLowerCase() === 'input_cost_per_token');
+  if (typeof list === 'string' || (isKnown && given.columns === undefined)) return list;
+  const kept = path.join(path.dirname(file), mappingsFile);
+  const all = asRecord(parseJson((await readTextFileIfAny(kept)) ?? ''));
+  const remembered = asRecord(all[head.join()]);
+  const isAsked = given.columns === undefined && typeof remembered['columns'] !== 'string';
+  const { columns = String(remembered['columns']), per } = isAsked
+    ? { ...given, columns: await askColumns(terminal, head) }
+    : given.columns === undefined
+      ? { ...given, per: Number(remembered['per']) }
+      : given;
+  const pairs = columns.split(',').map((pair) => pair.split('=').map((part) => part.trim()));
+  const unknown = pairs.find(([name = '']) => !mappedColumns.includes(name));
+  if (unknown) throw usageFailure(`--columns: unknown name ${unknown[0]}: use ${mappedColumns.join(', ')}`);
+  if (![1, 1000, 1_000_000].includes(per)) throw usageFailure('--per: use 1, 1000 or 1000000');
+  const mapped = mapPriceColumns(list, { columns: Object.fromEntries(pairs) as Record<string, string>, per });
+  await writeTextFile(kept, `${JSON.stringify({ ...all, [head.join()]: { columns, per } }, null, 2)}\n`);
+  terminal.remark(`Columns (remembered in ${kept}): ${columns}, prices per ${formatInteger(per)} tokens`);
+  return mapped;
+}
+
+async function askColumns(terminal: Terminal, head: readonly string[]): Promise<string> {
+  if (!terminal.isAttended)
+    throw usageFailure(
+      `unknown columns: ${head.join(', ')}. Re-run with --columns model=...,input=...,output=...`,
+    );
+  const answers: string[] = [];
+  for (const name of mappedColumns) {
+    const answer = await terminal.ask(`Which column has ${name} (${head.join(', ')}; Enter: none)?`);
+    if (answer !== '') answers.push(`${name}=${answer}`);
+  }
+  return answers.join(',');
+}
 
 type PriceOptions = WaitOption & { from?: string; cached?: number; announced?: string };
 

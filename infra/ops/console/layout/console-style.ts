@@ -99,8 +99,8 @@ form.stacked { max-width: 44rem; display: grid; grid-template-columns: repeat(6,
 form.stacked > * { grid-column: 1 / -1; }
 form.stacked > .field.third { grid-column: span 2; }
 @media (max-width: 560px) { form.stacked > .field { grid-column: 1 / -1 !important; } }
-form.inline { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: end; margin: 0 0 1rem; }
-form.inline .field { margin: 0; }
+form.inline, div.inline { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: end; margin: 0 0 1rem; }
+.inline .field { margin: 0; }
 .head form.inline { margin: 0; }
 form.dense { display: grid; grid-template-columns: repeat(auto-fill, minmax(8.4rem, 1fr)); }
 form.dense :is(input, select) { width: 100% !important; }
@@ -120,7 +120,7 @@ form.single { display: inline; }
 input, textarea, select { border-color: var(--edge); border-radius: 6px; padding: .36rem .55rem; }
 input[type=checkbox] { width: auto; }
 input[type=file] { margin: 0 0 .4rem; }
-form.inline input[type=text] { width: 18rem; max-width: 100%; }
+.inline input[type=text] { width: 18rem; max-width: 100%; }
 textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: var(--note); resize: vertical; }
 .field.bad input, .field.bad textarea, .field.bad select { border-color: var(--bad); }
 .buttons { display: flex; flex-wrap: wrap; gap: .5rem .9rem; align-items: center; }
