@@ -34,7 +34,22 @@ const everyMs = 1000;
 async function runPhases(phases) {
   const isTerminal = process.stderr.isTTY;
   if (!isTerminal && phases.length > 0) print(phases.map(({ doing }) => doing).join(', then '));
-  for (const phase of phases) await (isTerminal ? counted(phase) : phase.work());
+  for (const phase of phases) await (isTerminal ? counted(phase) : reported(phase));
+}
+
+const reportEveryMs = 10_000;
+
+/** In a log or a pipe: a line each ten seconds, so that a slow machine does not look like a hang. */
+async function reported({ doing, done, work }) {
+  const startedMs = Date.now();
+  const seconds = () => Math.round((Date.now() - startedMs) / 1000);
+  const timer = setInterval(() => isStopping() || print(`${doing}, ${seconds()} s`), reportEveryMs);
+  try {
+    await work();
+  } finally {
+    clearInterval(timer);
+  }
+  if (seconds() > 3) print(`${done} in ${seconds()} s`);
 }
 
 async function counted({ doing, done, work }) {

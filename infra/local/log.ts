@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { json } from 'node:stream/consumers';
 import { type DynamoDBClient, PutItemCommand, ResourceNotFoundException } from '@aws-sdk/client-dynamodb';
-import { cloneFolder } from './host/running-stack.ts';
+import { cloneFolder } from '../ops/session/running-stack.ts';
 import { localStackId } from '../../shared/adapters/dynamodb/operator-store.ts';
 import { physicalNameOf } from '../../shared/tables/table-names.ts';
 import { callingFunctions } from '../stack/constructs/function-descriptions.ts';

@@ -1,8 +1,16 @@
 /** `npm start`: runs the synthesized stack on this machine until Ctrl-C. */
 import { statfsSync } from 'node:fs';
-import { logToStderr, describeKeptData, writeReadyText, showTrouble, StartError } from './host/messages.ts';
+import {
+  logToStderr,
+  describeKeptData,
+  writeReadyText,
+  showSlowSteps,
+  showTrouble,
+  StartError,
+} from './host/messages.ts';
 import { readOptions, type LocalOptions } from './host/local-options.ts';
 import { synthesizeConsole } from './console.ts';
+import { startOperatorConsole } from './operator-console.ts';
 import { startStack, type RunningStack } from './start-stack.ts';
 
 const environmentsMax = 16;
@@ -75,16 +83,27 @@ const isForPeople = (error: unknown): error is Error =>
 
 try {
   options = readOptions(process.env);
+  const steps = showSlowSteps((line) => endedMs === undefined && logToStderr(line));
+  if (options.console) steps.begin('adding the console');
   if (options.console)
     options = { ...options, templateFolder: await synthesizeConsole(options.templateFolder) };
-  start = startStack({ ...options, environmentsMax }, log);
-  stack = await start;
+  start = startStack({ ...options, environmentsMax, onStep: steps.begin }, log);
+  stack = await start.finally(steps.end);
   void stack.emulatorEnded.then((reason) => {
     if (endedMs !== undefined) return;
     logToStderr(`the DynamoDB emulator stopped: ${reason}`);
     end(1);
   });
-  if (endedMs === undefined) process.stdout.write(writeReadyText(stack, options.dataFolder));
+  const operatorConsole = options.console
+    ? undefined
+    : await startOperatorConsole({
+        ...options,
+        port: options.consolePort,
+        dynamodbEndpoint: stack.dynamodbEndpoint,
+        log,
+      });
+  const shown = typeof operatorConsole === 'object' ? operatorConsole.address : operatorConsole;
+  if (endedMs === undefined) process.stdout.write(writeReadyText(stack, options.dataFolder, shown));
 } catch (error) {
   // A start that Ctrl-C ended fails: that is no news.
   if (endedMs === undefined)

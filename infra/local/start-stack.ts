@@ -23,7 +23,7 @@ import {
 } from './rest-api.ts';
 import { claimPorts, createTablesPort } from './host/loopback.ts';
 import { type StackLog, StartError, type Started } from './host/messages.ts';
-import { writeRunning } from './host/running-stack.ts';
+import { writeRunning } from '../ops/session/running-stack.ts';
 import { type LocalFunction, startInvokeApi } from './lambda/local-function.ts';
 import { type LocalOptions, createLocalClientSettings } from './host/local-options.ts';
 import { waitForDemoGrant, readOrCreateDemoKey, realChannelRow, seedDemo, seedRows } from './seed.ts';
@@ -44,9 +44,11 @@ import { startServerProcess, createServerUrl } from './server-process.ts';
 
 const localStackName = 'relay';
 
-interface StackSettings extends Omit<LocalOptions, 'console' | 'log'> {
+interface StackSettings extends Omit<LocalOptions, 'console' | 'consolePort' | 'log'> {
   /** Maximum number of processes per function that has a URL. */
   environmentsMax: number;
+  /** Receives what the start does next, in words. */
+  onStep?: (doing: string) => void;
   /** Runs something else instead of a function, such as another version. Default: the function of the template. */
   inPlaceOf?: (live: LocalFunction) => LocalFunction;
 }
@@ -63,6 +65,8 @@ export interface RunningStack extends Started {
  */
 export async function startStack(settings: StackSettings, shown: StackLog): Promise<RunningStack> {
   await using started = new AsyncDisposableStack();
+  const { onStep = () => {} } = settings;
+  onStep('starting the tables');
   const template = readTemplate(settings.templateFolder, localStackName);
   const references = createReferences(template);
 
@@ -83,6 +87,7 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
     startEmulator(settings).then((emulator) => started.adopt(emulator, () => emulator.stop())),
     demo ? startVendors().then((servers) => started.adopt(servers, () => servers.close())) : undefined,
   ]);
+  onStep('creating tables');
   tables?.open(emulator.endpoint);
   const client = createDynamoClient(emulator.endpoint);
   await createTables(client, references);
@@ -109,18 +114,22 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   const checkpoints = openCheckpoints(settings.dataFolder);
   for (const mapping of buildMappings(references, functions))
     started.defer(await startMapping(mapping, { client: streams, checkpoints, log }));
+  onStep('writing demo rows');
   const key = vendors && readOrCreateDemoKey(settings.dataFolder);
   if (vendors && key !== undefined) await seedDemo(client, (name) => vendors.url(name), key);
   if (settings.upstreamKey) await seedRows(client, [realChannelRow]);
+  onStep('publishing the configuration');
   await publishConfiguration(functions, log);
   const schedules = started.adopt(startSchedules(buildSchedules(references, functions), log), (running) =>
     running.stop(),
   );
+  onStep('waiting for the first top-up');
   if (key !== undefined) await waitForDemoGrant(client);
   const api = readRestApi(references, functions);
   const apiUrl = api && createRestApiUrl(api);
   const hasServer = settings.compute === 'server';
   if (api && hasServer) throw new StartError('RELAY_COMPUTE=server does not support API Gateway');
+  if (hasServer) onStep('starting the server');
   const server = hasServer
     ? started.adopt(await startServerProcess(functions, log), (process) => process.stop())
     : undefined;

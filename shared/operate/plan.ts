@@ -56,6 +56,12 @@ export const quoteShellWord = (text: string): string =>
 export const formatStackOption = ({ stack, local }: { stack: string; local: boolean }): string =>
   local ? '' : ` --stack ${stack}`;
 
+/** For the head of a page: `relay-test (stage test)`. */
+export const describeStack = ({ stack, local }: { stack: string; local: boolean }): string => {
+  const [, stage] = /^relay-(.+)$/.exec(stack) ?? [];
+  return `${stack}${stage === undefined ? '' : ` (stage ${stage})`}${local ? ', local tables' : ''}`;
+};
+
 /** `¥0.36`, `-¥2.5`: exact, for people. */
 export const formatMoney = (amount: NanoYuan): string =>
   amount < 0n ? `-¥${formatYuan(-amount)}` : `¥${formatYuan(amount)}`;

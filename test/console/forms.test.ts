@@ -207,8 +207,10 @@ describe('a channel', () => {
     const page = await visitor.page('channels-new?type=azure');
     expect(page).toContain('name="api_version"');
     expect(await visitor.page('channels-new')).not.toContain('name="api_version"');
-    const cost = '{"*": {"input": 0.002, "output": 0.008}}';
-    const fields = { ...fieldsIn(page), id: 'az', models: 'smart', mapper: 'smart = gpt-4o', cost };
+    const cost = { 'cost.0.model': '*', 'cost.0.input': '2', 'cost.0.output': '8' };
+    const params = { 'params.set': 'temperature = 1', 'params.model_rules': 'gpt-4* efforts = ["low"]' };
+    const named = { id: 'az', models: 'smart', mapper: 'smart = gpt-4o' };
+    const fields = { ...fieldsIn(page), ...named, ...cost, ...params, 'params.stream': 'no' };
     const wrong = await visitor.send('channels-new', { ...fields, api_version: '?' });
     const again = await wrong.text();
     expect([wrong.status, again]).toEqual([422, expect.stringContaining('id="api_version-error"')]);
@@ -216,11 +218,18 @@ describe('a channel', () => {
     const endpoint = 'https://x.openai.azure.com';
     await done('channels-new', { ...fields, api_version: '2024-10-21', endpoint, weight: '2' });
     const made = { type: 'azure', models: ['smart'], mapper: { smart: 'gpt-4o' }, weight: 2, state: true };
-    expect(await row('channels', 'az')).toMatchObject({ ...made, cost: JSON.parse(cost) as object });
+    expect(await row('channels', 'az')).toMatchObject({
+      ...made,
+      cost: { '*': { input: 0.002, output: 0.008 } },
+      params: { set: { temperature: 1 }, model_rules: { 'gpt-4*': { efforts: ['low'] } }, stream: false },
+    });
     const seen = fieldsIn(await visitor.page('channels/az/edit'));
     const same = await visitor.follow(await visitor.send('channels/az/edit', seen));
     expect(same).toContain('Nothing to change');
-    await done('channels/az/edit', { ...seen, mapper: '', cost: '', first_content_seconds: '30' });
+    const without = { 'cost.0.model': '', 'cost.0.input': '', 'cost.0.output': '' };
+    const unnamed = await visitor.send('channels/az/edit', { ...seen, 'cost.0.model': '' });
+    expect(await unnamed.text()).toContain('id="cost.0.model-error"');
+    await done('channels/az/edit', { ...seen, ...without, mapper: '', first_content_seconds: '30' });
     const edited = (await row('channels', 'az')) ?? {};
     expect([edited['mapper'], edited['cost'], edited['first_content_seconds']]).toEqual([
       undefined,

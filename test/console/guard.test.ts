@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -284,4 +285,23 @@ it('starts as a command that says one address, serves it, and ends with Ctrl-C',
   child.kill('SIGINT');
   expect(await ended).toEqual([0, null]);
   expect(await errors).not.toContain(new URL(own).searchParams.get('token'));
+});
+
+describe('the console of npm start', () => {
+  const clock = { now: () => Date.now(), sleep: async () => undefined };
+  const random = { secretKey: () => '', hex: (bytes: number) => randomBytes(bytes).toString('hex') };
+  const start = (kept: string) => new Session({ clock, random }, { name: 'local', role: 'operator' }, kept);
+  const visit = (cookie: string) => new Request('http://127.0.0.1/', { headers: { cookie } });
+
+  it('has the same address, session and forms after a restart, and those of no other secret', () => {
+    const [first, restarted, other] = ['a', 'a', 'b'].map((each) => start(each.repeat(64)));
+    const cookie = first?.exchange('a'.repeat(64))?.split(';')[0] ?? '';
+    expect(first?.exchange('a'.repeat(64))).toContain(cookie);
+    expect(restarted?.base).toBe(first?.base);
+    expect(restarted?.identityOf(visit(cookie))?.formToken).toBe(first?.identityOf(visit(cookie))?.formToken);
+    expect(restarted?.isOver()).toBe(false);
+    expect(other?.identityOf(visit(cookie))).toBeUndefined();
+    expect(other?.exchange('a'.repeat(64))).toBeUndefined();
+    expect(new Set([first?.base, cookie, first?.token].map((each) => each?.slice(-20))).size).toBe(3);
+  });
 });

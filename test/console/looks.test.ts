@@ -144,6 +144,11 @@ describe.each(['light', 'dark'] as const)('in %s', (colorScheme) => {
         await picture(`${name}.${width}.${colorScheme}`);
       }
     };
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto(base);
+    expect(await page.evaluate<number>('document.documentElement.scrollHeight / innerHeight')).toBeLessThan(
+      3,
+    );
     for (const at of pages) {
       await page.setViewportSize({ width: widths[0], height: 900 });
       await page.goto(base + at);

@@ -266,8 +266,8 @@ const formWalks: readonly FormWalk[] = [
   },
   {
     path: 'channels/walked/edit',
-    wrong: ['cost', '{'],
-    fields: { weight: '2', cost: '{"*": {"input": 0.002, "output": 0.008}}' },
+    wrong: ['cost.0.input', '{'],
+    fields: { weight: '2', 'cost.0.model': '*', 'cost.0.input': '2', 'cost.0.output': '8' },
     asks: /channels walked\s+changed\s+weight/,
     verb: 'Save',
     seen: ['channels/walked', /Weight\s+2/],

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { writeRunning } from '../../infra/local/host/running-stack.ts';
+import { writeRunning } from '../../infra/ops/session/running-stack.ts';
 import { resolveTarget } from '../../infra/ops/session/session.ts';
 import { localStackId } from '../../shared/adapters/dynamodb/operator-store.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';

@@ -1,7 +1,7 @@
 /** Reads the options of `npm start` from the environment and rejects invalid ones before anything starts. */
 import path from 'node:path';
 import { StartError } from './messages.ts';
-import { usualDataFolder } from './running-stack.ts';
+import { usualDataFolder } from '../../ops/session/running-stack.ts';
 
 /** Options that environment variables of `npm start` set. */
 export interface LocalOptions {
@@ -18,6 +18,8 @@ export interface LocalOptions {
   /** Folder of the synthesized template. */
   templateFolder: string;
   seed: 'demo' | 'none';
+  /** Port of the operators' console; 0 picks a free one. */
+  consolePort: number;
   /** The console of operators as it is deployed, with people to log in as. */
   console: boolean;
   /** `server`: one server process answers instead of the functions that have a URL. */
@@ -46,8 +48,10 @@ export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
   const data = environment['RELAY_DATA'] || usualDataFolder;
   const endpoint = environment['DYNAMODB_ENDPOINT'];
   const secrets = environment['SECRETS_ENDPOINT'];
+  const port = readPort(environment, 'PORT', 8787);
   return {
-    port: readPort(environment, 'PORT', 8787),
+    port,
+    consolePort: readPort(environment, 'CONSOLE_PORT', port === 0 ? 0 : port + 1),
     dynamodbPort: readPort(environment, 'DYNAMODB_PORT', 8000),
     ...(endpoint && { dynamodbEndpoint: endpoint }),
     ...(secrets && { secretsEndpoint: secrets }),

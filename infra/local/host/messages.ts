@@ -1,6 +1,6 @@
 /** The text that `npm start` prints: what is ready, what to try, and trouble that a person must see. */
 import type { Readable } from 'node:stream';
-import { usualDataFolder, usualTables } from './running-stack.ts';
+import { usualDataFolder, usualTables } from '../../ops/session/running-stack.ts';
 
 /** The log goes to stderr, because stdout is reserved for the report of `npm start` when it is ready. */
 export type StackLog = (line: string) => void;
@@ -44,12 +44,13 @@ export interface Started {
 const tool = 'npx --no relay-ops';
 
 /**
- * Five or seven lines, few enough for a small terminal. Programs read those of the tables, the key and the last one, which says that it is ready.
+ * Six or eight lines, few enough for a small terminal. Programs read those of the tables, the key and the last one, which says that it is ready.
  * @param dataFolder undefined: nothing is kept
  */
 export function writeReadyText(
   { origin, dynamodbEndpoint, logFile, key, hasConsole }: Started,
   dataFolder: string | undefined,
+  console: string | undefined,
 ): string {
   const body = '{"model":"demo-chat","stream":true,"messages":[{"role":"user","content":"Hello!"}]}';
   const isFound = dynamodbEndpoint === usualTables || dataFolder === usualDataFolder;
@@ -68,10 +69,26 @@ export function writeReadyText(
     `tables ${dynamodbEndpoint}`,
     ...trials,
     ...(hasConsole ? [`operator console ${origin}/console/ (choose a user)`] : []),
+    ...(console === undefined ? [] : [`operator console ${console}`]),
     `press Ctrl-C to stop; ${describeKeptData(dataFolder)}; log ${logFile}`,
     `relay ready on ${origin}/v1`,
     '',
   ].join('\n');
+}
+
+const slowStepMs = 3000;
+
+/** Shows a step of the start that takes over 3 s, again and again until the next one, so that it does not look like a hang. */
+export function showSlowSteps(write: StackLog): { begin: (doing: string) => void; end: () => void } {
+  let step = { doing: 'starting', sinceMs: performance.now() };
+  const timer = setInterval(() => {
+    const seconds = Math.round((performance.now() - step.sinceMs) / 1000);
+    if (seconds * 1000 >= slowStepMs) write(`${step.doing}, ${seconds} s`);
+  }, slowStepMs);
+  return {
+    begin: (doing) => void (step = { doing, sinceMs: performance.now() }),
+    end: () => clearInterval(timer),
+  };
 }
 
 export const describeKeptData = (dataFolder: string | undefined): string =>

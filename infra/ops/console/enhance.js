@@ -186,7 +186,7 @@ function offerCopy(element) {
   element.after(button);
 }
 
-/** `/` searches here, or for a customer; `g` and a letter opens a section. */
+/** `/` searches here, or everything; `g` and a letter opens a section. */
 function goByKey() {
   let isGoing = false;
   document.addEventListener('keydown', (event) => {
@@ -199,8 +199,7 @@ function goByKey() {
     if (key !== '/') return;
     event.preventDefault();
     const field = document.querySelector('main [role=search] input, main .filter input');
-    if (field) field.focus();
-    else ways.find(({ dataset }) => dataset.go === 'c').click();
+    (field ?? document.querySelector('.find input')).focus();
   });
 }
 

@@ -2,6 +2,7 @@
  * The console on this machine: listens on loopback, gives one browser a session, and ends when idle. Must never listen on
  * another address, and must tell a client without a session nothing.
  */
+import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -37,31 +38,15 @@ const connectionsMax = 256;
 export async function serveConsole(ports: OperatorPorts, options: ServeOptions): Promise<ServedConsole> {
   const role = options.readOnly ? 'viewer' : 'operator';
   const session = new Session(ports, { name: options.name, role });
-  // `hosts` needs the port, and no request arrives before the server listens.
-  let handle: ConsoleHandle | undefined;
-  const server = createServer((request, response) => {
-    answer(session, handle, request)
-      .then((reply) => send(reply, response))
-      .catch((error: unknown) => {
-        options.onFault(error, request.url ?? '');
-        response.destroy();
-      });
-  });
+  // The listener needs the port, and no request arrives before the server listens.
+  let listener: ReturnType<typeof createListener> | undefined;
+  const server = createServer((request, response) => listener?.(request, response));
   server.maxConnections = connectionsMax;
   server.headersTimeout = 10_000;
   server.requestTimeout = 30_000;
   await startListening(server, options.port);
   const { port } = server.address() as AddressInfo;
-  const host = `127.0.0.1:${port}`;
-  handle = createConsole({
-    ports,
-    onFault: options.onFault,
-    options: {
-      hosts: [host, `localhost:${port}`],
-      base: session.base,
-      where: options.where,
-    },
-  });
+  listener = createListener(ports, session, { ...options, port });
   const watch = setInterval(() => {
     if (session.isOver()) stop();
   }, checkEveryMs);
@@ -71,7 +56,25 @@ export async function serveConsole(ports: OperatorPorts, options: ServeOptions):
     server.close();
     server.closeAllConnections();
   };
-  return { address: `http://${host}/enter?token=${session.token}`, ended, stop };
+  return { address: `http://127.0.0.1:${port}/enter?token=${session.token}`, ended, stop };
+}
+
+/** Answers the requests of a loopback server, to one session. */
+export function createListener(
+  ports: OperatorPorts,
+  session: Session,
+  { port, where, onFault }: Pick<ServeOptions, 'port' | 'where' | 'onFault'>,
+) {
+  const hosts = [`127.0.0.1:${port}`, `localhost:${port}`];
+  const handle = createConsole({ ports, onFault, options: { hosts, base: session.base, where } });
+  return (request: IncomingMessage, response: ServerResponse): void => {
+    answer(session, handle, request)
+      .then((reply) => send(reply, response))
+      .catch((error: unknown) => {
+        onFault(error, request.url ?? '');
+        response.destroy();
+      });
+  };
 }
 
 async function startListening(server: Server, port: number): Promise<void> {
@@ -85,14 +88,10 @@ async function startListening(server: Server, port: number): Promise<void> {
   }
 }
 
-async function answer(
-  session: Session,
-  handle: ConsoleHandle | undefined,
-  message: IncomingMessage,
-): Promise<Response> {
+async function answer(session: Session, handle: ConsoleHandle, message: IncomingMessage): Promise<Response> {
   const request = requestOf(message);
   const url = request && URL.parse(request.url);
-  if (!request || !url || !handle) return answerPlain(400, 'This is not a browser request.');
+  if (!request || !url) return answerPlain(400, 'This is not a browser request.');
   if (url.pathname === '/enter') return enter(session, request, url);
   const identity = session.identityOf(request);
   // Without a session, a client does not learn whether a page exists.
@@ -102,7 +101,7 @@ async function answer(
 }
 
 const noSession =
-  'This browser has no console session: it expired after 30 idle minutes, or the address was opened elsewhere first. Run `npx --no relay-ops console` again.';
+  'This browser has no console session: it expired after 30 idle minutes, or the address was opened elsewhere first. Open the address that `npm start` printed, or run `npx --no relay-ops console` again.';
 
 function enter(session: Session, request: Request, { searchParams, host }: URL): Response {
   const isLoopback = /^(127\.0\.0\.1|localhost):\d+$/.test(host);
@@ -148,6 +147,8 @@ const cookieName = 'relay_console';
 /**
  * The one session of a console on loopback: a token in the address, valid once and for a minute, becomes a cookie. The cookie's
  * path is secret too: browsers ignore ports for cookies, so other servers of this machine would receive it otherwise.
+ * A kept secret makes the same session after each start, with an address that works again: for `npm start`, whose tables hold
+ * nothing but what this machine's user put there.
  */
 export class Session {
   readonly token: string;
@@ -157,25 +158,31 @@ export class Session {
   readonly #identity: Identity;
   readonly #clock: OperatorPorts['clock'];
   readonly #madeMs: number;
+  readonly #isKept: boolean;
   #isTokenUsed = false;
   #lastMs: number;
 
   constructor(
     { clock, random }: Pick<OperatorPorts, 'clock' | 'random'>,
     person: Pick<Identity, 'name' | 'role'>,
+    kept?: string,
   ) {
-    this.token = random.hex(32);
-    this.base = `/${random.hex(12)}/`;
-    this.#cookie = random.hex(32);
-    this.#identity = { ...person, formToken: random.hex(32) };
+    const make = (part: string, bytes: number): string =>
+      kept === undefined ? random.hex(bytes) : hash('sha256', `${part} ${kept}`).slice(0, 2 * bytes);
+    this.#isKept = kept !== undefined;
+    this.token = kept ?? random.hex(32);
+    this.base = `/${make('base', 12)}/`;
+    this.#cookie = make('cookie', 32);
+    this.#identity = { ...person, formToken: make('form', 32) };
     this.#clock = clock;
     this.#madeMs = this.#lastMs = clock.now();
   }
 
   /** Returns the cookie header, if the token is right, unused and not too old. */
   exchange(token: string): string | undefined {
-    const isRight = isSame(token, this.token);
-    if (!isRight || this.#isTokenUsed || this.#clock.now() - this.#madeMs > tokenMs) return undefined;
+    if (!isSame(token, this.token)) return undefined;
+    const isOld = this.#isTokenUsed || this.#clock.now() - this.#madeMs > tokenMs;
+    if (isOld && !this.#isKept) return undefined;
     this.#isTokenUsed = true;
     this.#lastMs = this.#clock.now();
     return `${cookieName}=${this.#cookie}; Path=${this.base}; HttpOnly; SameSite=Strict`;
@@ -183,13 +190,14 @@ export class Session {
 
   identityOf(request: Request): Identity | undefined {
     const isOwn = isSame(readCookie(request, cookieName) ?? '', this.#cookie);
-    if (!isOwn || !this.#isTokenUsed || this.isOver()) return undefined;
+    if (!isOwn || !(this.#isTokenUsed || this.#isKept) || this.isOver()) return undefined;
     this.#lastMs = this.#clock.now();
     return this.#identity;
   }
 
   /** Nobody came within a minute, or nothing was asked for 30. */
   isOver(): boolean {
+    if (this.#isKept) return false;
     return this.#clock.now() - this.#lastMs > (this.#isTokenUsed ? idleMs : tokenMs);
   }
 }

@@ -11,14 +11,28 @@ import {
 import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
 import { asRecord } from '../../../shared/wire/json.ts';
 import { formatCell } from '../markup.ts';
+import { convertToPerThousand, perMillion } from '../../../shared/billing/price.ts';
 import {
+  callIdForms,
+  nullContents,
+  returnedFields,
+  systemPlaces,
+  unknownFieldChoices,
+} from '../../../shared/upstreams/quirks.ts';
+import { formatLines, parseLines } from './map-lines.ts';
+import {
+  listFields,
   makeChoice,
   isReference,
+  makeFlag,
   makeJson,
+  makeLines,
   makeNames,
   makeNumber,
   parseFlag,
+  parseText,
   parseTypedList,
+  parseTypedNumber,
   type RowField,
 } from './row-field.ts';
 
@@ -133,6 +147,170 @@ export const listFieldsOfType = (
     'JSON: `set`, `drop`, `efforts`, `model_rules` and others of docs/tables.md. A probe finds most of them.',
   ),
 ];
+
+const priceOf = (name: string): Pick<RowField, 'format' | 'parse'> => ({
+  format: (value) => (typeof value === 'number' ? perMillion(value) : formatNumber(value)),
+  parse(text) {
+    if (text === '') return undefined;
+    const price = convertToPerThousand(text);
+    if (price === undefined || price < 0 || !Number.isFinite(price))
+      throw usageFailure(`${name}: found ${JSON.stringify(text)}, expected a price such as 2.5`);
+    return price;
+  },
+});
+
+const listCostFields = (at: number): readonly RowField[] => {
+  const third = (name: string, label: string, help: string, more: Partial<RowField> = {}): RowField => ({
+    name: `cost.${at}.${name}`,
+    label,
+    help,
+    width: 'third',
+    ...more,
+  });
+  const price = (name: string, label: string, help: string): RowField =>
+    third(name, label, help, { input: 'decimal', ...priceOf(`cost.${at}.${name}`) });
+  return [
+    third(
+      'model',
+      'Cost of upstream model',
+      'The name at the upstream; `*` is every other one. Leave empty for no cost.',
+    ),
+    price('input', 'Input cost', 'Per 1M tokens.'),
+    price('output', 'Output cost', 'Per 1M tokens.'),
+    price('cached_input', 'Cached input cost', 'Per 1M tokens. Leave empty for the input price.'),
+    third('currency', 'Cost currency', 'Leave empty for yuan.', { placeholder: 'USD' }),
+    third('rate', 'Yuan per unit', 'Of the currency.', { input: 'decimal', parse: parseTypedNumber }),
+  ];
+};
+
+/** A form has a list in place of the map `cost`, because names of models have dots. */
+export const listCosts = (row: RawRow): RawRow => ({
+  ...row,
+  cost: Object.entries(asRecord(plainValue(row['cost']))).map(([model, entry]) => ({
+    ...asRecord(entry),
+    model,
+  })),
+});
+
+/** `attributes` of a form as the row has them. An entry whose fields are all empty is removed. */
+export function mapCosts(attributes: RawRow): RawRow {
+  const { cost } = attributes;
+  if (!Array.isArray(cost)) return attributes;
+  const made = new Map<string, unknown>();
+  for (const [at, entry] of cost.entries()) {
+    const { model, ...prices } = asRecord(entry);
+    if (typeof model === 'string') {
+      if (made.has(model)) throw usageFailure(`cost.${at}.model: ${model} has a cost above`);
+      made.set(model, prices);
+    } else if (['input', 'output', 'cached_input', 'currency', 'rate'].some((name) => name in prices))
+      throw usageFailure(`cost.${at}.model: enter a model, or * for all`);
+  }
+  return { ...attributes, cost: made.size === 0 ? undefined : Object.fromEntries(made) };
+}
+
+const accepted = 'What the upstream accepts';
+const advanced = 'Advanced';
+const choose = (names: readonly string[]): Record<string, string> =>
+  Object.fromEntries(names.map((name) => [name, name]));
+const inGroup = (group: string, ...fields: readonly RowField[]): RowField[] =>
+  fields.map((field) => ({ ...field, group }));
+const third = (field: RowField, help: string): RowField => ({ ...field, help, width: 'third' });
+
+/** Without JSON: a row for each model's cost, a field for each parameter, and lines of name and value for what is a map. */
+export const listFormFields = (
+  type: string | undefined,
+  row: RawRow,
+  target: Target,
+): readonly RowField[] => [
+  ...listFieldsOfType(type, row, target).filter(({ name }) => name !== 'cost' && name !== 'params'),
+  ...listFields(row['cost'], listCostFields),
+  ...inGroup(
+    accepted,
+    makeNumber('params.max_output_tokens', 'Most output tokens', 'Higher limits are lowered to it.', {
+      input: 'numeric',
+      format: formatNumber,
+    }),
+    third(makeFlag('params.stream', 'Streams', 'yes'), 'no: the relay never asks it to stream.'),
+    third(makeFlag('params.include_usage', 'Usage in streams', 'yes'), 'no: `stream_options` is not sent.'),
+    third(
+      makeFlag('params.custom_tools', 'Tools with free text', 'as the type'),
+      'Else they become functions.',
+    ),
+    third(makeFlag('params.threads', 'Message threads', 'as the type'), 'It keeps threads of messages.'),
+    third(makeFlag('params.think_tags', 'Think tags', 'no'), 'Reasoning comes in the text.'),
+    third(
+      makeChoice('params.system', 'System texts', choose(systemPlaces), 'as the model'),
+      'first: all in one, at the beginning.',
+    ),
+    third(
+      makeChoice('params.null_content', 'Empty content', choose(nullContents), 'as the model'),
+      'Of a message with calls only.',
+    ),
+    third(
+      makeChoice('params.call_ids', 'Ids of tool calls', choose(callIdForms), 'as the model'),
+      'What it accepts.',
+    ),
+    third(
+      makeChoice('params.wants_back', 'Wants back', choose(returnedFields), 'as the model'),
+      'Must stand in later turns.',
+    ),
+    third(
+      makeChoice('params.unknown_fields', 'Unknown fields', choose(unknownFieldChoices), 'drop'),
+      'pass: sent too, unless risky.',
+    ),
+    third(
+      { name: 'params.efforts', label: 'Efforts', placeholder: 'low, high', parse: parseNames },
+      'That it knows.',
+    ),
+  ),
+  ...inGroup(
+    advanced,
+    makeLines('params.set', 'Set fields', 'One per line, in every request: `temperature = 1`.'),
+    {
+      ...makeNames('params.drop', 'Drop fields', 'Removed from requests, separated by commas or lines.'),
+      parse: parseNames,
+    },
+    {
+      ...makeNames(
+        'params.allow',
+        'Allow fields',
+        'That tenants may send as well, separated by commas or lines.',
+      ),
+      parse: parseNames,
+    },
+    makeLines(
+      'params.model_rules',
+      'Rules of models',
+      'One per line: `gpt-5* sampling = none`. A probe finds them.',
+      {
+        isNested: true,
+      },
+    ),
+    makeLines(
+      'params.words',
+      'Words of the upstream',
+      'One per line: `finish eos = stop` or `errors no_quota = account`.',
+      {
+        isNested: true,
+      },
+    ),
+    {
+      ...makeLines(
+        'dialect',
+        'Dialect',
+        'One for all models, such as `messages`, or one per line: `smart = messages`.',
+      ),
+      format: (value) => (typeof value === 'string' ? value : formatLines(value)),
+      parse: (text) => (text.includes('=') ? parseLines('dialect', text) : parseText(text)),
+    },
+    makeSeconds('idle_seconds', 'Idle timeout (s)', '60'),
+  ),
+];
+
+const parseNames = (text: string): string[] | undefined => {
+  const names = parseTypedList(text);
+  return names.length === 0 ? undefined : names;
+};
 
 export const typeField: RowField = makeChoice(
   'type',

@@ -8,6 +8,7 @@ import { usageFailure } from '../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../shared/operate/operator-ports.ts';
 import { asRecord, isRecord, parseJson } from '../../../shared/wire/json.ts';
 import { formatCell } from '../markup.ts';
+import { formatLines, parseLines } from './map-lines.ts';
 
 export interface Field {
   name: string;
@@ -21,6 +22,8 @@ export interface Field {
   choices?: readonly (readonly [value: string, words: string])[];
   required?: boolean;
   width?: 'third';
+  /** Fields of a group stand below its title, folded while none has a value. */
+  group?: string;
   /** The keyboard that a phone shows. */
   input?: 'decimal' | 'numeric' | 'email';
   placeholder?: string;
@@ -116,6 +119,25 @@ export const makeJsonList = (name: string, label: string, help: string): RowFiel
   },
 });
 
+/** A name, or two for a map of maps: `gpt-5 sampling = none`. */
+export const makeLines = (
+  name: string,
+  label: string,
+  help: string,
+  more: Partial<RowField> & { isNested?: boolean } = {},
+): RowField => {
+  const { isNested = false, ...others } = more;
+  return {
+    name,
+    label,
+    help,
+    kind: 'area',
+    format: (value) => formatLines(value, isNested),
+    parse: (text) => parseLines(name, text, isNested),
+    ...others,
+  };
+};
+
 export const fillFields = (fields: readonly RowField[], row: RawRow): Field[] =>
   fields.map((field) =>
     Object.assign({}, field, { value: (field.format ?? formatCell)(readAttribute(row, field.name), row) }),
@@ -191,7 +213,7 @@ export const createSeenField = (mark: string): Field => ({
   value: mark,
 });
 
-/** The fields of a row, those without a field of their own as JSON. */
+/** The fields of a row, those without a field of their own as lines of name and value. */
 export const fillAllFields = (own: readonly RowField[], row: RawRow, othersHelp: string): Field[] => {
   const others = Object.entries(row).filter(([name]) => isOther(name, own));
   return [
@@ -200,7 +222,7 @@ export const fillAllFields = (own: readonly RowField[], row: RawRow, othersHelp:
       name: 'others',
       label: 'Other attributes',
       kind: 'area',
-      value: others.length === 0 ? '' : JSON.stringify(Object.fromEntries(others), replaceSet, 2),
+      value: formatLines(Object.fromEntries(others)),
       help: othersHelp,
     },
   ];
@@ -220,7 +242,7 @@ export function parseWholeRow(
   const removed = isKept('others') ? [] : Object.keys(row).filter((name) => isOther(name, own));
   return {
     ...Object.fromEntries(removed.map((name) => [name, undefined])),
-    ...parseTypedJson('others', field('others')),
+    ...parseLines('others', field('others')),
     ...parseTypedRow(
       own.filter(({ name }) => !isKept(name)),
       field,

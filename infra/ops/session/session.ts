@@ -23,7 +23,7 @@ import {
   systemClock,
 } from '../../../shared/adapters/system/node-ports.ts';
 import { createHttpsTransport } from '../../../shared/adapters/transport/https-transport.ts';
-import { cloneFolder, findRunningTables } from '../../local/host/running-stack.ts';
+import { cloneFolder, findRunningTables } from './running-stack.ts';
 import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
 import type { OperatorPorts, Target } from '../../../shared/operate/operator-ports.ts';
 import type { AwsOverrides } from '../../../shared/adapters/system/environment.ts';

@@ -1,6 +1,7 @@
 /** The command `console`: pages in a browser on this machine, with the operator's own credentials. */
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { viewOverview } from '../../../../shared/operate/overview.ts';
+import { describeStack } from '../../../../shared/operate/plan.ts';
 import { utcMonth } from '../../../../shared/wire/iso-time.ts';
 import { serveConsole } from '../../console/serve.ts';
 import { operators, viewers, defineView } from '../command.ts';
@@ -54,11 +55,10 @@ minutes, or with Ctrl-C. Every change is shown and confirmed before it is writte
     await readFirst(ports, readOnly);
     if (check)
       return printAs({ allowed: true }, () => print('Your credentials are sufficient for the console.'));
-    const { stack, local } = ports.target;
     const served = await serveConsole(ports, {
       readOnly,
       port,
-      where: `${stack}${local ? ', local tables' : ''}`,
+      where: describeStack(ports.target),
       name: await ports.operator(),
       onFault: (error, path) =>
         terminal.remark(

@@ -2,6 +2,7 @@
  * The Lambda function `console`: a request of its Function URL in, the console's answer out, streamed since a page may be
  * watched.
  */
+import { describeStack } from '../../../../shared/operate/plan.ts';
 import type { LambdaFunctionURLEvent } from 'aws-lambda';
 import { trapRejections, writeBody } from '../../../../shared/adapters/entry/lambda-handlers.ts';
 import { createSecretStore } from '../../../../shared/adapters/secrets/secret-store.ts';
@@ -39,7 +40,7 @@ async function openConsole() {
     portsOf,
     options,
     isLocal,
-    where: `${stack}${isLocal ? ', local tables' : ''}`,
+    where: describeStack({ stack, local: isLocal }),
     login: createOidcLogin({
       options,
       isLocal,

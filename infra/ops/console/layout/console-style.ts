@@ -22,11 +22,13 @@ body.console { font-size: var(--text); line-height: 1.45; display: grid; grid-te
 .top { grid-column: 1 / -1; display: flex; gap: 1.25rem; align-items: center; padding: .55rem 1.25rem; border-bottom: 1px solid var(--line); background: var(--panel); }
 .brand { font-weight: 650; color: var(--ink); text-decoration: none; letter-spacing: -.01em; }
 .brand span { color: var(--soft); font-weight: 400; }
-.where { color: var(--soft); font-size: var(--note); overflow-wrap: anywhere; }
+.where { font-weight: 600; font-size: var(--note); overflow-wrap: anywhere; }
 .top button { padding: .1rem .6rem !important; font-size: var(--note); }
 .who { margin-left: auto; color: var(--soft); white-space: nowrap; font-size: var(--note); }
 .sections { border-right: 1px solid var(--line); padding: .9rem .6rem; }
-.sections ul { list-style: none; margin: 0; padding: 0; position: sticky; top: .9rem; }
+.sections ul { list-style: none; margin: 0 0 .7rem; padding: 0; }
+.sections p { margin: 0; padding: 0 .7rem; color: var(--soft); font-size: var(--note); }
+.find input { width: 17rem; padding: .16rem .6rem; font: inherit; font-size: var(--note); }
 .sections a { display: block; padding: .34rem .7rem; border-radius: 6px; color: var(--ink); text-decoration: none; }
 .sections a:hover { background: var(--panel); }
 .sections a[aria-current] { background: var(--panel); font-weight: 600; box-shadow: inset 2px 0 0 var(--mark); }
@@ -101,6 +103,14 @@ form.stacked > .field.third { grid-column: span 2; }
 @media (max-width: 560px) { form.stacked > .field { grid-column: 1 / -1 !important; } }
 form.inline, div.inline { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: end; margin: 0 0 1rem; }
 .inline .field { margin: 0; }
+form.stacked :is(.field.third, .group > .field.third) { grid-column: span 2; }
+form.stacked > .group { display: grid; grid-template-columns: subgrid; }
+form.stacked .group > *, form.stacked .group::details-content { grid-column: 1 / -1; }
+form.stacked .group::details-content { display: grid; grid-template-columns: subgrid; }
+.group summary { cursor: pointer; font-weight: 550; margin: .3rem 0 .7rem; }
+@media (max-width: 560px) { form.stacked .field { grid-column: 1 / -1 !important; } }
+form.inline { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: end; margin: 0 0 1rem; }
+form.inline .field { margin: 0; }
 .head form.inline { margin: 0; }
 form.dense { display: grid; grid-template-columns: repeat(auto-fill, minmax(8.4rem, 1fr)); }
 form.dense :is(input, select) { width: 100% !important; }
@@ -167,6 +177,7 @@ tr:has(.strip) .badge.warning { min-width: 6.5em; }
 @container (max-width: 30rem) { .plot .tick { font-size: 20px; } }
 @container (max-width: 20rem) { .plot .tick { font-size: 24px; } }
 @media (max-width: 1500px) {
+  table.data .cut { max-width: 7.5rem; }
   table.data .second-line { display: block; margin: 0; font-size: var(--note); }
   table.data .second-line .cut { max-width: 7.5rem; }
 }
@@ -174,15 +185,23 @@ tr:has(.strip) .badge.warning { min-width: 6.5em; }
   body.console { grid-template-columns: minmax(0, 1fr); grid-template-rows: auto auto 1fr auto; }
   .top { flex-wrap: wrap; gap: .2rem 1rem; }
   .sections { border-right: 0; border-bottom: 1px solid var(--line); padding: .3rem .6rem; overflow-x: auto; }
-  .sections ul { display: flex; position: static; }
+  .sections { display: flex; }
+  .sections ul { display: flex; margin: 0; }
+  .sections p { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  .find { order: 9; flex-basis: 100%; }
+  .find input { width: 100%; }
   .sections a { white-space: nowrap; }
   .sections a[aria-current] { box-shadow: inset 0 -2px 0 var(--mark); }
   .console main { padding: 1rem; }
   .beside { grid-template-columns: minmax(0, 1fr); }
   .beside .tiles { grid-template-columns: repeat(3, 1fr); }
 }
-/* Each row of a table is a card: its name, then each column with its title. */
+/* Each row of a table is a card: its name, then each column with its title. The overview is three screens of a phone at most. */
 @media (max-width: 560px) {
+  [id^=overview-] .scroll { max-height: 11.5rem; overflow-y: auto; }
+  #overview-now .tiles { grid-template-columns: repeat(3, minmax(0, 1fr)); gap: .4rem; }
+  #overview-now .tiles li { padding: .4rem .5rem; }
+  #overview-now .plot { margin: 0 0 .5rem; padding: .4rem .6rem; }
   table.cards thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   table.cards :is(tbody, tr, th, td) { display: block; }
   table.cards tbody tr { padding: .4rem 0; border-bottom: 1px solid var(--line); }

@@ -34,13 +34,32 @@ export function renderForm({ action, formToken, fields, verb, cancel, tried }: F
         ${errors.size === 0 ? problem : `Nothing was saved. ${needed}`}
       </p>`
     }
-    ${fields.map((field) => renderField(keepSentValue(field, tried), { error: errors.get(field.name), isFirst: field.name === first }))}
+    ${groupRuns(fields.map((field) => keepSentValue(field, tried))).map((run) => {
+      const shown = run.map((field) =>
+        renderField(field, { error: errors.get(field.name), isFirst: field.name === first }),
+      );
+      const [{ group } = {}] = run;
+      if (group === undefined) return shown;
+      const isOpen = run.some(({ name, value = '', mark }) => value !== '' || mark || errors.has(name));
+      return html`<details class="group" ${isOpen && html`open`}>
+        <summary>${group}</summary>
+        ${shown}
+      </details>`;
+    })}
     <div class="buttons">
       <button type="submit" class="main">${verb}</button>
       ${cancel !== undefined && html`<a href="${cancel}">Cancel</a>`}
     </div>
   </form>`;
 }
+
+/** Neighbours of one group stand together. */
+const groupRuns = (fields: readonly Field[]): Field[][] => {
+  const starts = fields.flatMap(({ group }, at) =>
+    at === 0 || group === undefined || group !== fields[at - 1]?.group ? [at] : [],
+  );
+  return starts.map((start, at) => fields.slice(start, starts[at + 1]));
+};
 
 /**
  * A hidden field identifies the version of the row that was shown. It is renewed only when the form was refused because the row

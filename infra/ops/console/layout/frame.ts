@@ -6,19 +6,19 @@ import { formatBytes, formatMilliseconds } from './figures.ts';
 import { renderActionButton } from './form.ts';
 import { formatCount, formatStackOption } from '../../../../shared/operate/plan.ts';
 
-/** `g` and the letter opens it. */
+/** `g` and the letter opens it. Sections of a group stand together. */
 const sections = [
-  ['', 'Overview', 'o'],
-  ['customers', 'Customers', 'c'],
-  ['keys', 'Keys', 'k'],
-  ['channels', 'Channels', 'h'],
-  ['charges', 'Prices', 'p'],
-  ['settings', 'Settings', 's'],
-  ['requests', 'Requests', 'r'],
-  ['statements', 'Statements', 't'],
-  ['versions', 'Versions', 'v'],
-  ['history', 'History', 'i'],
-  ['audit', 'Audit', 'a'],
+  ['', 'Overview', 'o', 'Now'],
+  ['requests', 'Requests', 'r', 'Now'],
+  ['customers', 'Customers', 'c', 'Sales'],
+  ['keys', 'Keys', 'k', 'Sales'],
+  ['statements', 'Statements', 't', 'Sales'],
+  ['channels', 'Channels', 'h', 'Offer'],
+  ['charges', 'Prices', 'p', 'Offer'],
+  ['settings', 'Settings', 's', 'Offer'],
+  ['versions', 'Versions', 'v', 'Records'],
+  ['history', 'History', 'i', 'Records'],
+  ['audit', 'Audit', 'a', 'Records'],
 ] as const;
 
 export interface Page {
@@ -65,7 +65,7 @@ export function renderFrame(page: Page, framing: FrameInput): Markup {
         <meta name="color-scheme" content="light dark" />
         <meta name="robots" content="noindex" />
         <base href="${base}" />
-        <title>${title} · relay console</title>
+        <title>${title} · ${where}</title>
         <link rel="icon" href="data:," />
         <link rel="stylesheet" href="${style}" />
         ${scripts.map((script) => html`<script src="${script}" defer></script>`)}
@@ -75,6 +75,16 @@ export function renderFrame(page: Page, framing: FrameInput): Markup {
         <header class="top">
           <a class="brand" href="./">Relay <span>console</span></a>
           <span class="where" title="The tables that this console reads and writes">${where}</span>
+          <form method="get" action="find" role="search" aria-label="Search everything" class="find">
+            <input
+              type="search"
+              name="q"
+              aria-label="Search everything"
+              placeholder="Customer, key, model, request ID"
+              autocomplete="off"
+              spellcheck="false"
+            />
+          </form>
           <button type="button" data-zone hidden>UTC</button>
           <span class="who"
             >${role !== 'operator' && html`<span class="badge calm">${role === 'viewer' ? 'read-only' : role}</span> `}${name}</span
@@ -82,20 +92,24 @@ export function renderFrame(page: Page, framing: FrameInput): Markup {
           ${isHosted && renderActionButton('logout', formToken, 'Log out')}
         </header>
         <nav class="sections" aria-label="Sections">
-          <ul>
-            ${sections.map(
-              ([each, words, letter]) =>
-                html`<li>
-                  <a
-                    href="${each === '' ? './' : each}"
-                    data-go="${letter}"
-                    title="g ${letter}"
-                    ${each === section && html`aria-current="page"`}
-                    >${words}</a
-                  >
-                </li>`,
-            )}
-          </ul>
+          ${[...Map.groupBy(sections, ([, , , group]) => group)].map(
+            ([group, some]) =>
+              html`<p id="group-${group}">${group}</p>
+                <ul aria-labelledby="group-${group}">
+                  ${some.map(
+                    ([each, words, letter]) =>
+                      html`<li>
+                        <a
+                          href="${each === '' ? './' : each}"
+                          data-go="${letter}"
+                          title="g ${letter}"
+                          ${each === section && html`aria-current="page"`}
+                          >${words}</a
+                        >
+                      </li>`,
+                  )}
+                </ul>`,
+          )}
         </nav>
         <main id="content" tabindex="-1">
           ${crumbs !== undefined && renderCrumbs(crumbs, title)}

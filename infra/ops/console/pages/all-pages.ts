@@ -7,6 +7,7 @@ import { addChannelPages } from './channels.ts';
 import { addPricePages } from './charges.ts';
 import { addCustomerForms } from './customer-forms.ts';
 import { addCustomerPages } from './customers.ts';
+import { addFindPages } from './find.ts';
 import { addHistoryPages } from './history.ts';
 import { addInvoicePages } from './invoice.ts';
 import { addKeyPages } from './keys.ts';
@@ -38,4 +39,5 @@ export const pages: readonly ((routes: Routes) => void)[] = [
   addHistoryPages,
   addAuditPages,
   addUndoPages,
+  addFindPages,
 ];

@@ -11,7 +11,7 @@ import { channelTypeNames } from '../../../../shared/upstreams/types/channel-att
 import { defaultChannelType } from '../../../../shared/upstreams/types/channel-types.ts';
 import { html, formatCell } from '../../markup.ts';
 import { formatMilliseconds } from '../layout/figures.ts';
-import { listFieldsOfType, typeField } from '../../fields/channel-fields.ts';
+import { listCosts, listFormFields, mapCosts, typeField } from '../../fields/channel-fields.ts';
 import {
   createSeenField,
   parseWholeRow,
@@ -39,8 +39,20 @@ const typeOf = (row: RawRow, tried?: SentForm): string =>
 
 const listFields = (row: RawRow, target: Target, tried?: SentForm): readonly RowField[] => [
   typeField,
-  ...listFieldsOfType(typeOf(row, tried), row, target),
+  ...listFormFields(typeOf(row, tried), row, target),
 ];
+
+/** With as many rows of costs as were sent, however many the row has by now. */
+function countCosts(row: RawRow, tried?: SentForm): RawRow {
+  const sent = Object.keys(tried?.fields ?? {}).map((name) =>
+    Number(/^cost\.(\d{1,3})\.model$/.exec(name)?.[1] ?? -1),
+  );
+  const known = Array.isArray(row['cost']) ? row['cost'] : [];
+  return {
+    ...row,
+    cost: Array.from({ length: Math.max(known.length, ...sent) }, (_, at) => known[at] as unknown),
+  };
+}
 
 /** In an invalid row any text may be a misplaced secret, so only fields that hold no text are shown. */
 const isHidden = (name: string): boolean =>
@@ -56,7 +68,7 @@ const isHidden = (name: string): boolean =>
     'total_seconds',
   ].includes(name);
 
-const othersHelp = 'JSON with other attributes of docs/tables.md, such as `dialect`.';
+const othersHelp = 'Attributes of docs/tables.md without a field here, one per line: `name = value`.';
 
 /** Hidden fields of an invalid row keep their value if nothing is typed. */
 function fieldsOf(own: readonly RowField[], row: RawRow, channel?: ListedChannel): Field[] {
@@ -79,7 +91,8 @@ const editPage = buildFormPage(async (visit, tried) => {
   if (!row) throw usageFailure(`channel ${id} does not exist`);
   const channel = channels.find((each) => each.id === id);
   const written = readMarks(row);
-  const fields = fieldsOf(listFields(row, visit.ports.target, tried), row, channel);
+  const shown = listCosts(row);
+  const fields = fieldsOf(listFields(countCosts(shown, tried), visit.ports.target, tried), shown, channel);
   return {
     title: `Edit ${id}`,
     above: [[channelPathOf(id), id]],
@@ -100,8 +113,10 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   // Empty fields that were hidden keep their value.
   const isKept = (name: string): boolean =>
     isBad && field(name) === '' && (isHidden(name) || name === 'models');
-  const own = listFields(row, ports.target, { fields: visit.fields });
-  const attributes = parseWholeRow(own, field, row, isKept);
+  const sent = { fields: visit.fields };
+  const shown = listCosts(row);
+  const own = listFields(countCosts(shown, sent), ports.target, sent);
+  const attributes = mapCosts(parseWholeRow(own, field, shown, isKept));
   const seen = field('seen');
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, seen, isNew: false });
   return proposeRowEdit(visit, plan, { title: `Edit ${id}`, back: channelPathOf(id) });
@@ -128,7 +143,7 @@ const newPage = buildFormPage((visit, tried) => {
         help: 'Identifies the channel in logs. It can’t be changed later.',
       },
       { name: 'type', label: 'Type', kind: 'hidden', value: type },
-      ...fieldsOf(listFieldsOfType(type, {}, visit.ports.target), { state: true }),
+      ...fieldsOf(listFormFields(type, countCosts({}, tried), visit.ports.target), { state: true }),
     ],
     cancel: 'channels',
   };
@@ -139,7 +154,8 @@ async function proposeNew(visit: Visit): Promise<Proposal> {
   const id = field('id');
   if (id === '') throw usageFailure('id: enter a name');
   const type = typeOf({}, { fields: visit.fields });
-  const attributes = { ...parseWholeRow(listFieldsOfType(type, {}, ports.target), field, {}), type };
+  const own = listFormFields(type, countCosts({}, { fields: visit.fields }), ports.target);
+  const attributes = { ...mapCosts(parseWholeRow(own, field, {})), type };
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, isNew: true });
   return proposeRowEdit(visit, plan, { title: `New channel ${id}`, back: 'channels' });
 }

@@ -1,0 +1,91 @@
+/**
+ * The operators' console of `npm start`: an address that stays the same after a restart, as do the session and the tabs that are
+ * open. Loads the console with its first request, so that a start takes no longer. Must never listen beyond loopback.
+ */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { cloneFolder } from '../ops/session/running-stack.ts';
+
+const localStackName = 'relay';
+
+interface OperatorConsole {
+  address: string;
+  close(): void;
+}
+
+interface ConsoleSettings {
+  /** 0 takes a free port. */
+  port: number;
+  dataFolder: string | undefined;
+  dynamodbEndpoint: string;
+  log: (line: string) => void;
+}
+
+/** @returns why there is none, if the port is taken */
+export async function startOperatorConsole(settings: ConsoleSettings): Promise<OperatorConsole | string> {
+  const secret = readSecret(settings.dataFolder);
+  let loading: Promise<RequestListener> | undefined;
+  const server = createServer((request, response) => {
+    loading ??= loadConsole(settings, { secret, port: readPort(server) });
+    loading.then(
+      (listener) => listener(request, response),
+      (error: unknown) => {
+        loading = undefined;
+        settings.log(`[console] ${String(error)}`);
+        response.writeHead(500).end();
+      },
+    );
+  });
+  server.listen(settings.port, '127.0.0.1');
+  const failed = await once(server, 'listening').then(
+    () => undefined,
+    (error: NodeJS.ErrnoException) => error.code ?? error.message,
+  );
+  if (failed !== undefined) return `port ${settings.port} is not free (${failed}): set CONSOLE_PORT`;
+  return {
+    address: `http://127.0.0.1:${readPort(server)}/enter?token=${secret}`,
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+const readPort = (server: Server): number => (server.address() as AddressInfo).port;
+
+async function loadConsole(
+  { dynamodbEndpoint: endpoint, log }: ConsoleSettings,
+  { secret, port }: { secret: string; port: number },
+): Promise<RequestListener> {
+  const [{ createListener, Session }, { openSession }] = await Promise.all([
+    import('../ops/console/serve.ts'),
+    import('../ops/session/session.ts'),
+  ]);
+  const { ports } = await openSession({ stack: localStackName, endpoint, local: true }, process.env);
+  const session = new Session(ports, { name: 'local', role: 'operator' }, secret);
+  return createListener(ports, session, {
+    port,
+    where: `${localStackName}, ${path.basename(cloneFolder())} on this machine`,
+    onFault: (error, at) => log(`[console] /${at}: ${error instanceof Error ? error.stack : String(error)}`),
+  });
+}
+
+/** In the data folder, which is its owner's alone. Without one the address changes with each start. */
+function readSecret(folder: string | undefined): string {
+  const made = randomBytes(32).toString('hex');
+  if (folder === undefined) return made;
+  const file = path.join(folder, 'console-secret');
+  try {
+    const kept = readFileSync(file, 'utf8').trim();
+    if (/^[0-9a-f]{64}$/.test(kept)) return kept;
+  } catch {
+    // The first start, or one after the folder was emptied.
+  }
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(file, `${made}\n`, { mode: 0o600 });
+  return made;
+}

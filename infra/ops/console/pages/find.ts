@@ -1,0 +1,104 @@
+/** Searches everything at once: requests, customers, keys, channels, models, settings. Reads the configuration and a page of rows. */
+import { listBadRows, findProblemsInTables, nameOf } from '../../../../shared/operate/config/row-changes.ts';
+import { attributeOf, textOf } from '../../../../shared/config/rows/read-row.ts';
+import type { ConfigRows } from '../../../../shared/config/rows/read-table.ts';
+import { keyHint, requestTimeMs } from '../../../../shared/wire/ids.ts';
+import { html } from '../../markup.ts';
+import { renderEmptyState, type Page } from '../layout/frame.ts';
+import { column, head, renderTable } from '../layout/table.ts';
+import { buildPath, customerPathOf, type Routes, type Visit } from '../visit/visit.ts';
+import { channelPathOf } from './channels.ts';
+import { requestPathOf } from './request-page.ts';
+
+export function addFindPages(routes: Routes): void {
+  routes.page('/find', renderFound);
+}
+
+interface Hit {
+  kind: string;
+  name: string;
+  path: string;
+}
+
+const hitsMax = 20;
+
+async function renderFound(visit: Visit): Promise<Page> {
+  const text = visit.query('q');
+  const hits = text === '' ? [] : await findHits(visit, text);
+  return {
+    title: text === '' ? 'Search' : `Search: ${text}`,
+    section: '',
+    body: renderTable(hits, {
+      caption: 'Search results',
+      empty: renderEmptyState(
+        'Nothing found',
+        'Search for a request ID, a key or its hint, or part of the name of a customer, a channel, a model or a setting.',
+      ),
+      columns: [
+        head('Name', ({ name, path }) => html`<a href="${path}">${name}</a>`),
+        column('Kind', ({ kind }) => kind),
+      ],
+    }),
+  };
+}
+
+async function findHits({ ports, query }: Visit, text: string): Promise<Hit[]> {
+  const id = text.replace(/^(?:chatcmpl-|resp[-_]|msg_)/, '');
+  if (requestTimeMs(id) !== undefined) return [{ kind: 'Request', name: id, path: requestPathOf(id) }];
+  if (/^sk-|^[0-9a-f]{8,64}$/i.test(text))
+    return [
+      { kind: 'Key', name: `${text.slice(0, 12)}…`, path: buildPath('keys', { text: keyTextOf(text) }) },
+    ];
+  const contains = { attribute: 'account', contains: text };
+  const [rows, accounts] = await Promise.all([
+    ports.config.tables(),
+    ports.pages.rows({
+      table: 'accounts',
+      where: contains,
+      after: query('after') || undefined,
+      limit: hitsMax,
+    }),
+  ]);
+  const bad = listBadRows(findProblemsInTables(rows, ports));
+  return [
+    ...accounts.rows.map((row) => {
+      const name = textOf(row, 'account');
+      return { kind: 'Customer', name, path: customerPathOf(name) };
+    }),
+    ...findRows(rows, { text, bad }),
+  ].slice(0, 4 * hitsMax);
+}
+
+/** The hint finds a key that was pasted whole. */
+const keyTextOf = (text: string): string =>
+  text.startsWith('sk-') && text.length >= 20 ? keyHint(text) : text;
+
+function findRows(
+  { channels, settings }: ConfigRows,
+  { text, bad }: { text: string; bad: ReadonlySet<string> },
+): Hit[] {
+  const fits = (name: string): boolean => name.toLowerCase().includes(text.toLowerCase());
+  const ids = channels.map((row) => textOf(row, 'id')).filter(fits);
+  // In an invalid row any text may be a misplaced secret.
+  const models = channels.flatMap((row) =>
+    bad.has(nameOf({ table: 'channels', key: textOf(row, 'id') }))
+      ? []
+      : listTexts(attributeOf(row, 'models')),
+  );
+  return [
+    ...ids.map((id) => ({ kind: 'Channel', name: id, path: channelPathOf(id) })),
+    ...[...new Set(models)].filter(fits).flatMap((model) => [
+      { kind: 'Price', name: model, path: `charges/model/${encodeURIComponent(model)}` },
+      { kind: 'Requests of the model', name: model, path: buildPath('requests', { model }) },
+    ]),
+    ...settings
+      .map((row) => textOf(row, 'name'))
+      .filter(fits)
+      .map((name) => ({ kind: 'Setting', name, path: `settings/${encodeURIComponent(name)}` })),
+  ];
+}
+
+const listTexts = (value: unknown): string[] =>
+  value instanceof Set || Array.isArray(value)
+    ? [...(value as Iterable<unknown>)].filter((each) => typeof each === 'string')
+    : [];
