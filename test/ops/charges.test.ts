@@ -57,12 +57,13 @@ describe('charge import', () => {
     );
     expect(run.code).toBe(0);
     expect(run.output).toMatch(/8 +non-billing +- +- +local-model/);
-    expect(run.output).toMatch(/9 +token-billing +2.52 +3.78 +deepseek-chat/);
-    expect(run.output).toMatch(/10 +token-billing +22.5 +90 +gpt-4o gpt-4o-2024-08-06/);
+    expect(run.output).toMatch(/9 +token-billing +0.18 +0 +text-embedding-3-small/);
+    expect(run.output).toMatch(/10 +token-billing +2.52 +3.78 +deepseek-chat/);
+    expect(run.output).toMatch(/11 +token-billing +22.5 +90 +gpt-4o gpt-4o-2024-08-06/);
     expect(run.output).toContain('Dry run: nothing was written.');
     expect(run.output).toContain('$1 = ¥7.2, plus 25 % markup. Prices are in yuan per million tokens');
     expect(run.output).toContain(
-      'Import 4 models in 3 rules; skip 1 with a price and 4 entries without a chat price',
+      'Import 5 models in 4 rules; skip 1 with a price and 3 entries without a price of text',
     );
     expect(await rowOf(8)).toBeUndefined();
   });

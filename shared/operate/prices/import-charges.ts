@@ -61,13 +61,14 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
     changes: charges.map(writeNewRule),
     effect: [
       `$1 = ¥${input.rate}, plus ${input.markup} % markup. Prices are in yuan per million tokens.`,
-      `Import ${formatCount(wanted.length, 'model')} in ${formatCount(charges.length, 'rule')}; skip ${named.length - unpriced.length} with a price and ${formatCount(skipped, 'entry', 'entries')} without a chat price`,
+      `Import ${formatCount(wanted.length, 'model')} in ${formatCount(charges.length, 'rule')}; skip ${named.length - unpriced.length} with a price and ${formatCount(skipped, 'entry', 'entries')} without a price of text`,
       ...(free.length > 0
         ? [
             `Skip ${formatCount(free.length, 'model that is', 'models that are')} free in this list (use --free to import them): ${free.slice(0, 5).join(', ')}`,
           ]
         : []),
       ...describeHours(wanted),
+      ...describeUnread(wanted),
     ],
     questions: charges.length > 0 ? [`Create ${formatCount(charges.length, 'rule')}?`] : [],
     charges,
@@ -90,6 +91,34 @@ function describeHours(prices: readonly ListedPrice[]): string[] {
         ]
       : []),
   ];
+}
+
+/** Why no rule has a price of a list; the first that matches counts. */
+const unreadReasons: [field: RegExp, reason: string][] = [
+  [/_batches$/, 'the relay sells no batches'],
+  [/reasoning/, 'a rule has one price of output, so calls that think may cost you more than they bring'],
+  [/_per_request$/, 'a rule has either prices of tokens or one of the call'],
+  [/multiplier/, 'it depends on where you buy'],
+  [
+    /audio|character|dbu|grounding|image|pixel|query|search|second|session|video/,
+    'it counts no tokens of text',
+  ],
+  [/cost_per_token|token_cost/, 'it is not one factor of all prices, or for a time that no rule knows'],
+  [/./, 'no rule has it'],
+];
+
+/** Fields with prices that are left out, with the number of models that have them. */
+function describeUnread(prices: readonly ListedPrice[]): string[] {
+  const all = prices.flatMap(({ unread }) => unread);
+  const fields = [...Map.groupBy(all, (field) => field)];
+  const byReason = Map.groupBy(
+    fields,
+    ([field]) => unreadReasons.find(([pattern]) => pattern.test(field))?.[1] ?? '',
+  );
+  return [...byReason].map(([reason, same]) => {
+    const names = same.map(([field, each]) => `${field} (${formatCount(each.length, 'model')})`);
+    return `Not imported, because ${reason}: ${names.join(', ')}`;
+  });
 }
 
 const isFree = ({ input, output, tiers }: ListedPrice): boolean =>
@@ -152,18 +181,21 @@ const factorDecimals = 12;
 
 /** One rule for all models with the same prices and the same maximum; free models come first. */
 function groupCharges(prices: ListedPrice[], factor: bigint, firstId: number): NewCharge[] {
-  const inYuan = prices.map(({ model, tiers, maxOutputTokens, offPeak, ...rates }) => ({
-    model,
-    price: {
-      ...convertRates(rates, factor),
-      windows: buildWindows(offPeak, factor),
-      tiers:
-        tiers.length > 0
-          ? tiers.map(({ above, ...tier }) => ({ above, ...convertRates(tier, factor) }))
-          : undefined,
-      max_output_tokens: maxOutputTokens,
-    },
-  }));
+  const inYuan = prices.map(
+    ({ model, tiers, maxOutputTokens, offPeak, serviceTiers, unread: _unread, ...rates }) => ({
+      model,
+      price: {
+        ...convertRates(rates, factor),
+        windows: buildWindows(offPeak, factor),
+        tiers:
+          tiers.length > 0
+            ? tiers.map(({ above, ...tier }) => ({ above, ...convertRates(tier, factor) }))
+            : undefined,
+        service_tiers: Object.keys(serviceTiers).length > 0 ? serviceTiers : undefined,
+        max_output_tokens: maxOutputTokens,
+      },
+    }),
+  );
   return [...Map.groupBy(inYuan, ({ price }) => JSON.stringify(price)).values()]
     .flatMap((same) =>
       same.slice(0, 1).map(({ price }) => ({ price, models: same.map(({ model }) => model) })),

@@ -8,7 +8,7 @@ import { formatDecimal, parseDecimal } from '../../billing/money.ts';
 import { minuteOf, weekdays, type HourWindow, type Weekday } from '../../billing/schedule.ts';
 import { createClock, isTimeZone, utcOf } from '../../billing/wall-clock.ts';
 import { modelName } from '../../config/rows/read-row.ts';
-import { isRecord, parseJson } from '../../wire/json.ts';
+import { isRecord, parseJson, recordsIn } from '../../wire/json.ts';
 import { usageFailure } from '../plan.ts';
 
 /** JSON text, or CSV rows including the header. */
@@ -28,11 +28,15 @@ export type ListedPrice = ListedRates & {
   maxOutputTokens?: number | undefined;
   /** `unread`: hours that no windows can express, so only the standard price is known. */
   offPeak?: OffPeak | 'unread' | undefined;
+  /** Factors of service tiers. */
+  serviceTiers: Record<string, number>;
+  /** Fields with prices that no rule expresses, or that cost the same as what a rule has. */
+  unread: string[];
 };
 
 export interface PriceList {
   prices: ListedPrice[];
-  /** Number of entries without a chat price: other kinds of models, other units, invalid names. */
+  /** Number of entries without a price of text: other kinds of models, other units, invalid names. */
   skipped: number;
 }
 
@@ -86,7 +90,7 @@ export function mapPriceColumns(
   ];
 }
 
-/** Throws a Failure if the list has no price of a chat model. */
+/** Throws a Failure if the list has no price of a model that reads text. */
 export function readPriceList(source: PriceSource): PriceList {
   const list = typeof source === 'string' ? parseJson(source) : Object.fromEntries(parseCsvEntries(source));
   if (!isRecord(list)) throw usageFailure('this file is not valid JSON');
@@ -150,13 +154,13 @@ const perToken = {
   cache_write_1h: 'cache_creation_input_token_cost_above_1hr',
 };
 
-const chatModes = new Set<unknown>(['chat', 'completion', 'responses']);
+const textModes = new Set<unknown>(['chat', 'completion', 'responses', 'embedding']);
 /** Such as `input_cost_per_token_above_200k_tokens`; names with more behind it are prices of other kinds of calls. */
 const stepPattern = /^(?:input|output)_cost_per_token(_above_(\d+)(k?)_tokens)$/;
 
-/** Returns nothing for entries without a price of a model that writes text. */
+/** Returns nothing for entries without a price of a model that reads text. */
 function readListedPrice(raw: Record<string, unknown>): Omit<ListedPrice, 'model'> | undefined {
-  if (!chatModes.has(raw['mode'] || 'chat')) return undefined;
+  if (!textModes.has(raw['mode'] || 'chat')) return undefined;
   const ranges = rangesOf(raw['tiered_pricing']);
   const rates = readRates(raw, perToken) ?? ranges[0];
   if (!rates) return undefined;
@@ -171,13 +175,54 @@ function readListedPrice(raw: Record<string, unknown>): Omit<ListedPrice, 'model
     const own = readRates(raw, Object.fromEntries(words) as RateWords, rates);
     return own ? [{ above, ...own }] : [];
   });
+  const carried = ['', ...suffixes.values()].flatMap((suffix) =>
+    Object.values(perToken).map((word) => word + suffix),
+  );
+  const serviceTiers = readServiceTiers(raw, carried);
+  const ofTiers = Object.keys(serviceTiers).flatMap((tier) => carried.map((word) => `${word}_${tier}`));
   return {
+    serviceTiers,
+    unread: listUnread(raw, new Set([...carried, ...ofTiers])),
     ...(Object.fromEntries(rateNames.map((name) => [name, rates[name]])) as ListedRates),
     tiers: [...steps, ...ranges.slice(1)],
     maxOutputTokens: parseWholeNumber(raw['max_output_tokens']),
     offPeak: readOffPeak(raw['off_peak_pricing'], rates),
   };
 }
+
+/** The tiers that calls can ask for, by the names that LiteLLM adds to fields [docs.litellm.ai, November 2026]. */
+const tierNames = ['priority', 'flex', 'fast', 'ultrafast', 'balanced'];
+
+/** A tier is read if it multiplies all prices of the entry by one factor, which is all that a rule can express. */
+function readServiceTiers(raw: Record<string, unknown>, carried: readonly string[]): Record<string, number> {
+  const priced = carried.filter((word) => Number(raw[word]) > 0);
+  const found = tierNames.flatMap((tier) => {
+    const factors = priced.map((word) => Number(raw[`${word}_${tier}`]) / Number(raw[word]));
+    const factor = Number(factors[0]?.toFixed(6));
+    return factor > 0 && factors.every((each) => Math.abs(each - factor) < 1e-9) ? [[tier, factor]] : [];
+  });
+  return Object.fromEntries(found) as Record<string, number>;
+}
+
+/** Fields of the entry and its ranges with a price that is neither read nor the same as one that is. */
+function listUnread(raw: Record<string, unknown>, carried: ReadonlySet<string>): string[] {
+  const found = [raw, ...recordsIn(raw['tiered_pricing'])].flatMap((record) =>
+    Object.entries(record).flatMap(([name, value]) => {
+      const [, direction = '', kind = ''] = /^(input|output)_cost_per_(?:(\w+)_)?token/.exec(name) ?? [];
+      const usual = name.endsWith('cache_hit')
+        ? perToken.cached_input
+        : sameKinds.has(kind)
+          ? `${direction}_cost_per_token`
+          : '';
+      const isPriced = /cost|multiplier/.test(name) && (isRecord(value) || Number(value) > 0);
+      return isPriced && !carried.has(name) && value !== record[usual] ? [name] : [];
+    }),
+  );
+  return [...new Set(found)];
+}
+
+/** Kinds of tokens that mostly cost what others cost. */
+const sameKinds: ReadonlySet<string> = new Set(['audio', 'image', 'reasoning', 'video']);
 
 /** The other way to write tiers: a list of {range: [from, to], ...prices}. The first begins at 0. */
 const rangesOf = (tiered: unknown): ListedTier[] =>

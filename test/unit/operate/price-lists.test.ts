@@ -95,6 +95,77 @@ describe('a list in dollars per token', () => {
     expect(await rowsOf({ m: plain, auto, strange })).toHaveLength(1);
   });
 
+  it('makes a service tier a factor if it multiplies all prices alike, those of tiers too', async () => {
+    const cached = { cache_read_input_token_cost: 3e-7, input_cost_per_token_above_200k_tokens: 6e-6 };
+    const entry = {
+      ...plain,
+      ...cached,
+      input_cost_per_token_priority: 5.25e-6,
+      output_cost_per_token_priority: 2.625e-5,
+      cache_read_input_token_cost_priority: 5.25e-7,
+      input_cost_per_token_above_200k_tokens_priority: 1.05e-5,
+      input_cost_per_token_flex: 1.5e-6,
+      output_cost_per_token_flex: 7.5e-6,
+      cache_read_input_token_cost_flex: 3e-7,
+      input_cost_per_token_above_200k_tokens_flex: 3e-6,
+    };
+    const { rows, effect } = await importOf({ m: entry });
+    expect(rows).toMatchObject([{ ...tokenRule, ...short, service_tiers: { priority: 1.75 } }]);
+    const left = effect.join('\n');
+    for (const field of Object.keys(entry))
+      expect([field, left.includes(`${field} (`)]).toEqual([field, field.endsWith('_flex')]);
+  });
+
+  it('names each field with a price that no rule can have, with its models, and none that costs the same', async () => {
+    const lost = {
+      input_cost_per_token_batches: 1.5e-6,
+      search_context_cost_per_query: { search_context_size_low: 0.01 },
+      input_cost_per_audio_token: 1e-5,
+      output_cost_per_reasoning_token: 6e-5,
+      input_cost_per_request: 0.005,
+      fedramp_uplift_multiplier: 1.2,
+      citation_cost_per_token: 2e-6,
+    };
+    const ranges = [
+      {
+        range: [0, 1_000],
+        input_cost_per_token: 1e-6,
+        output_cost_per_token: 1e-6,
+        output_cost_per_reasoning_token: 4e-6,
+      },
+    ];
+    const same = {
+      output_cost_per_reasoning_token: 1.5e-5,
+      input_cost_per_image_token: 3e-6,
+      cache_read_input_token_cost: 3e-7,
+      input_cost_per_token_cache_hit: 3e-7,
+      output_cost_per_audio_token: 0,
+    };
+    const { effect } = await importOf({
+      m: { ...plain, ...lost },
+      other: { ...plain, input_cost_per_request: 0.01 },
+      ranged: { mode: 'chat', tiered_pricing: ranges },
+      same: { ...plain, ...same },
+    });
+    const left = effect.filter((line) => line.startsWith('Not imported')).join('\n');
+    expect(left.match(/\w+ \(\d+ models?\)/g)?.toSorted()).toEqual([
+      'citation_cost_per_token (1 model)',
+      'fedramp_uplift_multiplier (1 model)',
+      'input_cost_per_audio_token (1 model)',
+      'input_cost_per_request (2 models)',
+      'input_cost_per_token_batches (1 model)',
+      'output_cost_per_reasoning_token (2 models)',
+      'search_context_cost_per_query (1 model)',
+    ]);
+    expect(left).toMatch(/calls that think may cost you more.*: output_cost_per_reasoning_token/);
+    expect((await importOf({ same: { ...plain, ...same } })).effect.join()).not.toContain('Not imported');
+  });
+
+  it('reads models of embeddings, which write nothing', async () => {
+    const vectors = { mode: 'embedding', input_cost_per_token: 2e-8, output_cost_per_token: 0 };
+    expect(await rowsOf({ m: vectors })).toEqual([{ ...tokenRule, input: 0.0002, output: 0 }]);
+  });
+
   describe('by the hour', () => {
     const low = { input_cost_per_token: 1.5e-6, output_cost_per_token: 7.5e-6 };
     const entryOf = (off_peak_pricing: object) => ({ m: { ...plain, off_peak_pricing } });

@@ -99,7 +99,7 @@ export const chargeCommands: CommandGroup = {
   notes: `
 \`charge import\` reads a public price list in US dollars: LiteLLM's model_prices_and_context_window.json, or a CSV with
 the columns model, input_cost_per_token and output_cost_per_token (and others named as in that list). It also imports cache
-prices, tiers and token limits, and skips models that already have a price.`,
+prices, tiers, hours and token limits, names the prices that no rule can have, and skips models that already have a price.`,
   commands: [
     defineView('list', {
       does: 'list rules in the order the relay matches them',
