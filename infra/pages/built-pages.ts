@@ -103,6 +103,7 @@ ${signMarkup}
 <ul class="notices" id="notices"${label('notices')} hidden></ul>
 <dl class="cards" id="figures"></dl>
 <form class="bar" id="top-up" hidden><label for="top-up-amount"${t('topUpAmount')}</label> <input id="top-up-amount" type="number" min="5" max="50000" step="0.01" value="50" required> <button class="main"${t('pay')}</button> <span id="top-up-bonus"></span> <span id="top-up-state" role="status"></span></form>
+<p class="bar" id="buy-plans"></p>
 <form class="bar" id="auto" hidden><label for="auto-below"${t('autoBelow')}</label> <input id="auto-below" type="number" min="1" max="50000" step="0.01" value="20" required> <label for="auto-amount"${t('autoAmount')}</label> <input id="auto-amount" type="number" min="5" max="50000" step="0.01" value="50" required> <label for="auto-monthly"${t('autoMonthly')}</label> <input id="auto-monthly" type="number" min="5" max="1000000" step="0.01" value="200" required> <button${t('autoOn')}</button> <button type="button" id="auto-off" hidden${t('autoOff')}</button> <span id="auto-state" role="status"></span></form>
 <nav class="families"${label('parts')}><a href="#usage"${t('usage')}</a><a href="#try"${t('tryModel')}</a><a href="#ledger"${t('ledger')}</a><a href="#keys" id="to-keys" hidden${t('keys')}</a><a href="#statement"${t('statement')}</a><a href="#key-limits"${t('thisKey')}</a></nav>
 <section id="plan" hidden><h2${t('plan')}</h2><div id="plan-parts"></div></section>

@@ -4,7 +4,8 @@
  *
  *     nothing --reversal--> expected --paid--> granted
  *                                       \----> parked --assign, or paid again without the problem--> granted
- *                                                     \--reject--> rejected
+ *                                       |             \--reject--> rejected
+ *                                       \----> plan, for a reference with a level: a month of it, and no grants
  */
 import {
   divideHalfUp,
@@ -16,13 +17,15 @@ import {
   formatYuan,
 } from './money.ts';
 import type { Grant } from './ledger-row.ts';
+import type { BoughtMonth } from './plan-sale.ts';
+import type { Subscription } from './reservation.ts';
 
 export interface Payment {
   id: string;
   /** Counts the writes. A write is refused if another came between. */
   version: number;
   /** `expected`: only a refund or dispute was reported. `parked`: an operator must say whose payment it is. */
-  state: 'expected' | 'parked' | 'granted' | 'rejected';
+  state: 'expected' | 'parked' | 'granted' | 'rejected' | 'plan';
   /** When the provider first reported it, in ISO 8601. */
   at: string;
   paid?: PaymentAmount | undefined;
@@ -32,6 +35,9 @@ export interface Payment {
   bonus?: string | undefined;
   account?: string | undefined;
   problem?: string | undefined;
+  /** The level of the plan that it is for. */
+  level?: number | undefined;
+  bought?: BoughtMonth | undefined;
   /** false in the provider's test mode. */
   live?: boolean | undefined;
   reversals: Readonly<Record<string, Reversal>>;
@@ -56,6 +62,8 @@ export interface PaidFact {
   rate: string | undefined;
   bonus: string | undefined;
   account: string | undefined;
+  level?: number | undefined;
+  bought?: BoughtMonth | undefined;
   /** Why it cannot be granted. */
   problem: string | undefined;
 }
@@ -90,10 +98,10 @@ const createPayment = ({ payment: id, at }: PaidFact | ReversalFact): Payment =>
 });
 
 function applyPaid({ state }: Payment, fact: PaidFact): Partial<Payment> | undefined {
-  const { paid, live, rate, bonus, account, problem } = fact;
-  if (state === 'granted' || state === 'rejected') return undefined;
-  if (problem === undefined) return { state: 'granted', paid, live, rate, bonus, account, problem };
-  return state === 'parked' ? undefined : { state: 'parked', paid, live, rate, bonus, account, problem };
+  const { kind: _, payment: __, at: ___, ...facts } = fact;
+  if (state !== 'expected' && state !== 'parked') return undefined;
+  if (fact.problem === undefined) return { ...facts, state: fact.level === undefined ? 'granted' : 'plan' };
+  return state === 'parked' ? undefined : { ...facts, state: 'parked' };
 }
 
 function applyReversal({ reversals }: Payment, { id, reversal }: ReversalFact): Partial<Payment> | undefined {
@@ -117,7 +125,8 @@ function updateReversal(earlier: Reversal, { state, minor, currency }: Reversal)
 export const assignPayment = (
   payment: Payment,
   { account, rate, bonus }: Pick<Payment, 'account' | 'rate' | 'bonus'>,
-): Payment => changePayment(payment, { state: 'granted', account, rate, bonus, problem: undefined });
+): Payment =>
+  changePayment(payment, { state: 'granted', account, rate, bonus, problem: undefined, level: undefined });
 
 /** For a parked payment that is no account's. Neither it nor its refunds are granted. */
 export const rejectPayment = (payment: Payment): Payment => changePayment(payment, { state: 'rejected' });
@@ -202,6 +211,15 @@ export interface PaymentChange {
   before: Payment | undefined;
   after: Payment;
   grants: Grant[];
+  /** The plan of the account's row after it, if that row is as `seen`. */
+  plan?: { seen: SeenAccount; plan: Subscription } | undefined;
+}
+
+/** A row of `accounts` as a store read it. */
+export interface SeenAccount {
+  account: string;
+  plan: Subscription | undefined;
+  stored: object;
 }
 
 export function planPaymentChange(before: Payment | undefined, after: Payment): PaymentChange {
@@ -271,6 +289,10 @@ export function explainOperatorNeed({ before, after }: PaymentChange): string | 
     : undefined;
 }
 
+/** Whether refunds and disputes took all that was paid. */
+export const isTakenBack = (payment: Payment): boolean =>
+  payment.paid !== undefined && sumTaken(payment) >= payment.paid.minor;
+
 /** Sums what was taken and not returned, in the payment's currency. */
 const sumTaken = ({ paid, reversals }: Payment): bigint =>
   Object.values(reversals)
@@ -287,20 +309,24 @@ export interface PaymentReference extends PaymentAmount {
   account: string;
   /** Makes references of equal content differ. */
   nonce: string;
+  /** For a month of this plan, instead of balance. */
+  level?: number | undefined;
 }
 
 /** Stripe drops a `client_reference_id` that is longer, or that has other characters than letters, digits, - and _. */
 export const referenceLengthMax = 200;
 
-const form = /^([0-9a-f]{64})-(([a-z]{3})-(\d{1,15})-([0-9a-f]{16})-([A-Za-z0-9_-]+))$/;
+const form = /^(?:p([1-3])-)?([0-9a-f]{64})-(([a-z]{3})-(\d{1,15})-([0-9a-f]{16})-([A-Za-z0-9_-]+))$/;
 
 export const formatReferenceBody = ({ account, currency, minor, nonce }: PaymentReference): string =>
   `${currency}-${minor}-${nonce}-${encodeAccount(account)}`;
 
 /** The first line keeps the signature from being valid for anything else. */
-export const formatTextToSign = (body: string): string => `relay payment reference 1\n${body}`;
+export const formatTextToSign = (body: string, level?: number): string =>
+  `relay ${level === undefined ? 'payment' : `plan ${level}`} reference 1\n${body}`;
 
-export const addSignature = (body: string, signature: string): string => `${signature}-${body}`;
+export const addSignature = (body: string, signature: string, level?: number): string =>
+  `${level === undefined ? '' : `p${level}-`}${signature}-${body}`;
 
 interface SignedReference {
   reference: PaymentReference;
@@ -309,11 +335,18 @@ interface SignedReference {
 }
 
 export function parseReference(text: string): SignedReference | undefined {
-  const [, signature, body, currency, minor, nonce, encoded] = form.exec(text) ?? [];
+  const [, level, signature, body, currency, minor, nonce, encoded] = form.exec(text) ?? [];
   if (!signature || !body || !currency || !minor || !nonce || !encoded) return undefined;
   const account = decodeAccount(encoded);
   if (account === undefined) return undefined;
-  return { reference: { account, currency, minor: BigInt(minor), nonce }, signature, body };
+  const reference = {
+    account,
+    currency,
+    minor: BigInt(minor),
+    nonce,
+    ...(level && { level: Number(level) }),
+  };
+  return { reference, signature, body };
 }
 
 /** Keeps letters, digits and -, and writes every other byte as `_` and two hex digits. */

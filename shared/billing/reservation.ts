@@ -293,7 +293,7 @@ export const findPreviousPeriod = (sinceMs: number, period: PlanPeriod): PlanPer
 export const formatPeriodKey = (period: PlanPeriod): string =>
   new Date(period.startMs).toISOString().slice(0, 10);
 
-function addMonths(date: Date, months: number): number {
+export function addMonths(date: Date, months: number): number {
   const year = date.getUTCFullYear();
   const month = date.getUTCMonth() + months;
   const daysInMonth = new Date(Date.UTC(year, month + 1, 0)).getUTCDate();

@@ -90,8 +90,12 @@ export const PaymentsValue = z.strictObject(
               currency,
               endpoint: z._default(text, 'https://api.stripe.com'),
               auto_top_up: z._default(flag, false),
+              plans: z._default(
+                z.array(integerBetween(1, 3, 'a plan level: 1, 2 or 3'), 'a list of plan levels'),
+                [],
+              ),
             },
-            'a map {secret_key, currency, endpoint, auto_top_up}',
+            'a map {secret_key, currency, endpoint, auto_top_up, plans}',
           ),
         ),
       },
@@ -111,6 +115,7 @@ export function readPayments(
     currency: asked.currency,
     endpoint: normaliseEndpoint(asked.endpoint),
     autoTopUp: asked.auto_top_up,
+    plans: asked.plans,
   };
   const [webhookSecrets, linkSecrets] = [[stripe.webhook_secret].flat(), [stripe.link_secret].flat()];
   return (

@@ -111,6 +111,8 @@ export interface CheckoutSettings {
   endpoint: string;
   /** Customers may let their card be charged when the balance is low. */
   autoTopUp: boolean;
+  /** Levels of plans that customers may buy, for the price of the plan's row. */
+  plans: number[];
 }
 
 export interface SearchSettings {

@@ -94,8 +94,7 @@ export async function planAssignPayment(
   { id, account }: { id: string; account: string },
 ): Promise<Plan<PaymentChange>> {
   const { payment, paid } = await findParkedPayment(ports, id);
-  if (!(await ports.payments.hasAccount(account)))
-    throw usageFailure(`no customer ${account}: create it first`);
+  if (!(await ports.payments.account(account))) throw usageFailure(`no customer ${account}: create it first`);
   // The bonus is of the same moment as the rate.
   const rate = payment.rate ?? (await readStripeSetting(ports)).rates[paid.currency];
   const bonus =
@@ -151,6 +150,7 @@ const stateWords: Record<Payment['state'], string> = {
   parked: 'its amount is unknown',
   granted: 'it was credited to',
   rejected: 'it was rejected',
+  plan: 'it paid for a plan of',
 };
 
 async function readBonusSteps({ tables, target }: OperatorPorts): Promise<BonusStep[] | undefined> {

@@ -345,6 +345,8 @@ export interface TopUpsBody {
   top_up: 'checkout' | 'link' | null;
   auto_offered: boolean;
   auto: AutoTopUpBody | null;
+  /** Levels that the account may buy now, with the price of a month. */
+  plans: { level: number; price: number }[];
 }
 
 export interface AutoTopUpBody {

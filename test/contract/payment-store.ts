@@ -109,10 +109,26 @@ export function paymentStoreContract(name: string, open: () => Promise<PaymentSt
       expect(await host.grants()).toHaveLength(1);
     });
 
+    test('set the plan of an account with the payment that pays for it, or neither', async () => {
+      await using host = await open();
+      const { store } = host;
+      const seen = await store.account('acme');
+      const plan = { level: 2, since: Date.UTC(2026, 10, 21), until: Date.UTC(2026, 11, 21) };
+      const bought = { from: plan.since, until: plan.until };
+      const after = payment({ state: 'plan', level: 2, bought });
+      const change = { before: undefined, after, grants: [], plan: seen && { seen, plan } };
+      expect(await store.write(change)).toBe('written');
+      expect(await store.find('pi_1')).toEqual(after);
+      expect((await store.account('acme'))?.plan).toEqual(plan);
+      const other = { ...change, after: { ...after, id: 'pi_2' } };
+      expect(await store.write(other)).toBe('outdated');
+      expect(await store.find('pi_2')).toBeUndefined();
+    });
+
     test('know which accounts have a row', async () => {
       await using host = await open();
-      expect(await host.store.hasAccount('acme')).toBe(true);
-      expect(await host.store.hasAccount('gone')).toBe(false);
+      expect(await host.store.account('acme')).toMatchObject({ account: 'acme' });
+      expect(await host.store.account('gone')).toBeUndefined();
     });
   });
 }

@@ -175,7 +175,7 @@ describe('a top-up', () => {
     await page.getByRole('button', { name: 'Pay' }).click();
     await page.waitForURL(`https://shop.example/acme-${made}`);
     const back = await open('/account?top_up=done');
-    await back.page.getByText('Your balance increases when the payment arrives').waitFor();
+    await back.page.getByText('Your purchase is added when the payment arrives').waitFor();
     expect(await accessFaults(back.page)).toEqual([]);
     await back.page.goto(`${server.address}/account?top_up=<b>`);
     await back.page.getByRole('button', { name: 'Sign in' }).waitFor();
@@ -269,4 +269,24 @@ describe('an automatic top-up', () => {
     await again.page.getByText('Automatic top-up was turned off (declined).').waitFor();
     expect(complaints).toEqual([]);
   });
+});
+
+it('a month of a plan is bought by a button that names its price', async () => {
+  rig.payments();
+  if (rig.settings.payments?.stripe.checkout) rig.settings.payments.stripe.checkout.plans = [2];
+  rig.settings.subscriptionEnabled = true;
+  rig.plans = [{ level: 2, price: 30, items: [] }];
+  rig.stripe.answer = (form) => ({
+    session: {
+      url: 'https://checkout.stripe.example/c/1',
+      livemode: false,
+      client_reference_id: form.get('client_reference_id'),
+    },
+  });
+  const { page } = await opened();
+  await page.route('https://checkout.stripe.example/**', (route) => route.fulfill({ body: 'pay here' }));
+  answerDialogs(page);
+  await page.getByRole('button', { name: 'Buy plan 2: ¥30.00 for a month' }).click();
+  await page.waitForURL('https://checkout.stripe.example/c/1');
+  expect(rig.stripe.asked.at(-1)?.form.get('client_reference_id')).toMatch(/^p2-/);
 });

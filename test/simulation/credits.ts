@@ -149,7 +149,7 @@ function deliver(
               world.startGrant(account, grant_id, amount);
           return written;
         }),
-      hasAccount: async () => true,
+      account: async (account: string) => ({ account, plan: undefined, stored: {} }),
       all: () => store.all(),
     },
   };

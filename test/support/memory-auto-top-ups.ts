@@ -2,7 +2,7 @@ import { convertFen, isOn, type AutoTopUp } from '../../shared/billing/auto-top-
 import type { AutoTopUpStore } from '../../shared/relay/ports/alerts.ts';
 import type { Notice } from '../../shared/wire/public-api.ts';
 
-/** Automatic top-ups in memory, under the contract of `test/contract/auto-top-ups.ts`. */
+/** Automatic top-ups in memory, under the contract of `test/contract/auto-top-ups.test.ts`. */
 export class MemoryAutoTopUps implements AutoTopUpStore {
   readonly kept = new Map<string, AutoTopUp>();
   readonly notices: Notice[] = [];

@@ -106,7 +106,7 @@ export function operatorRig({
       closedAs: unused,
       chargeLate: unused,
     },
-    payments: { find: unused, write: unused, hasAccount: unused, all: unused },
+    payments: { find: unused, write: unused, account: unused, all: unused },
     consoles: {
       beginSession: unused,
       session: unused,

@@ -1,6 +1,6 @@
-/** Customers let their stored card be charged when the balance is low, and turn that off. Card details are typed at Stripe only. */
+/** Customers buy a month of a plan, and let their stored card be charged when the balance is low. Card details are typed at Stripe only. */
 import type { AutoTopUpBody, TopUpsBody } from '../../../shared/wire/public-api.ts';
-import { byId, findInput, formatYuan, handleSubmit, say } from './elements.ts';
+import { byId, createButton, findInput, formatYuan, handleSubmit, say } from './elements.ts';
 import { t } from './language.ts';
 import { describeError, reportProgress, type RelayClient } from './relay-client.ts';
 
@@ -16,14 +16,24 @@ export class TopUpsSection {
     const here = { signal: client.ended };
     handleSubmit('auto', () => void this.#start(), here);
     byId('auto-off').addEventListener('click', () => void this.#change({ auto: null }), here);
-    client.ended.addEventListener('abort', () => say('auto-state', ''));
+    client.ended.addEventListener('abort', () => {
+      say('auto-state', '');
+      byId('buy-plans').replaceChildren();
+    });
   }
 
   async show(): Promise<void> {
     try {
-      const { auto, auto_offered: isOffered } = await this.#client.json<TopUpsBody>(path);
+      const { auto, auto_offered: isOffered, plans } = await this.#client.json<TopUpsBody>(path);
       byId('auto').hidden = !isOffered && auto === null;
       showAuto(auto);
+      byId('buy-plans').replaceChildren(
+        ...plans.map(({ level, price }) => {
+          const label = t().buyPlan(level, formatYuan(price));
+          const ask = t().buyPlanAsk(label, this.#account);
+          return createButton(label, () => confirm(ask) && void this.#change({ plan: level }));
+        }),
+      );
     } catch (error) {
       say('auto-state', describeError(error), true);
     }

@@ -132,7 +132,8 @@ const descriptions = {
     tables: {
       // Reads the configuration, and stores or forgets the card of automatic top-ups.
       runtime: ['BatchGetItem', 'PutItem'],
-      accounts: ['GetItem'],
+      // Sets the plan that was paid for.
+      accounts: ['GetItem', 'UpdateItem'],
       payments: ['GetItem', 'PutItem'],
       grants: ['PutItem'],
     },

@@ -5,7 +5,19 @@
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import type { Payment, Reversal, PaymentAmount, PaymentChange } from '../../billing/payments.ts';
 import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
-import { attributesOf, buildExpressions, Table, type Attributes, type TableClient } from './table-client.ts';
+import {
+  attributesOf,
+  buildExpressions,
+  changeIfUnchanged,
+  Table,
+  valuesOf,
+  type Attributes,
+  type TableClient,
+} from './table-client.ts';
+import type { BoughtMonth } from '../../billing/plan-sale.ts';
+import { AccountRow } from '../../config/rows/account-row.ts';
+import { readRow } from '../../config/rows/read-row.ts';
+import { isoTime } from '../../wire/iso-time.ts';
 import { formatYuan } from '../../billing/money.ts';
 import { unappliedMark, type Grant } from '../../billing/ledger-row.ts';
 import type { PaymentStore } from '../../relay/ports/money-stores.ts';
@@ -21,12 +33,13 @@ function encodePayment({ paid, reversals, ...payment }: Payment): Attributes {
   return attributesOf({ ...payment, amount, currency, reversals: Object.fromEntries(flat) });
 }
 
-const states = ['expected', 'parked', 'granted', 'rejected'] as const;
+const states = ['expected', 'parked', 'granted', 'rejected', 'plan'] as const;
 const reversalStates = ['taken', 'returned', 'void'] as const;
 
 /** Throws Poisoned if functions did not write it. */
 function decodePayment(attributes: Attributes): Payment {
-  const { id, version, at, account, problem, rate, bonus, live, amount, reversals } = attributes;
+  const { id, version, at, account, problem, rate, bonus, live, level, bought, amount, reversals } =
+    attributes;
   const state = states.find((each) => each === attributes['state']?.S);
   return {
     id: requireValue(id?.S, 'id'),
@@ -39,6 +52,8 @@ function decodePayment(attributes: Attributes): Payment {
     account: account?.S,
     problem: problem?.S,
     live: live?.BOOL,
+    level: level && Number(level.N),
+    bought: bought?.M && (valuesOf(bought.M) as unknown as BoughtMonth),
     reversals: Object.fromEntries(
       Object.entries(requireValue(reversals?.M, 'reversals')).map(([key, value]) => [
         key,
@@ -92,18 +107,24 @@ export function createPaymentStore(client: TableClient, stack: string, author?: 
       const marks = await author?.();
       const TransactItems = [
         putPayment(payments.name, change),
+        ...(change.plan ? [{ Update: buildPlanUpdate(accounts, change.plan, change.after.id) }] : []),
         ...change.grants.map((grant) => putGrant(grants.name, { ...grant, ...marks })),
       ];
       const reply = await writeTransaction(client, TransactItems);
       if (reply.done) return 'written';
       if (reply.invalid) throw reply.error;
       const taken = reply.refused.flatMap(({ grant_id }) => grant_id?.S ?? []);
-      const isOutdated = reply.refused.length > taken.length;
+      const isOutdated = reply.conditions.length > taken.length;
       if (isOutdated) return 'outdated';
       if (taken.length > 0) return { taken };
       throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
     },
-    hasAccount: async (account) => (await accounts.get({ account })) !== undefined,
+    async account(account) {
+      const stored = await accounts.get({ account });
+      if (!stored) return undefined;
+      const reading = readRow(AccountRow, valuesOf(stored));
+      return { account, plan: 'row' in reading ? reading.row.plan : undefined, stored };
+    },
     async *all() {
       for await (const items of payments.readPages('Scan')) yield items.map(decodePayment);
     },
@@ -121,6 +142,18 @@ const putPayment = (TableName: string, { before, after }: PaymentChange): Transa
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   },
 });
+
+/** Only the plan is compared, so that an operator's other edits do not come between. */
+function buildPlanUpdate(
+  accounts: Table,
+  { seen, plan }: NonNullable<PaymentChange['plan']>,
+  payment: string,
+) {
+  const [since, until] = [plan.since, plan.until].map((ms) => ms && isoTime(ms));
+  const attributes = { plan: { level: plan.level, since, until }, _by: `payment ${payment}` };
+  const unchanged = { key: 'account', names: ['plan'], stored: seen.stored as Attributes };
+  return { ...accounts.keyInput({ account: seen.account }), ...changeIfUnchanged(unchanged, attributes) };
+}
 
 export const putGrant = (TableName: string, { amount, ...grant }: Grant & Partial<AuthorMarks>) => ({
   Put: {

@@ -15,7 +15,7 @@ import {
   type AutoTopUp,
   type AutoTopUpTerms,
 } from '../../billing/auto-top-up.ts';
-import { parseDecimal } from '../../billing/money.ts';
+import { parseDecimal, parseYuan, type NanoYuan } from '../../billing/money.ts';
 import {
   findLeastPayment,
   formatReferenceBody,
@@ -23,7 +23,10 @@ import {
   formatTextToSign,
   addSignature,
 } from '../../billing/payments.ts';
+import { buyMonth } from '../../billing/plan-sale.ts';
+import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { CheckoutSettings, Settings, StripeSettings } from '../../config/settings.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
 import { isRecord, textIn } from '../../wire/json.ts';
 import type { AutoTopUpBody, TopUpsBody } from '../../wire/public-api.ts';
 import type { AdmittedKey } from '../call/access.ts';
@@ -70,20 +73,22 @@ const readFen = (value: unknown, name: string, [from, to]: readonly [number, num
 };
 
 export async function topUp(ports: TopUpPorts, asked: KeyRequest): Promise<object> {
-  checkNames(asked.body, ['amount', 'auto']);
-  const { amount, auto } = asked.body;
+  checkNames(asked.body, ['amount', 'auto', 'plan']);
+  const { amount, auto, plan } = asked.body;
   const { account } = asked.admitted.row;
   if (auto === null) {
     const after = await ports.topUps.change(account, (before) => before && turnOff(before));
     return { auto: describeAutoTopUp(after) };
   }
+  if (plan !== undefined) return buyPlan(ports, asked, plan);
   const fen = readFen(amount, 'amount', [least, most]);
   const { settings } = await ports.config.notOlderThan(refusalAgeMsMax);
   const stripe = settings.payments?.stripe;
   if (stripe?.checkout) {
-    const paying = { ...stripe, checkout: stripe.checkout, fen };
-    if (auto === undefined) return { url: await checkoutUrl(ports, asked, paying) };
-    return startAutoTopUp(ports, asked, paying);
+    const paying = { ...stripe, checkout: stripe.checkout };
+    if (auto === undefined)
+      return { url: await checkoutUrl(ports, asked, paying, { yuan: convertFen(fen) }) };
+    return startAutoTopUp(ports, asked, paying, fen);
   }
   if (settings.topUpUrl === undefined || auto !== undefined) throw refuseTopUp();
   return { url: settings.topUpUrl.replaceAll('{account}', encodeURIComponent(account)) };
@@ -92,17 +97,41 @@ export async function topUp(ports: TopUpPorts, asked: KeyRequest): Promise<objec
 const refuseTopUp = (): Refusal =>
   refuse('top_up_not_offered', 'This account cannot be topped up here. Ask the operator of the relay.');
 
+/** Levels for sale that follow the plan that the account has. */
+const listPlansForSale = ({ plans, settings }: Snapshot, account: AccountRow | undefined, nowMs: number) =>
+  !settings.subscriptionEnabled || !account
+    ? []
+    : plans
+        .filter(({ level, price }) => settings.payments?.stripe.checkout?.plans.includes(level) && price > 0)
+        .filter(({ level }) => typeof buyMonth(account.plan, level, nowMs) !== 'string')
+        .map(({ level, price }) => ({ level, price }));
+
+/** The reference has level and price, so later edits of the plan's row change nothing about this checkout. */
+async function buyPlan(ports: TopUpPorts, asked: KeyRequest, wanted: unknown): Promise<object> {
+  checkNames(asked.body, ['plan']);
+  const snapshot = await ports.config.notOlderThan(refusalAgeMsMax);
+  const offered = listPlansForSale(snapshot, asked.admitted.account, ports.clock.now());
+  const plan = offered.find(({ level }) => level === wanted);
+  const stripe = snapshot.settings.payments?.stripe;
+  const yuan = plan && parseYuan(plan.price);
+  if (!plan || !yuan || !stripe?.checkout) throw refuseTopUp();
+  const paying = { ...stripe, checkout: stripe.checkout };
+  return { url: await checkoutUrl(ports, asked, paying, { yuan, level: plan.level }) };
+}
+
 export async function showTopUps(
-  { config, topUps }: TopUpPorts,
+  { config, topUps, clock }: TopUpPorts,
   { admitted: { row, account } }: KeyRequest,
 ): Promise<TopUpsBody> {
-  const { settings } = await config.current();
+  const snapshot = await config.current();
+  const { settings } = snapshot;
   const isOffered = settings.payments?.stripe.checkout?.autoTopUp && account?.auto_top_up !== false;
   return {
     object: 'top_ups',
     top_up: describeTopUpOffer(settings),
     auto_offered: isOffered === true,
     auto: describeAutoTopUp(await topUps.find(row.account)),
+    plans: listPlansForSale(snapshot, account, clock.now()),
   };
 }
 
@@ -121,17 +150,22 @@ const describeAutoTopUp = (auto: AutoTopUp | undefined): AutoTopUpBody | null =>
       };
 
 /** The first payment stores the card. Terms within those agreed to are valid at once. */
-async function startAutoTopUp(ports: TopUpPorts, asked: KeyRequest, paying: Paying): Promise<object> {
+async function startAutoTopUp(
+  ports: TopUpPorts,
+  asked: KeyRequest,
+  paying: Paying,
+  fen: number,
+): Promise<object> {
   const { admitted, body } = asked;
   if (!paying.checkout.autoTopUp || admitted.account?.auto_top_up === false) throw refuseTopUp();
   if (!isRecord(body['auto'])) throw refuseField('auto', 'auto must be an object, or null to turn it off.');
   checkNames(body['auto'], ['below', 'monthly_limit']);
   const { below, monthly_limit: monthly } = body['auto'];
   const terms: AutoTopUpTerms = {
-    amount: paying.fen,
+    amount: fen,
     // So that one top-up lifts the balance above it, however the bonus is credited.
-    below: readFen(below, 'below', [1, paying.fen / 100]),
-    monthly: readFen(monthly, 'monthly_limit', [paying.fen / 100, monthlyMost]),
+    below: readFen(below, 'below', [1, fen / 100]),
+    monthly: readFen(monthly, 'monthly_limit', [fen / 100, monthlyMost]),
   };
   const nonce = ports.random.hex(8);
   const { account } = admitted.row;
@@ -141,28 +175,37 @@ async function startAutoTopUp(ports: TopUpPorts, asked: KeyRequest, paying: Payi
       : wantTerms(before, { ...terms, nonce }),
   );
   if (!after?.wanted) return { auto: describeAutoTopUp(after) };
-  return { url: await checkoutUrl(ports, asked, paying, { nonce, terms }) };
+  return {
+    url: await checkoutUrl(ports, asked, paying, { yuan: convertFen(fen), storing: { nonce, terms } }),
+  };
 }
 
-type Paying = StripeSettings & { checkout: CheckoutSettings; fen: number };
+type Paying = StripeSettings & { checkout: CheckoutSettings };
+
+interface Sold {
+  yuan: NanoYuan;
+  /** A month of this plan, instead of balance. */
+  level?: number;
+  storing?: { nonce: string; terms: AutoTopUpTerms };
+}
 
 async function checkoutUrl(
   ports: TopUpPorts,
   { admitted, request }: KeyRequest,
-  { checkout, rates, linkSecrets, live, fen }: Paying,
-  storing?: { nonce: string; terms: AutoTopUpTerms },
+  { checkout, rates, linkSecrets, live }: Paying,
+  { yuan, level, storing }: Sold,
 ): Promise<string> {
   const { currency } = checkout;
-  const paid = findLeastPayment(convertFen(fen), currency, rates[currency] ?? '');
+  const paid = findLeastPayment(yuan, currency, rates[currency] ?? '');
   const { account } = admitted.row;
   const body = formatReferenceBody({ account, ...paid, nonce: storing?.nonce ?? ports.random.hex(8) });
   // A payment for an account without a row waits for an operator, and Stripe drops a reference that is too long.
-  if (!admitted.account || addSignature(body, 'f'.repeat(64)).length > referenceLengthMax)
+  if (!admitted.account || addSignature(body, 'f'.repeat(64), level).length > referenceLengthMax)
     throw refuseTopUp();
   const signer = await ports.secrets.read(linkSecrets.at(-1) ?? '').catch((error: unknown) => {
     throw error instanceof SecretUnusable ? refuseFailedTopUp('secret') : busy('reply');
   });
-  const reference = addSignature(body, ports.hmac.sign(signer, formatTextToSign(body)));
+  const reference = addSignature(body, ports.hmac.sign(signer, formatTextToSign(body, level)), level);
   const accountPage = request.baseUrl.replace(/v1$/, 'account');
   const form = new URLSearchParams({
     mode: 'payment',
@@ -173,7 +216,7 @@ async function checkoutUrl(
     'line_items[0][quantity]': '1',
     'line_items[0][price_data][currency]': currency,
     'line_items[0][price_data][unit_amount]': String(paid.minor),
-    'line_items[0][price_data][product_data][name]': 'Balance',
+    'line_items[0][price_data][product_data][name]': level ? `Plan ${level}, one month` : 'Balance',
     ...(storing && describeStoring(account, reference, storing.terms)),
   });
   const path = '/v1/checkout/sessions';

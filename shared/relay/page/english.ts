@@ -246,6 +246,9 @@ export const accountInEnglish = {
   revokeAsk: (name: string) =>
     `Revoke ${name}? Programs that use it stop working within 30 seconds. This can’t be undone.`,
   bonusStep: (pay: string, get: string) => `Pay ${pay}, get ${get}`,
+  buyPlan: (level: number, price: string) => `Buy plan ${level}: ${price} for a month`,
+  buyPlanAsk: (label: string, account: string) =>
+    `${label}, for the account ${account}? A higher plan starts at once and ends the present one.`,
   autoIsOn: (charged: string, month: string) => `Automatic top-up is on. Charged in ${month}: ${charged}.`,
   autoIsOff: (reason: string) => `Automatic top-up was turned off (${reason}). Pay again to store a card.`,
   topUpAsk: (amount: string, account: string) =>
@@ -259,7 +262,7 @@ export const accountInEnglish = {
   keyAtOnce: (calls: string) => `${calls} concurrent calls`,
   done: 'Done',
   copied: 'Copied',
-  paid: 'Thank you. Your balance increases when the payment arrives: within a minute by card, within days from some banks.',
+  paid: 'Thank you. Your purchase is added when the payment arrives: within a minute by card, within days from some banks.',
   notPaid: 'Payment cancelled. You were not charged.',
   loading: 'Loading',
   stopped: 'Stopped',

@@ -3,6 +3,7 @@
  * does not exist. Must answer 2xx only when what was reported is stored, because Stripe then forgets it.
  */
 import { isOn, storeCard, turnOff } from '../../billing/auto-top-up.ts';
+import { buyMonth, returnMonth } from '../../billing/plan-sale.ts';
 import type { Settings, StripeSettings } from '../../config/settings.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { parseJson } from '../../wire/json.ts';
@@ -22,6 +23,8 @@ import {
   applyFact,
   type ReversalFact,
   explainOperatorNeed,
+  isTakenBack,
+  type Payment,
   planPaymentChange,
   type PaymentChange,
 } from '../../billing/payments.ts';
@@ -136,12 +139,12 @@ async function carryOutPayment(
     if (live && !settings.live) return problems.testMode;
     if (!isSingle) return problems.notSingle;
     if (found.minor !== paid.minor || found.currency !== paid.currency) return problems.otherAmount;
-    if (!(await ports.payments.hasAccount(found.account))) return problems.noAccount;
+    if (!(await ports.payments.account(found.account))) return problems.noAccount;
     return rate === undefined ? problems.noRate : undefined;
   };
-  const account = typeof found === 'string' ? undefined : found.account;
-  const bonus = findBonus(settings.topUpBonus, paid, rate);
-  return { kind: 'paid', payment, at, paid, live, rate, bonus, account, problem: await problem() };
+  const { account, level } = typeof found === 'string' ? {} : found;
+  const bonus = level === undefined ? findBonus(settings.topUpBonus, paid, rate) : undefined;
+  return { kind: 'paid', payment, at, paid, live, rate, bonus, account, level, problem: await problem() };
 }
 
 async function referenceOf(
@@ -151,7 +154,7 @@ async function referenceOf(
 ): Promise<PaymentReference | 'unsigned' | 'forged'> {
   const parsed = references.flatMap((text) => parseReference(text) ?? []);
   for (const { reference, signature, body } of parsed) {
-    const signed = { message: formatTextToSign(body), signatures: [signature] };
+    const signed = { message: formatTextToSign(body, reference.level), signatures: [signature] };
     if (await isSigned(ports, linkSecrets, signed)) return reference;
   }
   return parsed.length > 0 ? 'forged' : 'unsigned';
@@ -173,10 +176,11 @@ export async function recordFact(ports: RecordPorts, fact: PaidFact | ReversalFa
   const { payments, log } = ports;
   const tryOnce = async (): Promise<PaymentChange> => {
     const before = await payments.find(fact.payment);
-    const after = applyFact(before, fact);
+    const { decided, plan } = await decidePlan(ports, before, fact);
+    const after = applyFact(before, decided);
     // Reported as if it were new: the report of the call that wrote it may have been lost with the call.
     if (after === before) return { before: undefined, after: before, grants: [] };
-    const change = planPaymentChange(before, after);
+    const change = { ...planPaymentChange(before, after), plan };
     await writeChange(ports, change);
     return change;
   };
@@ -185,6 +189,34 @@ export async function recordFact(ports: RecordPorts, fact: PaidFact | ReversalFa
   for (const { account, grant_id } of grants)
     log.event('payment_granted', { account, grant_id, payment: after.id });
   report(ports, change, explainOperatorNeed(change));
+}
+
+/** The plan changes in the transaction that records its payment, so it changes once. */
+async function decidePlan(
+  { payments, clock }: RecordPorts,
+  before: Payment | undefined,
+  fact: PaidFact | ReversalFact,
+): Promise<{ decided: PaidFact | ReversalFact; plan?: PaymentChange['plan'] }> {
+  const nowMs = clock.now();
+  if (fact.kind === 'paid') {
+    const { level, account, problem } = fact;
+    const isNew = before === undefined || before.state === 'expected' || before.state === 'parked';
+    if (!isNew || level === undefined || account === undefined || problem !== undefined)
+      return { decided: fact };
+    // A refund may be reported before its payment.
+    if (before && isTakenBack({ ...before, paid: fact.paid })) return { decided: fact };
+    const seen = await payments.account(account);
+    const month = seen ? buyMonth(seen.plan, level, nowMs) : problems.noAccount;
+    if (typeof month === 'string') return { decided: { ...fact, problem: month } };
+    return { decided: { ...fact, bought: month.bought }, plan: seen && { seen, plan: month.plan } };
+  }
+  const { state, level, account, bought } = before ?? {};
+  if (!before || state !== 'plan' || level === undefined || account === undefined || !bought)
+    return { decided: fact };
+  if (isTakenBack(before) || !isTakenBack(applyFact(before, fact))) return { decided: fact };
+  const seen = await payments.account(account);
+  const plan = returnMonth(seen?.plan, { level, bought, nowMs });
+  return { decided: fact, plan: seen && plan && { seen, plan } };
 }
 
 /** Throws StoreBusy when another write came between: the payment has to be read again. */

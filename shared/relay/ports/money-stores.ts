@@ -16,7 +16,7 @@ import type { NanoYuan } from '../../billing/money.ts';
 import type { CloseRow, GrantLedgerRow } from '../../billing/ledger-row.ts';
 import type { ShardsWrite, WholeAccount } from '../../billing/shards.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
-import type { Payment, PaymentChange } from '../../billing/payments.ts';
+import type { Payment, PaymentChange, SeenAccount } from '../../billing/payments.ts';
 
 /** The charge of a call that its close came too late for: the difference to what its expiry charged. */
 export interface LateCharge {
@@ -175,8 +175,8 @@ export interface PaymentStore {
   find(id: string): Promise<Payment | undefined>;
   /** Writes the payment and its new rows of `grants` in one transaction, or nothing. Throws StoreBusy. */
   write(change: PaymentChange): Promise<PaymentWrite>;
-  /** True if the table `accounts` has a row of this name. */
-  hasAccount(account: string): Promise<boolean>;
+  /** Undefined if the table `accounts` has no row of this name. */
+  account(name: string): Promise<SeenAccount | undefined>;
   /** Every payment, unordered. */
   all(): AsyncIterable<Payment[]>;
 }

@@ -69,6 +69,7 @@ it.each<[string, unknown, object]>([
             currency: 'usd',
             endpoint: 'https://api.stripe.com',
             autoTopUp: false,
+            plans: [],
           },
         }) as object,
       },

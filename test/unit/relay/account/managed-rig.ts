@@ -16,6 +16,7 @@ import {
   systemClock,
 } from '../../../../shared/adapters/system/node-ports.ts';
 import { createHttpsTransport } from '../../../../shared/adapters/transport/https-transport.ts';
+import type { PlanRow } from '../../../../shared/config/rows/plan-row.ts';
 import { createEmptySnapshot } from '../../../../shared/config/snapshot.ts';
 import { defaultSettings, type Settings, type StripeSettings } from '../../../../shared/config/settings.ts';
 import { createManagedKeysHandle } from '../../../../shared/relay/account/managed-keys.ts';
@@ -51,6 +52,7 @@ export class ManagedRig {
   ]);
   readonly stripe: StripeDouble = { asked: [], answer: () => ({}) };
   settings: Settings = { ...defaultSettings };
+  plans: PlanRow[] = [];
   /** Called before each transaction is sent, and after it was carried out: throws for a reply that is lost. */
   beforeWrite: () => Promise<void> = async () => {};
   afterWrite: () => void = () => {};
@@ -106,6 +108,7 @@ export class ManagedRig {
         currency: 'cny',
         endpoint: this.#endpoint,
         autoTopUp: true,
+        plans: [],
       },
       ...changes,
     };
@@ -167,7 +170,7 @@ export class ManagedRig {
   };
 
   async send(method: string, path: string, key: string, body?: unknown): Promise<ManagedAnswer> {
-    const current = async () => ({ ...createEmptySnapshot(0), settings: this.settings });
+    const current = async () => ({ ...createEmptySnapshot(0), settings: this.settings, plans: this.plans });
     const clock = {
       now: () => this.nowMs,
       sleep: this.sleep ?? (async (ms: number, signal?: AbortSignal) => systemClock.sleep(ms, signal)),

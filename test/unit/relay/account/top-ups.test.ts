@@ -79,7 +79,13 @@ describe('a session of a checkout', () => {
     ['kwd', '4330'],
   ])('in %s is of the least amount that grants what was asked for', async (currency, unitAmount) => {
     rig.payments({
-      checkout: { secretKey: 'ssm:/relay/relay/stripe', currency, endpoint: rig.endpoint, autoTopUp: true },
+      checkout: {
+        secretKey: 'ssm:/relay/relay/stripe',
+        currency,
+        endpoint: rig.endpoint,
+        autoTopUp: true,
+        plans: [],
+      },
     });
     expect((await rig.topUp(key, { amount: 100.01 })).status).toBe(200);
     expect(rig.stripe.asked[0]?.form.get('line_items[0][price_data][unit_amount]')).toBe(unitAmount);
@@ -275,6 +281,7 @@ describe('a card for automatic top-ups', () => {
       currency: 'cny',
       endpoint: rig.endpoint,
       autoTopUp: false,
+      plans: [],
     };
     rig.payments({ checkout });
     expect(said(await ask({ amount: 50, auto }))).toEqual([404, 'top_up_not_offered', null]);
@@ -282,4 +289,54 @@ describe('a card for automatic top-ups', () => {
     const plain = await rig.maker({ manage: false });
     expect((await rig.topUp(plain.key, { auto: null })).status).toBe(403);
   });
+});
+
+describe('a month of a plan', () => {
+  const plans = () => [1, 2, 3].map((level) => ({ level, price: level * 10, items: [] }));
+  const running = (level: number, until = new Date(Date.now() + 1e9).toISOString()) =>
+    rig.put('accounts', { account, plan: { level, since: '2026-01-01', until } });
+  const state = async () => (await rig.send('GET', '/v1/account/top-ups', key)).body['plans'];
+  beforeEach(() => {
+    rig.settings.subscriptionEnabled = true;
+    const checkout = { secretKey: 'ssm:/relay/relay/stripe', currency: 'cny', endpoint: rig.endpoint };
+    rig.payments({ checkout: { ...checkout, autoTopUp: false, plans: [1, 2] } });
+    rig.plans = plans();
+  });
+
+  it('is sold for the price of its row, which the reference keeps', async () => {
+    expect(await state()).toEqual([
+      { level: 1, price: 10 },
+      { level: 2, price: 20 },
+    ]);
+    expect((await rig.topUp(key, { plan: 2 })).body).toEqual({ url });
+    const form = rig.stripe.asked[0]?.form;
+    expect(form?.get('line_items[0][price_data][unit_amount]')).toBe('2000');
+    rig.plans = [];
+    const hook = new StripeRig();
+    hook.store.accounts.add(account);
+    const client_reference_id = form?.get('client_reference_id');
+    const paid = { client_reference_id, amount_total: 2_000, currency: 'cny' };
+    await hook.send('checkout.session.completed', session(paid));
+    expect(hook.store.plans.get(account)).toMatchObject({ level: 2 });
+    expect(hook.granted).toEqual([]);
+  });
+
+  it('is not sold below the level that runs, and not to a plan without an end', async () => {
+    await running(2);
+    expect(await state()).toEqual([{ level: 2, price: 20 }]);
+    expect(said(await rig.topUp(key, { plan: 1 }))).toEqual([404, 'top_up_not_offered', null]);
+    await rig.put('accounts', { account, plan: { level: 1, since: '2026-01-01' } });
+    const other = await rig.maker({ account });
+    expect(said(await rig.topUp(other.key, { plan: 2 }))).toEqual([404, 'top_up_not_offered', null]);
+  });
+
+  it.each([[3], [0], ['2'], [null], [{}]])(
+    'of level %j, which is not for sale, asks nothing of Stripe',
+    async (plan) => {
+      expect((await rig.topUp(key, { plan })).status).toBe(404);
+      rig.plans = [{ level: 2, price: 0, items: [] }];
+      expect((await rig.topUp(key, { plan: 2 })).status).toBe(404);
+      expect(rig.stripe.asked).toEqual([]);
+    },
+  );
 });

@@ -119,6 +119,7 @@ class World {
               currency: 'cny',
               endpoint: 'https://stripe.test',
               autoTopUp: true,
+              plans: [],
             },
           },
         },

@@ -1,0 +1,41 @@
+/**
+ * Months of plans that customers pay for: what a payment adds to the plan of the account's row, and what a full refund takes back. A month of
+ * the same level follows the paid time; a higher level starts at once and ends the lower one.
+ */
+import { addMonths, findPlanPeriod, isSubscribed, type Subscription } from './reservation.ts';
+
+/** The time that a payment paid for. */
+export interface BoughtMonth {
+  from: number;
+  until: number;
+}
+
+/** Returns a text if the plan that runs cannot be followed: no end, or a higher level. */
+export function buyMonth(
+  current: Subscription | undefined,
+  level: number,
+  nowMs: number,
+): { plan: Subscription; bought: BoughtMonth } | string {
+  if (current && isSubscribed(current, nowMs)) {
+    const { since, until } = current;
+    if (until === undefined) return 'the account has a plan without an end';
+    if (current.level > level) return 'the account has a higher plan';
+    if (current.level === level) {
+      const period = findPlanPeriod(since, until);
+      // An end that an operator set may lie within a month of the plan.
+      const next = period.startMs === until ? period.endMs : addMonths(new Date(until), 1);
+      return { plan: { level, since, until: next }, bought: { from: until, until: next } };
+    }
+  }
+  const until = addMonths(new Date(nowMs), 1);
+  return { plan: { level, since: nowMs, until }, bought: { from: nowMs, until } };
+}
+
+/** Undefined if nothing of the month is left to end. */
+export function returnMonth(
+  current: Subscription | undefined,
+  { level, bought, nowMs }: { level: number; bought: BoughtMonth; nowMs: number },
+): Subscription | undefined {
+  if (!current?.until || current.level !== level || !isSubscribed(current, nowMs)) return undefined;
+  return { ...current, until: Math.max(nowMs, current.until - (bought.until - bought.from)) };
+}
