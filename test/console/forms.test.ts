@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { codeIdOf, hashCode } from '../../shared/config/rows/code-row.ts';
 import { enter, seenIn, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
 import { put } from './large-relay.ts';
 
@@ -200,6 +201,35 @@ it('shows none of these forms in a console that only reads', async () => {
   expect(await reader.page('settings')).not.toMatch(/href="settings\/|<form method="post"/);
   for (const path of ['settings/notices', 'settings/plans/1', `keys/${'c'.repeat(64)}/edit`])
     expect((await reader.get(path)).status).toBe(403);
+});
+
+it('makes a batch of codes whose file is in one answer alone, lists it, and revokes it', async () => {
+  const page = await done('customers-codes-new', {
+    count: '3',
+    amount: '10',
+    batch: 'a/b',
+    expires_at: '90d',
+  });
+  const [, file = ''] = /base64,([A-Za-z0-9+/=]+)/.exec(page) ?? [];
+  const lines = Buffer.from(file, 'base64').toString('utf8').trim().split('\n');
+  expect(lines).toHaveLength(4);
+  const [code = ''] = lines[1]?.split(',') ?? [];
+  const rows = await rig.ports.tables.scan('codes');
+  expect(rows.map((each) => each['hash'])).toContain(hashCode(code));
+  const pages = await Promise.all(
+    ['customers-codes', 'customers-codes/a%2Fb', 'history'].map((at) => visitor.page(at)),
+  );
+  expect(pages.join('')).not.toContain(code);
+  expect(pages[0]).toContain('href="customers-codes/a%2Fb"');
+  expect(pages[1]).toContain(codeIdOf(hashCode(code) ?? ''));
+  expect(await done('customers-codes/a%2Fb/revoke')).toContain('Revoked 3 codes.');
+  const wrong = await visitor.send('customers-codes-new', {
+    count: 'x',
+    amount: '10',
+    batch: 'b',
+    expires_at: '',
+  });
+  expect(await wrong.text()).toContain('use 1 to 10000 codes a batch');
 });
 
 describe('a channel', () => {

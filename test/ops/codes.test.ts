@@ -86,7 +86,7 @@ describe('a batch of codes', () => {
 
   it.each([
     ['--count 1 --amount 10 --batch spring', 'batch spring already exists'],
-    ['--count 10001 --amount 10', 'at most 10000 codes'],
+    ['--count 10001 --amount 10', 'use 1 to 10000 codes'],
     ['--count 0 --amount 10', 'whole number above 0'],
     ['--count 1 --amount 0', 'expected yuan from 0.01'],
     ['--count 1 --amount -5', 'Expected a number'],

@@ -1,5 +1,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { generateHex } from '../../shared/adapters/system/node-ports.ts';
+import { codeBytes, formatCode, hashCode } from '../../shared/config/rows/code-row.ts';
 import { defaultSettings } from '../../shared/config/settings.ts';
 import { keyHash } from '../../shared/wire/ids.ts';
 import { accessFaults } from '../support/browser.ts';
@@ -18,7 +20,7 @@ afterAll(() => rig.stop());
 const { server, open } = pagesRig((each) => {
   each.key = { manage: true };
   each.instead = ({ method, url, body }, response) => {
-    if (!/^\/v1\/account\/(keys|top-ups)/.test(url)) return false;
+    if (!/^\/v1\/account\/(keys|top-ups|codes)/.test(url)) return false;
     void rig.send(method, url, pageKey, body).then((answer) => {
       response.writeHead(answer.status, answer.headers).end(JSON.stringify(answer.body));
     });
@@ -162,6 +164,28 @@ describe('keys that customers make', () => {
       await page.locator('#keys, #top-up').evaluateAll((all) => all.map((each) => each.checkVisibility())),
     ).toEqual([false, false]);
     expect(server.seen.filter(({ url }) => url.includes('/keys'))).toEqual([]);
+  });
+});
+
+describe('a redeem code', () => {
+  it('is redeemed by a key that may not manage, once the customer knows for which account, and its refusal is said', async () => {
+    const code = formatCode(generateHex(codeBytes));
+    await rig.put('codes', { hash: hashCode(code), batch: 'spring', amount: 12.5 });
+    server.key = { account: `acme-${made}` };
+    const { page, complaints } = await open(`/account#${pageKey}`);
+    await page.getByText('Redeem a code').click();
+    await page.getByRole('textbox', { name: 'Redeem a code' }).fill(code.toLowerCase().replaceAll('-', ' '));
+    const asked = answerDialogs(page);
+    await page.getByRole('button', { name: 'Redeem' }).click();
+    await page.getByText('¥12.50 added').waitFor();
+    expect(asked).toEqual([expect.stringContaining(`acme-${made}`)]);
+    const grants = await rig.rows('grants');
+    expect(grants.filter((row) => row['account'] === `acme-${made}`)).toMatchObject([{ amount: 12.5 }]);
+    expect(complaints).toEqual([]);
+    await page.getByRole('textbox', { name: 'Redeem a code' }).fill('no such code');
+    await page.getByRole('button', { name: 'Redeem' }).click();
+    await page.locator('#redeem-state.wrong').getByText('There is no such code').waitFor();
+    expect(await accessFaults(page)).toEqual([]);
   });
 });
 

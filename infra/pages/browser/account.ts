@@ -1,11 +1,19 @@
 /** The account page: takes a key and shows what the key may see. */
-import { byId, findInput, handleSubmit, say } from './elements.ts';
-import { isKey, storedKey, takeFromAddress, CallFailed, RelayClient, describeError } from './relay-client.ts';
+import { byId, findInput, formatYuan, handleSubmit, say } from './elements.ts';
+import {
+  isKey,
+  storedKey,
+  takeFromAddress,
+  CallFailed,
+  RelayClient,
+  describeError,
+  reportProgress,
+} from './relay-client.ts';
 import { saveLanguage, languageOf, showIn, t, chooseLanguage, type Language } from './language.ts';
 import { KeysSection, sayPayment } from './keys.ts';
 import { TopUpsSection } from './top-ups.ts';
 import { Ledger } from './ledger.ts';
-import type { AccountBody } from '../../../shared/wire/public-api.ts';
+import type { AccountBody, RedeemedCode } from '../../../shared/wire/public-api.ts';
 import { showOverview } from './overview.ts';
 import { Playground } from './playground.ts';
 import { showStatements } from './statement.ts';
@@ -80,7 +88,23 @@ function start(client: RelayClient, body: AccountBody): void {
   showManaged();
   byId('language').addEventListener('click', showManaged, { signal: client.ended });
   showStatements(client);
+  say('redeem-state', '');
+  handleSubmit('redeem', () => void redeem(client, body.account, refreshAll), { signal: client.ended });
   void new Playground(client, refreshAll).show(body.key.models);
+}
+
+/** Asks with the account's name first: a link with somebody else's key would take the code for that account. */
+async function redeem(client: RelayClient, account: string, refresh: () => void): Promise<void> {
+  if (!confirm(t().redeemAsk(account))) return;
+  const input = findInput('redeem-code');
+  await reportProgress('redeem-state', async () => {
+    const call = { method: 'POST', body: { code: input.value } };
+    const { amount } = await client.json<RedeemedCode>('/v1/account/codes', call);
+    input.value = '';
+    // Grants are applied within seconds.
+    setTimeout(refresh, 3_000);
+    return t().redeemed(formatYuan(amount));
+  });
 }
 
 const accountPath = (): string => `/v1/account?days=${readDays()}`;

@@ -9,7 +9,7 @@ import {
   hashCode,
 } from '../../config/rows/code-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
-import { isoTime } from '../../wire/iso-time.ts';
+import { isoTime, utcDay } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { normalizeMoments } from '../moment.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
@@ -25,14 +25,27 @@ export interface CodesInput {
   expires?: string | undefined;
 }
 
+/** The columns of lists, for people and programs. Add new ones at the end. */
+export const madeNames = ['code', 'id', 'batch', 'amount', 'expires_at'] as const;
+export const codeNames = ['id', 'batch', 'amount', 'state', 'account', 'redeemed_at', 'expires_at'] as const;
+export const batchNames = [
+  'batch',
+  'created',
+  'codes',
+  'open',
+  'redeemed',
+  'credited',
+  'revoked',
+  'expired',
+] as const;
+
 const countMax = 10_000;
 
 /** `changes`: the row of the whole batch, to which `carryOutCodes` adds the hash of each code. */
 export async function planCodes(ports: OperatorPorts, { count, amount, batch, expires }: CodesInput) {
   const nowMs = ports.clock.now();
   const now = isoTime(nowMs);
-  // Generated names sort by time.
-  const name = batch ?? `${now.slice(0, 10)}-${ports.random.hex(3)}`;
+  const name = batch ?? nameBatch(ports, nowMs);
   const facts = normalizeMoments(
     { batch: name, ...(expires !== undefined && { expires_at: expires }) },
     nowMs,
@@ -41,10 +54,11 @@ export async function planCodes(ports: OperatorPorts, { count, amount, batch, ex
     readRow(CodeRow, { ...facts, amount, hash: 'of each' }),
     'nothing was written: ',
   );
-  if (count > countMax) throw usageFailure(`--count ${count}: use at most ${countMax} codes a batch`);
+  if (!(Number.isSafeInteger(count) && count > 0 && count <= countMax))
+    throw usageFailure(`count: use 1 to ${countMax} codes a batch`);
   if ((row.expires_at ?? Infinity) <= nowMs) throw usageFailure('expires_at: is in the past');
   const isTaken = batch !== undefined && (await listCodes(ports, batch)).codes.length > 0;
-  const until = row.expires_at === undefined ? '' : `, valid until ${isoTime(row.expires_at)}`;
+  const until = row.expires_at === undefined ? '' : `, valid until ${utcDay(row.expires_at)}`;
   return {
     changes: [{ ...facts, amount: Number(formatYuan(row.amount)), _created: now }],
     effect: [`Create ${formatCount(count, 'code')} of ${formatMoney(row.amount)} (batch ${name}${until})`],
@@ -54,6 +68,10 @@ export async function planCodes(ports: OperatorPorts, { count, amount, batch, ex
     facts: { batch: name, amount: formatYuan(row.amount), expires_at: facts.expires_at },
   };
 }
+
+/** Names sort by time. */
+export const nameBatch = ({ random }: Pick<OperatorPorts, 'random'>, nowMs: number): string =>
+  `${utcDay(nowMs)}-${random.hex(3)}`;
 
 /** Written in one transaction, so a batch of this size exists whole or not at all. */
 const togetherMax = 100;

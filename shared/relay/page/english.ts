@@ -169,6 +169,8 @@ export const accountInEnglish = {
   cancel: 'Cancel',
   topUpAmount: 'Top up (¥)',
   pay: 'Pay',
+  redeemCode: 'Redeem a code',
+  redeem: 'Redeem',
   autoBelow: 'When the balance is below (¥)',
   autoAmount: 'charge my card (¥)',
   autoMonthly: 'at most per month (¥)',
@@ -245,6 +247,9 @@ export const accountInEnglish = {
   revoke: 'Revoke',
   revokeAsk: (name: string) =>
     `Revoke ${name}? Programs that use it stop working within 30 seconds. This can’t be undone.`,
+  redeemAsk: (account: string) =>
+    `Redeem this code for the account ${account}? Continue only if this is your account.`,
+  redeemed: (amount: string) => `${amount} added; your balance shows it within seconds`,
   bonusStep: (pay: string, get: string) => `Pay ${pay}, get ${get}`,
   buyPlan: (level: number, price: string) => `Buy plan ${level}: ${price} for a month`,
   buyPlanAsk: (label: string, account: string) =>

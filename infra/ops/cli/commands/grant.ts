@@ -12,9 +12,12 @@ import {
   type GrantsWanted,
 } from '../../../../shared/operate/customers/grants.ts';
 import {
+  batchNames,
   carryOutCodes,
+  codeNames,
   listBatches,
   listCodes,
+  madeNames,
   planCodes,
   planRevokeCodes,
   type CodesInput,
@@ -74,7 +77,7 @@ const grantColumns: Column<WrittenGrant>[] = [
   ['problem', 'PROBLEM', ({ problem }) => problem, ({ problem }) => problem ?? ''],
 ];
 
-const columnsOf = <Name extends string>(...names: Name[]): Column<Readonly<Record<Name, unknown>>>[] =>
+const columnsOf = <Name extends string>(names: readonly Name[]): Column<Readonly<Record<Name, unknown>>>[] =>
   names.map((name) => [name, name.toUpperCase(), (row) => row[name]]);
 
 export const grantCommands: CommandGroup = {
@@ -153,7 +156,7 @@ export const grantCommands: CommandGroup = {
           carryOut: () => carryOutCodes(ports, plan),
           print(terminal, codes) {
             terminal.printList(codes, {
-              columns: columnsOf('code', 'id', 'batch', 'amount', 'expires_at'),
+              columns: columnsOf(madeNames),
               empty: '',
             });
             terminal.remark('Save these codes now; they can’t be shown again.');
@@ -172,21 +175,12 @@ export const grantCommands: CommandGroup = {
           batch === undefined ? await listBatches(ports) : await listCodes(ports, batch);
         if ('batches' in found)
           terminal.printList(found.batches, {
-            columns: columnsOf(
-              'batch',
-              'created',
-              'codes',
-              'open',
-              'redeemed',
-              'credited',
-              'revoked',
-              'expired',
-            ),
+            columns: columnsOf(batchNames),
             empty: 'No codes.',
           });
         else
           terminal.printList(found.codes, {
-            columns: columnsOf('id', 'batch', 'amount', 'state', 'account', 'redeemed_at', 'expires_at'),
+            columns: columnsOf(codeNames),
             empty: `No codes of batch ${batch}.`,
           });
         terminal.warn(problems);

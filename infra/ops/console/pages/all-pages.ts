@@ -5,6 +5,7 @@ import { addBulkPages } from './bulk.ts';
 import { addChannelForms } from './channel-forms.ts';
 import { addChannelPages } from './channels.ts';
 import { addPricePages } from './charges.ts';
+import { addCodePages } from './codes.ts';
 import { addCustomerForms } from './customer-forms.ts';
 import { addCustomerPages } from './customers.ts';
 import { addFindPages } from './find.ts';
@@ -24,6 +25,7 @@ export const pages: readonly ((routes: Routes) => void)[] = [
   addOverviewPages,
   addCustomerPages,
   addCustomerForms,
+  addCodePages,
   addKeyPages,
   addChannelPages,
   addChannelForms,

@@ -85,6 +85,7 @@ async function renderCustomers(visit: Visit): Promise<Page> {
       html`<a class="button main" href="customers-new">New customer</a>
         <a class="button" href="customers-sheet">Add by a sheet</a>
         <a class="button" href="grants-sheet">Credit by a sheet</a>
+        <a class="button" href="customers-codes">Redeem codes</a>
         <a class="button" href="customers-csv">Edit as CSV</a>`,
     ),
     body: html`${renderTabs('Order', orders, isSpending ? `customers?order=${order}` : 'customers')}

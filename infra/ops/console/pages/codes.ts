@@ -1,0 +1,122 @@
+/** Makes batches of redeem codes, shows who redeemed what, and revokes what is not redeemed. Codes are in one answer alone. */
+import {
+  carryOutCodes,
+  nameBatch,
+  codeNames,
+  batchNames,
+  listBatches,
+  listCodes,
+  madeNames,
+  planCodes,
+  planRevokeCodes,
+} from '../../../../shared/operate/customers/codes.ts';
+import { formatCount } from '../../../../shared/operate/plan.ts';
+import { parseText } from '../../fields/row-field.ts';
+import { formatCsv, selectCsvCells } from '../../csv.ts';
+import { html } from '../../markup.ts';
+import { renderEmptyState, renderWarnings } from '../layout/frame.ts';
+import { column, head, renderTable } from '../layout/table.ts';
+import {
+  buildFormPage,
+  createProposal,
+  hideFromReaders,
+  proposeWrites,
+  renderCustomerLink,
+  type Routes,
+} from '../visit/visit.ts';
+
+const back = 'customers-codes';
+const pathOf = (batch: string): string => `${back}/${encodeURIComponent(batch)}`;
+const titleOf = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1).replace('_', ' ');
+
+export function addCodePages(routes: Routes): void {
+  routes.page(`/${back}`, async (visit) => {
+    const { batches, problems } = await listBatches(visit.ports);
+    return {
+      title: 'Redeem codes',
+      actions: hideFromReaders(visit, html`<a class="button main" href="${back}-new">New batch</a>`),
+      body: html`${renderWarnings(problems)}
+      ${renderTable(batches, {
+        caption: 'Batches',
+        empty: renderEmptyState(
+          'No codes yet',
+          'A batch is a list of codes that customers redeem on their page.',
+        ),
+        columns: [
+          head('Batch', ({ batch }) => html`<a href="${pathOf(batch)}">${batch}</a>`),
+          ...batchNames
+            .slice(1)
+            .map((name) => column(titleOf(name), (row: (typeof batches)[number]) => row[name])),
+        ],
+      })}`,
+    };
+  });
+  routes.page(`/${back}/:batch`, async (visit) => {
+    const batch = visit.parameter('batch');
+    const { codes, problems } = await listCodes(visit.ports, batch);
+    return {
+      title: `Codes of ${batch}`,
+      above: [[back, 'Redeem codes']],
+      actions: hideFromReaders(visit, html`<a class="button" href="${pathOf(batch)}/revoke">Revoke</a>`),
+      body: html`${renderWarnings(problems)}
+      ${renderTable(codes, {
+        caption: 'Codes',
+        empty: 'No codes.',
+        columns: [
+          head('ID', ({ id }) => html`<code>${id}</code>`),
+          column('Account', ({ account }) => account && renderCustomerLink(account)),
+          ...codeNames
+            .filter((name) => !['id', 'batch', 'account'].includes(name))
+            .map((name) => column(titleOf(name), (row: (typeof codes)[number]) => row[name])),
+        ],
+      })}`,
+    };
+  });
+  routes.form(`/${back}-new`, {
+    page: buildFormPage(({ nowMs, ports }) => ({
+      title: 'New batch of codes',
+      fields: [
+        { name: 'count', label: 'Number of codes', value: '100', input: 'numeric', required: true },
+        { name: 'amount', label: 'Amount of each (¥)', input: 'decimal', required: true },
+        { name: 'batch', label: 'Name of the batch', value: nameBatch(ports, nowMs), required: true },
+        {
+          name: 'expires_at',
+          label: 'Valid until',
+          placeholder: '90d',
+          help: 'UTC. Leave empty for no end.',
+        },
+      ],
+      cancel: back,
+    })),
+    async propose({ ports, field }) {
+      const expires = parseText(field('expires_at'));
+      const plan = await planCodes(ports, {
+        count: Number(field('count')),
+        amount: field('amount'),
+        batch: field('batch'),
+        expires,
+      });
+      return createProposal(plan, { title: 'New batch of codes', back, verb: 'Create codes' }, async () => {
+        const codes = await carryOutCodes(ports, plan);
+        const text = formatCsv([[...madeNames], ...selectCsvCells(madeNames, codes)]);
+        const file = { name: 'codes.csv', text, keys: codes.map(({ code }) => code) };
+        return { lines: [`Created ${formatCount(codes.length, 'code')}. Save the file now.`], file };
+      });
+    },
+  });
+  routes.form(`/${back}/:batch/revoke`, {
+    page: buildFormPage(({ parameter }) => ({
+      title: `Revoke ${parameter('batch')}`,
+      intro: html`<p>Codes that are not redeemed stop working. Credit that was redeemed stays.</p>`,
+      cancel: pathOf(parameter('batch')),
+    })),
+    async propose(visit) {
+      const batch = visit.parameter('batch');
+      const words = { title: `Revoke ${batch}`, back: pathOf(batch), verb: 'Revoke codes', grave: true };
+      return proposeWrites(visit, await planRevokeCodes(visit.ports, batch), {
+        ...words,
+        report: (made) => ({ lines: [`Revoked ${formatCount(made.length, 'code')}.`] }),
+      });
+    },
+  });
+}
