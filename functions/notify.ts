@@ -1,13 +1,20 @@
-/** Delivers notices: new ones from the table stream of `runtime`, failed ones on a schedule. */
+/** Delivers notices: new ones from the table stream of `runtime`, failed ones on a schedule. Each minute it also looks at channels. */
 import { createRequestSigner } from '../shared/adapters/aws/aws-signature.ts';
-import { createAlertAccounts, createNoticeStore } from '../shared/adapters/dynamodb/alerts/alert-store.ts';
+import { createChannelHours } from '../shared/adapters/dynamodb/alerts/channel-hours.ts';
+import {
+  createAlertAccounts,
+  createAlertStore,
+  createNoticeStore,
+} from '../shared/adapters/dynamodb/alerts/alert-store.ts';
 import { createAlertSettings } from '../shared/adapters/dynamodb/config-store.ts';
 import { createEventHandler } from '../shared/adapters/entry/event-handler.ts';
 import { readNoticeRecord, createTableStreamHandler } from '../shared/adapters/entry/table-streams.ts';
 import { createSecretStore } from '../shared/adapters/secrets/secret-store.ts';
 import { readAlertAccess } from '../shared/adapters/system/environment.ts';
+import { timeSortedIds } from '../shared/adapters/system/node-ports.ts';
 import { createHttpsTransport } from '../shared/adapters/transport/https-transport.ts';
 import { createNoticeSender } from '../shared/adapters/transport/notice-sender.ts';
+import { createChannelWatch } from '../shared/relay/alerts/channel-watch.ts';
 import { createNotifier } from '../shared/relay/alerts/notifier.ts';
 import { composeJobDeps } from './compose/job-deps.ts';
 
@@ -28,6 +35,12 @@ const notices = createNotifier({
   settings: createAlertSettings(client, stack),
   sender,
 });
+const watch = createChannelWatch({
+  ...deps,
+  ids: timeSortedIds(clock),
+  marks: createAlertStore(client, stack),
+  hours: createChannelHours(client, stack),
+});
 const poisoned = { event: 'alert_poisoned', metric: 'AlertUndelivered' } as const;
 
 export const handler = createEventHandler(deps.log, {
@@ -36,5 +49,9 @@ export const handler = createEventHandler(deps.log, {
     take: (id) => notices.take(id),
     poisonReport: poisoned,
   }),
-  schedule: () => notices.retry(),
+  schedule: async () => {
+    // Neither holds up the other.
+    const jobs = await Promise.allSettled([notices.retry(), watch()]);
+    for (const job of jobs) if (job.status === 'rejected') throw job.reason;
+  },
 });

@@ -59,7 +59,15 @@ const configuration = ['channels', 'charges', 'plans', 'settings'] as const;
  * Published versions, and records of writes by a deployed console. The rest of `runtime` belongs to functions: turns, idempotency
  * keys, notices.
  */
-const readableIds = ['config', 'snapshot#*', 'rows#*', 'console-count#*', 'console-history#*'];
+const readableIds = [
+  'config',
+  'snapshot#*',
+  'rows#*',
+  'console-count#*',
+  'console-history#*',
+  'cooldowns',
+  'channel-marks',
+];
 
 const auditReads: readonly TableAccess[] = [
   { tables: ['quotas'], actions: ['GetItem', 'Scan'] },
@@ -75,10 +83,10 @@ const reads: readonly TableAccess[] = [
   { tables: [...configuration, 'payments', 'codes'], actions: ['Scan'] },
   { tables: ['keys', 'accounts'], actions: ['Scan', 'GetItem', 'BatchGetItem'] },
   { tables: ['runtime'], actions: ['BatchGetItem'], ids: readableIds },
-  // For lists in command line and console: balances by key, and the health of channels.
+  // For lists in command line and console: balances by key.
   { tables: ['quotas'], actions: ['BatchGetItem'] },
-  // And whether a customer's card is charged.
-  { tables: ['runtime'], actions: ['GetItem'], ids: ['cooldowns', 'auto-top-up#*'] },
+  // Whether a customer's card is charged.
+  { tables: ['runtime'], actions: ['GetItem'], ids: ['auto-top-up#*'] },
 ];
 
 /** For `doctor`, for `init` and `payment link`, which look up the base URL, and for `request`, which searches the log. */

@@ -9,6 +9,7 @@ import type { ConsoleStore } from './hosted-console.ts';
 import type { Failure } from './plan.ts';
 import type { DailySum, DailyFigures } from '../billing/daily-figures.ts';
 import type { WrittenGrant, LedgerRow } from '../billing/ledger-row.ts';
+import type { ChannelMark } from '../relay/ports/alerts.ts';
 import type { HealthEntry } from '../relay/ports/runtime-stores.ts';
 import type { DailyDifference } from '../billing/audit/daily-audit.ts';
 import type { NanoYuan } from '../billing/money.ts';
@@ -139,8 +140,8 @@ export interface RowPages {
     before: string | undefined,
     limit: number,
   ): Promise<{ rows: Reading<LedgerRow>[]; next: string | undefined }>;
-  /** Health entries of channels, by the relay's own key. */
-  health(): Promise<ReadonlyMap<number, HealthEntry>>;
+  /** Health entries of channels by the relay's own key, and the marks of the last minutes. One request. */
+  health(): Promise<{ entries: ReadonlyMap<number, HealthEntry>; marks: ChannelMark[] }>;
   /** The open reservations of the accounts that called last, a hundred at most. Two requests. */
   underWay(nowMs: number): Promise<UnderWay>;
 }
@@ -179,6 +180,14 @@ export interface ServedDay {
   figures: DailyFigures;
 }
 
+export interface HealthHour {
+  hour: string;
+  model: string;
+  /** A hash of the secret's reference; empty: unknown, or the channel has none. */
+  secret: string;
+  figures: DailyFigures;
+}
+
 /** Calls that ended in a minute, kept for two days. Good for plots only: a row may be missing or count twice. */
 export interface Minute {
   /** Its start, in epoch milliseconds. */
@@ -197,6 +206,8 @@ export interface SumReader {
   accountMonths(wanted: readonly Pick<AccountMonth, 'account' | 'month'>[]): Promise<Reading<AccountMonth>[]>;
   /** Sorted by day and model. */
   served(days: DayRange): AsyncIterable<Reading<ServedDay>[]>;
+  /** Attempts of a channel from and to an hour, both inclusive: `2026-11-22T09`. Kept for nine days. */
+  hours(channel: string, from: string, to: string): Promise<Reading<HealthHour>[]>;
   /** Minutes from and to, in epoch milliseconds, the last exclusive. Minutes without calls are left out. */
   minutes(fromMs: number, toMs: number): AsyncIterable<Reading<Minute>[]>;
 }

@@ -1,6 +1,6 @@
 /** View: how the relay does now. Reads minutes and sums of `daily`, health and configuration; never the ledger. */
 import { utcDay, utcMonth } from '../wire/iso-time.ts';
-import { sortChannels, type ListedChannel } from './channels/list-channels.ts';
+import { sortChannels } from './channels/list-channels.ts';
 import { findProblemsInTables } from './config/row-changes.ts';
 import { compareCharges, readAllRows, sumBy, sumOfFigures, type Summed } from './ledger/ledger.ts';
 import type { Minute, OperatorPorts, UnderWay } from './operator-ports.ts';
@@ -63,14 +63,23 @@ async function readNow(
   readUnderWay: () => Promise<UnderWay | undefined>,
 ) {
   const span = planTimeSpan(clock.now(), hours);
-  const [served, entries, minutes, underWay] = await Promise.all([
+  const [served, { entries, marks }, minutes, underWay] = await Promise.all([
     config.newest(),
     pages.health(),
     readAllRows(ledger.minutes(span.fromMs, span.toMs)),
     readUnderWay(),
   ]);
   const points = sumTraffic(minutes.rows, span);
-  return { span, points, total: sumOfFigures(points), served, entries, underWay, problems: minutes.problems };
+  return {
+    span,
+    points,
+    total: sumOfFigures(points),
+    served,
+    entries,
+    marks,
+    underWay,
+    problems: minutes.problems,
+  };
 }
 
 async function readRows(ports: OperatorPorts) {
@@ -104,50 +113,6 @@ async function readMonth({ clock, ledger }: OperatorPorts) {
     customers: customers.toSorted(compareCharges).slice(0, customersMax),
     problems,
   };
-}
-
-/** The worst first. `failing`: it failed within the minute, or is to be probed. */
-const conditions = ['off', 'cooldown', 'failing', 'ok'] as const;
-export type ChannelCondition = (typeof conditions)[number];
-
-function conditionOf({ state, rests }: ListedChannel, nowMs: number): ChannelCondition {
-  if (state !== 'on') return 'off';
-  if (rests.some(({ kind, atMs }) => kind !== 'failures' && atMs > nowMs)) return 'cooldown';
-  return rests.some(({ kind, atMs }) => kind !== 'failures' || atMs > nowMs - minuteMs) ? 'failing' : 'ok';
-}
-
-const findWorst = (all: readonly (ChannelCondition | undefined)[]): ChannelCondition | undefined =>
-  conditions.find((each) => all.includes(each));
-
-const keptMinutes = 24 * 60;
-const keptChannels = 100;
-
-/**
- * Conditions of channels by minute for a day, as seen by open consoles. No table has them: that would cost a write
- * for each failed call. About 10 MB for a hundred channels.
- */
-export class ChannelHistory {
-  readonly #minutes = new Map<number, ReadonlyMap<string, ChannelCondition>>();
-
-  recordConditions(channels: readonly ListedChannel[], nowMs: number): void {
-    const minute = Math.floor(nowMs / minuteMs);
-    const before = this.#minutes.get(minute);
-    const seen = channels.slice(0, keptChannels).flatMap((channel) => {
-      const condition = findWorst([before?.get(channel.id), conditionOf(channel, nowMs)]);
-      return condition ? [[channel.id, condition] as const] : [];
-    });
-    this.#minutes.set(minute, new Map(seen));
-    for (const old of this.#minutes.keys()) if (old <= minute - keptMinutes) this.#minutes.delete(old);
-  }
-
-  /** The worst condition of each step, if somebody looked. */
-  of(id: string, { fromMs, toMs, stepMs }: TimeSpan): (ChannelCondition | undefined)[] {
-    return Array.from({ length: Math.round((toMs - fromMs) / stepMs) }, (_, at) => {
-      const first = (fromMs + at * stepMs) / minuteMs;
-      const minutes = Array.from({ length: stepMs / minuteMs }, (__, minute) => first + minute);
-      return findWorst(minutes.map((minute) => this.#minutes.get(minute)?.get(id)));
-    });
-  }
 }
 
 export type TimeSpan = ReturnType<typeof planTimeSpan>;

@@ -368,7 +368,10 @@ type NoticeType =
   | 'key.expiring'
   | 'upstream.balance_low'
   | 'auto_top_up.off'
-  | 'auto_top_up.limit';
+  | 'auto_top_up.limit'
+  | 'channel.failing'
+  | 'channel.slower'
+  | 'channel.costlier';
 
 /** One event. Its id stays the same however often it is sent. */
 export interface Notice {

@@ -119,8 +119,8 @@ it.each(['support', 'operator'] as const)(
   'the table `runtime` is read by %s as far as published versions go: no turns, no idempotency keys, no notices',
   (name) => {
     const read = (...ids: string[]) => isAllowed(name, 'dynamodb:BatchGetItem', tableArn('runtime'), ids);
-    expect(read('config', 'snapshot#12#0', 'rows#12#0')).toBe(true);
-    for (const id of ['turn#x', 'request#x', 'notice#x', 'cooldowns', 'configuration'])
+    expect(read('config', 'snapshot#12#0', 'rows#12#0', 'cooldowns', 'channel-marks')).toBe(true);
+    for (const id of ['turn#x', 'request#x', 'notice#x', 'cooldown', 'configuration'])
       expect([id, read(id), read('config', id)]).toEqual([id, false, false]);
     // All of no keys are allowed ones.
     expect(isAllowed(name, 'dynamodb:BatchGetItem', tableArn('runtime'))).toBe(false);

@@ -1,11 +1,9 @@
 /** The overview on a second screen, in a real browser, and what each of its looks reads. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ChannelHistory } from '../../shared/operate/overview.ts';
 import { createOpenRegistry } from '../../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { buildEmptyQuota, encodeEntry } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { physicalNameOf } from '../../shared/tables/table-names.ts';
-import type { ListedChannel } from '../../shared/operate/channels/list-channels.ts';
 import type { CallLog, OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import { bulkWrite } from '../support/bulk-write.ts';
 import { tablesOn } from '../support/sdk-tables.ts';
@@ -111,36 +109,5 @@ describe('the overview that is watched', () => {
     await page.keyboard.type('go/k');
     expect(await page.locator(':focus').inputValue()).toBe('go/k');
     expect(page.url()).toMatch(/customers$/);
-  });
-});
-
-describe('what was seen of a channel', () => {
-  const channel = (id: string, more: Partial<ListedChannel> = {}): ListedChannel => ({
-    id,
-    state: 'on',
-    rests: [],
-    ...more,
-  });
-  const rest = (kind: 'rate_limit' | 'failing' | 'failures', atMs: number) => ({
-    kind,
-    atMs,
-    model: undefined,
-  });
-
-  it('is the worst of each step, and nothing where nobody looked; a day is kept', () => {
-    const history = new ChannelHistory();
-    const minute = (at: number): number => at * 60_000;
-    history.recordConditions([channel('a'), channel('b', { state: 'off' })], minute(0));
-    history.recordConditions([channel('a', { rests: [rest('rate_limit', minute(1) + 20_000)] })], minute(1));
-    history.recordConditions([channel('a')], minute(1) + 30_000);
-    history.recordConditions([channel('a', { rests: [rest('failures', minute(3) - 10_000)] })], minute(3));
-    history.recordConditions([channel('a', { rests: [rest('failures', minute(3) - 10_000)] })], minute(4));
-    history.recordConditions([channel('a', { rests: [rest('failing', minute(4))] })], minute(5));
-    const time = { fromMs: 0, toMs: minute(6), stepMs: minute(1) };
-    expect(history.of('a', time)).toEqual(['ok', 'cooldown', undefined, 'failing', 'ok', 'failing']);
-    expect(history.of('b', time)).toEqual(['off', ...Array.from({ length: 5 })]);
-    expect(history.of('a', { ...time, stepMs: minute(3) })).toEqual(['cooldown', 'failing']);
-    history.recordConditions([channel('a')], minute(24 * 60 + 2));
-    expect(history.of('a', time).slice(0, 4)).toEqual([undefined, undefined, undefined, 'failing']);
   });
 });

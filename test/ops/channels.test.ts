@@ -159,7 +159,12 @@ describe('channel list', () => {
     const listed = JSON.parse(run.output) as { id: string }[];
     expect(listed[0]).toMatchObject({ id: 'top', state: 'on', models: ['y', 'z'] });
     expect(listed.at(-1)).toEqual({
-      calls_14d: 0,
+      attempts_14d: 0,
+      attempts: 0,
+      failed_attempts: 0,
+      first_content_p50_ms: null,
+      first_content_p95_ms: null,
+      marks: [],
       failures_14d: 0,
       idle: false,
       failing: false,

@@ -99,6 +99,7 @@ export function operatorRig({
       addToDaily: unused,
       monthAccounts: unused,
       accountMonths: unused,
+      hours: unused,
       served: unused,
       minutes: unused,
       grants: async function* grants() {},

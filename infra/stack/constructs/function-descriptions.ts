@@ -257,7 +257,7 @@ const descriptions = {
   },
   notify: {
     purpose:
-      'Delivers notices to the topic, to webhooks and by mail, again while a receiver does not take them',
+      'Marks channels that fail, are slower or cost more than usual; delivers notices to the topic, to webhooks and by mail',
     timeoutSeconds: 120,
     streams: [
       {
@@ -270,7 +270,12 @@ const descriptions = {
       },
     ],
     everyMinutes: 1,
-    tables: { accounts: ['GetItem'], runtime: ['BatchGetItem', 'UpdateItem'] },
+    tables: {
+      accounts: ['GetItem'],
+      channels: ['Scan'],
+      daily: ['Query'],
+      runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
+    },
     // The secret that signs webhooks.
     readsSecrets: ['alerts'],
   },

@@ -17,9 +17,11 @@ import {
   formatMinutePeriod,
   listBucketIds,
   isOfAllAccounts,
+  formatHealthId,
   formatMinutesId,
   listMonthIds,
   buildMonthKey,
+  parseHourKey,
   parseMonthKey,
   servedId,
   parseServedKey,
@@ -159,20 +161,22 @@ const afterAll = '\u{10FFFF}';
 
 const buildDaysRange = ({ from, to }: DayRange) => [`day#${from}`, `day#${to}${afterAll}`] as const;
 
-async function findUsedIds(store: Store, id: string, days: DayRange): Promise<string[]> {
+async function findUsedIds(store: DailyStore, id: string, days: DayRange): Promise<string[]> {
   if (!isOfAllAccounts(id)) return [id];
   const pages = await Array.fromAsync(readDailyItems(store, spreadId, buildDaysRange(days)));
   const used = pages.flat().flatMap((item) => parseSpreadBucket(dailySumOf(item).key) ?? []);
   return listBucketIds(id, used);
 }
 
-const readBuckets = async (store: Store, ids: readonly string[], range: readonly [string, string]) =>
+const readBuckets = async (store: DailyStore, ids: readonly string[], range: readonly [string, string]) =>
   (await Promise.all(ids.map((id) => Array.fromAsync(readDailyItems(store, id, range))))).flat();
 
 const readSorted = async (...range: Parameters<typeof readBuckets>): Promise<Attributes[]> =>
   (await readBuckets(...range)).flat().toSorted(compareByPeriod);
 
-function readDailyItems({ tables, target }: Store, id: string, [from, to]: readonly [string, string]) {
+type DailyStore = Pick<Store, 'tables'> & { target: { stack: string } };
+
+function readDailyItems({ tables, target }: DailyStore, id: string, [from, to]: readonly [string, string]) {
   const values = { ':id': id, ':from': from, ':to': to };
   return new Table(tables, target.stack, 'daily').queryRange(isInPeriod, values);
 }
@@ -182,6 +186,19 @@ const isInPeriod = 'id = :id AND period BETWEEN :from AND :to';
 const keptMs = 3 * dayMs;
 /** DynamoDB refuses requests with longer keys. */
 const sortKeyBytesMax = 1024;
+
+/** Sums of a channel's attempts by hour, model and secret, both hours inclusive. */
+export async function readHealthHours(store: DailyStore, channel: string, from: string, to: string) {
+  const id = formatHealthId(channel);
+  const ids = await findUsedIds(store, id, { from: from.slice(0, 10), to: to.slice(0, 10) });
+  const pages = await readBuckets(store, ids, [`hour#${from}`, `hour#${to}${afterAll}`]);
+  return pages.flat().map((item) =>
+    readingOf(item, (each) => {
+      const { key, figures } = dailySumOf(each);
+      return { ...parseHourKey(key), figures };
+    }),
+  );
+}
 
 export const createSumReader = (store: Store): SumReader => ({
   async *monthAccounts(month) {
@@ -203,6 +220,7 @@ export const createSumReader = (store: Store): SumReader => ({
     const items = await readSorted(store, ids, buildDaysRange({ from, to }));
     yield sumBuckets(items.map((item) => readingOf(item, dailySumOf)));
   },
+  hours: (channel, from, to) => readHealthHours(store, channel, from, to),
   async *minutes(fromMs, toMs) {
     const lastMs = toMs - 1;
     // Older minutes are removed. A wrong range must not read a partition for each day since 1970.

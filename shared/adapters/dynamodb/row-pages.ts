@@ -12,7 +12,8 @@ import { readWrittenGrant } from './grant-store.ts';
 import { readHealthImage } from './health-items.ts';
 import { findLedgerPartitions, decodeLedgerRow, readNewestRows } from './ledger-store.ts';
 import { tryReading, type Store } from './operator-store.ts';
-import { cooldownsId } from './runtime-items.ts';
+import { readChannelMarks } from './alerts/channel-hours.ts';
+import { channelMarksId, cooldownsId, readItems } from './runtime-items.ts';
 import { readOpenCalls } from './quotas/open-registry.ts';
 import { attributesOf, buildExpressions, Table, valuesOf } from './table-client.ts';
 
@@ -56,8 +57,9 @@ export function createRowPages({ tables, target }: Store): RowPages {
       return { rows, next: isAll ? undefined : items.at(-1)?.['id']?.S };
     },
     async health() {
-      const item = await tableOf('runtime').get({ id: cooldownsId }, { ConsistentRead: false });
-      return readHealthImage(item && valuesOf(item)).entries;
+      const items = await readItems(tableOf('runtime'), [cooldownsId, channelMarksId], { mayBeOld: true });
+      const { entries } = readHealthImage(items.get(cooldownsId));
+      return { entries, marks: readChannelMarks(items.get(channelMarksId), Date.now()) };
     },
     underWay: (nowMs) => readOpenCalls(tables, target.stack, nowMs),
   };

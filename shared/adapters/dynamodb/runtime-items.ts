@@ -12,6 +12,7 @@ export type RuntimeItem = Record<string, unknown>;
 
 export const pointerId = 'config';
 export const cooldownsId = 'cooldowns';
+export const channelMarksId = 'channel-marks';
 
 export const buildSnapshotPartId = (version: number, part: number, copy = 0): string =>
   copy === 0 ? `snapshot#${version}#${part}` : `snapshot#${version}#${part}#${copy}`;

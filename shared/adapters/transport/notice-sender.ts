@@ -140,6 +140,9 @@ const subjects: Record<Notice['type'], string> = {
   'auto_top_up.off': 'Automatic top-up was turned off',
   'auto_top_up.limit': 'Automatic top-up reached its monthly limit',
   'upstream.balance_low': 'Upstream balance is low',
+  'channel.failing': 'Channel fails more often',
+  'channel.slower': 'Channel is slower',
+  'channel.costlier': 'Channel costs more',
 };
 
 /** SNS takes at most 100 characters. */

@@ -4,6 +4,7 @@
  */
 import { failureCauses, type FailureCause } from '../../billing/attempts.ts';
 import type { DailyFigures } from '../../billing/daily-figures.ts';
+import type { ChannelMark } from '../../relay/ports/alerts.ts';
 import { findQuantile } from '../../billing/time-sketch.ts';
 
 export interface AttemptSummary {
@@ -48,3 +49,16 @@ const causeWords: Record<FailureCause, string> = {
 
 export const describeCauses = ({ causes }: Pick<AttemptSummary, 'causes'>): string =>
   causes.map(({ cause, count }) => `${causeWords[cause]} ${count}`).join(', ');
+
+/** `gpt-4o slower: 6.2s to first content, usually 0.61s`. */
+export function describeMark({ mark, model, now, usual }: ChannelMark): string {
+  const show = markUnits[mark];
+  const of = model === undefined ? '' : `${model} `;
+  return `${of}${mark}: ${show(now)}, usually ${show(usual).replace(/ .*/, '')}`;
+}
+
+const markUnits: Record<ChannelMark['mark'], (value: number) => string> = {
+  failing: (share) => `${(100 * share).toFixed(1)}% of attempts fail`,
+  slower: (ms) => `${(ms / 1000).toPrecision(2)}s to first content`,
+  costlier: (yuan) => `¥${yuan.toPrecision(3)} a million tokens`,
+};

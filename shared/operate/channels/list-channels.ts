@@ -147,12 +147,12 @@ export type ChannelsView = Awaited<ReturnType<typeof viewChannels>>;
 /**
  * When channels were last tried and last failed, whoever answered the call in the end. Of 300 models on two
  * channels, the days are some 3 MB. `isIdle` undefined: nobody knows, because there are no sums of earlier days; `isFailing`: it is
- * on, and its last attempts all failed.
+ * on, and its last attempts all failed; `marks`: how it differs from the same hours of the last week.
  */
 export async function viewChannels(ports: OperatorPorts) {
   const { clock, ledger, pages, tables } = ports;
   const [nowMs, to] = [clock.now(), utcDay(clock.now())];
-  const [rows, { rows: served, problems }, entries] = await Promise.all([
+  const [rows, { rows: served, problems }, { entries, marks }] = await Promise.all([
     tables.scan('channels'),
     readAllRows(ledger.served({ from: utcDay(nowMs - activityDays * dayMs), to })),
     pages.health(),
@@ -170,7 +170,9 @@ export async function viewChannels(ports: OperatorPorts) {
     const isOn = each.state === 'on';
     const isIdle = isOn && activity.attempts === 0 ? isKnown || undefined : false;
     const sum = sumOfFigures(own.filter(isRecent));
-    return Object.assign({}, each, activity, { isIdle, isFailing: isOn && activity.failing > 0, sum });
+    const marksOfChannel = marks.filter(({ channel }) => isOn && channel === each.id);
+    const facts = { isIdle, isFailing: isOn && activity.failing > 0, sum, marks: marksOfChannel };
+    return Object.assign({}, each, activity, facts);
   });
   return { days, knownFrom, served: served.filter(isRecent), problems, channels };
 }

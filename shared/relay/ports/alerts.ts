@@ -1,5 +1,6 @@
 /** The ports of alerts: causes, marks of what was reported, notices and their receivers. */
 import type { AutoTopUp } from '../../billing/auto-top-up.ts';
+import type { DailyFigures } from '../../billing/daily-figures.ts';
 import type { NanoYuan } from '../../billing/money.ts';
 import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
@@ -72,6 +73,36 @@ export interface WatchedChannels {
   rows(): Promise<ChannelRow[]>;
   /** Keeps what was found as the row's `_balance`, unless the row was deleted. */
   mark(id: string, balance: { at: number; low: boolean; text: string }): Promise<void>;
+}
+
+/** What a channel's attempts at a model added up to in an hour, over all secrets. */
+export interface HourSum {
+  /** `2026-11-22T09`, in UTC. */
+  hour: string;
+  model: string;
+  figures: DailyFigures;
+}
+
+export const markKinds = ['failing', 'slower', 'costlier'] as const;
+
+export interface ChannelMark {
+  channel: string;
+  mark: (typeof markKinds)[number];
+  /** Missing if it holds for the channel as a whole. */
+  model?: string | undefined;
+  /** Share of failed attempts, milliseconds to first content, or yuan for a million tokens: now, and usually. */
+  now: number;
+  usual: number;
+}
+
+/** The attempts of channels by hour. Reads may be some seconds old. Throws StoreUnavailable. */
+export interface ChannelHours {
+  /** The ids of channels that are on. */
+  channels(): Promise<string[]>;
+  /** Both hours inclusive: `2026-11-22T09`. Without hours in which it was not tried. */
+  read(channel: string, from: string, to: string): Promise<HourSum[]>;
+  /** Replaces the marks that console and command line show. */
+  keep(marks: readonly ChannelMark[], nowMs: number): Promise<void>;
 }
 
 // Notices that wait for delivery.

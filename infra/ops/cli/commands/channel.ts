@@ -1,5 +1,5 @@
 /** The commands of `channel`: upstreams that the relay calls; and `secret`, whose values never stand on the command line. */
-import { summarizeAttempts } from '../../../../shared/operate/channels/channel-health.ts';
+import { describeMark, summarizeAttempts } from '../../../../shared/operate/channels/channel-health.ts';
 import { planSwitchChannel } from '../../../../shared/operate/channels/edit-channel.ts';
 import {
   viewBalances,
@@ -112,6 +112,7 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
             terminal.remark(
               `${id} is failing: none of its ${formatCount(each.failing, 'call')} on ${each.lastCall} succeeded. Run \`channel test ${id}\`.`,
             );
+          for (const mark of each.marks) terminal.remark(`${id}: ${describeMark(mark)}`);
           if (each.isIdle) terminal.remark(`${id}: no calls since ${knownFrom}`);
           if (problem !== undefined) terminal.remark(`${id} is invalid: ${problem}`);
           if (warning !== undefined) terminal.remark(`${id}: ${warning}`);
@@ -235,6 +236,7 @@ const columns: Column<ChannelWithSums>[] = [
   // null: unknown.
   ['idle', '', ({ isIdle }) => isIdle ?? null],
   ['failing', '', ({ isFailing }) => isFailing],
+  ['marks', '', ({ marks }) => marks.map(describeMark)],
 ];
 
 const balanceColumns: Column<FoundBalance>[] = [

@@ -164,11 +164,6 @@ textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace
 .plot details { color: var(--soft); font-size: var(--note); }
 .plot details .scroll { margin-top: .5rem; max-height: 18rem; }
 .plot summary { cursor: pointer; width: max-content; }
-.strip { display: block; width: 100%; min-width: 6rem; height: 1.1em; margin: .1em 0; border-radius: 3px; background: var(--line); shape-rendering: crispEdges; }
-table.data tr:has(.strip) > * { vertical-align: middle; }
-tr:has(.strip) .badge { white-space: normal; border-radius: .8em; }
-tr:has(.strip) .badge.warning { min-width: 6.5em; }
-.strip rect { fill: var(--tone, var(--soft)); }
 .bottom { grid-column: 1 / -1; margin: 0; padding: .5rem 1.25rem; display: flex; justify-content: space-between; gap: 1rem; font-size: var(--note); }
 .columns.three { grid-template-columns: repeat(auto-fit, minmax(min(19rem, 100%), 1fr)); }
 .console pre.command { padding: .55rem .8rem; margin: .4rem 0 1rem; max-width: 60rem; }

@@ -1,5 +1,6 @@
 /** Lists channels in the order in which calls try them, with their traffic and cooldowns, and shows one channel. */
 import { addFigures, noFigures, type DailyFigures } from '../../../../shared/billing/daily-figures.ts';
+import { describeMark, summarizeAttempts } from '../../../../shared/operate/channels/channel-health.ts';
 import {
   viewChannels,
   type RestingPlace,
@@ -7,10 +8,14 @@ import {
   type ChannelWithSums,
 } from '../../../../shared/operate/channels/list-channels.ts';
 import { formatCount, usageFailure } from '../../../../shared/operate/plan.ts';
-import type { RawRow, ServedDay } from '../../../../shared/operate/operator-ports.ts';
+import type { HealthHour, RawRow, ServedDay } from '../../../../shared/operate/operator-ports.ts';
+import { readingsOf, sumBy } from '../../../../shared/operate/ledger/ledger.ts';
+import { formatHour } from '../../../../shared/relay/alerts/channel-marks.ts';
+import { hashSecret } from '../../../../shared/billing/attempts.ts';
 import { utcDay, dayMs } from '../../../../shared/wire/iso-time.ts';
-import { html, formatCell, type Content, type Markup } from '../../markup.ts';
+import { html, formatCell, nothing, type Content, type Markup } from '../../markup.ts';
 import { formatSpan, renderAge, renderLastChange } from '../layout/figures.ts';
+import { renderPlot } from '../layout/plot.ts';
 import { renderActionButton } from '../layout/form.ts';
 import { renderEmptyState, renderLead, renderNotice, renderWarnings, type Page } from '../layout/frame.ts';
 import {
@@ -56,6 +61,8 @@ function renderDay(day: string, nowMs: number): Content {
   return html`<time datetime="${day}" title="${day}, UTC" data-sort="${day}">${words}</time>`;
 }
 
+const hourMs = 3_600_000;
+
 interface PageTime {
   nowMs: number;
   knownFrom: string | undefined;
@@ -78,7 +85,8 @@ export function renderState(
   nowMs: number,
 ): Markup {
   const isLow = channel.state === 'on' && channel.balance?.isLow === true;
-  return html`${renderHealthState(channel, nowMs)} ${isLow && renderBadge('upstream balance low', 'warning')}`;
+  return html`${renderHealthState(channel, nowMs)} ${isLow && renderBadge('upstream balance low', 'warning')}
+  ${channel.marks?.map((mark) => html`<span title="${describeMark(mark)}">${renderBadge(mark.mark, 'bad')}</span> `)}`;
 }
 
 function renderHealthState(
@@ -157,7 +165,11 @@ async function renderChannel(visit: Visit): Promise<Page> {
   const { channels, knownFrom, days, served } = await viewChannels(visit.ports);
   const channel = channels.find((each) => each.id === id);
   if (!channel) throw usageFailure(`there is no channel ${id}`);
-  const row = (await visit.ports.tables.get('channels', id)) ?? {};
+  const [raw, read] = await Promise.all([
+    visit.ports.tables.get('channels', id),
+    visit.ports.ledger.hours(id, formatHour(visit.nowMs - dayMs), formatHour(visit.nowMs)),
+  ]);
+  const [row, hours] = [raw ?? {}, readingsOf(read)];
   const { problem, warning, rests } = channel;
   return {
     title: id,
@@ -177,6 +189,8 @@ async function renderChannel(visit: Visit): Promise<Page> {
             ${rests.map((each) => html`<li>${formatCooldown(each, visit.nowMs)}</li>`)}
           </ul>`
       }
+      ${channel.marks.length > 0 && renderNotice('bad', html`<strong>Differs from last week:</strong> ${channel.marks.map(describeMark).join('; ')}`)}
+      ${renderHours(hours.rows, visit.nowMs)} ${renderSecrets(hours.rows, channel)}
       <h2>Models <span class="soft">${days.from} to today, UTC</span></h2>
       ${renderModels(
         channel,
@@ -220,6 +234,47 @@ function factsOf(channel: ChannelWithSums, row: RawRow, now: PageTime): Markup {
     ...(can === undefined ? [] : [['Found by probe', html`<code>${formatCell(can)}</code>`] as const]),
     ...(last === undefined ? [] : [['Last changed', last] as const]),
   ]);
+}
+
+/** The last 24 hours and the running one, whoever answered the calls in the end. */
+function renderHours(hours: readonly HealthHour[], nowMs: number): Markup {
+  if (hours.length === 0) return nothing;
+  const byHour = new Map(sumBy(hours, ({ hour }) => hour).map(({ name, figures: sum }) => [name, sum]));
+  const points = Array.from({ length: 25 }, (_, at) => formatHour(nowMs - (24 - at) * hourMs));
+  const sums = points.map((hour) => summarizeAttempts(byHour.get(hour) ?? noFigures));
+  const names = points.map((hour) => `${hour.replace('T', ' ')}:00`);
+  return html`<div class="columns">
+    ${renderPlot({
+      title: 'Attempts',
+      unit: 'per hour',
+      points: names,
+      series: [
+        { name: 'attempts', tone: 'first', values: sums.map(({ attempts }) => attempts) },
+        { name: 'failed', tone: 'bad', values: sums.map(({ failed }) => failed) },
+      ],
+    })}
+    ${renderPlot({
+      title: 'Time to first content',
+      unit: 'ms',
+      points: names,
+      series: [
+        { name: 'p50', tone: 'first', isLine: true, values: sums.map(({ p50Ms }) => p50Ms ?? null) },
+        { name: 'p95', tone: 'second', isLine: true, values: sums.map(({ p95Ms }) => p95Ms ?? null) },
+      ],
+    })}
+  </div>`;
+}
+
+function renderSecrets(hours: readonly HealthHour[], { secret = [] }: ChannelWithSums): Markup {
+  if (secret.length < 2) return nothing;
+  const sums = new Map(sumBy(hours, (each) => each.secret).map(({ name, figures: sum }) => [name, sum]));
+  const rows = secret.map((reference) => ({ reference, sum: sums.get(hashSecret(reference)) ?? noFigures }));
+  return html`<h2>Secrets <span class="soft">last 24 hours</span></h2>
+    ${renderTable(rows, {
+      caption: 'Secrets of the channel',
+      empty: nothing,
+      columns: [head('Secret', ({ reference }) => html`<code>${reference}</code>`), ...figures],
+    })}`;
 }
 
 function renderModels({ models = [] }: ChannelWithSums, served: readonly ServedDay[]): Markup {

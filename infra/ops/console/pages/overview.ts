@@ -2,17 +2,14 @@
  * The first page, made to be left open: calls in flight, calls, charges, failures and time to first content by minute, health of
  * channels, configuration warnings, models, customers and refused calls. Rendered again while it is live.
  */
-import { summarizeAttempts } from '../../../../shared/operate/channels/channel-health.ts';
+import { describeMark, summarizeAttempts } from '../../../../shared/operate/channels/channel-health.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import {
-  ChannelHistory,
   viewOverview,
   watchOverview,
-  type ChannelCondition,
   type OverviewHours,
   type OverviewMonth,
   type OverviewNow,
-  type TimeSpan,
   type TrafficPoint,
 } from '../../../../shared/operate/overview.ts';
 import { formatCount, formatInteger, Failure } from '../../../../shared/operate/plan.ts';
@@ -30,7 +27,6 @@ import {
   formatMinute,
   formatPercent,
   formatShort,
-  formatSpan,
   renderAge,
   renderYuan,
 } from '../layout/figures.ts';
@@ -67,9 +63,8 @@ import { channelPathOf, renderState } from './channels.ts';
 const spans = [1, 6, 24] as const;
 
 export function addOverviewPages(routes: Routes): void {
-  const history = new ChannelHistory();
-  routes.slowPage('/', readRefused, (visit, refused) => renderOverview(visit, refused, history));
-  routes.live('/live', (visit) => watchPage(visit, history));
+  routes.slowPage('/', readRefused, (visit, refused) => renderOverview(visit, refused));
+  routes.live('/live', (visit) => watchPage(visit));
 }
 
 const readHours = ({ query }: Visit): OverviewHours =>
@@ -78,11 +73,10 @@ const readHours = ({ query }: Visit): OverviewHours =>
 const addressOf = ({ query }: Visit, hours: OverviewHours): string =>
   buildPath('./', { hours: String(hours), refused: query('refused') });
 
-async function renderOverview(visit: Visit, refused: RefusedCounts, history: ChannelHistory): Promise<Page> {
+async function renderOverview(visit: Visit, refused: RefusedCounts): Promise<Page> {
   const hours = readHours(visit);
   const view = await viewOverview(visit.ports, hours);
   const { today } = view;
-  history.recordConditions(view.channels, visit.nowMs);
   if (visit.query('models') === 'all')
     return { title: 'Models today', above: [], body: renderModels(today.models, true) };
   return {
@@ -100,11 +94,12 @@ async function renderOverview(visit: Visit, refused: RefusedCounts, history: Cha
         isPaid: isPaid(visit),
         words: html`<span id="overview-look"></span>`,
       })}
+      <div id="overview-marks">${renderMarks(view)}</div>
       <div id="overview-now">${renderFigures(view)}</div>
       <div class="columns">
         <section>
           <h2>Channels</h2>
-          <div id="overview-channels">${renderChannels(view, visit, history)}</div>
+          <div id="overview-channels">${renderChannels(view, visit.nowMs)}</div>
         </section>
         <section>
           <h2>Needs attention</h2>
@@ -146,7 +141,7 @@ async function readRefused(visit: Visit) {
 
 type RefusedCounts = Awaited<ReturnType<typeof readRefused>>;
 
-const watchPage = (visit: Visit, history: ChannelHistory): LiveView => {
+const watchPage = (visit: Visit): LiveView => {
   const watch = watchOverview(visit.ports, readHours(visit));
   const isFree = visit.ports.target.local;
   let refusedAtMs = 0;
@@ -158,10 +153,10 @@ const watchPage = (visit: Visit, history: ChannelHistory): LiveView => {
       const fragments: LiveFragment[] = [];
       const put = (id: string, markup: Markup): void => void fragments.push({ id: `overview-${id}`, markup });
       if (now) {
-        history.recordConditions(now.channels, nowMs);
         put('version', renderVersion(now, nowMs));
+        put('marks', renderMarks(now));
         put('now', renderFigures(now));
-        put('channels', renderChannels(now, { ...visit, nowMs }, history));
+        put('channels', renderChannels(now, nowMs));
         put('findings', renderTopFindings(now));
       }
       if (today) put('models', renderModels(today.models, false));
@@ -188,6 +183,30 @@ const unpublished = renderNotice(
   html`Nothing is published yet, so the relay serves no calls. Add a channel and its prices; valid rows are
   published within seconds.`,
 );
+
+const marksMax = 10;
+
+/** What operators must see first. The mark of a channel that was switched off meanwhile is left out. */
+function renderMarks({ marks, channels }: OverviewNow): Markup {
+  const on = new Set(channels.flatMap(({ id, state }) => (state === 'on' ? [id] : [])));
+  const shown = marks.filter(({ channel }) => on.has(channel));
+  if (shown.length === 0) return nothing;
+  return renderNotice(
+    'bad',
+    html`<strong>Channels differ from the same hours of last week</strong>
+      <ul>
+        ${shown
+          .slice(0, marksMax)
+          .map(
+            (mark) =>
+              html`<li>
+                <a href="${channelPathOf(mark.channel)}">${mark.channel}</a>: ${describeMark(mark)}
+              </li>`,
+          )}
+      </ul>
+      ${shown.length > marksMax && html`<p>And ${shown.length - marksMax} more: see <a href="channels">channels</a>.</p>`}`,
+  );
+}
 
 const renderFigures = (view: OverviewNow): Markup =>
   html`${!view.served && unpublished} ${renderWarnings(view.problems)} ${renderSummary(view)}
@@ -265,11 +284,7 @@ function renderPlots(all: readonly TrafficPoint[]): Markup {
   </div>`;
 }
 
-const renderChannels = (
-  { channels, span: time }: OverviewNow,
-  { nowMs }: Visit,
-  history: ChannelHistory,
-): Markup =>
+const renderChannels = ({ channels }: OverviewNow, nowMs: number): Markup =>
   renderTable(channels, {
     caption: 'Channels and their state',
     isPlain: true,
@@ -282,39 +297,10 @@ const renderChannels = (
     columns: [
       head('Channel', ({ id }) => html`<a href="${channelPathOf(id)}">${id}</a>`),
       column('State', (channel) => renderState(channel, nowMs)),
-      column('Health while live', ({ id }) => renderHealth(history.of(id, time), time)),
       number('Priority', ({ priority }) => priority ?? '–'),
       number('Models', ({ models }) => models?.length ?? '–'),
     ],
   });
-
-const tones = { ok: 'good', failing: 'bad', cooldown: 'warning', off: 'calm' } as const;
-
-/** Draws one cell per step and merges equal neighbours. */
-function renderHealth(
-  cells: readonly (ChannelCondition | undefined)[],
-  { fromMs, stepMs }: TimeSpan,
-): Markup {
-  const starts = cells.flatMap((cell, at) => (at === 0 || cell !== cells[at - 1] ? [at] : []));
-  return html`<svg
-    class="strip"
-    viewBox="0 0 ${cells.length} 1"
-    preserveAspectRatio="none"
-    role="img"
-    aria-label="Health over time"
-  >
-    ${starts.map((at, index) => {
-      const cell = cells[at];
-      if (cell === undefined) return nothing;
-      const end = starts[index + 1] ?? cells.length;
-      const from = formatMinute(fromMs + at * stepMs);
-      return html`<g data-utc="${from}">
-        <title>${from}, ${formatSpan(end * stepMs - at * stepMs)}: ${cell}</title>
-        <rect class="${tones[cell]}" x="${at}" width="${end - at}" height="1" />
-      </g>`;
-    })}
-  </svg>`;
-}
 
 const findingsMax = 15;
 

@@ -1,0 +1,209 @@
+/**
+ * Decides which channels fail, are slower or cost more than at the same hours of the last seven days. Pure. The bounds are chosen so
+ * that a month of six channels gives less than one false mark a week, and a tenfold slowdown is marked within ten minutes
+ * (docs/decisions/0107-marks-of-channels.md, test/long/channel-marks.test.ts).
+ */
+import { slotMinutes, type DailyFigures } from '../../billing/daily-figures.ts';
+import { convertToYuanNumber } from '../../billing/money.ts';
+import { dayMs } from '../../wire/iso-time.ts';
+import type { ChannelMark, HourSum } from '../ports/alerts.ts';
+
+/** `log`: the sum of the logarithms of the times to first content. `priced`: calls with a known cost. */
+interface Tally {
+  answered: number;
+  failed: number;
+  log: number;
+  calls: number;
+  priced: number;
+  bought: number;
+  tokens: number;
+}
+
+/**
+ * All seven days, the same weekday of last week for patterns of the week, and the largest share of failures in one hour. By model;
+ * that of the whole channel is under ''.
+ */
+export type Baseline = ReadonlyMap<string, { days: Tally; weekAgo: Tally; worst: number }>;
+
+const hourMs = 3_600_000;
+const daysBack = [1, 2, 3, 4, 5, 6, 7] as const;
+export const formatHour = (ms: number): string => new Date(ms).toISOString().slice(0, 13);
+
+/** The hours to compare with: the same, the one before and the one after it, a range for each day. */
+export const listUsualHours = (nowMs: number): [from: string, to: string][] =>
+  daysBack.map((days) => {
+    const sameMs = nowMs - days * dayMs;
+    return [formatHour(sameMs - hourMs), formatHour(sameMs + hourMs)];
+  });
+
+export function buildBaseline(usual: readonly HourSum[], nowMs: number): Baseline {
+  const weekAgo = formatHour(nowMs - 7 * dayMs + hourMs);
+  const groups = [['', [...usual]] as const, ...Map.groupBy(usual, ({ model }) => model)];
+  return new Map(
+    groups.map(([model, sums]) => {
+      const byHour = [...Map.groupBy(sums, ({ hour }) => hour).values()].map(tallyHours);
+      const known = byHour.filter(({ answered, failed }) => answered + failed >= attemptsOfHourMin);
+      const worst = Math.max(0, ...known.map(shareOf));
+      const old = sums.filter(({ hour }) => hour <= weekAgo);
+      return [model, { days: tallyHours(sums), weekAgo: tallyHours(old), worst }];
+    }),
+  );
+}
+
+/** @param recent the hour of `nowMs` and the one before */
+export function findMarks(
+  channel: string,
+  { recent, baseline, nowMs }: { recent: readonly HourSum[]; baseline: Baseline; nowMs: number },
+): ChannelMark[] {
+  const byModel = [...Map.groupBy(recent, ({ model }) => model)].map(([model, hours]) => {
+    const { days = nothing, weekAgo = nothing } = baseline.get(model) ?? {};
+    // The running slot alone shows a change first; with the one before it has enough attempts of a quiet channel.
+    const windows = [1, 2].map((count) => tallySlots(hours, nowMs, count));
+    return { model, days, weekAgo, windows, hours: tallyHours(hours) };
+  });
+  const worstOf = (model: string): number => baseline.get(model)?.worst ?? 0;
+  return [findFailing, findSlower, findCostlier].flatMap((find) => {
+    // What holds for the whole channel is not repeated for its models.
+    const whole = find(byModel, worstOf(''));
+    if (whole) return [{ channel, ...whole }];
+    return byModel.flatMap((one) => {
+      const mark = find([one], worstOf(one.model));
+      return mark ? [{ channel, model: one.model, ...mark }] : [];
+    });
+  });
+}
+
+interface ModelTallies {
+  days: Tally;
+  weekAgo: Tally;
+  /** The shortest first. */
+  windows: Tally[];
+  hours: Tally;
+}
+
+type Finding = Pick<ChannelMark, 'mark' | 'now' | 'usual'>;
+
+/** Shares of failures vary from hour to hour where nothing is wrong: vendors limit rates, customers send bad requests. */
+const failedShareMin = 0.15;
+/** A channel has many models, so one of them has a bad hour more often. */
+const failedShareOfModelMin = 0.35;
+const failedRatioMin = 4;
+const worstRatioMin = 2.5;
+/** An outage at one of the same hours must not hide the next one. */
+const failedShareSure = 0.7;
+/** A new channel has no past. */
+const failedShareUnknown = 0.05;
+const attemptsMin = 50;
+const attemptsOfHourMin = 20;
+
+function findFailing(models: readonly ModelTallies[], worst: number): Finding | undefined {
+  const days = addTallies(models.map((one) => one.days));
+  const isKnown = days.answered + days.failed >= attemptsMin;
+  const usual = isKnown ? shareOf(days) : failedShareUnknown;
+  const window = addTallies(models.flatMap(({ windows }) => windows.at(-1) ?? []));
+  const now = shareOf(window);
+  const expected = usual * (window.answered + window.failed);
+  const isChance = window.failed < expected + 5 * Math.sqrt(expected) + 5;
+  const isUsual = now < Math.min(Math.max(failedRatioMin * usual, worstRatioMin * worst), failedShareSure);
+  const least = models.length === 1 ? failedShareOfModelMin : failedShareMin;
+  return isChance || isUsual || now < least ? undefined : { mark: 'failing', now, usual };
+}
+
+const shareOf = ({ answered, failed }: Tally): number => failed / Math.max(1, answered + failed);
+
+const slowerMin = 3;
+const answeredMin = 8;
+const weekAgoAnsweredMin = 10;
+/** The logarithms of times have a deviation below 1, so a mean of n is wrong by 4 / sqrt(n) once in 30,000 times. */
+const deviations = 4;
+
+/** Compares each model with itself, so that other models being asked for makes no channel slower. */
+function findSlower(models: readonly ModelTallies[]): Finding | undefined {
+  const known = models.filter(({ days }) => days.answered >= attemptsMin);
+  for (const at of [0, 1]) {
+    let [count, nowLog, usualLog] = [0, 0, 0];
+    for (const { windows, days, weekAgo } of known) {
+      const { answered, log } = windows[at] ?? nothing;
+      const mean = days.log / days.answered;
+      const ofWeek = weekAgo.answered < weekAgoAnsweredMin ? mean : weekAgo.log / weekAgo.answered;
+      count += answered;
+      nowLog += log;
+      usualLog += answered * Math.max(mean, Math.min(ofWeek, mean + Math.log(slowerMin)));
+    }
+    const difference = (nowLog - usualLog) / count;
+    if (count >= answeredMin && difference >= Math.max(Math.log(slowerMin), deviations / Math.sqrt(count)))
+      return { mark: 'slower', now: Math.exp(nowLog / count), usual: Math.exp(usualLog / count) };
+  }
+  return undefined;
+}
+
+const pricedMin = 50;
+
+/** Of the running hour and the one before: a price changes once, and is looked for by nobody within minutes. */
+function findCostlier(models: readonly ModelTallies[]): Finding | undefined {
+  let [priced, nowCost, usualCost, tokens] = [0, 0, 0, 0];
+  for (const { hours, days } of models) {
+    if (days.priced < pricedMin || days.priced < days.calls || hours.priced < hours.calls) continue;
+    priced += hours.priced;
+    nowCost += hours.bought;
+    usualCost += (hours.tokens * days.bought) / Math.max(1, days.tokens);
+    tokens += hours.tokens;
+  }
+  if (priced < pricedMin || usualCost === 0) return undefined;
+  const isCostlier = nowCost / usualCost >= 1.3 + 5 / Math.sqrt(priced);
+  const perMillion = (cost: number): number => (1e6 * cost) / tokens;
+  return isCostlier
+    ? { mark: 'costlier', now: perMillion(nowCost), usual: perMillion(usualCost) }
+    : undefined;
+}
+
+// Sums. Slots have attempts alone; the money is known by hour.
+
+const nothing: Tally = { answered: 0, failed: 0, log: 0, calls: 0, priced: 0, bought: 0, tokens: 0 };
+
+const addTallies = (all: readonly Tally[]): Tally =>
+  all.reduce(
+    (a, b) => ({
+      answered: a.answered + b.answered,
+      failed: a.failed + b.failed,
+      log: a.log + b.log,
+      calls: a.calls + b.calls,
+      priced: a.priced + b.priced,
+      bought: a.bought + b.bought,
+      tokens: a.tokens + b.tokens,
+    }),
+    nothing,
+  );
+
+const tallyHours = (hours: readonly HourSum[]): Tally =>
+  addTallies(
+    hours.flatMap(({ figures }) => {
+      const {
+        calls = 0,
+        bought_calls: priced = 0,
+        prompt_tokens = 0,
+        completion_tokens = 0,
+      } = figures.counts;
+      const bought = convertToYuanNumber(figures.amounts.bought ?? 0n);
+      const money = { ...nothing, calls, priced, bought, tokens: prompt_tokens + completion_tokens };
+      return [money, ...[0, 1, 2, 3, 4, 5].map((slot) => readSlot(figures, slot))];
+    }),
+  );
+
+function tallySlots(hours: readonly HourSum[], nowMs: number, count: number): Tally {
+  const slots = Array.from({ length: count }, (_, back) => nowMs - back * slotMinutes * 60_000);
+  return addTallies(
+    slots.flatMap((ms) => {
+      const slot = Math.floor(new Date(ms).getUTCMinutes() / slotMinutes);
+      const own = hours.filter(({ hour }) => hour === formatHour(ms));
+      return own.map(({ figures }) => readSlot(figures, slot));
+    }),
+  );
+}
+
+const readSlot = ({ counts }: DailyFigures, slot: number): Tally => ({
+  ...nothing,
+  answered: counts[`s${slot}_answered`] ?? 0,
+  failed: counts[`s${slot}_failed`] ?? 0,
+  log: (counts[`s${slot}_log`] ?? 0) / 100,
+});
