@@ -10,11 +10,11 @@ import {
   type Price,
   type Rates,
 } from '../../billing/price.ts';
-import { findOpenWindow } from '../../billing/schedule.ts';
+import { findNextChange, findOpenWindow } from '../../billing/schedule.ts';
 import { listCustomerTerms } from '../../config/customer-prices.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
-import { findUntil } from '../catalog/catalog-lists.ts';
+import { formatUntil } from '../catalog/catalog-lists.ts';
 import type { AccountPrice, AccountPriceChange, AccountRates } from '../../wire/public-api.ts';
 
 interface PricedAccount {
@@ -31,11 +31,13 @@ export const listOwnPrices = ({ snapshot, account, models, nowMs }: PricedAccoun
     [...Map.groupBy(models, (model) => findRule(snapshot.charges, model, nowMs))].flatMap(([rule, named]) => {
       if (!rule) return [];
       const open = findOpenWindow(rule.windows, nowMs);
-      const until = findUntil(rule.windows, nowMs);
+      const windowEndMs = findNextChange(rule.windows ?? [], nowMs);
       return named.flatMap((model) => {
         const terms = listCustomerTerms(snapshot.settings, account, model);
         if (terms.length === 0 && !rule.windows) return [];
         const rates = describePrice(buildPrice(rule, terms, open));
+        const changes = rule.windows && listPriceChanges(snapshot.charges, [model], nowMs);
+        const until = formatUntil(windowEndMs, changes);
         return [{ models: [model], ...rates, window: open?.name ?? null, until }];
       });
     }),

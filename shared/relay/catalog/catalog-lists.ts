@@ -4,6 +4,7 @@ import {
   findFactor,
   findRule,
   isInForce,
+  listPriceChanges,
   listPricedModels,
   multiplyRate,
   startMsOf,
@@ -136,7 +137,18 @@ export function listCharges({ charges }: Snapshot, nowMs: number): ChargeEntry[]
     );
     if (models.length === 0 && rule.models.length > 0) return [];
     return [
-      { id, type, models, ...findCurrentPrices(rule, nowMs), anonymous, ...describeWindow(windows, nowMs) },
+      {
+        id,
+        type,
+        models,
+        ...findCurrentPrices(rule, nowMs),
+        anonymous,
+        // Nothing for a rule without windows.
+        ...(windows && {
+          window: findOpenWindow(windows, nowMs)?.name ?? null,
+          until: formatUntil(findNextChange(windows, nowMs), listPriceChanges(charges, models, nowMs)),
+        }),
+      },
     ];
   });
 }
@@ -155,17 +167,13 @@ function findCurrentPrices(rule: PriceRule, nowMs: number): Pick<ChargeEntry, 'i
   return { input: 0, output: multiplyRate(perCall, factor) };
 }
 
-/** Nothing for a rule without windows. */
-const describeWindow = (
-  windows: PriceRule['windows'],
-  nowMs: number,
-): Pick<ChargeEntry, 'window' | 'until'> =>
-  windows ? { window: findOpenWindow(windows, nowMs)?.name ?? null, until: findUntil(windows, nowMs) } : {};
-
-/** Finds when a window next changes the rule's price, in Unix seconds. */
-export function findUntil(windows: PriceRule['windows'], nowMs: number): number | null {
-  const until = findNextChange(windows ?? [], nowMs);
-  return until === undefined ? null : until / 1000;
+/** When a price with windows changes next, in Unix seconds: by a window, or because a later rule takes over. */
+export function formatUntil(
+  windowEndMs = Infinity,
+  [takeover]: readonly { fromMs: number }[] = [],
+): number | null {
+  const untilMs = Math.min(windowEndMs, takeover?.fromMs ?? Infinity);
+  return untilMs === Infinity ? null : Math.floor(untilMs / 1000);
 }
 
 /** Empty unless subscriptions are enabled. */

@@ -69,7 +69,9 @@ export function listPriceLines(
   const announced = changes.filter(({ models }) => models.includes(model));
   const rule = findRule(charges, model, nowMs);
   return [
-    ...(rule?.windows ? listWindowLines(rule, rule.windows, facts) : listRuleLines(rule, '', words)),
+    ...(rule?.windows
+      ? listWindowLines(rule, rule.windows, { ...facts, takeoverMs: announced[0]?.fromMs ?? Infinity })
+      : listRuleLines(rule, '', words)),
     ...announced.flatMap(({ fromMs, rule }) => {
       const when = words.from(formatDate(fromMs, facts));
       return listRuleLines(rule, when, words).concat(listHours(rule, `${when}, `, words));
@@ -93,15 +95,15 @@ function listHours({ windows = [], ...rule }: PriceRule, of: string, words: Mode
 function listWindowLines(
   rule: PriceRule,
   windows: readonly PriceWindow[],
-  { nowMs, words, ...facts }: Pick<PageFacts, 'nowMs' | 'timeZone' | 'words'>,
+  { nowMs, words, ...facts }: Pick<PageFacts, 'nowMs' | 'timeZone' | 'words'> & { takeoverMs: number },
 ): PriceLine[] {
   const open = findOpenWindow(windows, nowMs);
   const price = buildPrice(rule, [], open);
-  const until = findNextChange(windows, nowMs);
+  const until = Math.min(findNextChange(windows, nowMs) ?? Infinity, facts.takeoverMs);
   const [now = { when: '', rates: words.free }] = listRuleLines(writeRule(rule, price), '', words);
   return [
     now,
-    ...(until === undefined
+    ...(until === Infinity
       ? []
       : [{ when: words.now, rates: words.priceUntil(formatDate(until, { ...facts, words })) }]),
     ...listRuleLines(rule, words.otherHours, words),

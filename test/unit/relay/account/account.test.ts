@@ -260,6 +260,8 @@ describe('GET /v1/account', () => {
     rig.charges = [
       { id: 1, ...price, models: ['m'], windows: [hours] },
       { id: 2, ...price, models: ['n'], windows: [{ ...hours, from: '18:00', to: '20:00' }] },
+      // It takes over before the window opens again.
+      { id: 3, ...price, models: ['n'], from: Date.parse('2026-11-22T08:00Z') },
     ];
     await rig.put('accounts', { account: 'hourly', prices: [{ models: ['n'], factor: 0.5 }] });
     await rig.putKey('sk-hourly', { account: 'hourly' });
@@ -277,7 +279,7 @@ describe('GET /v1/account', () => {
         input: 0.05,
         output: 0.35,
         window: null,
-        until: Date.parse('2026-11-22T10:00Z') / 1000,
+        until: Date.parse('2026-11-22T08:00Z') / 1000,
       },
     ]);
   });

@@ -65,6 +65,12 @@ describe('the list of charges', () => {
       [0.01, 0.02, undefined, undefined],
     ]);
     expect(at('2026-11-30T06:00:00Z')[0]).toEqual([0.5, 0.7, 'late', nine + 9 * 3_600]);
+    rules.push(rule(9, ['a', 'c'], '2026-11-30T06:30:00Z'), rule(10, ['c'], '2026-11-30T06:10:00Z'));
+    expect(at('2026-11-30T06:00:00Z').map(([, , , until]) => until)).toEqual([
+      nine + 5.5 * 3_600,
+      nine + 24 * 3_600,
+      undefined,
+    ]);
     expect(Object.keys(listed([rule(3, ['c'])], 0)[0] ?? {})).toEqual([
       'id',
       'type',

@@ -84,6 +84,11 @@ describe.each([
     const peak = at('2026-11-30T02:00:00Z');
     expect(peak).toMatch(/alpha (¥1000 ¥1000 ¥40|¥1000 in, ¥40 out)/);
     expect(peak).toMatch(/now:? this price until 30 November 2026, 04:00 UTC/);
+    const fromMs = Date.parse('2026-11-30T03:00:00Z');
+    const changes = [{ fromMs, rule: { ...first!, from: fromMs }, models: ['alpha'] }];
+    expect(wordsOf(render({ charges, changes, nowMs: fromMs - 60_000 }))).toMatch(
+      /this price until 30 November 2026, 03:00 UTC/,
+    );
     expect(peak).toMatch(/at other hours:? (¥500 ¥500 ¥20|¥500 in, ¥20 out)/);
     expect(peak).toMatch(/peak: 09:00-12:00 Asia\/Shanghai:? 2× these prices/);
     expect(peak).toMatch(/night: 22:00-06:00 Asia\/Shanghai:? (¥100 ¥100 ¥200|¥100 in, ¥200 out)/);
