@@ -3,6 +3,7 @@ import { formatYuan } from '../../shared/billing/money.ts';
 import type { DailyFigures } from '../../shared/billing/daily-figures.ts';
 import type { Summed } from '../../shared/operate/ledger/ledger.ts';
 import {
+  describeOwnPrice,
   noteFailures,
   formatFigures,
   listStatementRows,
@@ -67,7 +68,7 @@ const buildFigures = <Row extends { figures: DailyFigures }>() =>
 
 /** For the customer. */
 export function renderStatementFile(statement: Statement): Promise<string> {
-  const { grants, days, summed, sum, problems } = statement;
+  const { grants, days, summed, sum, problems, prices = [] } = statement;
   const title = `Statement of ${nameStatement(statement)}`;
   return fileOf(
     title,
@@ -90,6 +91,18 @@ export function renderStatementFile(statement: Statement): Promise<string> {
           number('Yuan', ({ amount }) => amount),
         ],
       })}
+      ${
+        prices.length > 0 &&
+        html`<h2>Own prices</h2>
+          ${renderTable(prices, {
+            caption: 'Own prices',
+            empty: nothing,
+            columns: [
+              head('Models', ({ models }) => models.join(', ')),
+              column('Price', (price) => renderWide(describeOwnPrice(price))),
+            ],
+          })}`
+      }
       ${
         summed &&
         html`<h2>Calls by end user or tag</h2>

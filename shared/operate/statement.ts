@@ -9,7 +9,14 @@ import { formatAccountId, grantsModel, listMonthsUntil } from '../billing/daily-
 import type { AttributedBy, LedgerRow, WrittenGrant } from '../billing/ledger-row.ts';
 import type { WholeAccount } from '../billing/shards.ts';
 import { requestTimeMs } from '../wire/ids.ts';
-import { utcMonth } from '../wire/iso-time.ts';
+import { perMillion } from '../billing/price.ts';
+import { AccountRow } from '../config/rows/account-row.ts';
+import { parseRow } from '../config/rows/read-row.ts';
+import { listOwnPrices } from '../relay/account/account-prices.ts';
+import { listOfferedModels } from '../relay/catalog/catalog-lists.ts';
+import type { AccountPrice } from '../wire/public-api.ts';
+import { isoTime, utcMonth } from '../wire/iso-time.ts';
+import { compileRows } from './config/row-changes.ts';
 import { compareCodeUnits } from '../wire/json.ts';
 import { readCustomerRows } from './customers/customer-list.ts';
 import {
@@ -35,6 +42,8 @@ interface StatementWanted {
   month: string;
   /** The calls are summed by it in the place of days and models, from the rows of the month. */
   by?: AttributedBy | undefined;
+  /** Adds the customer's own prices of now. Reads the configuration. */
+  prices?: boolean | undefined;
   /** Sums follow calls within seconds: for so long they are read again until they agree. */
   waitMs: number;
 }
@@ -59,15 +68,16 @@ export function refuseMonth(month: string, nowMs: number): void {
   if (month > utcMonth(nowMs)) throw usageFailure(`--month: ${month} is in the future`);
 }
 
-async function read(ports: OperatorPorts, { account, month, by }: StatementWanted) {
+async function read(ports: OperatorPorts, { account, month, by, prices }: StatementWanted) {
   const { clock, ledger } = ports;
   const nowMs = clock.now();
-  const [quota, readings, days, pages, summed] = await Promise.all([
+  const [quota, readings, days, pages, summed, ownPrices] = await Promise.all([
     ledger.quota(account),
     ledger.accountMonths(listMonthsUntil(nowMs).map((each) => ({ account, month: each }))),
     readAllRows(ledger.daily(formatAccountId(account), { from: `${month}-01`, to: `${month}-31` })),
     Array.fromAsync(ledger.grants(account)),
     by && sumCalls(ports, { account, month, by }),
+    prices ? readOwnPrices(ports, account) : undefined,
   ]);
   if (!quota) throw usageFailure(`${account} has no grants and no calls`);
   if ('problem' in quota) throw new Failure(quota.problem);
@@ -88,6 +98,8 @@ async function read(ports: OperatorPorts, { account, month, by }: StatementWante
     /** Present only if the caller asked for groups. */
     summed: summed?.groups,
     sum,
+    /** Present only if the caller asked for them. */
+    prices: ownPrices,
     isRunning,
     problems: [
       ...months.problems,
@@ -97,6 +109,32 @@ async function read(ports: OperatorPorts, { account, month, by }: StatementWante
       ...(isRunning ? [] : warnOfRunning(quota.row, month)),
     ],
   };
+}
+
+async function readOwnPrices(ports: OperatorPorts, account: string): Promise<AccountPrice[]> {
+  const [rows, raw] = await Promise.all([ports.config.tables(), ports.tables.get('accounts', account)]);
+  const { snapshot } = compileRows(ports, rows);
+  const nowMs = ports.clock.now();
+  const models = listOfferedModels(snapshot, nowMs);
+  return listOwnPrices({ snapshot, account: parseRow(AccountRow, raw), models, nowMs });
+}
+
+/** One line of a statement. */
+export function describeOwnPrice({ type, input, output, ...more }: AccountPrice): string {
+  const { cached_input: cached, tiers, service_tiers: factors, until } = more;
+  if (type === 'non-billing') return 'free';
+  const describeRates = (rates: Pick<AccountPrice, 'input' | 'output'>): string =>
+    `¥${perMillion(rates.input)} input, ¥${perMillion(rates.output)} output`;
+  const parts = [
+    type === 'times-billing'
+      ? `¥${output} per call`
+      : `${describeRates({ input, output })} per million tokens`,
+    ...(cached === null ? [] : [`¥${perMillion(cached)} cached input`]),
+    ...tiers.map((tier) => `over ${tier.above} input tokens ${describeRates(tier)}`),
+    ...Object.entries(factors ?? {}).map(([tier, factor]) => `${factor} times that in ${tier}`),
+    ...(until === null ? [] : [`until ${isoTime(until * 1000)}`]),
+  ];
+  return parts.join('; ');
 }
 
 const openingOf = (months: readonly AccountMonth[], month: string): NanoYuan =>

@@ -198,6 +198,34 @@ describe('statement', () => {
     expect(html).not.toContain('does not add up');
   });
 
+  it('lists the prices of the customer that are in force where that is asked for, as text, JSON and HTML', async () => {
+    await rig.put('channels', {
+      id: 'c',
+      endpoint: 'https://api.example.com/v1',
+      models: ['x', 'y'],
+      state: true,
+    });
+    await rig.put('charges', { id: 1, type: 'token-billing', models: ['x', 'y'], input: 0.01, output: 0.02 });
+    await rig.put('settings', { name: 'price_groups', value: { some: [{ models: ['y'], factor: 0.5 }] } });
+    await rig.put('accounts', {
+      account: 'acme',
+      prices: [{ models: ['x'], factor: 0.8 }],
+      price_group: 'some',
+    });
+    const asked = `--month 2026-11 --prices`;
+    const { output } = await statement(asked);
+    expect(output).toContain('price of x: ¥8 input, ¥16 output per million tokens');
+    expect(output).toContain('price of y: ¥5 input, ¥10 output per million tokens');
+    const json = JSON.parse((await statement(`${asked} --json`)).output) as { prices: object[] };
+    expect(json.prices).toMatchObject([
+      { models: ['x'], input: 0.008 },
+      { models: ['y'], input: 0.005 },
+    ]);
+    await statement(`${asked} --html ${file('priced.html')}`);
+    expect(readFileSync(file('priced.html'), 'utf8')).toContain('¥8 input, ¥16 output per million tokens');
+    expect((await statement('--month 2026-11')).output).not.toContain('price of');
+  });
+
   it('has calls that failed in a column of their own, in text, CSV and HTML alike', async () => {
     await rig.grant('mixed', '10');
     const pasted = `sk-${'x'.repeat(48)}`;

@@ -12,6 +12,7 @@ import {
   type ReconcileInput,
 } from '../../../../shared/operate/reconcile.ts';
 import {
+  describeOwnPrice,
   noteFailures,
   statedColumns,
   statementColumns,
@@ -35,6 +36,7 @@ interface StatementOptions {
   by?: AttributedBy;
   html?: string;
   marked?: boolean;
+  prices?: boolean;
   all?: boolean;
   /** Seconds. */
   wait: number;
@@ -48,6 +50,7 @@ export const statementCommand = defineView('statement', {
     '[account]': 'customer from `customer list`',
     '--all': 'all customers with a balance, a call or a grant; --html is then a folder',
     '--by <name>': ['group calls by end_user or tag:NAME instead of day and model', parseBy],
+    '--prices': "also list the customer's own prices of now; needs the policy support or operator",
     '--html <file>': 'also write an HTML file, ready to send',
     '--marked': 'create it even if it does not add up, with a notice on it',
     '--wait <seconds>': ['how long to wait until the last calls are counted', parseNumber, 15],
@@ -61,10 +64,10 @@ export const statementCommand = defineView('statement', {
   policies: auditors,
   async run(run, account: string | undefined, options: StatementOptions) {
     const { ports, terminal } = run;
-    const { month, by, html: file, marked = false, wait, all = false } = options;
+    const { month, by, prices, html: file, marked = false, wait, all = false } = options;
     if (all === (account !== undefined)) throw usageFailure('specify either a customer or --all');
     if (account === undefined) return writeAllStatements(run, options);
-    const statement = await viewStatement(ports, { account, month, by, waitMs: wait * 1000 });
+    const statement = await viewStatement(ports, { account, month, by, prices, waitMs: wait * 1000 });
     if (statement.problems.length > 0 && !marked) refuse(terminal, statement);
     printStatement(terminal, statement);
     if (file === undefined) return;
@@ -75,7 +78,7 @@ export const statementCommand = defineView('statement', {
 
 /** One after the other, so that memory stays small. One that does not add up is named, and does not stop the others. */
 async function writeAllStatements({ ports, terminal }: CommandRun, options: StatementOptions): Promise<void> {
-  const { month, by, html: folder, marked = false, wait } = options;
+  const { month, by, prices, html: folder, marked = false, wait } = options;
   const pages = await Array.fromAsync(ports.ledger.accounts());
   const accounts = [...new Set(pages.flat())].toSorted(compareCodeUnits);
   const stated: Statement[] = [];
@@ -83,7 +86,7 @@ async function writeAllStatements({ ports, terminal }: CommandRun, options: Stat
   if (terminal.format === 'csv') terminal.printCsv(['account', ...statementColumns], []);
   for (const [at, account] of accounts.entries()) {
     terminal.count(`${at} of ${accounts.length} customers`);
-    const wanted = { account, month, by, waitMs: wait * 1000 };
+    const wanted = { account, month, by, prices, waitMs: wait * 1000 };
     const statement = await viewStatement(ports, wanted).catch((error: unknown) => {
       if (!(error instanceof Failure) || error.exitCode === deniedExitCode) throw error;
       terminal.remark(error.message);
@@ -185,6 +188,7 @@ function printStatement(terminal: Terminal, statement: Statement): void {
     running: isRunning,
     problems,
     lines,
+    prices: statement.prices,
   };
   terminal.printAs(json, () => printText(terminal, statement), [statementColumns, lines]);
   for (const problem of problems) terminal.warn([`does not add up: ${problem}`]);
@@ -204,11 +208,12 @@ const dayColumns: Column<Day>[] = [
 const groupColumns: Column<Summed>[] = [['', '  FOR', ({ name }) => `  ${name}`], ...buildColumns<Summed>()];
 
 function printText({ print, printFacts, printTable }: Terminal, statement: Statement): void {
-  const { grants, days, summed, sum } = statement;
+  const { grants, days, summed, sum, prices = [] } = statement;
   print(`${nameStatement(statement)}, in yuan; days in UTC`);
   printFacts(balanceOf(statement).map(({ name, yuan }) => [name, yuan]));
   for (const { applied = '', grantId, amount, reason = '' } of grants)
     print(`  ${applied} grant ${grantId}: ${amount} ${reason}`.trimEnd());
+  for (const price of prices) print(`  price of ${price.models.join(', ')}: ${describeOwnPrice(price)}`);
   if (days.length === 0) return print('  No calls.');
   printTable(summed ? formatTable(groupColumns, summed) : formatTable(dayColumns, days));
   const note = noteFailures(sum);

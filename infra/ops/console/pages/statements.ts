@@ -44,8 +44,9 @@ export function addStatementPages(routes: Routes): void {
   routes.file('/statement-html', {
     nameOf: (visit) => `${nameOf(visit)}.html`,
     type: 'text/html',
-    async *lines({ ports, field }) {
-      const wanted = { account: field('account'), month: field('month'), waitMs: 0 };
+    async *lines({ ports, field, nowMs }) {
+      const month = field('month');
+      const wanted = { account: field('account'), month, waitMs: 0, prices: month === utcMonth(nowMs) };
       yield maskKeys(await renderStatementFile(await viewStatement(ports, wanted)));
     },
   });
