@@ -2,8 +2,8 @@
 import { formatYuan } from '../../shared/billing/money.ts';
 import type { DailyFigures } from '../../shared/billing/daily-figures.ts';
 import type { Summed } from '../../shared/operate/ledger/ledger.ts';
+import { describeOwnPrice } from '../../shared/relay/account/account-prices.ts';
 import {
-  describeOwnPrice,
   noteFailures,
   formatFigures,
   listStatementRows,

@@ -9,13 +9,12 @@ import { formatAccountId, grantsModel, listMonthsUntil } from '../billing/daily-
 import type { AttributedBy, LedgerRow, WrittenGrant } from '../billing/ledger-row.ts';
 import type { WholeAccount } from '../billing/shards.ts';
 import { requestTimeMs } from '../wire/ids.ts';
-import { perMillion } from '../billing/price.ts';
 import { AccountRow } from '../config/rows/account-row.ts';
 import { parseRow } from '../config/rows/read-row.ts';
 import { listOwnPrices } from '../relay/account/account-prices.ts';
 import { listOfferedModels } from '../relay/catalog/catalog-lists.ts';
 import type { AccountPrice } from '../wire/public-api.ts';
-import { isoTime, utcMonth } from '../wire/iso-time.ts';
+import { utcMonth } from '../wire/iso-time.ts';
 import { compileRows } from './config/row-changes.ts';
 import { compareCodeUnits } from '../wire/json.ts';
 import { readCustomerRows } from './customers/customer-list.ts';
@@ -117,24 +116,6 @@ async function readOwnPrices(ports: OperatorPorts, account: string): Promise<Acc
   const nowMs = ports.clock.now();
   const models = listOfferedModels(snapshot, nowMs);
   return listOwnPrices({ snapshot, account: parseRow(AccountRow, raw), models, nowMs });
-}
-
-/** One line of a statement. */
-export function describeOwnPrice({ type, input, output, ...more }: AccountPrice): string {
-  const { cached_input: cached, tiers, service_tiers: factors, until } = more;
-  if (type === 'non-billing') return 'free';
-  const describeRates = (rates: Pick<AccountPrice, 'input' | 'output'>): string =>
-    `¥${perMillion(rates.input)} input, ¥${perMillion(rates.output)} output`;
-  const parts = [
-    type === 'times-billing'
-      ? `¥${output} per call`
-      : `${describeRates({ input, output })} per million tokens`,
-    ...(cached === null ? [] : [`¥${perMillion(cached)} cached input`]),
-    ...tiers.map((tier) => `over ${tier.above} input tokens ${describeRates(tier)}`),
-    ...Object.entries(factors ?? {}).map(([tier, factor]) => `${factor} times that in ${tier}`),
-    ...(until === null ? [] : [`until ${isoTime(until * 1000)}`]),
-  ];
-  return parts.join('; ');
 }
 
 const openingOf = (months: readonly AccountMonth[], month: string): NanoYuan =>

@@ -239,6 +239,26 @@ describe('charge explain', () => {
     expect((await explain(`${words} nobody`)).errors).toContain('no customer nobody');
   });
 
+  it('names who loses the prices of a group that is deleted or emptied, and what they will pay', async () => {
+    await rig.put('channels', {
+      id: 'long',
+      endpoint: 'https://api.example.com/v1',
+      models: ['long'],
+      state: true,
+    });
+    const group = (value: object) => rig.ops(`setting set price_groups ${JSON.stringify(value)} --dry-run`);
+    for (let at = 0; at < 6; at += 1) await rig.put('accounts', { account: `many${at}`, price_group: 'big' });
+    const said =
+      /price_groups: big has no prices any more, but 8 customers will still name it: .*and 3 more\. Without own prices they pay what everybody pays \(long: ¥20 input, ¥100 output per million tokens.*, instead of ¥15 input, ¥75 output/;
+    for (const run of [
+      await rig.ops('setting off price_groups --dry-run'),
+      await group({ other: [{ models: ['*'], factor: 0.5 }] }),
+    ])
+      expect(run.output + run.errors).toMatch(said);
+    const kept = await group({ big: [{ models: ['*'], factor: 0.5 }] });
+    expect(kept.output + kept.errors).not.toContain('has no prices any more');
+  });
+
   it('says that nothing is due without a rule, and refuses parts that are more than the whole', async () => {
     expect((await charge('explain nobody --input 9')).output).toMatch(/no rule: free/);
     const run = await explain('--input 10 --cached 9 --cache-write-1h 2');

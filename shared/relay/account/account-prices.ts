@@ -6,6 +6,7 @@ import {
   findRule,
   listPriceChanges,
   multiplyRate,
+  perMillion,
   type PicoYuan,
   type Price,
   type Rates,
@@ -15,6 +16,7 @@ import { listCustomerTerms } from '../../config/customer-prices.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { formatUntil } from '../catalog/catalog-lists.ts';
+import { isoTime } from '../../wire/iso-time.ts';
 import type { AccountPrice, AccountPriceChange, AccountRates } from '../../wire/public-api.ts';
 
 interface PricedAccount {
@@ -86,4 +88,22 @@ function describePrice(price: Price): Omit<AccountRates, 'models'> {
     tiers: tiers.map((tier) => Object.assign({ above: tier.above }, ratesOf(tier.rates))),
     service_tiers: price.factors ?? null,
   };
+}
+
+/** One line for statements and plans. */
+export function describeOwnPrice({ type, input, output, ...more }: AccountPrice): string {
+  const { cached_input: cached, tiers, service_tiers: factors, until } = more;
+  if (type === 'non-billing') return 'free';
+  const describeRates = (rates: Pick<AccountPrice, 'input' | 'output'>): string =>
+    `¥${perMillion(rates.input)} input, ¥${perMillion(rates.output)} output`;
+  const parts = [
+    type === 'times-billing'
+      ? `¥${output} per call`
+      : `${describeRates({ input, output })} per million tokens`,
+    ...(cached === null ? [] : [`¥${perMillion(cached)} cached input`]),
+    ...tiers.map((tier) => `over ${tier.above} input tokens ${describeRates(tier)}`),
+    ...Object.entries(factors ?? {}).map(([tier, factor]) => `${factor} times that in ${tier}`),
+    ...(until === null ? [] : [`until ${isoTime(until * 1000)}`]),
+  ];
+  return parts.join('; ');
 }

@@ -11,8 +11,8 @@ import {
   reconciledColumns,
   type ReconcileInput,
 } from '../../../../shared/operate/reconcile.ts';
+import { describeOwnPrice } from '../../../../shared/relay/account/account-prices.ts';
 import {
-  describeOwnPrice,
   noteFailures,
   statedColumns,
   statementColumns,

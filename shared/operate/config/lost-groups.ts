@@ -1,0 +1,61 @@
+/** Warns of customers who lose the prices of a group that an edit deletes or empties. Reads accounts only then. */
+import { findPriceGroup } from '../../config/customer-prices.ts';
+import { AccountRow } from '../../config/rows/account-row.ts';
+import { parseRow } from '../../config/rows/read-row.ts';
+import { joinNames } from '../../config/rows/read-table.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
+import { describeOwnPrice, listOwnPrices } from '../../relay/account/account-prices.ts';
+import { listOfferedModels } from '../../relay/catalog/catalog-lists.ts';
+import type { AccountPrice } from '../../wire/public-api.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import { formatCount } from '../plan.ts';
+import { compileRows, type ConfigEdit } from './row-changes.ts';
+
+/** So many models show their price. */
+const modelsMax = 3;
+
+/** Returns the plan with a warning for each group that accounts name and that has no prices any more. */
+export async function addLostGroups<Plan extends { edit: ConfigEdit; warnings: string[] }>(
+  ports: OperatorPorts,
+  plan: Plan,
+): Promise<Plan> {
+  const [before, after] = [plan.edit.before, plan.edit.after].map(
+    (rows) => compileRows(ports, rows).snapshot,
+  );
+  const names = Object.keys(before?.settings.priceGroups ?? {});
+  const lost = after ? names.filter((name) => !findPriceGroup(after.settings, name)?.length) : [];
+  if (!before || !after || lost.length === 0) return plan;
+  const accounts = (await ports.tables.scan('accounts')).flatMap((raw) => parseRow(AccountRow, raw) ?? []);
+  const warnings = lost.flatMap((group) => {
+    const customers = accounts.filter((row) => row.price_group === group).map(({ account }) => account);
+    if (customers.length === 0) return [];
+    const effects = describeEffects(group, { before, after, nowMs: ports.clock.now() });
+    return [
+      `settings price_groups: ${group} has no prices any more, but ${formatCount(customers.length, 'customer')} will still name it: ${joinNames(customers)}. ` +
+        `Without own prices they pay what everybody pays${effects.length === 0 ? '' : ` (${effects.join('; ')})`}`,
+    ];
+  });
+  return { ...plan, warnings: [...plan.warnings, ...warnings] };
+}
+
+/** `gpt-4o: ¥5 input, ¥10 output per million tokens, instead of ...` */
+function describeEffects(
+  group: string,
+  { before, after, nowMs }: { before: Snapshot; after: Snapshot; nowMs: number },
+): string[] {
+  const priceOf = (
+    snapshot: Snapshot,
+    model: string,
+    more: Omit<AccountRow, 'account'>,
+  ): AccountPrice | undefined =>
+    listOwnPrices({ snapshot, account: { account: '', ...more }, models: [model], nowMs })[0];
+  const effects = listOfferedModels(after, nowMs).flatMap((model) => {
+    const paid = priceOf(before, model, { price_group: group });
+    // As an own price, it is listed.
+    const due = priceOf(after, model, { prices: [{ models: ['*'], factor: 1 }] });
+    const [was, is] = [paid, due].map((price) => (price ? describeOwnPrice(price) : 'free'));
+    return is === was ? [] : [`${model}: ${is}, instead of ${was}`];
+  });
+  const more = effects.length - modelsMax;
+  return [...effects.slice(0, modelsMax), ...(more > 0 ? [`and ${formatCount(more, 'more model')}`] : [])];
+}
