@@ -3,6 +3,7 @@ import { type CanonicalCall, type ChatMessage, keptToEnd } from '../wire/canonic
 import type { JsonRecord } from '../wire/json.ts';
 import { type AnswerIdentity, type ChatUsage, type ChatChunk, Kept } from '../wire/chat-response.ts';
 import { type ErrorObject, InvalidRequest } from '../wire/invalid-request.ts';
+import type { FoundMedium } from '../wire/media-walk.ts';
 import type { InputTransformation } from '../wire/turn-state.ts';
 import type { Ending, Machine } from '../stream/machine.ts';
 
@@ -254,6 +255,8 @@ export interface AnswerFacts {
 export interface SentFacts {
   /** The client's fields that were not sent. */
   dropped: readonly string[];
+  /** The media of the canonical messages that were not sent. */
+  unsentMedia?: readonly FoundMedium[] | undefined;
   /** The effort that was sent, if it is not the requested one. */
   effort?: string | undefined;
   /** The tool choice that was sent, if it is not the requested one. */

@@ -259,7 +259,10 @@ export function convertCall(
   );
   const serviceTier = (isTierSent && permitted.call.request.service_tier) || undefined;
   const sent = { ...written, body, isMultiplied, dropped, serviceTier };
-  return { ...sent, dropped: listDroppedFields(asked, { sent, settings }) };
+  const { native, request, media } = asked;
+  // The client's own body has other objects than the messages that are counted.
+  const unsentMedia = written.isNative ? [] : findUnsentMedia((!native && media) || walkMedia(request), sent);
+  return { ...sent, unsentMedia, dropped: listDroppedFields(asked, { sent, settings, unsentMedia }) };
 }
 
 const refuseOwnForm = ({ param, message, details }: OwnForm): CannotCarry =>
@@ -323,11 +326,12 @@ const isNothing = (value: unknown): boolean =>
 interface Outcome {
   /** The dialect's body, and the fields that it dropped. */
   sent: Pick<SentBody, 'body' | 'dropped' | 'carriesItems' | 'isNative'>;
+  unsentMedia: readonly FoundMedium[];
   settings: Pick<RequestSettings, 'drop' | 'set'>;
 }
 
-function listDroppedFields(call: CanonicalCall, { sent, settings }: Outcome): string[] {
-  const { request, unknown, served, items, native } = call;
+function listDroppedFields(call: CanonicalCall, { sent, settings, unsentMedia }: Outcome): string[] {
+  const { request, unknown, served, items, native, media } = call;
   // `served` fields count only in a native body: other bodies have them under other names.
   const asked = { ...unknown, ...(sent.isNative && served), ...request };
   const isSent = (holds: (message: JsonRecord) => boolean): boolean =>
@@ -339,9 +343,9 @@ function listDroppedFields(call: CanonicalCall, { sent, settings }: Outcome): st
   );
   const lostItems = sent.carriesItems ? [] : (items?.lost ?? []);
   const lostOfNative = sent.isNative ? [] : (native?.lost ?? []);
-  const lostMedia = (sent.isNative ? [] : findUnsentMedia(call, sent)).filter(
-    ({ block = '' }) => !lostOfNative.includes(block),
-  );
+  const places =
+    native && !sent.isNative ? findUnsentMedia(media ?? walkMedia(native.body), sent) : unsentMedia;
+  const lostMedia = places.filter(({ block = '' }) => !lostOfNative.includes(block));
   const names = new Set([
     ...sent.dropped,
     ...left,
@@ -358,13 +362,8 @@ function listDroppedFields(call: CanonicalCall, { sent, settings }: Outcome): st
 }
 
 /** Media of the messages that were not sent. A dialect refuses media that it knows but cannot send. */
-function findUnsentMedia(
-  { request, native, media }: CanonicalCall,
-  { body }: Outcome['sent'],
-): FoundMedium[] {
-  const { system, messages } = native?.body ?? request;
-  const lost = findMissingMedia(media ?? walkMedia({ system, messages }), body);
-  return lost.filter((place) => /^(?:messages|system)\b/.test(pathOf(place)));
+function findUnsentMedia(places: Iterable<FoundMedium>, { body }: Outcome['sent']): FoundMedium[] {
+  return findMissingMedia(places, body).filter((place) => /^(?:messages|system)\b/.test(pathOf(place)));
 }
 
 /** The model may continue before the tool has answered. */

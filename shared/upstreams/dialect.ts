@@ -2,6 +2,7 @@
 import type { Machine } from '../stream/machine.ts';
 import type { CanonicalCall, ChatMessage } from '../wire/canonical-call.ts';
 import type { ServiceTiers } from '../wire/service-tier.ts';
+import type { FoundMedium } from '../wire/media-walk.ts';
 import type { AnswerIdentity, ChatChunk, ReportedUsage } from '../wire/chat-response.ts';
 import type { JsonRecord } from '../wire/json.ts';
 import type { InputTransformation, StatePart } from '../wire/turn-state.ts';
@@ -51,6 +52,8 @@ export interface SentBody {
   body: JsonRecord;
   /** The client's fields that were left out, by name. `reasoning` is the state of an earlier turn. */
   dropped: readonly string[];
+  /** The media of the canonical messages that were left out. */
+  unsentMedia?: readonly FoundMedium[] | undefined;
   /** The effort that was sent, if it is not the requested one. */
   effort?: string | undefined;
   /** The tool choice that was sent, if it is not the requested one. */

@@ -20,6 +20,8 @@ export interface EstimatedCall extends Pick<
 > {
   /** The fields that were not sent upstream. */
   dropped?: readonly string[];
+  /** The media of messages that were not sent. Names of fields have no positions, so they can't tell these from others. */
+  unsentMedia?: readonly FoundMedium[] | undefined;
 }
 
 export interface InputEstimate {
@@ -55,9 +57,12 @@ const longText = 100;
  * their media. Fields that were not sent (`dropped`) don't count.
  */
 export function* findMedia(call: EstimatedCall): Generator<FoundMedium, void, undefined> {
-  const dropped = new Set(call.dropped);
-  for (const place of call.media ?? walkCall(call))
+  const dropped = new Set(call.dropped?.filter((name) => !name.startsWith('messages[')));
+  const lost = new FoundMedia(call.unsentMedia ?? []);
+  for (const place of call.media ?? walkCall(call)) {
+    if (lost.has(place.holder, place.key)) continue;
     if (dropped.size === 0 || !isInside(dropped, fieldPathOf(place))) yield place;
+  }
 }
 
 /** Looks up each field around the path, because a body may have 100,000 media and as many dropped fields. */

@@ -130,10 +130,10 @@ export function computeUsageBounds(
     // The row allowed what multiplies, and its limits are the vendor's.
     inputMax: () => {
       if (sent.isMultiplied) return Infinity;
-      const { dropped } = sent;
+      const { dropped, unsentMedia } = sent;
       return (
         estimateInputMax(
-          { request, unknown, embedding, native, items, thread, dropped },
+          { request, unknown, embedding, native, items, thread, dropped, unsentMedia },
           { putBack, carried },
         ) + hosted
       );

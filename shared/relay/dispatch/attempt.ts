@@ -118,6 +118,7 @@ export class Attempt {
     } = this.#reader?.report() ?? {};
     const {
       dropped = [],
+      unsentMedia,
       effort,
       toolChoice,
       isMultiplied,
@@ -132,6 +133,7 @@ export class Attempt {
     );
     const sent = {
       dropped: named,
+      unsentMedia,
       effort,
       toolChoice,
       outputTokensMax,

@@ -183,8 +183,16 @@ export class Bill {
    */
   inputTokens(request: ChatRequest, answering?: string, facts: SentFacts = { dropped: [] }): number {
     const { unknown, embedding, native, thread } = this.#input.call;
-    const { isNative, dropped } = facts;
-    const sent = { request, unknown, embedding, thread, native: isNative ? native : undefined, dropped };
+    const { isNative, dropped, unsentMedia } = facts;
+    const sent = {
+      request,
+      unknown,
+      embedding,
+      thread,
+      native: isNative ? native : undefined,
+      dropped,
+      unsentMedia,
+    };
     return estimateInput(sent, this.#findCost(answering).media).unbiased;
   }
 

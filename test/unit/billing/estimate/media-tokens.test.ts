@@ -121,14 +121,28 @@ describe('content beside text', () => {
 
   it.each([
     [['image'], 2],
-    [['messages[].images'], 1],
-    [['messages[].images[]'], 1],
+    // The name has no position: another message may have sent what this one did not.
+    [['messages[].images'], 2],
+    [['messages[].images[]'], 2],
     [['messages[].image', 'messages[].content[].image_url.u'], 2],
     [['other', 'messages'], 0],
   ])('does not count in the dropped fields %j', (dropped, count) => {
     const content = [picture('https://a.example.com/x.png')];
     const messages = [{ role: 'user' as const, content, images: ['https://a.example.com/y.png'] }];
     expect([...findMedia({ request: { model: 'm', messages }, unknown: {}, dropped })]).toHaveLength(count);
+  });
+
+  it('does not count the media of messages that were not sent, and counts others of the same path', () => {
+    const messages = ['x', 'y'].map((name) => ({
+      role: 'user' as const,
+      content: 'hi',
+      images: [`https://a.example.com/${name}.png`],
+    }));
+    const call = { request: { model: 'm', messages }, unknown: {} };
+    const unsentMedia = [...findMedia(call)].filter(({ value }) => value?.includes('x.png'));
+    expect([...findMedia({ ...call, unsentMedia, dropped: ['messages[].images[]'] })]).toMatchObject([
+      { value: 'https://a.example.com/y.png' },
+    ]);
   });
 
   it('has an estimate for the request, and a path where nobody knows its size', () => {

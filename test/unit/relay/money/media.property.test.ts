@@ -335,3 +335,17 @@ describe.each([...ways, ['embeddings', 'embeddings'] as [Endpoint, Endpoint]])(
     });
   },
 );
+
+it.each(['chat', 'responses'] as const)(
+  'believes counts of a file of Messages on %s, though another one of the same path was dropped',
+  async (dialect) => {
+    const source = { type: 'base64', media_type: 'application/pdf', data: pdf('WENT') };
+    const dropped = { type: 'text', text: 'words', file: at('DROPPED') };
+    const content = [dropped, { type: 'document', source }];
+    const body = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content }] };
+    const { answer, sent = '', last } = await outcome('messages', dialect, body);
+    expect([isIn(sent, 'WENT'), isIn(sent, 'DROPPED')]).toEqual([true, false]);
+    expect(answer.headers['x-relay-dropped']).toContain('messages[].content[].file');
+    expect(last).toMatchObject({ prompt_tokens: count, estimated: false });
+  },
+);
