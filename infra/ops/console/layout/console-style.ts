@@ -99,8 +99,6 @@ pre.command code { font-size: 1em; }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 0 1.5rem; align-items: start; }
 form.stacked { max-width: 44rem; display: grid; grid-template-columns: repeat(6, minmax(0, 1fr)); gap: 0 1rem; align-items: start; }
 form.stacked > * { grid-column: 1 / -1; }
-form.stacked > .field.third { grid-column: span 2; }
-@media (max-width: 560px) { form.stacked > .field { grid-column: 1 / -1 !important; } }
 form.inline, div.inline { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: end; margin: 0 0 1rem; }
 .inline .field { margin: 0; }
 form.stacked :is(.field.third, .group > .field.third) { grid-column: span 2; }
@@ -109,8 +107,6 @@ form.stacked .group > *, form.stacked .group::details-content { grid-column: 1 /
 form.stacked .group::details-content { display: grid; grid-template-columns: subgrid; }
 .group summary { cursor: pointer; font-weight: 550; margin: .3rem 0 .7rem; }
 @media (max-width: 560px) { form.stacked .field { grid-column: 1 / -1 !important; } }
-form.inline { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: end; margin: 0 0 1rem; }
-form.inline .field { margin: 0; }
 .head form.inline { margin: 0; }
 form.dense { display: grid; grid-template-columns: repeat(auto-fill, minmax(8.4rem, 1fr)); }
 form.dense :is(input, select) { width: 100% !important; }
@@ -123,6 +119,7 @@ form.dense :is(input, select) { width: 100% !important; }
 form.single { display: inline; }
 .field { margin: 0 0 .9rem; }
 .field label { display: block; font-weight: 550; margin: 0 0 .2rem; }
+.field label[data-needed]::after { content: " (required)"; color: var(--soft); font-weight: 400; }
 .field .help { color: var(--soft); font-size: var(--note); margin: .2rem 0 0; }
 .field .error { color: var(--bad); margin: .25rem 0 0; font-weight: 500; }
 .field .mark { font-size: var(--note); margin: .25rem 0 0; padding: .3rem .6rem; border-radius: 5px; overflow-wrap: anywhere; color: var(--tone); background: var(--tone-back); }

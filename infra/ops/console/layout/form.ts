@@ -91,7 +91,7 @@ function renderField(
   ${error !== undefined && html`aria-invalid="true"`} ${isFirst && html`autofocus`}
   ${field.required && html`required aria-required="true"`}`;
   return html`<div class="field ${field.width ?? ''} ${error === undefined ? (mark?.kind ?? '') : 'bad'}">
-    <label for="field-${name}">${label}</label>
+    <label for="field-${name}" ${field.required && html`data-needed`}>${label}</label>
     ${renderControl(field, state)}
     ${error !== undefined && html`<p class="error" id="${name}-error">${error}</p>`}
     ${

@@ -2,7 +2,8 @@
  * Lists customers by name, spend or days left, and shows one customer: balance, keys, grants, plan, and usage by day and
  * model.
  */
-import { formatYuan } from '../../../../shared/billing/money.ts';
+import { formatYuan, parseYuan } from '../../../../shared/billing/money.ts';
+import { asRecord } from '../../../../shared/wire/json.ts';
 import { sumReserved } from '../../../../shared/billing/quota-item.ts';
 import {
   listCustomers,
@@ -286,7 +287,10 @@ function renderBalanceTiles({ item, plan, use }: CustomerView): Markup {
 function renderRowFacts({ attributes, written: by, plan }: CustomerView, { nowMs }: Visit): Markup {
   const last = renderLastChange(by, nowMs);
   return renderDefinitions('facts', [
-    ...Object.entries(attributes).map(([name, value]) => [formatAttribute(name), formatCell(value)] as const),
+    ...Object.entries(attributes).map(
+      ([name, value]) =>
+        [formatAttribute(name), name === 'contact' ? renderContact(value) : formatCell(value)] as const,
+    ),
     ...(plan?.items ?? []).map(
       ({ name, used, value }) =>
         [
@@ -298,6 +302,21 @@ function renderRowFacts({ attributes, written: by, plan }: CustomerView, { nowMs
     ),
     ...(last === undefined ? [] : [['Last changed', last] as const]),
   ]);
+}
+
+/** As every other amount, unless it is invalid. */
+function renderWritten(amount: string): Content {
+  const read = parseYuan(amount);
+  return read === undefined ? addYuanSign(amount) : renderYuan(read);
+}
+
+function renderContact(value: unknown): Content {
+  const { email, webhook, ...others } = asRecord(value);
+  if (Object.keys(others).length > 0) return formatCell(value);
+  return [
+    typeof email === 'string' && html`<a href="mailto:${encodeURIComponent(email)}">${email}</a> `,
+    typeof webhook === 'string' && html`<span class="soft">alerts to</span> <code>${webhook}</code>`,
+  ];
 }
 
 /** `alert_below` -> `Alert below`. */
@@ -341,9 +360,7 @@ const renderGrants = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit):
     empty: renderEmptyState('No grants yet', 'The first grant creates the balance.'),
     columns: [
       head('Grant', ({ grantId }) => html`<code>${grantId}</code>`),
-      number('Amount', ({ amount }) => addYuanSign(amount), {
-        sortBy: ({ amount }) => amount,
-      }),
+      number('Amount', ({ amount }) => renderWritten(amount), { sortBy: ({ amount }) => amount }),
       column('Applied', ({ applied, problem, warning }) => {
         if (problem !== undefined) return html`${renderBadge('invalid', 'bad')} ${renderWide(problem)}`;
         if (warning !== undefined) return html`${renderBadge('check', 'warning')} ${renderWide(warning)}`;
