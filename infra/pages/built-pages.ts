@@ -106,16 +106,16 @@ ${signMarkup}
 <p class="bar" id="buy-plans"></p>
 <form class="bar" id="auto" hidden><label for="auto-below"${t('autoBelow')}</label> <input id="auto-below" type="number" min="1" max="50000" step="0.01" value="20" required> <label for="auto-amount"${t('autoAmount')}</label> <input id="auto-amount" type="number" min="5" max="50000" step="0.01" value="50" required> <label for="auto-monthly"${t('autoMonthly')}</label> <input id="auto-monthly" type="number" min="5" max="1000000" step="0.01" value="200" required> <button${t('autoOn')}</button> <button type="button" id="auto-off" hidden${t('autoOff')}</button> <span id="auto-state" role="status"></span></form>
 <details><summary${t('redeemCode')}</summary><form class="bar inner" id="redeem"><input id="redeem-code"${label('redeemCode')} autocomplete="off" autocapitalize="characters" spellcheck="false" size="26" required> <button class="main"${t('redeem')}</button> <span id="redeem-state" role="status"></span></form></details>
-<nav class="families"${label('parts')}><a href="#usage"${t('usage')}</a><a href="#try"${t('tryModel')}</a><a href="#ledger"${t('ledger')}</a><a href="#keys" id="to-keys" hidden${t('keys')}</a><a href="#statement"${t('statement')}</a><a href="#key-limits"${t('thisKey')}</a></nav>
+<nav class="families"${label('parts')}><a href="#usage"${t('usage')}</a><a href="#statement"${t('statement')}</a><a href="#try"${t('tryModel')}</a><a href="#ledger"${t('ledger')}</a><a href="#keys" id="to-keys" hidden${t('keys')}</a><a href="#key-limits"${t('thisKey')}</a></nav>
 <section id="plan" hidden><h2${t('plan')}</h2><div id="plan-parts"></div></section>
 <section id="budgets" hidden><h2${t('budgets')}</h2><div id="budgets-parts"></div></section>
 <section id="prices" hidden><h2${t('ownPrices')}</h2><ul class="plain" id="prices-parts"></ul></section>
 <section id="changes" hidden><h2${t('announced')}</h2><ul class="plain" id="changes-parts"></ul></section>
 ${usageMarkup}
+${statementMarkup}
 ${tryMarkup}
 ${ledgerMarkup}
 ${keysMarkup}
-${statementMarkup}
 <section id="errors" hidden><h2${t('errors')}</h2><p class="soft"${t('errorsLead')}</p><table>${renderHeads('hour', 'code', 'calls')}<tbody id="errors-parts"></tbody></table></section>
 <section id="key-limits"><h2${t('thisKey')}</h2><dl class="facts" id="key-limits-parts"></dl></section>
 </div>

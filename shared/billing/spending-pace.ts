@@ -11,6 +11,8 @@ import type { WholeAccount } from './shards.ts';
 export interface SpendingPace {
   paid: NanoYuan;
   days: number;
+  /** Made of at least a full day of use: of less, an estimate would say more about the hour than about the customer. */
+  isSteady: boolean;
 }
 
 type Account = Pick<WholeAccount, 'available' | 'spent' | 'metered'>;
@@ -44,9 +46,13 @@ export function computeSpendingPace(
   const firstDays = months.flatMap(({ firstDay }) => firstDay ?? []).toSorted();
   const isNew = (spent - metered) * 99n <= paid * 100n;
   const fromMs = isNew && firstDays[0] !== undefined ? Date.parse(firstDays[0]) : windowMs;
-  return { paid, days: Math.max(1, (nowMs - fromMs) / dayMs) };
+  const days = (nowMs - fromMs) / dayMs;
+  // Of the first call only the day is known.
+  return { paid, days: Math.max(1, days), isSteady: days >= 2 };
 }
 
 /** Returns 0 for an empty balance, and undefined for one that doesn't fall. */
-export const estimateDaysLeft = ({ available }: Account, { paid, days }: SpendingPace): number | undefined =>
-  paid > 0n ? Math.max(0, (Number(available) / Number(paid)) * days) : undefined;
+export const estimateDaysLeft = (
+  { available }: Account,
+  { paid, days }: Pick<SpendingPace, 'paid' | 'days'>,
+): number | undefined => (paid > 0n ? Math.max(0, (Number(available) / Number(paid)) * days) : undefined);

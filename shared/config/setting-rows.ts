@@ -143,7 +143,7 @@ const SellerValue = z.strictObject(
 
 /** Every function keeps them in memory: some 60 KB for 300 models. */
 const factsMax = 500;
-const wantedFacts = `a map of at most ${factsMax} models to {context, output, takes, makes, about}`;
+const wantedFacts = `a map of at most ${factsMax} models to {vendor, context, output, takes, makes, about}`;
 const wantedKinds = 'a list of "text", "image", "audio", "video", "file", "embedding"';
 const kinds = z.optional(
   z.array(z.enum(['text', 'image', 'audio', 'video', 'file', 'embedding'], wantedKinds), wantedKinds),
@@ -153,6 +153,7 @@ const ModelFactsValue = z
     modelName,
     z.strictObject(
       {
+        vendor: z.optional(text.check(z.maxLength(40, 'a name of at most 40 characters'))),
         context: z.optional(positiveInteger),
         output: z.optional(positiveInteger),
         takes: kinds,
@@ -161,7 +162,7 @@ const ModelFactsValue = z
           text.check(z.maxLength(charactersMax, `a text of at most ${charactersMax} characters`)),
         ),
       },
-      'a map {context, output, takes, makes, about}',
+      'a map {vendor, context, output, takes, makes, about}',
     ),
     wantedFacts,
   )

@@ -64,6 +64,7 @@ export interface PublicNotice {
 }
 
 export interface ModelFacts {
+  vendor?: string | undefined;
   context?: number | undefined;
   output?: number | undefined;
   takes?: string[] | undefined;

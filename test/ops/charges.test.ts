@@ -11,6 +11,8 @@ const prices = {
     output_cost_per_token: 1e-5,
     mode: 'chat',
     litellm_provider: 'openai',
+    max_input_tokens: 128_000,
+    supports_vision: true,
   },
   'gpt-4o-2024-08-06': { input_cost_per_token: 2.5e-6, output_cost_per_token: 1e-5, mode: 'chat' },
   'deepseek-chat': { input_cost_per_token: 2.8e-7, output_cost_per_token: 4.2e-7, mode: 'chat' },
@@ -140,6 +142,18 @@ describe('charge import', () => {
     const run = await charge(words.replace('prices.json', file('prices.json')));
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
+  });
+
+  it('notes what the list says of models, in the setting of their pages, and leaves what stands there', async () => {
+    const facts = { 'gpt-4o': { vendor: 'openai', context: 128_000, takes: ['text', 'image'] } };
+    const read = async () => (await rig.row('settings', { name: 'model_facts' }))?.['value'];
+    const imports = () => charge(`import ${file('prices.json')} --rate 7.2 --markup 0 --wait 0 --yes`);
+    await rig.put('settings', { name: 'model_facts', value: { smart: { about: 'ours' } } });
+    expect((await imports()).code).toBe(0);
+    expect(await read()).toEqual({ smart: { about: 'ours' }, ...facts });
+    await rig.put('settings', { name: 'model_facts', value: { 'gpt-4o': { about: 'ours' } } });
+    await imports();
+    expect(await read()).toEqual({ 'gpt-4o': { about: 'ours' } });
   });
 });
 

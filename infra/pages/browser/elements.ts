@@ -106,7 +106,14 @@ export function formatYuanColumn(amounts: readonly number[]): (amount: number) =
 export const formatPerMillion = (perThousand: number): string => formatYuan(perThousand * 1000);
 
 export const formatTime = (seconds: number): string =>
-  new Date(seconds * 1000).toLocaleString(t().locale, { dateStyle: 'medium', timeStyle: 'short' });
+  new Date(seconds * 1000).toLocaleString(t().locale, {
+    year: 'numeric',
+    month: 'short',
+    day: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    timeZoneName: 'short',
+  });
 /** The relay's days are in UTC. */
 export const formatDay = (seconds: number): string =>
   new Date(seconds * 1000).toLocaleDateString(t().locale, {

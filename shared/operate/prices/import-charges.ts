@@ -2,9 +2,10 @@
 import { listPricedModels, type WrittenPrice, type WrittenRates } from '../../billing/price.ts';
 import { divideHalfUp, formatDecimal, parseDecimal } from '../../billing/money.ts';
 import { ChargeRow } from '../../config/rows/charge-row.ts';
-import { readRow } from '../../config/rows/read-row.ts';
+import { plainValue, readRow } from '../../config/rows/read-row.ts';
+import { asRecord } from '../../wire/json.ts';
 import { listUsableChannels } from '../channels/list-channels.ts';
-import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
+import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { formatCount, Failure, requireValid, usageFailure } from '../plan.ts';
 import { readCharges, setAttributes } from '../rows.ts';
 import { chooseNextId } from './list-charges.ts';
@@ -47,7 +48,7 @@ const suspiciousDollars = 10n ** BigInt(dollarDecimals - 3);
 export async function planImport({ clock, tables, target }: OperatorPorts, input: ImportInput) {
   const factor = factorOf(input);
   const { prices, skipped } = selectPrices(readPriceList(input.list), input);
-  const rows = await tables.scan('charges');
+  const [rows, known] = await Promise.all([tables.scan('charges'), tables.get('settings', 'model_facts')]);
   const { named, missing } = input.onlyServed
     ? findServedPrices(await tables.scan('channels'), target, prices)
     : { named: prices, missing: [] };
@@ -57,8 +58,9 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
   const free = unpriced.filter((price) => !wanted.includes(price)).map(({ model }) => model);
   const charges = groupCharges(wanted, factor, chooseNextId(rows));
   refuseRoundedAway(charges, wanted);
+  const facts = planFacts(known, named);
   return {
-    changes: charges.map(writeNewRule),
+    changes: [...charges.map(writeNewRule), ...facts.changes],
     effect: [
       `$1 = ¥${input.rate}, plus ${input.markup} % markup. Prices are in yuan per million tokens.`,
       `Import ${formatCount(wanted.length, 'model')} in ${formatCount(charges.length, 'rule')}; skip ${named.length - unpriced.length} with a price and ${formatCount(skipped, 'entry', 'entries')} without a price of text`,
@@ -69,6 +71,11 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
         : []),
       ...describeHours(wanted),
       ...describeUnread(wanted),
+      ...(facts.count > 0
+        ? [
+            `Note vendor, context and modalities of ${formatCount(facts.count, 'model')} (setting model_facts)`,
+          ]
+        : []),
     ],
     questions: charges.length > 0 ? [`Create ${formatCount(charges.length, 'rule')}?`] : [],
     charges,
@@ -77,6 +84,35 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
       ({ input: cost, output }) => cost > suspiciousDollars || output > suspiciousDollars,
     )?.model,
   };
+}
+
+/** As many as the setting may have. */
+const factsMax = 500;
+
+/** Adds facts of models that have none: what an operator wrote stays. */
+function planFacts(known: RawRow | undefined, named: readonly ListedPrice[]) {
+  const before = asRecord(plainValue(known?.['value']));
+  const added = Object.fromEntries(
+    named
+      .flatMap(({ model, facts }) =>
+        facts && !Object.hasOwn(before, model) ? [[model, facts] as const] : [],
+      )
+      .slice(0, Math.max(0, factsMax - Object.keys(before).length)),
+  );
+  const count = Object.keys(added).length;
+  const value = { ...before, ...added };
+  const conflict = new Failure('someone else changed the setting model_facts in the meantime: run it again');
+  const write: RowWrite = known
+    ? {
+        kind: 'update',
+        table: 'settings',
+        key: { name: 'model_facts' },
+        attributes: { value },
+        unchanged: { value: known['value'] },
+        conflict,
+      }
+    : { kind: 'create', table: 'settings', row: { name: 'model_facts', value }, conflict };
+  return { count, changes: count > 0 ? [write] : [] };
 }
 
 function describeHours(prices: readonly ListedPrice[]): string[] {

@@ -26,6 +26,7 @@ export type ListedPrice = ListedRates & {
   /** Ascending. `above`: tokens of input. */
   tiers: ListedTier[];
   maxOutputTokens?: number | undefined;
+  facts?: ListedFacts | undefined;
   /** `unread`: hours that no windows can express, so only the standard price is known. */
   offPeak?: OffPeak | 'unread' | undefined;
   /** Factors of service tiers. */
@@ -33,6 +34,15 @@ export type ListedPrice = ListedRates & {
   /** Fields with prices that no rule expresses, or that cost the same as what a rule has. */
   unread: string[];
 };
+
+/** What public data says about a model, as the setting `model_facts` has it. */
+export interface ListedFacts {
+  vendor?: string;
+  context?: number;
+  output?: number;
+  takes?: string[];
+  makes?: string[];
+}
 
 export interface PriceList {
   prices: ListedPrice[];
@@ -97,10 +107,37 @@ export function readPriceList(source: PriceSource): PriceList {
   const entries = Object.entries(list);
   const prices = entries.flatMap(([model, entry]): ListedPrice[] => {
     const price = isRecord(entry) && isModelName(model) ? readListedPrice(entry) : undefined;
-    return price ? [{ model, ...price, tiers: price.tiers.toSorted((a, b) => a.above - b.above) }] : [];
+    const facts = price && readFacts(model, entry as Record<string, unknown>);
+    return price
+      ? [{ model, ...price, facts, tiers: price.tiers.toSorted((a, b) => a.above - b.above) }]
+      : [];
   });
   if (prices.length === 0) throw usageFailure('this file has no prices of chat models');
   return { prices, skipped: entries.length - prices.length };
+}
+
+const inputWords = { image: 'vision', audio: 'audio_input', file: 'pdf_input', video: 'video_input' };
+
+/** The provider of a name with a path or a prefix hosts models of others. */
+function readFacts(model: string, raw: Record<string, unknown>): ListedFacts | undefined {
+  const context = parseWholeNumber(raw['max_input_tokens']);
+  const output = parseWholeNumber(raw['max_output_tokens']);
+  const provider = raw['litellm_provider'];
+  const isOwn =
+    typeof provider === 'string' &&
+    /^[a-z]{2,20}$/.test(provider) &&
+    !/[/.]/.test(model.replaceAll(/\d\.\d/g, ''));
+  const takes = Object.entries(inputWords).flatMap(([kind, word]) =>
+    raw[`supports_${word}`] === true ? [kind] : [],
+  );
+  const facts = {
+    ...(isOwn && { vendor: provider }),
+    ...(context !== undefined && { context }),
+    ...(output !== undefined && { output }),
+    ...(takes.length > 0 && { takes: ['text', ...takes] }),
+    ...(raw['supports_audio_output'] === true && { makes: ['text', 'audio'] }),
+  };
+  return Object.keys(facts).length === 0 ? undefined : facts;
 }
 
 export const isModelName = (name: string): boolean => z.safeParse(modelName, name).success;

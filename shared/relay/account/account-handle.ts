@@ -147,7 +147,8 @@ export function accountBody(facts: AccountFacts): AccountBody {
   const alert = readAlertBelow(account);
   const priced = { snapshot, account, models: listOfferedModels(snapshot, nowMs), nowMs };
   const isMetered = account?.metered || item.metered !== undefined;
-  const left = isMetered ? undefined : estimateDaysLeft(item, computeSpendingPace(item, facts.months, nowMs));
+  const pace = computeSpendingPace(item, facts.months, nowMs);
+  const left = isMetered || !pace.isSteady ? undefined : estimateDaysLeft(item, pace);
   return {
     object: 'account',
     account: key.account,

@@ -174,7 +174,7 @@ function renderModels(facts: PageFacts): Markup {
   const { models, resting, words } = facts;
   if (models.length === 0)
     return markup`<section id="models">\n<h2>${words.models}</h2>\n<p>${words.none}</p>\n</section>`;
-  const families = groupFamilies(models, words.others);
+  const families = groupFamilies(models, words.others, facts.modelFacts);
   const note =
     models.some((model) => resting.has(model)) &&
     markup` <b class="rest">${words.resting}</b>${words.restingNote}`;
@@ -225,9 +225,21 @@ function renderModelRows(model: string, facts: PageFacts): Markup[] {
     facts.model === undefined ? markup`<a href="${path}">${renderCode(model)}</a>` : renderCode(model);
   return listPriceLines(model, facts).map((line, at) =>
     at === 0
-      ? markup`<tr><th scope="row">${name}${renderUnavailable(model, facts)}${renderRates(line)}`
+      ? markup`<tr><th scope="row">${name}${renderUnavailable(model, facts)}${renderKnown(model, facts)}${renderRates(line)}`
       : markup`<tr class="t"><th scope="row">${line.when}${renderRates(line)}`,
   );
+}
+
+/** The page of the model has it in full. */
+function renderKnown(asked: string, { model, modelFacts, words }: PageFacts): Markup {
+  if (model !== undefined || !Object.hasOwn(modelFacts, asked)) return nothing;
+  const { context, takes = [] } = modelFacts[asked] ?? {};
+  const parts = [
+    context ? words.tokens(context) : [],
+    takes.map((kind) => words.kind(kind)).join(', ') || [],
+  ];
+  const known = parts.flat().join(' · ');
+  return known === '' ? nothing : markup`<small>${known}</small>`;
 }
 
 function renderRates({ rates }: PriceLine): Markup {

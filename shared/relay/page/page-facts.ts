@@ -176,12 +176,18 @@ export interface Family {
 const ungroupedMax = 12;
 
 /**
- * The part before a slash (`vendor/model`), else the letters at the beginning (`qwen2.5-max`). A name of its own is put
+ * The vendor, if it is known; else the part before a slash (`vendor/model`), else the letters at the beginning (`qwen2.5-max`). A name of its own is put
  * among those that are named `others`. Few models are one family, in the order of the channels.
  */
-export function groupFamilies(models: readonly string[], others: string): Family[] {
+export function groupFamilies(
+  models: readonly string[],
+  others: string,
+  facts: PageFacts['modelFacts'] = {},
+): Family[] {
   if (models.length <= ungroupedMax) return [{ name: '', models: [...models] }];
-  const byFamily = Map.groupBy(models, familyOf);
+  const byFamily = Map.groupBy(models, (model) =>
+    Object.hasOwn(facts, model) && facts[model]?.vendor ? facts[model].vendor : familyOf(model),
+  );
   const families = [...byFamily].filter(isFamily);
   const single = [...byFamily].filter((each) => !isFamily(each)).flatMap(([, members]) => members);
   if (families.length === 0 || (families.length === 1 && single.length === 0))

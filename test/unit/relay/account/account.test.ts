@@ -6,7 +6,7 @@ import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { buildMonthKey } from '../../../../shared/billing/daily-keys.ts';
 import { keyHash } from '../../../../shared/wire/ids.ts';
 import { findTagBudget } from '../../../../shared/relay/money/call-costs.ts';
-import { dayMs } from '../../../../shared/wire/iso-time.ts';
+import { dayMs, utcDay } from '../../../../shared/wire/iso-time.ts';
 import { AccountRig, nowMs } from './account-rig.ts';
 
 const key = 'sk-acme-key';
@@ -159,12 +159,19 @@ describe('GET /v1/account', () => {
     ]);
   });
 
-  it('says how many days the balance lasts, from the sums of its months', async () => {
-    const month = { charged: 1.5, first_day: '2026-11-20' };
-    await rig.put('daily', { ...buildMonthKey('2026-11', 'acme'), ...month });
-    const { body } = await rig.get('/v1/account', limitedKey);
-    const days = (nowMs - Date.parse('2026-11-20')) / dayMs;
-    expect(body['days_left']).toBeCloseTo((20_000_000 / 1.5) * days, 0);
+  it('says how many days the balance lasts, from the sums of its months, once a full day was used', async () => {
+    for (const [daysAgo, isKnown] of [
+      [2, true],
+      [1, false],
+      [0, false],
+    ] as const) {
+      const first_day = utcDay(nowMs - daysAgo * dayMs);
+      await rig.put('daily', { ...buildMonthKey('2026-11', 'acme'), charged: 1.5, first_day });
+      const { body } = await rig.get('/v1/account', limitedKey);
+      const days = (nowMs - Date.parse(first_day)) / dayMs;
+      if (isKnown) expect(body['days_left']).toBeCloseTo((20_000_000 / 1.5) * days, 0);
+      else expect(body['days_left']).toBeNull();
+    }
   });
 
   it('shows what is announced: notices of now, and prices that begin later', async () => {
