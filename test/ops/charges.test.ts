@@ -147,7 +147,7 @@ describe('charge import', () => {
   it('notes what the list says of models, in the setting of their pages, and leaves what stands there', async () => {
     const facts = { 'gpt-4o': { vendor: 'openai', context: 128_000, takes: ['text', 'image'] } };
     const read = async () => (await rig.row('settings', { name: 'model_facts' }))?.['value'];
-    const imports = () => charge(`import ${file('prices.json')} --rate 7.2 --markup 0 --wait 0 --yes`);
+    const imports = () => charge(`import ${file('prices.json')} --rate 7.2 --only-served --yes`);
     await rig.put('settings', { name: 'model_facts', value: { smart: { about: 'ours' } } });
     expect((await imports()).code).toBe(0);
     expect(await read()).toEqual({ smart: { about: 'ours' }, ...facts });

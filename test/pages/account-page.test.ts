@@ -336,7 +336,7 @@ describe('what the page shows', () => {
       },
     ];
     const { page } = await opened();
-    const months = page.getByLabel('Month');
+    const months = page.locator('#month');
     await expect.poll(() => months.locator('option').count()).toBe(24);
     await months.selectOption({ index: 1 });
     const month = await months.inputValue();
