@@ -67,7 +67,8 @@ const repeatableMs = 23 * 3_600_000;
 /** Longer than the two tries of one charge. */
 const claimMs = 60_000;
 
-const change = (auto: AutoTopUp, changes: Partial<AutoTopUp>): AutoTopUp => ({
+/** The next version. */
+export const changeTopUp = (auto: AutoTopUp, changes: Partial<AutoTopUp>): AutoTopUp => ({
   ...auto,
   ...changes,
   version: auto.version + 1,
@@ -89,12 +90,6 @@ export const isOn = ({ terms, card }: AutoTopUp): boolean => terms !== undefined
 export const isWithin = (terms: AutoTopUpTerms, agreed: AutoTopUpTerms): boolean =>
   terms.below <= agreed.below && terms.amount <= agreed.amount && terms.monthly <= agreed.monthly;
 
-export const wantTerms = (auto: AutoTopUp, wanted: AutoTopUpTerms & { nonce: string }): AutoTopUp =>
-  change(auto, { wanted });
-
-export const narrowTerms = (auto: AutoTopUp, terms: AutoTopUpTerms): AutoTopUp =>
-  change(auto, { terms, wanted: undefined });
-
 /** Returns nothing unless the payment is the one that was asked for last, so a repeated event cannot turn it on again. */
 export function storeCard(
   auto: AutoTopUp | undefined,
@@ -103,7 +98,7 @@ export function storeCard(
   if (auto?.wanted?.nonce !== nonce) return undefined;
   const { nonce: _, ...terms } = auto.wanted;
   const pending = auto.pending ?? { atMs: nowMs, dueMs: nowMs, form: '', payment };
-  return change(auto, { terms, card, pending, wanted: undefined, off: undefined, told: undefined });
+  return changeTopUp(auto, { terms, card, pending, wanted: undefined, off: undefined, told: undefined });
 }
 
 /** Forgets the card. The charges of the month stay counted. */
@@ -122,18 +117,12 @@ export function startTopUp(
 ) {
   const charged = (auto.month === month ? auto.charged : 0) + (auto.terms?.amount ?? 0);
   const pending = { atMs: nowMs, dueMs: nowMs + claimMs, form };
-  return change(auto, { month, charged, pending });
+  return changeTopUp(auto, { month, charged, pending });
 }
 
 /** What to do about a pending top-up whose grant the ledger lacks. */
 export function resumeTopUp(auto: AutoTopUp, pending: PendingTopUp, nowMs: number): AutoTopUp | 'wait' {
   if (nowMs - pending.atMs > repeatableMs) return turnOff(auto, 'unconfirmed');
   if (pending.payment !== undefined || nowMs < pending.dueMs) return 'wait';
-  return change(auto, { pending: { ...pending, dueMs: nowMs + claimMs } });
+  return changeTopUp(auto, { pending: { ...pending, dueMs: nowMs + claimMs } });
 }
-
-export const endTopUp = (auto: AutoTopUp): AutoTopUp => change(auto, { pending: undefined });
-export const namePayment = (auto: AutoTopUp, payment: string): AutoTopUp =>
-  change(auto, { pending: auto.pending && { ...auto.pending, payment } });
-export const markTold = (auto: AutoTopUp): AutoTopUp => change(auto, { told: true });
-export const markLimit = (auto: AutoTopUp, limitTold: string): AutoTopUp => change(auto, { limitTold });

@@ -2,7 +2,7 @@ import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAutoTopUpStore } from '../../shared/adapters/dynamodb/alerts/auto-top-up-store.ts';
 import { createNoticeStore } from '../../shared/adapters/dynamodb/alerts/alert-store.ts';
-import { createAutoTopUp, startTopUp, turnOff, wantTerms } from '../../shared/billing/auto-top-up.ts';
+import { createAutoTopUp, startTopUp, turnOff, changeTopUp } from '../../shared/billing/auto-top-up.ts';
 import type { AutoTopUpStore } from '../../shared/relay/ports/alerts.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { MemoryAutoTopUps } from '../support/memory-auto-top-ups.ts';
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => emulator.stop());
 
 const terms = { below: 2_000, amount: 5_000, monthly: 20_000 };
-const wanted = wantTerms(createAutoTopUp('acme'), { ...terms, nonce: 'a'.repeat(16) });
+const wanted = changeTopUp(createAutoTopUp('acme'), { wanted: { ...terms, nonce: 'a'.repeat(16) } });
 const notice = { id: 'n1', type: 'auto_top_up.off', created: 1, account: 'acme', data: {} } as const;
 
 describe.each<[string, () => AutoTopUpStore]>([

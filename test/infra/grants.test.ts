@@ -138,7 +138,7 @@ describe('a secret is read by the functions of its purpose', () => {
   const readers: Record<string, string[]> = {
     channels: [...callingFunctions, 'config', 'alerts', 'console'],
     search: [...callingFunctions],
-    payments: ['payments', 'selfservice'],
+    payments: ['payments', 'selfservice', 'alerts'],
     alerts: ['notify'],
     console: ['console'],
     canary: ['canary'],

@@ -150,7 +150,8 @@ function buildPlanUpdate(
   payment: string,
 ) {
   const [since, until] = [plan.since, plan.until].map((ms) => ms && isoTime(ms));
-  const attributes = { plan: { level: plan.level, since, until }, _by: `payment ${payment}` };
+  const marks = { _by: `payment ${payment}`, _at: isoTime(Date.now()) };
+  const attributes = { plan: { level: plan.level, since, until }, ...marks };
   const unchanged = { key: 'account', names: ['plan'], stored: seen.stored as Attributes };
   return { ...accounts.keyInput({ account: seen.account }), ...changeIfUnchanged(unchanged, attributes) };
 }

@@ -4,14 +4,13 @@
  * https://docs.stripe.com/api/checkout/sessions/create
  */
 import {
+  changeTopUp,
   convertFen,
   createAutoTopUp,
   fenDecimals,
   isOn,
   isWithin,
-  narrowTerms,
   turnOff,
-  wantTerms,
   type AutoTopUp,
   type AutoTopUpTerms,
 } from '../../billing/auto-top-up.ts';
@@ -171,8 +170,8 @@ async function startAutoTopUp(
   const { account } = admitted.row;
   const after = await ports.topUps.change(account, (before = createAutoTopUp(account)) =>
     isOn(before) && before.terms && isWithin(terms, before.terms)
-      ? narrowTerms(before, terms)
-      : wantTerms(before, { ...terms, nonce }),
+      ? changeTopUp(before, { terms, wanted: undefined })
+      : changeTopUp(before, { wanted: { ...terms, nonce } }),
   );
   if (!after?.wanted) return { auto: describeAutoTopUp(after) };
   return {

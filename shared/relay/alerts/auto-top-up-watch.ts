@@ -4,12 +4,9 @@
  * https://docs.stripe.com/payments/save-and-reuse
  */
 import {
+  changeTopUp,
   convertFen,
-  endTopUp,
   hasRoom,
-  markLimit,
-  markTold,
-  namePayment,
   resumeTopUp,
   startTopUp,
   turnOff,
@@ -54,7 +51,9 @@ export const autoTopUpWatch = (ports: AutoTopUpPorts) => ({
   take: async (change: QuotaChange): Promise<void> => {
     const account = accountOfShard(change.account);
     const below = await ports.topUps.below(account);
-    if (below !== undefined && isWorthALook(change, below)) await topUpIfLow(ports, account);
+    // A grant may be the payment that stored the card, which the limit is too old to show.
+    const isGrant = change.before?.granted !== change.after?.granted;
+    if (isGrant || (below !== undefined && isWorthALook(change, below))) await topUpIfLow(ports, account);
   },
 });
 
@@ -81,12 +80,15 @@ async function topUpIfLow(ports: AutoTopUpPorts, account: string): Promise<void>
 async function findStep(ports: AutoTopUpPorts, auto: AutoTopUp): Promise<Step | undefined> {
   const { account, terms, card, pending, off } = auto;
   if (off !== undefined && !auto.told)
-    return { after: markTold(auto), notice: { type: 'auto_top_up.off', data: { reason: off } } };
+    return {
+      after: changeTopUp(auto, { told: true }),
+      notice: { type: 'auto_top_up.off', data: { reason: off } },
+    };
   if (!terms || !card) return undefined;
   const nowMs = ports.clock.now();
   if (!pending) return findStart(ports, auto, { terms, card });
   if (pending.payment !== undefined && (await ports.topUps.isCredited(account, pending.payment)))
-    return { after: endTopUp(auto) };
+    return { after: changeTopUp(auto, { pending: undefined }) };
   const after = resumeTopUp(auto, pending, nowMs);
   return after === 'wait' ? undefined : { after, charge: after.pending };
 }
@@ -105,7 +107,7 @@ async function findStart(
   if (!hasRoom(auto, month)) {
     if (auto.limitTold === month) return undefined;
     const data = { month, balance: formatYuan(balance), monthly_limit: terms.monthly / 100 };
-    return { after: markLimit(auto, month), notice: { type: 'auto_top_up.limit', data } };
+    return { after: changeTopUp(auto, { limitTold: month }), notice: { type: 'auto_top_up.limit', data } };
   }
   const stripe = (await ports.settings()).payments?.stripe;
   if (!stripe?.checkout?.autoTopUp) return undefined;
@@ -173,5 +175,7 @@ function readReply(auto: AutoTopUp, reply: StripeReply, live: boolean): AutoTopU
   if (status !== 200) return undefined;
   const { id, status: state, livemode } = json;
   if (typeof id !== 'string' || livemode !== live) return turnOff(auto, 'rejected');
-  return state === 'succeeded' || state === 'processing' ? namePayment(auto, id) : turnOff(auto, 'declined');
+  return state === 'succeeded' || state === 'processing'
+    ? changeTopUp(auto, { pending: auto.pending && { ...auto.pending, payment: id } })
+    : turnOff(auto, 'declined');
 }

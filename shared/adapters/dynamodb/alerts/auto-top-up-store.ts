@@ -12,6 +12,8 @@ import { encodeNotice } from './alert-store.ts';
 
 const changesMax = 8;
 const limitLifetimeMs = 5 * 60_000;
+/** An account without a card may store one, and then expects it to be charged. */
+const absenceLifetimeMs = 60_000;
 const limitsMax = 10_000;
 
 export function createAutoTopUpStore(client: TableClient, stack: string): AutoTopUpStore {
@@ -38,7 +40,7 @@ export function createAutoTopUpStore(client: TableClient, stack: string): AutoTo
   const limits = new ExpiringCache<NanoYuan | undefined>({
     clock: systemClock,
     entriesMax: limitsMax,
-    lifetimeMs: () => limitLifetimeMs,
+    lifetimeMs: (below) => (below === undefined ? absenceLifetimeMs : limitLifetimeMs),
   });
   const readLimit = async (account: string): Promise<NanoYuan | undefined> => {
     const auto = await find(account);

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { nodeHmac } from '../../../../shared/adapters/system/node-ports.ts';
-import { convertFen, createAutoTopUp, turnOff, wantTerms } from '../../../../shared/billing/auto-top-up.ts';
+import { convertFen, createAutoTopUp, turnOff, changeTopUp } from '../../../../shared/billing/auto-top-up.ts';
 import { createQuotaItem, type QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { autoTopUpWatch } from '../../../../shared/relay/alerts/auto-top-up-watch.ts';
 import type { QuotaChange } from '../../../../shared/relay/ports/money-stores.ts';
@@ -54,7 +54,7 @@ class World {
 
   /** The card is stored, and its first payment was credited. */
   turnOn(): void {
-    const auto = wantTerms(createAutoTopUp('acme'), { ...terms, nonce });
+    const auto = changeTopUp(createAutoTopUp('acme'), { wanted: { ...terms, nonce } });
     this.hook.topUps.kept.set('acme', {
       ...auto,
       version: auto.version + 1,
@@ -320,7 +320,7 @@ test('a charge whose reply never arrives is repeated with the same key for 23 ho
 test('a payment turns it on only with the nonce that was asked for last, and a dispute turns it off once', async () => {
   const { hook } = new World(5, 0);
   hook.topUps.disturb = async () => {};
-  const wanted = wantTerms(createAutoTopUp('acme'), { ...terms, nonce });
+  const wanted = changeTopUp(createAutoTopUp('acme'), { wanted: { ...terms, nonce } });
   const intent = (changes: object = {}) => ({
     id: 'pi_1',
     amount_received: 5_000,
@@ -353,7 +353,9 @@ test('a payment turns it on only with the nonce that was asked for last, and a d
   await hook.send('charge.dispute.created', dispute);
   expect(hook.topUps.kept.get('acme')).toMatchObject({ off: 'disputed' });
   expect(hook.topUps.kept.get('acme')?.card).toBeUndefined();
-  const again = wantTerms(turnOff(hook.topUps.kept.get('acme')!), { ...terms, nonce: 'c'.repeat(16) });
+  const again = changeTopUp(turnOff(hook.topUps.kept.get('acme')!), {
+    wanted: { ...terms, nonce: 'c'.repeat(16) },
+  });
   hook.topUps.kept.set('acme', { ...again, terms, card: { customer: 'cus_2', method: 'pm_2' } });
   await hook.send('charge.dispute.closed', dispute);
   expect(hook.topUps.kept.get('acme')?.card).toEqual({ customer: 'cus_2', method: 'pm_2' });
