@@ -101,10 +101,6 @@ export async function carryOutCodes(
   return made.map(({ code, id }) => Object.assign({ code, id }, facts));
 }
 
-export type MadeCode = Awaited<ReturnType<typeof carryOutCodes>>[number];
-
-export type CodeView = Awaited<ReturnType<typeof listCodes>>['codes'][number];
-
 /** View: all codes or those of a batch, redeemed ones first, the last one at the top. */
 export async function listCodes({ tables, clock }: OperatorPorts, batch?: string) {
   const problems: string[] = [];
@@ -130,19 +126,17 @@ export async function listCodes({ tables, clock }: OperatorPorts, batch?: string
 export async function listBatches(ports: OperatorPorts) {
   const { codes, problems } = await listCodes(ports);
   const batches = [...Map.groupBy(codes, ({ batch }) => batch)].map(([batch, all]) => {
-    const [open, redeemed, revoked, expired] = (['open', 'redeemed', 'revoked', 'expired'] as const).map(
-      (state) => all.filter((each) => each.state === state),
-    );
-    const credited = redeemed?.reduce((sum, { amount }) => sum + (parseYuan(amount) ?? 0n), 0n);
+    const inState = (state: ReturnType<typeof findCodeState>) => all.filter((each) => each.state === state);
+    const redeemed = inState('redeemed');
     return {
       batch,
       created: all[0]?.created ?? '',
       codes: all.length,
-      open: open?.length,
-      redeemed: redeemed?.length,
-      credited: formatYuan(credited ?? 0n),
-      revoked: revoked?.length,
-      expired: expired?.length,
+      open: inState('open').length,
+      redeemed: redeemed.length,
+      credited: formatYuan(redeemed.reduce((sum, { amount }) => sum + (parseYuan(amount) ?? 0n), 0n)),
+      revoked: inState('revoked').length,
+      expired: inState('expired').length,
     };
   });
   return { batches: batches.toSorted((a, b) => compareCodeUnits(b.created, a.created)), problems };

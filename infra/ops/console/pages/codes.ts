@@ -13,7 +13,7 @@ import {
 import { formatCount } from '../../../../shared/operate/plan.ts';
 import { parseText } from '../../fields/row-field.ts';
 import { formatCsv, selectCsvCells } from '../../csv.ts';
-import { html } from '../../markup.ts';
+import { formatCell, html } from '../../markup.ts';
 import { renderEmptyState, renderWarnings } from '../layout/frame.ts';
 import { column, head, renderTable } from '../layout/table.ts';
 import {
@@ -21,7 +21,6 @@ import {
   createProposal,
   hideFromReaders,
   proposeWrites,
-  renderCustomerLink,
   type Routes,
 } from '../visit/visit.ts';
 
@@ -29,26 +28,29 @@ const back = 'customers-codes';
 const pathOf = (batch: string): string => `${back}/${encodeURIComponent(batch)}`;
 const titleOf = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1).replace('_', ' ');
 
+/** A column for each name, as the command line has them; the first one names the row. */
+const columnsOf = <Name extends string>(
+  [first, ...names]: readonly Name[],
+  link?: (text: string) => string,
+) => [
+  head(titleOf(first ?? ''), (row: Readonly<Record<Name, unknown>>) => {
+    const text = formatCell(first && row[first]);
+    return link ? html`<a href="${link(text)}">${text}</a>` : html`<code>${text}</code>`;
+  }),
+  ...names.map((name) =>
+    column(titleOf(name), (row: Readonly<Record<Name, unknown>>) => formatCell(row[name])),
+  ),
+];
+
 export function addCodePages(routes: Routes): void {
   routes.page(`/${back}`, async (visit) => {
     const { batches, problems } = await listBatches(visit.ports);
+    const empty = renderEmptyState('No codes yet', 'Customers redeem codes on their page.');
     return {
       title: 'Redeem codes',
       actions: hideFromReaders(visit, html`<a class="button main" href="${back}-new">New batch</a>`),
       body: html`${renderWarnings(problems)}
-      ${renderTable(batches, {
-        caption: 'Batches',
-        empty: renderEmptyState(
-          'No codes yet',
-          'A batch is a list of codes that customers redeem on their page.',
-        ),
-        columns: [
-          head('Batch', ({ batch }) => html`<a href="${pathOf(batch)}">${batch}</a>`),
-          ...batchNames
-            .slice(1)
-            .map((name) => column(titleOf(name), (row: (typeof batches)[number]) => row[name])),
-        ],
-      })}`,
+      ${renderTable(batches, { caption: 'Batches', empty, columns: columnsOf(batchNames, pathOf) })}`,
     };
   });
   routes.page(`/${back}/:batch`, async (visit) => {
@@ -59,17 +61,7 @@ export function addCodePages(routes: Routes): void {
       above: [[back, 'Redeem codes']],
       actions: hideFromReaders(visit, html`<a class="button" href="${pathOf(batch)}/revoke">Revoke</a>`),
       body: html`${renderWarnings(problems)}
-      ${renderTable(codes, {
-        caption: 'Codes',
-        empty: 'No codes.',
-        columns: [
-          head('ID', ({ id }) => html`<code>${id}</code>`),
-          column('Account', ({ account }) => account && renderCustomerLink(account)),
-          ...codeNames
-            .filter((name) => !['id', 'batch', 'account'].includes(name))
-            .map((name) => column(titleOf(name), (row: (typeof codes)[number]) => row[name])),
-        ],
-      })}`,
+      ${renderTable(codes, { caption: 'Codes', empty: 'No codes.', columns: columnsOf(codeNames) })}`,
     };
   });
   routes.form(`/${back}-new`, {
