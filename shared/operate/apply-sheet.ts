@@ -89,23 +89,18 @@ export function readTablesOnce(ports: OperatorPorts): OperatorPorts {
   let config: ReturnType<OperatorPorts['config']['tables']> | undefined;
   return {
     ...ports,
-    tables: {
+    tables: override(ports.tables, {
       scan: async (table) => (await read(table)).rows,
       get: async (table, key) =>
         table in keyNames ? (await read(table)).byKey.get(key) : ports.tables.get(table, key),
-      write: (write) => ports.tables.write(write),
-      writeTogether: (writes) => ports.tables.writeTogether(writes),
-    },
-    config: {
-      tables: () => (config ??= ports.config.tables()),
-      newest: () => ports.config.newest(),
-      versions: (wanted) => ports.config.versions(wanted),
-      version: (number) => ports.config.version(number),
-      rows: (version) => ports.config.rows(version),
-      snapshot: (version) => ports.config.snapshot(version),
-    },
+    }),
+    config: override(ports.config, { tables: () => (config ??= ports.config.tables()) }),
   };
 }
+
+/** The rest of a port stays as it is: ports are proxies, which a spread would empty. */
+const override = <Port extends object>(port: Port, methods: Partial<Port>): Port =>
+  Object.assign(Object.create(port) as Port, methods);
 
 const atOnce = 16;
 
@@ -224,19 +219,19 @@ async function planLine(
   const isEdited = (part: SheetLine['customer']): boolean =>
     part !== undefined && (part.isNew || Object.keys(part.attributes).length > 0);
   const edit =
-    customer && isEdited(customer)
-      ? await planEditAccount(ports, { account, isNew: true, attributes: customer.attributes })
-      : undefined;
+    customer && isEdited(customer) ? await planEditAccount(ports, { account, ...customer }) : undefined;
   if (!customer && key?.isNew) await findAccount(ports, account);
-  const grant = credit && (await planCredit(ports, line, { credit, grants }));
+  const grant = credit && (await namePart(customer && 'grant', planCredit(ports, line, { credit, grants })));
   const existing =
-    key?.hash !== undefined && isEdited(key) ? await planEditKey(ports, key.hash, key.attributes) : undefined;
+    key?.hash !== undefined && isEdited(key)
+      ? await namePart(customer && 'key', planEditKey(ports, key.hash, key.attributes))
+      : undefined;
   const made =
     key && key.isNew
-      ? await planCreateKey(ports, {
-          account,
-          attributes: { ...key.attributes, [sheetIdNote]: key.id },
-        })
+      ? await namePart(
+          customer && 'key',
+          planCreateKey(ports, { account, attributes: { ...key.attributes, [sheetIdNote]: key.id } }),
+        )
       : undefined;
   const [newKey] = (made?.changes ?? []).flatMap((write) =>
     write.table === 'keys' && 'row' in write ? [write.row] : [],
@@ -265,6 +260,13 @@ async function planLine(
     isFirstKey: keys.every((row) => row['hash'] === key?.hash),
   };
 }
+
+/** In a sheet of customers, a problem of a grant or a key says so: both have attributes of the same names. */
+const namePart = <Part>(name: string | undefined, work: Promise<Part>): Promise<Part> =>
+  work.catch((error: unknown) => {
+    if (name === undefined || !(error instanceof Failure) || error.exitCode !== 2) throw error;
+    throw usageFailure(`${name}: ${error.message.replace(/^nothing was written: /, '')}`);
+  });
 
 const effectOf = (part: Plan<RowWrite> | undefined): string[] =>
   part && part.changes.length > 0 ? part.effect : [];

@@ -73,6 +73,7 @@ const pages = [
   ...formPages,
   ...smallPages,
   'customers-csv',
+  'customers-sheet',
   'charges-csv',
   `requests/${String(lines[0]?.fields['request_id'])}`,
   'nowhere',
