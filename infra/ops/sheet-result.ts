@@ -85,12 +85,17 @@ export function describeResult(outcomes: readonly LineOutcome[]): { lines: strin
   const total = credits.reduce((sum, amount) => sum + amount, 0n);
   return {
     lines: [
-      `Saved ${formatCount(done.length, 'row')} (live within 30 s).`,
+      ...(done.length > 0 || failed.length === 0
+        ? [`Saved ${formatCount(done.length, 'row')} (live within 30 s).`]
+        : []),
       ...(credits.length > 0
         ? [`Credited ${formatMoney(total)} in ${formatCount(credits.length, 'grant')}.`]
         : []),
     ],
     warnings: [
+      ...(failed.length > 0
+        ? [`${formatCount(failed.length, 'line')} failed: apply the sheet again, nothing is done twice.`]
+        : []),
       ...(pending.length > 0
         ? [
             `${formatCount(pending.length, 'grant is', 'grants are')} pending and will be applied within minutes.`,

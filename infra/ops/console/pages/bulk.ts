@@ -50,29 +50,10 @@ type Bulk = (typeof bulks)[number];
 export function addBulkPages(routes: Routes): void {
   for (const bulk of bulks)
     routes.form(`/${bulk.path}`, {
-      page: bulk.start === undefined ? buildCsvForm(bulk) : buildStartForm({ ...bulk, start: bulk.start }),
+      page: buildCsvForm(bulk),
       propose: (visit) => propose(visit, bulk),
     });
 }
-
-const buildStartForm = ({ sheet, title, back, start }: Bulk & { start: string }) =>
-  buildFormPage(() => ({
-    title,
-    intro: renderLead(
-      'Choose a CSV file, or paste one. A blank cell leaves a value as it is, and - clears it. Ids make a sheet safe to apply again: each credit and each key is made once.',
-    ),
-    fields: [
-      {
-        name: 'csv',
-        label: 'Sheet (CSV)',
-        kind: 'area',
-        value: `${start}\n`,
-        help: `Columns: \`${listColumns(sheet).join('`, `')}\`.`,
-      },
-    ],
-    verb: 'Review changes',
-    cancel: back,
-  }));
 
 /** Leaves room for what is typed into it. */
 const csvBytesMax = formBytesMax - 48 * 1024;
@@ -83,16 +64,19 @@ const editsMax = 500;
 /** Credits are applied within a second or two, and what is not is named in the result. */
 const sheetWaitMs = 3000;
 
-const buildCsvForm = ({ sheet, title, back }: Bulk) =>
+const buildCsvForm = ({ sheet, title, back, start }: Bulk) =>
   buildFormPage(async ({ ports, query }) => {
-    const { header, lines } = await readSheetLines(ports, sheet, query('text'));
+    const { header, lines } =
+      start === undefined
+        ? await readSheetLines(ports, sheet, query('text'))
+        : { header: `${start}\n`, lines: [] };
     let size = 0;
     const fitting = lines.filter((line) => (size += bytesOf(line)) <= csvBytesMax);
     return {
       title,
       intro: [
         renderLead(
-          'Copy the CSV into a spreadsheet, change cells, and paste it back. Rows that you leave out and blank cells stay as they are; - clears a value.',
+          'Choose or paste a CSV file. Rows, columns and cells that are missing or blank stay as they are; - clears a value. Each id is credited or created once, so a sheet may be applied again.',
         ),
         fitting.length < lines.length &&
           renderNotice(
@@ -103,10 +87,10 @@ const buildCsvForm = ({ sheet, title, back }: Bulk) =>
       fields: [
         {
           name: 'csv',
-          label: formatCount(fitting.length, 'row'),
+          label: start === undefined ? formatCount(fitting.length, 'row') : 'Sheet (CSV)',
           kind: 'area',
           value: header + fitting.join(''),
-          help: `You may remove columns. ${markColumn} rejects a row that somebody else has changed since.`,
+          help: `Columns: \`${listColumns(sheet).join('`, `')}\`. \`${markColumn}\` rejects a row that somebody else has changed since.`,
         },
       ],
       verb: 'Review changes',
