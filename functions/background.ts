@@ -1,4 +1,4 @@
-/** Answers background responses. The function `responses` sends one event for each. */
+/** Answers background responses: one event each by the function `responses`. Each minute it asks vendors for answers that take hours. */
 import { createEventHandler, createRunJob } from '../shared/adapters/entry/event-handler.ts';
 import { readEnvironment } from '../shared/adapters/system/environment.ts';
 import { systemClock as clock, timeSortedIds } from '../shared/adapters/system/node-ports.ts';
@@ -22,4 +22,8 @@ const run = async (...event: Parameters<Awaited<typeof runs>>): Promise<void> =>
 
 export const handler = createEventHandler(ports.log, {
   run: createRunJob({ run, clock, ids: timeSortedIds(clock) }),
+  schedule: async () => {
+    const { createWindowPolls } = await import('../shared/relay/window-polls.ts');
+    await createWindowPolls(ports, responsesEndpoint)();
+  },
 });

@@ -76,6 +76,7 @@ export function composeAnsweringPorts(environment: Environment, clock: Clock) {
     stored: {
       responses: loadOnFirstCall(async () => (await rare()).responses),
       runs: loadOnFirstCall(async () => (await rare()).runs),
+      waiting: loadOnFirstCall(async () => (await rare()).waiting),
       events: loadOnFirstCall(async () => (await rare()).events),
       results: loadOnFirstCall(async () => (await rare()).results),
       startRun:

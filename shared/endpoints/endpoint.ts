@@ -189,6 +189,8 @@ export interface StorageAsked {
   previous: string | undefined;
   /** The call is answered at once with its id and runs by itself. */
   background: boolean;
+  /** The service tier of its completion window. */
+  tier?: string | undefined;
 }
 
 export interface EndpointRequest {

@@ -6,6 +6,7 @@
 import { deserializeTariff } from '../billing/tariff.ts';
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { Snapshot } from '../config/snapshot.ts';
+import { readWindow } from '../wire/service-tier.ts';
 import type { ChatChunk } from '../wire/chat-response.ts';
 import type { ChatCall, DispatchedCall, DispatchReport } from './call/call.ts';
 import { checkCall, type Caller, type ReadCall, type RefusedCall } from './read-call.ts';
@@ -20,10 +21,12 @@ import {
   type RelayDeps,
   type ReservedCall,
 } from './lifecycle.ts';
-import { Backoff } from './retry.ts';
+import { Backoff, retry } from './retry.ts';
+import { submitsWindows } from './call/serving-channels.ts';
 import { reserveForRun } from './money/bill.ts';
+import { serializeReservation } from './money/open-reservation.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
-import type { StoredResponse } from './ports/stored.ts';
+import type { StoredResponse, WaitingRun } from './ports/stored.ts';
 import { readConversation } from './stored/conversation.ts';
 import { readAcceptedCall, requestIdOf, type AcceptedCall } from './stored/accepted-call.ts';
 import { StoredReader } from './stored/reads.ts';
@@ -73,18 +76,21 @@ export function createBackgroundRuns(
 }
 
 /** A run that has claimed its response. */
-interface ClaimedRun {
+export interface ClaimedRun {
   response: StoredResponse;
   snapshot: Snapshot;
   watch: RunWatch;
   recorder: RunRecorder;
   deadlineMs: number;
+  /** Its vendor has answered: it is only to be kept and settled. */
+  isAnswered?: boolean | undefined;
 }
 
-function prepareRun(
+export function prepareRun(
   ports: ChatPorts,
-  { response, snapshot, event }: Pick<ClaimedRun, 'response' | 'snapshot'> & { event: RunEvent },
+  given: Pick<ClaimedRun, 'response' | 'snapshot' | 'isAnswered'> & { event: RunEvent },
 ): ClaimedRun {
+  const { response, snapshot, event, isAnswered } = given;
   const { account, id, hostDeadlineMs, hostEnds } = event;
   const { streamed, until } = response.head.background ?? { streamed: false, until: 0 };
   const { clock, stored, log } = ports;
@@ -100,12 +106,54 @@ function prepareRun(
     mayWrite: () => watch.holds,
   };
   const events = streamed ? createEventWriter({ clock, log, events: stored.events }, written) : undefined;
-  const recorder = new RunRecorder(ports, { run, claimed: response, watch, events, eventMinutes });
-  return { response, snapshot, watch, recorder, deadlineMs };
+  const kept = { run, claimed: response, watch, events, eventMinutes, keepsCall: isAnswered };
+  const recorder = new RunRecorder(ports, kept);
+  return { response, snapshot, watch, recorder, deadlineMs, isAnswered };
+}
+
+/** How long the answer of a vendor is waited for beyond its window, and how long after that its last word. */
+const afterWindowSeconds = 60 * 60;
+const lastWordSeconds = 15 * 60;
+
+/** Until then nobody closes its reservation or finds the run dead. */
+export const endOfWaiting = ({ deadline }: WaitingRun): number => deadline + lastWordSeconds;
+
+/** Hands a reserved call to its vendor, of which others ask for the answer. Throws a Refusal; nothing then stays reserved. */
+async function submitRun(
+  { ports, health, words }: RelayDeps,
+  { response: { head }, watch }: ClaimedRun,
+  { held: { call, bill }, hours }: { held: ReservedCall; hours: string },
+): Promise<void> {
+  const { account, id, background } = head;
+  const { waiting, runs } = ports.stored;
+  try {
+    const { askVendor, submitCall } = await import('./dispatch/submitted-call.ts');
+    if (!bill.reserved) throw new Error('nothing is reserved for a call in a window');
+    const vendor = await submitCall(ports, { call, health, words }, hours);
+    const submitted = Math.floor(ports.clock.now() / 1000);
+    const deadline = submitted + Number.parseInt(hours, 10) * 3600 + afterWindowSeconds;
+    const reservation = serializeReservation(bill.reserved);
+    const run = { account, id, run: background?.run ?? '', vendor, submitted, deadline, reservation };
+    await retry(ports, () => waiting.put(run)).catch(async (error: unknown) => {
+      const channel = call.snapshot.channels.find((one) => one.id === vendor.channel);
+      if (channel) await askVendor(ports, channel, { vendor, cancels: true });
+      throw error;
+    });
+    watch.stop();
+    // A poll repeats what fails here.
+    const handed = [bill.handOver(endOfWaiting(run)), runs.renew(run, endOfWaiting(run))];
+    for (const each of await Promise.allSettled(handed))
+      if (each.status === 'rejected') ports.log.fault(requestIdOf(id), each.reason);
+    const facts = { request_id: requestIdOf(id), account, channel: vendor.channel, hours };
+    ports.log.event('background_submitted', facts);
+  } catch (error) {
+    await bill.cancel();
+    throw error;
+  }
 }
 
 /** A call whose client has its answer already: its key's minute counted it when it was accepted, and nobody waits for it. */
-function createRunEdge(relay: RelayDeps, claimed: ClaimedRun): Edge {
+export function createRunEdge(relay: RelayDeps, claimed: ClaimedRun): Edge {
   const { ports, reservations } = relay;
   const { response, watch, recorder } = claimed;
   const accepted = readAcceptedCall(response);
@@ -119,16 +167,22 @@ function createRunEdge(relay: RelayDeps, claimed: ClaimedRun): Edge {
         refusal: { reason: 'fault', error },
       })),
     claimIdempotencyKey: () => Promise.resolve(undefined),
-    reserve: async (checked): Promise<ReservedCall | RefusedCall> => {
+    reserve: async (checked): ReturnType<Edge['reserve']> => {
       const waiting = { untilMs: accepted?.untilMs ?? 0, signal: watch.signal };
       const shard = accepted?.reservation?.part;
       const reserved = await reserveWithStates(ports, checked, () =>
         reserveForRun(reservations, ports, checked.call, { waiting, shard }),
       );
       await watch.look();
-      if (!watch.reason) return applyLimits(checked, reserved);
-      await reserved.bill.cancel();
-      return { refusal: { reason: 'run_stopped' } };
+      if (watch.reason) {
+        await reserved.bill.cancel();
+        return { refusal: { reason: 'run_stopped' } };
+      }
+      const held = applyLimits(checked, reserved);
+      const hours = readWindow(held.call.request.service_tier);
+      if (hours === undefined || !held.call.candidates.every(submitsWindows)) return held;
+      await submitRun(relay, claimed, { held, hours });
+      return { answered: { status: 200, headers: {}, body: '', done: Promise.resolve() } };
     },
     makeStoppable,
     createRecorder: () => Promise.resolve((seal) => recorder.encryptWith(seal)),
@@ -144,14 +198,14 @@ function createRunEdge(relay: RelayDeps, claimed: ClaimedRun): Edge {
 /** The call as it was stored, with all that it goes on from. */
 async function readAccepted(
   relay: RelayDeps,
-  { response, snapshot, watch, deadlineMs }: ClaimedRun,
+  { response, snapshot, watch, deadlineMs, isAnswered }: ClaimedRun,
   accepted: AcceptedCall | undefined,
 ): Promise<ReadCall> {
   const { ports } = relay;
   const tariff = accepted && deserializeTariff(accepted.tariff);
   if (!tariff) return { refusal: { reason: 'run_of_other_version' } };
   const { startedMs, entry, attribution, concurrencyGiven } = accepted;
-  if (ports.clock.now() > accepted.untilMs) return { refusal: { reason: 'run_too_late' } };
+  if (!isAnswered && ports.clock.now() > accepted.untilMs) return { refusal: { reason: 'run_too_late' } };
   const requestId = requestIdOf(response.head.id);
   const work = new WorkBudget();
   const { signal } = watch;
@@ -224,7 +278,7 @@ function isAsked({ tried }: DispatchReport): boolean {
 }
 
 /** Resolves when everything of the answer is done. Its recorder has had each text before. */
-async function drain({ body, done }: RelayResponse): Promise<void> {
+export async function drain({ body, done }: RelayResponse): Promise<void> {
   if (typeof body !== 'string') for await (const text of body) void text;
   await done;
 }

@@ -31,10 +31,12 @@ import {
   selectAliasModels,
   selectModel,
   keepOneModel,
+  keepWindowChannels,
   type ServingChannels,
 } from './call/serving-channels.ts';
 import { estimateInput, findMedia } from '../billing/estimate/input-tokens.ts';
 import { endUserOf, type ChatRequest } from '../wire/canonical-call.ts';
+import { readWindow } from '../wire/service-tier.ts';
 import { modelNamePattern } from '../wire/ids.ts';
 import { walkMedia, type FoundMedium } from '../wire/media-walk.ts';
 import { Refusal } from './http/refusal.ts';
@@ -280,13 +282,20 @@ async function parseCall(
     return { reason: 'invalid', error };
   }
   const { request, embedding, compacts } = parsed.read.call;
+  const hours = readWindow(request.service_tier);
+  if (hours !== undefined && !parsed.read.storage?.background) {
+    const problem = "names a background window: send 'background_options' with 'background': true";
+    const error = new InvalidRequest('invalid_value', 'service_tier', `'service_tier' ${problem}.`);
+    return { reason: 'invalid', error };
+  }
   const model = parseModelName(request.model, request.official === true);
   if (!model) return { reason: 'model_name' };
   // A run has the rights of its acceptance, and the alias that gave them may be gone.
   const refused = facts.tariff ? undefined : judgeModel(caller, model);
   if (refused) return refused;
   // These can't use the results of a search, so no search may be made or reserved.
-  const what = embedding ? 'Embeddings' : compacts ? 'A compaction' : undefined;
+  const asked = compacts ? 'A compaction' : hours && 'A call in a background window';
+  const what = embedding ? 'Embeddings' : asked;
   if (model.web && what !== undefined) return { reason: 'search_not_offered', what };
   return { body, conversation, ...parsed, model };
 }
@@ -338,7 +347,9 @@ function modelsOf(
   if ('reason' in named) return named;
   const models = named.alias?.models.map(({ model }) => model) ?? [name.base];
   const tariff = agreed ?? serving.tariffOf(call, { models, web: name.web });
-  const kept = embedding ? keepOneModel(named, form) : named;
+  const isWindowed = readWindow(request.service_tier) !== undefined;
+  const windowed = isWindowed ? keepWindowChannels(named, tariff, request) : named;
+  const kept = embedding ? keepOneModel(named, form) : windowed;
   return 'reason' in kept ? kept : { ...kept, tariff };
 }
 

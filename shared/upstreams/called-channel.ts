@@ -3,6 +3,7 @@
  * come from the channel's row, then its type, then the model's rules.
  */
 import type { CanonicalCall, OwnForm } from '../wire/canonical-call.ts';
+import { readWindow } from '../wire/service-tier.ts';
 import { listUnsentDetails } from '../wire/details.ts';
 import { isRecord, recordsIn, type JsonRecord } from '../wire/json.ts';
 import { fieldPathOf, walkMedia, findMissingMedia, pathOf, type FoundMedium } from '../wire/media-walk.ts';
@@ -25,6 +26,7 @@ import {
   type LimitField,
   type Quirks,
   type unknownFieldChoices,
+  type windowChoices,
   type WrittenRules,
 } from './quirks.ts';
 import type { Words } from './vocabulary.ts';
@@ -51,6 +53,7 @@ export type CalledChannel = ChannelAttributes<OwnAttributeName> & {
     max_output_tokens?: number | undefined;
     stream: boolean;
     include_usage: boolean;
+    completion_windows?: (typeof windowChoices)[number] | undefined;
   };
 };
 
@@ -185,6 +188,7 @@ export function buildRequest(channel: CalledChannel, asked: ChannelCall): BuiltR
     apiVersion: type.apiVersion?.(channel),
     holdsThreads: quirks.holdsThreads && (type.holdsThreads === true || rowQuirks.has('holdsThreads')),
     dropsUnknown: params.unknown_fields !== 'pass',
+    submitsWindows: params.completion_windows === 'submit',
   };
   const usual = convertCall(dialect, call, settings);
   const { outputTokensMax = 0, isLimitLowest = false } = usual;
@@ -226,6 +230,20 @@ export function buildRequest(channel: CalledChannel, asked: ChannelCall): BuiltR
   };
 }
 
+/** A request about a call that the channel has taken. */
+export function buildFollowUp(
+  channel: CalledChannel,
+  asked: Pick<UpstreamRequest, 'url' | 'method'> & { dialect: string; secret: string | undefined },
+): UpstreamRequest {
+  const { url, method, dialect, secret } = asked;
+  const type = typeOf(channel);
+  const awsScope = type.awsScope?.(channel);
+  const credentials = secret === undefined ? {} : type.credentials(secret, channel, dialect);
+  const headers = { accept: 'application/json', ...credentials };
+  const connectTimeoutMs = channel.connect_seconds * 1000;
+  return { method, url, headers, body: '', connectTimeoutMs, ...(awsScope && { awsScope }) };
+}
+
 /** Converts the call to the dialect, as far as the row permits. Throws CannotCarry. */
 export function convertCall(
   dialect: Pick<Dialect, 'name' | 'body' | 'tenantFields'>,
@@ -257,7 +275,9 @@ export function convertCall(
   const isTierSent = tierFields.some(
     (field) => Object.hasOwn(body, field) && !Object.hasOwn(settings.set, field),
   );
-  const serviceTier = (isTierSent && permitted.call.request.service_tier) || undefined;
+  const { service_tier: tier } = asked.request;
+  const isWindow = settings.submitsWindows && readWindow(tier) !== undefined;
+  const serviceTier = (isTierSent && permitted.call.request.service_tier) || (isWindow && tier) || undefined;
   const sent = { ...written, body, isMultiplied, dropped, serviceTier };
   const { native, request, media } = asked;
   // The client's own body has other objects than the messages that are counted.

@@ -7,6 +7,7 @@ import type { AnswerIdentity, ChatChunk, ReportedUsage } from '../wire/chat-resp
 import type { JsonRecord } from '../wire/json.ts';
 import type { InputTransformation, StatePart } from '../wire/turn-state.ts';
 import type { UpstreamEvent } from './body-events.ts';
+import type { UpstreamRequest } from './exchange.ts';
 import type { CallIds } from './call-ids.ts';
 import type { Quirks } from './quirks.ts';
 
@@ -32,6 +33,8 @@ export interface DialectCode {
   headers?(settings: RequestSettings, call?: CanonicalCall, sent?: SentBody): Record<string, string>;
   /** For upstreams that can count the tokens of an input. */
   counting?: CountingForm;
+  /** For upstreams that answer a call in its background window. */
+  submissions?: Submissions;
   /**
    * Its documents have long lists, so their objects are passed on as separate events before the rest of the document.
    */
@@ -46,6 +49,21 @@ export interface CountingForm {
   /** Reduces the body of a request for an answer. */
   body(body: JsonRecord): JsonRecord;
   tokens(reply: JsonRecord): unknown;
+}
+
+export interface Submissions {
+  submit(request: UpstreamRequest, hours: string): UpstreamRequest;
+  /** Where to ask for a submitted response, or to cancel it. `url`: of its submission. */
+  address(url: string, id: string, cancels: boolean): string;
+  /** Undefined if the text is no response. */
+  read(text: string): SubmittedResponse | undefined;
+}
+
+export interface SubmittedResponse {
+  id: string;
+  isRunning: boolean;
+  /** In the dialect's form. Of one that was stopped, an answer that was cut off, or a failure. */
+  response: JsonRecord;
 }
 
 export interface SentBody {
@@ -176,6 +194,8 @@ export interface RequestSettings {
   unpricedHour?: boolean | undefined;
   /** The service tiers that have a price and so may be requested. */
   serviceTiers?: ServiceTiers | undefined;
+  /** A call in a background window is submitted in it. */
+  submitsWindows?: boolean | undefined;
 }
 
 /**

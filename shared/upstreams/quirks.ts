@@ -32,6 +32,7 @@ export const systemPlaces = ['anywhere', 'first'] as const;
 export const nullContents = ['null', 'empty'] as const;
 export const returnedFields = ['reasoning_content', 'thought_signature', 'thinking'] as const;
 export const unknownFieldChoices = ['drop', 'pass'] as const;
+export const windowChoices = ['submit', 'run_at_once'] as const;
 export const samplings = ['any', 'one', 'without_reasoning', 'none'] as const;
 export const lastTurns = ['any', 'user'] as const;
 export const thinkingForms = ['adaptive', 'budget', 'none'] as const;

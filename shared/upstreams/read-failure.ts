@@ -169,7 +169,11 @@ async function readInTime(reply: UpstreamReply, clock: FailureClock | undefined)
 }
 
 /** Returns an empty text if the body is too long, or if `timeout` resolves first. */
-async function readText({ body }: UpstreamReply, bytesMax: number, timeout?: Promise<void>): Promise<string> {
+export async function readText(
+  { body }: UpstreamReply,
+  bytesMax: number,
+  timeout?: Promise<void>,
+): Promise<string> {
   const pieces = body[Symbol.asyncIterator]();
   const read = async (): Promise<string | undefined> => {
     const utf8 = new TextDecoder();

@@ -13,7 +13,7 @@ import {
   type NativeCall,
   onlyClears,
 } from '../wire/canonical-call.ts';
-import { tierFactor } from '../wire/service-tier.ts';
+import { readWindow, tierFactor } from '../wire/service-tier.ts';
 import { isRecord, type JsonRecord } from '../wire/json.ts';
 import { CannotCarry, type DialectCode, type FieldRules, type RequestSettings } from './dialect.ts';
 import { isCallerTool, limitNames } from './quirks.ts';
@@ -185,7 +185,10 @@ export function filterCall(
   const gate = new Gate({ allow, passes: !dropsUnknown }, isPriced ? { [asking]: tier } : {});
   const path = gate.findStoredInMessages(call.request);
   if (path !== undefined) throw new CannotCarry(path, explainStoredContent(path));
-  const isTierKept = (tier ?? undefined) === undefined || gate.permit(asking, tier) !== undefined;
+  // A window goes up as a field of its own, once the call is submitted.
+  const isTierKept =
+    (tier ?? undefined) === undefined ||
+    (readWindow(tier) === undefined && gate.permit(asking, tier) !== undefined);
   const tools = filterTools(others.tools ?? [], gate, canonicalFields);
   const { tool_choice: choice } = others;
   const isChoiceLost = isRecord(choice) && tools.droppedTypes.has(String(choice['type']));

@@ -34,3 +34,14 @@ export function resolveTier(tiers: ServiceTiers, sent?: string, reported?: strin
   if ((tierFactor(tiers, named) ?? 1) <= most) return named;
   return most > 1 ? sent : 'default';
 }
+
+/**
+ * A completion window of a background response is a tier, too: `8h` is `background_8h`. OpenAI has 2 hours for 30 % less and 8 for
+ * 40 % [developers.openai.com, "Background mode", November 2026].
+ */
+export const windowParam = 'background_options.completion_window';
+export const nameWindowTier = (hours: string): string => `background_${hours}`;
+
+/** The window that a tier names, such as `8h`. */
+export const readWindow = (tier: string | null | undefined): string | undefined =>
+  /^background_(\d{1,2}h)$/.exec(tier ?? '')?.[1];

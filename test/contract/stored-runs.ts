@@ -138,6 +138,31 @@ export function storedRunsContract({ name, open }: StoredSuite): void {
       expect((await head(of))?.status).toBe(cancelled?.status);
     });
 
+    it('lists the runs that wait for their vendor until they are removed, each as it was put last', async () => {
+      const { waiting } = opened.stored;
+      const vendor = {
+        channel: 'main',
+        secret: 'env:X',
+        model: 'm',
+        url: 'https://v.test/responses',
+        vendorId: 'r',
+      };
+      const runOf = (id: string) => {
+        const times = { submitted: nowOf(opened), deadline: later() };
+        return { account: 'a', id, run: 'one', vendor, ...times, reservation: '{"amount":"\u00001"}' };
+      };
+      const [first, second] = [runOf('resp-w1'), { ...runOf('resp-w2'), account: 'b' }];
+      await Promise.all([first, second, { ...first, deadline: 1 }, first].map((run) => waiting.put(run)));
+      await waiting.put(first);
+      const listed = async () => (await waiting.list()).toSorted((a, b) => a.id.localeCompare(b.id));
+      expect(await listed()).toEqual([first, second]);
+      await waiting.remove(second);
+      await waiting.remove(second);
+      expect(await listed()).toEqual([first]);
+      expect(await head(first)).toBe(undefined);
+      await waiting.remove(first);
+    });
+
     it('does nothing with what has expired', async () => {
       const of = { account: 'a', id: 'resp-old' };
       const { head: young, body } = queuedOf(opened, of);

@@ -54,6 +54,9 @@ export interface Delivered {
   tier?: string | undefined;
 }
 
+/** `cancelled`: by its client, or by the relay an hour after its window. `unknown`: it was deleted, or the provider never answered again. */
+export type WindowEnd = 'finished' | 'cancelled' | 'failed' | 'unknown';
+
 export interface Bounds {
   least: bigint;
   most: bigint;
@@ -127,6 +130,13 @@ export class Endings {
     const rule = servedIn(this.#rule(asked), { asked: asked.tier });
     const input = rule?.type === 'token-billing' ? this.#estimated(asked, rule, 0) : nothing;
     return plus(input, this.searchOf(asked));
+  }
+
+  /** What a call costs that waited for its provider in a background window. */
+  window(asked: CallAsked, end: WindowEnd, delivered: Delivered): Bounds {
+    if (end === 'unknown') return this.expired(asked);
+    const isUnused = end === 'cancelled' && delivered.reported === undefined;
+    return end === 'failed' || isUnused ? nothing : this.cost(asked, delivered);
   }
 
   #estimated(asked: CallAsked, rule: ChargeText | undefined, output: number): Bounds {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Endings, type CallAsked, type Delivered } from './endings.ts';
+import { Endings, type CallAsked, type Delivered, type WindowEnd } from './endings.ts';
 import { exactYuan, nano } from './exact.ts';
 import { budgetDay, planMonth } from './plan-month.ts';
 import {
@@ -163,4 +163,43 @@ it('months of plans begin on the day of the first, clamped; days of budgets at m
   expect(planMonth(since, Date.parse('2026-02-28T10:00:00Z'))).toBe('2026-02-28');
   expect(planMonth(since, Date.parse('2026-03-31T10:00:00Z'))).toBe('2026-03-31');
   expect(budgetDay(Date.parse('2026-11-20T23:59:59.999Z'))).toBe('2026-11-20');
+});
+
+describe('a background window', () => {
+  const rule: ChargeText = { ...plain, service_tiers: { background_2h: 0.7, background_8h: 0.6 } };
+  const asked: CallAsked = {
+    account: 'a',
+    key: 'k',
+    model: 'm',
+    official: false,
+    tier: 'background_8h',
+    startedMs: 0,
+    inputTokens: 1200,
+  };
+  const delivered: Delivered = {
+    failed: false,
+    anyContent: true,
+    leftEarly: false,
+    outputTokens: 350,
+    reported: { input: 1200, output: 350 },
+  };
+  const endings = new Endings([rule]);
+
+  it.each<[string, WindowEnd, Partial<Delivered>, bigint]>([
+    ['the window that was submitted', 'finished', {}, 28_080_000n],
+    ['the window that is reported', 'finished', { tier: 'background_2h' }, 32_760_000n],
+    ['the standard price, where that is reported', 'finished', { tier: 'default' }, 46_800_000n],
+    ['what is reported after a cancel', 'cancelled', {}, 28_080_000n],
+    ['nothing after a cancel of which nothing is reported', 'cancelled', { reported: undefined }, 0n],
+    ['nothing after a failure', 'failed', {}, 0n],
+  ])('costs %s', (_case, end, more, cost) => {
+    expect(endings.window(asked, end, { ...delivered, ...more })).toEqual({ least: cost, most: cost });
+  });
+
+  it('costs its input, in its window, where its end is unknown', () => {
+    const { least, most } = endings.window(asked, 'unknown', delivered);
+    expect(least).toBeLessThan(12_960_000n);
+    expect(most).toBeGreaterThan(12_960_000n);
+    expect(most).toBeLessThan(18_000_000n);
+  });
 });

@@ -11,6 +11,7 @@ import { chatEndpoint } from '../../shared/endpoints/chat/chat-endpoint.ts';
 import { embeddingsEndpoint } from '../../shared/endpoints/embeddings/embeddings-endpoint.ts';
 import type { Endpoint } from '../../shared/endpoints/endpoint.ts';
 import { createBackgroundRuns, type RunEvent } from '../../shared/relay/background-run.ts';
+import { createWindowPolls } from '../../shared/relay/window-polls.ts';
 import { answerWith } from '../../shared/relay/lifecycle.ts';
 import { SearchRefused, type SearchResult } from '../../shared/relay/ports/host.ts';
 import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
@@ -114,6 +115,7 @@ await Promise.all([
   import('../../shared/relay/count-tokens.ts'),
   import('../../shared/relay/stored/routes.ts'),
   import('../../shared/upstreams/event-stream-events.ts'),
+  import('../../shared/relay/dispatch/submitted-call.ts'),
 ]);
 
 /** The pipeline with virtual time, a table of keys and scripted upstreams; everything between is real. */
@@ -215,6 +217,11 @@ export class CoreRig {
     return run({ ...last, run: `run ${this.#ran}`, hostDeadlineMs: this.clock.now() + 900_000, ...event });
   }
 
+  /** What the schedule of the function `background` does. */
+  async polls(): Promise<void> {
+    await createWindowPolls(this.#ports(), frozen(responsesEndpoint))();
+  }
+
   /** One relay per endpoint, as in a function: what it remembers outlives a request. */
   #handle(endpoint: Endpoint): Handle {
     const handle = this.#handles.get(endpoint) ?? this.#composed(frozen(endpoint));
@@ -304,7 +311,7 @@ export class CoreRig {
 
   async #send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamReply> {
     this.storeCallsBeforeUpstream.push(this.store.sent.length);
-    this.sent.push({ ...request, json: JSON.parse(request.body) });
+    this.sent.push({ ...request, json: JSON.parse(request.body || '{}') });
     if (this.#options.send) return this.#options.send(request, signal);
     const script = this.#scripts.length > 1 ? this.#scripts.shift() : this.#scripts[0];
     if (script?.connect === 'refused') throw new TransportError('connect', 'refused');

@@ -9,6 +9,8 @@ import type {
   StoredResponse,
   RunToStart,
   StoredPorts,
+  WaitingRun,
+  WaitingRuns,
 } from '../../shared/relay/ports/stored.ts';
 
 interface Of {
@@ -117,6 +119,22 @@ export class MemoryStored implements StoredPorts {
       if (!found || !background || ended(found.head) || background.until >= this.#now()) return found?.head;
       const head = { ...found.head, status: 'failed' as const, background: { ...background, events } };
       return this.set({ ...found, head }).head;
+    },
+  };
+
+  readonly #waiting = new Map<string, string>();
+  readonly waiting: WaitingRuns = {
+    put: async (run) => {
+      await this.#reached();
+      this.#waiting.set(run.id, JSON.stringify(run));
+    },
+    list: async () => {
+      await this.#reached();
+      return [...this.#waiting.values()].map((text): WaitingRun => JSON.parse(text));
+    },
+    remove: async ({ id }) => {
+      await this.#reached();
+      this.#waiting.delete(id);
     },
   };
 

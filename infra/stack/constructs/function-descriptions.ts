@@ -284,6 +284,8 @@ const descriptions = {
     ...asking,
     // A response that has not started by then fails.
     eventSecondsMax: 60,
+    // Asks vendors for answers in background windows.
+    everyMinutes: 1,
     tables: { ...askingTables, responses: storing },
   },
 } as const satisfies Record<string, FunctionDescription>;

@@ -36,6 +36,7 @@ import {
   ruleForms,
   systemPlaces,
   unknownFieldChoices,
+  windowChoices,
   type RuleForm,
   type WrittenRules,
 } from '../../upstreams/quirks.ts';
@@ -180,6 +181,8 @@ const Params = optionMap(
     stream: z._default(flag, true),
     /** false does not send `stream_options.include_usage`. */
     include_usage: z._default(flag, true),
+    /** What becomes of a call in a background window. Absent: it is refused. */
+    completion_windows: optionalName(windowChoices),
     /** The other fields are quirks, and override those of type and model. */
     call_ids: optionalName(callIdForms),
     system: optionalName(systemPlaces),

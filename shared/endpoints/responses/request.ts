@@ -70,6 +70,7 @@ const handled = new Set([
   ...Object.keys(sameNames),
   'store',
   'background',
+  'background_options',
   'stream_options',
   // Codex's, with the ids of its session and installation. OpenAI's schema does not have it.
   'client_metadata',

@@ -30,6 +30,7 @@ import { type JsonRecord, isRecord, asRecord } from '../../wire/json.ts';
 import { fieldPathOf, walkMedia, findMissingMedia } from '../../wire/media-walk.ts';
 import { findDetails } from '../../wire/details.ts';
 import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts';
+import { readWindow } from '../../wire/service-tier.ts';
 import { selectKeptMessages, triggerType } from './compaction.ts';
 import { translateInput } from './input.ts';
 import { selectTools, placeTools, translateTools, translateTool } from './tools.ts';
@@ -130,10 +131,12 @@ export function translateRequest(request: ResponsesRequest, { storage, summaryOf
 
   const chosen = selectTools(request.tool_choice, converted);
   const parallel = request.parallel_tool_calls;
+  const stored = storage?.reading.asked(request, own);
   const chat: ChatRequest = {
     model: request.model,
     messages,
     ...chatFields(request),
+    ...(stored?.tier !== undefined && { service_tier: stored.tier }),
     ...(found.effort !== undefined && { reasoning_effort: found.effort }),
     ...chosen,
     ...(chosen.tools && typeof parallel === 'boolean' && { parallel_tool_calls: parallel }),
@@ -145,7 +148,7 @@ export function translateRequest(request: ResponsesRequest, { storage, summaryOf
   });
   const beginning = first && prependInstructions(first.instructions, conversation);
   const outputTokensMax = request.max_output_tokens ?? undefined;
-  const storing = { storage: storage?.reading.asked(request, own), unread };
+  const storing = { storage: stored, unread };
   const kept = { messages, after: items && [...items.after.values()] };
   const lostMedia = findMissingMedia(
     walkMedia(
@@ -196,6 +199,7 @@ const notForKey = {
   previous_response_id:
     'responses are not stored for this key. Send the whole conversation as input, with store: false',
   background: 'responses are not stored for this key. Leave it out, and read the answer as it comes',
+  background_options: 'responses are not stored for this key',
 } as const;
 
 function refuseStored(request: ResponsesRequest, storage: StorageAtHand | undefined): void {
@@ -308,7 +312,7 @@ function echoOf(request: ResponsesRequest, chat: ChatRequest, sent: SentFacts): 
       summary: readSummaryKind(request) ?? null,
     },
     safety_identifier: textOrNull(inForce('safety_identifier', request['safety_identifier'])),
-    service_tier: sent.serviceTier ?? 'default',
+    ...echoTier(sent.serviceTier),
     store: false,
     temperature: inForce('temperature', request.temperature) ?? 1,
     text: echoText(request.text, lost),
@@ -318,6 +322,12 @@ function echoOf(request: ResponsesRequest, chat: ChatRequest, sent: SentFacts): 
     top_p: inForce('top_p', request.top_p) ?? 1,
     truncation: inForce('truncation', request['truncation']) === 'auto' ? 'auto' : 'disabled',
   };
+}
+
+function echoTier(tier = 'default'): JsonRecord {
+  const hours = readWindow(tier);
+  if (hours === undefined) return { service_tier: tier };
+  return { background_options: { completion_window: hours }, service_tier: 'default' };
 }
 
 /** Null where the client set none, since a limit of the relay's own is no field of its request. */

@@ -3,7 +3,8 @@
  * call of a key that may store.
  */
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { isRecord, listIn, type JsonRecord } from '../../wire/json.ts';
+import { asRecord, isRecord, jsonText, listIn, type JsonRecord } from '../../wire/json.ts';
+import { nameWindowTier, readWindow, standardTiers, windowParam } from '../../wire/service-tier.ts';
 import type {
   ItemReference,
   PlacedItem,
@@ -96,14 +97,31 @@ function readStorageAsked(request: JsonRecord, items: readonly JsonRecord[]): St
       'background',
       "'background' needs 'store': an answer that nobody waits for must be kept.",
     );
+  const tier = readWindowTier(request, background);
   if (!store) return undefined;
   const previous = request[chainField];
   return {
     previous: typeof previous === 'string' ? previous : undefined,
     background,
+    tier,
     input: (suffix) => addIds(items, suffix),
   };
 }
+
+function readWindowTier(request: JsonRecord, background: boolean): string | undefined {
+  const hours = asRecord(request['background_options'])['completion_window'] ?? 'soonest';
+  if (hours === 'soonest') return undefined;
+  const { service_tier: other } = request;
+  const tier = nameWindowTier(jsonText(hours));
+  if (readWindow(tier) === undefined) throw refuseWindow("must be 'soonest' or hours, such as '8h'");
+  if (!background) throw refuseWindow("needs 'background': true");
+  if (typeof other === 'string' && !standardTiers.has(other))
+    throw refuseWindow("can't be combined with 'service_tier'");
+  return tier;
+}
+
+const refuseWindow = (problem: string): InvalidRequest =>
+  new InvalidRequest('invalid_value', windowParam, `'${windowParam}' ${problem}.`);
 
 /** Strict, since a value that is misread would store what was not to be stored. */
 function flagOf(request: JsonRecord, field: 'store' | 'background'): boolean | undefined {

@@ -4,7 +4,7 @@
  */
 import { findRule } from '../../billing/price.ts';
 import { parseYuan } from '../../billing/money.ts';
-import { buildTariff, findModelLimits, type Tariff } from '../../billing/tariff.ts';
+import { buildTariff, findModelLimits, findServiceTiers, type Tariff } from '../../billing/tariff.ts';
 import { appliesTo } from '../../config/rows/capabilities.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { listCustomerTerms } from '../../config/customer-prices.ts';
@@ -23,7 +23,8 @@ import type {
 import type { AliasSettings } from '../../config/settings.ts';
 import { type ChatRequest, logprobTokensMax } from '../../wire/canonical-call.ts';
 import { findStoredPath } from '../../upstreams/restricted-fields.ts';
-import { outputTokensMin } from '../../upstreams/dialects/dialects.ts';
+import { outputTokensMin, takesSubmissions } from '../../upstreams/dialects/dialects.ts';
+import { tierFactor, windowParam } from '../../wire/service-tier.ts';
 import { limitNames } from '../../upstreams/quirks.ts';
 import { canCarry, dialectOf, outputTokensMaxOf, upstreamModelOf } from '../../upstreams/called-channel.ts';
 
@@ -243,6 +244,29 @@ export function keepOneModel(named: NamedModels, form: string): NamedModels | Se
   const name = nameOf(able.find(isFirst) ?? top);
   return { ...named, candidates: Object.freeze(able.filter((one) => nameOf(one) === name)) };
 }
+
+/**
+ * Keeps the candidates that submit a call in a background window to their provider at a price of its own, else those that run it at
+ * once at the standard price.
+ */
+export function keepWindowChannels(
+  named: NamedModels,
+  tariff: Tariff,
+  { service_tier: tier }: ChatRequest,
+): NamedModels | ServingRefusal {
+  const hasPrice = ({ model }: Candidate): boolean =>
+    tierFactor(findServiceTiers(tariff, model), tier ?? '') !== undefined;
+  const submitting = named.candidates.filter((one) => submitsWindows(one) && hasPrice(one));
+  const kept = submitting.length > 0 ? submitting : named.candidates.filter(runsWindowsAtOnce);
+  if (kept.length > 0) return { ...named, candidates: Object.freeze(kept) };
+  return { reason: 'not_capable', model: named.alias?.name ?? named.model.base, param: windowParam };
+}
+
+export const submitsWindows = ({ channel, model }: Pick<Candidate, 'channel' | 'model'>): boolean =>
+  channel.params.completion_windows === 'submit' && takesSubmissions(dialectOf(channel, model));
+
+const runsWindowsAtOnce = ({ channel }: Candidate): boolean =>
+  channel.params.completion_windows === 'run_at_once';
 
 // The limit on output tokens of one answer: what the client asked for, else a default.
 

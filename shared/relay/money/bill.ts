@@ -131,6 +131,17 @@ export async function reserveForRun(
   return openBill({ reservations, ports, call, costs, reservation });
 }
 
+/** The bill of a call that another invocation reserved for. */
+export async function restoreBill(
+  reservations: Reservations,
+  ports: BillPorts,
+  call: BillableCall,
+  reservation: Reservation,
+): Promise<Bill> {
+  const { costs } = await priceCall(ports, call);
+  return new Bill({ reservations, ports, call, costs, reservation }, new AbortController());
+}
+
 /** Renews the lease of its reservation until it is closed. */
 function openBill(input: BillInput): Bill {
   const closed = new AbortController();
@@ -229,6 +240,13 @@ export class Bill {
   /** The operator's cost of a search. */
   get #searchCost(): NanoYuan {
     return parseYuan(this.#input.call.snapshot.settings.search?.cost ?? 0) ?? 0n;
+  }
+
+  /** Leaves the reservation to other invocations, until a time in Unix seconds. A lease that ends earlier is charged late. */
+  async handOver(until: number): Promise<void> {
+    const { reservations, reservation } = this.#input;
+    this.#closed.abort('handed over');
+    if (reservation) await reservations.moveLeaseEnd(reservation, until);
   }
 
   /** Releases the reservation of a call that was never made, but for its search. Never throws. */

@@ -23,14 +23,18 @@ import { StoreUnavailable } from '../ports/store-errors.ts';
 const rowPauseMs = 1_000;
 const rowTriesMax = 5;
 
-/** @param backoff of the close: an unknown outcome means that one of its tries may have been applied */
+/**
+ * @param backoff of the close: an unknown outcome means that one of its tries may have been applied
+ * @param isShared another invocation may have settled the call
+ */
 export async function settleLate(
   ports: ReservationsPorts,
   write: CloseWrite,
   backoff: Backoff,
+  isShared = false,
 ): Promise<void> {
   const { quotas, log } = ports;
-  const unsure = backoff.unknowns > 0;
+  const unsure = isShared || backoff.unknowns > 0;
   const kind = unsure ? await findCloseKind(ports, write, backoff) : 'expired';
   if (kind === undefined || kind === 'cancelled')
     return log.event('settle_late', { ...formatLoss(write), unsure: true });

@@ -89,6 +89,8 @@ export interface Reservation {
   triesInFlight: number;
   /** When the host ends the call, in epoch milliseconds: until then the close is repeated. */
   hostDeadlineMs: number;
+  /** Other invocations may settle the call, too. */
+  isShared?: boolean | undefined;
   /** Work on the account that must end within the invocation, but for which the call does not wait. */
   besides?: Promise<void> | undefined;
 }
@@ -129,4 +131,20 @@ export interface ShardSearch {
 export interface NextTry {
   item: QuotaItem;
   search: ShardSearch;
+}
+
+// A reservation as text, for the invocations that settle the call of another one.
+
+const bigintMark = '\u0000';
+
+export const serializeReservation = (reservation: Reservation): string =>
+  JSON.stringify({ ...reservation, item: undefined, besides: undefined, triesInFlight: 0 }, (_name, value) =>
+    typeof value === 'bigint' ? `${bigintMark}${value}` : (value as unknown),
+  );
+
+export function restoreReservation(text: string, hostDeadlineMs: number): Reservation {
+  const restored = JSON.parse(text, (_name, value: unknown) =>
+    typeof value === 'string' && value.startsWith(bigintMark) ? BigInt(value.slice(1)) : value,
+  ) as Reservation;
+  return { ...restored, hostDeadlineMs, isShared: true };
 }

@@ -231,6 +231,11 @@ export class Reservations {
     }
   }
 
+  /** Moves the end of a lease, in Unix seconds, that no invocation renews. */
+  async moveLeaseEnd({ account, shard, id, entry }: Reservation, until: number): Promise<void> {
+    await retry(this.#ports, () => this.#ports.quotas.renew({ account, shard, id, entry, until }));
+  }
+
   /** Closes a reservation. Repeated calls close it once. Logs all fields of a close that cannot be written. */
   async close(reservation: Reservation, closeRecord: CloseRecord, releaseSlot: boolean): Promise<void> {
     const { account, shard, id, entry } = reservation;
@@ -246,7 +251,7 @@ export class Reservations {
       // After an unknown outcome, an earlier try may have closed it, followed by another call's close in `last`.
       if (!reply.done && !isOwn(reply.item?.last, closeRecord)) {
         const { settleLate } = await import('./late-writes.ts');
-        await settleLate(this.#ports, write, backoff);
+        await settleLate(this.#ports, write, backoff, reservation.isShared);
       }
     } catch (error) {
       const { formatLoss } = await import('../../billing/audit/loss-lines.ts');

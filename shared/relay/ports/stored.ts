@@ -11,6 +11,7 @@ export interface RunToStart {
 export interface StoredPorts {
   responses: ResponseStore;
   runs: RunStore;
+  waiting: WaitingRuns;
   events: EventLog;
   results: ResultStore;
   /**
@@ -149,6 +150,35 @@ export interface RunStore {
   cancel(account: string, id: string): Promise<ResponseHead | undefined>;
   /** Marks a response whose `until` has passed as failed, with its number of events. The head as it is then. */
   fail(account: string, id: string, events: number): Promise<ResponseHead | undefined>;
+}
+
+/** The vendor that has taken a call in a background window. */
+export interface Vendor {
+  /** The channel's id, and a reference, never the secret. */
+  channel: string;
+  secret?: string | undefined;
+  /** The public base name. */
+  model: string;
+  /** Where it was submitted. */
+  url: string;
+  vendorId: string;
+}
+
+/** A run whose vendor is asked for its answer from time to time. */
+export interface WaitingRun extends Run {
+  vendor: Vendor;
+  /** Unix seconds. From the deadline on it is cancelled. */
+  submitted: number;
+  deadline: number;
+  /** As `serializeReservation` writes it. */
+  reservation: string;
+}
+
+/** Apart from the responses, so that a poll reads no content. Every method throws StoreUnavailable or StoreBusy, and is safe to repeat. */
+export interface WaitingRuns {
+  put(run: WaitingRun): Promise<void>;
+  list(): Promise<WaitingRun[]>;
+  remove(run: Pick<WaitingRun, 'id'>): Promise<void>;
 }
 
 /**

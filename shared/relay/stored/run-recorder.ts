@@ -37,6 +37,8 @@ interface KeptRun {
   events: Pick<EventWriter, 'wrote' | 'finished'> | undefined;
   /** How long events are kept after the end. */
   eventMinutes: number;
+  /** The stored call is needed until it is settled, which another invocation may have to do. */
+  keepsCall?: boolean | undefined;
 }
 
 type RecorderPorts = Pick<ChatPorts, 'clock' | 'random' | 'log' | 'stored'>;
@@ -101,7 +103,7 @@ export class RunRecorder implements AnswerRecorder {
   }
 
   #buildResponse(whole: JsonRecord, status: ResponseStatus, events: number | undefined): StoredResponse {
-    const { claimed, run, watch, eventMinutes } = this.#kept;
+    const { claimed, run, watch, eventMinutes, keepsCall } = this.#kept;
     const { head, body } = claimed;
     const added = JSON.stringify(whole['output'] ?? []).length - '[]'.length;
     const isWhole = watch.reason === undefined && status !== 'failed';
@@ -124,6 +126,7 @@ export class RunRecorder implements AnswerRecorder {
         response: status === 'cancelled' ? showCancelled(whole) : whole,
         // The state of a turn that was cut off may be a part of it.
         seal: isWhole ? this.#seal() : undefined,
+        ...(keepsCall && { call: body.call }),
       },
     };
   }

@@ -67,6 +67,11 @@ export class RunWatch {
     }
   }
 
+  /** The client cancelled it before its answer came. */
+  markCancelled(): void {
+    this.reason = 'cancelled';
+  }
+
   stop(): void {
     this.#over.abort('over');
   }

@@ -5,6 +5,8 @@ interface Registered {
   path: string;
   /** The vendor refuses lower limits on output tokens. */
   outputTokensMin?: number;
+  /** Calls in background windows may be submitted, and are polled. */
+  takesSubmissions?: true;
   load(): Promise<DialectCode>;
 }
 
@@ -18,6 +20,7 @@ const dialects = {
   responses: {
     path: '/responses',
     outputTokensMin: 16,
+    takesSubmissions: true,
     load: async () => (await import('./responses/request.ts')).responses,
   },
 } satisfies Record<string, Registered>;
@@ -51,6 +54,8 @@ export const dialectPathOf = (name: string): string | undefined => lineOf(name)?
 
 /** A lower limit is raised to it. */
 export const outputTokensMin = (name: string): number => lineOf(name)?.outputTokensMin ?? 1;
+
+export const takesSubmissions = (name: string): boolean => lineOf(name)?.takesSubmissions === true;
 
 /** Operators sometimes paste an address that already has one of them. */
 export const dialectPaths: readonly string[] = Object.values(registered).map(({ path }) => path);

@@ -11,6 +11,8 @@ import type {
   RunStore,
   StoredPorts,
   StoredResponse,
+  WaitingRun,
+  WaitingRuns,
 } from '../../../relay/ports/stored.ts';
 import {
   buildExpressions,
@@ -35,6 +37,7 @@ export function createStoredPorts(deps: StoreDeps): Omit<StoredPorts, 'startRun'
   return {
     responses: createResponseStore(table),
     runs: createRunStore(table),
+    waiting: createWaitingRuns(table),
     events: createEventLog(table),
     results: createResultStore(table),
   };
@@ -281,4 +284,34 @@ function pickValues(text: string, values: Record<string, unknown>): Record<strin
   const statuses = { ':queued': 'queued', ':in_progress': 'in_progress', ':cancelled': 'cancelled' };
   const named = new Set(text.match(/:\w+/g));
   return Object.fromEntries(Object.entries({ ...statuses, ...values }).filter(([name]) => named.has(name)));
+}
+
+// Runs that wait for their vendor: items of an account that no customer can have.
+
+const waitingAccount = '~waiting';
+/** An item that nobody removes is of no use a day after its deadline. */
+const keptSeconds = 24 * 60 * 60;
+
+export function createWaitingRuns(table: ResponseTable): WaitingRuns {
+  return {
+    async put(run) {
+      const { id, deadline } = run;
+      const waiting = JSON.stringify(run);
+      await callOrThrowBusy(() =>
+        table.put({ account: waitingAccount, id, waiting, expires: deadline + keptSeconds }, {}),
+      );
+    },
+    async list() {
+      const runs: WaitingRun[] = [];
+      let after: Attributes | undefined;
+      do {
+        const range = { first: 'resp-', last: 'resp-~', after };
+        const { items, next } = await table.readBetween(waitingAccount, range);
+        runs.push(...items.map((item): WaitingRun => JSON.parse(String(item['waiting']))));
+        after = next;
+      } while (after);
+      return runs;
+    },
+    remove: ({ id }) => table.remove([{ account: waitingAccount, id }]),
+  };
 }

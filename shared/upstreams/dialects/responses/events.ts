@@ -1,6 +1,7 @@
 /** Converts the answers of Responses upstreams, events or one whole response, to canonical chunks. */
 import type { ChatChunk, FinishReason } from '../../../wire/chat-response.ts';
 import { asRecord, isRecord, jsonText, recordsIn, type JsonRecord } from '../../../wire/json.ts';
+import { nameWindowTier, standardTiers } from '../../../wire/service-tier.ts';
 import type { UpstreamEvent } from '../../body-events.ts';
 import { noCompaction, type AnswerReader, type AnswerReport, type ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../../exchange.ts';
@@ -18,7 +19,8 @@ import {
 
 /** Compatible servers send anything, so each field is checked. */
 type WholeResponse = Partial<Record<ResponseField, unknown>>;
-type ResponseField = 'object' | 'status' | 'output' | 'usage' | 'service_tier' | 'error' | DetailField;
+type ResponseField = 'object' | 'status' | 'output' | 'usage' | 'error' | TierField | DetailField;
+type TierField = 'service_tier' | 'background' | 'background_options';
 type DetailField = 'incomplete_details' | 'input_transformations';
 type ResponsesEvent = JsonRecord & WholeResponse & Partial<Record<EventField, unknown>>;
 type EventField = 'type' | 'response' | 'item' | 'part' | 'delta' | 'logprobs' | 'name' | 'annotation';
@@ -167,7 +169,7 @@ export class ResponsesReader implements AnswerReader {
   /** Shows what no event had, and reads how the answer ended. */
   #readResponse(response: WholeResponse): ChatChunk[] {
     this.#isUnderstood = true;
-    this.#writer.noteUsage(countsOf(response.usage), response.service_tier);
+    this.#writer.noteUsage(countsOf(response.usage), readTier(response));
     this.#writer.noteTransformations(response.input_transformations);
     const { reason } = asRecord(response.incomplete_details);
     // Some upstreams leave the status of a complete answer out or empty.
@@ -183,6 +185,14 @@ export class ResponsesReader implements AnswerReader {
     else this.#finish = ending === 'content_filter' ? 'content_filter' : 'length';
     return chunks;
   }
+}
+
+/** The window, if the response names it. The standard tier of a background response says nothing about its window. */
+function readTier({ background, background_options: options, service_tier: tier }: WholeResponse): unknown {
+  const { completion_window: hours } = asRecord(options);
+  if (hours === 'soonest') return 'default';
+  if (typeof hours === 'string') return nameWindowTier(hours);
+  return background === true && standardTiers.has(String(tier)) ? undefined : tier;
 }
 
 /** The type of a last event gives the status if the response does not. */

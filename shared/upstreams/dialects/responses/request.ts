@@ -12,6 +12,7 @@ import { parseFieldRules, prefixFields } from '../../restricted-fields.ts';
 import { convertMessages } from './input.ts';
 import { convertTools } from './tools.ts';
 import { ResponsesReader } from './events.ts';
+import { submissions } from './submissions.ts';
 
 /** Below this the vendor refuses a limit. */
 const outputTokensMin = 16;
@@ -249,5 +250,6 @@ export const responses: DialectCode = {
     body: (body) => Object.fromEntries(Object.entries(body).filter(([field]) => countedFields.has(field))),
     tokens: ({ input_tokens: tokens }) => tokens,
   },
+  submissions,
   Reader: ResponsesReader,
 };

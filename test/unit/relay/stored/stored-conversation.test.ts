@@ -27,6 +27,7 @@ const ports = () => ({
   random: { next: () => 0.5 },
   stored: {
     runs: stored.runs,
+    waiting: stored.waiting,
     events: stored.events,
     results: stored.results,
     startRun: stored.startRun,

@@ -189,6 +189,7 @@ export class FollowedRig {
         stored: {
           responses,
           runs: stored.runs,
+          waiting: stored.waiting,
           events: this.events,
           results: stored.results,
           startRun: stored.startRun,

@@ -1,0 +1,109 @@
+/**
+ * What is said to the vendor of a call in a background window: the submission, with failover like any call, then questions to the
+ * vendor that took it. Must hold no secret longer than one request.
+ */
+import { buildFollowUp, dialectOf } from '../../upstreams/called-channel.ts';
+import type { SubmittedResponse, Submissions } from '../../upstreams/dialect.ts';
+import { loadDialect } from '../../upstreams/dialects/dialects.ts';
+import { hostOf } from '../../upstreams/endpoint-rules.ts';
+import { UpstreamFailure } from '../../upstreams/exchange.ts';
+import { readText } from '../../upstreams/read-failure.ts';
+import type { ChannelRow } from '../../config/rows/channel-row.ts';
+import type { ChatCall } from '../call/call.ts';
+import type { ChatPorts } from '../ports/chat-ports.ts';
+import type { HealthRecorder } from '../health/health-recorder.ts';
+import type { Vendor } from '../ports/stored.ts';
+import { Dispatch } from './dispatch.ts';
+import type { WordTally } from './word-tally.ts';
+
+const responseBytesMax = 16 * 1024 * 1024;
+const answerMsMax = 20_000;
+
+/** Ends the dispatch of a call that a vendor has taken. */
+class Submitted extends Error {
+  override readonly name = 'Submitted';
+  readonly vendor: Vendor;
+
+  constructor(vendor: Vendor) {
+    super('submitted');
+    this.vendor = vendor;
+  }
+}
+
+const loadSubmissions = async (channel: ChannelRow, model: string): Promise<Submissions> => {
+  const { submissions } = await loadDialect(dialectOf(channel, model));
+  if (!submissions) throw new UpstreamFailure('junk');
+  return submissions;
+};
+
+/** Throws a Refusal if no candidate takes the call. */
+export async function submitCall(
+  ports: ChatPorts,
+  asked: { call: ChatCall; health: HealthRecorder; words: WordTally },
+  hours: string,
+): Promise<Vendor> {
+  const send: ChatPorts['transport']['send'] = async (request, signal) => {
+    const { candidate } = dispatch.report().history?.().tried.at(-1) ?? {};
+    if (!candidate) throw new UpstreamFailure('junk');
+    const { channel, secret, model } = candidate;
+    const submissions = await loadSubmissions(channel, model);
+    const reply = await ports.transport.send(submissions.submit(request, hours), signal);
+    if (reply.status < 200 || reply.status > 299) return reply;
+    const taken = submissions.read(await readText(reply, responseBytesMax));
+    if (!taken) throw new UpstreamFailure('junk');
+    throw new Submitted({ channel: channel.id, secret, model, url: request.url, vendorId: taken.id });
+  };
+  const dispatch = new Dispatch({ ...ports, transport: { send } }, { ...asked, searched: undefined });
+  try {
+    for await (const batch of dispatch.chunks) void batch;
+  } catch (error) {
+    if (error instanceof Submitted) return error.vendor;
+    throw error;
+  } finally {
+    await dispatch.awaitWrites();
+  }
+  throw new UpstreamFailure('junk');
+}
+
+/** The vendor knows no such response any more: nobody will get its answer, and it costs nothing. */
+const lost: SubmittedResponse = {
+  id: '',
+  isRunning: false,
+  response: { object: 'response', status: 'failed', error: { code: 'server_error', message: 'It is gone.' } },
+};
+
+/** Asks the vendor for the response, or to stop it. Undefined: it said nothing that tells. Never rejects. */
+export async function askVendor(
+  ports: Pick<ChatPorts, 'clock' | 'secrets' | 'transport'>,
+  channel: ChannelRow,
+  { vendor, cancels }: { vendor: Vendor; cancels: boolean },
+): Promise<SubmittedResponse | undefined> {
+  const over = new AbortController();
+  const late = new AbortController();
+  void ports.clock.sleep(answerMsMax, over.signal).then(() => late.abort('late'));
+  const { secret: reference, model, url, vendorId } = vendor;
+  try {
+    const submissions = await loadSubmissions(channel, model);
+    const secret = reference && (await ports.secrets.read(reference, hostOf(channel.endpoint)));
+    const ask = async (cancelling: boolean): Promise<SubmittedResponse | undefined> => {
+      const method = cancelling ? ('POST' as const) : ('GET' as const);
+      const of = {
+        url: submissions.address(url, vendorId, cancelling),
+        method,
+        dialect: dialectOf(channel, model),
+        secret,
+      };
+      const reply = await ports.transport.send(buildFollowUp(channel, of), late.signal);
+      if (reply.status === 404 || reply.status === 410) return lost;
+      const text = await readText(reply, responseBytesMax);
+      if (reply.status >= 200 && reply.status <= 299) return submissions.read(text);
+      // What has ended may refuse to be cancelled.
+      return cancelling && reply.status < 500 ? ask(false) : undefined;
+    };
+    return await ask(cancels);
+  } catch {
+    return undefined;
+  } finally {
+    over.abort('over');
+  }
+}

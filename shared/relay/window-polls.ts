@@ -1,0 +1,163 @@
+/**
+ * Ends the calls in background windows that their vendors have taken. A schedule asks each vendor, so no function waits. Every step may
+ * be repeated, by many at once and after a death at any point: the item of the run is removed last, and money moves by one
+ * conditional close.
+ *
+ *     submitted --(each minute, after ten each fifth)--> asked --- runs, or says nothing -----------> submitted
+ *                                                          |
+ *        the vendor has ended it --- the response is kept, then the call is settled by its counts --> over
+ *        it failed, expired or is lost ------------ the response fails, nothing is charged ---------> over
+ *        cancelled by its client, or an hour late: the vendor is told to cancel, then as above
+ *        deleted, found dead, or no word a quarter of an hour after that:
+ *                              the lease ends, and the sweeper charges the input -------------------> over
+ */
+import type { Endpoint } from '../endpoints/endpoint.ts';
+import type { Snapshot } from '../config/snapshot.ts';
+import type { JsonRecord } from '../wire/json.ts';
+import { hash53 } from '../wire/ids.ts';
+import { createRunEdge, drain, endOfWaiting, prepareRun } from './background-run.ts';
+import { askVendor } from './dispatch/submitted-call.ts';
+import { HealthRecorder } from './health/health-recorder.ts';
+import { applyLimits, createRelay, handleCall, reserveWithStates, type RelayDeps } from './lifecycle.ts';
+import { restoreBill } from './money/bill.ts';
+import { restoreReservation } from './money/open-reservation.ts';
+import type { ChatPorts } from './ports/chat-ports.ts';
+import type { ResponseHead, WaitingRun } from './ports/stored.ts';
+import { retry } from './retry.ts';
+import { requestIdOf } from './stored/accepted-call.ts';
+
+const atOnceMax = 32;
+/** A vendor that may not store an answer keeps it for ten minutes. */
+const seldomMinutes = 5;
+const oftenSeconds = 10 * 60;
+/** How long the end of one call may take. */
+const endMsMax = 5 * 60 * 1000;
+
+/** Returns a function that asks for every answer that is due. Rejects only if the store does not list them. */
+export function createWindowPolls(ports: ChatPorts, endpoint: Endpoint): () => Promise<void> {
+  const relay = createRelay(ports, endpoint);
+  return async () => {
+    const runs = await retry(ports, () => ports.stored.waiting.list());
+    if (runs.length === 0) return;
+    const snapshot = await ports.config.current();
+    const minute = Math.floor(ports.clock.now() / 60_000);
+    const due = runs.filter((run) => isDue(run, minute)).values();
+    const work = async (): Promise<void> => {
+      for (const run of due)
+        await poll(relay, snapshot, run).catch((error: unknown) =>
+          ports.log.fault(requestIdOf(run.id), error),
+        );
+    };
+    await Promise.all(Array.from({ length: atOnceMax }, work));
+  };
+}
+
+const isDue = ({ id, submitted }: WaitingRun, minute: number): boolean =>
+  minute * 60 - submitted < oftenSeconds || (minute + hash53(id)) % seldomMinutes === 0;
+
+async function poll(relay: RelayDeps, snapshot: Snapshot, run: WaitingRun): Promise<void> {
+  const { ports } = relay;
+  const { account, id, vendor, submitted, deadline } = run;
+  const { responses, runs } = ports.stored;
+  const nowSeconds = Math.floor(ports.clock.now() / 1000);
+  const head = (await retry(ports, () => responses.heads(account, [id]))).get(id);
+  const channel = snapshot.channels.find((one) => one.id === vendor.channel);
+  const ask = async (cancels: boolean) => channel && askVendor(ports, channel, { vendor, cancels });
+  if (!head) {
+    await ask(true);
+    return endUnknown(relay, run);
+  }
+  if (isKept(head)) return finish(relay, snapshot, run);
+  const isStopped = head.status !== 'in_progress' || nowSeconds >= deadline;
+  const said = await ask(isStopped);
+  // What was created a moment ago may not be found yet.
+  const isUnclear = !said || (said.id === '' && nowSeconds - submitted < oftenSeconds);
+  if (!isUnclear && !said.isRunning) {
+    const isDead = head.status === 'failed' && said.response['status'] !== 'failed';
+    return isDead ? endUnknown(relay, run) : finish(relay, snapshot, run, { head, answer: said.response });
+  }
+  if (nowSeconds >= endOfWaiting(run)) return endUnknown(relay, run);
+  const until = head.background?.until ?? 0;
+  if (until < endOfWaiting(run)) await retry(ports, () => runs.renew(run, endOfWaiting(run)));
+}
+
+/** An invocation died after it had kept the answer. */
+const isKept = ({ status }: ResponseHead): boolean => status === 'completed' || status === 'incomplete';
+
+/** Lets the lease end, so that the sweeper closes the reservation as that of a call that crashed. */
+async function endUnknown({ ports, reservations }: RelayDeps, run: WaitingRun): Promise<void> {
+  const nowMs = ports.clock.now();
+  await reservations.moveLeaseEnd(restoreReservation(run.reservation, nowMs), Math.floor(nowMs / 1000));
+  ports.log.event('background_lost', { request_id: requestIdOf(run.id), account: run.account });
+  await retry(ports, () => ports.stored.waiting.remove(run));
+}
+
+/**
+ * Answers the call from what its vendor said, like every other. Only the one channel may answer, as it is now, whatever else was edited.
+ * @param asked by default the response that is kept is the answer
+ */
+async function finish(
+  relay: RelayDeps,
+  snapshot: Snapshot,
+  run: WaitingRun,
+  asked?: { head: ResponseHead; answer: JsonRecord },
+): Promise<void> {
+  const { ports } = relay;
+  const { account, id, vendor, reservation } = run;
+  const response = (await retry(ports, () => ports.stored.responses.read(account, [id]))).get(id);
+  const channel = snapshot.channels.find((one) => one.id === vendor.channel);
+  if (!response || !channel) return endUnknown(relay, run);
+  const { model, secret } = vendor;
+  const served = {
+    ...channel,
+    models: [model],
+    secret,
+    params: { ...channel.params, completion_windows: 'submit' as const },
+  };
+  const answering = answerWith(relay, asked?.answer ?? response.body.response);
+  const hostDeadlineMs = ports.clock.now() + endMsMax;
+  const claimed = prepareRun(answering.ports, {
+    response,
+    snapshot: { ...snapshot, channels: [served], models: [model] },
+    event: { account, id, run: run.run, hostDeadlineMs },
+    isAnswered: true,
+  });
+  if (asked?.head.status === 'cancelled') claimed.watch.markCancelled();
+  const restored = restoreReservation(reservation, hostDeadlineMs);
+  const edge = createRunEdge(answering, claimed);
+  let isReserved = false;
+  await drain(
+    await handleCall(answering, {
+      ...edge,
+      async reserve(checked) {
+        const restore = () => restoreBill(relay.reservations, ports, checked.call, restored);
+        const held = applyLimits(checked, await reserveWithStates(ports, checked, restore));
+        isReserved = true;
+        return held;
+      },
+      // The hours at the vendor are no time to first content.
+      makeStoppable: (dispatched) => ({
+        chunks: dispatched.chunks,
+        report: () => ({ ...dispatched.report(), firstContentMs: undefined }),
+        awaitWrites: () => dispatched.awaitWrites(),
+      }),
+    }),
+  );
+  if (!isReserved) return endUnknown(relay, run);
+  await retry(ports, () => ports.stored.waiting.remove(run));
+}
+
+/** A relay whose one upstream says this. What is known against the channel must not keep the answer from its client. */
+function answerWith(relay: RelayDeps, answer: JsonRecord): RelayDeps {
+  const bytes = new TextEncoder().encode(JSON.stringify(answer));
+  async function* body(): AsyncGenerator<Uint8Array> {
+    yield bytes;
+  }
+  const ports: ChatPorts = {
+    ...relay.ports,
+    transport: { send: () => Promise.resolve({ status: 200, headers: {}, body: body() }) },
+    secrets: { ...relay.ports.secrets, read: () => Promise.resolve('') },
+    health: { entries: () => Promise.resolve(new Map()), change: () => Promise.resolve(true) },
+  };
+  return { ...relay, ports, health: new HealthRecorder(ports) };
+}
