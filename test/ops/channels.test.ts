@@ -209,7 +209,7 @@ describe('channel test', () => {
   });
 
   it('says why there is no answer', async () => {
-    await put({ id: 'away', endpoint: 'http://127.0.0.1:1/v1', models: ['a'] });
+    await put({ id: 'away', endpoint: 'http://127.0.0.1:1/v1', models: ['a'], state: false });
     const run = await ops('test away');
     expect(run).toMatchObject({ code: 1, errors: 'the upstream did not respond: ECONNREFUSED\n' });
   });

@@ -74,7 +74,8 @@ const defineApplyLines = (noun: string, sheet: Sheet): CommandDefinition =>
     ...applyWords,
     takes: {
       ...applyWords.takes,
-      '--result <file>': 'file for new keys and messages to customers (default: <file>.result.csv)',
+      '--result <file>':
+        'file for new keys and messages to customers (default: customers.result.csv for customers.csv)',
       '--wait <seconds>': ['how long to wait until credits are applied', parseNumber, 15],
     },
     examples: [`${noun} apply ${noun}s.csv --dry-run`],
