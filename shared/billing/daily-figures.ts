@@ -196,10 +196,10 @@ const negate = ({ counts, amounts }: DailyFigures): DailyFigures => ({
 
 const volume = ['calls', 'failures', 'prompt_tokens', 'completion_tokens'];
 /** Items of months are small, because a page lists those of 5,000 accounts at once. */
-const monthFigures = new Set([...volume, 'plan_calls', 'grants', 'charged', 'metered', 'granted']);
-const money = ['charged', 'bought', 'bought_charged', 'search_bought'];
+const money = ['charged', 'bought', 'bought_charged', 'search_bought', 'bought_calls'];
+const monthFigures = new Set([...volume, ...money, 'plan_calls', 'grants', 'metered', 'granted']);
 const minuteFigures = new Set<string>([...volume, ...timeBins, ...money]);
-const healthFigures = new Set<string>([...minuteFigures, 'bought_calls', ...attemptNames, ...slotNames]);
+const healthFigures = new Set<string>([...minuteFigures, ...attemptNames, ...slotNames]);
 const servedOnly = new Set<string>([...attemptNames, ...timeBins]);
 const hourOnly = new Set<string>(slotNames);
 

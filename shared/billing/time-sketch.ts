@@ -28,8 +28,7 @@ const middles = timeBins.map((_, bin) => (2 * lowestMs * factor ** bin) / (facto
 
 type Counts = Readonly<Partial<Record<string, number>>>;
 
-export const countTimes = (counts: Counts): number =>
-  timeBins.reduce((sum, name) => sum + (counts[name] ?? 0), 0);
+const countTimes = (counts: Counts): number => timeBins.reduce((sum, name) => sum + (counts[name] ?? 0), 0);
 
 /**
  * Returns the time that this share of all times does not exceed, in whole milliseconds. Times below 10 ms count as 10 ms.
@@ -42,14 +41,4 @@ export function findQuantile(counts: Counts, share: number): number | undefined 
   let seen = 0;
   const bin = timeBins.findIndex((name) => (seen += counts[name] ?? 0) >= rank);
   return Math.round(middles[bin] ?? highestMs);
-}
-
-/** The mean and the standard deviation of the times' logarithms: for comparisons that one slow call must not decide. */
-export function describeLogs(counts: Counts): { count: number; mean: number; deviation: number } {
-  const count = countTimes(counts);
-  const logs = timeBins.map((name, bin) => [counts[name] ?? 0, Math.log(middles[bin] ?? highestMs)] as const);
-  const sum = (of: (log: number) => number): number => logs.reduce((all, [n, log]) => all + n * of(log), 0);
-  const mean = count === 0 ? 0 : sum((log) => log) / count;
-  const deviation = count === 0 ? 0 : Math.sqrt(sum((log) => (log - mean) ** 2) / count);
-  return { count, mean, deviation };
 }

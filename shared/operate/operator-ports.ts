@@ -9,7 +9,7 @@ import type { ConsoleStore } from './hosted-console.ts';
 import type { Failure } from './plan.ts';
 import type { DailySum, DailyFigures } from '../billing/daily-figures.ts';
 import type { WrittenGrant, LedgerRow } from '../billing/ledger-row.ts';
-import type { ChannelMark } from '../relay/ports/alerts.ts';
+import type { ChannelMark, HourSum } from '../relay/ports/alerts.ts';
 import type { HealthEntry } from '../relay/ports/runtime-stores.ts';
 import type { DailyDifference } from '../billing/audit/daily-audit.ts';
 import type { NanoYuan } from '../billing/money.ts';
@@ -180,13 +180,8 @@ export interface ServedDay {
   figures: DailyFigures;
 }
 
-export interface HealthHour {
-  hour: string;
-  model: string;
-  /** A hash of the secret's reference; empty: unknown, or the channel has none. */
-  secret: string;
-  figures: DailyFigures;
-}
+/** `secret`: a hash of its reference; empty: unknown, or the channel has none. */
+export type HealthHour = HourSum & { secret: string };
 
 /** Calls that ended in a minute, kept for two days. Good for plots only: a row may be missing or count twice. */
 export interface Minute {

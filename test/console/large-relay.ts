@@ -57,6 +57,7 @@ export const readPages = [
   `statements?account=${accountAt(0)}`,
   'statements',
   'statements?after=%2B34',
+  'margins?by=customer',
   'find?q=customer-000',
 ];
 export const formPages = [

@@ -100,10 +100,10 @@ function findFailing(models: readonly ModelTallies[], worst: number): Finding | 
   const days = addTallies(models.map((one) => one.days));
   const isKnown = days.answered + days.failed >= attemptsMin;
   const usual = isKnown ? shareOf(days) : failedShareUnknown;
-  const window = addTallies(models.flatMap(({ windows }) => windows.at(-1) ?? []));
-  const now = shareOf(window);
-  const expected = usual * (window.answered + window.failed);
-  const isChance = window.failed < expected + 5 * Math.sqrt(expected) + 5;
+  const recent = addTallies(models.flatMap(({ windows }) => windows.at(-1) ?? []));
+  const now = shareOf(recent);
+  const expected = usual * (recent.answered + recent.failed);
+  const isChance = recent.failed < expected + 5 * Math.sqrt(expected) + 5;
   const isUsual = now < Math.min(Math.max(failedRatioMin * usual, worstRatioMin * worst), failedShareSure);
   const least = models.length === 1 ? failedShareOfModelMin : failedShareMin;
   return isChance || isUsual || now < least ? undefined : { mark: 'failing', now, usual };
@@ -161,19 +161,13 @@ function findCostlier(models: readonly ModelTallies[]): Finding | undefined {
 
 const nothing: Tally = { answered: 0, failed: 0, log: 0, calls: 0, priced: 0, bought: 0, tokens: 0 };
 
-const addTallies = (all: readonly Tally[]): Tally =>
-  all.reduce(
-    (a, b) => ({
-      answered: a.answered + b.answered,
-      failed: a.failed + b.failed,
-      log: a.log + b.log,
-      calls: a.calls + b.calls,
-      priced: a.priced + b.priced,
-      bought: a.bought + b.bought,
-      tokens: a.tokens + b.tokens,
-    }),
-    nothing,
-  );
+function addTallies(all: readonly Tally[]): Tally {
+  const sum = { ...nothing };
+  for (const each of all) for (const name of tallyNames) sum[name] += each[name];
+  return sum;
+}
+
+const tallyNames = Object.keys(nothing) as (keyof Tally)[];
 
 const tallyHours = (hours: readonly HourSum[]): Tally =>
   addTallies(

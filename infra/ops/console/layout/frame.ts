@@ -13,6 +13,7 @@ const sections = [
   ['customers', 'Customers', 'c', 'Sales'],
   ['keys', 'Keys', 'k', 'Sales'],
   ['statements', 'Statements', 't', 'Sales'],
+  ['margins', 'Margins', 'm', 'Sales'],
   ['channels', 'Channels', 'h', 'Offer'],
   ['charges', 'Prices', 'p', 'Offer'],
   ['settings', 'Settings', 's', 'Offer'],

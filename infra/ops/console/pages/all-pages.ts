@@ -14,6 +14,7 @@ import { addInvoicePages } from './invoice.ts';
 import { addKeyPages } from './keys.ts';
 import { addOverviewPages } from './overview.ts';
 import { addUndoPages } from './outcome.ts';
+import { addMarginPages } from './margins.ts';
 import { addRequestPages } from './request-page.ts';
 import { addRequestListPages } from './requests.ts';
 import { addSelectionPages } from './selection.ts';
@@ -37,6 +38,7 @@ export const pages: readonly ((routes: Routes) => void)[] = [
   addRequestListPages,
   addRequestPages,
   addStatementPages,
+  addMarginPages,
   addVersionPages,
   addHistoryPages,
   addAuditPages,

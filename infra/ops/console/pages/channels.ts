@@ -85,8 +85,9 @@ export function renderState(
   nowMs: number,
 ): Markup {
   const isLow = channel.state === 'on' && channel.balance?.isLow === true;
+  const marks = channel.marks?.filter(({ mark }) => mark !== 'failing' || !channel.isFailing);
   return html`${renderHealthState(channel, nowMs)} ${isLow && renderBadge('upstream balance low', 'warning')}
-  ${channel.marks?.map((mark) => html`<span title="${describeMark(mark)}">${renderBadge(mark.mark, 'bad')}</span> `)}`;
+  ${marks?.map((mark) => html`<span title="${describeMark(mark)}">${renderBadge(mark.mark, 'bad')}</span> `)}`;
 }
 
 function renderHealthState(

@@ -1,7 +1,6 @@
 /** The attempts of channels by hour, and the marks that were found in them. Every read may be some seconds old. */
 import * as z from 'zod/mini';
 import { markKinds, type ChannelHours, type ChannelMark } from '../../../relay/ports/alerts.ts';
-import { addFigures } from '../../../billing/daily-figures.ts';
 import { parseJson } from '../../../wire/json.ts';
 import { readHealthHours } from '../daily-sums.ts';
 import { channelMarksId, type RuntimeItem } from '../runtime-items.ts';
@@ -20,13 +19,7 @@ export function createChannelHours(client: TableClient, stack: string): ChannelH
     async read(channel, from, to) {
       const sums = await readHealthHours(store, channel, from, to);
       // A sum that cannot be read is left out: the others still tell how the channel does.
-      const rows = sums.flatMap((each) => ('row' in each ? [each.row] : []));
-      const byModel = Map.groupBy(rows, ({ hour, model }) => `${hour}#${model}`);
-      return [...byModel.values()].flatMap(([first, ...others]) => {
-        if (!first) return [];
-        const figures = others.reduce((sum, each) => addFigures(sum, each.figures), first.figures);
-        return [{ hour: first.hour, model: first.model, figures }];
-      });
+      return sums.flatMap((each) => ('row' in each ? [each.row] : []));
     },
     async keep(marks, nowMs) {
       const shown = marks.slice(0, marksMax);

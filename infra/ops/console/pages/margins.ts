@@ -1,0 +1,101 @@
+/** Margins of a month by model, channel or customer: charges less what the calls cost, as far as the cost is known. */
+import { compareLargestFirst } from '../../../../shared/billing/money.ts';
+import { readAllRows, sumBy, sumOfFigures, type Summed } from '../../../../shared/operate/ledger/ledger.ts';
+import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
+import { marginOf, reportPeriod } from '../../../../shared/operate/report.ts';
+import { html, type Markup } from '../../markup.ts';
+import { formatPercent, renderYuan } from '../layout/figures.ts';
+import { renderEmptyState, renderLead, renderWarnings, type Page } from '../layout/frame.ts';
+import { head, number, pickFigureColumns, renderTable, renderTabs } from '../layout/table.ts';
+import { buildPath, renderCustomerLink, type Routes, type Visit } from '../visit/visit.ts';
+import { channelPathOf } from './channels.ts';
+
+export function addMarginPages(routes: Routes): void {
+  routes.page('/margins', renderMargins);
+}
+
+const groupings = ['model', 'channel', 'customer'] as const;
+type Grouping = (typeof groupings)[number];
+
+async function renderMargins(visit: Visit): Promise<Page> {
+  const by = groupings.find((each) => each === visit.query('by')) ?? 'model';
+  const thisMonth = new Date(visit.nowMs).toISOString().slice(0, 7);
+  const month = visit.query('month') || thisMonth;
+  const { period, sums, problems } = await readMargins(visit, by, month);
+  const pathOf = (asked: object): string => buildPath('margins', { by, month, ...asked });
+  const whole = sumOfFigures(sums);
+  const { counts, amounts } = whole;
+  const unknown = (counts.calls ?? 0) - (counts.bought_calls ?? 0);
+  return {
+    title: 'Margins',
+    actions: html`<a class="button" href="${pathOf({ month: period.before.from.slice(0, 7) })}"
+      >Month before</a
+    >`,
+    body: html`${renderWarnings(problems)}
+    ${renderTabs(
+      'Group',
+      groupings.map((each) => [pathOf({ by: each }), `By ${each}`]),
+      pathOf({}),
+    )}
+    ${renderLead(
+      html`${period.title}${period.isRunning && ', until now'} (UTC): ${renderYuan(amounts.charged ?? 0n)}
+      charged.
+      ${
+        unknown > 0
+          ? html`Cost and margin leave out ${formatPercent(unknown, counts.calls ?? 0)} of the calls: they
+              failed, or no <code>cost</code> was set on their channels.`
+          : 'The cost of all calls is known.'
+      }`,
+    )}
+    ${renderTable(sums, {
+      caption: `Margins by ${by}`,
+      markOf: ({ figures }) => ((marginOf(figures).earned ?? 0n) < 0n ? 'bad' : undefined),
+      empty: renderEmptyState('No calls in this month', 'Choose another month.'),
+      columns: [
+        head(by.charAt(0).toUpperCase() + by.slice(1), ({ name }) => links[by](name)),
+        ...pickFigureColumns<Summed>(({ figures }) => figures, 'calls', 'charged'),
+        number('Cost', ({ figures }) => renderYuan(marginOf(figures).bought)),
+        ...pickFigureColumns<Summed>(({ figures }) => figures, 'margin'),
+        number('of charges', ({ figures }) =>
+          formatPercent(marginOf(figures).earned ?? 0n, figures.amounts.bought_charged ?? 0n),
+        ),
+      ],
+    })}`,
+  };
+}
+
+const links: Record<Grouping, (name: string) => Markup> = {
+  model: (name) => html`${name}`,
+  channel: (name) => html`<a href="${channelPathOf(name)}">${name}</a>`,
+  customer: renderCustomerLink,
+};
+
+/** The largest loss first, then by charges: what loses money is what one looks for. */
+async function readMargins({ ports, nowMs }: Visit, by: Grouping, month: string) {
+  const period = reportPeriod(nowMs, { month });
+  const { rows, problems } = await readSums(ports.ledger, by, { month, period });
+  const sums = rows.toSorted(
+    (a, b) =>
+      compareLargestFirst(lossOf(a), lossOf(b)) ||
+      compareLargestFirst(a.figures.amounts.charged ?? 0n, b.figures.amounts.charged ?? 0n),
+  );
+  return { period, sums, problems };
+}
+
+function lossOf({ figures }: Summed): bigint {
+  const { earned = 0n } = marginOf(figures);
+  return earned < 0n ? -earned : 0n;
+}
+
+async function readSums(
+  ledger: OperatorPorts['ledger'],
+  by: Grouping,
+  { month, period }: { month: string; period: ReturnType<typeof reportPeriod> },
+) {
+  if (by === 'customer') {
+    const { rows, problems } = await readAllRows(ledger.monthAccounts(month));
+    return { rows: rows.map(({ account, figures }): Summed => ({ name: account, figures })), problems };
+  }
+  const { rows, problems } = await readAllRows(ledger.served(period));
+  return { rows: sumBy(rows, (each) => each[by]), problems };
+}

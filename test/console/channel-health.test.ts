@@ -1,0 +1,136 @@
+/** Six channels, of which one fails behind failover, one stalls, one is slow and one loses money: each is found by console and command line. */
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createChannelHours } from '../../shared/adapters/dynamodb/alerts/channel-hours.ts';
+import { addToDaily } from '../../shared/adapters/dynamodb/daily-sums.ts';
+import { formatAttempts, hashSecret, type CallAttempt } from '../../shared/billing/attempts.ts';
+import { sumDaily } from '../../shared/billing/daily-figures.ts';
+import type { CloseRow } from '../../shared/billing/ledger-row.ts';
+import { createChannelWatch } from '../../shared/relay/alerts/channel-watch.ts';
+import { timeText } from '../../shared/wire/ids.ts';
+import { isoTime } from '../../shared/wire/iso-time.ts';
+import { runOps } from '../ops/run-ops.ts';
+import { tablesOn } from '../support/sdk-tables.ts';
+import { enter, startConsoleRig, type ConsoleRig, type Visitor } from './console-rig.ts';
+import { put } from './large-relay.ts';
+
+const names = ['main', 'backup', 'slow', 'stalls', 'loses', 'fine'];
+const secrets = ['env:ONE', 'env:TWO'];
+const dayMs = 86_400_000;
+const nowMs = Date.now();
+let rig: ConsoleRig;
+let visitor: Visitor;
+
+const good = (channel: string, more: Partial<CallAttempt> = {}): CallAttempt => ({
+  channel,
+  model: 'm',
+  secret: hashSecret('env:ONE'),
+  outcome: 'answered',
+  contentMs: 500,
+  endMs: 2500,
+  ...more,
+});
+const bad = (channel: string, outcome: string): CallAttempt =>
+  good(channel, { outcome, contentMs: undefined, endMs: 3000, secret: hashSecret('env:TWO') });
+
+let count = 0;
+function rowOf(atMs: number, tried: CallAttempt[]): CloseRow {
+  const channel = tried.at(-1)?.channel ?? '';
+  count += 1;
+  return {
+    account: 'acme',
+    id: timeText(atMs).padEnd(26, '0').slice(0, 20) + String(count).padStart(6, '0'),
+    at: isoTime(atMs),
+    kind: 'settled',
+    model: 'm',
+    upstream_model: 'm',
+    channel,
+    key: 'k',
+    charge: 10_000_000n,
+    reserved: 0n,
+    bought: channel === 'loses' ? 30_000_000n : channel === 'fine' ? undefined : 4_000_000n,
+    prompt_tokens: 10,
+    completion_tokens: 40,
+    end: 'completed',
+    price: '',
+    tried: formatAttempts(tried, { channel, model: 'm' }),
+  };
+}
+
+beforeAll(async () => {
+  rig = await startConsoleRig();
+  const channel = { endpoint: 'https://api.example.com/v1', models: ['m'], secret: secrets, state: true };
+  await put(
+    rig.client,
+    'channels',
+    names.map((id) => ({ ...channel, id })),
+  );
+  const days = [1, 2, 3, 4, 5, 6, 7].map((back) => nowMs - back * dayMs);
+  const usual = days.flatMap((ms) =>
+    names.flatMap((name) => Array.from({ length: 30 }, () => rowOf(ms, [good(name)]))),
+  );
+  const now = Array.from({ length: 40 }, () => [
+    rowOf(nowMs, [bad('main', 'upstream_status_503'), good('backup')]),
+    rowOf(nowMs, [bad('stalls', 'upstream_first_content_timeout'), good('fine')]),
+    rowOf(nowMs, [good('slow', { contentMs: 6000, endMs: 9000 })]),
+    rowOf(nowMs, [good('loses')]),
+  ]).flat();
+  for (const sum of sumDaily([...usual, ...now]))
+    await rig.client.send(new UpdateItemCommand(addToDaily('relay', sum)));
+  await createChannelWatch({
+    clock: { now: () => nowMs },
+    ids: { next: () => 'n1' },
+    log: undefined as never,
+    marks: { marks: async () => new Map(), raise: async () => true },
+    hours: createChannelHours(tablesOn(rig.client), 'relay'),
+  })();
+  visitor = await enter(await rig.serve());
+});
+afterAll(async () => rig.stop());
+
+const shown = async (path: string): Promise<string> =>
+  (await visitor.page(path)).replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
+
+it('the overview names them before anything else', async () => {
+  const page = await shown('');
+  const marks = page.slice(page.indexOf('Channels differ'), page.indexOf('In flight'));
+  expect(marks).toMatch(/main : failing: 100\.0% of attempts fail, usually 0\.0%/);
+  expect(marks).toMatch(/stalls : failing/);
+  expect(marks).toMatch(/slow : slower: 6\.0s to first content, usually 0\.50s/);
+  expect(marks).not.toMatch(/backup|fine|loses/);
+});
+
+it('the list and the page of a channel say how often it fails, and by which secret', async () => {
+  const list = await shown('channels');
+  expect(list).toMatch(/main failing 0 .* 57\.1 %/);
+  expect(list).toMatch(/loses ready .*−¥1\.40/);
+  const page = await shown('channels/main');
+  expect(page).toMatch(/Differs from last week: failing/);
+  expect(page).toMatch(/env:ONE 30 0\.0 % .*env:TWO 40 100\.0 %/);
+  expect(await shown('channels/backup')).not.toContain('Differs');
+});
+
+it('margins begin with what loses money, and say once what is unknown', async () => {
+  const page = await shown('margins?by=channel');
+  expect(page).toMatch(/Cost and margin leave out \d+\.\d % of the calls/);
+  expect(page.match(/leave out/g)).toHaveLength(1);
+  expect(page).toMatch(/Margin of charges loses /i);
+  expect(await shown('margins?by=model')).toMatch(/ m \d/);
+  expect(await shown('margins?by=customer')).toMatch(/ acme \d/);
+  expect(rig.faults).toEqual([]);
+});
+
+it('the command line says the same', async () => {
+  const variables = { AWS_ENDPOINT_URL_DYNAMODB: rig.emulator.endpoint };
+  const { output, errors } = await runOps(['channel', 'list'], variables);
+  expect(errors).toContain('main: failing: 100.0% of attempts fail');
+  expect(errors).toContain('slow: slower');
+  expect(output).toMatch(/^main .* 57\.1 % /m);
+  const report = JSON.parse((await runOps(['report', '--json'], variables)).output) as {
+    channels: { channel: string; failed_attempts: number; failures: object; margin: string | null }[];
+  };
+  const of = (name: string) => report.channels.find(({ channel }) => channel === name);
+  expect(of('main')).toMatchObject({ failed_attempts: 40, failures: { server: 40 } });
+  expect(of('stalls')).toMatchObject({ failed_attempts: 40, failures: { timeout: 40 } });
+  expect(Number(of('loses')?.margin)).toBeLessThan(0);
+});
