@@ -166,7 +166,7 @@ export async function viewChannels(ports: OperatorPorts) {
   const channels = sortChannels(rows, ports, entries).map((each) => {
     // Health entries keep only the first 200 characters of an id.
     const own = byChannel.get(each.id.slice(0, 200)) ?? [];
-    const activity = activityOf(own);
+    const activity = activityOf(own, nowMs);
     const isOn = each.state === 'on';
     const isIdle = isOn && activity.attempts === 0 ? isKnown || undefined : false;
     const sum = sumOfFigures(own.filter(isRecent));
@@ -178,7 +178,7 @@ export async function viewChannels(ports: OperatorPorts) {
 }
 
 /** `failing` counts the attempts of the last day if all of them failed, else it is 0. */
-function activityOf(served: readonly ServedDay[]) {
+function activityOf(served: readonly ServedDay[], nowMs: number) {
   const days = sumBy(served, ({ day }) => day).map(({ name, figures }) => {
     const { attempts, failed } = summarizeAttempts(figures);
     return { day: name, attempts, failed };
@@ -186,6 +186,10 @@ function activityOf(served: readonly ServedDay[]) {
   const tried = days.filter(({ attempts }) => attempts > 0);
   const last = tried.at(-1);
   return {
+    /** Attempts by day, the last one today. */
+    trend: listDaysBack(nowMs, activityDays).map(
+      (day) => days.find(({ day: each }) => each === day)?.attempts ?? 0,
+    ),
     attempts: tried.reduce((sum, { attempts }) => sum + attempts, 0),
     failures: tried.reduce((sum, { failed }) => sum + failed, 0),
     lastCall: last?.day,
@@ -193,6 +197,9 @@ function activityOf(served: readonly ServedDay[]) {
     failing: last && last.failed === last.attempts ? last.attempts : 0,
   };
 }
+
+const listDaysBack = (nowMs: number, count: number): string[] =>
+  Array.from({ length: count }, (_, at) => utcDay(nowMs - (count - 1 - at) * dayMs));
 
 type HealthEntries = ReadonlyMap<number, HealthEntry>;
 

@@ -2,7 +2,7 @@
  * View: customers, a page at a time, with balance, plan and what they spent this month: a page is a few requests, whether there
  * are ten customers or a hundred thousand.
  */
-import { compareLargestFirst } from '../../billing/money.ts';
+import { compareLargestFirst, convertToYuanNumber } from '../../billing/money.ts';
 import { noFigures } from '../../billing/daily-figures.ts';
 import { estimateDaysLeft, computeSpendingPace } from '../../billing/spending-pace.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
@@ -69,16 +69,19 @@ async function addMoney(
   rows: readonly RawRow[],
   known?: readonly AccountMonth[],
 ) {
-  const month = utcMonth(clock.now());
+  const wanted = listMonthsBack(clock.now(), rows.length > trendRowsMax ? 1 : trendMonths);
+  const [month = ''] = wanted;
   const names = rows.map(nameOf);
   const [balances, months] = await Promise.all([
     ledger.quotas(names),
     known
       ? { rows: known, problems: [] }
-      : ledger.accountMonths(names.map((account) => ({ account, month }))).then(readingsOf),
+      : ledger
+          .accountMonths(names.flatMap((account) => wanted.map((each) => ({ account, month: each }))))
+          .then(readingsOf),
   ]);
   const byName = new Map(balances.map((each) => ['row' in each ? each.row.account : each.key, each]));
-  const spent = new Map(months.rows.map(({ account, figures }) => [account, figures]));
+  const sums = new Map(months.rows.map((row) => [`${row.month} ${row.account}`, row.figures]));
   return {
     month,
     problems: months.problems,
@@ -91,11 +94,27 @@ async function addMoney(
         account,
         item,
         unknown: balance && 'problem' in balance ? balance.problem : undefined,
-        month: spent.get(account) ?? noFigures,
+        month: sums.get(`${month} ${account}`) ?? noFigures,
+        /** Charged by month, the last one this month. Empty where only this month was read. */
+        trend: known
+          ? []
+          : wanted
+              .toReversed()
+              .map((each) => convertToYuanNumber(sums.get(`${each} ${account}`)?.amounts.charged ?? 0n)),
         lastCall: item?.last?.at,
       };
     }),
   };
+}
+
+/** A page of customers stays within some requests, and a list of all reads this month alone. */
+const trendMonths = 6;
+const trendRowsMax = 100;
+
+/** This month first. */
+function listMonthsBack(nowMs: number, count: number): string[] {
+  const [year = 0, month = 1] = utcMonth(nowMs).split('-').map(Number);
+  return Array.from({ length: count }, (_, back) => utcMonth(Date.UTC(year, month - 1 - back, 1)));
 }
 
 function stateOf(raw: RawRow) {

@@ -161,6 +161,8 @@ textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace
 .plot details { color: var(--soft); font-size: var(--note); }
 .plot details .scroll { margin-top: .5rem; max-height: 18rem; }
 .plot summary { cursor: pointer; width: max-content; }
+.spark { width: 4.5rem; height: .95em; vertical-align: -.1em; }
+.spark rect { fill: var(--first); }
 .bottom { grid-column: 1 / -1; margin: 0; padding: .5rem 1.25rem; display: flex; justify-content: space-between; gap: 1rem; font-size: var(--note); }
 .columns.three { grid-template-columns: repeat(auto-fit, minmax(min(19rem, 100%), 1fr)); }
 .console pre.command { padding: .55rem .8rem; margin: .4rem 0 1rem; max-width: 60rem; }

@@ -66,6 +66,29 @@ export function renderPlot({ title, unit, points, series }: Plot): Markup {
   </figure>`;
 }
 
+/** Bars without axes beside a name in a table: how it went, the last one now. */
+export function renderSparkline(values: readonly number[], about: string): Markup {
+  const most = Math.max(...values);
+  if (!(most > 0)) return nothing;
+  return html`<svg
+    class="spark"
+    viewBox="0 0 ${values.length} 1"
+    preserveAspectRatio="none"
+    role="img"
+    aria-label="${about}: ${values.map(formatShort).join(', ')}"
+  >
+    ${values.map((value, at) => {
+      const height = Math.max(value > 0 ? 0.08 : 0, value / most);
+      return html`<rect
+        x="${at + 0.1}"
+        y="${(1 - height).toFixed(2)}"
+        width=".8"
+        height="${height.toFixed(2)}"
+      />`;
+    })}
+  </svg>`;
+}
+
 const isTime = (point: string): boolean => point.includes(' ');
 
 /** Shown in the legend: the sum of bars, the last value of a line. */

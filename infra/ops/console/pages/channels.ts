@@ -18,8 +18,10 @@ import { formatSpan, renderAge, renderLastChange } from '../layout/figures.ts';
 import { renderPlot } from '../layout/plot.ts';
 import { renderActionButton } from '../layout/form.ts';
 import { renderEmptyState, renderLead, renderNotice, renderWarnings, type Page } from '../layout/frame.ts';
+import { renderSparkline } from '../layout/plot.ts';
 import {
   renderBadge,
+  renderBoth,
   column,
   renderCut,
   renderDefinitions,
@@ -137,7 +139,12 @@ const renderChannelTable = ({ channels, knownFrom }: ChannelsView, visit: Visit)
     empty: renderEmptyState('No channels yet', 'A channel connects an upstream that serves models.'),
     columns: [
       ...buildTickColumn<ChannelWithSums>(visit, ({ id }) => id),
-      head('Channel', ({ id }) => html`<a href="${channelPathOf(id)}">${id}</a>`),
+      head('Channel', ({ id, trend }) =>
+        renderBoth(
+          html`<a href="${channelPathOf(id)}">${id}</a>`,
+          renderSparkline(trend, `Attempts of the last ${trend.length} days`),
+        ),
+      ),
       column('State', (channel) => renderState(channel, visit.nowMs)),
       number('Priority', ({ priority }) => priority ?? '–'),
       number('Weight', ({ weight }) => weight ?? '–'),

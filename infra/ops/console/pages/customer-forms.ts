@@ -17,6 +17,7 @@ import { describeClosure, describeErasure, describeGrantOutcome } from '../../ou
 import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
 import { keyFields } from '../../fields/key-fields.ts';
 import {
+  type Field,
   makeNames,
   fillFields,
   createSeenField,
@@ -24,6 +25,7 @@ import {
   parseTypedList,
   parseTypedRow,
 } from '../../fields/row-field.ts';
+import type { SentForm } from '../layout/form.ts';
 import { renderLead } from '../layout/frame.ts';
 import {
   grantWaitMs,
@@ -220,35 +222,38 @@ async function proposeErase(visit: Visit): Promise<Proposal> {
 const grantPage = buildFormPage((visit, tried) => ({
   ...linkCustomer(visit),
   title: 'Top up',
-  fields: [
-    {
-      name: 'amount',
-      label: 'Amount (¥)',
-      input: 'decimal',
-      required: true,
-      placeholder: '50',
-      value: visit.query('amount'),
-      help: 'At most 9 decimals. A negative amount is a correction.',
-    },
-    {
-      name: 'reason',
-      label: 'Reason',
-      help: 'The customer sees this in their usage.',
-      placeholder: 'paid by card',
-      value: visit.query('reason'),
-    },
-    {
-      name: 'id',
-      label: '',
-      kind: 'hidden',
-      // Created with the form or by the page that led here, so a form sent twice grants once.
-      value:
-        tried?.fields['id'] ||
-        visit.query('id') ||
-        `${isoTime(visit.nowMs).replaceAll(/[-:]/g, '')}-${visit.ports.random.hex(4)}`,
-    },
-  ],
+  fields: listGrantFields(visit, tried),
 }));
+
+/** Also of the form on the customer's page. */
+export const listGrantFields = (visit: Visit, tried?: SentForm): Field[] => [
+  {
+    name: 'amount',
+    label: 'Amount (¥)',
+    input: 'decimal',
+    required: true,
+    placeholder: '50',
+    value: visit.query('amount'),
+    help: 'At most 9 decimals. A negative amount is a correction.',
+  },
+  {
+    name: 'reason',
+    label: 'Reason',
+    help: 'The customer sees this in their usage.',
+    placeholder: 'paid by card',
+    value: visit.query('reason'),
+  },
+  {
+    name: 'id',
+    label: '',
+    kind: 'hidden',
+    // Created with the form or by the page that led here, so a form sent twice grants once.
+    value:
+      tried?.fields['id'] ||
+      visit.query('id') ||
+      `${isoTime(visit.nowMs).replaceAll(/[-:]/g, '')}-${visit.ports.random.hex(4)}`,
+  },
+];
 
 async function proposeGrant({ ports, parameter, field }: Visit): Promise<Proposal> {
   const account = parameter('account');

@@ -30,12 +30,13 @@ import {
   renderYuan,
   formatYuanShort,
 } from '../layout/figures.ts';
-import { renderSearch } from '../layout/form.ts';
+import { renderForm, renderSearch } from '../layout/form.ts';
 import { renderEmptyBox, renderEmptyState, renderLead, renderWarnings, type Page } from '../layout/frame.ts';
-import { renderCallsPlot, renderChargesPlot } from '../layout/plot.ts';
+import { renderCallsPlot, renderChargesPlot, renderSparkline } from '../layout/plot.ts';
 import {
   buildFigureColumns,
   renderBadge,
+  renderBoth,
   column,
   renderCut,
   renderDefinitions,
@@ -58,6 +59,7 @@ import {
   type Routes,
   type Visit,
 } from '../visit/visit.ts';
+import { listGrantFields } from './customer-forms.ts';
 import { renderKeyTable } from './keys.ts';
 import { buildTickColumn, renderSelection } from './selection.ts';
 
@@ -181,7 +183,12 @@ const buildColumns = <Customer extends ListedCustomer>(
   more?: PageColumn<Customer>,
 ): PageColumn<Customer>[] => [
   ...buildTickColumn<Customer>(visit, ({ account }) => account),
-  head('Customer', ({ account }) => renderCustomerLink(account)),
+  head('Customer', ({ account, trend }) =>
+    renderBoth(
+      renderCustomerLink(account),
+      renderSparkline(trend, `Charged in the last ${trend.length} months (¥)`),
+    ),
+  ),
   column('State', renderState),
   number('Balance', renderBalance, {
     textOf: ({ item }) => item && formatYuanShort(item.available),
@@ -247,6 +254,18 @@ async function renderCustomer(visit: Visit): Promise<Page> {
         </p>`
       }
       <h2>Grants</h2>
+      ${hideFromReaders(
+        visit,
+        html`<details class="group">
+          <summary>Top up here</summary>
+          ${renderForm({
+            action: `${path}/grant`,
+            formToken: visit.identity.formToken,
+            fields: listGrantFields(visit),
+            verb: 'Continue',
+          })}
+        </details>`,
+      )}
       ${renderGrants(view, visit)}
       <p>
         <a href="requests?account=${named}">Requests</a> · <a href="ledger?account=${named}">Ledger</a> ·
