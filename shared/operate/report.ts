@@ -1,7 +1,8 @@
 /**
- * View: what a week or a month brought: spend, margin, failures, slow channels, accounts near empty, open marks. Reads the sums of `daily`, balances, and the rows of the configuration; never the ledger. Days are those of UTC.
+ * View: what a week or a month brought: spend, margin, failures, slow channels, accounts near empty, open marks. Reads the sums of `daily`, balances, grants, and the rows of the configuration; never the ledger. Days are those of UTC.
  */
 import { noFigures, type DailyFigures } from '../billing/daily-figures.ts';
+import { parseYuan } from '../billing/money.ts';
 import { estimateDaysLeft, computeSpendingPace } from '../billing/spending-pace.ts';
 import { utcDay, dayMs } from '../wire/iso-time.ts';
 import { summarizeAttempts } from './channels/channel-health.ts';
@@ -25,11 +26,12 @@ export async function viewReport(ports: OperatorPorts, asked: AskedPeriod) {
   const { clock, ledger, target } = ports;
   const madeMs = clock.now();
   const period = reportPeriod(madeMs, asked);
-  const [served, before, nearEmpty, marks] = await Promise.all([
+  const [served, before, nearEmpty, marks, credits] = await Promise.all([
     readAllRows(ledger.served(period)),
     readAllRows(ledger.served(period.before)),
     accountsNearEmpty(ports),
     openMarks(ports),
+    sumCredits(ports, period),
   ]);
   const byDay = new Map(sumBy(served.rows, ({ day }) => day).map((each) => [each.name, each]));
   return {
@@ -46,9 +48,30 @@ export async function viewReport(ports: OperatorPorts, asked: AskedPeriod) {
       .map((each) => Object.assign({}, each, { health: summarizeAttempts(each.figures) }))
       .toSorted((a, b) => (b.health.p95Ms ?? 0) - (a.health.p95Ms ?? 0) || a.name.localeCompare(b.name)),
     nearEmpty: nearEmpty.accounts,
+    credits,
     marks,
     problems: [...served.problems, ...before.problems, ...nearEmpty.problems],
   };
+}
+
+/** By the ids that the relay gives to grants. */
+const creditKinds = { bonus: /-bonus$/, code: /^code-/, payment: /^(pi|re|dp|du)_/, other: /^/ } as const;
+
+/** What was credited less what was taken back, by its kind. */
+async function sumCredits({ ledger }: OperatorPorts, { from, to }: DayRange) {
+  const pages = await Array.fromAsync(ledger.grants());
+  const applied = pages
+    .flat()
+    .filter(({ applied: at = '' }) => at.slice(0, 10) >= from && at.slice(0, 10) <= to);
+  const kinds = Map.groupBy(
+    applied,
+    ({ grantId }) => Object.entries(creditKinds).find(([, form]) => form.test(grantId))?.[0] ?? 'other',
+  );
+  return [...kinds].map(([kind, grants]) => ({
+    kind,
+    grants: grants.length,
+    amount: grants.reduce((sum, { amount }) => sum + (parseYuan(amount) ?? 0n), 0n),
+  }));
 }
 
 const callsOf = ({ figures }: Summed): number => figures.counts.calls ?? 0;

@@ -80,8 +80,21 @@ describe('a batch of codes', () => {
       }),
     );
     await expect(redeem(third?.['code'] ?? '', 'acme')).rejects.toThrow(/expected|false/);
+    await rig.put('grants', {
+      account: 'acme',
+      grant_id: 'pi_1-bonus',
+      amount: 3,
+      reason: 'bonus of the payment of 30 cny',
+    });
+    await rig.applyGrants();
     const list = await rig.ops('grant list --account acme --csv');
-    expect(list.output).toContain(first?.['id']);
+    expect(list.output).toContain(`acme,${first?.['id']},10,2026-11-11T12:00:00Z,,code`);
+    expect(JSON.parse((await rig.ops('report --month 2026-11 --json')).output)).toMatchObject({
+      credits: expect.arrayContaining([
+        { kind: 'code', grants: 1, amount: '10' },
+        { kind: 'bonus', grants: 1, amount: '3' },
+      ]) as unknown[],
+    });
   });
 
   it.each([

@@ -75,6 +75,7 @@ const grantColumns: Column<WrittenGrant>[] = [
   ['amount', 'AMOUNT', ({ amount }) => amount],
   ['applied', 'APPLIED', ({ applied }) => applied ?? null, ({ applied }) => applied ?? 'pending'],
   ['problem', 'PROBLEM', ({ problem }) => problem, ({ problem }) => problem ?? ''],
+  ['reason', 'REASON', ({ reason }) => reason, ({ reason }) => reason ?? ''],
 ];
 
 const columnsOf = <Name extends string>(names: readonly Name[]): Column<Readonly<Record<Name, unknown>>>[] =>

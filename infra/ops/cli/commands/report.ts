@@ -158,6 +158,12 @@ const nearEmptyColumns: Column<ReportView['nearEmpty'][number]>[] = [
   ],
 ];
 
+const creditColumns: Column<ReportView['credits'][number]>[] = [
+  ['kind', 'CREDITED BY', ({ kind }) => kind],
+  ['grants', 'GRANTS', ({ grants }) => grants],
+  ['amount', 'AMOUNT', ({ amount }) => formatYuan(amount), ({ amount }) => showYuan(amount)],
+];
+
 const rowsMax = 10;
 
 const titleOf = ({ period }: ReportView): string =>
@@ -187,6 +193,7 @@ function printReport({ print, printTable }: Terminal, view: ReportView): void {
     formatTable(listServedColumns('model'), view.models),
     formatTable(channelColumns, view.channels),
     formatTable(nearEmptyColumns, view.nearEmpty),
+    formatTable(creditColumns, view.credits),
   ];
   for (const rows of tables) {
     if (rows.length === 1) continue;
@@ -214,6 +221,7 @@ function renderReportFile(view: ReportView): Promise<string> {
       ${renderFileTable('Models', listServedColumns('model'), view.models)}
       ${renderFileTable('Channels, slowest first', channelColumns, view.channels)}
       ${renderFileTable('Low balances', nearEmptyColumns, view.nearEmpty)}
+      ${renderFileTable('Credits', creditColumns, view.credits)}
       ${marks.length > 0 && html`<h2>Errors and warnings</h2>`}
       ${marks.map((mark) => html`<p>${nameOf(mark)}: ${markTextOf(mark)}</p>`)}
       ${problems.map((problem) => html`<p>Not included: ${problem}</p>`)}
@@ -255,6 +263,7 @@ function formatReportJson({ stack, madeMs, period, whole, before, ...view }: Rep
     models: valuesOf(listServedColumns('model'), view.models),
     channels: valuesOf(channelColumns, view.channels),
     near_empty: valuesOf(nearEmptyColumns, view.nearEmpty),
+    credits: valuesOf(creditColumns, view.credits),
     marks: view.marks,
     problems: view.problems,
   };
