@@ -110,10 +110,10 @@ export interface CheckoutSettings {
   currency: string;
   /** The base address of Stripe's API. */
   endpoint: string;
-  /** Customers may let their card be charged when the balance is low. */
-  autoTopUp: boolean;
+  /** Customers may let their card be charged when the balance is low. Snapshots of versions before lack it, and `plans`. */
+  autoTopUp?: boolean | undefined;
   /** Levels of plans that customers may buy, for the price of the plan's row. */
-  plans: number[];
+  plans?: number[] | undefined;
 }
 
 export interface SearchSettings {

@@ -216,6 +216,27 @@ export const money: Mutants = {
     noticed: `${unit}/payments/payments.test.ts`,
     by: /is kept for an operator/,
   },
+  'an automatic top-up ends at the answer of Stripe': {
+    file: 'shared/relay/alerts/auto-top-up-watch.ts',
+    find: 'pending.payment !== undefined && (await ports.topUps.isCredited(account, pending.payment))',
+    replace: 'pending.payment !== undefined',
+    noticed: `${unit}/alerts/auto-top-up.property.test.ts`,
+    by: /charged once/,
+  },
+  'any payment of an account stores its card': {
+    file: 'shared/billing/auto-top-up.ts',
+    find: 'if (auto?.wanted?.nonce !== nonce) return undefined;',
+    replace: 'if (!auto?.wanted) return undefined;',
+    noticed: `${unit}/alerts/auto-top-up.property.test.ts`,
+    by: /only with the nonce/,
+  },
+  'a refund of a part takes the month of a plan back': {
+    file: 'shared/relay/payments/payments-handle.ts',
+    find: 'if (isTakenBack(before) || !isTakenBack(applyFact(before, fact))) return { decided: fact };',
+    replace: 'if (isTakenBack(before)) return { decided: fact };',
+    noticed: `${unit}/payments/plan-payments.test.ts`,
+    by: /a part of it nothing/,
+  },
   'a balance that comes back leaves its mark open': {
     file: 'shared/relay/alerts/balance-watch.ts',
     find: 'if (has >= limit) return had < limit;',

@@ -101,7 +101,7 @@ const listPlansForSale = ({ plans, settings }: Snapshot, account: AccountRow | u
   !settings.subscriptionEnabled || !account
     ? []
     : plans
-        .filter(({ level, price }) => settings.payments?.stripe.checkout?.plans.includes(level) && price > 0)
+        .filter(({ level, price }) => settings.payments?.stripe.checkout?.plans?.includes(level) && price > 0)
         .filter(({ level }) => typeof buyMonth(account.plan, level, nowMs) !== 'string')
         .map(({ level, price }) => ({ level, price }));
 
