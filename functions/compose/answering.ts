@@ -1,6 +1,5 @@
 /** Connects the relay's ports to this stack's adapters, for every endpoint that answers calls. */
 import { createChannelHealth, createLearnedFacts } from '../../shared/adapters/dynamodb/runtime-source.ts';
-import { createKeyCounters } from '../../shared/adapters/dynamodb/key-budgets.ts';
 import { createKeyStore } from '../../shared/adapters/dynamodb/key-store.ts';
 import { createQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { createConfigSource } from '../../shared/adapters/dynamodb/runtime-source.ts';
@@ -62,7 +61,7 @@ export function composeAnsweringPorts(environment: Environment, clock: Clock) {
       loadOnFirstCall(async () => (await rare()).createSearch(settings)),
     concurrencyGiven,
     quotas: createQuotaStore(client, stack),
-    counters: createKeyCounters(client, stack),
+    counters: loadOnFirstCall(async () => (await rare()).counters),
     health: createChannelHealth({ ...tables, view: config.cooldowns }),
     idempotency: loadOnFirstCall(async () => (await rare()).idempotency),
     inflate: inflateWithZlib,

@@ -1,7 +1,8 @@
-/** Adapters that few calls need: stored responses, idempotency keys, turn states, searches, refusals. Loaded together, late. */
+/** Adapters that few calls need: limits and budgets of keys, stored responses, idempotency keys, turn states, searches, refusals. Loaded together, late. */
 import { createFunctionInvoker } from '../../shared/adapters/aws/function-invoker.ts';
 import { createIdempotencyStore } from '../../shared/adapters/dynamodb/idempotency-store.ts';
 import { createFreeAttempts } from '../../shared/adapters/dynamodb/free-attempts.ts';
+import { createKeyCounters } from '../../shared/adapters/dynamodb/key-budgets.ts';
 import { createRefusalCounts } from '../../shared/adapters/dynamodb/refusal-counts.ts';
 import { createStoredPorts } from '../../shared/adapters/dynamodb/responses/response-store.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
@@ -18,6 +19,7 @@ export function createRarePorts({ transport, secrets, region, ...tables }: RareD
   const { client, clock, stack } = tables;
   return {
     ...createStoredPorts(tables),
+    counters: createKeyCounters(client, stack),
     idempotency: createIdempotencyStore(client, clock, stack),
     turnStates: createTurnStateStore(tables),
     refusals: createRefusalCounts(client, stack),
