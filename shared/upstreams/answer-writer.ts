@@ -16,7 +16,7 @@ import type { InputTransformation, StatePart } from '../wire/turn-state.ts';
 import type { AnswerReport, ReaderContext } from './dialect.ts';
 import { CallArguments } from './call-arguments.ts';
 import { UpstreamFailure } from './exchange.ts';
-import { readFinish, type FinishMeaning } from './vocabulary.ts';
+import { readFinish, type FinishReading } from './vocabulary.ts';
 
 /** Far more than a model writes, in any script. */
 const keptBytesMax = 4 * 1024 * 1024;
@@ -76,7 +76,7 @@ export class AnswerWriter {
   }
 
   /** Returns undefined while the answer goes on. Reports the first finish reason that the vocabulary lacks. */
-  readFinish(value: unknown): FinishMeaning | 'unknown' | undefined {
+  readFinish(value: unknown): FinishReading | undefined {
     const { quirks, noteUnknownWord } = this.#context;
     const { means, word = '' } = readFinish(value, quirks.words) ?? {};
     if (means === 'unknown' && !this.#hasUnknownWord) noteUnknownWord?.(word);

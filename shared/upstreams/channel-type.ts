@@ -4,6 +4,7 @@
  */
 import type { AwsScope } from './exchange.ts';
 import type { Quirks, WrittenRules } from './quirks.ts';
+import { fitsPattern } from '../wire/ids.ts';
 import { asRecord, isRecord, type JsonRecord } from '../wire/json.ts';
 
 /** The attributes of a channel's row that types read. `Own` are those that only this type has. */
@@ -186,15 +187,8 @@ const isModel = (entry: unknown): entry is JsonRecord & { id: string } =>
   isRecord(entry) && typeof entry['id'] === 'string';
 
 /** Keeps the order of the list. `*` matches any text. */
-export function matchNames(wanted: string[], listed: string[]): string[] {
-  const patterns = wanted.map(
-    (written) => new RegExp(`^${written.split('*').map(escapePattern).join('.*')}$`),
-  );
-  return listed.filter((name) => patterns.some((pattern) => pattern.test(name)));
-}
+export const matchNames = (wanted: string[], listed: string[]): string[] =>
+  listed.filter((name) => wanted.some((pattern) => fitsPattern(pattern, name)));
 
-/** Every call checks each pattern of a row. Most are plain names, so they are compared without a regular expression. */
 export const matchesAny = (pattern: string, names: string[]): boolean =>
-  pattern.includes('*') ? matchNames([pattern], names).length > 0 : names.includes(pattern);
-
-const escapePattern = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  names.some((name) => fitsPattern(pattern, name));

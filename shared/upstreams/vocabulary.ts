@@ -4,11 +4,14 @@
  * as a warning of the row. A sentence must never decide about our account if the caller could have written it.
  */
 import type { FinishReason } from '../wire/chat-response.ts';
+import { fitsPattern } from '../wire/ids.ts';
 import { textIn } from '../wire/json.ts';
 import type { UpstreamError } from './exchange.ts';
 
 export const finishMeanings = ['stop', 'tool_calls', 'length', 'content_filter', 'failed'] as const;
 export type FinishMeaning = FinishReason | 'failed';
+/** `unknown`: a word without a line. */
+export type FinishReading = FinishMeaning | 'unknown';
 /** `account`: our account is empty or refused. `failed`: the channel is at fault. `caller`: the request is at fault. */
 export const errorMeanings = ['too_long', 'account', 'rate_limit', 'overloaded', 'failed', 'caller'] as const;
 
@@ -180,30 +183,14 @@ function readWords<Meaning>(said: readonly string[], lines: readonly Line<Meanin
   return undefined;
 }
 
-/** Searches for the parts between stars in order, without backtracking, so no row's pattern can slow calls down. */
-function fitsPattern(pattern: string, text: string): boolean {
-  const [first = '', ...more] = pattern.split('*');
-  const last = more.pop();
-  if (last === undefined) return text === pattern;
-  if (!text.startsWith(first) || !text.endsWith(last) || text.length < first.length + last.length)
-    return false;
-  let from = first.length;
-  for (const part of more) {
-    const found = text.indexOf(part, from);
-    if (found === -1) return false;
-    from = found + part.length;
-  }
-  return from <= text.length - last.length;
-}
-
 const fitsWord = (pattern: string, word: string): boolean =>
   word !== '' && fitsPattern(pattern.split('*').map(normalizeWord).join('*'), word);
 
-/** Returns undefined while the answer goes on, and `unknown` for a word without a line. */
+/** Returns undefined while the answer goes on. */
 export function readFinish(
   value: unknown,
   words?: Words,
-): { means: FinishMeaning | 'unknown'; word: string } | undefined {
+): { means: FinishReading; word: string } | undefined {
   if (typeof value !== 'string' || value === '' || value === 'null') return undefined;
   const word = normalizeWord(value);
   const own = Object.entries(words?.finish ?? {}).find(([pattern]) => fitsWord(pattern, word));

@@ -36,10 +36,26 @@ export const keyHash = (secretKey: string): string => hash('sha256', secretKey);
 /** The part of a key that lists and logs show: enough to recognise the key, too little to guess it. */
 export const keyHint = (secretKey: string): string => `${secretKey.slice(0, 7)}...${secretKey.slice(-4)}`;
 
-/** A model name in requests, in rows and in upstreams' lists of models. */
 export const isTagName = (text: string): boolean => /^[A-Za-z][\w-]{0,31}$/.test(text);
 
+/** A model name in requests, in rows and in upstreams' lists of models. */
 export const modelNamePattern = /^[A-Za-z0-9._:/@-]{1,128}$/;
+
+/** `*` matches any text. Searches for the parts between stars in order, without backtracking, so no row's pattern can slow calls down. */
+export function fitsPattern(pattern: string, text: string): boolean {
+  const [first = '', ...more] = pattern.split('*');
+  const last = more.pop();
+  if (last === undefined) return text === pattern;
+  if (!text.startsWith(first) || !text.endsWith(last) || text.length < first.length + last.length)
+    return false;
+  let from = first.length;
+  for (const part of more) {
+    const found = text.indexOf(part, from);
+    if (found === -1) return false;
+    from = found + part.length;
+  }
+  return from <= text.length - last.length;
+}
 
 /** The longest name of a tool, of a namespace and of an author: OpenAI's limit. */
 export const calledNameMax = 64;

@@ -33,7 +33,7 @@ import { InvalidRequest, StorageNotAllowed } from '../../wire/invalid-request.ts
 import { readWindow } from '../../wire/service-tier.ts';
 import { selectKeptMessages, triggerType } from './compaction.ts';
 import { translateInput } from './input.ts';
-import { selectTools, placeTools, translateTools, translateTool } from './tools.ts';
+import { callersTypes, selectTools, placeTools, translateTools, translateTool } from './tools.ts';
 import type { ResponsesEvent } from './answer-items.ts';
 import { renderCommentFrame, renderEventFrame, renderEventPieces } from '../../stream/sse.ts';
 
@@ -348,9 +348,10 @@ const chosen = ({ tool_choice: choice }: ResponsesRequest, { tool_choice: used }
 const echoTools = ({ tools }: ResponsesRequest, lostHosted: boolean): JsonRecord[] =>
   (tools ?? [])
     .map(translateTool)
-    .filter((tool) => isWhole(tool) && !(lostHosted && !callersTypes.has(String(tool['type']))))
+    .filter((tool) => isWhole(tool) && !(lostHosted && isHosted(String(tool['type']))))
     .map(echoTool);
-const callersTypes = new Set(['function', 'custom', 'namespace']);
+
+const isHosted = (type: string): boolean => type !== 'namespace' && !callersTypes.has(type);
 
 const isWhole = ({ type, name }: JsonRecord): boolean => type !== 'function' || typeof name === 'string';
 

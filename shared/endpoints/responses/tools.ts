@@ -141,7 +141,8 @@ export function selectTools(choice: unknown, { tools, declared }: ConvertedTools
   return { tools, tool_choice: { type: 'allowed_tools', allowed_tools: { mode, tools: allowed } } };
 }
 
-const callersTypes: ReadonlySet<string> = new Set(['function', 'custom']);
+/** Of tools that the caller runs. */
+export const callersTypes: ReadonlySet<string> = new Set(['function', 'custom']);
 
 /** A declared tool in the form of a choice; undefined if no tool has the name. */
 function findNamedTool(

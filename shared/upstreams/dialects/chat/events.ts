@@ -16,7 +16,7 @@ import type { UpstreamEvent } from '../../body-events.ts';
 import type { AnswerReader, AnswerReport, ReaderContext } from '../../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure, type UpstreamError } from '../../exchange.ts';
 import type { Quirks } from '../../quirks.ts';
-import type { FinishMeaning } from '../../vocabulary.ts';
+import type { FinishReading } from '../../vocabulary.ts';
 import { ThinkTags, type SplitText } from './think-tags.ts';
 import { DeclaredNames, UpstreamToolCalls } from './tool-calls.ts';
 
@@ -153,7 +153,7 @@ class Choice {
   #extra: JsonRecord | undefined;
   /** The vendor's event that ended the choice. */
   #lastEvent: JsonRecord | undefined;
-  #ending: FinishMeaning | 'unknown' | undefined;
+  #ending: FinishReading | undefined;
   #hasAnswer = false;
   #textLength = 0;
 
@@ -185,7 +185,7 @@ class Choice {
   }
 
   /** A failed choice stays failed, even if another finish reason follows. */
-  #end(ending: FinishMeaning | 'unknown' | undefined, source: ChatChoice): void {
+  #end(ending: FinishReading | undefined, source: ChatChoice): void {
     if (ending === undefined || this.#ending === 'failed') return;
     this.#ending = ending;
     this.#lastEvent = source;
