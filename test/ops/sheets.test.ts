@@ -79,6 +79,9 @@ describe('a sheet of customers', () => {
       ]),
     );
     expect(keys).toHaveLength(2);
+    await apply('customer', fileOf('edit.csv', 'account,key.id,key.enabled\ned,main,no\n'));
+    const off = (await keysOf('ed')).filter((row) => row['enabled'] === false);
+    expect(off.map((row) => row['_replaces'] !== undefined)).toEqual([true]);
   });
 
   it('keeps the keys of an earlier sheet in the same result', async () => {

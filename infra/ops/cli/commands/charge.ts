@@ -312,8 +312,16 @@ async function readMappedList(terminal: Terminal, file: string, given: Mapped): 
   if (unknown) throw usageFailure(`--columns: unknown name ${unknown[0]}: use ${mappedColumns.join(', ')}`);
   if (![1, 1000, 1_000_000].includes(per)) throw usageFailure('--per: use 1, 1000 or 1000000');
   const mapped = mapPriceColumns(list, { columns: Object.fromEntries(pairs) as Record<string, string>, per });
-  await writeTextFile(kept, `${JSON.stringify({ ...all, [head.join()]: { columns, per } }, null, 2)}\n`);
-  terminal.remark(`Columns (remembered in ${kept}): ${columns}, prices per ${formatInteger(per)} tokens`);
+  const isKept = await writeTextFile(
+    kept,
+    `${JSON.stringify({ ...all, [head.join()]: { columns, per } }, null, 2)}\n`,
+  ).then(
+    () => true,
+    () => false,
+  );
+  terminal.remark(
+    `Columns${isKept ? ` (remembered in ${kept})` : ''}: ${columns}, prices per ${formatInteger(per)} tokens`,
+  );
   return mapped;
 }
 
