@@ -70,6 +70,7 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
           ]
         : []),
       ...describeHours(wanted),
+      ...describeTiers(wanted),
       ...describeUnread(wanted),
       ...(facts.count > 0
         ? [
@@ -129,6 +130,21 @@ function describeHours(prices: readonly ListedPrice[]): string[] {
   ];
 }
 
+/** Calls may ask for a tier as soon as a rule has its factor. */
+function describeTiers(prices: readonly ListedPrice[]): string[] {
+  const counted = countNames(prices.flatMap(({ serviceTiers }) => Object.keys(serviceTiers)));
+  return counted.length > 0
+    ? [
+        `Calls may ask for service tiers, so give the cost of channels their factors too: ${counted.join(', ')}`,
+      ]
+    : [];
+}
+
+const countNames = (names: readonly string[]): string[] =>
+  [...Map.groupBy(names, (name) => name)].map(
+    ([name, each]) => `${name} (${formatCount(each.length, 'model')})`,
+  );
+
 /** Why no rule has a price of a list; the first that matches counts. */
 const unreadReasons: [field: RegExp, reason: string][] = [
   [/_batches$/, 'the relay sells no batches'],
@@ -145,16 +161,13 @@ const unreadReasons: [field: RegExp, reason: string][] = [
 
 /** Fields with prices that are left out, with the number of models that have them. */
 function describeUnread(prices: readonly ListedPrice[]): string[] {
-  const all = prices.flatMap(({ unread }) => unread);
-  const fields = [...Map.groupBy(all, (field) => field)];
   const byReason = Map.groupBy(
-    fields,
-    ([field]) => unreadReasons.find(([pattern]) => pattern.test(field))?.[1] ?? '',
+    prices.flatMap(({ unread }) => unread),
+    (field) => unreadReasons.find(([pattern]) => pattern.test(field))?.[1] ?? '',
   );
-  return [...byReason].map(([reason, same]) => {
-    const names = same.map(([field, each]) => `${field} (${formatCount(each.length, 'model')})`);
-    return `Not imported, because ${reason}: ${names.join(', ')}`;
-  });
+  return [...byReason].map(
+    ([reason, fields]) => `Not imported, because ${reason}: ${countNames(fields).join(', ')}`,
+  );
 }
 
 const isFree = ({ input, output, tiers }: ListedPrice): boolean =>
