@@ -170,11 +170,11 @@ const listCostFields = (at: number): readonly RowField[] => {
   const price = (name: string, label: string, help: string): RowField =>
     third(name, label, help, { input: 'decimal', ...priceOf(`cost.${at}.${name}`) });
   return [
-    third(
-      'model',
-      'Cost of upstream model',
-      'The name at the upstream; `*` is every other one. Leave empty for no cost.',
-    ),
+    {
+      name: `cost.${at}.model`,
+      label: 'Cost of upstream model',
+      help: 'The name at the upstream; `*` is every other one. Leave empty for no cost.',
+    },
     price('input', 'Input cost', 'Per 1M tokens.'),
     price('output', 'Output cost', 'Per 1M tokens.'),
     price('cached_input', 'Cached input cost', 'Per 1M tokens. Leave empty for the input price.'),

@@ -23,7 +23,6 @@ import {
   renderBadge,
   renderBoth,
   column,
-  renderCut,
   renderDefinitions,
   pickFigureColumns,
   head,
@@ -146,8 +145,9 @@ const renderChannelTable = ({ channels, knownFrom }: ChannelsView, visit: Visit)
         ),
       ),
       column('State', (channel) => renderState(channel, visit.nowMs)),
-      number('Priority', ({ priority }) => priority ?? '–'),
-      number('Weight', ({ weight }) => weight ?? '–'),
+      number('Priority, weight', ({ priority, weight }) => renderBoth(priority ?? '–', weight ?? '–'), {
+        sortBy: ({ priority }) => priority ?? 0,
+      }),
       number('Models', ({ models }) => models?.length ?? '–'),
       column('Last call', (channel) => renderLastCall(channel, { nowMs: visit.nowMs, knownFrom }), {
         sortBy: ({ lastCall }) => lastCall ?? '',
@@ -158,7 +158,11 @@ const renderChannelTable = ({ channels, knownFrom }: ChannelsView, visit: Visit)
       ...figures,
       column(
         'Issue',
-        ({ problem, warning = '' }) => ((problem ?? warning) ? renderCut(problem ?? warning) : ''),
+        ({ id, problem, warning }) =>
+          (problem ?? warning) &&
+          html`<a href="${channelPathOf(id)}" title="${problem ?? warning ?? ''}"
+            >${renderBadge(problem === undefined ? 'warning' : 'error', problem === undefined ? 'warning' : 'bad')}</a
+          >`,
         {
           has: ({ problem, warning }) => (problem ?? warning) !== undefined,
         },
