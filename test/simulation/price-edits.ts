@@ -52,13 +52,13 @@ interface Mortal {
   left: number;
 }
 
-const processes = new AsyncLocalStorage<Mortal>();
+export const processes = new AsyncLocalStorage<Mortal>();
 const forever = new Promise<never>(() => {});
 
 type Call = (...given: unknown[]) => Promise<unknown>;
 
 /** Who has died makes no call of a store any more, and hears no reply. */
-function makeMortal(store: object, died: () => void): void {
+export function makeMortal(store: object, died: () => void): void {
   for (const [name, call] of Object.entries(store) as [string, unknown][]) {
     if (typeof call !== 'function') continue;
     const living = call as Call;

@@ -1,0 +1,17 @@
+import { expect, it } from 'vitest';
+import { runWindows } from './windows.ts';
+
+const seeds = Number(process.env['RELAY_WINDOW_SEEDS'] ?? 1);
+
+it('calls in background windows are charged once what the oracle says, whatever dies or is lost', async () => {
+  for (let seed = 1; seed <= seeds; seed += 1) {
+    const ran = await runWindows(seed, 40);
+    expect({ seed, ...ran }).toMatchObject({ seed, wrong: [], difference: 0n, open: 0, waiting: 0 });
+    const { deaths, faults, closes } = ran;
+    if (process.env['RELAY_WINDOW_SEEDS'] !== undefined)
+      console.log(JSON.stringify({ seed, deaths, faults, closes }));
+    expect([deaths, faults, closes['settled'], closes['expired'], closes['released']].every(Boolean)).toBe(
+      true,
+    );
+  }
+});
