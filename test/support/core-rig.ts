@@ -140,6 +140,7 @@ export class CoreRig {
   readonly learned: MemoryLearnedFacts;
   readonly sent: (UpstreamRequest & { json: Record<string, unknown> })[] = [];
   readonly secretsRead: string[] = [];
+  readonly secretHosts: (string | undefined)[] = [];
   keyLookups = 0;
   /** Steps that upstreams were still asked for: shows that a stream was read to its end. */
   stepsTaken = 0;
@@ -240,8 +241,9 @@ export class CoreRig {
       config: { current: () => this.#current(), notOlderThan: () => this.#current() },
       keys: { find: (key) => this.#findKey(key) },
       secrets: {
-        read: (reference) => {
+        read: (reference, host) => {
           this.secretsRead.push(reference);
+          this.secretHosts.push(host);
           const { secretError } = this.#options;
           const value = this.#options.secretOf?.(reference) ?? 'upstream-secret-value';
           return secretError ? Promise.reject(secretError) : Promise.resolve(value);

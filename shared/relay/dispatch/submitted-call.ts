@@ -84,16 +84,12 @@ export async function askVendor(
   const { secret: reference, model, url, vendorId } = vendor;
   try {
     const submissions = await loadSubmissions(channel, model);
-    const secret = reference && (await ports.secrets.read(reference, hostOf(channel.endpoint)));
+    // The channel may lead to another host by now, whose secret this one must not get.
+    const secret = reference && (await ports.secrets.read(reference, hostOf(url)));
     const ask = async (cancelling: boolean): Promise<SubmittedResponse | undefined> => {
-      const method = cancelling ? ('POST' as const) : ('GET' as const);
-      const of = {
-        url: submissions.address(url, vendorId, cancelling),
-        method,
-        dialect: dialectOf(channel, model),
-        secret,
-      };
-      const reply = await ports.transport.send(buildFollowUp(channel, of), late.signal);
+      const at = { url: submissions.address(url, vendorId, cancelling), dialect: dialectOf(channel, model) };
+      const request = buildFollowUp(channel, { ...at, method: cancelling ? 'POST' : 'GET', secret });
+      const reply = await ports.transport.send(request, late.signal);
       if (reply.status === 404 || reply.status === 410) return lost;
       const text = await readText(reply, responseBytesMax);
       if (reply.status >= 200 && reply.status <= 299) return submissions.read(text);

@@ -387,6 +387,22 @@ describe('a call that waits for its vendor', () => {
     expect(await end()).toEqual({ open: 0, spent: inWindowOf8h, status: 'completed', waiting: 0 });
   });
 
+  it('is asked for where it was submitted, with a secret of that host, after its channel moved', async () => {
+    const options: RigOptions = {};
+    const { vendor, rig, poll, end } = await submitted('8h', options);
+    options.channels = [{ ...submitting[0], endpoint: 'https://moved.test/v1', secret: 'env:KEY' }];
+    const [waiting] = await rig.stored.waiting.list();
+    if (waiting)
+      await rig.stored.waiting.put({ ...waiting, vendor: { ...waiting.vendor, secret: 'env:KEY' } });
+    vendor.word = 'completed';
+    await poll();
+    expect([rig.secretHosts, rig.sent.at(-1)?.url]).toEqual([
+      ['upstream.test'],
+      'https://upstream.test/v1/responses/resp_vendor1?include%5B%5D=reasoning.encrypted_content',
+    ]);
+    expect(await end()).toMatchObject({ open: 0, spent: inWindowOf8h });
+  });
+
   it('is not begun, and costs nothing, where no vendor takes it', async () => {
     const vendor = new WindowVendor();
     vendor.word = 'down';
