@@ -6,6 +6,7 @@ import { addToDaily } from '../../shared/adapters/dynamodb/daily-sums.ts';
 import { formatAttempts, hashSecret, type CallAttempt } from '../../shared/billing/attempts.ts';
 import { sumDaily } from '../../shared/billing/daily-figures.ts';
 import type { CloseRow } from '../../shared/billing/ledger-row.ts';
+import { requestSteps } from '../../shared/operate/requests/find-request.ts';
 import { createChannelWatch } from '../../shared/relay/alerts/channel-watch.ts';
 import { timeText } from '../../shared/wire/ids.ts';
 import { isoTime } from '../../shared/wire/iso-time.ts';
@@ -108,6 +109,12 @@ it('the list and the page of a channel say how often it fails, and by which secr
   expect(page).toMatch(/Differs from last week: failing/);
   expect(page).toMatch(/env:ONE 30 0\.0 % .*env:TWO 40 100\.0 %/);
   expect(await shown('channels/backup')).not.toContain('Differs');
+});
+
+it('the story of a rescued call says which attempt failed where, also without its log line', () => {
+  const steps = requestSteps(rowOf(nowMs, [bad('main', 'upstream_status_503'), good('backup')]));
+  const told = steps.filter(([what]) => what === 'failed' || what === 'served').map(([, words]) => words);
+  expect(told).toEqual(['channel main, status_503 after 3000 ms', 'by channel backup, as model m']);
 });
 
 it('margins begin with what loses money, and say once what is unknown', async () => {

@@ -1,4 +1,5 @@
 /** View: finds a request in the ledger or among open reservations. */
+import { readAttempts } from '../../billing/attempts.ts';
 import { inputParts, mapInputParts, type PartCounts } from '../../wire/chat-response.ts';
 import { explainChargeAboveReserve, findRowProblem, tokensOf } from '../../billing/audit/recompute.ts';
 import { type CloseRow, type LedgerRow, findLedgerTimeMs, formatTags } from '../../billing/ledger-row.ts';
@@ -128,6 +129,7 @@ export function requestSteps(row: LedgerRow, late?: CloseRow): RequestStep[] {
     ['price', price ? describePrice(price) : row.price],
     ['tariff', row.tariff],
     ['reserved', describeReserved(row)],
+    ...describeFailures(row),
     ['served', describeServing(row)],
     ['ended', late ? describeExpiry(row) : describeEnd(row)],
     ...(price && row.kind === 'settled' ? explainTokens(row, price) : []),
@@ -158,6 +160,14 @@ function describeReserved(row: CloseRow): string {
   const search = row.reserved > 0n ? `, and ${formatMoney(row.reserved)} for its search` : '';
   if (item !== undefined) return `a call of the plan entry "${item}", month from ${month}${search}`;
   return `${formatMoney(row.reserved)} of the balance`;
+}
+
+/** The log has more of these attempts, for as long as it is kept. */
+function describeFailures(row: CloseRow): RequestStep[] {
+  return readAttempts(row).flatMap(({ channel, outcome, endMs }, at, all): RequestStep[] => {
+    if (outcome === '' || (at === all.length - 1 && row.tried === undefined)) return [];
+    return [['failed', `channel ${channel}, ${outcome}${endMs === undefined ? '' : ` after ${endMs} ms`}`]];
+  });
 }
 
 function describeServing({ channel, upstream_model, first_content_ms }: CloseRow): string | undefined {

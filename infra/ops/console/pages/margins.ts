@@ -1,7 +1,13 @@
 /** Margins of a month by model, channel or customer: charges less what the calls cost, as far as the cost is known. */
 import { compareLargestFirst } from '../../../../shared/billing/money.ts';
-import { readAllRows, sumBy, sumOfFigures, type Summed } from '../../../../shared/operate/ledger/ledger.ts';
-import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
+import {
+  compareCharges,
+  readAllRows,
+  sumBy,
+  sumOfFigures,
+  type Summed,
+} from '../../../../shared/operate/ledger/ledger.ts';
+import type { AccountMonth, ServedDay } from '../../../../shared/operate/operator-ports.ts';
 import { marginOf, reportPeriod } from '../../../../shared/operate/report.ts';
 import { html, type Markup } from '../../markup.ts';
 import { formatPercent, renderYuan } from '../layout/figures.ts';
@@ -71,31 +77,19 @@ const links: Record<Grouping, (name: string) => Markup> = {
 };
 
 /** The largest loss first, then by charges: what loses money is what one looks for. */
-async function readMargins({ ports, nowMs }: Visit, by: Grouping, month: string) {
+async function readMargins({ ports: { ledger }, nowMs }: Visit, by: Grouping, month: string) {
   const period = reportPeriod(nowMs, { month });
-  const { rows, problems } = await readSums(ports.ledger, by, { month, period });
-  const sums = rows.toSorted(
-    (a, b) =>
-      compareLargestFirst(lossOf(a), lossOf(b)) ||
-      compareLargestFirst(a.figures.amounts.charged ?? 0n, b.figures.amounts.charged ?? 0n),
-  );
-  return { period, sums, problems };
+  const { rows, problems } = await (by === 'customer'
+    ? readAllRows(ledger.monthAccounts(month))
+    : readAllRows(ledger.served(period)));
+  const nameOf = (row: AccountMonth | ServedDay): string | undefined =>
+    'account' in row ? row.account : by === 'channel' ? row.channel : row.model;
+  const sums = sumBy<AccountMonth | ServedDay>(rows, nameOf);
+  const byLoss = (a: Summed, b: Summed): number => compareLargestFirst(lossOf(a), lossOf(b));
+  return { period, sums: sums.toSorted((a, b) => byLoss(a, b) || compareCharges(a, b)), problems };
 }
 
 function lossOf({ figures }: Summed): bigint {
   const { earned = 0n } = marginOf(figures);
   return earned < 0n ? -earned : 0n;
-}
-
-async function readSums(
-  ledger: OperatorPorts['ledger'],
-  by: Grouping,
-  { month, period }: { month: string; period: ReturnType<typeof reportPeriod> },
-) {
-  if (by === 'customer') {
-    const { rows, problems } = await readAllRows(ledger.monthAccounts(month));
-    return { rows: rows.map(({ account, figures }): Summed => ({ name: account, figures })), problems };
-  }
-  const { rows, problems } = await readAllRows(ledger.served(period));
-  return { rows: sumBy(rows, (each) => each[by]), problems };
 }
