@@ -4,7 +4,7 @@
  *
  *     off --ask--> wanted --payment with the nonce stores the card, and is pending--> on
  *     on --balance below, month has room--> pending --grant in the ledger--> on
- *     on or pending --decline, dispute, a day without a credit, the customer--> off
+ *     on or pending --decline, dispute, refund, a day without a credit, the customer--> off
  */
 
 import type { NanoYuan } from './money.ts';
@@ -60,7 +60,8 @@ export type AutoTopUpFailure =
   | 'authentication_required'
   | 'rejected'
   | 'unconfirmed'
-  | 'disputed';
+  | 'disputed'
+  | 'refunded';
 
 /** Stripe keeps an idempotency key for 24 hours at least. After that, a repeat could charge again. */
 const repeatableMs = 23 * 3_600_000;

@@ -82,7 +82,7 @@ async function store(ports: PaymentsPorts, { live, at, reports, settings }: Rece
         ? await carryOutPayment(ports, { ...report, live, at }, settings)
         : { ...report, at };
     if (!fact) continue;
-    if (fact.kind === 'reversal') await turnOffDisputed(ports, fact);
+    if (fact.kind === 'reversal') await turnOffReversed(ports, fact);
     await recordFact(ports, fact);
     if (fact.kind === 'paid' && report.kind === 'checkout') await keepCard(ports, fact, report);
     isStored = true;
@@ -90,12 +90,16 @@ async function store(ports: PaymentsPorts, { live, at, reports, settings }: Rece
   return isStored;
 }
 
-/** Before the dispute is recorded: a repeat after a crash does it again, and a report of an old dispute does nothing. */
-async function turnOffDisputed({ payments, topUps }: PaymentsPorts, fact: ReversalFact): Promise<void> {
-  if (fact.reversal.kind !== 'dispute') return;
+/**
+ * No card may be charged because its money was given back. Before the refund or dispute is recorded: a repeat after a crash does it again, and
+ * a later report does nothing.
+ */
+async function turnOffReversed({ payments, topUps }: PaymentsPorts, fact: ReversalFact): Promise<void> {
+  if (fact.reversal.state !== 'taken') return;
   const { account, reversals = {} } = (await payments.find(fact.payment)) ?? {};
   if (account === undefined || reversals[fact.id]) return;
-  await topUps.change(account, (auto) => (auto && isOn(auto) ? turnOff(auto, 'disputed') : undefined));
+  const reason = fact.reversal.kind === 'dispute' ? 'disputed' : 'refunded';
+  await topUps.change(account, (auto) => (auto && isOn(auto) ? turnOff(auto, reason) : undefined));
 }
 
 /** Turns automatic top-ups on if the account asked for them with this payment. */

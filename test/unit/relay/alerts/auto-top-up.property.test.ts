@@ -317,6 +317,29 @@ test('a charge whose reply never arrives is repeated with the same key for 23 ho
   expect(world.hook.topUps.notices.map(({ data }) => data['reason'])).toEqual(['unconfirmed']);
 });
 
+test.each([
+  ['refund.created', 'refunded', { status: 'succeeded' }],
+  ['charge.dispute.created', 'disputed', { status: 'needs_response' }],
+])(
+  '%s takes the balance below the threshold and turns it off, so the card is not charged for it',
+  async (type, off, changes) => {
+    const world = new World(6, 0);
+    world.turnOn();
+    const watch = world.consumer();
+    await world.run(async () => {
+      await watch.take(world.spend(2_000));
+      await world.deliverEvents((change) => watch.take(change));
+      const reversal = { id: 're_1', amount: 5_000, currency: 'cny', payment_intent: 'pi_1', ...changes };
+      await world.hook.send(type, reversal);
+      for (const change of world.applyGrants()) await watch.take(change);
+      await watch.look('acme');
+    });
+    expect(world.balance).toBe(convertFen(1_000));
+    expect(world.stripe.charged).toHaveLength(1);
+    expect(world.hook.topUps.notices.map(({ data }) => data['reason'])).toEqual([off]);
+  },
+);
+
 test('a payment turns it on only with the nonce that was asked for last, and a dispute turns it off once', async () => {
   const { hook } = new World(5, 0);
   hook.topUps.disturb = async () => {};
