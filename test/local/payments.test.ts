@@ -164,14 +164,16 @@ it('charges a stored card once when a hundred calls cross the threshold, and not
     name: 'payments',
     value: { stripe: { ...provider, rates: { usd: 7.1, cny: 1 }, checkout } },
   };
-  await stack.store.documents.send(new PutCommand({ TableName: 'relay-settings', Item }));
+  const bonus = { name: 'top_up_bonus', value: [{ pay: 71, get: 80 }] };
+  for (const row of [bonus, Item])
+    await stack.store.documents.send(new PutCommand({ TableName: 'relay-settings', Item: row }));
   const headers = { authorization: 'Bearer sk-auto', 'content-type': 'application/json' };
   const url = `${stack.origin}/v1/account/top-ups`;
   const ask = async (body: object) => {
     const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
     return (await response.json()) as Record<string, unknown>;
   };
-  // Over all parts of the account, which a hundred calls at once may split.
+  // With the bonus of each payment, over all parts of the account, which a hundred calls at once may split.
   const balance = async () => {
     const body = await (await fetch(`${stack.origin}/v1/account`, { headers })).json();
     return (body as { available: number }).available;
@@ -188,7 +190,7 @@ it('charges a stored card once when a hundred calls cross the threshold, and not
   const deliver = (secret = 'whsec_one') =>
     stripeApi.deliver(hook, secret, [...stripeApi.events, ...stripeApi.events]);
   await vi.waitFor(async () => expect(new Set(await deliver())).toEqual(new Set([200])), liveWithin);
-  await vi.waitFor(async () => expect(await balance()).toBe(120), liveWithin);
+  await vi.waitFor(async () => expect(await balance()).toBe(129), liveWithin);
   expect(await state()).toMatchObject({ auto: { on: true, below: 40, amount: 120, monthly_limit: 500 } });
 
   const body = { model: 'per-call', messages: [{ role: 'user', content: 'hi' }] };
@@ -198,7 +200,7 @@ it('charges a stored card once when a hundred calls cross the threshold, and not
   await vi.waitFor(() => expect(stripeApi.charged.slice(1)).toMatchObject([{ amount: 12_000 }]), liveWithin);
   expect(await deliver('whsec_other')).toContain(400);
   expect(new Set(await deliver())).toEqual(new Set([200]));
-  await vi.waitFor(async () => expect(await balance()).toBe(140), liveWithin);
+  await vi.waitFor(async () => expect(await balance()).toBe(158), liveWithin);
   await stack.runSchedules();
   await vi.waitFor(async () => expect(await state()).toMatchObject({ auto: { pending: false } }), liveWithin);
 
@@ -208,7 +210,7 @@ it('charges a stored card once when a hundred calls cross the threshold, and not
   expect(await ask({ auto: null })).toEqual({ auto: null });
   const more = await Promise.all(Array.from({ length: 100 }, () => stack.post(body, { headers })));
   await Promise.all(more.map((call) => call.text()));
-  await vi.waitFor(async () => expect(await balance()).toBe(40), liveWithin);
+  await vi.waitFor(async () => expect(await balance()).toBe(58), liveWithin);
   await stack.post(body, { headers });
   await stack.runSchedules();
   expect(stripeApi.charged).toHaveLength(2);
