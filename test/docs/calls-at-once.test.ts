@@ -12,7 +12,7 @@ import { readPage } from './pages.ts';
 
 const page = readPage('docs/billing.md');
 const yuan = 1_000_000_000n;
-const balances = [1, 10, 100];
+const balances = [10, 100];
 /** Yuan for 1,000 tokens, in billionths: input, output. */
 const prices: [string, bigint, bigint][] = [
   ['0.001 / 0.004', 1_000_000n, 4_000_000n],
