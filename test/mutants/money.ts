@@ -190,8 +190,8 @@ export const money: Mutants = {
   },
   'a run forgets the budgets by tag of its account': {
     file: 'shared/relay/stored/accepted-call.ts',
-    find: 'metered, budgets },',
-    replace: 'metered },',
+    find: '      prices: undefined,\n',
+    replace: '      prices: undefined,\n      budgets: undefined,\n',
     noticed: 'test/unit/relay/tag-budgets.test.ts',
     by: /has a background response reserve in them/,
   },

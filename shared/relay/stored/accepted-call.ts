@@ -21,9 +21,7 @@ export interface AcceptedCall extends CallerFacts {
   body: JsonRecord;
   /** The number of shards of the account's balance. */
   parts: number | undefined;
-  account:
-    | Pick<AccountRow, 'account' | 'plan' | 'concurrency' | 'rpm' | 'tpm' | 'metered' | 'budgets'>
-    | undefined;
+  account: AccountRow | undefined;
   tariff: StoredTariff;
   /** The rows of the account's plan. Missing in calls that an older version accepted. */
   plans?: Snapshot['plans'] | undefined;
@@ -37,19 +35,25 @@ export function buildAcceptedCall(
   { body, nowMs }: { body: unknown; nowMs: number },
 ): AcceptedCall {
   const { key, shardCount: parts, concurrencyGiven, entry, startedMs, attribution, tariff } = call;
-  const { account, plan, concurrency, rpm, tpm, metered, budgets } = call.account ?? {};
   return {
     untilMs: nowMs + beginsWithinMs,
     body: isRecord(body) ? body : {},
     key,
-    account: account === undefined ? undefined : { account, plan, concurrency, rpm, tpm, metered, budgets },
+    // The tariff has the prices.
+    account: call.account && {
+      ...call.account,
+      prices: undefined,
+      price_group: undefined,
+      contact: undefined,
+      note: undefined,
+    },
     parts,
     concurrencyGiven,
     entry,
     startedMs,
     attribution,
     tariff: serializeTariff(tariff),
-    plans: call.snapshot.plans.filter(({ level }) => level === plan?.level),
+    plans: call.snapshot.plans.filter(({ level }) => level === call.account?.plan?.level),
   };
 }
 

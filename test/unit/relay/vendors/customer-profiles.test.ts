@@ -49,6 +49,17 @@ describe('a customer with a profile', () => {
     });
   });
 
+  it('is named by the run of a background response, too', async () => {
+    const row = {
+      row: keyRow({ store: true }),
+      account: AccountRow.parse({ account: 'acme', anthropic_profile: 'uprof_1' }),
+    };
+    const rig = rigOf({ keys: { [demoKey]: row } }).upstream(answered);
+    await rig.post({ model: 'm', input: 'hi', background: true }, { path: '/v1/responses' });
+    await rig.clock.run(rig.runs());
+    expect(rig.sent[0]?.headers).toMatchObject({ 'anthropic-user-profile-id': 'uprof_1' });
+  });
+
   it('is named also where its client speaks another form, and where tokens are counted', async () => {
     const rig = rigOf().upstream(answered, { headers: json, steps: ['{"input_tokens": 3}'] });
     const { max_tokens: _limit, ...chat } = body;
