@@ -538,7 +538,8 @@ function registered(): Registered[] {
       page: read,
       slowPage: read,
       live: read,
-      file: (path) => void all.push({ path, needed: 'operator', isForm: true, isPosted: true }),
+      file: (path, { isExport }) =>
+        void all.push({ path, needed: isExport ? 'operator' : 'viewer', isForm: true, isPosted: true }),
       form: (path, route) => void all.push({ path, needed: chooseRequiredRole(route), isForm: true }),
     });
   return all;

@@ -32,11 +32,13 @@ const formatText = (value: unknown): string =>
 
 const isJson = (text: string): boolean => text === 'null' || parseJson(text) !== undefined;
 
-const readText = (text: string): unknown => (text === 'null' ? null : (parseJson(text) ?? text));
+/** Nothing removes the name: the row is hidden while it is invalid, and one may have to go. */
+const readText = (text: string): unknown =>
+  text === '' ? undefined : text === 'null' ? null : (parseJson(text) ?? text);
 
 const namePattern = String.raw`("(?:[^"\\]|\\.)*"|[^\s"=]+)`;
-const plainLine = new RegExp(String.raw`^${namePattern}\s*=\s*(.+)$`);
-const nestedLine = new RegExp(String.raw`^${namePattern}\s+${namePattern}\s*=\s*(.+)$`);
+const plainLine = new RegExp(String.raw`^${namePattern}\s*=\s*(.*)$`);
+const nestedLine = new RegExp(String.raw`^${namePattern}\s+${namePattern}\s*=\s*(.*)$`);
 
 export function parseLines(
   field: string,
