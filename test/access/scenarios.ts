@@ -200,6 +200,23 @@ export const scenarios: Scenario[] = [
   }),
   run('channel probe', 'here --yes', { isLocal: true }),
   run('channel sync', 'here --yes', { isLocal: true }),
+  run('channel balance', 'site', {
+    isLocal: true,
+    prepare: async ({ ledger, upstream }) => {
+      upstream.script((_call, reply) =>
+        reply.json(200, { balance_infos: [{ currency: 'CNY', total_balance: '1' }] }),
+      );
+      const { endpoint } = upstream;
+      const row = {
+        id: 'site',
+        endpoint,
+        secret: 'env:UPSTREAM_KEY',
+        models: ['s'],
+        balance_form: 'deepseek',
+      };
+      await ledger.put('channels', { ...row, state: true });
+    },
+  }),
   run('customer profile', 'acme', {
     isLocal: true,
     prepare: async ({ ledger, upstream }) => {
