@@ -76,7 +76,7 @@ export function createBackgroundRuns(
 }
 
 /** A run that has claimed its response. */
-export interface ClaimedRun {
+interface ClaimedRun {
   response: StoredResponse;
   snapshot: Snapshot;
   watch: RunWatch;

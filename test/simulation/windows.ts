@@ -244,8 +244,9 @@ export async function runWindows(seed: number, count: number): Promise<WindowsRu
     if (what !== undefined) result.wrong.push(`${id} ${what}`);
   }
   const items = [...rig.quotas.items.values()];
+  const isCall = ({ tombstone }: { tombstone: boolean }): boolean => !tombstone;
   const sum = (of: 'available' | 'spent'): bigint => items.reduce((total, item) => total + item[of], 0n);
-  result.open = items.flatMap(({ open }) => [...open.values()]).filter(({ tombstone }) => !tombstone).length;
+  result.open = items.reduce((total, item) => total + [...item.open.values()].filter(isCall).length, 0);
   result.difference = granted - sum('available') - sum('spent');
   result.waiting = (await rig.stored.waiting.list()).length;
   const charged = [...calls.values()].reduce((total, call) => total + call.charged, 0n);
