@@ -174,15 +174,18 @@ export const policyAccess: Record<PolicyName, PolicyAccess> = {
       { tables: ['ledger'], index: 'by_id', actions: ['Scan'] },
       { tables: ['ledger'], actions: ['GetItem'] },
       { tables: ['daily'], actions: ['BatchGetItem', 'Query'] },
-      { tables: ['keys', 'accounts', 'payments'], actions: ['BatchGetItem'] },
+      { tables: ['keys', 'accounts', 'codes', 'payments'], actions: ['BatchGetItem'] },
       { tables: ['accounts'], actions: ['Scan'] },
       // Checks that the closed relay is published.
       { tables: ['runtime'], actions: ['BatchGetItem'], ids: ['config', 'snapshot#*'] },
       { tables: ['settings'], actions: ['GetItem', 'PutItem', 'UpdateItem'] },
-      { tables: ['quotas', 'ledger', 'grants', 'payments', 'keys', 'accounts'], actions: ['PutItem'] },
+      {
+        tables: ['quotas', 'ledger', 'grants', 'payments', 'keys', 'accounts', 'codes'],
+        actions: ['PutItem'],
+      },
       { tables: ['daily'], actions: ['ConditionCheckItem', 'UpdateItem'] },
       {
-        tables: ['quotas', 'ledger', 'grants', 'payments', 'keys', 'accounts'],
+        tables: ['quotas', 'ledger', 'grants', 'payments', 'keys', 'accounts', 'codes'],
         actions: ['DescribeContinuousBackups', 'RestoreTableToPointInTime'],
       },
     ],

@@ -97,7 +97,7 @@ export const scenarios: Scenario[] = [
   run('response delete', `${chargedId} --yes`),
   run('payment list', '', { prepare: (rig) => park(rig, 'pi_list') }),
   run('audit', '--wait 0'),
-  run('restore', '--to 2030-01-01 --also keys,accounts --wait 0 --yes', { prepare: spoil }),
+  run('restore', '--to 2030-01-01 --also keys,accounts,codes --wait 0 --yes', { prepare: spoil }),
   run('doctor', '', { code: 1 }),
   run('console', '--check'),
   run('console --read-only', '--check'),

@@ -6,7 +6,7 @@ import type { TableName } from '../../../../shared/tables/table-names.ts';
 import { approve, defineView, type ApproveOptions } from '../command.ts';
 import { parseList, parseNumber, parsePast, type Moment } from '../option-values.ts';
 
-const optional = ['keys', 'accounts'] as const;
+const optional = ['keys', 'accounts', 'codes'] as const;
 
 interface RestoreOptions extends ApproveOptions {
   to: Moment;
@@ -30,7 +30,7 @@ export const restoreCommand = defineView('restore', {
   needs: { '--to <time>': ['point in time to restore to', parsePast] },
   takes: {
     '--drill': 'only restore copies, compare them and delete them',
-    '--also <a,b>': ['also restore deleted rows of keys or accounts', parseTables],
+    '--also <a,b>': ['also restore deleted rows of keys, accounts or codes', parseTables],
     '--forgive': 'refund calls that ended after this time',
     '--accept <a,b>': [
       'accounts with charges that no ledger row explains; leave them as they are',
