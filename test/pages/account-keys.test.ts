@@ -61,7 +61,10 @@ function answerDialogs(page: Page, by: 'accept' | 'dismiss' = 'accept'): string[
 
 describe('keys that customers make', () => {
   looksSound(async (options) => {
-    rig.settings = { ...rig.settings, topUpUrl: 'https://shop.example/{account}' };
+    rig.payments();
+    if (rig.settings.payments?.stripe.checkout) rig.settings.payments.stripe.checkout.plans = [2];
+    rig.settings.subscriptionEnabled = true;
+    rig.plans = [{ level: 2, price: 30, items: [] }];
     await rig.create(pageKey, {
       name: '前端 web',
       models: ['gpt-4o', 'qwen-max'],
@@ -70,6 +73,7 @@ describe('keys that customers make', () => {
     const shown = await opened(options);
     await shown.page.locator('#new-key').click();
     await shown.page.locator('#top-up').waitFor();
+    await shown.page.locator('#buy-plans button').waitFor();
     return shown;
   });
 
