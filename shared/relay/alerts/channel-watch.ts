@@ -31,6 +31,7 @@ export function createChannelWatch(ports: ChannelWatchPorts): () => Promise<void
     known.baselines.set(channel, baseline);
     return baseline;
   };
+  let hadMarks = false;
   return async () => {
     const nowMs = clock.now();
     const hour = formatHour(nowMs);
@@ -41,9 +42,10 @@ export function createChannelWatch(ports: ChannelWatchPorts): () => Promise<void
       if (recent.length === 0) return;
       found.push(...findMarks(channel, { recent, baseline: await findBaseline(channel, nowMs), nowMs }));
     };
-    const looks = splitIntoGroups(await hours.channels(), look).catch((error: unknown) => ({ error }));
-    const failed = await looks;
-    await hours.keep(found, nowMs);
+    const failed = await splitIntoGroups(await hours.channels(), look).catch((error: unknown) => ({ error }));
+    // An idle stack writes nothing.
+    if (found.length > 0 || hadMarks) await hours.keep(found, nowMs);
+    hadMarks = found.length > 0;
     await reportNew(ports, found, nowMs);
     if (failed) throw failed.error;
   };
@@ -57,6 +59,7 @@ async function reportNew(
   const causes = new Map(
     found.map((each) => [`channel.${each.mark}#${each.channel}#${utcDay(nowMs)}`, each] as const),
   );
+  if (causes.size === 0) return;
   const reported = await marks.marks([...causes.keys()]);
   const fresh = [...causes].filter(([cause]) => !reported.has(cause));
   await splitIntoGroups(fresh, async ([cause, { mark, channel, model, now, usual }]) => {
