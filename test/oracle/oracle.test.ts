@@ -3,6 +3,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Endings, type CallAsked, type Delivered, type WindowEnd } from './endings.ts';
 import { exactYuan, nano } from './exact.ts';
+import { namedBudgets } from './budgets.ts';
 import { budgetDay, planMonth } from './plan-month.ts';
 import {
   costOf,
@@ -155,6 +156,23 @@ describe('the table of endings', () => {
     expect(endings.cost(asked('by-call'), delivered)).toEqual({ least: perCall, most: perCall });
     expect(endings.cost(asked('unpriced'), delivered).most).toBe(delivered.searched ? 80_000_000n : 0n);
   });
+});
+
+it('budgets by tag hold for their name, * for each other one and for calls that name none', () => {
+  const all = [
+    { by: 'tag:team', name: 'search', amount: 5, period: 'month' as const },
+    { by: 'tag:team', amount: '0.5', period: 'month' as const },
+    { by: 'end_user', name: '', amount: 0, period: 'day' as const },
+  ];
+  const at = Date.parse('2026-11-20T23:59:59.999Z');
+  const of = (tags: Record<string, string>, endUser?: string) =>
+    namedBudgets(all, { tags, endUser }, at).map((each) => [each.of, each.period, each.most]);
+  expect(of({ team: 'search' }, 'alice')).toEqual([['tag:team search', '2026-11', 5_000_000_000n]]);
+  expect(of({ team: 'ads' })).toEqual([
+    ['tag:team ads', '2026-11', 500_000_000n],
+    ['end_user ', '2026-11-20', 0n],
+  ]);
+  expect(of({}, 'alice')).toEqual([['tag:team ', '2026-11', 500_000_000n]]);
 });
 
 it('months of plans begin on the day of the first, clamped; days of budgets at midnight', () => {

@@ -327,7 +327,7 @@ const ofCalls = {
   runs_twice: {
     what: 'each delivery of an event runs its response',
     noticed:
-      /was charged 2 times|is charged \d+ again|was closed without being open|is off by|@.* sums to|settled sums|is charged late/,
+      /was charged 2 times|is charged \d+ again|was closed without being open|is off by|@.* sums to|settled sums|is charged late|reported a charge of/,
     kind: { ...easy, background: 1 },
     runsTwice: true,
   },
