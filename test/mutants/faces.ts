@@ -24,8 +24,8 @@ export const faces: Mutants = {
   },
   'the address of a console works twice': {
     file: 'infra/ops/console/serve.ts',
-    find: '!isRight || this.#isTokenUsed ||',
-    replace: '!isRight ||',
+    find: 'const isOld = this.#isTokenUsed ||',
+    replace: 'const isOld =',
     noticed: 'test/console/guard.test.ts',
     by: /lets in who has the address once/,
   },
