@@ -85,8 +85,11 @@ async function readMargins({ ports: { ledger }, nowMs }: Visit, by: Grouping, mo
   const nameOf = (row: AccountMonth | ServedDay): string | undefined =>
     'account' in row ? row.account : by === 'channel' ? row.channel : row.model;
   const sums = sumBy<AccountMonth | ServedDay>(rows, nameOf);
-  const byLoss = (a: Summed, b: Summed): number => compareLargestFirst(lossOf(a), lossOf(b));
-  return { period, sums: sums.toSorted((a, b) => byLoss(a, b) || compareCharges(a, b)), problems };
+  return {
+    period,
+    sums: sums.toSorted((a, b) => compareLargestFirst(lossOf(a), lossOf(b)) || compareCharges(a, b)),
+    problems,
+  };
 }
 
 function lossOf({ figures }: Summed): bigint {
