@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import { DeleteCommand, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { hashCode } from '../../shared/config/rows/code-row.ts';
 import { keyHash } from '../../shared/wire/ids.ts';
 import { listening } from '../support/listening.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -149,6 +150,16 @@ it('with a key that may, a customer makes and revokes keys and tops up: what is 
     liveWithin,
   );
   await vi.waitFor(async () => expect(await available('beta')).toBe(80_000_000_000), liveWithin);
+
+  const code = { hash: hashCode('7KXQ2-M9PTA-0ZDVC-H4WEN'), batch: 'spring', amount: 1.5 };
+  await stack.store.documents.send(new PutCommand({ TableName: 'relay-codes', Item: code }));
+  const redeemed = await Promise.all(
+    Array.from({ length: 10 }, () => ask('POST', '/codes', { code: '7kxq2 m9pta ozdvc h4wen' })),
+  );
+  expect(redeemed.map(({ status, body }) => [status, body['amount']])).toEqual(
+    redeemed.map(() => [200, 1.5]),
+  );
+  await vi.waitFor(async () => expect(await available('beta')).toBe(81_500_000_000), liveWithin);
 }, 60_000);
 
 it('charges a stored card once when a hundred calls cross the threshold, and not after it was turned off', async () => {
