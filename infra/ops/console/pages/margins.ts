@@ -22,6 +22,7 @@ export function addMarginPages(routes: Routes): void {
 
 const groupings = ['model', 'channel', 'customer'] as const;
 type Grouping = (typeof groupings)[number];
+const rowsMax = 200;
 
 async function renderMargins(visit: Visit): Promise<Page> {
   const by = groupings.find((each) => each === visit.query('by')) ?? 'model';
@@ -53,7 +54,7 @@ async function renderMargins(visit: Visit): Promise<Page> {
           : 'The cost of all calls is known.'
       }`,
     )}
-    ${renderTable(sums, {
+    ${renderTable(sums.slice(0, rowsMax), {
       caption: `Margins by ${by}`,
       markOf: ({ figures }) => ((marginOf(figures).earned ?? 0n) < 0n ? 'bad' : undefined),
       empty: renderEmptyState('No calls in this month', 'Choose another month.'),
@@ -66,7 +67,8 @@ async function renderMargins(visit: Visit): Promise<Page> {
           formatPercent(marginOf(figures).earned ?? 0n, figures.amounts.bought_charged ?? 0n),
         ),
       ],
-    })}`,
+    })}
+    ${sums.length > rowsMax && html`<p>The first ${rowsMax} of ${sums.length}, with the largest losses.</p>`}`,
   };
 }
 
