@@ -132,21 +132,24 @@ it('are charged what their vendor counted, once, whatever dies', async () => {
   }
   const isOpen = ({ open }: Row): boolean =>
     Object.values((open ?? {}) as Record<string, unknown[]>).some((entry) => !String(entry[7]).includes('t'));
-  const lostOnes = [...vendor.values()].filter(({ fate }) => fate === 'lost').length;
+  const isLost = ({ waiting }: Row): boolean => {
+    const run = JSON.parse(String(waiting)) as { vendor: { vendorId: string } };
+    return vendor.get(run.vendor.vendorId)?.fate === 'lost';
+  };
   const waitingOf = async () =>
     (await tables.rows('responses')).filter(({ account: name }) => name === '~waiting');
   await until(async () => {
     process.kill(stack.pid, 'SIGUSR2');
     await sleep(1_000);
-    return (await waitingOf()).length <= lostOnes;
+    return (await waitingOf()).every(isLost);
   });
   ending.abort();
   const kills = await killing;
   tables.store.rules.clear();
-  // What says nothing any more is deleted by its client.
-  for (const { id } of await waitingOf())
-    await fetch(`${stack.baseUrl}/responses/${String(id)}`, { method: 'DELETE', headers });
   await until(async () => {
+    // What says nothing any more is deleted by its client.
+    for (const { id } of (await waitingOf()).filter(isLost))
+      await fetch(`${stack.baseUrl}/responses/${String(id)}`, { method: 'DELETE', headers });
     process.kill(stack.pid, 'SIGUSR2');
     await sleep(2_000);
     return !(await parts()).some(isOpen) && (await waitingOf()).length === 0;
