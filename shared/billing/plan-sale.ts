@@ -36,6 +36,7 @@ export function returnMonth(
   current: Subscription | undefined,
   { level, bought, nowMs }: { level: number; bought: BoughtMonth; nowMs: number },
 ): Subscription | undefined {
+  if (bought.until <= nowMs) return undefined;
   if (!current?.until || current.level !== level || !isSubscribed(current, nowMs)) return undefined;
   return { ...current, until: Math.max(nowMs, current.until - (bought.until - bought.from)) };
 }

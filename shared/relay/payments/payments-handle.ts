@@ -83,8 +83,8 @@ async function store(ports: PaymentsPorts, { live, at, reports, settings }: Rece
         : { ...report, at };
     if (!fact) continue;
     if (fact.kind === 'reversal') await turnOffReversed(ports, fact);
-    await recordFact(ports, fact);
-    if (fact.kind === 'paid' && report.kind === 'checkout') await keepCard(ports, fact, report);
+    const payment = await recordFact(ports, fact);
+    if (fact.kind === 'paid' && report.kind === 'checkout') await keepCard(ports, payment, report);
     isStored = true;
   }
   return isStored;
@@ -102,14 +102,15 @@ async function turnOffReversed({ payments, topUps }: PaymentsPorts, fact: Revers
   await topUps.change(account, (auto) => (auto && isOn(auto) ? turnOff(auto, reason) : undefined));
 }
 
-/** Turns automatic top-ups on if the account asked for them with this payment. */
+/** Turns automatic top-ups on if the account asked for them with this payment. A refund or dispute may be reported before it. */
 async function keepCard(
   { clock, topUps }: PaymentsPorts,
-  { account, payment, problem }: PaidFact,
-  { card, references }: PaidCheckout,
+  { account, state, reversals }: Payment,
+  { card, references, payment }: PaidCheckout,
 ): Promise<void> {
   const { nonce } = parseReference(references[0] ?? '')?.reference ?? {};
-  if (!card || account === undefined || problem !== undefined || nonce === undefined) return;
+  const isKept = state === 'granted' && Object.keys(reversals).length === 0;
+  if (!card || account === undefined || !isKept || nonce === undefined) return;
   const nowMs = clock.now();
   await topUps.change(account, (auto) => storeCard(auto, { nonce, card, payment, nowMs }));
 }
@@ -176,7 +177,7 @@ interface RecordPorts extends Pick<ChatPorts, 'clock' | 'random' | 'log'> {
 const budgetMs = 8_000;
 
 /** Resolves when the fact is stored. Throws the store's error; the fact may be stored then, too. */
-export async function recordFact(ports: RecordPorts, fact: PaidFact | ReversalFact): Promise<void> {
+export async function recordFact(ports: RecordPorts, fact: PaidFact | ReversalFact): Promise<Payment> {
   const { payments, log } = ports;
   const tryOnce = async (): Promise<PaymentChange> => {
     const before = await payments.find(fact.payment);
@@ -193,6 +194,7 @@ export async function recordFact(ports: RecordPorts, fact: PaidFact | ReversalFa
   for (const { account, grant_id } of grants)
     log.event('payment_granted', { account, grant_id, payment: after.id });
   report(ports, change, explainOperatorNeed(change));
+  return after;
 }
 
 /** The plan changes in the transaction that records its payment, so it changes once. */

@@ -218,3 +218,31 @@ describe('the store', () => {
     expect(rig.counted).toEqual(['PaymentParked']);
   });
 });
+
+const intent = {
+  id: 'pi_1',
+  amount_received: 1000,
+  currency: 'usd',
+  customer: 'cus_1',
+  payment_method: 'pm_1',
+};
+const storing = { ...intent, metadata: { relay_reference: reference() } };
+
+describe('the payment that stores a card', () => {
+  test.each([
+    ['a refund', 'refund.created', refund()],
+    ['a dispute', 'charge.dispute.created', dispute()],
+  ])('turns no automatic top-up on if %s was reported first', async (_name, type, object) => {
+    for (const isCheckoutFirst of [true, false]) {
+      const rig = new StripeRig();
+      const terms = { below: 500, amount: 1000, monthly: 5000 };
+      const wanted = { ...terms, nonce: '0123456789abcdef' };
+      rig.topUps.kept.set('acme', { account: 'acme', version: 1, month: '', charged: 0, wanted });
+      if (isCheckoutFirst) await rig.send(completed, session());
+      await rig.send(type, object);
+      for (let sent = 0; sent < 2; sent += 1) await rig.send('payment_intent.succeeded', storing);
+      expect(rig.topUps.kept.get('acme')).not.toHaveProperty('card');
+      expect(rig.granted).toHaveLength(2);
+    }
+  });
+});

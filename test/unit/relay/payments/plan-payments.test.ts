@@ -99,6 +99,15 @@ it('a refund of a lower month does not touch the higher plan that followed, and 
   expect(rig.granted).toEqual([]);
 });
 
+it('a refund of a month that is over takes nothing of the one that was bought later', async () => {
+  const rig = new StripeRig();
+  await rig.send(completed, paidFor(2));
+  rig.nowMs += 40 * dayMs;
+  await rig.send(completed, paidFor(2, 'pi_2'));
+  await rig.send('refund.created', refund({ amount: 3_000 }));
+  expect(planOf(rig)).toBe('2 2026-12-31 2027-01-31');
+});
+
 it.each([
   ['less was paid', () => ({ amount_total: 100 })],
   ['the level was edited', () => ({ client_reference_id: planReference(1).replace('p1-', 'p3-') })],
