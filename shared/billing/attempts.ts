@@ -3,6 +3,7 @@
  * has at most three, so a record grows by some 40 bytes for the first and 60 for each other one.
  */
 import { fingerprint } from '../wire/ids.ts';
+import { listIn, parseJson, textIn } from '../wire/json.ts';
 import type { CloseRow } from './ledger-row.ts';
 
 /** Times in milliseconds after its own start. */
@@ -54,25 +55,20 @@ const fillAttempt = (
   [outcome, contentMs, endMs, secret, channel, model]: unknown[],
   served: { channel: string; model: string },
 ): CallAttempt => ({
-  channel: readText(channel) || served.channel,
-  model: readText(model) || served.model,
-  secret: readText(secret),
-  outcome: readText(outcome),
+  channel: textIn(channel) || served.channel,
+  model: textIn(model) || served.model,
+  secret: textIn(secret),
+  outcome: textIn(outcome),
   contentMs: readTime(contentMs),
   endMs: readTime(endMs),
 });
 
 /** Somebody may have edited the row: what is invalid counts as no attempt, and must not block the call's row. */
-function parseAttempts(text: string): unknown[][] {
-  try {
-    const parsed: unknown = JSON.parse(text);
-    return Array.isArray(parsed) ? parsed.filter((one) => Array.isArray(one)).slice(0, attemptsMax) : [];
-  } catch {
-    return [];
-  }
-}
+const parseAttempts = (text: string): unknown[][] =>
+  listIn(parseJson(text))
+    .filter((one) => Array.isArray(one))
+    .slice(0, attemptsMax);
 
-const readText = (value: unknown): string => (typeof value === 'string' ? value : '');
 const readTime = (value: unknown): number | undefined =>
   Number.isSafeInteger(value) && Number(value) >= 0 ? Number(value) : undefined;
 

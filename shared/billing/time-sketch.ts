@@ -28,14 +28,12 @@ const middles = timeBins.map((_, bin) => (2 * lowestMs * factor ** bin) / (facto
 
 type Counts = Readonly<Partial<Record<string, number>>>;
 
-const countTimes = (counts: Counts): number => timeBins.reduce((sum, name) => sum + (counts[name] ?? 0), 0);
-
 /**
  * Returns the time that this share of all times does not exceed, in whole milliseconds. Times below 10 ms count as 10 ms.
  * @param share such as 0.95
  */
 export function findQuantile(counts: Counts, share: number): number | undefined {
-  const all = countTimes(counts);
+  const all = timeBins.reduce((sum, name) => sum + (counts[name] ?? 0), 0);
   if (all === 0) return undefined;
   const rank = Math.max(1, Math.ceil(share * all));
   let seen = 0;

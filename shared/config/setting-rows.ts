@@ -142,7 +142,7 @@ const SellerValue = z.strictObject(
 );
 
 /** Every function keeps them in memory: some 60 KB for 300 models. */
-const factsMax = 500;
+export const factsMax = 500;
 const wantedFacts = `a map of at most ${factsMax} models to {vendor, context, output, takes, makes, about}`;
 const wantedKinds = 'a list of "text", "image", "audio", "video", "file", "embedding"';
 const kinds = z.optional(

@@ -5,6 +5,7 @@
 import type { WrittenGrant } from '../billing/ledger-row.ts';
 import { parseYuan, type NanoYuan } from '../billing/money.ts';
 import { textOf } from '../config/rows/read-row.ts';
+import { workOnEach } from '../relay/retry.ts';
 import { keyHash, keyHint } from '../wire/ids.ts';
 import { canonicalJson } from '../wire/json.ts';
 import { compileSettings } from './config/row-changes.ts';
@@ -104,15 +105,6 @@ const override = <Port extends object>(port: Port, methods: Partial<Port>): Port
 
 const atOnce = 16;
 
-/** Works on many things, some at once. */
-async function workOn<Thing>(things: readonly Thing[], work: (thing: Thing) => Promise<void>): Promise<void> {
-  const open = things.values();
-  const runOpen = async (): Promise<void> => {
-    for (const thing of open) await work(thing);
-  };
-  await Promise.all(Array.from({ length: atOnce }, runOpen));
-}
-
 /** What is wrong with a sheet: each line has one problem at most, the first that was found. */
 export type Problems = Map<string, string>;
 
@@ -152,9 +144,10 @@ const problemsShown = 50;
 export async function planLines(ports: OperatorPorts, lines: readonly SheetLine[], earlier?: Problems) {
   const grants = new Map<string, WrittenGrant[]>();
   const credited = new Set(lines.flatMap(({ account, credit }) => (credit ? [account] : [])));
-  await workOn([...credited], async (account) => {
+  const readGrants = async (account: string): Promise<void> => {
     grants.set(account, (await Array.fromAsync(ports.ledger.grants(account))).flat());
-  });
+  };
+  await workOnEach([...credited], readGrants, atOnce);
   // Only a sheet with ids of keys needs the whole tables.
   const hasKeys = lines.some(({ key }) => key && key.id !== '');
   const accounts = hasKeys ? await ports.tables.scan('accounts') : [];
@@ -351,7 +344,8 @@ export async function carryOutLines(
   const outcomes = new Map<LinePlan, LineOutcome>();
   const lastKeys = new Map<string, unknown>();
   let failures = 0;
-  await workOn([...Map.groupBy(plan.lines, ({ line }) => line.account).values()], async (group) => {
+  const customers = [...Map.groupBy(plan.lines, ({ line }) => line.account).values()];
+  const runLines = async (group: readonly LinePlan[]): Promise<void> => {
     for (const each of group) {
       if (failures >= failuresMax) {
         outcomes.set(each, { line: each.line, state: 'failed', problem: 'not tried: too many lines failed' });
@@ -365,12 +359,14 @@ export async function carryOutLines(
         outcomes.set(each, { line: each.line, state: 'failed', problem: messageOf(error) });
       }
     }
-  });
+  };
+  await workOnEach(customers, runLines, atOnce);
   const untilMs = ports.clock.now() + run.waitMs;
-  await workOn(plan.lines, async (each) => {
+  const finish = async (each: LinePlan): Promise<void> => {
     const outcome = outcomes.get(each);
     if (outcome) outcomes.set(each, await finishLine(ports, each, { plan, outcome, untilMs }));
-  });
+  };
+  await workOnEach(plan.lines, finish, atOnce);
   return plan.lines.flatMap((each) => outcomes.get(each) ?? []);
 }
 

@@ -153,18 +153,18 @@ const stateWords: Record<Payment['state'], string> = {
   plan: 'it paid for a plan of',
 };
 
-async function readBonusSteps({ tables, target }: OperatorPorts): Promise<BonusStep[] | undefined> {
-  const raw = await tables.get('settings', 'top_up_bonus');
-  return (
-    raw && requireValid(readSetting(raw, target), 'the setting top_up_bonus is invalid: ').row.topUpBonus
-  );
-}
+const readBonusSteps = async (ports: OperatorPorts): Promise<BonusStep[] | undefined> =>
+  (await readNamedSetting(ports, 'top_up_bonus'))?.topUpBonus;
 
 /** Reads the setting `payments` from its row. Throws a Failure without one. */
-async function readStripeSetting({ tables, target }: OperatorPorts): Promise<StripeSettings> {
-  const raw = await tables.get('settings', 'payments');
-  if (!raw) throw new Failure('payments are not set up: see docs/payments.md');
-  const { row } = requireValid(readSetting(raw, target), 'the setting payments is invalid: ');
-  if (!row.payments) throw new Failure('the setting payments has no provider');
-  return row.payments.stripe;
+async function readStripeSetting(ports: OperatorPorts): Promise<StripeSettings> {
+  const settings = await readNamedSetting(ports, 'payments');
+  if (!settings) throw new Failure('payments are not set up: see docs/payments.md');
+  if (!settings.payments) throw new Failure('the setting payments has no provider');
+  return settings.payments.stripe;
+}
+
+async function readNamedSetting({ tables, target }: OperatorPorts, name: string) {
+  const raw = await tables.get('settings', name);
+  return raw && requireValid(readSetting(raw, target), `the setting ${name} is invalid: `).row;
 }

@@ -5,6 +5,7 @@
  */
 import { formatYuan, type NanoYuan } from '../billing/money.ts';
 import { findPublishedWord } from '../upstreams/vocabulary.ts';
+import { utcHour } from '../wire/iso-time.ts';
 import type {
   Candidate,
   ChatCall,
@@ -109,7 +110,7 @@ export class RefusalTally {
   count(account: string, refusal: Refusal, nowMs: number): void {
     const kept = this.#accounts.get(account) ?? { writtenMs: -Infinity, hours: new Map() };
     this.#accounts.set(account, kept);
-    const hour = new Date(nowMs).toISOString().slice(0, 13);
+    const hour = utcHour(nowMs);
     const counts = kept.hours.get(hour) ?? {};
     const code = codeOf(refusal);
     kept.hours.set(hour, { ...counts, [code]: (counts[code] ?? 0) + 1 });

@@ -1,4 +1,4 @@
-/** Repeats of a write within a time, and the wait for a work within a time. */
+/** Repeats of a write within a time, the wait for a work within a time, and work on many things, a few at once. */
 import type { Clock, Random } from './ports/host.ts';
 import { type Repeats, StoreUnavailable, StoreBusy } from './ports/store-errors.ts';
 
@@ -78,4 +78,19 @@ export async function within<Result, Late>(
   } finally {
     over.abort('over');
   }
+}
+
+/** Does the work of all items, a few at once. Goes on after a failure and finally rejects with the first one. */
+export async function workOnEach<Item>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<void>,
+  atOnceMax = 10,
+): Promise<void> {
+  const open = items.values();
+  const failures: unknown[] = [];
+  const runOpen = async (): Promise<void> => {
+    for (const item of open) await work(item).catch((error: unknown) => void failures.push(error));
+  };
+  await Promise.all(Array.from({ length: atOnceMax }, runOpen));
+  if (failures.length > 0) throw failures[0];
 }

@@ -23,7 +23,7 @@ import { restoreBill } from './money/bill.ts';
 import { restoreReservation } from './money/open-reservation.ts';
 import type { ChatPorts } from './ports/chat-ports.ts';
 import type { ResponseHead, WaitingRun } from './ports/stored.ts';
-import { retry } from './retry.ts';
+import { retry, workOnEach } from './retry.ts';
 import { requestIdOf } from './stored/accepted-call.ts';
 
 const atOnceMax = 32;
@@ -41,14 +41,10 @@ export function createWindowPolls(ports: ChatPorts, endpoint: Endpoint): () => P
     if (runs.length === 0) return;
     const snapshot = await ports.config.current();
     const minute = Math.floor(ports.clock.now() / 60_000);
-    const due = runs.filter((run) => isDue(run, minute)).values();
-    const work = async (): Promise<void> => {
-      for (const run of due)
-        await poll(relay, snapshot, run).catch((error: unknown) =>
-          ports.log.fault(requestIdOf(run.id), error),
-        );
-    };
-    await Promise.all(Array.from({ length: atOnceMax }, work));
+    const due = runs.filter((run) => isDue(run, minute));
+    const pollOrLog = (run: WaitingRun): Promise<void> =>
+      poll(relay, snapshot, run).catch((error: unknown) => ports.log.fault(requestIdOf(run.id), error));
+    await workOnEach(due, pollOrLog, atOnceMax);
   };
 }
 

@@ -2,12 +2,8 @@
  * Channels whose traffic, times, failures and costs follow the day and the week, minute by minute, and a watch that looks at them every
  * five minutes as the function `notify` does. Seeded.
  */
-import {
-  buildBaseline,
-  findMarks,
-  formatHour,
-  listUsualHours,
-} from '../../shared/relay/alerts/channel-marks.ts';
+import { buildBaseline, findMarks, listUsualHours } from '../../shared/relay/alerts/channel-marks.ts';
+import { utcHour } from '../../shared/wire/iso-time.ts';
 import type { Baseline } from '../../shared/relay/alerts/channel-marks.ts';
 import type { DailyFigures } from '../../shared/billing/daily-figures.ts';
 import type { ChannelMark, HourSum } from '../../shared/relay/ports/alerts.ts';
@@ -80,7 +76,7 @@ export class SimulatedChannels {
 
   #look(nowMs: number): ChannelMark[] {
     return [...this.#sums].flatMap(([channel, sums]) => {
-      const hour = formatHour(nowMs);
+      const hour = utcHour(nowMs);
       const read = (from: string, to: string): HourSum[] =>
         [...sums.values()].filter((sum) => sum.hour >= from && sum.hour <= to);
       const known = this.#baselines.get(channel);
@@ -92,7 +88,7 @@ export class SimulatedChannels {
               nowMs,
             );
       this.#baselines.set(channel, { hour, baseline });
-      return findMarks(channel, { recent: read(formatHour(nowMs - 60 * minuteMs), hour), baseline, nowMs });
+      return findMarks(channel, { recent: read(utcHour(nowMs - 60 * minuteMs), hour), baseline, nowMs });
     });
   }
 
@@ -131,7 +127,7 @@ export class SimulatedChannels {
     const cost = one.yuanPerMillion * Math.exp(0.1 * this.#normal()) * (incident?.dearer ?? 1);
     const sums = this.#sums.get(one.channel) ?? new Map<string, HourSum>();
     this.#sums.set(one.channel, sums);
-    const key = `${formatHour(nowMs)} ${one.model}`;
+    const key = `${utcHour(nowMs)} ${one.model}`;
     const figures: DailyFigures = sums.get(key)?.figures ?? { counts: {}, amounts: {} };
     const counts: Record<string, number | undefined> = figures.counts;
     const added = {
@@ -145,12 +141,12 @@ export class SimulatedChannels {
     for (const [figure, count] of Object.entries(added)) counts[figure] = (counts[figure] ?? 0) + count;
     const bought = (figures.amounts.bought ?? 0n) + BigInt(Math.round(1000 * cost * tokens));
     sums.set(key, {
-      hour: formatHour(nowMs),
+      hour: utcHour(nowMs),
       model: one.model,
       figures: { counts: figures.counts, amounts: { bought } },
     });
     if (date.getUTCMinutes() > 0) return;
-    const oldest = formatHour(nowMs - 8 * dayMs);
+    const oldest = utcHour(nowMs - 8 * dayMs);
     for (const [old, { hour: at }] of sums) {
       if (at >= oldest) break;
       sums.delete(old);

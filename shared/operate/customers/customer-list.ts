@@ -4,6 +4,7 @@
  */
 import { compareLargestFirst, convertToYuanNumber } from '../../billing/money.ts';
 import { noFigures } from '../../billing/daily-figures.ts';
+import { listMonthsUntil } from '../../billing/daily-keys.ts';
 import { estimateDaysLeft, computeSpendingPace } from '../../billing/spending-pace.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
@@ -69,8 +70,10 @@ async function addMoney(
   rows: readonly RawRow[],
   known?: readonly AccountMonth[],
 ) {
-  const wanted = listMonthsBack(clock.now(), rows.length > trendRowsMax ? 1 : trendMonths);
-  const [month = ''] = wanted;
+  const month = utcMonth(clock.now());
+  const wanted = listMonthsUntil(clock.now())
+    .filter((each) => each <= month)
+    .slice(rows.length > trendRowsMax ? -1 : -trendMonths);
   const names = rows.map(nameOf);
   const [balances, months] = await Promise.all([
     ledger.quotas(names),
@@ -98,9 +101,7 @@ async function addMoney(
         /** Charged by month, the last one this month. Empty where only this month was read. */
         trend: known
           ? []
-          : wanted
-              .toReversed()
-              .map((each) => convertToYuanNumber(sums.get(`${each} ${account}`)?.amounts.charged ?? 0n)),
+          : wanted.map((each) => convertToYuanNumber(sums.get(`${each} ${account}`)?.amounts.charged ?? 0n)),
         lastCall: item?.last?.at,
       };
     }),
@@ -110,12 +111,6 @@ async function addMoney(
 /** A page of customers stays within some requests, and a list of all reads this month alone. */
 const trendMonths = 6;
 const trendRowsMax = 100;
-
-/** This month first. */
-function listMonthsBack(nowMs: number, count: number): string[] {
-  const [year = 0, month = 1] = utcMonth(nowMs).split('-').map(Number);
-  return Array.from({ length: count }, (_, back) => utcMonth(Date.UTC(year, month - 1 - back, 1)));
-}
 
 function stateOf(raw: RawRow) {
   const reading = readRow(AccountRow, raw);

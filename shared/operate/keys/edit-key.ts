@@ -7,7 +7,7 @@ import { listKeyModels, listOfferedNames } from '../../config/rows/key-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { joinNames } from '../../config/rows/read-table.ts';
 import { keyHash, keyHint } from '../../wire/ids.ts';
-import { isoTime } from '../../wire/iso-time.ts';
+import { hourMs, isoTime } from '../../wire/iso-time.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { normalizeMoments } from '../moment.ts';
 import { Failure, usageFailure, type Plan } from '../plan.ts';
@@ -105,7 +105,6 @@ async function findUnservedModels(
   return unserved.length === 0 ? [] : [`no enabled channel serves ${joinNames(unserved)}`];
 }
 
-const hourMs = 3_600_000;
 const graceHoursMax = 24 * 366;
 
 /**

@@ -5,7 +5,7 @@
 import { formatYuan, parseYuan, type NanoYuan } from '../../billing/money.ts';
 import { findLedgerTimeMs, type CloseRow } from '../../billing/ledger-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
-import { isoTime, dayMs } from '../../wire/iso-time.ts';
+import { hourMs, isoTime, dayMs } from '../../wire/iso-time.ts';
 import { chargedOf, selectRows, sumRows } from '../ledger/ledger.ts';
 import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
 import { formatCount, Failure, formatMoney, quoteShellWord, usageFailure } from '../plan.ts';
@@ -21,8 +21,6 @@ interface LeakedKeyInput {
   sinceMs?: number | undefined;
   alone?: boolean | undefined;
 }
-
-const hourMs = 3_600_000;
 
 export async function planLeakedKey(
   ports: OperatorPorts,

@@ -3,6 +3,7 @@ import { listPricedModels, type WrittenPrice, type WrittenRates } from '../../bi
 import { divideHalfUp, formatDecimal, parseDecimal } from '../../billing/money.ts';
 import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { plainValue, readRow } from '../../config/rows/read-row.ts';
+import { factsMax } from '../../config/setting-rows.ts';
 import { asRecord } from '../../wire/json.ts';
 import { listUsableChannels } from '../channels/list-channels.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
@@ -86,9 +87,6 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
     )?.model,
   };
 }
-
-/** As many as the setting may have. */
-const factsMax = 500;
 
 /** Adds facts of models that have none: what an operator wrote stays. */
 function planFacts(known: RawRow | undefined, named: readonly ListedPrice[]) {

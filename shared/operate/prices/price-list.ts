@@ -8,6 +8,7 @@ import { formatDecimal, parseDecimal } from '../../billing/money.ts';
 import { minuteOf, weekdays, type HourWindow, type Weekday } from '../../billing/schedule.ts';
 import { createClock, isTimeZone, utcOf } from '../../billing/wall-clock.ts';
 import { modelName } from '../../config/rows/read-row.ts';
+import type { ModelFacts } from '../../config/settings.ts';
 import { isRecord, parseJson, recordsIn } from '../../wire/json.ts';
 import { usageFailure } from '../plan.ts';
 
@@ -26,7 +27,8 @@ export type ListedPrice = ListedRates & {
   /** Ascending. `above`: tokens of input. */
   tiers: ListedTier[];
   maxOutputTokens?: number | undefined;
-  facts?: ListedFacts | undefined;
+  /** What public data says about the model. */
+  facts?: ModelFacts | undefined;
   /** `unread`: hours that no windows can express, so only the standard price is known. */
   offPeak?: OffPeak | 'unread' | undefined;
   /** Factors of service tiers. */
@@ -34,15 +36,6 @@ export type ListedPrice = ListedRates & {
   /** Fields with prices that no rule expresses, or that cost the same as what a rule has. */
   unread: string[];
 };
-
-/** What public data says about a model, as the setting `model_facts` has it. */
-export interface ListedFacts {
-  vendor?: string;
-  context?: number;
-  output?: number;
-  takes?: string[];
-  makes?: string[];
-}
 
 export interface PriceList {
   prices: ListedPrice[];
@@ -119,7 +112,7 @@ export function readPriceList(source: PriceSource): PriceList {
 const inputWords = { image: 'vision', audio: 'audio_input', file: 'pdf_input', video: 'video_input' };
 
 /** The provider of a name with a path or a prefix hosts models of others. */
-function readFacts(model: string, raw: Record<string, unknown>): ListedFacts | undefined {
+function readFacts(model: string, raw: Record<string, unknown>): ModelFacts | undefined {
   const context = parseWholeNumber(raw['max_input_tokens']);
   const output = parseWholeNumber(raw['max_output_tokens']);
   const provider = raw['litellm_provider'];

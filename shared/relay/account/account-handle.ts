@@ -28,7 +28,7 @@ import { readAlertBelow } from '../../config/rows/alerted-account.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import { listCurrentNotices } from '../../config/settings.ts';
-import { utcMonth } from '../../wire/iso-time.ts';
+import { utcHour, utcMonth } from '../../wire/iso-time.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { listOfferedModels } from '../catalog/catalog-lists.ts';
 import type {
@@ -102,7 +102,7 @@ async function balance(
     ports.accounts.quota(key.account),
     ports.config.notOlderThan(refusalAgeMsMax),
     ports.accounts.months(key.account, listPaceMonths(nowMs)),
-    ports.refusals.since(key.account, new Date(nowMs - errorsMs).toISOString().slice(0, 13)),
+    ports.refusals.since(key.account, utcHour(nowMs - errorsMs)),
     asked === undefined ? undefined : listDays(ports.accounts, { account: key.account, days: asked, nowMs }),
     listBudgets(ports, account, nowMs),
   ]);

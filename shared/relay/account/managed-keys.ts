@@ -12,7 +12,7 @@ import { KeyRow, findKeyRefusal } from '../../config/rows/key-row.ts';
 import { attributeOf, readRow } from '../../config/rows/read-row.ts';
 import { keyHash, keyHint } from '../../wire/ids.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
-import { isoTime } from '../../wire/iso-time.ts';
+import { hourMs, isoTime } from '../../wire/iso-time.ts';
 import { checkBounds, isRecord, parseJson } from '../../wire/json.ts';
 import type { ManagedKey } from '../../wire/public-api.ts';
 import { admitKey, readKey } from '../call/call-refusals.ts';
@@ -176,7 +176,6 @@ async function edit(ports: ManagedKeysPorts, caller: KeyRequest) {
   return { answer: await changeKeys(ports, caller, editKey) };
 }
 
-const hourMs = 3_600_000;
 const graceHoursMax = 168;
 
 async function rotate(ports: ManagedKeysPorts, caller: KeyRequest) {

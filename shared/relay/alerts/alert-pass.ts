@@ -5,10 +5,11 @@
 import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { AlertSettings } from '../../config/settings.ts';
-import { isoTime } from '../../wire/iso-time.ts';
+import { dayMs, isoTime } from '../../wire/iso-time.ts';
 import type { Notice } from '../../wire/public-api.ts';
 import type { AlertAccounts, AlertStore } from '../ports/alerts.ts';
 import type { Log } from '../ports/telemetry.ts';
+import { workOnEach } from '../retry.ts';
 import type { AutoTopUpWatch } from './auto-top-up-watch.ts';
 import { balanceCause, type BalanceWatch, createNotice, type NoticeInput } from './balance-watch.ts';
 
@@ -22,7 +23,6 @@ interface DateCause extends Pick<Notice, 'type' | 'account' | 'data'> {
 
 type Days = Pick<AlertSettings, 'planDays' | 'keyDays'>;
 
-const dayMs = 24 * 3600 * 1000;
 /** An end longer ago than this is not reported any more: the plan ended before anybody watched. */
 const lateDays = 7;
 const markDays = 30;
@@ -49,20 +49,6 @@ const markOf = (name: string, atMs: number): Pick<DateCause, 'cause' | 'expires'
   cause: `${name}#${isoTime(atMs)}`,
   expires: Math.floor((atMs + markDays * dayMs) / 1000),
 });
-
-const atOnceMax = 10;
-
-/** Does the work of all items, a few at once. Goes on after a failure and finally rejects with the first one. */
-export async function splitIntoGroups<Item>(
-  items: readonly Item[],
-  work: (item: Item) => Promise<void>,
-): Promise<void> {
-  const done: PromiseSettledResult<void>[] = [];
-  for (let start = 0; start < items.length; start += atOnceMax)
-    done.push(...(await Promise.allSettled(items.slice(start, start + atOnceMax).map(work))));
-  const failed = done.find((each) => each.status === 'rejected');
-  if (failed) throw failed.reason;
-}
 
 interface AlertPassPorts extends NoticeInput {
   accounts: Pick<AlertAccounts, 'accounts' | 'keys'>;
@@ -100,11 +86,15 @@ export const createAlertPass = (ports: AlertPassPorts) => async (): Promise<void
   if (failures.length > 0) throw failures[0];
 };
 
-async function tellNew({ marks, ...ports }: AlertPassPorts, causes: DateCause[]): Promise<void> {
+/** Reports causes without a mark. */
+export async function tellNew(
+  { marks, ...ports }: NoticeInput & { marks: Pick<AlertStore, 'marks' | 'raise'> },
+  causes: readonly DateCause[],
+): Promise<void> {
   if (causes.length === 0) return;
   const reported = await marks.marks(causes.map(({ cause }) => cause));
   const fresh = causes.filter(({ cause }) => !reported.has(cause));
-  await splitIntoGroups(fresh, async ({ cause, expires, ...about }) => {
+  await workOnEach(fresh, async ({ cause, expires, ...about }) => {
     await marks.raise({ cause, seen: undefined, expires, notice: createNotice(ports, about) });
   });
 }
@@ -115,10 +105,10 @@ async function lookAt({ marks, watch }: AlertPassPorts, page: AlertedAccount[]):
   const worthALook = page.filter(
     ({ account, alertBelow }) => alertBelow !== undefined || seen.get(balanceCause(account))?.open,
   );
-  await splitIntoGroups(worthALook, ({ account }) => watch.look(account));
+  await workOnEach(worthALook, ({ account }) => watch.look(account));
 }
 
 async function topUpAll({ topUpWatch }: AlertPassPorts, page: AlertedAccount[]): Promise<void> {
   const active = await topUpWatch.active(page.map(({ account }) => account));
-  await splitIntoGroups(active, topUpWatch.look);
+  await workOnEach(active, topUpWatch.look);
 }

@@ -5,7 +5,7 @@
  */
 import { slotMinutes, type DailyFigures } from '../../billing/daily-figures.ts';
 import { convertToYuanNumber } from '../../billing/money.ts';
-import { dayMs } from '../../wire/iso-time.ts';
+import { dayMs, hourMs, utcHour } from '../../wire/iso-time.ts';
 import type { ChannelMark, HourSum } from '../ports/alerts.ts';
 
 /** `log`: the sum of the logarithms of the times to first content. `priced`: calls with a known cost. */
@@ -25,19 +25,17 @@ interface Tally {
  */
 export type Baseline = ReadonlyMap<string, { days: Tally; weekAgo: Tally; worst: number }>;
 
-const hourMs = 3_600_000;
 const daysBack = [1, 2, 3, 4, 5, 6, 7] as const;
-export const formatHour = (ms: number): string => new Date(ms).toISOString().slice(0, 13);
 
 /** The hours to compare with: the same, the one before and the one after it, a range for each day. */
 export const listUsualHours = (nowMs: number): [from: string, to: string][] =>
   daysBack.map((days) => {
     const sameMs = nowMs - days * dayMs;
-    return [formatHour(sameMs - hourMs), formatHour(sameMs + hourMs)];
+    return [utcHour(sameMs - hourMs), utcHour(sameMs + hourMs)];
   });
 
 export function buildBaseline(usual: readonly HourSum[], nowMs: number): Baseline {
-  const weekAgo = formatHour(nowMs - 7 * dayMs + hourMs);
+  const weekAgo = utcHour(nowMs - 7 * dayMs + hourMs);
   const groups = [['', [...usual]] as const, ...Map.groupBy(usual, ({ model }) => model)];
   return new Map(
     groups.map(([model, sums]) => {
@@ -189,7 +187,7 @@ function tallySlots(hours: readonly HourSum[], nowMs: number, count: number): Ta
   return addTallies(
     slots.flatMap((ms) => {
       const slot = Math.floor(new Date(ms).getUTCMinutes() / slotMinutes);
-      const own = hours.filter(({ hour }) => hour === formatHour(ms));
+      const own = hours.filter(({ hour }) => hour === utcHour(ms));
       return own.map(({ figures }) => readSlot(figures, slot));
     }),
   );

@@ -14,8 +14,8 @@ import type {
   NoticeTarget,
 } from '../ports/alerts.ts';
 import { StoreBusy } from '../ports/store-errors.ts';
+import { workOnEach } from '../retry.ts';
 import type { Log, Metrics } from '../ports/telemetry.ts';
-import { splitIntoGroups } from './alert-pass.ts';
 import type { AlertedAccount } from '../../config/rows/alerted-account.ts';
 
 interface NotifierPorts {
@@ -39,7 +39,7 @@ export const createNotifier = (ports: NotifierPorts) => ({
   /** Tries those that are due. Goes on after a failure and finally rejects with the first one. */
   retry: async (): Promise<void> => {
     const beganMs = ports.clock.now();
-    await splitIntoGroups(await ports.notices.waiting(), async (id) => {
+    await workOnEach(await ports.notices.waiting(), async (id) => {
       if (ports.clock.now() - beganMs > runMs) return;
       await tryNotice(ports, id, true).catch((error: unknown) => {
         ports.log.fault(id, error);

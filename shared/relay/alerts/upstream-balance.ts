@@ -11,7 +11,7 @@ import { parseJson } from '../../wire/json.ts';
 import { exchangeText } from '../http/exchange-text.ts';
 import type { AlertStore, WatchedChannels } from '../ports/alerts.ts';
 import type { Clock, UpstreamTransport } from '../ports/host.ts';
-import { splitIntoGroups } from './alert-pass.ts';
+import { workOnEach } from '../retry.ts';
 import { createNotice, type NoticeInput } from './balance-watch.ts';
 
 /** The names of the fields are public. */
@@ -42,7 +42,7 @@ interface UpstreamWatchPorts extends BalancePorts, NoticeInput {
 export const createUpstreamWatch = (ports: UpstreamWatchPorts) => async (): Promise<void> => {
   const rows = await ports.channels.rows();
   const watched = rows.filter(({ state, balance_below: below }) => state && below !== undefined);
-  await splitIntoGroups(watched, async (channel) => {
+  await workOnEach(watched, async (channel) => {
     const found = await findBalances(ports, [channel]);
     for (const each of found) await settleMark(ports, each);
     await ports.channels.mark(channel.id, {

@@ -12,12 +12,12 @@ import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import type { ChatCall } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { HealthRecorder } from '../health/health-recorder.ts';
+import { exchangeText } from '../http/exchange-text.ts';
 import type { Vendor } from '../ports/stored.ts';
 import { Dispatch } from './dispatch.ts';
 import type { WordTally } from './word-tally.ts';
 
 const responseBytesMax = 16 * 1024 * 1024;
-const answerMsMax = 20_000;
 
 /** Ends the dispatch of a call that a vendor has taken. */
 class Submitted extends Error {
@@ -72,15 +72,14 @@ const lost: SubmittedResponse = {
   response: { object: 'response', status: 'failed', error: { code: 'server_error', message: 'It is gone.' } },
 };
 
+const bounds = { timeoutMs: 20_000, charactersMax: responseBytesMax };
+
 /** Asks the vendor for the response, or to stop it. Undefined: it said nothing that tells. Never rejects. */
 export async function askVendor(
   ports: Pick<ChatPorts, 'clock' | 'secrets' | 'transport'>,
   channel: ChannelRow,
   { vendor, cancels }: { vendor: Vendor; cancels: boolean },
 ): Promise<SubmittedResponse | undefined> {
-  const over = new AbortController();
-  const late = new AbortController();
-  void ports.clock.sleep(answerMsMax, over.signal).then(() => late.abort('late'));
   const { secret: reference, model, url, vendorId } = vendor;
   try {
     const submissions = await loadSubmissions(channel, model);
@@ -89,17 +88,16 @@ export async function askVendor(
     const ask = async (cancelling: boolean): Promise<SubmittedResponse | undefined> => {
       const at = { url: submissions.address(url, vendorId, cancelling), dialect: dialectOf(channel, model) };
       const request = buildFollowUp(channel, { ...at, method: cancelling ? 'POST' : 'GET', secret });
-      const reply = await ports.transport.send(request, late.signal);
-      if (reply.status === 404 || reply.status === 410) return lost;
-      const text = await readText(reply, responseBytesMax);
-      if (reply.status >= 200 && reply.status <= 299) return submissions.read(text);
+      const reply = await exchangeText(ports, request, bounds);
+      if ('problem' in reply) return undefined;
+      const { status, body } = reply;
+      if (status === 404 || status === 410) return lost;
+      if (status >= 200 && status <= 299) return submissions.read(body);
       // What has ended may refuse to be cancelled.
-      return cancelling && reply.status < 500 ? ask(false) : undefined;
+      return cancelling && status < 500 ? ask(false) : undefined;
     };
     return await ask(cancels);
   } catch {
     return undefined;
-  } finally {
-    over.abort('over');
   }
 }

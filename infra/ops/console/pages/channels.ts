@@ -10,15 +10,13 @@ import {
 import { formatCount, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { HealthHour, RawRow, ServedDay } from '../../../../shared/operate/operator-ports.ts';
 import { readingsOf, sumBy } from '../../../../shared/operate/ledger/ledger.ts';
-import { formatHour } from '../../../../shared/relay/alerts/channel-marks.ts';
 import { hashSecret } from '../../../../shared/billing/attempts.ts';
-import { utcDay, dayMs } from '../../../../shared/wire/iso-time.ts';
+import { dayMs, hourMs, utcDay, utcHour } from '../../../../shared/wire/iso-time.ts';
 import { html, formatCell, nothing, type Content, type Markup } from '../../markup.ts';
 import { formatSpan, renderAge, renderLastChange } from '../layout/figures.ts';
-import { renderPlot } from '../layout/plot.ts';
 import { renderActionButton } from '../layout/form.ts';
 import { renderEmptyState, renderLead, renderNotice, renderWarnings, type Page } from '../layout/frame.ts';
-import { renderSparkline } from '../layout/plot.ts';
+import { renderPlot, renderSparkline } from '../layout/plot.ts';
 import {
   renderBadge,
   renderBoth,
@@ -61,8 +59,6 @@ function renderDay(day: string, nowMs: number): Content {
   const words = days === 0 ? 'today' : days === 1 ? 'yesterday' : `${days} days ago`;
   return html`<time datetime="${day}" title="${day}, UTC" data-sort="${day}">${words}</time>`;
 }
-
-const hourMs = 3_600_000;
 
 interface PageTime {
   nowMs: number;
@@ -179,7 +175,7 @@ async function renderChannel(visit: Visit): Promise<Page> {
   if (!channel) throw usageFailure(`there is no channel ${id}`);
   const [raw, read] = await Promise.all([
     visit.ports.tables.get('channels', id),
-    visit.ports.ledger.hours(id, formatHour(visit.nowMs - dayMs), formatHour(visit.nowMs)),
+    visit.ports.ledger.hours(id, utcHour(visit.nowMs - dayMs), utcHour(visit.nowMs)),
   ]);
   const [row, hours] = [raw ?? {}, readingsOf(read)];
   const { problem, warning, rests } = channel;
@@ -252,7 +248,7 @@ function factsOf(channel: ChannelWithSums, row: RawRow, now: PageTime): Markup {
 function renderHours(hours: readonly HealthHour[], nowMs: number): Markup {
   if (hours.length === 0) return nothing;
   const byHour = new Map(sumBy(hours, ({ hour }) => hour).map(({ name, figures: sum }) => [name, sum]));
-  const points = Array.from({ length: 25 }, (_, at) => formatHour(nowMs - (24 - at) * hourMs));
+  const points = Array.from({ length: 25 }, (_, at) => utcHour(nowMs - (24 - at) * hourMs));
   const sums = points.map((hour) => summarizeAttempts(byHour.get(hour) ?? noFigures));
   const names = points.map((hour) => `${hour.replace('T', ' ')}:00`);
   return html`<div class="columns">

@@ -22,7 +22,7 @@ import {
 } from '../../../../shared/operate/requests/list-requests.ts';
 import { showEndUser, readTags } from '../../../../shared/relay/call/attribution.ts';
 import { InvalidRequest } from '../../../../shared/wire/invalid-request.ts';
-import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { hourMs, isoTime } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
 import { renderClockTime, formatMilliseconds, formatMinute, formatPercent } from '../layout/figures.ts';
 import { parseText, type Field } from '../../fields/row-field.ts';
@@ -66,7 +66,6 @@ const rowsAtOnce = 100;
 const rowsWatched = 200;
 /** Read without asking: half a cent. */
 const bytesUnasked = 1e9;
-const hourMs = 3_600_000;
 /** Used if the size of the log is unknown. */
 const unaskedMs = 6 * hourMs;
 

@@ -3,7 +3,8 @@ import { createChannelWatch } from '../../../../shared/relay/alerts/channel-watc
 import type { ChannelMark, HourSum } from '../../../../shared/relay/ports/alerts.ts';
 import type { Notice } from '../../../../shared/wire/public-api.ts';
 import { beginMs, SimulatedChannels } from '../../../simulation/simulated-channels.ts';
-import { buildBaseline, findMarks, formatHour } from '../../../../shared/relay/alerts/channel-marks.ts';
+import { buildBaseline, findMarks } from '../../../../shared/relay/alerts/channel-marks.ts';
+import { utcHour } from '../../../../shared/wire/iso-time.ts';
 
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
@@ -40,7 +41,7 @@ describe('a simulated channel', () => {
 
 const nowMs = Date.parse('2026-11-25T09:05:00Z');
 const hour = (atMs: number, model: string, counts: Record<string, number>): HourSum => ({
-  hour: formatHour(atMs),
+  hour: utcHour(atMs),
   model,
   figures: { counts, amounts: {} },
 });
