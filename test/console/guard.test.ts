@@ -224,6 +224,17 @@ it('watches three pages and no more, and one more when a browser has left', asyn
   await expect.poll(async () => (await one.get(path)).status).toBe(200);
 });
 
+it('takes a whole key out of the address of a search, and finds it by its hint', async () => {
+  const secret = `sk-${'Q'.repeat(44)}wXyZ`;
+  await put(rig.client, 'keys', [{ hash: 'c'.repeat(64), account: 'acme', hint: 'sk-QQQQ...wXyZ' }]);
+  const one = await enter(await rig.serve({ readOnly: true }));
+  for (const path of ['find?q=', 'keys?text=']) {
+    const reply = await one.get(path + secret);
+    expect([reply.status, reply.headers.get('location')]).toEqual([303, expect.not.stringContaining(secret)]);
+    expect(await one.follow(reply)).toContain('sk-QQQQ...wXyZ');
+  }
+});
+
 describe('a page that goes wrong', () => {
   it('says so without a stack, and tells the process what it was', async () => {
     const tables = async () => {

@@ -100,6 +100,16 @@ it('makes a customer and a key without any script, and calls with it', async () 
   );
 });
 
+it('sends no whole key in the address of a search', async () => {
+  const { page } = await opened();
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(request.url()));
+  await page.getByRole('searchbox').fill(`sk-${'a'.repeat(48)}`);
+  await page.getByRole('searchbox').press('Enter');
+  await page.waitForURL('**/find?q=sk-aaaa...aaaa');
+  expect(asked.filter((url) => url.includes('aaaaaa'))).toEqual([]);
+});
+
 // Pages of one kind of parts each; colours are all that differs in the dark.
 it.each([
   [

@@ -174,6 +174,10 @@ const guardRequests =
   (options: ConsoleOptions, answer: AnswerPage) =>
   async (call: PageCall, next: () => Promise<void>): Promise<Response | undefined> => {
     const { confirming, identity } = call.env;
+    // A key that was pasted into a search stays neither in the browser's history nor in links. Its hint finds it.
+    const { pathname, search } = new URL(call.req.url);
+    if (call.req.method === 'GET' && maskKeys(search) !== search)
+      return call.redirect(options.base + pathname.slice(1) + maskKeys(search), 303);
     const form = confirming ?? (await admitForm(call.req.raw, options, identity));
     if ('why' in form) return answer(call, () => renderNote(form.status, form.why));
     call.set('fields', form.fields);

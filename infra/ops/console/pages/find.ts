@@ -2,7 +2,7 @@
 import { listBadRows, findProblemsInTables, nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import { attributeOf, textOf } from '../../../../shared/config/rows/read-row.ts';
 import type { ConfigRows } from '../../../../shared/config/rows/read-table.ts';
-import { keyHint, requestTimeMs } from '../../../../shared/wire/ids.ts';
+import { requestTimeMs } from '../../../../shared/wire/ids.ts';
 import { html } from '../../markup.ts';
 import { renderEmptyState, type Page } from '../layout/frame.ts';
 import { column, head, renderTable } from '../layout/table.ts';
@@ -46,9 +46,7 @@ async function findHits({ ports, query }: Visit, text: string): Promise<Hit[]> {
   const id = text.replace(/^(?:chatcmpl-|resp[-_]|msg_)/, '');
   if (requestTimeMs(id) !== undefined) return [{ kind: 'Request', name: id, path: requestPathOf(id) }];
   if (/^sk-|^[0-9a-f]{8,64}$/i.test(text))
-    return [
-      { kind: 'Key', name: `${text.slice(0, 12)}…`, path: buildPath('keys', { text: keyTextOf(text) }) },
-    ];
+    return [{ kind: 'Key', name: `${text.slice(0, 14)}…`, path: buildPath('keys', { text }) }];
   const contains = { attribute: 'account', contains: text };
   const [rows, accounts] = await Promise.all([
     ports.config.tables(),
@@ -68,10 +66,6 @@ async function findHits({ ports, query }: Visit, text: string): Promise<Hit[]> {
     ...findRows(rows, { text, bad }),
   ].slice(0, 4 * hitsMax);
 }
-
-/** The hint finds a key that was pasted whole. */
-const keyTextOf = (text: string): string =>
-  text.startsWith('sk-') && text.length >= 20 ? keyHint(text) : text;
 
 function findRows(
   { channels, settings }: ConfigRows,
