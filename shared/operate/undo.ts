@@ -36,7 +36,7 @@ export async function noteUndo(
   return Promise.all(
     steps.map(async (step) => {
       const row = await tables.get(step.table, step.key as string);
-      return { ...step, ...(row && { seen: fingerprintRow(row) }) };
+      return { ...step, ...(row && { seen: fingerprintState(row) }) };
     }),
   );
 }
@@ -121,6 +121,7 @@ async function planRowUndo({ tables }: OperatorPorts, steps: readonly UndoStep[]
         attributes: attributesOf(step),
         // All of the row, so that no edit of somebody else falls in between.
         unchanged: {
+          ...listClosings(row),
           ...attributesOf({ ...step, before: step.before?.map(([name]) => [name] as const) }),
           ...Object.fromEntries(unchanged),
         },
@@ -142,5 +143,16 @@ const createConflict = (step: UndoStep): Failure =>
   new Failure(`${nameOf(step)} has changed since, so this can't be undone: edit it instead`);
 
 function refuseNewer(step: UndoStep, row: unknown): void {
-  if ((row === undefined ? undefined : fingerprintRow(row)) !== step.seen) throw createConflict(step);
+  if ((row === undefined ? undefined : fingerprintState(row)) !== step.seen) throw createConflict(step);
 }
+
+/** A leak or a closing of what is disabled already changes these notes alone, and must not be undone with it. */
+const listClosings = (row: unknown) => ({
+  _leaked: attributeOf(row, '_leaked'),
+  _closed: attributeOf(row, '_closed'),
+});
+
+const fingerprintState = (row: unknown): string => {
+  const { _leaked: leaked, _closed: closed } = listClosings(row);
+  return fingerprintRow({ ...(row as RawRow), leaked, closed });
+};

@@ -177,6 +177,19 @@ describe('after a write', () => {
   });
 
   it.each([
+    ['leaked', { _leaked: 'now' }],
+    ['was closed with its customer', { _closed: 'now' }],
+  ])('no Undo of an Undo enables a key that %s meanwhile', async (_, note) => {
+    await put(rig.client, 'accounts', [{ account: 'acme' }]);
+    await put(rig.client, 'keys', [{ ...key, enabled: false }]);
+    const undone = await undo(await save(`keys/${key.hash}/enable`));
+    expect(undone).toContain('The change is undone.');
+    await put(rig.client, 'keys', [{ ...key, enabled: false, ...note }]);
+    expect(await undo(undone)).toContain('has changed since');
+    expect(await read('keys', key.hash)).toMatchObject({ enabled: false, ...note });
+  });
+
+  it.each([
     ['a key that was disabled', 'keys/HASH/disable', 'Disable'],
     ['a customer that was closed', 'customers/shut/close', 'Closed shut'],
   ])('no Undo opens %s again', async (_, path, words) => {
