@@ -109,7 +109,8 @@ export function createConsoleStore({ tables, stack, clock, hex }: ConsoleStoreDe
       return (
         await updateItem(
           buildKeptId(id),
-          { set: '#taken = :now', where },
+          // What was typed may be contact data, and items outlive their expiry by days.
+          { set: '#taken = :now REMOVE #body', where },
           { ':owner': owner, ':now': readSeconds() },
         )
       ).done;

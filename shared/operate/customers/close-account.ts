@@ -197,6 +197,7 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
       ? []
       : ['At the vendor: the profile that the row names; its name can only be changed there']),
     'Stored responses until they expire, and the log of calls until its retention ends: neither has contact data of the account',
+    'In the console: forms of the last half hour and their results, until they expire within days',
     'Backups: copies of the tables from before, for up to 35 days; files that were exported',
   ];
   const erased = [
