@@ -102,8 +102,7 @@ try {
         dynamodbEndpoint: stack.dynamodbEndpoint,
         log,
       });
-  const shown = typeof operatorConsole === 'object' ? operatorConsole.address : operatorConsole;
-  if (endedMs === undefined) process.stdout.write(writeReadyText(stack, options.dataFolder, shown));
+  if (endedMs === undefined) process.stdout.write(writeReadyText(stack, options.dataFolder, operatorConsole));
 } catch (error) {
   // A start that Ctrl-C ended fails: that is no news.
   if (endedMs === undefined)

@@ -12,11 +12,6 @@ import { cloneFolder } from '../ops/session/running-stack.ts';
 
 const localStackName = 'relay';
 
-interface OperatorConsole {
-  address: string;
-  close(): void;
-}
-
 interface ConsoleSettings {
   /** 0 takes a free port. */
   port: number;
@@ -25,8 +20,8 @@ interface ConsoleSettings {
   log: (line: string) => void;
 }
 
-/** @returns why there is none, if the port is taken */
-export async function startOperatorConsole(settings: ConsoleSettings): Promise<OperatorConsole | string> {
+/** @returns its address, or why there is none: the port is taken */
+export async function startOperatorConsole(settings: ConsoleSettings): Promise<string> {
   const secret = readSecret(settings.dataFolder);
   let loading: Promise<RequestListener> | undefined;
   const server = createServer((request, response) => {
@@ -46,13 +41,7 @@ export async function startOperatorConsole(settings: ConsoleSettings): Promise<O
     (error: NodeJS.ErrnoException) => error.code ?? error.message,
   );
   if (failed !== undefined) return `port ${settings.port} is not free (${failed}): set CONSOLE_PORT`;
-  return {
-    address: `http://127.0.0.1:${readPort(server)}/enter?token=${secret}`,
-    close() {
-      server.close();
-      server.closeAllConnections();
-    },
-  };
+  return `http://127.0.0.1:${readPort(server)}/enter?token=${secret}`;
 }
 
 const readPort = (server: Server): number => (server.address() as AddressInfo).port;

@@ -125,14 +125,9 @@ export const listFieldsOfType = (
     format: (value) => (value === true ? 'on' : 'off'),
     parse: (text) => (text === 'on' || text === 'off' ? text === 'on' : parseFlag(text)),
   },
-  makeNumber(
-    'balance_below',
-    'Alert below',
-    'Alerts when the balance that the upstream reports is lower, in the vendor’s unit.',
-    {
-      format: formatNumber,
-    },
-  ),
+  makeNumber('balance_below', 'Alert below', 'Alerts if the upstream reports less, in the vendor’s unit.', {
+    format: formatNumber,
+  }),
   makeSeconds('connect_seconds', 'Connect timeout (s)', '5'),
   makeSeconds('first_content_seconds', 'First content timeout (s)', '120, more for long prompts'),
   makeSeconds('total_seconds', 'Total timeout (s)', '600'),
@@ -186,10 +181,9 @@ const listCostFields = (at: number): readonly RowField[] => {
 /** A form has a list in place of the map `cost`, because names of models have dots. */
 export const listCosts = (row: RawRow): RawRow => ({
   ...row,
-  cost: Object.entries(asRecord(plainValue(row['cost']))).map(([model, entry]) => ({
-    ...asRecord(entry),
-    model,
-  })),
+  cost: Object.entries(asRecord(plainValue(row['cost']))).map(([model, entry]) =>
+    Object.assign({}, asRecord(entry), { model }),
+  ),
 });
 
 /** `attributes` of a form as the row has them. An entry whose fields are all empty is removed. */
@@ -208,13 +202,66 @@ export function mapCosts(attributes: RawRow): RawRow {
   return { ...attributes, cost: made.size === 0 ? undefined : Object.fromEntries(made) };
 }
 
-const accepted = 'What the upstream accepts';
-const advanced = 'Advanced';
-const choose = (names: readonly string[]): Record<string, string> =>
-  Object.fromEntries(names.map((name) => [name, name]));
-const inGroup = (group: string, ...fields: readonly RowField[]): RowField[] =>
-  fields.map((field) => ({ ...field, group }));
+const choices: readonly (readonly [string, string, help: string, string, values: readonly string[]])[] = [
+  ['system', 'System texts', 'first: all in one, at the beginning.', 'as the model', systemPlaces],
+  ['null_content', 'Empty content', 'Of a message with calls only.', 'as the model', nullContents],
+  ['call_ids', 'Ids of tool calls', 'What it accepts.', 'as the model', callIdForms],
+  ['wants_back', 'Wants back', 'Must stand in later turns.', 'as the model', returnedFields],
+  ['unknown_fields', 'Unknown fields', 'pass: sent too, unless risky.', 'drop', unknownFieldChoices],
+];
+
+const flags: readonly (readonly [name: string, label: string, help: string, none: string])[] = [
+  ['stream', 'Streams', 'no: the relay never asks it to stream.', 'yes'],
+  ['include_usage', 'Usage in streams', 'no: `stream_options` is not sent.', 'yes'],
+  ['custom_tools', 'Tools with free text', 'Else they become functions.', 'as the type'],
+  ['threads', 'Message threads', 'It keeps threads of messages.', 'as the type'],
+  ['think_tags', 'Think tags', 'Reasoning comes in the text.', 'no'],
+];
+
 const third = (field: RowField, help: string): RowField => ({ ...field, help, width: 'third' });
+
+const accepted: readonly RowField[] = [
+  makeNumber('params.max_output_tokens', 'Most output tokens', 'Higher limits are lowered to it.', {
+    input: 'numeric',
+    format: formatNumber,
+  }),
+  ...flags.map(([name, label, help, none]) => third(makeFlag(`params.${name}`, label, none), help)),
+  ...choices.map(([name, label, help, none, values]) =>
+    third(
+      makeChoice(`params.${name}`, label, Object.fromEntries(values.map((each) => [each, each])), none),
+      help,
+    ),
+  ),
+  {
+    name: 'params.efforts',
+    label: 'Efforts',
+    placeholder: 'low, high',
+    parse: parseNames,
+    help: 'That it knows.',
+    width: 'third',
+  },
+];
+
+const wordsHelp = 'One per line: `finish eos = stop` or `errors no_quota = account`.';
+const dialectHelp = 'One for all models, such as `messages`, or one per line: `smart = messages`.';
+const advanced: readonly RowField[] = [
+  makeLines('params.set', 'Set fields', 'One per line, in every request: `temperature = 1`.'),
+  makeNameFields('params.drop', 'Drop fields', 'Removed from requests'),
+  makeNameFields('params.allow', 'Allow fields', 'That tenants may send as well'),
+  makeLines(
+    'params.model_rules',
+    'Rules of models',
+    'One per line: `gpt-5* sampling = none`. A probe finds them.',
+    true,
+  ),
+  makeLines('params.words', 'Words of the upstream', wordsHelp, true),
+  {
+    ...makeLines('dialect', 'Dialect', dialectHelp),
+    format: (value) => (typeof value === 'string' ? value : formatLines(value)),
+    parse: (text) => (text.includes('=') ? parseLines('dialect', text) : parseText(text)),
+  },
+  makeSeconds('idle_seconds', 'Idle timeout (s)', '60'),
+];
 
 /** Without JSON: a row for each model's cost, a field for each parameter, and lines of name and value for what is a map. */
 export const listFormFields = (
@@ -224,93 +271,18 @@ export const listFormFields = (
 ): readonly RowField[] => [
   ...listFieldsOfType(type, row, target).filter(({ name }) => name !== 'cost' && name !== 'params'),
   ...listFields(row['cost'], listCostFields),
-  ...inGroup(
-    accepted,
-    makeNumber('params.max_output_tokens', 'Most output tokens', 'Higher limits are lowered to it.', {
-      input: 'numeric',
-      format: formatNumber,
-    }),
-    third(makeFlag('params.stream', 'Streams', 'yes'), 'no: the relay never asks it to stream.'),
-    third(makeFlag('params.include_usage', 'Usage in streams', 'yes'), 'no: `stream_options` is not sent.'),
-    third(
-      makeFlag('params.custom_tools', 'Tools with free text', 'as the type'),
-      'Else they become functions.',
-    ),
-    third(makeFlag('params.threads', 'Message threads', 'as the type'), 'It keeps threads of messages.'),
-    third(makeFlag('params.think_tags', 'Think tags', 'no'), 'Reasoning comes in the text.'),
-    third(
-      makeChoice('params.system', 'System texts', choose(systemPlaces), 'as the model'),
-      'first: all in one, at the beginning.',
-    ),
-    third(
-      makeChoice('params.null_content', 'Empty content', choose(nullContents), 'as the model'),
-      'Of a message with calls only.',
-    ),
-    third(
-      makeChoice('params.call_ids', 'Ids of tool calls', choose(callIdForms), 'as the model'),
-      'What it accepts.',
-    ),
-    third(
-      makeChoice('params.wants_back', 'Wants back', choose(returnedFields), 'as the model'),
-      'Must stand in later turns.',
-    ),
-    third(
-      makeChoice('params.unknown_fields', 'Unknown fields', choose(unknownFieldChoices), 'drop'),
-      'pass: sent too, unless risky.',
-    ),
-    third(
-      { name: 'params.efforts', label: 'Efforts', placeholder: 'low, high', parse: parseNames },
-      'That it knows.',
-    ),
-  ),
-  ...inGroup(
-    advanced,
-    makeLines('params.set', 'Set fields', 'One per line, in every request: `temperature = 1`.'),
-    {
-      ...makeNames('params.drop', 'Drop fields', 'Removed from requests, separated by commas or lines.'),
-      parse: parseNames,
-    },
-    {
-      ...makeNames(
-        'params.allow',
-        'Allow fields',
-        'That tenants may send as well, separated by commas or lines.',
-      ),
-      parse: parseNames,
-    },
-    makeLines(
-      'params.model_rules',
-      'Rules of models',
-      'One per line: `gpt-5* sampling = none`. A probe finds them.',
-      {
-        isNested: true,
-      },
-    ),
-    makeLines(
-      'params.words',
-      'Words of the upstream',
-      'One per line: `finish eos = stop` or `errors no_quota = account`.',
-      {
-        isNested: true,
-      },
-    ),
-    {
-      ...makeLines(
-        'dialect',
-        'Dialect',
-        'One for all models, such as `messages`, or one per line: `smart = messages`.',
-      ),
-      format: (value) => (typeof value === 'string' ? value : formatLines(value)),
-      parse: (text) => (text.includes('=') ? parseLines('dialect', text) : parseText(text)),
-    },
-    makeSeconds('idle_seconds', 'Idle timeout (s)', '60'),
-  ),
+  ...accepted.map((field) => Object.assign({}, field, { group: 'What the upstream accepts' })),
+  ...advanced.map((field) => Object.assign({}, field, { group: 'Advanced' })),
 ];
 
-const parseNames = (text: string): string[] | undefined => {
+function makeNameFields(name: string, label: string, about: string): RowField {
+  return { ...makeNames(name, label, `${about}, separated by commas or lines.`), parse: parseNames };
+}
+
+function parseNames(text: string): string[] | undefined {
   const names = parseTypedList(text);
   return names.length === 0 ? undefined : names;
-};
+}
 
 export const typeField: RowField = makeChoice(
   'type',

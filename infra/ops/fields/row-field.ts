@@ -120,23 +120,14 @@ export const makeJsonList = (name: string, label: string, help: string): RowFiel
 });
 
 /** A name, or two for a map of maps: `gpt-5 sampling = none`. */
-export const makeLines = (
-  name: string,
-  label: string,
-  help: string,
-  more: Partial<RowField> & { isNested?: boolean } = {},
-): RowField => {
-  const { isNested = false, ...others } = more;
-  return {
-    name,
-    label,
-    help,
-    kind: 'area',
-    format: (value) => formatLines(value, isNested),
-    parse: (text) => parseLines(name, text, isNested),
-    ...others,
-  };
-};
+export const makeLines = (name: string, label: string, help: string, isNested = false): RowField => ({
+  name,
+  label,
+  help,
+  kind: 'area',
+  format: (value) => formatLines(value, isNested),
+  parse: (text) => parseLines(name, text, isNested),
+});
 
 export const fillFields = (fields: readonly RowField[], row: RawRow): Field[] =>
   fields.map((field) =>

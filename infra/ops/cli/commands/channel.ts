@@ -30,8 +30,6 @@ import {
   planMoveSecrets,
   planStoreSecret,
 } from '../../../../shared/operate/secrets.ts';
-import { formatPercent } from '../../console/layout/figures.ts';
-import { formatTime } from '../../console/layout/table.ts';
 import { listFieldsOfType, typeField } from '../../fields/channel-fields.ts';
 import type { RowField } from '../../fields/row-field.ts';
 import {
@@ -45,6 +43,7 @@ import {
 import { defineSave, waitOption, type WaitOption } from '../config-writing.ts';
 import { parseList, parseNumber } from '../option-values.ts';
 import type { Column, Terminal } from '../terminal.ts';
+import { buildHealthColumns } from './report.ts';
 import { formatHelp, defineNew, defineSet, defineShow, type RowGroup } from './rows.ts';
 
 /** Attributes of all types. */
@@ -201,17 +200,7 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
   ],
 };
 
-function formatFailed(sum: ChannelWithSums['sum']): string {
-  const { attempts, failed } = summarizeAttempts(sum);
-  return formatPercent(failed, attempts);
-}
-
-const buildTimeColumn = (name: 'p50' | 'p95'): Column<ChannelWithSums> => [
-  `first_content_${name}_ms`,
-  name.toUpperCase(),
-  ({ sum }) => summarizeAttempts(sum)[`${name}Ms`] ?? null,
-  ({ sum }) => formatTime(summarizeAttempts(sum)[`${name}Ms`]),
-];
+const health = buildHealthColumns<ChannelWithSums>(({ sum }) => summarizeAttempts(sum));
 
 /** Attempts and times are those of today and yesterday (UTC). */
 const columns: Column<ChannelWithSums>[] = [
@@ -229,10 +218,8 @@ const columns: Column<ChannelWithSums>[] = [
   ['', 'MODELS', ({ models }) => models],
   ['attempts_14d', '', ({ attempts }) => attempts],
   ['failures_14d', '', ({ failures }) => failures],
-  ['attempts', 'ATTEMPTS', ({ sum }) => summarizeAttempts(sum).attempts],
-  ['failed_attempts', 'FAILED', ({ sum }) => summarizeAttempts(sum).failed, ({ sum }) => formatFailed(sum)],
-  buildTimeColumn('p50'),
-  buildTimeColumn('p95'),
+  ...health.counts,
+  ...health.times,
   // null: unknown.
   ['idle', '', ({ isIdle }) => isIdle ?? null],
   ['failing', '', ({ isFailing }) => isFailing],

@@ -4,11 +4,12 @@ import { formatYuan, type NanoYuan } from '../../../../shared/billing/money.ts';
 import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import { formatCount, formatInteger } from '../../../../shared/operate/plan.ts';
+import type { AttemptSummary } from '../../../../shared/operate/channels/channel-health.ts';
 import { marginOf, viewReport, type ReportView } from '../../../../shared/operate/report.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { formatMilliseconds, formatPercent, roundYuan } from '../../console/layout/figures.ts';
+import { formatPercent, roundYuan } from '../../console/layout/figures.ts';
 import { renderCallsPlot, renderChargesPlot } from '../../console/layout/plot.ts';
-import { head, number, renderTable, type PageColumn } from '../../console/layout/table.ts';
+import { formatTime, head, number, renderTable, type PageColumn } from '../../console/layout/table.ts';
 import { fileOf } from '../../html-file.ts';
 import { html, maskKeys, nothing, type Markup } from '../../markup.ts';
 import { defineView } from '../command.ts';
@@ -108,39 +109,42 @@ type Channel = ReportView['channels'][number];
 const hideCalls = ([name, head, ...shown]: Column<WithFigures>): Column<WithFigures> =>
   name === 'calls' ? [name, '', ...shown] : [name, head, ...shown];
 
-const buildLatencyColumn = (name: string, head: string, of: 'p50Ms' | 'p95Ms'): Column<Channel> => [
-  `first_content_${name}_ms`,
-  head,
-  ({ health: { [of]: ms } }) => ms ?? null,
-  ({ health: { [of]: ms } }) => (ms === undefined ? '-' : formatMilliseconds(ms)),
-];
-
 /** A failed attempt counts for its channel, also when another channel answered the call. */
-const channelColumns: Column<Channel>[] = [
-  ['channel', 'CHANNEL', ({ name }) => name],
-  [
-    'attempts',
-    'ATTEMPTS',
-    ({ health }) => health.attempts,
-    ({ health: { attempts } }) => formatInteger(attempts),
-  ],
-  [
+export function buildHealthColumns<Row>(healthOf: (row: Row) => AttemptSummary) {
+  const buildTimeColumn = (name: 'p50' | 'p95', head: string): Column<Row> => [
+    `first_content_${name}_ms`,
+    head,
+    (row) => healthOf(row)[`${name}Ms`] ?? null,
+    (row) => formatTime(healthOf(row)[`${name}Ms`]),
+  ];
+  const attempts: Column<Row> = ['attempts', 'ATTEMPTS', (row) => healthOf(row).attempts];
+  const failed: Column<Row> = [
     'failed_attempts',
     'FAILED',
-    ({ health }) => health.failed,
-    ({ health: { failed, attempts } }) => formatPercent(failed, attempts),
-  ],
+    (row) => healthOf(row).failed,
+    (row) => formatPercent(healthOf(row).failed, healthOf(row).attempts),
+  ];
+  return {
+    counts: [attempts, failed],
+    times: [buildTimeColumn('p50', 'FIRST CONTENT P50'), buildTimeColumn('p95', 'P95')],
+  };
+}
+
+const health = buildHealthColumns<Channel>((row) => row.health);
+
+const channelColumns: Column<Channel>[] = [
+  ['channel', 'CHANNEL', ({ name }) => name],
+  ...health.counts,
   [
     'failures',
     '',
-    ({ health }) => Object.fromEntries(health.causes.map(({ cause, count }) => [cause, count])),
+    ({ health: { causes } }) => Object.fromEntries(causes.map(({ cause, count }) => [cause, count])),
   ],
-  buildLatencyColumn('p50', 'FIRST CONTENT P50', 'p50Ms'),
-  buildLatencyColumn('p95', 'P95', 'p95Ms'),
+  ...health.times,
   [
     'tokens_per_second',
     'TOKENS/S',
-    ({ health }) => health.tokensPerSecond ?? null,
+    (row) => row.health.tokensPerSecond ?? null,
     ({ health: { tokensPerSecond: speed } }) => (speed === undefined ? '-' : speed.toFixed(1)),
   ],
   ...figureColumns.filter(([name]) => name !== 'failures').map(hideCalls),

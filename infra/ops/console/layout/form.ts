@@ -161,9 +161,18 @@ export function assignErrors(
 }
 
 /** A single button that leads to the page which says what it will do. */
-export const renderActionButton = (action: string, formToken: string, verb: string): Markup =>
+export const renderActionButton = (
+  action: string,
+  formToken: string,
+  verb: string,
+  fields: Readonly<Record<string, string>> = {},
+): Markup =>
   html`<form method="post" action="${action}" class="single">
-    <input type="hidden" name="form_token" value="${formToken}" /><button type="submit">${verb}</button>
+    ${Object.entries({ form_token: formToken, ...fields }).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}<button
+      type="submit"
+    >
+      ${verb}
+    </button>
   </form>`;
 
 export const renderFields = (fields: readonly Field[]): Markup[] =>
@@ -180,7 +189,7 @@ export const renderSearch = ({ action, fields, verb, isDense }: SearchInput): Ma
     role="search"
     aria-label="${verb}"
   >
-    ${fields.map((field) => renderField(field, {}))}
+    ${renderFields(fields)}
     <div class="buttons"><button type="submit">${verb}</button></div>
   </form>`;
 

@@ -19,40 +19,26 @@ import { proposeRowEdit } from '../visit/row-proposal.ts';
 import { buildFormPage, createProposal, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
 /** `start`: the header of a sheet that begins empty; without it, the form has the rows that there are. */
-const bulks: readonly { path: string; sheet: Sheet; back: string; title: string; start?: string }[] = [
-  { path: 'keys-csv', sheet: keySheet, back: 'keys', title: 'Edit keys as CSV' },
-  {
-    path: 'keys-sheet',
-    sheet: keySheet,
-    back: 'keys',
-    title: 'Add keys by a sheet',
-    start: 'account,id,name,models,rpm,budget.amount',
-  },
-  { path: 'customers-csv', sheet: customerSheet, back: 'customers', title: 'Edit customers as CSV' },
-  {
-    path: 'customers-sheet',
-    sheet: customerSheet,
-    back: 'customers',
-    title: 'Add customers by a sheet',
-    start: 'account,note,contact.email,rpm,plan.level,grant.id,grant.amount,grant.reason,key.id,key.models',
-  },
-  {
-    path: 'grants-sheet',
-    sheet: grantSheet,
-    back: 'customers',
-    title: 'Credit customers by a sheet',
-    start: 'account,grant_id,amount,reason',
-  },
-  { path: 'charges-csv', sheet: ruleSheet, back: 'charges', title: 'Edit prices as CSV' },
+type Bulk = readonly [path: string, title: string, sheet: Sheet, back: string, start?: string];
+
+const bulks: readonly Bulk[] = [
+  ['keys-csv', 'Edit keys as CSV', keySheet, 'keys'],
+  ['keys-sheet', 'Add keys by a sheet', keySheet, 'keys', 'account,id,name,models,rpm,budget.amount'],
+  ['customers-csv', 'Edit customers as CSV', customerSheet, 'customers'],
+  [
+    'customers-sheet',
+    'Add customers by a sheet',
+    customerSheet,
+    'customers',
+    'account,note,contact.email,rpm,plan.level,grant.id,grant.amount,grant.reason,key.id,key.models',
+  ],
+  ['grants-sheet', 'Credit customers by a sheet', grantSheet, 'customers', 'account,grant_id,amount,reason'],
+  ['charges-csv', 'Edit prices as CSV', ruleSheet, 'charges'],
 ];
-type Bulk = (typeof bulks)[number];
 
 export function addBulkPages(routes: Routes): void {
   for (const bulk of bulks)
-    routes.form(`/${bulk.path}`, {
-      page: buildCsvForm(bulk),
-      propose: (visit) => propose(visit, bulk),
-    });
+    routes.form(`/${bulk[0]}`, { page: buildCsvForm(bulk), propose: (visit) => propose(visit, bulk) });
 }
 
 /** Leaves room for what is typed into it. */
@@ -64,7 +50,7 @@ const editsMax = 500;
 /** Credits are applied within a second or two, and what is not is named in the result. */
 const sheetWaitMs = 3000;
 
-const buildCsvForm = ({ sheet, title, back, start }: Bulk) =>
+const buildCsvForm = ([, title, sheet, back, start]: Bulk) =>
   buildFormPage(async ({ ports, query }) => {
     const { header, lines } =
       start === undefined
@@ -98,7 +84,7 @@ const buildCsvForm = ({ sheet, title, back, start }: Bulk) =>
     };
   });
 
-async function propose(visit: Visit, { sheet, title, back }: Bulk): Promise<Proposal> {
+async function propose(visit: Visit, [, title, sheet, back]: Bulk): Promise<Proposal> {
   const plan = await planSheet(visit.ports, sheet, { csv: visit.field('csv'), max: editsMax });
   if (plan.changes.length === 0) throw usageFailure('csv: no row has changed');
   return 'edit' in plan ? proposeRowEdit(visit, plan, { title, back }) : proposeLines(visit, plan, back);

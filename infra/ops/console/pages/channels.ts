@@ -27,7 +27,7 @@ import {
   number,
   renderTable,
 } from '../layout/table.ts';
-import { buildTickColumn, renderSelection } from './selection.ts';
+import { renderTicked } from './selection.ts';
 import { hideFromReaders, type Routes, type Visit } from '../visit/visit.ts';
 
 export function addChannelPages(routes: Routes): void {
@@ -127,13 +127,14 @@ const figures = pickFigureColumns<{ sum: DailyFigures }>(
   'margin',
 );
 
-const renderChannelTable = ({ channels, knownFrom }: ChannelsView, visit: Visit): Content => {
-  const table = renderTable(channels, {
+const ticked = { list: 'channels', keyOf: ({ id }: ChannelWithSums) => id } as const;
+
+const renderChannelTable = ({ channels, knownFrom }: ChannelsView, visit: Visit): Content =>
+  renderTicked(visit, ticked, channels, {
     caption: 'Channels',
     markOf: ({ state, warning }) => (state === 'bad' ? 'bad' : warning === undefined ? undefined : 'warning'),
     empty: renderEmptyState('No channels yet', 'A channel connects an upstream that serves models.'),
     columns: [
-      ...buildTickColumn<ChannelWithSums>(visit, ({ id }) => id),
       head('Channel', ({ id, trend }) =>
         renderBoth(
           html`<a href="${channelPathOf(id)}">${id}</a>`,
@@ -165,8 +166,6 @@ const renderChannelTable = ({ channels, knownFrom }: ChannelsView, visit: Visit)
       ),
     ],
   });
-  return channels.length === 0 ? table : renderSelection(visit, 'channels', table);
-};
 
 async function renderChannel(visit: Visit): Promise<Page> {
   const id = visit.parameter('id');

@@ -28,6 +28,7 @@ import {
 import type { SentForm } from '../layout/form.ts';
 import { renderLead } from '../layout/frame.ts';
 import {
+  createFormId,
   grantWaitMs,
   customerPathOf,
   buildFormPage,
@@ -38,7 +39,6 @@ import {
   type Visit,
 } from '../visit/visit.ts';
 import { carryOutGrant, planGrantAmount } from '../../../../shared/operate/customers/grants.ts';
-import { isoTime } from '../../../../shared/wire/iso-time.ts';
 
 export function addCustomerForms(routes: Routes): void {
   routes.form('/customers-new', { page: newPage, propose: proposeNew });
@@ -248,10 +248,7 @@ export const listGrantFields = (visit: Visit, tried?: SentForm): Field[] => [
     label: '',
     kind: 'hidden',
     // Created with the form or by the page that led here, so a form sent twice grants once.
-    value:
-      tried?.fields['id'] ||
-      visit.query('id') ||
-      `${isoTime(visit.nowMs).replaceAll(/[-:]/g, '')}-${visit.ports.random.hex(4)}`,
+    value: tried?.fields['id'] || visit.query('id') || createFormId(visit),
   },
 ];
 

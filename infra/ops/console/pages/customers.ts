@@ -49,7 +49,6 @@ import {
   renderTiles,
   renderWide,
   type PageColumn,
-  type TableInput,
 } from '../layout/table.ts';
 import {
   renderCustomerLink,
@@ -61,7 +60,7 @@ import {
 } from '../visit/visit.ts';
 import { listGrantFields } from './customer-forms.ts';
 import { renderKeyTable } from './keys.ts';
-import { buildTickColumn, renderSelection } from './selection.ts';
+import { renderTicked } from './selection.ts';
 
 const pageRows = 50;
 
@@ -110,9 +109,9 @@ async function renderByName(visit: Visit, name: string): Promise<Markup> {
       ? html`${formatCount(customers.length, 'customer')} of this page, unsorted; there are more`
       : html`${customers.length} of ${formatCount(count, 'customer')}, by name`;
   return html`${renderWarnings(problems)}
-  ${renderCustomerTable(visit, customers, {
+  ${renderTicked(visit, ticked, customers, {
     caption: 'Customers',
-    columns: buildColumns<ListedCustomer>(visit),
+    columns: buildColumns<ListedCustomer>(visit.nowMs),
     markOf: ({ state }) => (state === 'bad' ? 'bad' : undefined),
     empty:
       name === ''
@@ -132,10 +131,10 @@ async function renderSpending(visit: Visit, order: SpendingOrder): Promise<Marku
       : `Customers by what they spent in ${month} (UTC).`,
   )}
   ${renderWarnings(problems)}
-  ${renderCustomerTable(visit, customers, {
+  ${renderTicked(visit, ticked, customers, {
     caption: isDry ? 'Customers by days left' : 'Customers by spend',
     columns: buildColumns<SpendingCustomer>(
-      visit,
+      visit.nowMs,
       number('Days left', ({ daysLeft }) => renderDaysLeft(daysLeft), {
         about: 'at the pace of this month',
         sortBy: ({ daysLeft }) => daysLeft ?? Number.MAX_SAFE_INTEGER,
@@ -147,14 +146,7 @@ async function renderSpending(visit: Visit, order: SpendingOrder): Promise<Marku
   ${renderPager(`${customers.length} of ${formatCount(active, 'customer')} with calls or grants in ${month}`)}`;
 }
 
-const renderCustomerTable = <Customer extends ListedCustomer>(
-  visit: Visit,
-  customers: readonly Customer[],
-  table: TableInput<Customer>,
-): Content => {
-  const made = renderTable(customers, table);
-  return customers.length === 0 ? made : renderSelection(visit, 'customers', made);
-};
+const ticked = { list: 'customers', keyOf: ({ account }: ListedCustomer) => account } as const;
 
 function renderDaysLeft(days: number | undefined): Content {
   if (days === undefined) return '–';
@@ -179,10 +171,9 @@ function renderBalance({ item, unknown }: ListedCustomer): Content {
 const month = buildFigureColumns<ListedCustomer>((row) => row.month);
 
 const buildColumns = <Customer extends ListedCustomer>(
-  visit: Visit,
+  nowMs: number,
   more?: PageColumn<Customer>,
 ): PageColumn<Customer>[] => [
-  ...buildTickColumn<Customer>(visit, ({ account }) => account),
   head('Customer', ({ account, trend }) =>
     renderBoth(
       renderCustomerLink(account),
@@ -199,13 +190,9 @@ const buildColumns = <Customer extends ListedCustomer>(
   { ...month.calls, about: 'this month' },
   { ...month.failed, about: 'this month' },
   column('Plan', ({ plan }) => (plan ? `level ${plan.level}` : '–')),
-  column(
-    'Last call',
-    ({ lastCall }) => (lastCall === undefined ? '–' : renderAge(lastCall * 1000, visit.nowMs)),
-    {
-      sortBy: ({ lastCall }) => lastCall ?? 0,
-    },
-  ),
+  column('Last call', ({ lastCall }) => (lastCall === undefined ? '–' : renderAge(lastCall * 1000, nowMs)), {
+    sortBy: ({ lastCall }) => lastCall ?? 0,
+  }),
   column('Note', ({ note = '' }) => renderCut(note), { has: ({ note }) => note !== undefined }),
 ];
 

@@ -42,7 +42,7 @@ async function renderFound(visit: Visit): Promise<Page> {
   };
 }
 
-async function findHits({ ports, query }: Visit, text: string): Promise<Hit[]> {
+async function findHits({ ports }: Visit, text: string): Promise<Hit[]> {
   const id = text.replace(/^(?:chatcmpl-|resp[-_]|msg_)/, '');
   if (requestTimeMs(id) !== undefined) return [{ kind: 'Request', name: id, path: requestPathOf(id) }];
   if (/^sk-|^[0-9a-f]{8,64}$/i.test(text))
@@ -50,12 +50,7 @@ async function findHits({ ports, query }: Visit, text: string): Promise<Hit[]> {
   const contains = { attribute: 'account', contains: text };
   const [rows, accounts] = await Promise.all([
     ports.config.tables(),
-    ports.pages.rows({
-      table: 'accounts',
-      where: contains,
-      after: query('after') || undefined,
-      limit: hitsMax,
-    }),
+    ports.pages.rows({ table: 'accounts', where: contains, after: undefined, limit: hitsMax }),
   ]);
   const bad = listBadRows(findProblemsInTables(rows, ports));
   return [

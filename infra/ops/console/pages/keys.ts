@@ -1,5 +1,5 @@
 /** Finds, checks, edits, rotates, enables and disables keys, and handles leaks. Only the hint and hash of a key are stored. */
-import { buildTickColumn, renderSelection } from './selection.ts';
+import { renderTicked } from './selection.ts';
 import { textOf } from '../../../../shared/config/rows/read-row.ts';
 import { maskHash } from '../../../../shared/config/rows/key-row.ts';
 import {
@@ -122,25 +122,13 @@ const badges: Record<KeyView['state'], Markup> = {
 export const renderKeyTable = (
   keys: readonly KeyView[],
   visit: Visit,
-  input: { empty: Content; withAccount?: boolean },
-): Content => {
-  const table = renderRowsOfKeys(keys, visit, input);
-  return keys.length === 0 ? table : renderSelection(visit, 'keys', table);
-};
-
-const renderRowsOfKeys = (
-  keys: readonly KeyView[],
-  visit: Visit,
   { empty, withAccount = false }: { empty: Content; withAccount?: boolean },
-): Markup =>
-  renderTable(keys, {
+): Content =>
+  renderTicked(visit, { list: 'keys', keyOf: tickedHashOf }, keys, {
     caption: 'Keys',
     empty,
     markOf: ({ state }) => (state === 'invalid' ? 'bad' : undefined),
     columns: [
-      ...buildTickColumn<KeyView>(visit, ({ row, state }) =>
-        state === 'invalid' ? undefined : textOf(row, 'hash'),
-      ),
       head('Key', ({ row }) => html`<code>${formatCell(row['hint']) || 'no hint'}</code>`),
       column('Name', ({ row }) => renderCut(formatCell(row['name'])), {
         has: ({ row }) => row['name'] !== undefined,
@@ -158,6 +146,9 @@ const renderRowsOfKeys = (
       ...(visit.options.readOnly ? [] : [actions(renderActions)]),
     ],
   });
+
+const tickedHashOf = ({ row, state }: KeyView): string | undefined =>
+  state === 'invalid' ? undefined : textOf(row, 'hash');
 
 const renderHash = (hash: string): Markup => html`<code title="${hash}">${hash.slice(0, 8)}</code>`;
 

@@ -7,7 +7,6 @@ import { planSetRows } from '../../../../shared/operate/config/write-rows.ts';
 import type { OperatorPorts, RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { formatCount, usageFailure } from '../../../../shared/operate/plan.ts';
 import { textOf } from '../../../../shared/config/rows/read-row.ts';
-import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { accountFields } from '../../fields/account-fields.ts';
 import { existingKeyFields } from '../../fields/key-fields.ts';
 import {
@@ -18,11 +17,11 @@ import {
   type Field,
   type RowField,
 } from '../../fields/row-field.ts';
-import { html, type Content } from '../../markup.ts';
+import { html, nothing, type Content } from '../../markup.ts';
 import { renderFields } from '../layout/form.ts';
-import { column, type PageColumn } from '../layout/table.ts';
+import { column, renderTable, type TableInput } from '../layout/table.ts';
 import { proposeRowEdit } from '../visit/row-proposal.ts';
-import { buildFormPage, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
+import { buildFormPage, createFormId, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 import { proposeLines } from './bulk.ts';
 
 type List = 'customers' | 'keys' | 'channels';
@@ -76,7 +75,7 @@ export function addSelectionPages(routes: Routes): void {
     });
 }
 
-const listActionFields = (list: List, { nowMs, ports }: Visit): Field[] => [
+const listActionFields = (list: List, visit: Pick<Visit, 'nowMs' | 'ports'>): Field[] => [
   makeChoice('action', 'Ticked rows', actions[list], 'choose …'),
   { name: 'value', label: 'Value', help: 'Empty removes a limit.' },
   // Created with the form, so a form sent twice credits once.
@@ -84,43 +83,33 @@ const listActionFields = (list: List, { nowMs, ports }: Visit): Field[] => [
     name: 'id',
     label: '',
     kind: 'hidden',
-    value: `${isoTime(nowMs).replaceAll(/[-:]/g, '')}-${ports.random.hex(4)}`,
+    value: createFormId(visit),
   },
 ];
 
-/** The column of ticks, first in a list; none for readers, nor for a row that can't be read: its key may be a secret. */
-export const buildTickColumn = <Row>(
-  { options }: Visit,
-  keyOf: (row: Row) => string | undefined,
-): PageColumn<Row>[] =>
-  options.readOnly
-    ? []
-    : [
-        column<Row>(
-          'Select',
-          (row) => {
-            const key = keyOf(row);
-            return (
-              key !== undefined &&
-              html`<input type="checkbox" name="${tick}${key}" value="yes" aria-label="Select ${key}" />`
-            );
-          },
-          { isActions: true },
-        ),
-      ];
-
-/** A list in a form that changes its ticked rows. */
-export const renderSelection = (visit: Visit, list: List, table: Content): Content =>
-  visit.options.readOnly
-    ? table
-    : html`<form method="post" action="${list}-selected">
-        <input type="hidden" name="form_token" value="${visit.identity.formToken}" />
-        ${table}
-        <div class="inline">
-          ${renderFields(listActionFields(list, visit))}
-          <div class="buttons"><button type="submit">Review changes</button></div>
-        </div>
-      </form>`;
+/** A list in a form that changes its ticked rows. No ticks for readers, nor for a row that can't be read: its key may be a secret. */
+export function renderTicked<Row>(
+  { options, identity, ...visit }: Visit,
+  { list, keyOf }: { list: List; keyOf: (row: Row) => string | undefined },
+  rows: readonly Row[],
+  table: TableInput<Row>,
+): Content {
+  if (options.readOnly || rows.length === 0) return renderTable(rows, table);
+  const renderTick = (row: Row): Content => {
+    const key = keyOf(row);
+    if (key === undefined) return nothing;
+    return html`<input type="checkbox" name="${tick}${key}" value="yes" aria-label="Select ${key}" />`;
+  };
+  const columns = [column('Select', renderTick, { isActions: true }), ...table.columns];
+  return html`<form method="post" action="${list}-selected">
+    <input type="hidden" name="form_token" value="${identity.formToken}" />
+    ${renderTable(rows, { ...table, columns })}
+    <div class="inline">
+      ${renderFields(listActionFields(list, visit))}
+      <div class="buttons"><button type="submit">Review changes</button></div>
+    </div>
+  </form>`;
+}
 
 async function proposeSelected(visit: Visit, list: List): Promise<Proposal> {
   const { ports, field } = visit;

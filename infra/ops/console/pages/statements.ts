@@ -15,7 +15,7 @@ import { formatCsv } from '../../csv.ts';
 import { html, maskKeys, nothing, type Markup } from '../../markup.ts';
 import { formatStatementCsv, renderStatementFile } from '../../statement-file.ts';
 import { renderClockTime, formatExactYuan, addYuanSign, renderRowTime } from '../layout/figures.ts';
-import { renderSearch } from '../layout/form.ts';
+import { renderActionButton, renderSearch } from '../layout/form.ts';
 import {
   renderCommand,
   renderDoubts,
@@ -38,11 +38,12 @@ import {
 } from '../layout/table.ts';
 import { explainRefusal, renderCustomerLink, buildPath, type Routes, type Visit } from '../visit/visit.ts';
 
+const nameFile = ({ field }: Visit): string => [field('account') || 'statements', field('month')].join('-');
+
 export function addStatementPages(routes: Routes): void {
   routes.page('/statements', renderStatements);
-  const nameOf = ({ field }: Visit): string => [field('account') || 'statements', field('month')].join('-');
   routes.file('/statement-html', {
-    nameOf: (visit) => `${nameOf(visit)}.html`,
+    nameOf: (visit) => `${nameFile(visit)}.html`,
     type: 'text/html',
     async *lines({ ports, field, nowMs }) {
       const month = field('month');
@@ -51,7 +52,7 @@ export function addStatementPages(routes: Routes): void {
     },
   });
   routes.file('/statements-csv', {
-    nameOf: (visit) => `${nameOf(visit)}.csv`,
+    nameOf: (visit) => `${nameFile(visit)}.csv`,
     type: 'text/csv',
     lines: listCsv,
   });
@@ -79,18 +80,6 @@ async function* listCsv({ ports, field, options, identity }: Visit): AsyncGenera
 
 const hasLines = ({ opening, closing, days, grants }: Statement): boolean =>
   opening !== 0n || closing !== 0n || days.length > 0 || grants.length > 0;
-
-const renderDownload = (
-  action: string,
-  verb: string,
-  fields: Readonly<Record<string, string>>,
-  formToken: string,
-): Markup =>
-  html`<form method="post" action="${action}" class="single">
-    <input type="hidden" name="form_token" value="${formToken}" />
-    ${Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
-    <button type="submit">${verb}</button>
-  </form>`;
 
 async function renderStatements(visit: Visit): Promise<Page> {
   const { ports, nowMs, query } = visit;
@@ -137,7 +126,7 @@ async function renderAll({ ports, query, identity, options }: Visit, month: stri
   })}
   ${renderPager(`${formatCount(statements.length, 'customer')}${of}`, next && buildPath('statements', { month, after: next }))}
   ${renderLead('Each statement says whether it adds up; one that does not is left out of the file, and named at its end.')}
-  ${options.exports && renderDownload('statements-csv', 'Download all as CSV', { month }, identity.formToken)}
+  ${options.exports && renderActionButton('statements-csv', identity.formToken, 'Download all as CSV', { month })}
   ${renderCommand(ports.target, 'statement', `--all --month ${month} --html statements --csv > ${month}.csv`)}`;
 }
 
@@ -198,8 +187,8 @@ function renderStatement(view: Statement, { ports: { target }, identity }: Visit
       })}
     </details>
     <p class="buttons">
-      ${renderDownload('statement-html', 'Download page', { account, month }, identity.formToken)}
-      ${renderDownload('statements-csv', 'Download CSV', { account, month }, identity.formToken)}
+      ${renderActionButton('statement-html', identity.formToken, 'Download page', { account, month })}
+      ${renderActionButton('statements-csv', identity.formToken, 'Download CSV', { account, month })}
     </p>
     ${renderCommand(target, `statement ${quoteShellWord(account)}`, `--month ${month} --html ${month}.html --csv > ${month}.csv`)}`;
 }

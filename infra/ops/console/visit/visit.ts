@@ -7,6 +7,7 @@ import { Failure, type Plan } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { noteUndo, type UndoStep } from '../../../../shared/operate/undo.ts';
+import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { TableName } from '../../../../shared/tables/table-names.ts';
 import type { Field } from '../../fields/row-field.ts';
 import { renderForm, listUnassignedMarks, addMarks, type FieldMarks, type SentForm } from '../layout/form.ts';
@@ -253,6 +254,10 @@ const rowLinks: Partial<Record<TableName, (row: RawRow) => [string, string]>> = 
   accounts: ({ account }) => linkTo('customers', account),
   keys: ({ hash }) => [`keys/${String(hash)}/edit`, 'Open the key'],
 };
+
+/** Names what a form creates once, however often it is sent. */
+export const createFormId = ({ nowMs, ports }: Pick<Visit, 'nowMs' | 'ports'>): string =>
+  `${isoTime(nowMs).replaceAll(/[-:]/g, '')}-${ports.random.hex(4)}`;
 
 /** How long an action waits until a grant is applied. */
 export const grantWaitMs = 10_000;
