@@ -14,15 +14,7 @@ import { awaitApplied, carryOutGrant, planGrantAmount, type GrantPlan } from './
 import { writeWelcome } from './customers/new-customer.ts';
 import { planCreateKey, planEditKey, sheetIdNote } from './keys/edit-key.ts';
 import type { OperatorPorts, RawRow, RowWrite } from './operator-ports.ts';
-import {
-  deniedExitCode,
-  Failure,
-  formatCount,
-  formatInteger,
-  formatMoney,
-  usageFailure,
-  type Plan,
-} from './plan.ts';
+import { deniedExitCode, Failure, formatCount, formatInteger, formatMoney, usageFailure } from './plan.ts';
 import { carryOutWrites, findAccount } from './rows.ts';
 import type { TableName } from '../tables/table-names.ts';
 
@@ -42,22 +34,7 @@ const lastKeyNote = '_last_key';
 
 type State = 'new' | 'changed' | 'unchanged';
 
-interface LinePlan {
-  line: SheetLine;
-  state: State;
-  /** Of the customer's row, or of the row of an existing key. */
-  writes: RowWrite[];
-  /** `isWritten`: by an earlier run. */
-  credit: (GrantPlan & { isWritten: boolean }) | undefined;
-  /** The row of a key to create, without hash and hint. */
-  newKey: RawRow | undefined;
-  effect: string[];
-  questions: string[];
-  warnings: string[];
-  /** The customer has no other key, so that a new one goes with a welcome. */
-  isFirstKey: boolean;
-}
-
+type LinePlan = Awaited<ReturnType<typeof planLine>>;
 export type SheetPlan = Awaited<ReturnType<typeof planLines>>;
 
 /** `problem`: why the line was not carried out, or only in part. */
@@ -207,10 +184,8 @@ async function planLine(
   ports: OperatorPorts,
   line: SheetLine,
   { grants, keys }: { grants: readonly WrittenGrant[]; keys: readonly RawRow[] },
-): Promise<LinePlan> {
+) {
   const { account, customer, credit, key } = line;
-  const isEdited = (part: SheetLine['customer']): boolean =>
-    part !== undefined && (part.isNew || Object.keys(part.attributes).length > 0);
   const edit =
     customer && isEdited(customer) ? await planEditAccount(ports, { account, ...customer }) : undefined;
   if (!customer && key?.isNew) await findAccount(ports, account);
@@ -219,40 +194,40 @@ async function planLine(
     key?.hash !== undefined && isEdited(key)
       ? await namePart(customer && 'key', planEditKey(ports, key.hash, key.attributes))
       : undefined;
-  const made =
-    key && key.isNew
-      ? await namePart(
-          customer && 'key',
-          planCreateKey(ports, { account, attributes: { ...key.attributes, [sheetIdNote]: key.id } }),
-        )
-      : undefined;
+  const attributes = key && { ...key.attributes, [sheetIdNote]: key.id };
+  const made = key?.isNew
+    ? await namePart(customer && 'key', planCreateKey(ports, { account, attributes }))
+    : undefined;
   const [newKey] = (made?.changes ?? []).flatMap((write) =>
     write.table === 'keys' && 'row' in write ? [write.row] : [],
   );
-  const writes = [...(edit?.changes ?? []), ...(existing?.changes ?? [])];
-  const isChanged = writes.length > 0 || (grant !== undefined && !grant.isWritten);
+  const rows = [edit ?? [], existing ?? []].flat();
+  const writes = rows.flatMap(({ changes }) => changes);
+  const isChanged = writes.length > 0 || grant?.isWritten === false;
+  const state: State = customer?.isNew || newKey ? 'new' : isChanged ? 'changed' : 'unchanged';
   return {
     line,
-    state: customer?.isNew || newKey ? 'new' : isChanged ? 'changed' : 'unchanged',
+    state,
+    /** Of the customer's row, or of the row of an existing key. */
     writes,
     credit: grant,
+    /** The row of a key to create, without hash and hint. */
     newKey,
     effect: [
-      ...effectOf(edit),
-      ...effectOf(existing),
+      ...rows.flatMap(({ changes, effect }) => (changes.length > 0 ? effect : [])),
       ...(grant && !grant.isWritten ? grant.effect.slice(-1) : []),
       ...(made ? [`Create key ${key?.id} for ${account} (${made.rights})`] : []),
     ],
-    questions: [...(edit?.questions ?? []), ...(existing?.questions ?? [])],
-    warnings: [
-      ...(edit?.warnings ?? []),
-      ...(existing?.warnings ?? []),
-      ...(grant?.warnings ?? []),
-      ...(made?.warnings ?? []),
-    ],
+    questions: rows.flatMap(({ questions }) => questions),
+    warnings: [...rows, grant, made].flatMap((part) => part?.warnings ?? []),
+    /** The customer has no other key, so that a new one goes with a welcome. */
     isFirstKey: keys.every((row) => row['hash'] === key?.hash),
   };
 }
+
+/** A part without attributes changes nothing, unless it creates its row. */
+export const isEdited = (part: SheetLine['customer']): boolean =>
+  part !== undefined && (part.isNew || Object.keys(part.attributes).length > 0);
 
 /** In a sheet of customers, a problem of a grant or a key says so: both have attributes of the same names. */
 const namePart = <Part>(name: string | undefined, work: Promise<Part>): Promise<Part> =>
@@ -261,10 +236,7 @@ const namePart = <Part>(name: string | undefined, work: Promise<Part>): Promise<
     throw usageFailure(`${name}: ${error.message.replace(/^nothing was written: /, '')}`);
   });
 
-const effectOf = (part: Plan<RowWrite> | undefined): string[] =>
-  part && part.changes.length > 0 ? part.effect : [];
-
-/** A credit that was written before has no changes. */
+/** A credit that an earlier run wrote has no changes. */
 async function planCredit(
   ports: OperatorPorts,
   { account, customer }: SheetLine,
@@ -409,17 +381,11 @@ async function carryOutLine(
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-interface Finish {
-  plan: SheetPlan;
-  outcome: LineOutcome;
-  untilMs: number;
-}
-
 /** Waits until the credit is applied, and writes the message for the customer. */
 async function finishLine(
   ports: OperatorPorts,
   { line: { account }, credit, isFirstKey }: LinePlan,
-  { plan, outcome, untilMs }: Finish,
+  { plan, outcome, untilMs }: { plan: SheetPlan; outcome: LineOutcome; untilMs: number },
 ): Promise<LineOutcome> {
   if (outcome.state === 'failed') return outcome;
   const { secretKey, credited } = outcome;

@@ -7,6 +7,7 @@ import { plainRow, textOf } from '../../../shared/config/rows/read-row.ts';
 import {
   checkLines,
   indexSheetKeys,
+  isEdited,
   nameSheetKey,
   planLines,
   refuseProblems,
@@ -118,6 +119,8 @@ const formatFields = (fields: readonly RowField[], row: RawRow): string[] =>
 interface ReadLine {
   place: string;
   cell: (name: string) => string;
+  /** The cell without a spreadsheet's quote before what it would run. */
+  text: (name: string) => string;
 }
 
 /**
@@ -141,13 +144,10 @@ export async function planSheet(
     return planSetRows(ports, 'charges', edits);
   }
   const found = await checkLines(lines, await createLineReader(reads, sheet), problems);
-  checkMax(found.checked.filter(isEdit).length);
+  const edits = found.checked.filter(({ customer, credit, key }) => credit || [customer, key].some(isEdited));
+  checkMax(edits.length);
   return planLines(reads, found.checked, found.problems);
 }
-
-const isEdit = ({ customer, credit, key }: SheetLine): boolean =>
-  credit !== undefined ||
-  [customer, key].some((part) => part && (part.isNew || Object.keys(part.attributes).length > 0));
 
 /** The lines below the header, with a check of the form: names of columns, number of cells, duplicates. */
 async function readLines(sheet: Sheet, csv: string) {
@@ -162,14 +162,14 @@ async function readLines(sheet: Sheet, csv: string) {
         `${formatCount(cells.length, 'cell')}, but the header has ${names.length}: is the line cut off, or a comma not in quotes?`,
       );
     const cell = (name: string): string => cells[names.indexOf(name)] ?? '';
+    const text = (name: string): string => readText(cell(name));
     const isNamed = sheet.table === 'keys' && cell('hash') !== '';
     const columns = isNamed ? ['hash'] : sheet.table === 'keys' ? ['account', 'id'] : sheet.keys;
-    const key = JSON.stringify(columns.map((name) => parseKey(sheet, readText(cell(name)))));
+    const key = JSON.stringify(columns.map((name) => parseKey(sheet, text(name))));
     const before = seen.get(key);
-    if (before !== undefined)
-      throw usageFailure(`duplicate ${columns.map((name) => readText(cell(name))).join(' ')}: see ${before}`);
+    if (before !== undefined) throw usageFailure(`duplicate ${columns.map(text).join(' ')}: see ${before}`);
     seen.set(key, place);
-    return { place, cell };
+    return { place, cell, text };
   });
 }
 
@@ -196,7 +196,6 @@ function checkHeader(sheet: Sheet, names: readonly string[]): void {
   throw usageFailure(`csv: line 1: ${problems.join(', ')}. Columns: ${listColumns(sheet).join(', ')}`);
 }
 
-/** A spreadsheet's quote before what it would run. */
 const readText = (cell: string): string => (/^'[=+\-@]/.test(cell) ? cell.slice(1) : cell);
 
 /** Attributes that the cells of a line change. A value that a spreadsheet only writes differently, such as a note of two lines, has not changed. */
@@ -233,7 +232,7 @@ async function readRuleEdits(ports: OperatorPorts, lines: readonly ReadLine[], e
   const { checked, problems } = await checkLines(
     lines,
     (line) => {
-      const key = parseKey(ruleSheet, readText(line.cell('id')));
+      const key = parseKey(ruleSheet, line.text('id'));
       if (key === '') throw usageFailure('missing id');
       const found = rows.get(String(key));
       const attributes = readChanges(ruleFields, line, found);
@@ -247,19 +246,31 @@ async function readRuleEdits(ports: OperatorPorts, lines: readonly ReadLine[], e
   return checked.flat();
 }
 
-const refuseSeen = (name: string, found: RawRow | undefined, { cell }: ReadLine): void => {
-  if (found && readText(cell(markColumn)) !== '') refuseChanged(name, found, readText(cell(markColumn)));
+const refuseSeen = (name: string, found: RawRow | undefined, { text }: ReadLine): void => {
+  if (found && text(markColumn) !== '') refuseChanged(name, found, text(markColumn));
+};
+
+/** Throws a usage failure for the first of the columns without a text. */
+function readNeeded({ text }: ReadLine, names: readonly string[], about = ''): string[] {
+  const missing = names.find((name) => text(name) === '');
+  if (missing !== undefined) throw usageFailure(`missing ${missing}${about}`);
+  return names.map(text);
+}
+
+const readGrant = (line: ReadLine): SheetLine => {
+  const [account = '', id = '', amount = ''] = readNeeded(line, ['account', 'grant_id', 'amount']);
+  const reason = line.text('reason');
+  return { place: line.place, account, credit: { id, amount, ...(reason && { reason }) } };
 };
 
 /** Reads lines of the sheets of customers, keys and grants into the rows that they are about. */
 async function createLineReader(ports: OperatorPorts, { table }: Sheet) {
-  const [accounts, keys] = [new Map<unknown, RawRow>(), new Map<unknown, RawRow>()];
-  for (const row of await ports.tables.scan('accounts')) accounts.set(row['account'], row);
-  for (const row of await ports.tables.scan('keys')) keys.set(row['hash'], row);
+  const { tables } = ports;
   const sheetKeys = await indexSheetKeys(ports);
-
-  const readKey = (line: ReadLine, named: { account: string; id: string; fields: readonly RowField[] }) => {
-    const { account, id, fields } = named;
+  const readKey = (
+    line: Pick<ReadLine, 'cell'>,
+    { account, id, fields }: { account: string; id: string; fields: readonly RowField[] },
+  ) => {
     if (!/^[^\p{C}]{1,100}$/u.test(id))
       throw usageFailure('invalid id of a key: use up to 100 visible characters');
     const found = sheetKeys.get(nameSheetKey(account, id));
@@ -267,61 +278,41 @@ async function createLineReader(ports: OperatorPorts, { table }: Sheet) {
     const hash = found && textOf(found, 'hash');
     return { key: { id, hash, attributes, isNew: found === undefined }, found };
   };
-  const readers: Record<Exclude<Sheet['table'], 'charges'>, (line: ReadLine) => SheetLine> = {
-    accounts(line) {
-      const text = (name: string): string => readText(line.cell(name));
-      const account = text('account');
-      if (account === '') throw usageFailure('missing account');
-      const found = accounts.get(account);
-      const attributes = readChanges(accountFields, line, found);
-      if (found && Object.keys(attributes).length > 0) refuseSeen(account, found, line);
-      const [id, amount, reason] = ['id', 'amount', 'reason'].map((name) => text(`grant.${name}`));
-      if ((id || amount || reason) && !(id && amount))
-        throw usageFailure(`missing grant.${id ? 'amount' : 'id'}: each id is credited once`);
-      const keyCell = (name: string): string => line.cell(keyPrefix + name);
-      const keyId = readText(keyCell('id'));
-      if (keyId === '' && newKeyFields.some(({ name }) => keyCell(name) !== ''))
-        throw usageFailure('missing key.id: it names the key when the sheet is applied again');
-      const part = { place: line.place, cell: keyCell };
-      return {
-        place: line.place,
-        account,
-        customer: { attributes, isNew: found === undefined },
-        ...(id && amount && { credit: { id, amount, ...(reason && { reason }) } }),
-        ...(keyId !== '' && { key: readKey(part, { account, id: keyId, fields: newKeyFields }).key }),
-      };
-    },
-    grants({ place, cell }) {
-      const [account = '', id = '', amount = '', reason = ''] = [
-        'account',
-        'grant_id',
-        'amount',
-        'reason',
-      ].map((name) => readText(cell(name)));
-      if (account === '' || id === '' || amount === '')
-        throw usageFailure(`missing ${account === '' ? 'account' : id === '' ? 'grant_id' : 'amount'}`);
-      return { place, account, credit: { id, amount, ...(reason !== '' && { reason }) } };
-    },
-    keys(line) {
-      const { place, cell } = line;
-      const [hash = '', id = '', account = ''] = ['hash', 'id', 'account'].map((name) =>
-        readText(cell(name)),
-      );
-      if (hash === '' && (account === '' || id === ''))
-        throw usageFailure(
-          `missing ${account === '' ? 'account' : 'id'}: a line without a hash is a key by its customer and id`,
-        );
-      if (hash === '') {
-        const { key, found } = readKey(line, { account, id, fields: newKeyFields });
-        if (Object.keys(key.attributes).length > 0) refuseSeen(id, found, line);
-        return { place, account, key };
-      }
-      const found = keys.get(hash);
-      if (!found) throw usageFailure('no key with this hash: leave the hash empty to create a key by its id');
-      const attributes = readChanges(keySheet.fields, line, found);
-      if (Object.keys(attributes).length > 0) refuseSeen(hash, found, line);
-      return { place, account: textOf(found, 'account'), key: { id, hash, attributes, isNew: false } };
-    },
+  const readCustomer = async (line: ReadLine): Promise<SheetLine> => {
+    const [account = ''] = readNeeded(line, ['account']);
+    const found = await tables.get('accounts', account);
+    const attributes = readChanges(accountFields, line, found);
+    if (Object.keys(attributes).length > 0) refuseSeen(account, found, line);
+    const [id, amount, reason] = ['id', 'amount', 'reason'].map((name) => line.text(`grant.${name}`));
+    if ((id || amount || reason) && !(id && amount))
+      throw usageFailure(`missing grant.${id ? 'amount' : 'id'}: each id is credited once`);
+    const keyCell = (name: string): string => line.cell(keyPrefix + name);
+    const keyId = line.text(`${keyPrefix}id`);
+    if (keyId === '' && newKeyFields.some(({ name }) => keyCell(name) !== ''))
+      throw usageFailure('missing key.id: it names the key when the sheet is applied again');
+    return {
+      place: line.place,
+      account,
+      customer: { attributes, isNew: found === undefined },
+      ...(id && amount && { credit: { id, amount, ...(reason && { reason }) } }),
+      ...(keyId && { key: readKey({ cell: keyCell }, { account, id: keyId, fields: newKeyFields }).key }),
+    };
   };
-  return table === 'charges' ? readers.accounts : readers[table];
+  const readKeyLine = async (line: ReadLine): Promise<SheetLine> => {
+    const { place, text } = line;
+    const [hash, id] = [text('hash'), text('id')];
+    if (hash === '') {
+      const about = ': a line without a hash is a key by its customer and id';
+      const [account = ''] = readNeeded(line, ['account', 'id'], about);
+      const { key, found } = readKey(line, { account, id, fields: newKeyFields });
+      if (Object.keys(key.attributes).length > 0) refuseSeen(id, found, line);
+      return { place, account, key };
+    }
+    const found = await tables.get('keys', hash);
+    if (!found) throw usageFailure('no key with this hash: leave the hash empty to create a key by its id');
+    const attributes = readChanges(keySheet.fields, line, found);
+    if (Object.keys(attributes).length > 0) refuseSeen(hash, found, line);
+    return { place, account: textOf(found, 'account'), key: { id, hash, attributes, isNew: false } };
+  };
+  return table === 'accounts' ? readCustomer : table === 'grants' ? readGrant : readKeyLine;
 }
