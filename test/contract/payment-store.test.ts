@@ -4,6 +4,7 @@ import { formatYuan } from '../../shared/billing/money.ts';
 import { emulatorClient, startEmulator } from '../support/emulator.ts';
 import { MemoryPaymentStore } from '../support/memory-payment-store.ts';
 import { paymentStoreContract } from './payment-store.ts';
+import { expect, test } from 'vitest';
 import { tablesOn } from '../support/sdk-tables.ts';
 
 paymentStoreContract('in memory', async () => {
@@ -37,4 +38,16 @@ paymentStoreContract('on DynamoDB', async () => {
       await emulator.stop();
     },
   };
+});
+
+test('a plan in a row that is wrong elsewhere is read, so that the next month follows it', async () => {
+  const emulator = await startEmulator();
+  const client = emulatorClient(emulator.endpoint);
+  const plan = { M: { level: { N: '2' }, since: { S: '2026-11-21' }, until: { S: '2027-02-21' } } };
+  const Item = { account: { S: 'acme' }, rpm: { S: 'many' }, plan };
+  await client.send(new PutItemCommand({ TableName: 'relay-accounts', Item }));
+  const seen = await createPaymentStore(tablesOn(client), 'relay').account('acme');
+  client.destroy();
+  await emulator.stop();
+  expect(seen?.plan).toEqual({ level: 2, since: Date.UTC(2026, 10, 21), until: Date.UTC(2027, 1, 21) });
 });

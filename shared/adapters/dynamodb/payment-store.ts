@@ -122,7 +122,8 @@ export function createPaymentStore(client: TableClient, stack: string, author?: 
     async account(account) {
       const stored = await accounts.get({ account });
       if (!stored) return undefined;
-      const reading = readRow(AccountRow, valuesOf(stored));
+      // By itself, because a mistake elsewhere in the row must not cost the account its paid time.
+      const reading = readRow(AccountRow, { account, plan: valuesOf(stored)['plan'] });
       return { account, plan: 'row' in reading ? reading.row.plan : undefined, stored };
     },
     async *all() {

@@ -90,7 +90,10 @@ async function findStep(ports: AutoTopUpPorts, auto: AutoTopUp): Promise<Step | 
   if (pending.payment !== undefined && (await ports.topUps.isCredited(account, pending.payment)))
     return { after: changeTopUp(auto, { pending: undefined }) };
   const after = resumeTopUp(auto, pending, nowMs);
-  return after === 'wait' ? undefined : { after, charge: after.pending };
+  if (after === 'wait') return undefined;
+  // The operator may have stopped charges since the first try, which Stripe may never have seen.
+  if (after.pending && !(await ports.accounts.row(account))?.mayTopUp) return undefined;
+  return { after, charge: after.pending };
 }
 
 async function findStart(
@@ -148,7 +151,7 @@ async function composeCharge(
 /** A reply that is lost or unclear leaves the top-up pending: a later pass sends the same again. */
 async function chargeCard(ports: AutoTopUpPorts, auto: AutoTopUp, { form }: PendingTopUp): Promise<void> {
   const stripe = (await ports.settings()).payments?.stripe;
-  if (!stripe?.checkout) return;
+  if (!stripe?.checkout?.autoTopUp) return;
   const reply = await askStripe(ports, {
     checkout: stripe.checkout,
     path: '/v1/payment_intents',

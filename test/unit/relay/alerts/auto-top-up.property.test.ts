@@ -30,6 +30,8 @@ class World {
   applied = new Set<string>();
   faults: string[] = [];
   ids = 0;
+  /** What the operator says in the account's row. */
+  mayTopUp = true;
   lossy: number;
 
   constructor(seed: number, lossy = 0.1) {
@@ -103,7 +105,7 @@ class World {
     return autoTopUpWatch({
       topUps: this.hook.topUps,
       accounts: {
-        row: async () => ({ account: 'acme', mayTopUp: true }),
+        row: async () => ({ account: 'acme', mayTopUp: this.mayTopUp }),
         balance: async () => {
           await this.hop();
           return this.balance;
@@ -314,6 +316,24 @@ test('a charge whose reply never arrives is repeated with the same key for 23 ho
   });
   expect(new Set(world.stripe.asked.map(({ key, form }) => `${key} ${form.toString()}`)).size).toBe(1);
   expect(world.stripe.asked.length).toBeGreaterThan(40);
+  expect(world.hook.topUps.notices.map(({ data }) => data['reason'])).toEqual(['unconfirmed']);
+});
+
+test('a charge that Stripe never took is not repeated once the operator stops charges', async () => {
+  const world = new World(7, 0);
+  world.turnOn();
+  world.stripe.failing = 500;
+  const watch = world.consumer();
+  await world.run(async () => {
+    await watch.take(world.spend(2_000));
+    world.stripe.failing = undefined;
+    world.mayTopUp = false;
+    for (let hours = 0; hours < 25; hours += 1) {
+      await new Promise<void>((resolve) => world.scheduler.after(3_600_000, resolve));
+      await watch.look('acme');
+    }
+  });
+  expect(world.stripe.charged).toEqual([]);
   expect(world.hook.topUps.notices.map(({ data }) => data['reason'])).toEqual(['unconfirmed']);
 });
 
