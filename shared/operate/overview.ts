@@ -3,9 +3,11 @@ import { utcDay, utcMonth } from '../wire/iso-time.ts';
 import { sortChannels } from './channels/list-channels.ts';
 import { findProblemsInTables } from './config/row-changes.ts';
 import { compareCharges, readAllRows, sumBy, sumOfFigures, type Summed } from './ledger/ledger.ts';
+import { marginOf } from './report.ts';
 import type { Minute, OperatorPorts, UnderWay } from './operator-ports.ts';
 
 export type OverviewNow = ReturnType<typeof joinOverview>;
+export type OverviewToday = Awaited<ReturnType<typeof readToday>>;
 export type OverviewMonth = Awaited<ReturnType<typeof readMonth>>;
 
 /** All at once, but what has no room in ten requests: calls under way, and the month. */
@@ -96,7 +98,11 @@ const joinOverview = (
 async function readToday({ clock, ledger }: OperatorPorts) {
   const day = utcDay(clock.now());
   const { rows, problems } = await readAllRows(ledger.served({ from: day, to: day }));
-  return { models: sumBy(rows, ({ model }) => model).toSorted(compareCharges), problems };
+  const losing = sumBy(rows, ({ channel }) => channel)
+    .map(({ name, figures }) => ({ channel: name, earned: marginOf(figures).earned ?? 0n }))
+    .filter(({ earned }) => earned < 0n)
+    .toSorted((a, b) => Number(a.earned - b.earned));
+  return { models: sumBy(rows, ({ model }) => model).toSorted(compareCharges), losing, problems };
 }
 
 const customersMax = 10;

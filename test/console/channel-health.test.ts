@@ -98,7 +98,9 @@ it('the overview names them before anything else', async () => {
   expect(marks).toMatch(/main : failing: 100\.0% of attempts fail, usually 0\.0%/);
   expect(marks).toMatch(/stalls : failing/);
   expect(marks).toMatch(/slow : slower: 6\.0s to first content, usually 0\.50s/);
-  expect(marks).not.toMatch(/backup|fine|loses/);
+  expect(marks).toMatch(/Lost money today \(UTC\): loses −¥0\.80 /);
+  expect(marks.match(/loses/g)).toHaveLength(1);
+  expect(marks).not.toMatch(/backup|fine/);
 });
 
 it('the list and the page of a channel say how often it fails, and by which secret', async () => {

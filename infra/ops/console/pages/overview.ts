@@ -10,6 +10,7 @@ import {
   type OverviewHours,
   type OverviewMonth,
   type OverviewNow,
+  type OverviewToday,
   type TrafficPoint,
 } from '../../../../shared/operate/overview.ts';
 import { formatCount, formatInteger, Failure } from '../../../../shared/operate/plan.ts';
@@ -95,6 +96,7 @@ async function renderOverview(visit: Visit, refused: RefusedCounts): Promise<Pag
         words: html`<span id="overview-look"></span>`,
       })}
       <div id="overview-marks">${renderMarks(view)}</div>
+      <div id="overview-losses">${renderLosses(today)}</div>
       <div id="overview-now">${renderFigures(view)}</div>
       <div class="columns">
         <section>
@@ -159,7 +161,10 @@ const watchPage = (visit: Visit): LiveView => {
         put('channels', renderChannels(now, nowMs));
         put('findings', renderTopFindings(now));
       }
-      if (today) put('models', renderModels(today.models, false));
+      if (today) {
+        put('models', renderModels(today.models, false));
+        put('losses', renderLosses(today));
+      }
       if (month) put('month', renderMonth(month));
       if (isFree || (isPaid(visit) && nowMs - refusedAtMs >= refusedMs)) {
         put('refused', renderRefusals(await readRefused(visit)));
@@ -207,6 +212,16 @@ function renderMarks({ marks, channels }: OverviewNow): Markup {
       ${shown.length > marksMax && html`<p>And ${shown.length - marksMax} more: see <a href="channels">channels</a>.</p>`}`,
   );
 }
+
+const renderLosses = ({ losing }: OverviewToday): Markup =>
+  losing.length === 0
+    ? nothing
+    : renderNotice(
+        'warning',
+        html`<a href="margins?by=channel">Lost money</a> today (UTC):
+          ${losing.slice(0, marksMax).map(({ channel, earned }) => html`<a href="${channelPathOf(channel)}">${channel}</a> ${renderYuan(earned)} `)}
+          ${losing.length > marksMax && `and ${losing.length - marksMax} more`}`,
+      );
 
 const renderFigures = (view: OverviewNow): Markup =>
   html`${!view.served && unpublished} ${renderWarnings(view.problems)} ${renderSummary(view)}
