@@ -42,6 +42,7 @@ export function findCrossWarnings(
   { unreadableSecrets, learned, aliases, channels }: OtherFacts,
 ): Warnings {
   const unpriced = new Set(listUnpricedModels(config));
+  const planned = collectModels(channels);
   const warnings: Warnings = new Map();
   for (const channel of config.channels)
     warnings.set(formatRowName('channels', channel.id), [
@@ -68,7 +69,7 @@ export function findCrossWarnings(
         nowMs: config.publishedAt * 1000,
       }),
       ...warnOfShadowing(charge, config),
-      ...warnOfUnservedCharge(charge, { ...config, channelsOffToo: channels }),
+      ...warnOfUnservedCharge(charge, config, planned),
     ]);
   if (aliases) {
     const offered = new Set(
@@ -194,11 +195,7 @@ function warnOfShadowing(rule: ChargeRow, { charges, publishedAt }: Config): str
 }
 
 /** Models of disabled channels get no warning, because prices are written before a channel is enabled. */
-function warnOfUnservedCharge(
-  { models }: ChargeRow,
-  { channelsOffToo, ...config }: Config & { channelsOffToo: readonly ChannelRow[] },
-): string[] {
-  const planned = collectModels(channelsOffToo);
+function warnOfUnservedCharge({ models }: ChargeRow, config: Config, planned: ReadonlySet<string>): string[] {
   const unserved = selectUnserved(models, config).filter((model) => !planned.has(model));
   if (unserved.length === 0) return [];
   const publicNames = config.channels.flatMap((channel) =>
