@@ -316,3 +316,23 @@ describe('the console of npm start', () => {
     expect(new Set([first?.base, cookie, first?.token].map((each) => each?.slice(-20))).size).toBe(3);
   });
 });
+
+it('finds a customer by its whole name at once, and by a part of it page by page, however many there are', async () => {
+  const names = Array.from({ length: 12 }, (_, at) => `2026${String(at).padStart(4, '0')}`);
+  const note = 'x'.repeat(300_000);
+  await put(
+    rig.client,
+    'accounts',
+    names.map((account) => ({ account, note })),
+  );
+  const one = await enter(await rig.serve({ readOnly: true }));
+  const found = new Set<string>();
+  let pages = 0;
+  for (let at: string | undefined = 'find?q=2026'; at; pages += 1) {
+    const page = await one.page(at);
+    for (const [, name = ''] of page.matchAll(/href="customers\/(\d+)"/g)) found.add(name);
+    at = /<a href="([^"]+)" rel="next"/.exec(page)?.[1]?.replaceAll('&amp;', '&');
+  }
+  expect([[...found].toSorted(), pages > 1]).toEqual([names, true]);
+  for (const name of names) expect(await one.page(`find?q=${name}`)).toContain(`href="customers/${name}"`);
+});

@@ -5,7 +5,7 @@ import type { ConfigRows } from '../../../../shared/config/rows/read-table.ts';
 import { requestTimeMs } from '../../../../shared/wire/ids.ts';
 import { html } from '../../markup.ts';
 import { renderEmptyState, type Page } from '../layout/frame.ts';
-import { column, head, renderTable } from '../layout/table.ts';
+import { column, head, renderPager, renderTable } from '../layout/table.ts';
 import { buildPath, customerPathOf, type Routes, type Visit } from '../visit/visit.ts';
 import { channelPathOf } from './channels.ts';
 import { requestPathOf } from './request-page.ts';
@@ -24,42 +24,53 @@ const hitsMax = 20;
 
 async function renderFound(visit: Visit): Promise<Page> {
   const text = visit.query('q');
-  const hits = text === '' ? [] : await findHits(visit, text);
+  const { hits, next } = text === '' ? { hits: [] } : await findHits(visit, text);
   return {
     title: text === '' ? 'Search' : `Search: ${text}`,
     section: '',
-    body: renderTable(hits, {
+    body: html`${renderTable(hits, {
       caption: 'Search results',
       empty: renderEmptyState(
-        'Nothing found',
+        next ? 'Nothing found so far' : 'Nothing found',
         'Search for a request ID, a key or its hint, or part of the name of a customer, a channel, a model or a setting.',
       ),
       columns: [
         head('Name', ({ name, path }) => html`<a href="${path}">${name}</a>`),
         column('Kind', ({ kind }) => kind),
       ],
-    }),
+    })}
+    ${next && renderPager('There are more customers', buildPath('find', { q: text, after: next }))}`,
   };
 }
 
-async function findHits({ ports }: Visit, text: string): Promise<Hit[]> {
+/** `next`: where a search of more customers begins. The one of this very name is found at once. */
+async function findHits(
+  { ports, query }: Visit,
+  text: string,
+): Promise<{ hits: Hit[]; next?: string | undefined }> {
   const id = text.replace(/^(?:chatcmpl-|resp[-_]|msg_)/, '');
-  if (requestTimeMs(id) !== undefined) return [{ kind: 'Request', name: id, path: requestPathOf(id) }];
-  if (/^sk-|^[0-9a-f]{8,64}$/i.test(text))
-    return [{ kind: 'Key', name: `${text.slice(0, 14)}…`, path: buildPath('keys', { text }) }];
+  if (requestTimeMs(id) !== undefined)
+    return { hits: [{ kind: 'Request', name: id, path: requestPathOf(id) }] };
+  const isKey = /^sk-|^[0-9a-f]{8,64}$/i.test(text);
   const contains = { attribute: 'account', contains: text };
-  const [rows, accounts] = await Promise.all([
+  const [rows, named, accounts] = await Promise.all([
     ports.config.tables(),
-    ports.pages.rows({ table: 'accounts', where: contains, after: undefined, limit: hitsMax }),
+    ports.pages.rowsOf('accounts', [text]),
+    ports.pages.rows({
+      table: 'accounts',
+      where: contains,
+      after: query('after') || undefined,
+      limit: hitsMax,
+    }),
   ]);
   const bad = listBadRows(findProblemsInTables(rows, ports));
-  return [
-    ...accounts.rows.map((row) => {
-      const name = textOf(row, 'account');
-      return { kind: 'Customer', name, path: customerPathOf(name) };
-    }),
+  const names = new Set([...named, ...accounts.rows].map((row) => textOf(row, 'account')));
+  const hits = [
+    ...(isKey ? [{ kind: 'Key', name: `${text.slice(0, 14)}…`, path: buildPath('keys', { text }) }] : []),
+    ...[...names].map((name) => ({ kind: 'Customer', name, path: customerPathOf(name) })),
     ...findRows(rows, { text, bad }),
-  ].slice(0, 4 * hitsMax);
+  ];
+  return { hits: hits.slice(0, 4 * hitsMax), next: accounts.next };
 }
 
 function findRows(
