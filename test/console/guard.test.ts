@@ -334,5 +334,8 @@ it('finds a customer by its whole name at once, and by a part of it page by page
     at = /<a href="([^"]+)" rel="next"/.exec(page)?.[1]?.replaceAll('&amp;', '&');
   }
   expect([[...found].toSorted(), pages > 1]).toEqual([names, true]);
-  for (const name of names) expect(await one.page(`find?q=${name}`)).toContain(`href="customers/${name}"`);
+  for (const name of names) {
+    expect(await one.page(`find?q=${name}`)).toContain(`href="customers/${name}"`);
+    expect(await one.page(`customers?name=${name}`)).toMatch(/href="customers\/\d+"|rel="next"/);
+  }
 });

@@ -116,9 +116,12 @@ async function renderByName(visit: Visit, name: string): Promise<Markup> {
     empty:
       name === ''
         ? renderEmptyState('No customers yet', html`<a href="customers-new">Create the first customer</a>.`)
-        : renderEmptyState(`No name contains “${name}”`, html`<a href="customers">Show all customers</a>`),
+        : renderEmptyState(
+            next ? 'Nothing found so far' : `No name contains “${name}”`,
+            html`<a href="customers">Show all customers</a>`,
+          ),
   })}
-  ${customers.length > 0 && renderPager(words, next && buildPath('customers', { name, after: next }))}`;
+  ${(customers.length > 0 || next) && renderPager(words, next && buildPath('customers', { name, after: next }))}`;
 }
 
 async function renderSpending(visit: Visit, order: SpendingOrder): Promise<Markup> {
