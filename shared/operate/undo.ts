@@ -36,7 +36,7 @@ export async function noteUndo(
   return Promise.all(
     steps.map(async (step) => {
       const row = await tables.get(step.table, step.key as string);
-      return { ...step, ...(row && { seen: fingerprintState(row) }) };
+      return row ? Object.assign({}, step, { seen: fingerprintState(row) }) : step;
     }),
   );
 }
@@ -67,7 +67,9 @@ function noteStep(write: RowWrite): UndoStep | undefined {
 /** A key in the place of a reference, or under a wrong name, must be kept nowhere else. */
 const mayHoldKey = (names: readonly string[], { secret }: RawRow): boolean =>
   !names.every((name) => Object.hasOwn(ChannelRow.shape, name)) ||
-  [plainValue(secret) ?? []].flat().some((each) => !/^(ssm|secretsmanager|env):/.test(String(each)));
+  [plainValue(secret) ?? []]
+    .flat()
+    .some((each) => typeof each !== 'string' || !/^(ssm|secretsmanager|env):/.test(each));
 
 const keyNameOf = (table: TableName): string => tableSchemas[table].partitionKey.name;
 

@@ -20,8 +20,8 @@ describe('a console that only reads', () => {
       const page = await reader.page(path);
       expect(page).toContain('read-only');
       const writing = [...page.matchAll(/<form method="post" action="([^"]*)"/g)].map(([, action]) => action);
-      const reading = ['audit', 'audit-all', 'export', 'statement-html', 'statements-csv'];
-      expect([path, writing.filter((action = '') => !reading.includes(action))]).toEqual([path, []]);
+      const reading = new Set(['audit', 'audit-all', 'export', 'statement-html', 'statements-csv']);
+      expect([path, writing.filter((action = '') => !reading.has(action))]).toEqual([path, []]);
       expect(page).not.toMatch(/href="[^"]*\/(edit|grant|rotate|disable|refund)"/);
     }
   });

@@ -169,15 +169,12 @@ function offerCopy(element) {
   button.textContent = words;
   button.title = words === 'Copy' ? '' : element.textContent;
   button.addEventListener('click', () => {
-    const tell = (said) => {
-      button.textContent = said;
-      setTimeout(() => (button.textContent = words), 2000);
-    };
     element.hidden = false;
     navigator.clipboard.writeText(element.textContent.trim()).then(
       () => {
         element.hidden = words !== 'Copy';
-        tell('Copied');
+        button.textContent = 'Copied';
+        setTimeout(() => (button.textContent = words), 2000);
       },
       () => getSelection().selectAllChildren(element),
     );

@@ -146,6 +146,9 @@ const isErased = (name: string): boolean =>
 /** `remains`: what stays and where, in sentences. */
 export type EraseAccountPlan = Awaited<ReturnType<typeof planEraseAccount>>;
 
+const clearAttributes = (names: readonly string[]): RawRow =>
+  Object.fromEntries(names.map((name) => [name, undefined]));
+
 /** Only of a closed customer, because alerts still need the address of one that calls. */
 export async function planEraseAccount(ports: OperatorPorts, account: string) {
   const { tables, payments, pages, clock } = ports;
@@ -162,7 +165,6 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
       : `${account} is not closed: close it first, because its alerts need the address`;
   const names = Object.keys(row).filter(isErased);
   const keys = all.map((each) => each.row).filter((key) => key['name'] !== undefined);
-  const remove = (of: readonly string[]): RawRow => Object.fromEntries(of.map((name) => [name, undefined]));
   const conflict = new Failure(`someone opened ${account} again in the meantime; nothing was erased`);
   const changes: RowWrite[] = [
     ...(names.length === 0
@@ -172,7 +174,7 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
             kind: 'update',
             table: 'accounts',
             key: { account },
-            attributes: { ...remove(names), _erased: isoTime(clock.now()) },
+            attributes: { ...clearAttributes(names), _erased: isoTime(clock.now()) },
             unchanged: { enabled: false },
             conflict,
           } satisfies RowWrite,
@@ -181,7 +183,7 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
       kind: 'update',
       table: 'keys',
       key: { hash: key['hash'] },
-      attributes: remove(['name']),
+      attributes: clearAttributes(['name']),
       unchanged: {},
     })),
   ];

@@ -90,12 +90,13 @@ function describePrice(price: Price): Omit<AccountRates, 'models'> {
   };
 }
 
+const describeRates = ({ input, output }: Pick<AccountPrice, 'input' | 'output'>): string =>
+  `¥${perMillion(input)} input, ¥${perMillion(output)} output`;
+
 /** One line for statements and plans. */
 export function describeOwnPrice({ type, input, output, ...more }: AccountPrice): string {
   const { cached_input: cached, tiers, service_tiers: factors, until } = more;
   if (type === 'non-billing') return 'free';
-  const describeRates = (rates: Pick<AccountPrice, 'input' | 'output'>): string =>
-    `¥${perMillion(rates.input)} input, ¥${perMillion(rates.output)} output`;
   const parts = [
     type === 'times-billing'
       ? `¥${output} per call`

@@ -96,13 +96,11 @@ function renderBalances({ count, findings, next }: AuditedBalances, { query }: V
 /** A line for each customer while it runs, so that no connection falls asleep. */
 async function* auditAll({ ports }: Visit): AsyncGenerator<string> {
   const lines: string[] = [];
-  let isRunning = true;
+  const state = { isRunning: true };
   const audit = auditLedger(ports, { waitMs: 0 }, { auditing: (account) => void lines.push(`${account}\n`) });
-  const ended = audit.then(
-    () => (isRunning = false),
-    () => (isRunning = false),
-  );
-  for (yield 'Customers that were read:\n'; isRunning; yield* lines.splice(0))
+  const end = (): void => void (state.isRunning = false);
+  const ended = audit.then(end, end);
+  for (yield 'Customers that were read:\n'; state.isRunning; yield* lines.splice(0))
     await Promise.race([ended, ports.clock.sleep(1000)]);
   const { rows, findings, aboveHold } = await audit;
   yield [

@@ -110,8 +110,8 @@ export const renderDone = (
   ])}
   ${renderWarnings(warnings)}`;
 
-export const addUndoPages = ({ form }: Routes): void =>
-  form('/undo/:id', {
+export const addUndoPages = (routes: Routes): void =>
+  routes.form('/undo/:id', {
     page: buildFormPage(() => ({ title: 'Undo', cancel: './' })),
     async propose(visit) {
       const result = await visit.readResult(visit.parameter('id'));
