@@ -16,40 +16,26 @@ export type CloseAccountPlan = Awaited<ReturnType<typeof planCloseAccount>>;
 
 /** All keys are refused. */
 export async function planCloseAccount(ports: OperatorPorts, account: string) {
-  const { tables, ledger, clock } = ports;
-  const [row, quota, all] = await Promise.all([
-    tables.get('accounts', account),
+  const { ledger, clock } = ports;
+  const [{ row, keys: all }, quota] = await Promise.all([
+    readCustomer(ports, account),
     ledger.quota(account),
-    listKeys(ports, { account }),
   ]);
-  if (!row) throw usageFailure(`no customer ${account}: see \`customer list\``);
   if (quota && 'problem' in quota) throw new Failure(quota.problem);
   const item = quota?.row ?? createQuotaItem(account);
   const { available } = item;
   const reserved = sumReserved(item);
-  const keys = all.filter((each) => each.row['enabled'] !== false).map((each) => textOf(each.row, 'hash'));
+  const keys = all.filter((each) => each['enabled'] !== false);
   const isClosed = row['enabled'] === false && keys.length === 0;
   const now = isoTime(clock.now());
   // The same mark when a run that broke off is repeated: it says which keys a reopening enables.
   const closed = (row['enabled'] === false && textOf(row, '_closed')) || now;
+  const attributes = { enabled: false, _closed: closed };
   const next = describeNextSteps({ account, available, reserved, today: now.slice(0, 10), isClosed });
   const conflict = new Failure(`someone deleted the row of ${account} in the meantime`);
   const changes: RowWrite[] = [
-    {
-      kind: 'update',
-      table: 'accounts',
-      key: { account },
-      attributes: { enabled: false, _closed: closed },
-      unchanged: {},
-      conflict,
-    },
-    ...keys.map((hash): RowWrite => ({
-      kind: 'update',
-      table: 'keys',
-      key: { hash },
-      attributes: { enabled: false, _closed: closed },
-      unchanged: {},
-    })),
+    editRow({ account }, attributes, { conflict }),
+    ...keys.map(({ hash }) => editRow({ hash }, attributes)),
   ];
   const effect = [
     `Disable ${account} and ${keys.length === 1 ? 'its key' : `its ${keys.length} keys`} within 30 s; no data is deleted`,
@@ -66,6 +52,26 @@ export async function planCloseAccount(ports: OperatorPorts, account: string) {
     next,
   };
 }
+
+async function readCustomer(ports: OperatorPorts, account: string) {
+  const [row, keys] = await Promise.all([
+    ports.tables.get('accounts', account),
+    listKeys(ports, { account }),
+  ]);
+  if (!row) throw usageFailure(`no customer ${account}: see \`customer list\``);
+  return { row, keys: keys.map((key) => key.row) };
+}
+
+type RowEdit = Partial<Pick<Extract<RowWrite, { kind: 'update' }>, 'unchanged' | 'conflict'>>;
+
+const editRow = (
+  key: { account: string } | { hash: unknown },
+  attributes: RawRow,
+  { unchanged = {}, ...edit }: RowEdit = {},
+): RowWrite => {
+  const table = 'account' in key ? 'accounts' : 'keys';
+  return { kind: 'update', table, key, attributes, unchanged, ...edit };
+};
 
 interface Closing {
   account: string;
@@ -96,33 +102,21 @@ function describeNextSteps({ account, available, reserved, today, isClosed }: Cl
  * finds which keys those are.
  */
 export async function planReopenAccount(ports: OperatorPorts, account: string): Promise<Plan<RowWrite>> {
-  const [row, all] = await Promise.all([ports.tables.get('accounts', account), listKeys(ports, { account })]);
-  if (!row) throw usageFailure(`no customer ${account}: see \`customer list\``);
+  const { row, keys: all } = await readCustomer(ports, account);
   if (!isAccountOff(row))
     return { changes: [], effect: [`${account} is not closed or disabled`], questions: [] };
   const closed = row['_closed'];
   const keys = all.filter(
-    ({ row: key }) => closed !== undefined && key['_closed'] === closed && key['_leaked'] === undefined,
+    (key) => closed !== undefined && key['_closed'] === closed && key['_leaked'] === undefined,
   );
   const enable = { enabled: true, _closed: undefined };
   const conflict = new Failure(`someone else changed ${account} in the meantime: review it and try again`);
   return {
     changes: [
-      ...keys.map(({ row: key }): RowWrite => ({
-        kind: 'update',
-        table: 'keys',
-        key: { hash: key['hash'] },
-        attributes: enable,
-        unchanged: { enabled: false, _closed: closed, _leaked: undefined },
-      })),
-      {
-        kind: 'update',
-        table: 'accounts',
-        key: { account },
-        attributes: enable,
-        unchanged: { enabled: row['enabled'], _closed: closed },
-        conflict,
-      },
+      ...keys.map(({ hash }) =>
+        editRow({ hash }, enable, { unchanged: { enabled: false, _closed: closed, _leaked: undefined } }),
+      ),
+      editRow({ account }, enable, { unchanged: { enabled: row['enabled'], _closed: closed }, conflict }),
     ],
     effect: [
       `Accept calls of ${account} again within 30 s`,
@@ -146,46 +140,28 @@ const isErased = (name: string): boolean =>
 /** `remains`: what stays and where, in sentences. */
 export type EraseAccountPlan = Awaited<ReturnType<typeof planEraseAccount>>;
 
-const clearAttributes = (names: readonly string[]): RawRow =>
-  Object.fromEntries(names.map((name) => [name, undefined]));
-
 /** Only of a closed customer, because alerts still need the address of one that calls. */
 export async function planEraseAccount(ports: OperatorPorts, account: string) {
-  const { tables, payments, pages, clock } = ports;
-  const [row, all, paid, { grants, isAll }] = await Promise.all([
-    tables.get('accounts', account),
-    listKeys(ports, { account }),
+  const { payments, pages, clock } = ports;
+  const [{ row, keys: all }, paid, { grants, isAll }] = await Promise.all([
+    readCustomer(ports, account),
     Array.fromAsync(payments.all()),
     pages.grants(account, 1),
   ]);
-  if (!row) throw usageFailure(`no customer ${account}: see \`customer list\``);
   const refusal =
-    row['enabled'] === false && all.every((each) => each.row['enabled'] === false)
+    row['enabled'] === false && all.every((key) => key['enabled'] === false)
       ? undefined
       : `${account} is not closed: close it first, because its alerts need the address`;
   const names = Object.keys(row).filter(isErased);
-  const keys = all.map((each) => each.row).filter((key) => key['name'] !== undefined);
+  const keys = all.filter((key) => key['name'] !== undefined);
   const conflict = new Failure(`someone opened ${account} again in the meantime; nothing was erased`);
-  const changes: RowWrite[] = [
+  const removed = Object.fromEntries(names.map((name) => [name, undefined]));
+  const erased = { ...removed, _erased: isoTime(clock.now()) };
+  const changes = [
     ...(names.length === 0
       ? []
-      : [
-          {
-            kind: 'update',
-            table: 'accounts',
-            key: { account },
-            attributes: { ...clearAttributes(names), _erased: isoTime(clock.now()) },
-            unchanged: { enabled: false },
-            conflict,
-          } satisfies RowWrite,
-        ]),
-    ...keys.map((key): RowWrite => ({
-      kind: 'update',
-      table: 'keys',
-      key: { hash: key['hash'] },
-      attributes: clearAttributes(['name']),
-      unchanged: {},
-    })),
+      : [editRow({ account }, erased, { unchanged: { enabled: false }, conflict })]),
+    ...keys.map(({ hash }) => editRow({ hash }, { name: undefined })),
   ];
   const ids = paid.flat().filter((payment) => payment.account === account);
   const remains = [
@@ -202,7 +178,7 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
     'In the console: forms of the last half hour and their results, until they expire within days',
     'Backups: copies of the tables from before, for up to 35 days; files that were exported',
   ];
-  const erased = [
+  const parts = [
     ...names.map((name) => (name.startsWith('_') ? `the note ${name}` : name)),
     ...(keys.length > 0 ? [`the names of ${formatCount(keys.length, 'key')}`] : []),
   ];
@@ -211,7 +187,7 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
     effect:
       changes.length === 0
         ? [`The contact data of ${account} is already erased`]
-        : [`Erase ${erased.join(', ')} of ${account}; this cannot be undone`],
+        : [`Erase ${parts.join(', ')} of ${account}; this cannot be undone`],
     questions: changes.length === 0 ? [] : [`Erase the contact data of ${account}?`],
     warnings: remains.map((each) => `Stays: ${each}`),
     ...(refusal !== undefined && { refusal }),
