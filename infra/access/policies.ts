@@ -85,7 +85,7 @@ const reads: readonly TableAccess[] = [
   { tables: ['runtime'], actions: ['BatchGetItem'], ids: readableIds },
   // For lists in command line and console: balances by key.
   { tables: ['quotas'], actions: ['BatchGetItem'] },
-  // Whether a customer's card is charged.
+  // Shows the automatic top-up of a customer.
   { tables: ['runtime'], actions: ['GetItem'], ids: ['auto-top-up#*'] },
 ];
 

@@ -73,7 +73,6 @@ export const readResultKeys = (csv: string): [string, string][] =>
     return isSecretKey(secretKey) ? [[name, secretKey]] : [];
   });
 
-/** What was done, in sentences. */
 export function describeResult(outcomes: readonly LineOutcome[]): { lines: string[]; warnings: string[] } {
   const done = outcomes.filter(({ state }) => state === 'new' || state === 'changed');
   const credits = outcomes.flatMap(({ credited }) => credited ?? []);

@@ -35,7 +35,7 @@ export interface AutoTopUp {
   wanted?: (AutoTopUpTerms & { nonce: string }) | undefined;
   /** Why it was turned off, unless the customer did. */
   off?: AutoTopUpFailure | undefined;
-  /** Whether the notice of `off` was sent. */
+  /** The notice of `off` was sent. */
   told?: boolean | undefined;
   /** The month whose reached limit was reported. */
   limitTold?: string | undefined;
@@ -49,7 +49,7 @@ export interface PendingTopUp {
   atMs: number;
   /** Nobody else asks Stripe before this time. */
   dueMs: number;
-  /** What is sent to Stripe: a repeat with the same idempotency key must be the same to the byte. */
+  /** The form sent to Stripe: a repeat with the same idempotency key must be the same to the byte. */
   form: string;
   /** Stripe's id, once it is known. */
   payment?: string | undefined;
@@ -121,7 +121,7 @@ export function startTopUp(
   return changeTopUp(auto, { month, charged, pending });
 }
 
-/** What to do about a pending top-up whose grant the ledger lacks. */
+/** Decides about a pending top-up whose grant the ledger lacks. */
 export function resumeTopUp(auto: AutoTopUp, pending: PendingTopUp, nowMs: number): AutoTopUp | 'wait' {
   if (nowMs - pending.atMs > repeatableMs) return turnOff(auto, 'unconfirmed');
   if (pending.payment !== undefined || nowMs < pending.dueMs) return 'wait';

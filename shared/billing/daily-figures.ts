@@ -144,7 +144,7 @@ function countCall(row: CloseRow): DailyFigures {
 /** Answers that arrive as a whole have no speed. */
 const timedMsMin = 100;
 
-/** What one of the attempts of a row adds to its channel's sums. The tokens of a call are those of its last attempt. */
+/** Counts an attempt for its channel's sums. The tokens of a call are those of its last attempt. */
 function countAttempt(row: CloseRow, attempt: CallAttempt, all: readonly CallAttempt[]): DailyFigures {
   const { contentMs, endMs } = attempt;
   const cause = findCause(attempt, all);
@@ -230,7 +230,7 @@ export interface DailySum {
 export const sumDaily = (rows: readonly LedgerRow[], bucket = 0): DailySum[] =>
   sumByKey(rows, (row) => listCounts(row, bucket));
 
-/** What a row adds to each item that counts it. A call that failed over counts for each channel that it tried. */
+/** Lists the items that count a row, with what it adds. A call that failed over counts for each channel that it tried. */
 function listCounts(row: LedgerRow, bucket = 0): Counted[] {
   const whole = countRow(row);
   const counted = listDailyKeys(row, bucket).map((key): Counted => [key, whole]);

@@ -289,7 +289,7 @@ export function explainOperatorNeed({ before, after }: PaymentChange): string | 
     : undefined;
 }
 
-/** Whether refunds and disputes took all that was paid. */
+/** Refunds and disputes took all that was paid. */
 export const isTakenBack = (payment: Payment): boolean =>
   payment.paid !== undefined && sumTaken(payment) >= payment.paid.minor;
 

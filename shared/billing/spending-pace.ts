@@ -47,7 +47,7 @@ export function computeSpendingPace(
   const isNew = (spent - metered) * 99n <= paid * 100n;
   const fromMs = isNew && firstDays[0] !== undefined ? Date.parse(firstDays[0]) : windowMs;
   const days = (nowMs - fromMs) / dayMs;
-  // Of the first call only the day is known.
+  // Only the day of the first call is known.
   return { paid, days: Math.max(1, days), isSteady: days >= 2 };
 }
 

@@ -18,7 +18,7 @@ import { deniedExitCode, Failure, formatCount, formatInteger, formatMoney, usage
 import { carryOutWrites, findAccount } from './rows.ts';
 import type { TableName } from '../tables/table-names.ts';
 
-/** What a line of a sheet sets for one customer. Attributes are those that differ from the rows. */
+/** Changes of a line for one customer. Attributes are those that differ from the rows. */
 export interface SheetLine {
   /** For messages: `line 3`. */
   place: string;
@@ -82,7 +82,7 @@ const override = <Port extends object>(port: Port, methods: Partial<Port>): Port
 
 const atOnce = 16;
 
-/** What is wrong with a sheet: each line has one problem at most, the first that was found. */
+/** By the place of the line: each line has one problem at most, the first that was found. */
 export type Problems = Map<string, string>;
 
 /** Runs the check of each line that has no problem yet, and adds the problems found. */
@@ -208,7 +208,7 @@ async function planLine(
   return {
     line,
     state,
-    /** Of the customer's row, or of the row of an existing key. */
+    /** For the customer's row, or the row of an existing key. */
     writes,
     credit: grant,
     /** The row of a key to create, without hash and hint. */

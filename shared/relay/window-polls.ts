@@ -66,7 +66,7 @@ async function poll(relay: RelayDeps, snapshot: Snapshot, run: WaitingRun): Prom
   if (isKept(head)) return finish(relay, snapshot, run);
   const isStopped = head.status !== 'in_progress' || nowSeconds >= deadline;
   const said = await ask(isStopped);
-  // What was created a moment ago may not be found yet.
+  // A response created a moment ago may not be found yet.
   const isUnclear = !said || (said.id === '' && nowSeconds - submitted < oftenSeconds);
   if (!isUnclear && !said.isRunning) {
     const isDead = head.status === 'failed' && said.response['status'] !== 'failed';

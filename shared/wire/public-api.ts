@@ -32,7 +32,7 @@ export interface AccountBody {
   prices: AccountPrice[];
   /** Prices that begin later, by time. */
   price_changes: AccountPriceChange[];
-  /** What calls of an end user or with a tag may spend. */
+  /** Limits of calls of an end user or with a tag. */
   budgets: AccountTagBudget[];
   /** Calls of the last 24 hours that were refused or failed, newest hour first. Up to a minute late; some may be missing. */
   errors: AccountErrors[];
@@ -339,7 +339,7 @@ export interface PlanEntryItem {
 
 /** The body of notices to operators' and customers' receivers. */
 
-/** What `GET /v1/account/top-ups` answers. Amounts are yuan. */
+/** The answer of `GET /v1/account/top-ups`. Amounts are yuan. */
 export interface TopUpsBody {
   object: 'top_ups';
   top_up: 'checkout' | 'link' | null;

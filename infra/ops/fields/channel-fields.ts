@@ -155,26 +155,26 @@ const priceOf = (name: string): Pick<RowField, 'format' | 'parse'> => ({
 });
 
 const listCostFields = (at: number): readonly RowField[] => {
-  const third = (name: string, label: string, help: string, more: Partial<RowField> = {}): RowField => ({
+  const makeThird = (name: string, label: string, help: string, more: Partial<RowField> = {}): RowField => ({
     name: `cost.${at}.${name}`,
     label,
     help,
     width: 'third',
     ...more,
   });
-  const price = (name: string, label: string, help: string): RowField =>
-    third(name, label, help, { input: 'decimal', ...priceOf(`cost.${at}.${name}`) });
+  const makePrice = (name: string, label: string, help: string): RowField =>
+    makeThird(name, label, help, { input: 'decimal', ...priceOf(`cost.${at}.${name}`) });
   return [
     {
       name: `cost.${at}.model`,
       label: 'Cost of upstream model',
       help: 'The name at the upstream; `*` is every other one. Leave empty for no cost.',
     },
-    price('input', 'Input cost', 'Per 1M tokens.'),
-    price('output', 'Output cost', 'Per 1M tokens.'),
-    price('cached_input', 'Cached input cost', 'Per 1M tokens. Leave empty for the input price.'),
-    third('currency', 'Cost currency', 'Leave empty for yuan.', { placeholder: 'USD' }),
-    third('rate', 'Yuan per unit', 'Of the currency.', { input: 'decimal', parse: parseTypedNumber }),
+    makePrice('input', 'Input cost', 'Per 1M tokens.'),
+    makePrice('output', 'Output cost', 'Per 1M tokens.'),
+    makePrice('cached_input', 'Cached input cost', 'Per 1M tokens. Leave empty for the input price.'),
+    makeThird('currency', 'Cost currency', 'Leave empty for yuan.', { placeholder: 'USD' }),
+    makeThird('rate', 'Yuan per unit', 'Of the currency.', { input: 'decimal', parse: parseTypedNumber }),
   ];
 };
 
@@ -218,16 +218,16 @@ const flags: readonly (readonly [name: string, label: string, help: string, none
   ['think_tags', 'Think tags', 'Reasoning comes in the text.', 'no'],
 ];
 
-const third = (field: RowField, help: string): RowField => ({ ...field, help, width: 'third' });
+const makeThird = (field: RowField, help: string): RowField => ({ ...field, help, width: 'third' });
 
 const accepted: readonly RowField[] = [
   makeNumber('params.max_output_tokens', 'Most output tokens', 'Higher limits are lowered to it.', {
     input: 'numeric',
     format: formatNumber,
   }),
-  ...flags.map(([name, label, help, none]) => third(makeFlag(`params.${name}`, label, none), help)),
+  ...flags.map(([name, label, help, none]) => makeThird(makeFlag(`params.${name}`, label, none), help)),
   ...choices.map(([name, label, help, none, values]) =>
-    third(
+    makeThird(
       makeChoice(`params.${name}`, label, Object.fromEntries(values.map((each) => [each, each])), none),
       help,
     ),

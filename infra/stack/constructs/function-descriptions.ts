@@ -246,7 +246,7 @@ const descriptions = {
       accounts: ['GetItem', 'Scan'],
       keys: ['Scan'],
       quotas: ['GetItem', 'BatchGetItem'],
-      // Whether a top-up was credited.
+      // Looks up if a top-up was credited.
       ledger: ['GetItem'],
       runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
       // Notes the balances that upstreams report.

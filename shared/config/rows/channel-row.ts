@@ -181,7 +181,7 @@ const Params = optionMap(
     stream: z._default(flag, true),
     /** false does not send `stream_options.include_usage`. */
     include_usage: z._default(flag, true),
-    /** What becomes of a call in a background window. Absent: it is refused. */
+    /** Submits or runs calls in background windows. Absent: they are refused. */
     completion_windows: optionalName(windowChoices),
     /** The other fields are quirks, and override those of type and model. */
     call_ids: optionalName(callIdForms),

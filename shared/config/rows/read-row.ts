@@ -137,7 +137,7 @@ export function integerBetween(least: number, most: number, wanted: string) {
   return numberThat(wanted, (value) => Number.isSafeInteger(value) && value >= least && value <= most);
 }
 
-/** Of a budget. */
+/** Shared by the budgets of keys and accounts. */
 export const periodShape = { amount, period: z.enum(['day', 'month'], '"day" or "month"') };
 
 export const positiveNumber = numberThat('a number of more than 0', (value) => value > 0);

@@ -141,7 +141,7 @@ export function selectTools(choice: unknown, { tools, declared }: ConvertedTools
   return { tools, tool_choice: { type: 'allowed_tools', allowed_tools: { mode, tools: allowed } } };
 }
 
-/** Of tools that the caller runs. */
+/** Types of tools that the caller runs. */
 export const callersTypes: ReadonlySet<string> = new Set(['function', 'custom']);
 
 /** A declared tool in the form of a choice; undefined if no tool has the name. */

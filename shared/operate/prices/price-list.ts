@@ -27,7 +27,6 @@ export type ListedPrice = ListedRates & {
   /** Ascending. `above`: tokens of input. */
   tiers: ListedTier[];
   maxOutputTokens?: number | undefined;
-  /** What public data says about the model. */
   facts?: ModelFacts | undefined;
   /** `unread`: hours that no windows can express, so only the standard price is known. */
   offPeak?: OffPeak | 'unread' | undefined;

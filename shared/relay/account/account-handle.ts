@@ -110,7 +110,7 @@ async function balance(
   return accountBody({ ...facts, nowMs: ports.clock.now() });
 }
 
-/** What is used of `*` is not known: each name has an amount of its own. */
+/** The use of `*` is not known: each name has an amount of its own. */
 const listBudgets = (
   ports: AccountPorts,
   row: AccountRow | undefined,

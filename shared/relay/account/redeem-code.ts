@@ -29,7 +29,7 @@ export interface CodeStore {
   redeem(code: CodeRow, grant: Grant, at: string): Promise<boolean>;
 }
 
-/** Of one account in a minute: so many may be one code, sent by many at once; as guesses they find nothing. */
+/** Limits an account in a minute: so many may be one code, sent by many at once; as guesses they find nothing. */
 export const codesPerMinute = 100;
 const budgetMs = 8_000;
 
@@ -42,7 +42,7 @@ const refusals = {
 export async function redeemCode(ports: CodePorts, { admitted, body }: KeyRequest): Promise<RedeemedCode> {
   checkNames(body, ['code']);
   if (typeof body['code'] !== 'string') throw refuseField('code', 'code must be the text of a redeem code.');
-  // What it adds would pay for nothing until the account has a balance again.
+  // The credit would pay for nothing until the account has a balance again.
   if (admitted.account?.metered)
     throw refuse('top_up_not_offered', 'This account pays by the month, so the code was not redeemed.');
   const hash = hashCode(body['code']);

@@ -202,7 +202,7 @@ async function checkoutUrl(
   if (!admitted.account || addSignature(body, 'f'.repeat(64), level).length > referenceLengthMax)
     throw refuseTopUp();
   const signer = await ports.secrets.read(linkSecrets.at(-1) ?? '').catch((error: unknown) => {
-    throw error instanceof SecretUnusable ? refuseFailedTopUp('secret') : busy('reply');
+    throw error instanceof SecretUnusable ? refuseFailedTopUp('secret') : refuseBusy('reply');
   });
   const reference = addSignature(body, ports.hmac.sign(signer, formatTextToSign(body, level)), level);
   const accountPage = request.baseUrl.replace(/v1$/, 'account');
@@ -223,9 +223,9 @@ async function checkoutUrl(
   const idempotencyKey = `relay-${request.id}`;
   const reply = await askStripe(ports, { checkout, path, form: form.toString(), idempotencyKey });
   if ('failure' in reply)
-    throw reply.failure === 'secret' ? refuseFailedTopUp('secret') : busy(reply.failure);
+    throw reply.failure === 'secret' ? refuseFailedTopUp('secret') : refuseBusy(reply.failure);
   const { status, json: session } = reply;
-  if (isUnknown(reply)) throw busy(String(status));
+  if (isUnknown(reply)) throw refuseBusy(String(status));
   if (status !== 200) throw refuseFailedTopUp(String(status));
   // A key of another mode makes sessions that the webhook would not credit.
   if (session['livemode'] !== live || session['client_reference_id'] !== reference)
@@ -248,7 +248,7 @@ const describeStoring = (account: string, reference: string, { amount, below, mo
 });
 
 /** The log has the reason of a failure at Stripe; the customer does not see it. */
-const busy = (reason: string): Refusal =>
+const refuseBusy = (reason: string): Refusal =>
   refuse('unavailable', 'Payments do not answer right now, and nothing was paid. Try again.', {
     headers: { 'retry-after': '5' },
     reason: `stripe_${reason}`,

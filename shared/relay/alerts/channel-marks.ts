@@ -61,7 +61,7 @@ export function findMarks(
   });
   const worstOf = (model: string): number => baseline.get(model)?.worst ?? 0;
   return [findFailing, findSlower, findCostlier].flatMap((find) => {
-    // What holds for the whole channel is not repeated for its models.
+    // A mark of the whole channel is not repeated for its models.
     const whole = find(byModel, worstOf(''));
     if (whole) return [{ channel, ...whole }];
     return byModel.flatMap((one) => {
@@ -137,7 +137,7 @@ function findSlower(models: readonly ModelTallies[]): Finding | undefined {
 
 const pricedMin = 50;
 
-/** Of the running hour and the one before: a price changes once, and is looked for by nobody within minutes. */
+/** Looks at the running hour and the one before: a price changes once, and is looked for by nobody within minutes. */
 function findCostlier(models: readonly ModelTallies[]): Finding | undefined {
   let [priced, nowCost, usualCost, tokens] = [0, 0, 0, 0];
   for (const { hours, days } of models) {

@@ -21,7 +21,7 @@ const keptDays = 8;
 /** Goes on after a failure of one channel and finally rejects with the first one. */
 export function createChannelWatch(ports: ChannelWatchPorts): () => Promise<void> {
   const { hours, clock } = ports;
-  /** What is usual at an hour changes with the hour. */
+  /** Each hour has a baseline of its own. */
   let known = { hour: '', baselines: new Map<string, Baseline>() };
   const findBaseline = async (channel: string, nowMs: number): Promise<Baseline> => {
     const found = known.baselines.get(channel);
@@ -51,15 +51,20 @@ export function createChannelWatch(ports: ChannelWatchPorts): () => Promise<void
   };
 }
 
-/** Of the marks of a channel's models, one is reported for each kind. */
+/** Reports one mark of each kind for a channel, however many of its models have it. */
 function reportNew(ports: ChannelWatchPorts, found: readonly ChannelMark[], nowMs: number): Promise<void> {
   const expires = Math.floor((nowMs + keptDays * dayMs) / 1000);
   const causes = found.map(({ mark, channel, model, now, usual }) => {
     const cause = `channel.${mark}#${channel}#${utcDay(nowMs)}`;
-    const data = { channel, ...(model !== undefined && { model }), now: round(now), usual: round(usual) };
+    const data = {
+      channel,
+      ...(model !== undefined && { model }),
+      now: roundFigure(now),
+      usual: roundFigure(usual),
+    };
     return [cause, { type: `channel.${mark}` as const, data, cause, expires }] as const;
   });
   return tellNew(ports, [...new Map(causes).values()]);
 }
 
-const round = (value: number): number => Number(value.toPrecision(3));
+const roundFigure = (value: number): number => Number(value.toPrecision(3));

@@ -1,5 +1,5 @@
 /**
- * What is said to the vendor of a call in a background window: the submission, with failover like any call, then questions to the
+ * Requests to the vendor of a call in a background window: the submission, with failover like any call, then questions to the
  * vendor that took it. Must hold no secret longer than one request.
  */
 import { buildFollowUp, dialectOf } from '../../upstreams/called-channel.ts';
@@ -93,7 +93,7 @@ export async function askVendor(
       const { status, body } = reply;
       if (status === 404 || status === 410) return lost;
       if (status >= 200 && status <= 299) return submissions.read(body);
-      // What has ended may refuse to be cancelled.
+      // A response that has ended may refuse to be cancelled.
       return cancelling && status < 500 ? ask(false) : undefined;
     };
     return await ask(cancels);

@@ -7,7 +7,7 @@ export type TextReply = { status: number; body: string } | { problem: string };
 
 interface ExchangeBounds {
   timeoutMs: number;
-  /** What comes after this is not read. */
+  /** The rest is not read. */
   charactersMax: number;
 }
 

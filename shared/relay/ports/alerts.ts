@@ -75,7 +75,7 @@ export interface WatchedChannels {
   mark(id: string, balance: { at: number; low: boolean; text: string }): Promise<void>;
 }
 
-/** What a channel's attempts at a model with one of its secrets added up to in an hour. */
+/** The sum of a channel's attempts at a model with one of its secrets in an hour. */
 export interface HourSum {
   /** `2026-11-22T09`, in UTC. */
   hour: string;

@@ -145,7 +145,7 @@ export interface GrantMarks {
 export interface GrantStore {
   /** The applied grant from its ledger row. */
   find(account: string, grantId: string): Promise<AppliedGrant | undefined>;
-  /** Whether the table `accounts` has the account. */
+  /** The table `accounts` has the account. */
   hasAccount(account: string): Promise<boolean>;
   /**
    * Writes ledger row and balance in one transaction. Writes nothing if the ledger already has the row.

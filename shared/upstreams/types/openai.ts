@@ -40,7 +40,7 @@ export const openai: ChannelType = {
   }),
 };
 
-/** Of no figure the amount is empty, which nobody accepts. Six decimals hide the errors of vendors' floats. */
+/** Without a figure the amount is empty, which nobody accepts. Six decimals hide the errors of vendors' floats. */
 function listAmount(unit: string, value: unknown, minus: unknown = 0): UpstreamBalance {
   const isFigure = typeof value === 'number' && typeof minus === 'number';
   return [{ unit, amount: isFigure ? String(Number((value - minus).toFixed(6))) : '' }];

@@ -191,7 +191,7 @@ const unpublished = renderNotice(
 
 const marksMax = 10;
 
-/** What operators must see first. The mark of a channel that was switched off meanwhile is left out. */
+/** Operators must see these first. The mark of a channel that was switched off meanwhile is left out. */
 function renderMarks({ marks, channels }: OverviewNow): Markup {
   const on = new Set(channels.flatMap(({ id, state }) => (state === 'on' ? [id] : [])));
   const shown = marks.filter(({ channel }) => on.has(channel));

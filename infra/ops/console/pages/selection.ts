@@ -26,7 +26,7 @@ import { proposeLines } from './bulk.ts';
 
 type List = 'customers' | 'keys' | 'channels';
 
-/** What can be done to ticked rows: a field with its value, or a field whose value is typed. */
+/** Changes of ticked rows: a field with its value, or a field whose value is typed. */
 const actions: Record<List, Readonly<Record<string, string>>> = {
   customers: {
     'enabled=no': 'Disable',

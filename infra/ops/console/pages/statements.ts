@@ -58,7 +58,7 @@ export function addStatementPages(routes: Routes): void {
   });
 }
 
-/** Of one customer or of all. A statement that does not add up must not look like one to send. */
+/** Lists one customer or all. A statement that does not add up must not look like one to send. */
 async function* listCsv({ ports, field, options, identity }: Visit): AsyncGenerator<string> {
   const [account, month] = [field('account'), field('month')];
   if (account === '' && !options.exports) throw new Failure(explainRefusal(identity));

@@ -35,7 +35,7 @@ export const submissions: Submissions = {
   },
 };
 
-/** What a cancelled response has is an answer that was cut off. Without any, and where it expired, there is none. */
+/** A cancelled response has an answer that was cut off. Without any, and where it expired, there is none. */
 function endOf(response: JsonRecord): JsonRecord {
   const isUsed = Number(asRecord(response['usage'])['output_tokens']) > 0;
   if (response['status'] === 'cancelled' && (isUsed || listIn(response['output']).length > 0))
