@@ -16,7 +16,8 @@ export function buyMonth(
   level: number,
   nowMs: number,
 ): { plan: Subscription; bought: BoughtMonth } | string {
-  if (current && isSubscribed(current, nowMs)) {
+  // Also one that begins later: another clock may be ahead.
+  if (current && (current.until ?? Infinity) > nowMs) {
     const { since, until } = current;
     if (until === undefined) return 'the account has a plan without an end';
     if (current.level > level) return 'the account has a higher plan';

@@ -99,6 +99,15 @@ it('a refund of a lower month does not touch the higher plan that followed, and 
   expect(rig.granted).toEqual([]);
 });
 
+it('a month follows a plan that begins later, by an operator or by a clock that is ahead', async () => {
+  const rig = new StripeRig();
+  rig.store.plans.set('acme', { level: 2, since: rig.nowMs + 9, until: Date.UTC(2026, 11, 21) });
+  await rig.send(completed, paidFor(2));
+  expect(planOf(rig)).toBe('2 2026-11-21 2027-01-21');
+  await rig.send(completed, paidFor(1, 'pi_2'));
+  expect([planOf(rig), rig.store.payments.get('pi_2')?.state]).toEqual(['2 2026-11-21 2027-01-21', 'parked']);
+});
+
 it('a refund of a month that is over takes nothing of the one that was bought later', async () => {
   const rig = new StripeRig();
   await rig.send(completed, paidFor(2));
