@@ -1,10 +1,9 @@
 /** Redeem codes in `codes`: a redemption marks the code and writes its row of `grants` in one transaction. */
 import { formatYuan } from '../../billing/money.ts';
 import type { CodeStore } from '../../relay/account/redeem-code.ts';
-import { StoreBusy } from '../../relay/ports/store-errors.ts';
 import { putGrant } from './payment-store.ts';
 import { buildExpressions, Table, valuesOf, type TableClient } from './table-client.ts';
-import { writeTransaction } from './transactions.ts';
+import { writeUnlessRefused } from './transactions.ts';
 
 /** An edit of the amount between read and write must not grant the old one. */
 const isOpen = 'amount = :amount AND attribute_not_exists(redeemed_by) AND attribute_not_exists(revoked_at)';
@@ -27,12 +26,8 @@ export function createCodeStore(client: TableClient, stack: string): CodeStore {
       );
       // Without the condition of a new row: if `codes` alone is restored, the ledger still credits this id once.
       const { ConditionExpression: _, ...put } = putGrant(grants.name, grant).Put;
-      const reply = await writeTransaction(client, [
-        { Update: { ...codes.keyInput({ hash }), ...update } },
-        { Put: put },
-      ]);
-      if (reply.done || reply.conditions.length > 0) return reply.done;
-      throw new StoreBusy('The transaction did not go through.', { cause: reply.error });
+      const writes = [{ Update: { ...codes.keyInput({ hash }), ...update } }, { Put: put }];
+      return (await writeUnlessRefused(client, writes)).length === 0;
     },
   };
 }

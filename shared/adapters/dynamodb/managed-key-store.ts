@@ -5,7 +5,6 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { KeyRow } from '../../config/rows/key-row.ts';
 import type { ManagedKeyStore, SeenKey } from '../../relay/ports/managed-keys.ts';
-import { StoreBusy } from '../../relay/ports/store-errors.ts';
 import {
   attributesOf,
   changeIfUnchanged,
@@ -15,7 +14,7 @@ import {
   type Attributes,
   type TableClient,
 } from './table-client.ts';
-import { writeTransaction } from './transactions.ts';
+import { writeUnlessRefused } from './transactions.ts';
 
 const readSeenKey = (stored: Attributes): SeenKey => ({ raw: valuesOf(stored), stored });
 
@@ -46,12 +45,7 @@ export function createManagedKeyStore(client: TableClient, stack: string): Manag
       if (create) steps.push(['key', { Put: { ...keys.putInput(create), ...isNew } }]);
       if (update) steps.push(['key', { Update: buildChange(update.seen, update.attributes) }]);
       const writes = steps.map(([, step]) => step);
-      const reply = await writeTransaction(client, writes);
-      if (reply.done) return [];
-      if (reply.invalid) throw reply.error;
-      if (reply.conditions.length === 0)
-        throw new StoreBusy('Another write was running.', { cause: reply.error });
-      return reply.conditions.flatMap((at) => steps[at]?.[0] ?? []);
+      return (await writeUnlessRefused(client, writes)).flatMap((at) => steps[at]?.[0] ?? []);
     },
   };
 }

@@ -1,7 +1,7 @@
 /** Writes and reads several items at once, and classifies errors. Apart from the client, because few calls need it. */
 import { randomUUID } from 'node:crypto';
 import type { TransactionCanceledException, TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { StoreUnavailable } from '../../relay/ports/store-errors.ts';
+import { StoreBusy, StoreUnavailable } from '../../relay/ports/store-errors.ts';
 import { type Attributes, isInvalid, type TableClient } from './table-client.ts';
 import type { CallOptions } from '../aws/aws-calls.ts';
 
@@ -46,6 +46,18 @@ export async function writeTransaction(
       invalid: reasons.some(({ Code }) => Code === 'ValidationError'),
     };
   }
+}
+
+/** Returns the positions of writes whose condition failed; none: all were written. Throws StoreBusy if another write interferes. */
+export async function writeUnlessRefused(
+  client: TableClient,
+  TransactItems: TransactWriteItem[],
+): Promise<number[]> {
+  const reply = await writeTransaction(client, TransactItems);
+  if (reply.done) return [];
+  if (reply.invalid) throw reply.error;
+  if (reply.conditions.length > 0) return reply.conditions;
+  throw new StoreBusy('Another write was running.', { cause: reply.error });
 }
 
 /** By name, because our client throws its own class. */

@@ -7,7 +7,7 @@ import { StoreBusy } from '../../../relay/ports/store-errors.ts';
 import { ExpiringCache, systemClock } from '../../system/node-ports.ts';
 import { readItems, type RuntimeItem } from '../runtime-items.ts';
 import { buildExpressions, Table, type TableClient } from '../table-client.ts';
-import { writeTransaction } from '../transactions.ts';
+import { writeUnlessRefused } from '../transactions.ts';
 import { encodeNotice } from './alert-store.ts';
 
 const changesMax = 8;
@@ -28,14 +28,11 @@ export function createAutoTopUpStore(client: TableClient, stack: string): AutoTo
       { ConditionExpression: after.version === 1 ? 'attribute_not_exists(id)' : 'version = :before' },
       after.version === 1 ? {} : { ':before': after.version - 1 },
     );
-    const reply = await writeTransaction(client, [
+    const refused = await writeUnlessRefused(client, [
       { Put: { ...table.putInput(item), ...condition } },
       ...(notice ? [{ Put: table.putInput(encodeNotice(notice)) }] : []),
     ]);
-    if (!reply.done && reply.invalid) throw reply.error;
-    if (!reply.done && reply.conditions.length === 0)
-      throw new StoreBusy('Another write was running.', { cause: reply.error });
-    return reply.done;
+    return refused.length === 0;
   };
   const limits = new ExpiringCache<NanoYuan | undefined>({
     clock: systemClock,
