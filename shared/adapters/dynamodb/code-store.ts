@@ -18,10 +18,7 @@ export function createCodeStore(client: TableClient, stack: string): CodeStore {
     },
     async redeem({ hash }, grant, at) {
       const update = buildExpressions(
-        {
-          UpdateExpression: 'SET redeemed_by = :account, redeemed_at = :at',
-          ConditionExpression: isOpen,
-        },
+        { UpdateExpression: 'SET redeemed_by = :account, redeemed_at = :at', ConditionExpression: isOpen },
         { ':account': grant.account, ':at': at, ':amount': Number(formatYuan(grant.amount)) },
       );
       // Without the condition of a new row: if `codes` alone is restored, the ledger still credits this id once.

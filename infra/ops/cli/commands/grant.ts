@@ -156,10 +156,7 @@ export const grantCommands: CommandGroup = {
           plan,
           carryOut: () => carryOutCodes(ports, plan),
           print(terminal, codes) {
-            terminal.printList(codes, {
-              columns: columnsOf(madeNames),
-              empty: '',
-            });
+            terminal.printList(codes, { columns: columnsOf(madeNames), empty: '' });
             terminal.remark('Save these codes now; they can’t be shown again.');
           },
           facts: (codes) => ({ batch: plan.facts.batch, codes }),
@@ -175,10 +172,7 @@ export const grantCommands: CommandGroup = {
         const { problems, ...found } =
           batch === undefined ? await listBatches(ports) : await listCodes(ports, batch);
         if ('batches' in found)
-          terminal.printList(found.batches, {
-            columns: columnsOf(batchNames),
-            empty: 'No codes.',
-          });
+          terminal.printList(found.batches, { columns: columnsOf(batchNames), empty: 'No codes.' });
         else
           terminal.printList(found.codes, {
             columns: columnsOf(codeNames),

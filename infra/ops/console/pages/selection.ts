@@ -79,12 +79,7 @@ const listActionFields = (list: List, visit: Pick<Visit, 'nowMs' | 'ports'>): Fi
   makeChoice('action', 'Ticked rows', actions[list], 'choose …'),
   { name: 'value', label: 'Value', help: 'Empty removes a limit.' },
   // Created with the form, so a form sent twice credits once.
-  {
-    name: 'id',
-    label: '',
-    kind: 'hidden',
-    value: createFormId(visit),
-  },
+  { name: 'id', label: '', kind: 'hidden', value: createFormId(visit) },
 ];
 
 /** A list in a form that changes its ticked rows. No ticks for readers, nor for a row that can't be read: its key may be a secret. */
