@@ -19,7 +19,7 @@ import {
 const wantedProfile = 'the id of a user profile: "uprof_..."';
 const wantedPlan = 'a map {level, since, until}';
 const wantedBy = '"end_user", or "tag:" and the name of a tag';
-const wantedName = 'a text of at most 64 characters';
+const wantedName = 'a text of at most 64 characters, without blanks around it';
 const budgetsMax = 50;
 /** A call counts on one budget of each kind at most, and each costs it a write. */
 const budgetKindsMax = 4;
@@ -27,7 +27,8 @@ const budgetKindsMax = 4;
 const Budget = z.strictObject(
   {
     by: z.custom<AttributedBy>((by) => typeof by === 'string' && isAttributedBy(by), wantedBy),
-    name: z._default(z.string(wantedName).check(z.maxLength(64, wantedName)), '*'),
+    // No call has a name with blanks around it, so its budget would bound nobody.
+    name: z._default(z.string(wantedName).check(z.regex(/^(?!\s)[^]{0,64}(?<!\s)$/, wantedName)), '*'),
     ...periodShape,
   },
   'a map {by, name, amount, period}',

@@ -327,6 +327,10 @@ describe('a row of accounts', () => {
       /^budgets: .*expected one budget for a name and period/,
     ],
     [
+      { budgets: [{ by: 'end_user', name: 'alice ', amount: 1, period: 'day' }] },
+      /^budgets\[0\]\.name: .*without blanks around it/,
+    ],
+    [
       { budgets: ['a', 'b', 'c', 'd', 'e'].map((tag) => ({ by: `tag:${tag}`, amount: 1, period: 'day' })) },
       /^budgets: .*expected at most 4 pairs of by and period/,
     ],
