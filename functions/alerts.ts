@@ -1,4 +1,7 @@
-/** Raises alerts about accounts and tops them up from stored cards: from the table stream of `quotas`, and hourly for dates and missed changes. */
+/**
+ * Raises alerts about accounts and upstream balances, and tops accounts up from stored cards. Runs on the table stream of `quotas`, and
+ * hourly for dates and missed changes.
+ */
 import {
   createAlertAccounts,
   createAlertStore,

@@ -1,4 +1,4 @@
-/** Answers background responses: one event each by the function `responses`. Each minute it asks vendors for answers that take hours. */
+/** Answers background responses, one per event from the function `responses`. Each minute it polls vendors whose answers take hours. */
 import { createEventHandler, createRunJob } from '../shared/adapters/entry/event-handler.ts';
 import { readEnvironment } from '../shared/adapters/system/environment.ts';
 import { systemClock as clock, timeSortedIds } from '../shared/adapters/system/node-ports.ts';

@@ -1,4 +1,4 @@
-/** Delivers notices: new ones from the table stream of `runtime`, failed ones on a schedule. Each minute it also looks at channels. */
+/** Delivers new notices from the table stream of `runtime`, and retries failed ones each minute. Each minute it also checks channels. */
 import { createRequestSigner } from '../shared/adapters/aws/aws-signature.ts';
 import { createChannelHours } from '../shared/adapters/dynamodb/alerts/channel-hours.ts';
 import {
@@ -50,7 +50,7 @@ export const handler = createEventHandler(deps.log, {
     poisonReport: poisoned,
   }),
   schedule: async () => {
-    // Neither holds up the other.
+    // Run both at once: a failure of one must not stop the other.
     const jobs = await Promise.allSettled([notices.retry(), watch()]);
     for (const job of jobs) if (job.status === 'rejected') throw job.reason;
   },

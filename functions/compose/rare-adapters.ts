@@ -1,4 +1,7 @@
-/** Adapters that few calls need: limits and budgets of keys, stored responses, idempotency keys, turn states, searches, refusals. Loaded together, late. */
+/**
+ * Adapters that few calls need, loaded together on first use: limits and budgets of keys, stored responses, idempotency keys, turn states,
+ * searches, refusals.
+ */
 import { createFunctionInvoker } from '../../shared/adapters/aws/function-invoker.ts';
 import { createIdempotencyStore } from '../../shared/adapters/dynamodb/idempotency-store.ts';
 import { createFreeAttempts } from '../../shared/adapters/dynamodb/free-attempts.ts';

@@ -83,7 +83,7 @@ const reads: readonly TableAccess[] = [
   { tables: [...configuration, 'payments', 'codes'], actions: ['Scan'] },
   { tables: ['keys', 'accounts'], actions: ['Scan', 'GetItem', 'BatchGetItem'] },
   { tables: ['runtime'], actions: ['BatchGetItem'], ids: readableIds },
-  // For lists in command line and console: balances by key.
+  // Lists of the command line and the console read balances by key.
   { tables: ['quotas'], actions: ['BatchGetItem'] },
   // Shows the automatic top-up of a customer.
   { tables: ['runtime'], actions: ['GetItem'], ids: ['auto-top-up#*'] },

@@ -34,13 +34,13 @@ const everyMs = 1000;
 async function runPhases(phases) {
   const isTerminal = process.stderr.isTTY;
   if (!isTerminal && phases.length > 0) print(phases.map(({ doing }) => doing).join(', then '));
-  for (const phase of phases) await (isTerminal ? counted(phase) : reported(phase));
+  for (const phase of phases) await (isTerminal ? showSeconds(phase) : reportProgress(phase));
 }
 
 const reportEveryMs = 10_000;
 
-/** In a log or a pipe: a line each ten seconds, so that a slow machine does not look like a hang. */
-async function reported({ doing, done, work }) {
+/** Without a terminal, prints a line every 10 s, so that a slow machine does not look like a hang. */
+async function reportProgress({ doing, done, work }) {
   const startedMs = Date.now();
   const seconds = () => Math.round((Date.now() - startedMs) / 1000);
   const timer = setInterval(() => isStopping() || print(`${doing}, ${seconds()} s`), reportEveryMs);
@@ -52,7 +52,7 @@ async function reported({ doing, done, work }) {
   if (seconds() > 3) print(`${done} in ${seconds()} s`);
 }
 
-async function counted({ doing, done, work }) {
+async function showSeconds({ doing, done, work }) {
   const startedMs = Date.now();
   const seconds = () => Math.round((Date.now() - startedMs) / 1000);
   const show = () => isStopping() || process.stderr.write(`\r\u001B[K${doing}, ${seconds()} s`);

@@ -1,6 +1,6 @@
 /**
- * The operators' console of `npm start`: an address that stays the same after a restart, as do the session and the tabs that are
- * open. Loads the console with its first request, so that a start takes no longer. Must never listen beyond loopback.
+ * Serves the operators' console for `npm start`. Its address and session survive a restart, so open tabs keep working. Loads the console on
+ * the first request, so that the start stays fast. Must listen on loopback only.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ interface ConsoleSettings {
   log: (line: string) => void;
 }
 
-/** @returns its address, or why there is none: the port is taken */
+/** @returns the console's address, or a reason if the port is taken */
 export async function startOperatorConsole(settings: ConsoleSettings): Promise<string> {
   const secret = readSecret(settings.dataFolder);
   let loading: Promise<RequestListener> | undefined;
@@ -63,18 +63,18 @@ async function loadConsole(
   });
 }
 
-/** In the data folder, which is its owner's alone. Without one the address changes with each start. */
+/** Keeps the secret in the data folder, which only its owner can read. Without a data folder the address changes with each start. */
 function readSecret(folder: string | undefined): string {
-  const made = randomBytes(32).toString('hex');
-  if (folder === undefined) return made;
+  const newSecret = randomBytes(32).toString('hex');
+  if (folder === undefined) return newSecret;
   const file = path.join(folder, 'console-secret');
   try {
     const kept = readFileSync(file, 'utf8').trim();
     if (/^[0-9a-f]{64}$/.test(kept)) return kept;
   } catch {
-    // The first start, or one after the folder was emptied.
+    // This is the first start, or somebody emptied the folder.
   }
   mkdirSync(folder, { recursive: true });
-  writeFileSync(file, `${made}\n`, { mode: 0o600 });
-  return made;
+  writeFileSync(file, `${newSecret}\n`, { mode: 0o600 });
+  return newSecret;
 }

@@ -47,7 +47,7 @@ const localStackName = 'relay';
 interface StackSettings extends Omit<LocalOptions, 'console' | 'consolePort' | 'log'> {
   /** Maximum number of processes per function that has a URL. */
   environmentsMax: number;
-  /** Receives what the start does next, in words. */
+  /** Called at the beginning of each startup step, with its description. */
   onStep?: (doing: string) => void;
   /** Runs something else instead of a function, such as another version. Default: the function of the template. */
   inPlaceOf?: (live: LocalFunction) => LocalFunction;

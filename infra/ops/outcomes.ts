@@ -44,6 +44,6 @@ export const describeClosure = ({ account, next }: CloseAccountPlan): string[] =
 ];
 
 export const describeErasure = ({ account, remains }: EraseAccountPlan): string[] => [
-  `Erased the contact data of ${account}. What stays:`,
+  `Erased the contact data of ${account}. Still stored:`,
   ...remains.map((each) => `  ${each}`),
 ];

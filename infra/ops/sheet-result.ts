@@ -1,6 +1,6 @@
 /**
- * The result of a sheet as CSV: new keys and a message for each customer, for a mail merge. It holds keys, so it is written for its owner alone
- * and never shown but to the operator who applied the sheet.
+ * Formats the result of a sheet as CSV for a mail merge: new keys, and a message for each customer. It contains keys, so only its owner may
+ * read the file, and only the operator who applied the sheet may see it.
  */
 import { formatYuan, type NanoYuan } from '../../shared/billing/money.ts';
 import { nameSheetKey, type LineOutcome } from '../../shared/operate/apply-sheet.ts';
@@ -8,7 +8,7 @@ import { formatCount, formatMoney } from '../../shared/operate/plan.ts';
 import { isSecretKey } from '../../shared/wire/ids.ts';
 import { formatCsv, parseCsvLines } from './csv.ts';
 
-const names = [
+const resultColumns = [
   'account',
   'state',
   'key_id',
@@ -37,17 +37,17 @@ const formatOutcome = ({ line, state, ...outcome }: LineOutcome): string[] => [
   outcome.message?.join('\n') ?? '',
 ];
 
-/** Lines that changed nothing are left out, but for those that an interrupted run may have done. */
+/** Leaves out unchanged lines, except those that an interrupted run may have carried out. */
 const hasResult = ({ line, state, secretKey }: LineOutcome): boolean =>
   state !== 'unchanged' || secretKey !== undefined || line.credit !== undefined;
 
-const indexOf = (name: (typeof names)[number]): number => names.indexOf(name);
+const findColumn = (name: (typeof resultColumns)[number]): number => resultColumns.indexOf(name);
 
-/** Lines of a result for the same customer, key and credit are one. */
+/** Result lines with the same name (customer, key and credit) replace each other. */
 const nameLine = (cells: readonly string[]): string =>
-  JSON.stringify([cells[0], cells[indexOf('key_id')], cells[indexOf('grant_id')]]);
+  JSON.stringify([cells[0], cells[findColumn('key_id')], cells[findColumn('grant_id')]]);
 
-/** @param earlier an earlier result in the same file, whose other lines stay: it may be the only place of their keys */
+/** @param earlier the file's previous content. Its other lines stay, because they may be the only copy of their keys. */
 export function formatResult(outcomes: readonly LineOutcome[], earlier = ''): string {
   const rows = new Map(readRows(earlier).map((cells) => [nameLine(cells), cells]));
   for (const outcome of outcomes.filter(hasResult)) {
@@ -55,12 +55,12 @@ export function formatResult(outcomes: readonly LineOutcome[], earlier = ''): st
     const name = nameLine(cells);
     if (outcome.state !== 'unchanged' || !rows.has(name)) rows.set(name, cells);
   }
-  return formatCsv([[...names], ...rows.values()]);
+  return formatCsv([[...resultColumns], ...rows.values()]);
 }
 
 function readRows(csv: string): string[][] {
   const [header, ...lines] = csv === '' ? [] : parseCsvLines(csv, ',');
-  return header?.cells.join() === names.join()
+  return header?.cells.join() === resultColumns.join()
     ? lines.map(({ cells }) => cells.map((cell) => cell.replace(/^'(?=[=+\-@])/, '')))
     : [];
 }
@@ -68,8 +68,8 @@ function readRows(csv: string): string[][] {
 /** The keys of an earlier result, by customer and id. */
 export const readResultKeys = (csv: string): [string, string][] =>
   readRows(csv).flatMap((cells): [string, string][] => {
-    const secretKey = cells[indexOf('key')] ?? '';
-    const name = nameSheetKey(cells[0] ?? '', cells[indexOf('key_id')] ?? '');
+    const secretKey = cells[findColumn('key')] ?? '';
+    const name = nameSheetKey(cells[0] ?? '', cells[findColumn('key_id')] ?? '');
     return isSecretKey(secretKey) ? [[name, secretKey]] : [];
   });
 
@@ -93,7 +93,7 @@ export function describeResult(outcomes: readonly LineOutcome[]): { lines: strin
     ],
     warnings: [
       ...(failed.length > 0
-        ? [`${formatCount(failed.length, 'line')} failed: apply the sheet again, nothing is done twice.`]
+        ? [`${formatCount(failed.length, 'line')} failed. Apply the sheet again: nothing is done twice.`]
         : []),
       ...(pending.length > 0
         ? [

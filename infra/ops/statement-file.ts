@@ -1,4 +1,4 @@
-/** A customer's month as files: a page to send, and CSV. The command line writes them, the console offers them as downloads. */
+/** Formats a customer's month as an HTML page to send, and as CSV. The command line writes these files, the console offers them. */
 import { formatYuan } from '../../shared/billing/money.ts';
 import type { DailyFigures } from '../../shared/billing/daily-figures.ts';
 import type { Summed } from '../../shared/operate/ledger/ledger.ts';
@@ -16,7 +16,7 @@ import { formatCsv, selectCsvCells } from './csv.ts';
 import { fileOf } from './html-file.ts';
 import { html, nothing } from './markup.ts';
 
-/** The lines of one statement or of many, below one header. */
+/** Formats the lines of one or more statements below one header. */
 export const formatStatementCsv = (statements: readonly Statement[]): string =>
   formatCsv(
     selectCsvCells(
@@ -34,7 +34,7 @@ const pickFigure =
   (figures: DailyFigures): string =>
     String(formatFigures(figures)[name]);
 
-/** On the terminal, in the file, and what they have of the sums. */
+/** Columns of figures: the head on the terminal, the title in the file, and the text of a cell. */
 export const figureColumns: readonly (readonly [
   head: string,
   title: string,
@@ -49,8 +49,8 @@ export const figureColumns: readonly (readonly [
   ['CHARGED', 'Yuan', ({ amounts }) => formatYuan(amounts.charged ?? 0n)],
 ];
 
-/** The first four make the last one. */
-export const balanceOf = ({ opening, granted, charged, metered, closing, month }: Statement) => [
+/** The lines before the last one add up to it. */
+export const listBalanceLines = ({ opening, granted, charged, metered, closing, month }: Statement) => [
   { name: 'opening', title: `Opening balance, ${month}-01`, yuan: formatYuan(opening) },
   { name: '+ granted', title: '+ top-ups and corrections', yuan: formatYuan(granted) },
   { name: '- charged', title: '- calls', yuan: formatYuan(charged) },
@@ -66,7 +66,7 @@ export const nameStatement = ({ account, month, isRunning }: Statement): string 
 const buildFigures = <Row extends { figures: DailyFigures }>() =>
   figureColumns.map(([, name, text]) => number<Row>(name, ({ figures }) => text(figures)));
 
-/** For the customer. */
+/** Renders the page that the customer gets. */
 export function renderStatementFile(statement: Statement): Promise<string> {
   const { grants, days, summed, sum, problems, prices = [] } = statement;
   const title = `Statement of ${nameStatement(statement)}`;
@@ -75,7 +75,7 @@ export function renderStatementFile(statement: Statement): Promise<string> {
     html`<h1>${title}</h1>
       ${problems.length > 0 && renderDoubts(problems)}
       <h2>Balance, in yuan</h2>
-      ${renderTable(balanceOf(statement), {
+      ${renderTable(listBalanceLines(statement), {
         caption: 'Balance, in yuan',
         empty: nothing,
         columns: [head('', (line) => line.title), number('Yuan', ({ yuan }) => yuan)],

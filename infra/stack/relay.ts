@@ -294,7 +294,7 @@ export class Relay extends Construct {
     const sealKeys = new NumberedSecrets(this, 'SealKeys', {
       numbers: props.sealKeys ?? [1],
       encryptionKey: keys.secrets,
-      // Clients and retained tables hold state that only these keys open.
+      // Clients and retained tables hold state that only these keys decrypt.
       removalPolicy: keepAfterCreation(disposable),
       about: (number) =>
         `Seal key ${number}: seals the state of turns that clients keep and the relay stores`,

@@ -1,24 +1,24 @@
 /**
- * The attempts of a call as its close record and ledger row keep them, and which of them count as failures of their channel. A call
- * has at most three, so a record grows by some 40 bytes for the first and 60 for each other one.
+ * Encodes the attempts of a call for its close record and ledger row, and decides which of them count as failures of their channel. A call
+ * has at most three attempts; the first adds about 40 bytes to a record, each other one 60.
  */
 import { fingerprint } from '../wire/ids.ts';
 import { listIn, parseJson, textIn } from '../wire/json.ts';
 import type { CloseRow } from './ledger-row.ts';
 
-/** Times in milliseconds after its own start. */
+/** Times are in milliseconds since the start of the attempt. */
 export interface CallAttempt {
   channel: string;
   model: string;
-  /** A hash of the secret's reference; empty: the channel has none. */
+  /** A hash of the secret's reference; empty if the channel has no secret. */
   secret: string;
-  /** Empty if it answered. Else `refused`, `under_way`, `internal`, or the reason of its failure. */
+  /** Empty if the channel answered, else `refused`, `under_way`, `internal`, or the reason of the failure. */
   outcome: string;
   contentMs: number | undefined;
   endMs: number | undefined;
 }
 
-/** Four characters tell the secrets of a channel apart. The reference itself stays out of the sums. */
+/** Four characters are enough to distinguish the secrets of a channel. The reference itself stays out of the sums. */
 export const hashSecret = (reference: string): string => fingerprint(reference).slice(-4);
 
 const attemptsMax = 3;
@@ -41,10 +41,10 @@ export const formatAttempts = (
 
 type AttemptedRow = Pick<CloseRow, 'end' | 'model' | 'channel' | 'first_content_ms' | 'tried'>;
 
-/** A row of a version before attempts were kept has one: that of its last channel. */
+/** A row of a version that did not record attempts yields one attempt, at the row's channel. */
 export function readAttempts(row: AttemptedRow): CallAttempt[] {
   const { channel, model, tried, end, first_content_ms: contentMs } = row;
-  // The expiry before a late charge knows no channel.
+  // A call that expired before its late charge has no channel.
   if (channel === undefined) return [];
   if (tried !== undefined) return parseAttempts(tried).map((one) => fillAttempt(one, { channel, model }));
   const outcome = end === 'failed' ? 'unknown' : '';
@@ -63,7 +63,7 @@ const fillAttempt = (
   endMs: readTime(endMs),
 });
 
-/** Somebody may have edited the row: what is invalid counts as no attempt, and must not block the call's row. */
+/** Somebody may have edited the row. An invalid text counts as no attempt, and must not block the call's row. */
 const parseAttempts = (text: string): unknown[][] =>
   listIn(parseJson(text))
     .filter((one) => Array.isArray(one))
@@ -84,8 +84,8 @@ export const failureCauses = [
 ] as const;
 export type FailureCause = (typeof failureCauses)[number];
 
-/** A refusal of the caller's request, a client that left and a fault of the relay are no failures of the channel. */
-const noFailures = new Set(['', 'refused', 'under_way', 'internal', 'secret_store']);
+/** Outcomes that are not the channel's fault: a rejected request of the caller, a client that left, a fault of the relay. */
+const harmlessOutcomes = new Set(['', 'refused', 'under_way', 'internal', 'secret_store']);
 
 const causePatterns: readonly (readonly [FailureCause, RegExp])[] = [
   ['connection', /^connect|^reset/],
@@ -97,10 +97,10 @@ const causePatterns: readonly (readonly [FailureCause, RegExp])[] = [
   ['answer', /^(?:cut|empty|html|junk|encoding|error_in_answer|too_large)/],
 ];
 
-/** @param all the attempts of its call: the last one gets no blame for the time that others took */
+/** @param all all attempts of the call: the last one is not blamed for the time that the others took */
 export function findCause(attempt: CallAttempt, all: readonly CallAttempt[]): FailureCause | undefined {
   const { outcome, endMs = 0 } = attempt;
-  if (noFailures.has(outcome)) return undefined;
+  if (harmlessOutcomes.has(outcome)) return undefined;
   const spentMs = all.reduce((sum, each) => sum + (each.endMs ?? 0), 0);
   if (outcome === 'deadline' && 2 * endMs < spentMs) return undefined;
   return causePatterns.find(([, pattern]) => pattern.test(outcome))?.[0] ?? 'other';

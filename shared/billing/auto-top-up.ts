@@ -1,6 +1,6 @@
 /**
- * Automatic top-up of an account from a card that its customer stored at Stripe. Every step is one write on the version that was read, so
- * only one of many callers charges. `pending` ends when the ledger has the payment's grant, so the balance read next includes it:
+ * Automatic top-up of an account from a card that its customer stored at Stripe. Every step is one write, if the version is unchanged, so
+ * only one of many callers charges. `pending` ends when the grant is in the ledger, so the balance read next includes it:
  *
  *     off --ask--> wanted --payment with the nonce stores the card, and is pending--> on
  *     on --balance below, month has room--> pending --grant in the ledger--> on
@@ -12,12 +12,12 @@ import type { NanoYuan } from './money.ts';
 export const fenDecimals = 2;
 export const convertFen = (fen: number | bigint): NanoYuan => BigInt(fen) * 10_000_000n;
 
-/** Amounts are fen. */
+/** Amounts are in fen. */
 export interface AutoTopUpTerms {
-  /** A balance below it is topped up. */
+  /** A lower balance starts a top-up. */
   below: number;
   amount: number;
-  /** The most that is charged in a calendar month, in UTC. */
+  /** The most to charge in a calendar month (UTC). */
   monthly: number;
 }
 
@@ -33,11 +33,11 @@ export interface AutoTopUp {
   card?: StoredCard | undefined;
   /** Terms that become valid when the payment with this nonce in its reference stores a card. */
   wanted?: (AutoTopUpTerms & { nonce: string }) | undefined;
-  /** Why it was turned off, unless the customer did. */
+  /** Why it was turned off; missing if the customer turned it off. */
   off?: AutoTopUpFailure | undefined;
   /** The notice of `off` was sent. */
   told?: boolean | undefined;
-  /** The month whose reached limit was reported. */
+  /** The last month for which the notice of a reached limit was sent. */
   limitTold?: string | undefined;
   month: string;
   /** Charged in `month`. */
@@ -47,7 +47,7 @@ export interface AutoTopUp {
 
 export interface PendingTopUp {
   atMs: number;
-  /** Nobody else asks Stripe before this time. */
+  /** No other caller asks Stripe before this time. */
   dueMs: number;
   /** The form sent to Stripe: a repeat with the same idempotency key must be the same to the byte. */
   form: string;
@@ -63,19 +63,19 @@ export type AutoTopUpFailure =
   | 'disputed'
   | 'refunded';
 
-/** Stripe keeps an idempotency key for 24 hours at least. After that, a repeat could charge again. */
+/** Stripe keeps an idempotency key for at least 24 hours. After that, a retry could charge again. */
 const repeatableMs = 23 * 3_600_000;
-/** Longer than the two tries of one charge. */
+/** Longer than both tries of one charge take. */
 const claimMs = 60_000;
 
-/** The next version. */
+/** Creates the next version. */
 export const changeTopUp = (auto: AutoTopUp, changes: Partial<AutoTopUp>): AutoTopUp => ({
   ...auto,
   ...changes,
   version: auto.version + 1,
 });
 
-/** Its item in `runtime`. */
+/** The id of the account's item in `runtime`. */
 export const buildAutoTopUpId = (account: string): string => `auto-top-up#${account}`;
 
 export const createAutoTopUp = (account: string): AutoTopUp => ({
@@ -88,10 +88,10 @@ export const createAutoTopUp = (account: string): AutoTopUp => ({
 export const isOn = ({ terms, card }: AutoTopUp): boolean => terms !== undefined && card !== undefined;
 
 /** Terms that charge more than the card's holder agreed to at Stripe need a new payment there. */
-export const isWithin = (terms: AutoTopUpTerms, agreed: AutoTopUpTerms): boolean =>
+export const isCoveredByConsent = (terms: AutoTopUpTerms, agreed: AutoTopUpTerms): boolean =>
   terms.below <= agreed.below && terms.amount <= agreed.amount && terms.monthly <= agreed.monthly;
 
-/** Returns nothing unless the payment is the one that was asked for last, so a repeated event cannot turn it on again. */
+/** Returns nothing unless the account asked for this payment last, so that a repeated event can't turn top-ups on again. */
 export function storeCard(
   auto: AutoTopUp | undefined,
   { nonce, card, payment, nowMs }: { nonce: string; card: StoredCard; payment: string; nowMs: number },
@@ -102,7 +102,7 @@ export function storeCard(
   return changeTopUp(auto, { terms, card, pending, wanted: undefined, off: undefined, told: undefined });
 }
 
-/** Forgets the card. The charges of the month stay counted. */
+/** Forgets the card. The charges of the month still count. */
 export const turnOff = (
   { account, version, month, charged }: AutoTopUp,
   off?: AutoTopUpFailure,
@@ -111,7 +111,7 @@ export const turnOff = (
 export const hasRoom = ({ terms, month, charged }: AutoTopUp, thisMonth: string): boolean =>
   terms !== undefined && (month === thisMonth ? charged : 0) + terms.amount <= terms.monthly;
 
-/** Counts the charge in the same write, so no number of callers exceeds the month. */
+/** Counts the charge in the same write, so concurrent callers can't exceed the monthly limit. */
 export function startTopUp(
   auto: AutoTopUp,
   { month, form, nowMs }: { month: string; form: string; nowMs: number },

@@ -27,8 +27,8 @@ import { failureCauses, findCause, readAttempts, type CallAttempt, type FailureC
 import { findBin, timeBins } from './time-sketch.ts';
 
 /**
- * Counts of attempts, for their channels. A timed attempt gave its answer as a stream to its end: `timed_tokens` divided by `timed_ms`
- * is its speed.
+ * Counts of attempts, by channel. An attempt is timed if it streamed its answer to the end: `timed_tokens` divided by `timed_ms` is its
+ * speed.
  */
 export const attemptNames = [
   'attempts',
@@ -141,7 +141,7 @@ function countCall(row: CloseRow): DailyFigures {
   return figures;
 }
 
-/** Answers that arrive as a whole have no speed. */
+/** Shorter times are those of answers that arrive whole, so they tell no speed. */
 const timedMsMin = 100;
 
 /** Counts an attempt for its channel's sums. The tokens of a call are those of its last attempt. */
@@ -200,16 +200,16 @@ const money = ['charged', 'bought', 'bought_charged', 'search_bought', 'bought_c
 const monthFigures = new Set([...volume, ...money, 'plan_calls', 'grants', 'metered', 'granted']);
 const minuteFigures = new Set<string>([...volume, ...timeBins, ...money]);
 const healthFigures = new Set<string>([...minuteFigures, ...attemptNames, ...slotNames]);
-const servedOnly = new Set<string>([...attemptNames, ...timeBins]);
-const hourOnly = new Set<string>(slotNames);
+const servedFigures = new Set<string>([...attemptNames, ...timeBins]);
+const hourFigures = new Set<string>(slotNames);
 
-export const isAudited = (name: string): boolean => !servedOnly.has(name) && !hourOnly.has(name);
+export const isAudited = (name: string): boolean => !servedFigures.has(name) && !hourFigures.has(name);
 
 function isKept(key: DailyKey, name: string): boolean {
   if (isMonthKey(key)) return monthFigures.has(name);
   if (key.period.startsWith('minute#')) return minuteFigures.has(name);
   if (isHealthKey(key)) return healthFigures.has(name);
-  if (removeBucket(key).id === servedId) return !hourOnly.has(name);
+  if (removeBucket(key).id === servedId) return !hourFigures.has(name);
   return isAudited(name) && !name.startsWith('unpaid_');
 }
 
@@ -232,20 +232,20 @@ export const sumDaily = (rows: readonly LedgerRow[], bucket = 0): DailySum[] =>
 
 /** Lists the items that count a row, with what it adds. A call that failed over counts for each channel that it tried. */
 function listCounts(row: LedgerRow, bucket = 0): Counted[] {
-  const whole = countRow(row);
-  const counted = listDailyKeys(row, bucket).map((key): Counted => [key, whole]);
+  const rowFigures = countRow(row);
+  const counted = listDailyKeys(row, bucket).map((key): Counted => [key, rowFigures]);
   if (row.kind === 'grant') return counted;
   const attempts = readAttempts(row);
   for (const attempt of attempts) {
     const figures = countAttempt(row, attempt, attempts);
     const keys = listAttemptKeys(row, attempt, bucket);
     counted.push(...keys.map((key): Counted => [key, figures]));
-    if (attempt === attempts.at(-1)) counted.push([keys[1], whole]);
+    if (attempt === attempts.at(-1)) counted.push([keys[1], rowFigures]);
   }
   return counted;
 }
 
-/** Sums for attempts of calls that nothing was reserved for, so that they have no ledger row. */
+/** Sums the attempts of calls without a reservation, which have no ledger row. */
 export const sumFreeAttempts = (rows: readonly CloseRow[]): DailySum[] =>
   sumByKey(rows, (row) =>
     listCounts(row).flatMap(([key, figures]): Counted[] => {
@@ -256,7 +256,7 @@ export const sumFreeAttempts = (rows: readonly CloseRow[]): DailySum[] =>
 
 type Counted = [key: DailyKey, figures: DailyFigures];
 
-/** Sums what rows add to each item, without items to which they add nothing. */
+/** Sums what rows add to each item. Leaves out items to which they add nothing. */
 function sumByKey<Row extends LedgerRow>(rows: readonly Row[], listOf: (row: Row) => Counted[]): DailySum[] {
   const added = new Map<string, { key: DailyKey; all: DailyFigures[]; days: string[] }>();
   for (const row of rows) {

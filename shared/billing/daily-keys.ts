@@ -41,8 +41,8 @@ export function listDailyKeys(row: LedgerRow, bucket = 0): DailyKey[] {
 }
 
 /**
- * Lists the items that count an attempt: its day, like the call's, and the hour in which the call ended, so that a failure shows
- * when it happened.
+ * Lists the items that count an attempt: that of the day of the call, and that of the hour in which the call ended, so that a failure
+ * appears when it happened.
  */
 export const listAttemptKeys = (
   row: Pick<LedgerRow, 'id' | 'at'>,
@@ -57,7 +57,7 @@ export const listAttemptKeys = (
   ];
 };
 
-/** Hashes of secrets have no `#`, names of models neither. */
+/** Neither hashes of secrets nor model names contain `#`. */
 export function parseHourKey({ period }: DailyKey): { hour: string; model: string; secret: string } {
   const [, hour = '', model = '', secret = ''] = period.split('#');
   return { hour, model, secret };
@@ -101,7 +101,7 @@ const formatDayPeriod = (day: string, model: string): string => `day#${day}#${mo
 export const dayOf = ({ period }: DailyKey): string | undefined =>
   period.startsWith('day#') ? period.slice(4, 14) : undefined;
 
-/** The day of an item of a day or of an hour. */
+/** Returns the day of a daily or hourly item. */
 export const spreadDayOf = ({ period }: DailyKey): string | undefined =>
   /^(?:day|hour)#/.test(period) ? period.slice(period.indexOf('#') + 1).slice(0, 10) : undefined;
 

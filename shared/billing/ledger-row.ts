@@ -199,14 +199,14 @@ export const explainChangedGrant = (amount: NanoYuan, applied: NanoYuan): string
 
 export const grantPrefix = formatGrantLedgerId('');
 
-/** The counter of a budget in one period: of a key by the first 12 hex digits of its hash, of a tag by 16 of its own. */
+/** The counter of a budget in one period. `key` is the first 12 hex digits of the key's hash, or 16 digits of the tag's hash. */
 export interface BudgetName {
   key: string;
   /** As in `BudgetPeriod`. */
   period: string;
 }
 
-/** Reads `2026-11 0a1b2c3d4e5f6789@2026-11-21`: the budget of the key by its period, those of tags with their counter. */
+/** Reads `2026-11 0a1b2c3d4e5f6789@2026-11-21`: a period alone is that of the key's budget, `counter@period` names the budget of a tag. */
 export const listBudgetCounters = ({ key, budget = '' }: Pick<CloseRow, 'key' | 'budget'>): BudgetName[] =>
   budget.split(' ').flatMap((name) => {
     const [period = '', counter = key] = name.split('@').toReversed();

@@ -5,7 +5,7 @@
  *     nothing --reversal--> expected --paid--> granted
  *                                       \----> parked --assign, or paid again without the problem--> granted
  *                                       |             \--reject--> rejected
- *                                       \----> plan, for a reference with a level: a month of it, and no grants
+ *                                       \----> plan, if the reference has a level: buys a month of it, grants nothing
  */
 import {
   divideHalfUp,
@@ -31,11 +31,11 @@ export interface Payment {
   paid?: PaymentAmount | undefined;
   /** Yuan for one unit of the currency at the time, if the setting had a rate. */
   rate?: string | undefined;
-  /** Yuan on top, by the setting at the time; refunds take it back in proportion. */
+  /** Yuan credited on top, by the setting at that time. Refunds take it back in proportion. */
   bonus?: string | undefined;
   account?: string | undefined;
   problem?: string | undefined;
-  /** The level of the plan that it is for. */
+  /** The level of the plan that the payment buys. */
   level?: number | undefined;
   bought?: BoughtMonth | undefined;
   /** false in the provider's test mode. */
@@ -162,9 +162,9 @@ export function convertToYuan({ minor, currency }: PaymentAmount, rate: string):
   return minor * micro * 10n ** BigInt(3 - decimalsOf(currency));
 }
 
-/** The least amount that grants the yuan at the rate: less than one of its smallest unit more. */
+/** Returns the smallest amount that covers the yuan at the rate, rounded up to the currency's smallest unit. */
 export function findLeastPayment(yuan: NanoYuan, currency: string, rate: string): PaymentAmount {
-  // Stripe takes no other amounts in currencies with three decimals.
+  // In currencies with three decimals, Stripe requires the last digit to be 0.
   const step = decimalsOf(currency) === 3 ? 10n : 1n;
   const nano = convertToYuan({ minor: step, currency }, rate);
   return { minor: ((yuan + nano - 1n) / nano) * step, currency };
@@ -183,13 +183,13 @@ export function parsePayment(written: string, currency: string): PaymentAmount |
 
 // Bonus steps
 
-/** In yuan: whoever pays at least `pay` gets `get - pay` on top. */
+/** In yuan: a payment of at least `pay` gets `get - pay` on top. */
 export interface BonusStep {
   pay: number;
   get: number;
 }
 
-/** The bonus of a payment: that of the highest step that it reaches. Undefined without a rate or a step. */
+/** Returns the bonus of the highest step that a payment reaches. Undefined without a rate, or if it reaches no step. */
 export function findBonus(
   steps: readonly BonusStep[] = [],
   paid: PaymentAmount,
@@ -204,14 +204,14 @@ export function findBonus(
 export const bonusOfStep = ({ pay, get }: BonusStep): NanoYuan =>
   (parseYuan(get) ?? 0n) - (parseYuan(pay) ?? 0n);
 
-// The grants that follow from a payment: one for itself, one for each movement of a refund or dispute, each with one for its share of the bonus.
+// The grants of a payment: one for the payment, one for each movement of a refund or dispute, and one for the bonus share of each.
 
 /** Payment and grants are written in one transaction. */
 export interface PaymentChange {
   before: Payment | undefined;
   after: Payment;
   grants: Grant[];
-  /** The plan of the account's row after it, if that row is as `seen`. */
+  /** The plan to write into the account's row, if that row is still as `seen`. */
   plan?: { seen: SeenAccount; plan: Subscription } | undefined;
 }
 
@@ -232,7 +232,7 @@ export function grantsOf({ state, id, account, paid, rate, bonus = '0', reversal
   if (state !== 'granted' || account === undefined || !paid || rate === undefined) return [];
   const bonusOf = (minor: bigint): NanoYuan =>
     divideHalfUp((parseYuan(bonus) ?? 0n) * smaller(minor, paid.minor), paid.minor);
-  /** From one amount of a payment, refund or dispute to the next. Shares are of amounts, so steps of a dispute add up to its own. */
+  /** Credits the step between two totals of a payment, refund or dispute. Bonus shares come from totals, so the steps add up exactly. */
   const grant = (grantId: string, [from, to]: readonly [bigint, bigint], reason: string): Grant[] =>
     [
       {
@@ -309,7 +309,7 @@ export interface PaymentReference extends PaymentAmount {
   account: string;
   /** Makes references of equal content differ. */
   nonce: string;
-  /** For a month of this plan, instead of balance. */
+  /** Set if the payment buys a month of this plan instead of balance. */
   level?: number | undefined;
 }
 

@@ -1,16 +1,16 @@
 /**
- * Months of plans that customers pay for: what a payment adds to the plan of the account's row, and what a full refund takes back. A month of
- * the same level follows the paid time; a higher level starts at once and ends the lower one.
+ * Sells plans by the month: computes the plan that a payment adds to an account's row, and the plan after a full refund. A month of the
+ * same level follows the paid time; a higher level starts at once and ends the lower one.
  */
 import { addMonths, findPlanPeriod, isSubscribed, type Subscription } from './reservation.ts';
 
-/** The time that a payment paid for. */
+/** The time that a payment bought. */
 export interface BoughtMonth {
   from: number;
   until: number;
 }
 
-/** Returns a text if the plan that runs cannot be followed: no end, or a higher level. */
+/** Returns the reason as a text if the current plan has no end or a higher level. */
 export function buyMonth(
   current: Subscription | undefined,
   level: number,
@@ -23,7 +23,7 @@ export function buyMonth(
     if (current.level > level) return 'the account has a higher plan';
     if (current.level === level) {
       const period = findPlanPeriod(since, until);
-      // An end that an operator set may lie within a month of the plan.
+      // An operator may have set an end in the middle of a plan month.
       const next = period.startMs === until ? period.endMs : addMonths(new Date(until), 1);
       return { plan: { level, since, until: next }, bought: { from: until, until: next } };
     }
@@ -32,7 +32,7 @@ export function buyMonth(
   return { plan: { level, since: nowMs, until }, bought: { from: nowMs, until } };
 }
 
-/** Undefined if nothing of the month is left to end. */
+/** Returns undefined if nothing is left of the month. */
 export function returnMonth(
   current: Subscription | undefined,
   { level, bought, nowMs }: { level: number; bought: BoughtMonth; nowMs: number },

@@ -101,7 +101,7 @@ export function planReservation(
 
 const free: Price = { type: 'non-billing', rule: null };
 
-/** Only budgets bound the call. */
+/** The calls of a metered account are limited only by budgets. */
 function payMetered(need: ReserveNeed, item: QuotaItem, lastTry: boolean): CallPayment | ReserveRefusal {
   if (need.budgetLeft === undefined) return nothing;
   const plan = payFromBalance(need, { ...item, available: endlessBalance }, lastTry);

@@ -11,7 +11,7 @@ import type { WholeAccount } from './shards.ts';
 export interface SpendingPace {
   paid: NanoYuan;
   days: number;
-  /** Made of at least a full day of use: of less, an estimate would say more about the hour than about the customer. */
+  /** True if it covers at least a full day of use. A shorter time would reflect the hour rather than the customer. */
   isSteady: boolean;
 }
 

@@ -1,5 +1,5 @@
 /**
- * A sketch of times whose quantiles are at most 5 % wrong: counts in bins that grow by a constant factor. Sketches merge by adding
+ * A sketch of times with quantiles that are off by at most 5 %: counts in bins that grow by a constant factor. Sketches merge by adding
  * their counts, so a table can add to one without reading it. Source: Masson, Rim, Lee, "DDSketch", VLDB 2019.
  */
 
@@ -8,28 +8,28 @@ const factor = (1 + relativeError) / (1 - relativeError);
 const lowestMs = 10;
 /** No call lasts longer than 890 s. Longer times count in the last bin. */
 const highestMs = 900_000;
-const last = Math.ceil(Math.log(highestMs / lowestMs) / Math.log(factor));
+const lastBin = Math.ceil(Math.log(highestMs / lowestMs) / Math.log(factor));
 
 export type TimeBin = `fc_${number}`;
 
 const buildName = (bin: number): TimeBin => `fc_${bin}`;
 
 /** Names of attributes of `daily`: short, because an item has up to 116 of them. */
-export const timeBins: readonly TimeBin[] = Array.from({ length: last + 1 }, (_, bin) => buildName(bin));
+export const timeBins: readonly TimeBin[] = Array.from({ length: lastBin + 1 }, (_, bin) => buildName(bin));
 
-/** Bin 0 has all times up to 10 ms, bin n those up to 10 ms * factor ** n. */
+/** Bin 0 counts all times up to 10 ms, bin n those up to 10 ms * factor ** n. */
 export function findBin(milliseconds: number): TimeBin {
   const bin = Math.ceil(Math.log(Math.max(milliseconds, lowestMs) / lowestMs) / Math.log(factor));
-  return buildName(Math.min(bin, last));
+  return buildName(Math.min(bin, lastBin));
 }
 
-/** The time that is within 5 % of each time of the bin. */
-const middles = timeBins.map((_, bin) => (2 * lowestMs * factor ** bin) / (factor + 1));
+/** For each bin the time that is within 5 % of every time in it. */
+const binMiddles = timeBins.map((_, bin) => (2 * lowestMs * factor ** bin) / (factor + 1));
 
 type Counts = Readonly<Partial<Record<string, number>>>;
 
 /**
- * Returns the time that this share of all times does not exceed, in whole milliseconds. Times below 10 ms count as 10 ms.
+ * Returns the quantile: the time that is not exceeded by this share of all times, in whole milliseconds. Times below 10 ms count as 10 ms.
  * @param share such as 0.95
  */
 export function findQuantile(counts: Counts, share: number): number | undefined {
@@ -38,5 +38,5 @@ export function findQuantile(counts: Counts, share: number): number | undefined 
   const rank = Math.max(1, Math.ceil(share * all));
   let seen = 0;
   const bin = timeBins.findIndex((name) => (seen += counts[name] ?? 0) >= rank);
-  return Math.round(middles[bin] ?? highestMs);
+  return Math.round(binMiddles[bin] ?? highestMs);
 }

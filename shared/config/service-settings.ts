@@ -149,7 +149,7 @@ function isTopUpUrl(written: string): boolean {
 }
 
 const wantedBonus =
-  'a list of 1 to 20 steps such as {"pay": 100, "get": 110}, lowest first, whose bonus is above 0 and never falls';
+  'a list of 1 to 20 steps such as {"pay": 100, "get": 110}, lowest first, with a bonus above 0 that never falls';
 const wantedStep = 'yuan: a number from 0 to 1,000,000,000 with at most 9 decimals';
 const bonusAmount = amount.check(
   z.refine((yuan) => yuan <= 1e9 && parseYuan(yuan) !== undefined, wantedStep),
@@ -161,7 +161,7 @@ export const TopUpBonusValue = listOf(
   wantedBonus,
 ).check(z.refine((steps) => steps.every((step, at) => isHigherStep(step, steps[at - 1])), wantedBonus));
 
-/** Whoever pays more must not get less. */
+/** A larger payment must not get a smaller bonus. */
 const isHigherStep = (step: BonusStep, before: BonusStep = { pay: 0, get: 0 }): boolean =>
   step.pay > before.pay && bonusOfStep(step) > 0n && bonusOfStep(step) >= bonusOfStep(before);
 

@@ -110,9 +110,9 @@ export interface CheckoutSettings {
   currency: string;
   /** The base address of Stripe's API. */
   endpoint: string;
-  /** Customers may let their card be charged when the balance is low. Snapshots of versions before lack it, and `plans`. */
+  /** Customers may have their card charged when the balance is low. Snapshots of earlier versions lack this field and `plans`. */
   autoTopUp?: boolean | undefined;
-  /** Levels of plans that customers may buy, for the price of the plan's row. */
+  /** Plan levels that customers may buy, at the price in the plan's row. */
   plans?: number[] | undefined;
 }
 

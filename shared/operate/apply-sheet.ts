@@ -1,6 +1,6 @@
 /**
- * Plans and carries out the lines of a sheet by the plans of single rows: customers, credits and keys. It is safe to repeat after a kill at any
- * line: credits and keys have ids, and the caller keeps the secret of a key before the key exists. Nothing is planned if a line is invalid.
+ * Plans and carries out the lines of a sheet with the plans of single rows: customers, credits and keys. Safe to repeat after a kill at any
+ * line: credits and keys have ids, and the caller stores a key's secret before the key exists. Plans nothing if a line is invalid.
  */
 import type { WrittenGrant } from '../billing/ledger-row.ts';
 import { parseYuan, type NanoYuan } from '../billing/money.ts';
@@ -23,13 +23,13 @@ export interface SheetLine {
   /** For messages: `line 3`. */
   place: string;
   account: string;
-  /** Present if the line is about the customer's row, which it creates if there is none. */
+  /** Present if the line changes or creates the customer's row. */
   customer?: { attributes: RawRow; isNew: boolean };
   credit?: { id: string; amount: string; reason?: string };
   key?: { id: string; hash: string | undefined; attributes: RawRow; isNew: boolean };
 }
 
-/** Changes with each key that a sheet creates, so that two sheets applied at once cannot both create a key of one id. */
+/** Changes with each key that a sheet creates, so that two concurrent sheets can't both create a key with the same id. */
 const lastKeyNote = '_last_key';
 
 type State = 'new' | 'changed' | 'unchanged';
@@ -54,7 +54,7 @@ export function readTablesOnce(ports: OperatorPorts): OperatorPorts {
   const scans = new Map<TableName, Promise<{ rows: RawRow[]; byKey: Map<unknown, RawRow> }>>();
   const keyNames: Partial<Record<TableName, string>> = { accounts: 'account', keys: 'hash' };
   const scan = async (table: TableName) => {
-    // The accounts first: the note of their last keys must be older than the list of keys.
+    // Read accounts first: their notes of the last key must be older than the list of keys.
     if (table === 'keys') await read('accounts');
     const rows = await ports.tables.scan(table);
     return { rows, byKey: new Map(rows.map((row) => [row[keyNames[table] ?? ''], row])) };
@@ -76,7 +76,7 @@ export function readTablesOnce(ports: OperatorPorts): OperatorPorts {
   };
 }
 
-/** The rest of a port stays as it is: ports are proxies, which a spread would empty. */
+/** Replaces some methods of a port. A spread would lose the others, because ports are proxies. */
 const override = <Port extends object>(port: Port, methods: Partial<Port>): Port =>
   Object.assign(Object.create(port) as Port, methods);
 
@@ -85,7 +85,7 @@ const atOnce = 16;
 /** By the place of the line: each line has one problem at most, the first that was found. */
 export type Problems = Map<string, string>;
 
-/** Runs the check of each line that has no problem yet, and adds the problems found. */
+/** Checks each line, and adds the problems found to the earlier ones. */
 export async function checkLines<Line extends { place: string }, Checked>(
   lines: readonly Line[],
   check: (line: Line) => Promise<Checked> | Checked,
@@ -103,7 +103,7 @@ export async function checkLines<Line extends { place: string }, Checked>(
   return { checked, problems };
 }
 
-/** Throws one usage failure that has the problems of all lines. */
+/** Throws one usage failure that lists the problems of all lines. */
 export function refuseProblems(problems: Problems): void {
   if (problems.size === 0) return;
   const lines = [...problems]
@@ -117,7 +117,7 @@ export function refuseProblems(problems: Problems): void {
 
 const problemsShown = 50;
 
-/** @param ports should read tables once (`readTablesOnce`), because each line reads */
+/** @param ports should read tables only once (`readTablesOnce`), because every line reads them */
 export async function planLines(ports: OperatorPorts, lines: readonly SheetLine[], earlier?: Problems) {
   const grants = new Map<string, WrittenGrant[]>();
   const credited = new Set(lines.flatMap(({ account, credit }) => (credit ? [account] : [])));
@@ -125,7 +125,7 @@ export async function planLines(ports: OperatorPorts, lines: readonly SheetLine[
     grants.set(account, (await Array.fromAsync(ports.ledger.grants(account))).flat());
   };
   await workOnEach([...credited], readGrants, atOnce);
-  // Only a sheet with ids of keys needs the whole tables.
+  // Only a sheet with key ids needs the whole tables.
   const hasKeys = lines.some(({ key }) => key && key.id !== '');
   const accounts = hasKeys ? await ports.tables.scan('accounts') : [];
   const keys = Map.groupBy(hasKeys ? await ports.tables.scan('keys') : [], (row) => textOf(row, 'account'));
@@ -189,14 +189,15 @@ async function planLine(
   const edit =
     customer && isEdited(customer) ? await planEditAccount(ports, { account, ...customer }) : undefined;
   if (!customer && key?.isNew) await findAccount(ports, account);
-  const grant = credit && (await namePart(customer && 'grant', planCredit(ports, line, { credit, grants })));
+  const grant =
+    credit && (await prefixFailure(customer && 'grant', planCredit(ports, line, { credit, grants })));
   const existing =
     key?.hash !== undefined && isEdited(key)
-      ? await namePart(customer && 'key', planEditKey(ports, key.hash, key.attributes))
+      ? await prefixFailure(customer && 'key', planEditKey(ports, key.hash, key.attributes))
       : undefined;
   const attributes = key && { ...key.attributes, [sheetIdNote]: key.id };
   const made = key?.isNew
-    ? await namePart(customer && 'key', planCreateKey(ports, { account, attributes }))
+    ? await prefixFailure(customer && 'key', planCreateKey(ports, { account, attributes }))
     : undefined;
   const [newKey] = (made?.changes ?? []).flatMap((write) =>
     write.table === 'keys' && 'row' in write ? [write.row] : [],
@@ -220,23 +221,23 @@ async function planLine(
     ],
     questions: rows.flatMap(({ questions }) => questions),
     warnings: [...rows, grant, made].flatMap((part) => part?.warnings ?? []),
-    /** The customer has no other key, so that a new one goes with a welcome. */
+    /** True if the customer has no other key: then the message with the new key is a welcome. */
     isFirstKey: keys.every((row) => row['hash'] === key?.hash),
   };
 }
 
-/** A part without attributes changes nothing, unless it creates its row. */
+/** False for a part without attributes, unless it creates its row. */
 export const isEdited = (part: SheetLine['customer']): boolean =>
   part !== undefined && (part.isNew || Object.keys(part.attributes).length > 0);
 
-/** In a sheet of customers, a problem of a grant or a key says so: both have attributes of the same names. */
-const namePart = <Part>(name: string | undefined, work: Promise<Part>): Promise<Part> =>
+/** In a sheet of customers, prefixes a problem with the part of the line: `grant` and `key` have attributes with the same names. */
+const prefixFailure = <Part>(name: string | undefined, work: Promise<Part>): Promise<Part> =>
   work.catch((error: unknown) => {
     if (name === undefined || !(error instanceof Failure) || error.exitCode !== 2) throw error;
     throw usageFailure(`${name}: ${error.message.replace(/^nothing was written: /, '')}`);
   });
 
-/** A credit that an earlier run wrote has no changes. */
+/** Plans no changes for a credit that an earlier run wrote. */
 async function planCredit(
   ports: OperatorPorts,
   { account, customer }: SheetLine,
@@ -252,7 +253,7 @@ async function planCredit(
   return { ...plan, changes, isWritten: earlier !== undefined };
 }
 
-/** The sums that an operator compares with the invoice before the one confirmation. */
+/** The totals that an operator compares with the invoice before confirming. */
 function sumUp(plans: readonly LinePlan[]): { lines: string[]; total: NanoYuan } {
   const customers = plans.flatMap((plan) => {
     const { customer } = plan.line;
@@ -283,12 +284,12 @@ function sumStates(noun: string, states: readonly State[]): string[] {
 const stateOf = ({ writes }: LinePlan, table: TableName, isNew: boolean): State =>
   isNew ? 'new' : writes.some((write) => write.table === table) ? 'changed' : 'unchanged';
 
-/** A sheet and the confirmation of it have the same text, whatever order the store returns rows in. */
+/** The same text for the preview and the confirmation of a sheet, whatever order the store returns rows in. */
 export const basisOfSheet = ({ changes }: SheetPlan): string => canonicalJson(changes) ?? '';
 
 export const nameSheetKey = (account: string, id: string): string => JSON.stringify([account, id]);
 
-/** Keys by `nameSheetKey`: of a key that was rotated its successor. */
+/** Maps `nameSheetKey` to the row of the key, or of its successor if it was rotated. */
 export async function indexSheetKeys({ tables }: OperatorPorts): Promise<Map<string, RawRow>> {
   const rows = await tables.scan('keys');
   const replaced = new Set(rows.map((row) => row['_replaces']));
@@ -297,17 +298,17 @@ export async function indexSheetKeys({ tables }: OperatorPorts): Promise<Map<str
 }
 
 interface SheetRun {
-  /** Secrets that an interrupted run kept, by `nameSheetKey`. */
+  /** Secrets that an interrupted run stored, by `nameSheetKey`. */
   secrets: ReadonlyMap<string, string>;
-  /** Keeps a secret before its key is created, so that no key exists whose secret is lost. */
+  /** Stores a secret before its key is created, so that no key exists whose secret is lost. */
   keep: (made: { account: string; id: string; secretKey: string }) => Promise<void>;
   waitMs: number;
 }
 
-/** So many lines may fail before the rest is not tried: then it is the store or the network that fails. */
+/** After this many failures, the other lines are skipped: the store or the network is probably down. */
 const failuresMax = 20;
 
-/** Lines of one customer run one after another, customers at once. A line that fails does not stop the others. */
+/** Runs the lines of one customer in order, and several customers at once. A failed line does not stop the others. */
 export async function carryOutLines(
   ports: OperatorPorts,
   plan: SheetPlan,
@@ -362,17 +363,17 @@ async function carryOutLine(
   }
   const secretKey = kept ?? ports.random.secretKey();
   if (kept === undefined) await run.keep({ account, id: key.id, secretKey });
-  const seen = lastKeys.get(account) ?? plan.lastKeys.get(account);
+  const previousKey = lastKeys.get(account) ?? plan.lastKeys.get(account);
   const hash = keyHash(secretKey);
   const last = hash.slice(0, 12);
-  const noted = { attributes: { [lastKeyNote]: last }, unchanged: { [lastKeyNote]: seen } };
+  const lastKeyUpdate = { attributes: { [lastKeyNote]: last }, unchanged: { [lastKeyNote]: previousKey } };
   await ports.tables
     .writeTogether([
       { kind: 'create', table: 'keys', row: { ...newKey, hash, hint: keyHint(secretKey) } },
-      { kind: 'update', table: 'accounts', key: { account }, ...noted },
+      { kind: 'update', table: 'accounts', key: { account }, ...lastKeyUpdate },
     ])
     .catch(async (error: unknown) => {
-      // Nobody else can create a key of this hash: the write was made, and its reply was lost.
+      // Only this run can create a key with this hash, so the write succeeded and its reply was lost.
       if (!(await ports.tables.get('keys', hash))) throw error;
     });
   lastKeys.set(account, last);
@@ -381,7 +382,7 @@ async function carryOutLine(
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Waits until the credit is applied, and writes the message for the customer. */
+/** Waits until the credit is applied, and composes the message for the customer. */
 async function finishLine(
   ports: OperatorPorts,
   { line: { account }, credit, isFirstKey }: LinePlan,

@@ -180,7 +180,7 @@ export interface ServedDay {
   figures: DailyFigures;
 }
 
-/** `secret`: a hash of its reference; empty: unknown, or the channel has none. */
+/** `secret`: a hash of its reference; empty if it is unknown, or if the channel has none. */
 export type HealthHour = HourSum & { secret: string };
 
 /** Calls that ended in a minute, kept for two days. Good for plots only: a row may be missing or count twice. */
@@ -201,7 +201,7 @@ export interface SumReader {
   accountMonths(wanted: readonly Pick<AccountMonth, 'account' | 'month'>[]): Promise<Reading<AccountMonth>[]>;
   /** Sorted by day and model. */
   served(days: DayRange): AsyncIterable<Reading<ServedDay>[]>;
-  /** Attempts of a channel from and to an hour, both inclusive: `2026-11-22T09`. Kept for nine days. */
+  /** Attempts of a channel between two hours, both included: `2026-11-22T09`. Kept for nine days. */
   hours(channel: string, from: string, to: string): Promise<Reading<HealthHour>[]>;
   /** Minutes from and to, in epoch milliseconds, the last exclusive. Minutes without calls are left out. */
   minutes(fromMs: number, toMs: number): AsyncIterable<Reading<Minute>[]>;

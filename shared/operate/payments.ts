@@ -95,7 +95,7 @@ export async function planAssignPayment(
 ): Promise<Plan<PaymentChange>> {
   const { payment, paid } = await findParkedPayment(ports, id);
   if (!(await ports.payments.account(account))) throw usageFailure(`no customer ${account}: create it first`);
-  // The bonus is of the same moment as the rate.
+  // Take the bonus from the same time as the rate.
   const rate = payment.rate ?? (await readStripeSetting(ports)).rates[paid.currency];
   const bonus =
     payment.rate === undefined ? findBonus(await readBonusSteps(ports), paid, rate) : payment.bonus;

@@ -56,7 +56,7 @@ export const quoteShellWord = (text: string): string =>
 export const formatStackOption = ({ stack, local }: { stack: string; local: boolean }): string =>
   local ? '' : ` --stack ${stack}`;
 
-/** For the head of a page: `relay-test (stage test)`. */
+/** Describes the stack in the head of a page: `relay-test (stage test)`. */
 export const describeStack = ({ stack, local }: { stack: string; local: boolean }): string => {
   const [, stage] = /^relay-(.+)$/.exec(stack) ?? [];
   return `${stack}${stage === undefined ? '' : ` (stage ${stage})`}${local ? ', local tables' : ''}`;

@@ -1,5 +1,6 @@
 /**
- * View: what a week or a month brought: spend, margin, failures, slow channels, accounts near empty, open marks. Reads the sums of `daily`, balances, grants, and the rows of the configuration; never the ledger. Days are those of UTC.
+ * View: a week or a month: spend, margin, failures, slow channels, low balances, credits, open marks. Reads the sums of `daily`, balances,
+ * grants, and the rows of the configuration; never the ledger. Days are in UTC.
  */
 import { noFigures, type DailyFigures } from '../billing/daily-figures.ts';
 import { parseYuan } from '../billing/money.ts';
@@ -54,7 +55,7 @@ export async function viewReport(ports: OperatorPorts, asked: AskedPeriod) {
   };
 }
 
-/** By the ids that the relay gives to grants. */
+/** Kinds of credits, recognized by the ids that the relay gives to grants. */
 const creditKinds = { bonus: /-bonus$/, code: /^code-/, payment: /^(pi|re|dp|du)_/, other: /^/ } as const;
 
 /** Sums credits less what was taken back, by kind. */

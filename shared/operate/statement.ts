@@ -41,7 +41,7 @@ interface StatementWanted {
   month: string;
   /** The calls are summed by it in the place of days and models, from the rows of the month. */
   by?: AttributedBy | undefined;
-  /** Adds the customer's own prices of now. Reads the configuration. */
+  /** Adds the customer's current own prices, which requires reading the configuration. */
   prices?: boolean | undefined;
   /** Sums follow calls within seconds: for so long they are read again until they agree. */
   waitMs: number;

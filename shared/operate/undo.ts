@@ -1,6 +1,6 @@
 /**
- * Undoes one write of rows while nothing has changed since: notes what the rows were before it, and plans to put that back. Never
- * touches money: only rows that people edit. Keys and customers that a write created stay.
+ * Undoes one write of rows, unless they have changed since: notes the rows as they were before the write, and plans to restore them. Must
+ * never change money, only rows that people edit. Does not delete keys and customers that the write created.
  */
 import { ChannelRow } from '../config/rows/channel-row.ts';
 import { attributeOf, plainRow, plainValue } from '../config/rows/read-row.ts';
@@ -14,19 +14,19 @@ import type { OperatorPorts, RawRow, RowWrite } from './operator-ports.ts';
 import { Failure, usageFailure, type Plan } from './plan.ts';
 import { fingerprintRow, setAttributes } from './rows.ts';
 
-/** As JSON can hold it. */
+/** Must survive conversion to JSON. */
 export interface UndoStep {
   table: ConfigTable | 'accounts' | 'keys';
   key: string | number;
-  /** Attributes as they were; without a value: absent. Missing: the row did not exist. */
+  /** The attributes before the write; one without a value was absent. Missing if the row did not exist. */
   before?: readonly (readonly [name: string, value?: unknown])[];
-  /** `fingerprintRow` after the write. Missing: the row is gone. */
-  seen?: string;
+  /** `fingerprintRow` after the write. Missing if the write deleted the row. */
+  fingerprint?: string;
 }
 
 const rowsMax = 20;
 
-/** @returns nothing if the writes cannot be undone: there are too many, or one overwrote what it had not read */
+/** @returns no steps if the writes can't be undone: they are too many, or one overwrote values that it had not read */
 export async function noteUndo(
   { tables }: OperatorPorts,
   made: readonly RowWrite[],
@@ -36,7 +36,7 @@ export async function noteUndo(
   return Promise.all(
     steps.map(async (step) => {
       const row = await tables.get(step.table, step.key as string);
-      return row ? Object.assign({}, step, { seen: fingerprintState(row) }) : step;
+      return row ? Object.assign({}, step, { fingerprint: fingerprintState(row) }) : step;
     }),
   );
 }
@@ -64,7 +64,7 @@ function noteStep(write: RowWrite): UndoStep | undefined {
   return { table, key: write.key[keyNameOf(table)] as string, before };
 }
 
-/** A key in the place of a reference, or under a wrong name, must be kept nowhere else. */
+/** True if a value may be a key in the place of a reference, or under a wrong name. No copy of it may be kept. */
 const mayHoldKey = (names: readonly string[], { secret }: RawRow): boolean =>
   !names.every((name) => Object.hasOwn(ChannelRow.shape, name)) ||
   [plainValue(secret) ?? []]
@@ -73,7 +73,7 @@ const mayHoldKey = (names: readonly string[], { secret }: RawRow): boolean =>
 
 const keyNameOf = (table: TableName): string => tableSchemas[table].partitionKey.name;
 
-/** Throws a Failure if one of the rows is not as the write left it. */
+/** Throws a Failure if one of the rows has changed since the write. */
 export async function planUndo(
   ports: OperatorPorts,
   steps: readonly UndoStep[],
@@ -121,7 +121,7 @@ async function planRowUndo({ tables }: OperatorPorts, steps: readonly UndoStep[]
         table,
         key: { [keyNameOf(table)]: key },
         attributes: attributesOf(step),
-        // All of the row, so that no edit of somebody else falls in between.
+        // Compare the whole row, so that an edit by somebody else is not overwritten.
         unchanged: {
           ...listClosings(row),
           ...attributesOf({ ...step, before: step.before?.map(([name]) => [name] as const) }),
@@ -133,7 +133,7 @@ async function planRowUndo({ tables }: OperatorPorts, steps: readonly UndoStep[]
   );
   const effect = steps.map(
     ({ table, key, before = [] }) =>
-      `Set ${before.map(([name]) => name).join(', ')} of ${nameOf({ table, key: table === 'keys' ? String(key).slice(0, 12) : key })} back`,
+      `Restore ${before.map(([name]) => name).join(', ')} of ${nameOf({ table, key: table === 'keys' ? String(key).slice(0, 12) : key })}`,
   );
   return { changes, effect, questions: ['Undo this change?'] };
 }
@@ -145,10 +145,11 @@ const createConflict = (step: UndoStep): Failure =>
   new Failure(`${nameOf(step)} has changed since, so this can't be undone: edit it instead`);
 
 function refuseNewer(step: UndoStep, row: unknown): void {
-  if ((row === undefined ? undefined : fingerprintState(row)) !== step.seen) throw createConflict(step);
+  if ((row === undefined ? undefined : fingerprintState(row)) !== step.fingerprint)
+    throw createConflict(step);
 }
 
-/** A leak or a closing of what is disabled already changes these notes alone, and must not be undone with it. */
+/** Marking a disabled row as leaked or closed changes only these notes. An Undo must not remove them. */
 const listClosings = (row: unknown) => ({
   _leaked: attributeOf(row, '_leaked'),
   _closed: attributeOf(row, '_closed'),

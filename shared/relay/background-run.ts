@@ -82,7 +82,7 @@ interface ClaimedRun {
   watch: RunWatch;
   recorder: RunRecorder;
   deadlineMs: number;
-  /** Its vendor has answered: it is only to be kept and settled. */
+  /** True if its vendor has answered, so that only storing and settling remain. */
   isAnswered?: boolean | undefined;
 }
 
@@ -111,14 +111,14 @@ export function prepareRun(
   return { response, snapshot, watch, recorder, deadlineMs, isAnswered };
 }
 
-/** How long the answer of a vendor is waited for beyond its window, and how long after that its last word. */
-const afterWindowSeconds = 60 * 60;
-const lastWordSeconds = 15 * 60;
+/** How long to wait for a vendor's answer after its window, and after that for a last reply. */
+const answerWaitSeconds = 60 * 60;
+const cancelWaitSeconds = 15 * 60;
 
-/** Until then nobody closes its reservation or finds the run dead. */
-export const endOfWaiting = ({ deadline }: WaitingRun): number => deadline + lastWordSeconds;
+/** Before this time, nobody closes the reservation or declares the run dead. */
+export const endOfWaiting = ({ deadline }: WaitingRun): number => deadline + cancelWaitSeconds;
 
-/** Hands a reserved call to its vendor, of which others ask for the answer. Throws a Refusal; nothing then stays reserved. */
+/** Submits a reserved call to its vendor. Other invocations poll for the answer. Throws a Refusal after releasing the reservation. */
 async function submitRun(
   { ports, health, words }: RelayDeps,
   { response: { head }, watch }: ClaimedRun,
@@ -131,7 +131,7 @@ async function submitRun(
     if (!bill.reserved) throw new Error('nothing is reserved for a call in a window');
     const vendor = await submitCall(ports, { call, health, words }, hours);
     const submitted = Math.floor(ports.clock.now() / 1000);
-    const deadline = submitted + Number.parseInt(hours, 10) * 3600 + afterWindowSeconds;
+    const deadline = submitted + Number.parseInt(hours, 10) * 3600 + answerWaitSeconds;
     const reservation = serializeReservation(bill.reserved);
     const run = { account, id, run: background?.run ?? '', vendor, submitted, deadline, reservation };
     await retry(ports, () => waiting.put(run)).catch(async (error: unknown) => {
@@ -140,7 +140,7 @@ async function submitRun(
       throw error;
     });
     watch.stop();
-    // A poll repeats what fails here.
+    // A later poll repeats a step that fails here.
     const handed = [bill.handOver(endOfWaiting(run)), runs.renew(run, endOfWaiting(run))];
     for (const each of await Promise.allSettled(handed))
       if (each.status === 'rejected') ports.log.fault(requestIdOf(id), each.reason);
@@ -222,7 +222,7 @@ async function readAccepted(
   return checkCall(relay, source, await readConversation(reader, unread));
 }
 
-/** Restores the caller as of the acceptance of the call, so that later edits of its rights or its plan don't stop the run. */
+/** Restores the caller as it was at acceptance, so that later edits of its rights or its plan don't stop the run. */
 const callerOf = ({ key, account, parts, plans }: AcceptedCall, snapshot: Snapshot): Caller => ({
   key: { ...key, store: true },
   account,

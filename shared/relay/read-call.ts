@@ -290,7 +290,7 @@ async function parseCall(
   }
   const model = parseModelName(request.model, request.official === true);
   if (!model) return { reason: 'model_name' };
-  // A run has the rights of its acceptance, and the alias that gave them may be gone.
+  // A run keeps the rights of its acceptance: the alias that gave them may have been deleted.
   const refused = facts.tariff ? undefined : judgeModel(caller, model);
   if (refused) return refused;
   // These can't use the results of a search, so no search may be made or reserved.
@@ -354,8 +354,8 @@ function modelsOf(
 }
 
 /**
- * The alias of a background run, with the models of its acceptance: each of them is in the tariff. An edit meanwhile takes no model
- * from a call that waits. A name that was no alias then is one model, whatever it became.
+ * Restores the alias of a background run with its models at acceptance, all of which are in the tariff, so that an edit takes no model from
+ * a waiting call. A name that was not an alias then stays one model.
  */
 function restoreAlias(
   name: string,

@@ -1,4 +1,4 @@
-/** Repeats of a write within a time, the wait for a work within a time, and work on many things, a few at once. */
+/** Retries a write within a time limit, waits for work within a time limit, and works on many items, a few at a time. */
 import type { Clock, Random } from './ports/host.ts';
 import { type Repeats, StoreUnavailable, StoreBusy } from './ports/store-errors.ts';
 
@@ -80,7 +80,7 @@ export async function within<Result, Late>(
   }
 }
 
-/** Does the work of all items, a few at once. Goes on after a failure and finally rejects with the first one. */
+/** Works on all items, a few at a time. Continues after a failure, and finally rejects with the first one. */
 export async function workOnEach<Item>(
   items: readonly Item[],
   work: (item: Item) => Promise<void>,

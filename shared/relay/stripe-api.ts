@@ -1,6 +1,6 @@
 /**
- * One request to Stripe's API. When the outcome is unknown it is sent once more with the same idempotency key, so Stripe does it once. The
- * reply must never be quoted to customers.
+ * Sends one request to Stripe's API. If the outcome is unknown, sends it once more with the same idempotency key, so that Stripe acts only
+ * once. Never quote the reply to customers.
  * https://docs.stripe.com/api/idempotent_requests
  */
 import type { CheckoutSettings } from '../config/settings.ts';
@@ -20,7 +20,7 @@ interface StripeRequest {
   idempotencyKey: string;
 }
 
-/** `failure`: no reply, and why in one word; `secret`: nothing was sent. */
+/** `failure`: why there is no reply, in one word. With `secret`, nothing was sent. */
 export type StripeReply = { status: number; json: JsonRecord } | { failure: string };
 
 /** Stripe answers within a second or two. */
@@ -42,7 +42,7 @@ export async function askStripe(ports: StripePorts, request: StripeRequest): Pro
   }
 }
 
-/** Stripe may have done what was asked, or may do it yet. */
+/** True if Stripe may have carried out the request, or still may. */
 export const isUnknown = (reply: StripeReply): boolean =>
   'failure' in reply
     ? reply.failure !== 'secret'

@@ -1,15 +1,14 @@
 /**
- * Ends the calls in background windows that their vendors have taken. A schedule asks each vendor, so no function waits. Every step may
- * be repeated, by many at once and after a death at any point: the item of the run is removed last, and money moves by one
- * conditional close.
+ * Finishes calls in background windows. A schedule polls each vendor, so that no function waits. Every step is safe to repeat, concurrently
+ * and after a crash at any point: the run's item is removed last, and money moves by one conditional close.
  *
- *     submitted --(each minute, after ten each fifth)--> asked --- runs, or says nothing -----------> submitted
+ *     submitted --(every minute; after 10 every 5)-----> asked --- still running, or no reply ----------> submitted
  *                                                          |
- *        the vendor has ended it --- the response is kept, then the call is settled by its counts --> over
- *        it failed, expired or is lost ------------ the response fails, nothing is charged ---------> over
- *        cancelled by its client, or an hour late: the vendor is told to cancel, then as above
- *        deleted, found dead, or no word a quarter of an hour after that:
- *                              the lease ends, and the sweeper charges the input -------------------> over
+ *        the vendor has ended it --- the response is stored, then the call settled by its usage ------> over
+ *        it failed, expired or is lost ------------ the response fails, nothing is charged -----------> over
+ *        cancelled by its client, or an hour late: the vendor is asked to cancel, then as above
+ *        deleted, found dead, or no reply for a quarter of an hour after that:
+ *                              the lease ends, and the sweeper charges the input ---------------------> over
  */
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import type { Snapshot } from '../config/snapshot.ts';
@@ -27,13 +26,13 @@ import { retry, workOnEach } from './retry.ts';
 import { requestIdOf } from './stored/accepted-call.ts';
 
 const atOnceMax = 32;
-/** A vendor that may not store an answer keeps it for ten minutes. */
-const seldomMinutes = 5;
-const oftenSeconds = 10 * 60;
-/** How long the end of one call may take. */
+/** At least twice in ten minutes: a vendor keeps an answer that it may not store only that long. */
+const slowPollMinutes = 5;
+const frequentSeconds = 10 * 60;
+/** How long it may take to finish one call. */
 const endMsMax = 5 * 60 * 1000;
 
-/** Returns a function that asks for every answer that is due. Rejects only if the store does not list them. */
+/** Returns a function that polls every run that is due. Rejects only if the store can't list the runs. */
 export function createWindowPolls(ports: ChatPorts, endpoint: Endpoint): () => Promise<void> {
   const relay = createRelay(ports, endpoint);
   return async () => {
@@ -49,7 +48,7 @@ export function createWindowPolls(ports: ChatPorts, endpoint: Endpoint): () => P
 }
 
 const isDue = ({ id, submitted }: WaitingRun, minute: number): boolean =>
-  minute * 60 - submitted < oftenSeconds || (minute + hash53(id)) % seldomMinutes === 0;
+  minute * 60 - submitted < frequentSeconds || (minute + hash53(id)) % slowPollMinutes === 0;
 
 async function poll(relay: RelayDeps, snapshot: Snapshot, run: WaitingRun): Promise<void> {
   const { ports } = relay;
@@ -61,27 +60,27 @@ async function poll(relay: RelayDeps, snapshot: Snapshot, run: WaitingRun): Prom
   const ask = async (cancels: boolean) => channel && askVendor(ports, channel, { vendor, cancels });
   if (!head) {
     await ask(true);
-    return endUnknown(relay, run);
+    return abandonRun(relay, run);
   }
   if (isKept(head)) return finish(relay, snapshot, run);
   const isStopped = head.status !== 'in_progress' || nowSeconds >= deadline;
-  const said = await ask(isStopped);
+  const reply = await ask(isStopped);
   // A response created a moment ago may not be found yet.
-  const isUnclear = !said || (said.id === '' && nowSeconds - submitted < oftenSeconds);
-  if (!isUnclear && !said.isRunning) {
-    const isDead = head.status === 'failed' && said.response['status'] !== 'failed';
-    return isDead ? endUnknown(relay, run) : finish(relay, snapshot, run, { head, answer: said.response });
+  const isUnclear = !reply || (reply.id === '' && nowSeconds - submitted < frequentSeconds);
+  if (!isUnclear && !reply.isRunning) {
+    const isDead = head.status === 'failed' && reply.response['status'] !== 'failed';
+    return isDead ? abandonRun(relay, run) : finish(relay, snapshot, run, { head, answer: reply.response });
   }
-  if (nowSeconds >= endOfWaiting(run)) return endUnknown(relay, run);
+  if (nowSeconds >= endOfWaiting(run)) return abandonRun(relay, run);
   const until = head.background?.until ?? 0;
   if (until < endOfWaiting(run)) await retry(ports, () => runs.renew(run, endOfWaiting(run)));
 }
 
-/** An invocation died after it had kept the answer. */
+/** True if an invocation died after it had stored the answer. */
 const isKept = ({ status }: ResponseHead): boolean => status === 'completed' || status === 'incomplete';
 
-/** Lets the lease end, so that the sweeper closes the reservation as that of a call that crashed. */
-async function endUnknown({ ports, reservations }: RelayDeps, run: WaitingRun): Promise<void> {
+/** Ends the lease, so that the sweeper closes the reservation like that of a crashed call. */
+async function abandonRun({ ports, reservations }: RelayDeps, run: WaitingRun): Promise<void> {
   const nowMs = ports.clock.now();
   await reservations.moveLeaseEnd(restoreReservation(run.reservation, nowMs), Math.floor(nowMs / 1000));
   ports.log.event('background_lost', { request_id: requestIdOf(run.id), account: run.account });
@@ -89,8 +88,9 @@ async function endUnknown({ ports, reservations }: RelayDeps, run: WaitingRun): 
 }
 
 /**
- * Answers the call from what its vendor said, like every other. Only the one channel may answer, as it is now, whatever else was edited.
- * @param asked by default the response that is kept is the answer
+ * Answers the call with its vendor's response, in the same way as every other call. Only this channel may answer, with its current row,
+ * whatever else was edited.
+ * @param asked default: the stored response is the answer
  */
 async function finish(
   relay: RelayDeps,
@@ -102,7 +102,7 @@ async function finish(
   const { account, id, vendor, reservation } = run;
   const response = (await retry(ports, () => ports.stored.responses.read(account, [id]))).get(id);
   const channel = snapshot.channels.find((one) => one.id === vendor.channel);
-  if (!response || !channel) return endUnknown(relay, run);
+  if (!response || !channel) return abandonRun(relay, run);
   const { model, secret } = vendor;
   const served = {
     ...channel,
@@ -110,7 +110,7 @@ async function finish(
     secret,
     params: { ...channel.params, completion_windows: 'submit' as const },
   };
-  const answering = answerWith(relay, asked?.answer ?? response.body.response);
+  const answering = createAnsweringRelay(relay, asked?.answer ?? response.body.response);
   const hostDeadlineMs = ports.clock.now() + endMsMax;
   const claimed = prepareRun(answering.ports, {
     response,
@@ -131,7 +131,7 @@ async function finish(
         isReserved = true;
         return held;
       },
-      // The hours at the vendor are no time to first content.
+      // The hours at the vendor do not count as time to first content.
       makeStoppable: (dispatched) => ({
         chunks: dispatched.chunks,
         report: () => ({ ...dispatched.report(), firstContentMs: undefined }),
@@ -139,12 +139,12 @@ async function finish(
       }),
     }),
   );
-  if (!isReserved) return endUnknown(relay, run);
+  if (!isReserved) return abandonRun(relay, run);
   await retry(ports, () => ports.stored.waiting.remove(run));
 }
 
-/** A relay whose one upstream says this. What is known against the channel must not keep the answer from its client. */
-function answerWith(relay: RelayDeps, answer: JsonRecord): RelayDeps {
+/** Creates a relay whose only upstream returns this answer. A cooldown of the channel must not keep the answer from its client. */
+function createAnsweringRelay(relay: RelayDeps, answer: JsonRecord): RelayDeps {
   const bytes = new TextEncoder().encode(JSON.stringify(answer));
   async function* body(): AsyncGenerator<Uint8Array> {
     yield bytes;

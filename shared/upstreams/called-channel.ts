@@ -230,7 +230,7 @@ export function buildRequest(channel: CalledChannel, asked: ChannelCall): BuiltR
   };
 }
 
-/** A request about a call that the channel has taken. */
+/** Builds a request about a call that the channel has taken. */
 export function buildFollowUp(
   channel: CalledChannel,
   asked: Pick<UpstreamRequest, 'url' | 'method'> & { dialect: string; secret: string | undefined },
@@ -280,7 +280,7 @@ export function convertCall(
   const serviceTier = (isTierSent && permitted.call.request.service_tier) || (isWindow && tier) || undefined;
   const sent = { ...written, body, isMultiplied, dropped, serviceTier };
   const { native, request, media } = asked;
-  // The client's own body has other objects than the messages that are counted.
+  // A native body consists of other objects than the messages that are counted.
   const unsentMedia = written.isNative ? [] : findUnsentMedia((!native && media) || walkMedia(request), sent);
   return { ...sent, unsentMedia, dropped: listDroppedFields(asked, { sent, settings, unsentMedia }) };
 }
@@ -381,7 +381,7 @@ function listDroppedFields(call: CanonicalCall, { sent, settings, unsentMedia }:
   return [...names].filter((field) => !Object.hasOwn(asked, field) || !asksForNothing(field, asked[field]));
 }
 
-/** Media of the messages that were not sent. A dialect refuses media that it knows but cannot send. */
+/** Finds the media of messages that were not sent. A dialect refuses media that it knows but can't send. */
 function findUnsentMedia(places: Iterable<FoundMedium>, { body }: Outcome['sent']): FoundMedium[] {
   return findMissingMedia(places, body).filter((place) => /^(?:messages|system)\b/.test(pathOf(place)));
 }

@@ -75,7 +75,7 @@ export interface ChannelSetup<Own extends string = never> {
   models: UpstreamModelList | { unlisted: string };
   /** Set if the vendor registers the operator's customers. */
   profiles?: CustomerProfiles;
-  /** Undefined if the vendor reports no balance of a key, or in an unknown form. */
+  /** Undefined if the vendor reports no balance of a key, or reports it in an unknown form. */
   balance?(channel: ChannelAttributes<Own>): BalanceReport | undefined;
   questions: SetupQuestion<Own>[];
 }
@@ -130,15 +130,15 @@ export interface CustomerProfile {
 // Describes how an upstream reports the balance of a key. Sends nothing: operators' tools and alerts send the requests.
 
 export interface BalanceReport {
-  /** Each is a GET on the channel's own host, because the secret must not go elsewhere. */
+  /** Each is a GET to the channel's own host, because the secret must not be sent elsewhere. */
   addresses: string[];
   /** Gets the bodies in the order of the addresses. Returns undefined if they report no balance. */
   read(bodies: readonly unknown[]): UpstreamBalance | undefined;
-  /** Used if this one fails. */
+  /** Asked if this report fails. */
   otherwise?: BalanceReport;
 }
 
-/** The vendor's own figures, one for each of its units, none for a key without a limit: to show and to compare, never to book. */
+/** The vendor's figures, one per unit; empty for a key without a limit. For display and comparison only, never for billing. */
 export type UpstreamBalance = { unit: string; amount: string }[];
 
 // Describes how an upstream lists its models. Sends nothing: the operators' tools send the requests.

@@ -33,7 +33,7 @@ export interface DialectCode {
   headers?(settings: RequestSettings, call?: CanonicalCall, sent?: SentBody): Record<string, string>;
   /** For upstreams that can count the tokens of an input. */
   counting?: CountingForm;
-  /** For upstreams that answer a call in its background window. */
+  /** Present if upstreams of this dialect accept calls in background windows. */
   submissions?: Submissions;
   /**
    * Its documents have long lists, so their objects are passed on as separate events before the rest of the document.
@@ -53,16 +53,16 @@ export interface CountingForm {
 
 export interface Submissions {
   submit(request: UpstreamRequest, hours: string): UpstreamRequest;
-  /** Where to ask for a submitted response, or to cancel it. `url`: of its submission. */
+  /** Returns the address to poll or cancel a submitted response. `url`: the address that took it. */
   address(url: string, id: string, cancels: boolean): string;
-  /** Undefined if the text is no response. */
+  /** Returns undefined if the text is not a response. */
   read(text: string): SubmittedResponse | undefined;
 }
 
 export interface SubmittedResponse {
   id: string;
   isRunning: boolean;
-  /** In the dialect's form. Of one that was stopped, an answer that was cut off, or a failure. */
+  /** In the dialect's form. A stopped response is an answer that was cut off, or a failure. */
   response: JsonRecord;
 }
 
@@ -194,7 +194,7 @@ export interface RequestSettings {
   unpricedHour?: boolean | undefined;
   /** The service tiers that have a price and so may be requested. */
   serviceTiers?: ServiceTiers | undefined;
-  /** A call in a background window is submitted in it. */
+  /** True if calls in a background window are submitted to the vendor. */
   submitsWindows?: boolean | undefined;
 }
 

@@ -185,7 +185,7 @@ export function filterCall(
   const gate = new Gate({ allow, passes: !dropsUnknown }, isPriced ? { [asking]: tier } : {});
   const path = gate.findStoredInMessages(call.request);
   if (path !== undefined) throw new CannotCarry(path, explainStoredContent(path));
-  // A window goes up as a field of its own, once the call is submitted.
+  // A window is sent as a field of its own, when the call is submitted.
   const isTierKept =
     (tier ?? undefined) === undefined ||
     (readWindow(tier) === undefined && gate.permit(asking, tier) !== undefined);

@@ -10,7 +10,7 @@ import type { UpstreamError } from './exchange.ts';
 
 export const finishMeanings = ['stop', 'tool_calls', 'length', 'content_filter', 'failed'] as const;
 export type FinishMeaning = FinishReason | 'failed';
-/** `unknown`: a word without a line. */
+/** `unknown`: a word that the vocabulary lacks. */
 export type FinishReading = FinishMeaning | 'unknown';
 /** `account`: our account is empty or refused. `failed`: the channel is at fault. `caller`: the request is at fault. */
 export const errorMeanings = ['too_long', 'account', 'rate_limit', 'overloaded', 'failed', 'caller'] as const;

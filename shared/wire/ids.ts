@@ -41,7 +41,7 @@ export const isTagName = (text: string): boolean => /^[A-Za-z][\w-]{0,31}$/.test
 /** A model name in requests, in rows and in upstreams' lists of models. */
 export const modelNamePattern = /^[A-Za-z0-9._:/@-]{1,128}$/;
 
-/** `*` matches any text. Searches for the parts between stars in order, without backtracking, so no row's pattern can slow calls down. */
+/** `*` matches any text. Searches the parts between stars in order, without backtracking, so that no row's pattern can slow calls down. */
 export function fitsPattern(pattern: string, text: string): boolean {
   const [first = '', ...more] = pattern.split('*');
   const last = more.pop();

@@ -8,7 +8,7 @@ export const isoTime = (timeMs: number): string => new Date(timeMs).toISOString(
 /** `2026-11-22` of milliseconds since 1970. */
 export const utcDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-/** `2026-11-22T09` of milliseconds since 1970. */
+/** Formats milliseconds since 1970 as `2026-11-22T09`. */
 export const utcHour = (ms: number): string => new Date(ms).toISOString().slice(0, 13);
 
 /** `2026-11` of milliseconds since 1970. */

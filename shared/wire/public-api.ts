@@ -207,9 +207,9 @@ export interface AccountBudget {
 export interface AccountTagBudget extends AccountBudget {
   /** `end_user` or `tag:<name>`. */
   by: string;
-  /** Empty: calls that name none. `*`: each other name. */
+  /** Empty for calls without a name; `*` for all other names. */
   name: string;
-  /** Spent or reserved in this period. null: of `*`. */
+  /** Spent or reserved in this period. Null for `*`. */
   used: number | null;
 }
 
@@ -351,7 +351,7 @@ export interface TopUpsBody {
 
 export interface AutoTopUpBody {
   on: boolean;
-  /** Why it was turned off; null if the customer did. */
+  /** Why it was turned off; null if the customer turned it off. */
   off_reason: string | null;
   below: number | null;
   amount: number | null;

@@ -36,8 +36,8 @@ export function resolveTier(tiers: ServiceTiers, sent?: string, reported?: strin
 }
 
 /**
- * A completion window of a background response is a tier, too: `8h` is `background_8h`. OpenAI has 2 hours for 30 % less and 8 for
- * 40 % [developers.openai.com, "Background mode", November 2026].
+ * A completion window of a background response is a tier, too: `8h` is `background_8h`. OpenAI offers 2 hours at 30 % less and 8 hours at
+ * 40 % less [developers.openai.com, "Background mode", November 2026].
  */
 export const windowParam = 'background_options.completion_window';
 export const nameWindowTier = (hours: string): string => `background_${hours}`;

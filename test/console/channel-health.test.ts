@@ -94,7 +94,7 @@ const shown = async (path: string): Promise<string> =>
 
 it('the overview names them before anything else', async () => {
   const page = await shown('');
-  const marks = page.slice(page.indexOf('Channels differ'), page.indexOf('In flight'));
+  const marks = page.slice(page.indexOf('Channels are worse'), page.indexOf('In flight'));
   expect(marks).toMatch(/main : failing: 100\.0% of attempts fail, usually 0\.0%/);
   expect(marks).toMatch(/stalls : failing/);
   expect(marks).toMatch(/slow : slower: 6\.0s to first content, usually 0\.50s/);
@@ -108,7 +108,7 @@ it('the list and the page of a channel say how often it fails, and by which secr
   expect(list).toMatch(/main failing 0 .* 57\.1 %/);
   expect(list).toMatch(/loses ready .*−¥1\.40/);
   const page = await shown('channels/main');
-  expect(page).toMatch(/Differs from last week: failing/);
+  expect(page).toMatch(/Worse than last week: failing/);
   expect(page).toMatch(/env:ONE 30 0\.0 % .*env:TWO 40 100\.0 %/);
   expect(await shown('channels/backup')).not.toContain('Differs');
 });

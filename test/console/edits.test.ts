@@ -151,7 +151,7 @@ describe('after a write', () => {
     await put(rig.client, 'accounts', [{ account: 'undone', rpm: 5, contact: { email: 'a@example.com' } }]);
     const page = await save('customers/undone/edit', { note: 'typo' });
     expect(await read('accounts', 'undone')).toMatchObject({ note: 'typo' });
-    expect(await undo(page)).toContain('The change is undone.');
+    expect(await undo(page)).toContain('Change undone.');
     expect(await read('accounts', 'undone')).toMatchObject({ rpm: 5, contact: { email: 'a@example.com' } });
     expect(await read('accounts', 'undone')).not.toHaveProperty('note');
     const made = await save('channels-new?type=openai', { ...typed, id: 'made' });
@@ -183,7 +183,7 @@ describe('after a write', () => {
     await put(rig.client, 'accounts', [{ account: 'acme' }]);
     await put(rig.client, 'keys', [{ ...key, enabled: false }]);
     const undone = await undo(await save(`keys/${key.hash}/enable`));
-    expect(undone).toContain('The change is undone.');
+    expect(undone).toContain('Change undone.');
     await put(rig.client, 'keys', [{ ...key, enabled: false, ...note }]);
     expect(await undo(undone)).toContain('has changed since');
     expect(await read('keys', key.hash)).toMatchObject({ enabled: false, ...note });

@@ -445,7 +445,7 @@ describe('ticked rows of a list', () => {
     const preview = await visitor.follow(await visitor.send('customers-selected', credit));
     expect(preview).toContain('Apply 2 lines and credit ¥10?');
     await done('customers-selected', credit);
-    expect(await confirmShown(preview)).toContain('already like this');
+    expect(await confirmShown(preview)).toContain('already have it');
     await done('customers-selected', { ...ticks(...names), action: 'rpm', value: '7' });
     await done('customers-selected', { ...ticks('tick-b'), action: 'enabled=no', value: '' });
     const rows = (await rig.ports.tables.scan('accounts')).filter(({ account }) =>
@@ -490,7 +490,7 @@ describe('ticked rows of a list', () => {
   });
 
   it.each([
-    [{ action: 'rpm', value: '5' }, 'tick at least one row'],
+    [{ action: 'rpm', value: '5' }, 'select at least one row'],
     [{ ...ticks('gone'), action: 'rpm', value: '5' }, 'no longer exist'],
     [{ ...ticks('tick-b'), action: 'toString', value: '5' }, 'choose what to do'],
     [{ ...ticks('tick-b'), action: 'rpm', value: 'many' }, 'rpm: found'],

@@ -50,7 +50,7 @@ describe('a console that only reads', () => {
     const csv = await (await reader.post('statements-csv', { form_token, account: '', month })).text();
     expect(csv).toMatch(/^account,kind,day,[^]*\n\S+,("?DOES NOT ADD UP|closing)/);
     const audit = await (await reader.post('audit-all', { form_token })).text();
-    expect(audit).toMatch(/^Customers that were read:\n[^]*\d+ rows?, \d+ problems?\.\n$/);
+    expect(audit).toMatch(/^Audited customers:\n[^]*\d+ rows?, \d+ problems?\.\n$/);
     const bad = await reader.post('statement-html', { form_token, account, month: '../x' });
     expect(bad.headers.get('content-disposition')).toBeNull();
     expect(await bad.text()).toContain('role="alert"');

@@ -39,11 +39,11 @@ describe.each<[string, () => AutoTopUpStore]>([
     const pending = startTopUp(on, { month: '2026-11', form: 'amount=1', nowMs: 5 });
     const writers = Array.from({ length: 8 }, () => store.write(pending).catch(() => false));
     expect((await Promise.all(writers)).filter(Boolean)).toHaveLength(1);
-    expect(await store.active(['acme', 'beta'])).toEqual(['acme']);
+    expect(await store.listActive(['acme', 'beta'])).toEqual(['acme']);
     expect(await store.isCredited('acme', 'pi_1')).toBe(false);
     expect(await store.write({ ...turnOff(pending, 'declined'), told: true }, notice)).toBe(true);
     expect(await store.find('acme')).not.toHaveProperty('card');
-    expect(await store.active(['acme'])).toEqual([]);
+    expect(await store.listActive(['acme'])).toEqual([]);
     const changed = await store.change('acme', (auto) => auto && turnOff(auto));
     expect(changed?.version).toBe(5);
   });

@@ -232,8 +232,8 @@ export const money: Mutants = {
   },
   'a refund of a part takes the month of a plan back': {
     file: 'shared/relay/payments/payments-handle.ts',
-    find: 'if (isTakenBack(before) || !isTakenBack(applyFact(before, fact))) return { decided: fact };',
-    replace: 'if (isTakenBack(before)) return { decided: fact };',
+    find: 'if (isTakenBack(before) || !isTakenBack(applyFact(before, fact))) return { finalFact: fact };',
+    replace: 'if (isTakenBack(before)) return { finalFact: fact };',
     noticed: `${unit}/payments/plan-payments.test.ts`,
     by: /a part of it nothing/,
   },

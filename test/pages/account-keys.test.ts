@@ -285,7 +285,7 @@ describe('an automatic top-up', () => {
     const id = `auto-top-up#${account}`;
     await rig.put('runtime', { id, account, version: 2, terms, card, month: '2026-11', charged: 6_000 });
     const again = await opened();
-    await again.page.getByText('Automatic top-up is on. Charged in 2026-11: ¥60.00.').waitFor();
+    await again.page.getByText('Automatic top-ups are on. Charged in 2026-11: ¥60.00.').waitFor();
     expect(await accessFaults(again.page)).toEqual([]);
     await again.page.getByRole('button', { name: 'Turn off' }).click();
     await expect.poll(() => again.page.locator('#auto-off').isVisible()).toBe(false);
@@ -294,7 +294,7 @@ describe('an automatic top-up', () => {
     await rig.put('runtime', { id, account, version: 9, month: '2026-11', charged: 6_000, off: 'declined' });
     await again.page.locator('#language').click();
     await again.page.locator('#language').click();
-    await again.page.getByText('Automatic top-up was turned off (declined).').waitFor();
+    await again.page.getByText('Automatic top-ups were turned off (declined).').waitFor();
     expect(complaints).toEqual([]);
   });
 });

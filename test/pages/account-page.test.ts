@@ -167,7 +167,7 @@ describe('what the page shows', () => {
     await page.locator('#plot rect').first().waitFor();
     const budgets = await page.locator('#budgets').innerText();
     expect(budgets).toMatch(/team = <b>: ¥1\.50 \/ ¥5\.00 per month, resets on /);
-    expect(budgets).toMatch(/End user = each other name: ¥1\.00 per day, resets on /);
+    expect(budgets).toMatch(/End user = any other name: ¥1\.00 per day, resets on /);
     expect(await page.locator('#budgets progress').count()).toBe(1);
     const text = await page.locator('main').innerText();
     for (const part of ['¥41.25', '¥8.75', '¥50.00', 'Level 1', '0 of 1,000 calls', 'نماذج كبيرة'])

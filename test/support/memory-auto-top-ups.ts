@@ -26,7 +26,7 @@ export class MemoryAutoTopUps implements AutoTopUpStore {
     return this.credited.has(`${account} ${payment}`);
   }
 
-  async active(accounts: readonly string[]): Promise<string[]> {
+  async listActive(accounts: readonly string[]): Promise<string[]> {
     return accounts.filter((account) => {
       const auto = this.kept.get(account);
       return auto !== undefined && (isOn(auto) || (auto.off !== undefined && !auto.told));

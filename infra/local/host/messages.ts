@@ -44,7 +44,7 @@ export interface Started {
 const tool = 'npx --no relay-ops';
 
 /**
- * Six or eight lines, few enough for a small terminal. Programs read those of the tables, the key and the last one, which says that it is ready.
+ * Prints six or eight lines, which fit a small terminal. Programs read the tables, the key, and the last line, which reports readiness.
  * @param dataFolder undefined: nothing is kept
  */
 export function writeReadyText(
@@ -78,7 +78,7 @@ export function writeReadyText(
 
 const slowStepMs = 3000;
 
-/** Shows a step of the start that takes over 3 s, again and again until the next one, so that it does not look like a hang. */
+/** Reports a startup step that takes over 3 s, and again every 3 s until the next step, so that it does not look like a hang. */
 export function showSlowSteps(write: StackLog): { begin: (doing: string) => void; end: () => void } {
   let step = { doing: 'starting', sinceMs: performance.now() };
   const timer = setInterval(() => {

@@ -41,7 +41,7 @@ export const readTextFileIfAny = async (path: string): Promise<string | undefine
 export const writeTextFile = (file: string, text: string): Promise<void> =>
   writeInFolder(file, () => writeFile(file, text));
 
-/** Writes a file that only its owner may read, at once: a kill leaves the old one or the new one. */
+/** Replaces a file in one step: a kill leaves the old file or the new one. Only its owner may read it. */
 export const replaceFile = (file: string, text: string): Promise<void> =>
   writeInFolder(file, async () => {
     await writeFile(`${file}.new`, text, { mode: 0o600, flush: true });

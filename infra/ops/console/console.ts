@@ -117,7 +117,7 @@ export function createConsole(consoleDeps: ConsoleDeps): ConsoleHandle {
           const visit = visitFor(call, deps);
           if (isExport && !visit.options.exports) return answer(call, renderRefusal);
           const name = nameOf(visit).replaceAll(/[^\p{L}\p{N}.@_-]/gu, '_');
-          // The first piece decides whether there is a file, so what is wrong with the request is shown on a page.
+          // Read the first piece before replying: if the request is invalid, the reply is a page with the problem, not a file.
           const pieces = lines(visit)[Symbol.asyncIterator]();
           const first = await pieces.next().catch((error: unknown) => error);
           if (first instanceof Error) return answer(call, () => Promise.reject(first));
@@ -128,7 +128,7 @@ export function createConsole(consoleDeps: ConsoleDeps): ConsoleHandle {
             200,
             {
               'content-type': `${type}; charset=utf-8`,
-              // Older names of files have no letters but ASCII.
+              // Older browsers read only the ASCII name.
               'content-disposition': `attachment; filename="${name.replaceAll(/[^ -~]/g, '_')}"; filename*=UTF-8''${encodeURIComponent(name)}`,
             },
           );
@@ -174,7 +174,7 @@ const guardRequests =
   (options: ConsoleOptions, answer: AnswerPage) =>
   async (call: PageCall, next: () => Promise<void>): Promise<Response | undefined> => {
     const { confirming, identity } = call.env;
-    // A key that was pasted into a search stays neither in the browser's history nor in links. Its hint finds it.
+    // Keep a pasted key out of the browser's history and of links: redirect to a search for its hint, which finds it, too.
     const { pathname, search } = new URL(call.req.url);
     if (call.req.method === 'GET' && maskKeys(search) !== search)
       return call.redirect(options.base + pathname.slice(1) + maskKeys(search), 303);
@@ -298,12 +298,12 @@ function routeActions(deps: CountingDeps, answer: AnswerPage) {
     if ('error' in ended && !(ended.error instanceof Failure)) onFault(ended.error, visit.path);
     // The write has been made, even if its end cannot be recorded.
     await end?.(ended).catch((error: unknown) => onFault(error, visit.path));
-    const back = await keepResult(identity, proposal, ended);
+    const back = await storeResult(identity, proposal, ended);
     if (back !== undefined) return call.redirect(options.base + back, 303);
     return answer(call, () => renderResult(proposal, ended));
   };
-  /** @returns where to show it: the page that one came from. Missing: it has to be shown at once, and once only */
-  const keepResult = async (
+  /** @returns the address of the page that shows the result; undefined if it must be shown now, and only once */
+  const storeResult = async (
     { formToken: owner }: Identity,
     { title, back }: Proposal,
     ended: ActionEnd,
@@ -312,7 +312,7 @@ function routeActions(deps: CountingDeps, answer: AnswerPage) {
     const { secret, message, details, file, ...plain } = ended.outcome;
     if (secret ?? message ?? details ?? file) return undefined;
     const result: KeptResult = { ...plain, title, back };
-    // The write has been made, even if its result cannot be kept.
+    // The write succeeded, even if its result can't be kept.
     const id = await forms.keep({ owner, text: JSON.stringify({ result }) }).catch(() => undefined);
     return id && `${back === './' ? '' : back}${back.includes('?') ? '&' : '?'}done=${id}`;
   };

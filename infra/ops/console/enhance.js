@@ -62,7 +62,7 @@ function makeFilterable(table, number) {
   });
 }
 
-/** A box in the head ticks the rows that are shown. */
+/** Adds a checkbox to the table's head that ticks all visible rows. */
 function makeTickable(table) {
   const listTicks = () => [...table.querySelectorAll('tbody tr:not([hidden]) input[type=checkbox]')];
   if (listTicks().length === 0) return;
@@ -158,7 +158,7 @@ function offerZones(button) {
   });
 }
 
-/** A button that copies a key, an id or a message; a command is not shown, only copied. */
+/** Adds a button that copies a key, an id or a message. Hides commands, which can only be copied. */
 function offerCopy(element) {
   if (element.dataset.offered) return;
   element.dataset.offered = 'yes';
@@ -183,7 +183,7 @@ function offerCopy(element) {
   element.after(button);
 }
 
-/** `/` searches here, or everything; `g` and a letter opens a section. */
+/** `/` focuses the search field of the page, else the global one; `g` and a letter open a section. */
 function goByKey() {
   let isGoing = false;
   document.addEventListener('keydown', (event) => {
@@ -207,14 +207,14 @@ function complete() {
   if (isLocal) showAllLocal();
 }
 
-// A result is shown once, not again when the page is loaded again.
+// Show a result only once: remove it from the address, so that a reload does not show it again.
 const address = new URL(location.href);
 if (address.searchParams.has('done')) {
   address.searchParams.delete('done');
   history.replaceState(null, '', address);
 }
 
-/** An address is kept in histories and logs, so a search sends the hint of a key. */
+/** Searches for a key's hint instead of the key, because histories and logs keep addresses. */
 document.addEventListener('submit', ({ target }) => {
   if (target.method === 'get')
     for (const field of target.querySelectorAll('input'))

@@ -38,7 +38,7 @@ const connectionsMax = 256;
 export async function serveConsole(ports: OperatorPorts, options: ServeOptions): Promise<ServedConsole> {
   const role = options.readOnly ? 'viewer' : 'operator';
   const session = new Session(ports, { name: options.name, role });
-  // The listener needs the port, and no request arrives before the server listens.
+  // The handler needs the port, and no request arrives before the server listens.
   let listener: ReturnType<typeof createListener> | undefined;
   const server = createServer((request, response) => listener?.(request, response));
   server.maxConnections = connectionsMax;
@@ -59,7 +59,7 @@ export async function serveConsole(ports: OperatorPorts, options: ServeOptions):
   return { address: `http://127.0.0.1:${port}/enter?token=${session.token}`, ended, stop };
 }
 
-/** Answers the requests of a loopback server, to one session. */
+/** Answers the requests of a loopback server for one session. */
 export function createListener(
   ports: OperatorPorts,
   session: Session,
@@ -147,8 +147,8 @@ const cookieName = 'relay_console';
 /**
  * The one session of a console on loopback: a token in the address, valid once and for a minute, becomes a cookie. The cookie's
  * path is secret too: browsers ignore ports for cookies, so other servers of this machine would receive it otherwise.
- * A kept secret makes the same session after each start, with an address that works again: for `npm start`, whose tables hold
- * nothing but what this machine's user put there.
+ * A kept secret gives the same session after each start, so the old address still works. Only `npm start` keeps one, because its tables
+ * contain only data of this machine's user.
  */
 export class Session {
   readonly token: string;

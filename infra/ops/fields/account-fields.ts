@@ -50,7 +50,8 @@ export const accountFields: readonly RowField[] = [
   makeJsonList(
     'budgets',
     'Budgets by tag',
-    'JSON, ¥ a day or month for a tag or end user; `*` is each other name: `[{"by": "tag:team", "name": "*", "amount": 5, "period": "day"}]`.',
+    'JSON: yuan per day or month for a tag or an end user; `*` stands for all other names: ' +
+      '`[{"by": "tag:team", "name": "*", "amount": 5, "period": "day"}]`.',
   ),
   { name: 'contact.email', label: 'Email', input: 'email', help: 'Receives the alerts of this customer.' },
   { name: 'contact.webhook', label: 'Webhook', help: 'An address that receives signed alerts.' },

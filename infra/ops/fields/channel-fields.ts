@@ -168,7 +168,7 @@ const listCostFields = (at: number): readonly RowField[] => {
     {
       name: `cost.${at}.model`,
       label: 'Cost of upstream model',
-      help: 'The name at the upstream; `*` is every other one. Leave empty for no cost.',
+      help: 'The upstream’s name of the model; `*` matches all others. Leave empty for no cost.',
     },
     makePrice('input', 'Input cost', 'Per 1M tokens.'),
     makePrice('output', 'Output cost', 'Per 1M tokens.'),
@@ -178,7 +178,7 @@ const listCostFields = (at: number): readonly RowField[] => {
   ];
 };
 
-/** A form has a list in place of the map `cost`, because names of models have dots. */
+/** A form uses a list instead of the map `cost`, because model names contain dots. */
 export const listCosts = (row: RawRow): RawRow => ({
   ...row,
   cost: Object.entries(asRecord(plainValue(row['cost']))).map(([model, entry]) =>
@@ -186,7 +186,7 @@ export const listCosts = (row: RawRow): RawRow => ({
   ),
 });
 
-/** `attributes` of a form as the row has them. An entry whose fields are all empty is removed. */
+/** Converts the form's list of costs back to the row's map. Drops entries with only empty fields. */
 export function mapCosts(attributes: RawRow): RawRow {
   const { cost } = attributes;
   if (!Array.isArray(cost)) return attributes;
@@ -194,7 +194,7 @@ export function mapCosts(attributes: RawRow): RawRow {
   for (const [at, entry] of cost.entries()) {
     const { model, ...prices } = asRecord(entry);
     if (typeof model === 'string') {
-      if (made.has(model)) throw usageFailure(`cost.${at}.model: ${model} has a cost above`);
+      if (made.has(model)) throw usageFailure(`cost.${at}.model: ${model} already has a cost above`);
       made.set(model, prices);
     } else if (['input', 'output', 'cached_input', 'currency', 'rate'].some((name) => name in prices))
       throw usageFailure(`cost.${at}.model: enter a model, or * for all`);
@@ -203,25 +203,25 @@ export function mapCosts(attributes: RawRow): RawRow {
 }
 
 const choices: readonly (readonly [string, string, help: string, string, values: readonly string[]])[] = [
-  ['system', 'System texts', 'first: all in one, at the beginning.', 'as the model', systemPlaces],
-  ['null_content', 'Empty content', 'Of a message with calls only.', 'as the model', nullContents],
-  ['call_ids', 'Ids of tool calls', 'What it accepts.', 'as the model', callIdForms],
-  ['wants_back', 'Wants back', 'Must stand in later turns.', 'as the model', returnedFields],
-  ['unknown_fields', 'Unknown fields', 'pass: sent too, unless risky.', 'drop', unknownFieldChoices],
+  ['system', 'System texts', 'first: merged into one, at the start.', 'as the model', systemPlaces],
+  ['null_content', 'Empty content', 'In messages with only tool calls.', 'as the model', nullContents],
+  ['call_ids', 'Tool call ids', 'The form that it accepts.', 'as the model', callIdForms],
+  ['wants_back', 'Wants back', 'Fields that later turns must repeat.', 'as the model', returnedFields],
+  ['unknown_fields', 'Unknown fields', 'pass: they are sent, unless risky.', 'drop', unknownFieldChoices],
 ];
 
 const flags: readonly (readonly [name: string, label: string, help: string, none: string])[] = [
   ['stream', 'Streams', 'no: the relay never asks it to stream.', 'yes'],
   ['include_usage', 'Usage in streams', 'no: `stream_options` is not sent.', 'yes'],
-  ['custom_tools', 'Tools with free text', 'Else they become functions.', 'as the type'],
-  ['threads', 'Message threads', 'It keeps threads of messages.', 'as the type'],
-  ['think_tags', 'Think tags', 'Reasoning comes in the text.', 'no'],
+  ['custom_tools', 'Tools with free text', 'no: they become functions.', 'as the type'],
+  ['threads', 'Message threads', 'yes: it keeps message threads.', 'as the type'],
+  ['think_tags', 'Think tags', 'yes: reasoning arrives in the text.', 'no'],
 ];
 
 const makeThird = (field: RowField, help: string): RowField => ({ ...field, help, width: 'third' });
 
-const accepted: readonly RowField[] = [
-  makeNumber('params.max_output_tokens', 'Most output tokens', 'Higher limits are lowered to it.', {
+const acceptedGroup: readonly RowField[] = [
+  makeNumber('params.max_output_tokens', 'Max output tokens', 'Higher limits are lowered to this.', {
     input: 'numeric',
     format: formatNumber,
   }),
@@ -237,24 +237,24 @@ const accepted: readonly RowField[] = [
     label: 'Efforts',
     placeholder: 'low, high',
     parse: parseNames,
-    help: 'That it knows.',
+    help: 'The efforts that it supports.',
     width: 'third',
   },
 ];
 
 const wordsHelp = 'One per line: `finish eos = stop` or `errors no_quota = account`.';
 const dialectHelp = 'One for all models, such as `messages`, or one per line: `smart = messages`.';
-const advanced: readonly RowField[] = [
+const advancedGroup: readonly RowField[] = [
   makeLines('params.set', 'Set fields', 'One per line, in every request: `temperature = 1`.'),
   makeNameFields('params.drop', 'Drop fields', 'Removed from requests'),
-  makeNameFields('params.allow', 'Allow fields', 'That tenants may send as well'),
+  makeNameFields('params.allow', 'Allow fields', 'Extra fields that customers may send'),
   makeLines(
     'params.model_rules',
-    'Rules of models',
-    'One per line: `gpt-5* sampling = none`. A probe finds them.',
+    'Model rules',
+    'One per line: `gpt-5* sampling = none`. A probe detects them.',
     true,
   ),
-  makeLines('params.words', 'Words of the upstream', wordsHelp, true),
+  makeLines('params.words', 'Upstream words', wordsHelp, true),
   {
     ...makeLines('dialect', 'Dialect', dialectHelp),
     format: (value) => (typeof value === 'string' ? value : formatLines(value)),
@@ -263,7 +263,7 @@ const advanced: readonly RowField[] = [
   makeSeconds('idle_seconds', 'Idle timeout (s)', '60'),
 ];
 
-/** Without JSON: a row for each model's cost, a field for each parameter, and lines of name and value for what is a map. */
+/** The form needs no JSON: it has a row for each model's cost, a field for each parameter, and `name = value` lines for each map. */
 export const listFormFields = (
   type: string | undefined,
   row: RawRow,
@@ -271,8 +271,8 @@ export const listFormFields = (
 ): readonly RowField[] => [
   ...listFieldsOfType(type, row, target).filter(({ name }) => name !== 'cost' && name !== 'params'),
   ...listFields(row['cost'], listCostFields),
-  ...accepted.map((field) => Object.assign({}, field, { group: 'What the upstream accepts' })),
-  ...advanced.map((field) => Object.assign({}, field, { group: 'Advanced' })),
+  ...acceptedGroup.map((field) => Object.assign({}, field, { group: 'What the upstream accepts' })),
+  ...advancedGroup.map((field) => Object.assign({}, field, { group: 'Advanced' })),
 ];
 
 function makeNameFields(name: string, label: string, about: string): RowField {

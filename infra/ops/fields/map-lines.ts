@@ -1,6 +1,6 @@
 /**
- * Maps of a row as lines of name and value, so that nobody types JSON: `temperature = 1`, `stop = ["a"]`. What a line says is read
- * as JSON if it is some, else as text. Each value that JSON can hold comes back as it was.
+ * Converts maps of a row to `name = value` lines and back, so that nobody has to type JSON: `temperature = 1`, `stop = ["a"]`. A value is
+ * read as JSON if it is valid JSON, else as text. Every JSON value survives the round trip.
  */
 import { plainValue } from '../../../shared/config/rows/read-row.ts';
 import { usageFailure } from '../../../shared/operate/plan.ts';
@@ -32,7 +32,7 @@ const formatText = (value: unknown): string =>
 
 const isJson = (text: string): boolean => text === 'null' || parseJson(text) !== undefined;
 
-/** Nothing removes the name: the row is hidden while it is invalid, and one may have to go. */
+/** An empty value removes the attribute, even from an invalid row, whose attributes are hidden. */
 const readText = (text: string): unknown =>
   text === '' ? undefined : text === 'null' ? null : (parseJson(text) ?? text);
 
@@ -51,7 +51,7 @@ export function parseLines(
     const nested = isNested ? nestedLine.exec(line) : null;
     const [, first = '', ...rest] = nested ?? plainLine.exec(line) ?? [];
     const name = readName(first);
-    // Without the line: it may contain a secret.
+    // Do not quote the line: it may contain a secret.
     if (name === undefined || rest.length === 0)
       throw usageFailure(`${field}: write each line as ${isNested ? 'model rule' : 'name'} = value`);
     if (nested) {
@@ -62,7 +62,7 @@ export function parseLines(
         [readName(member) ?? member]: readText(value),
       });
     } else {
-      if (made.has(name)) throw usageFailure(`${field}: names ${name} twice`);
+      if (made.has(name)) throw usageFailure(`${field}: ${name} is listed twice`);
       made.set(name, readText(rest[0] ?? ''));
     }
   }

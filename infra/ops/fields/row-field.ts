@@ -22,7 +22,7 @@ export interface Field {
   choices?: readonly (readonly [value: string, words: string])[];
   required?: boolean;
   width?: 'third';
-  /** Fields of a group stand below its title, folded while none has a value. */
+  /** The fields of a group appear below its title, collapsed while all are empty. */
   group?: string;
   /** The keyboard that a phone shows. */
   input?: 'decimal' | 'numeric' | 'email';
@@ -119,7 +119,7 @@ export const makeJsonList = (name: string, label: string, help: string): RowFiel
   },
 });
 
-/** A name, or two for a map of maps: `gpt-5 sampling = none`. */
+/** One name per line, or two for a map of maps: `gpt-5 sampling = none`. */
 export const makeLines = (name: string, label: string, help: string, isNested = false): RowField => ({
   name,
   label,
@@ -204,7 +204,7 @@ export const createSeenField = (mark: string): Field => ({
   value: mark,
 });
 
-/** The fields of a row, those without a field of their own as lines of name and value. */
+/** Fills the fields of a row. Attributes without a field of their own become `name = value` lines. */
 export const fillAllFields = (own: readonly RowField[], row: RawRow, othersHelp: string): Field[] => {
   const others = Object.entries(row).filter(([name]) => isOther(name, own));
   return [

@@ -1,7 +1,7 @@
 /**
- * Many rows at once: keys, customers, grants or prices as a sheet of CSV, with a column for each field of its row, a key and a mark. What comes
- * back from a spreadsheet is compared with the rows and planned. A blank cell and a missing line or column leave what is there; `-` clears.
- * A row that somebody else wrote since is refused. All problems are shown at once, and nothing is written if there is one.
+ * Edits many keys, customers, grants or prices at once with a CSV sheet, which has columns for the key, each field and a mark. Compares an
+ * edited sheet with the rows and plans the changes. Blank cells and missing lines or columns change nothing; `-` clears a value. Rejects a
+ * row that somebody else has written since the export. Reports all problems at once, and writes nothing if there is one.
  */
 import { plainRow, textOf } from '../../../shared/config/rows/read-row.ts';
 import {
@@ -33,12 +33,12 @@ import { ruleFields } from './rule-fields.ts';
 
 export interface Sheet {
   table: 'keys' | 'accounts' | 'grants' | 'charges';
-  /** Columns that name the row. The first ones of an exported sheet. */
+  /** Columns that identify the row. They come first in an exported sheet. */
   keys: readonly string[];
   fields: readonly RowField[];
-  /** Columns for what a line creates beside its row. */
+  /** Columns for the credit and the key that a line creates in addition to its row. */
   moreColumns?: readonly string[];
-  /** Columns that are shown and not read back. */
+  /** Columns that `export` writes and `apply` ignores. */
   shownColumns?: readonly string[];
 }
 
@@ -73,10 +73,10 @@ export const grantSheet: Sheet = {
   shownColumns: ['applied', 'problem'],
 };
 
-/** Prices are for a million tokens, as in the forms. */
+/** Prices are per million tokens, as in the forms. */
 export const ruleSheet: Sheet = { table: 'charges', keys: ['id'], fields: ruleFields };
 
-/** The columns that are read. */
+/** Lists the columns that `apply` reads. */
 export const listColumns = ({ keys, fields, moreColumns = [] }: Sheet): string[] => [
   ...new Set([...keys, ...fields.map(({ name }) => name), ...moreColumns]),
 ];
@@ -90,20 +90,25 @@ export async function readSheetLines(
   { table, keys, fields, shownColumns = [] }: Sheet,
   text = '',
 ): Promise<{ header: string; lines: string[] }> {
-  const own = [...keys, ...shownColumns];
+  const leadingColumns = [...keys, ...shownColumns];
   const [key = ''] = keys;
   const nowMs = clock.now();
   // A row that cannot be read may hold a secret anywhere.
   const isShown = (row: RawRow): boolean => table !== 'keys' || judgeKey(row, nowMs).state !== 'invalid';
   const rows = (await tables.scan(table))
-    .filter((row) => isShown(row) && [...own, 'account'].some((name) => String(row[name]).includes(text)))
+    .filter(
+      (row) =>
+        isShown(row) && [...leadingColumns, 'account'].some((name) => String(row[name]).includes(text)),
+    )
     .toSorted((a, b) => Number(a[key]) - Number(b[key]) || compareCodeUnits(String(a[key]), String(b[key])));
   return {
-    header: formatCsv([[...own, ...fields.map(({ name }) => name), markColumn]]),
+    header: formatCsv([[...leadingColumns, ...fields.map(({ name }) => name), markColumn]]),
     lines: rows.map((row) =>
       formatCsv([
         [
-          ...own.map((name) => formatCell(row[table === 'keys' && name === 'id' ? sheetIdNote : name])),
+          ...leadingColumns.map((name) =>
+            formatCell(row[table === 'keys' && name === 'id' ? sheetIdNote : name]),
+          ),
           ...formatFields(fields, row),
           fingerprintRow(row),
         ],
@@ -115,17 +120,17 @@ export async function readSheetLines(
 const formatFields = (fields: readonly RowField[], row: RawRow): string[] =>
   fillFields(fields, row).map(({ value = '' }) => value.replaceAll(/\s*\n\s*/g, ' '));
 
-/** A line as its cells are asked for by the names of columns. */
+/** A line of the sheet. Its cells are read by the name of their column. */
 interface ReadLine {
   place: string;
   cell: (name: string) => string;
-  /** The cell without a spreadsheet's quote before what it would run. */
+  /** The cell without the quote that a spreadsheet puts before texts that it would run. */
   text: (name: string) => string;
 }
 
 /**
- * Plans what differs from the rows: no changes where nothing does.
- * @param max lines that may differ
+ * Plans the changes of lines that differ from their rows.
+ * @param max the most lines that may differ
  */
 export async function planSheet(
   ports: OperatorPorts,
@@ -136,7 +141,7 @@ export async function planSheet(
   const reads = readTablesOnce(ports);
   const checkMax = (count: number): void => {
     if (count > max)
-      throw usageFailure(`csv: ${formatCount(count, 'row')} differ, wanted at most ${max} at once`);
+      throw usageFailure(`csv: ${formatCount(count, 'row')} differ: use at most ${max} at once`);
   };
   if (sheet.table === 'charges') {
     const edits = await readRuleEdits(reads, lines, problems);
@@ -149,7 +154,7 @@ export async function planSheet(
   return planLines(reads, found.checked, found.problems);
 }
 
-/** The lines below the header, with a check of the form: names of columns, number of cells, duplicates. */
+/** Reads the lines below the header, and checks column names, numbers of cells, and duplicates. */
 async function readLines(sheet: Sheet, csv: string) {
   const [header, ...rows] = parseCsvLines(csv, delimiterOf(csv));
   const lines = rows.map(({ number, cells }) => ({ place: `line ${number}`, cells }));
@@ -173,7 +178,7 @@ async function readLines(sheet: Sheet, csv: string) {
   });
 }
 
-/** A spreadsheet writes the number 41 as `41.0`, too. */
+/** A spreadsheet may write the number 41 as `41.0`. */
 const parseKey = ({ table }: Sheet, text: string): string | number =>
   table === 'charges' ? (parseTypedNumber(text) ?? '') : text;
 
@@ -198,16 +203,19 @@ function checkHeader(sheet: Sheet, names: readonly string[]): void {
 
 const readText = (cell: string): string => (/^'[=+\-@]/.test(cell) ? cell.slice(1) : cell);
 
-/** Attributes that the cells of a line change. A value that a spreadsheet only writes differently, such as a note of two lines, has not changed. */
+/**
+ * Returns the attributes that a line changes. A value that the spreadsheet only formats differently, such as a two-line note, is not
+ * changed.
+ */
 function readChanges(
   fields: readonly RowField[],
   { cell }: Pick<ReadLine, 'cell'>,
   found: RawRow | undefined,
 ): RawRow {
-  // After a first cell, so that a note that begins with `<` is not taken for HTML.
+  // Put an empty cell first, so that a note that starts with `<` is not rejected as HTML.
   const own = found && parseCsvLines(formatCsv([['', ...formatFields(fields, found)]]), ',')[0]?.cells;
   const changed = fields.filter(({ name }, at) => cell(name) !== '' && cell(name) !== own?.[at + 1]);
-  const texts = new Map(changed.map(({ name }) => [name, clearOrRead(name, readText(cell(name)))]));
+  const texts = new Map(changed.map(({ name }) => [name, readCell(name, readText(cell(name)))]));
   const before = plainRow(found ?? {}) as RawRow;
   return Object.fromEntries(
     Object.entries(writeTypedRow(fields, texts, found)).filter(
@@ -218,7 +226,7 @@ function readChanges(
 
 const times = new Set(['expires_at', 'plan.since', 'plan.until', 'from']);
 
-function clearOrRead(name: string, text: string): string {
+function readCell(name: string, text: string): string {
   if (text === '-') return '';
   if (times.has(name) && !/^\d{4}-\d\d-\d\d/.test(text))
     throw usageFailure(
@@ -237,7 +245,7 @@ async function readRuleEdits(ports: OperatorPorts, lines: readonly ReadLine[], e
       const found = rows.get(String(key));
       const attributes = readChanges(ruleFields, line, found);
       if (found && Object.keys(attributes).length === 0) return [];
-      refuseSeen(String(key), found, line);
+      refuseStaleLine(String(key), found, line);
       return [{ key, attributes }];
     },
     earlier,
@@ -246,24 +254,24 @@ async function readRuleEdits(ports: OperatorPorts, lines: readonly ReadLine[], e
   return checked.flat();
 }
 
-const refuseSeen = (name: string, found: RawRow | undefined, { text }: ReadLine): void => {
+const refuseStaleLine = (name: string, found: RawRow | undefined, { text }: ReadLine): void => {
   if (found && text(markColumn) !== '') refuseChanged(name, found, text(markColumn));
 };
 
-/** Throws a usage failure for the first of the columns without a text. */
-function readNeeded({ text }: ReadLine, names: readonly string[], about = ''): string[] {
+/** Returns the texts of the columns. Throws a usage failure for the first empty one. */
+function readRequired({ text }: ReadLine, names: readonly string[], about = ''): string[] {
   const missing = names.find((name) => text(name) === '');
   if (missing !== undefined) throw usageFailure(`missing ${missing}${about}`);
   return names.map(text);
 }
 
 const readGrant = (line: ReadLine): SheetLine => {
-  const [account = '', id = '', amount = ''] = readNeeded(line, ['account', 'grant_id', 'amount']);
+  const [account = '', id = '', amount = ''] = readRequired(line, ['account', 'grant_id', 'amount']);
   const reason = line.text('reason');
   return { place: line.place, account, credit: { id, amount, ...(reason && { reason }) } };
 };
 
-/** Reads lines of the sheets of customers, keys and grants into the rows that they are about. */
+/** Creates the reader for lines of customer, key and grant sheets. It finds the rows that a line changes. */
 async function createLineReader(ports: OperatorPorts, { table }: Sheet) {
   const { tables } = ports;
   const sheetKeys = await indexSheetKeys(ports);
@@ -272,24 +280,24 @@ async function createLineReader(ports: OperatorPorts, { table }: Sheet) {
     { account, id, fields }: { account: string; id: string; fields: readonly RowField[] },
   ) => {
     if (!/^[^\p{C}]{1,100}$/u.test(id))
-      throw usageFailure('invalid id of a key: use up to 100 visible characters');
+      throw usageFailure('invalid key id: use up to 100 visible characters');
     const found = sheetKeys.get(nameSheetKey(account, id));
     const attributes = readChanges(fields, line, found);
     const hash = found && textOf(found, 'hash');
     return { key: { id, hash, attributes, isNew: found === undefined }, found };
   };
   const readCustomer = async (line: ReadLine): Promise<SheetLine> => {
-    const [account = ''] = readNeeded(line, ['account']);
+    const [account = ''] = readRequired(line, ['account']);
     const found = await tables.get('accounts', account);
     const attributes = readChanges(accountFields, line, found);
-    if (Object.keys(attributes).length > 0) refuseSeen(account, found, line);
+    if (Object.keys(attributes).length > 0) refuseStaleLine(account, found, line);
     const [id, amount, reason] = ['id', 'amount', 'reason'].map((name) => line.text(`grant.${name}`));
     if ((id || amount || reason) && !(id && amount))
       throw usageFailure(`missing grant.${id ? 'amount' : 'id'}: each id is credited once`);
     const keyCell = (name: string): string => line.cell(keyPrefix + name);
     const keyId = line.text(`${keyPrefix}id`);
     if (keyId === '' && newKeyFields.some(({ name }) => keyCell(name) !== ''))
-      throw usageFailure('missing key.id: it names the key when the sheet is applied again');
+      throw usageFailure('missing key.id: it identifies the key when the sheet is applied again');
     return {
       place: line.place,
       account,
@@ -302,16 +310,16 @@ async function createLineReader(ports: OperatorPorts, { table }: Sheet) {
     const { place, text } = line;
     const [hash, id] = [text('hash'), text('id')];
     if (hash === '') {
-      const about = ': a line without a hash is a key by its customer and id';
-      const [account = ''] = readNeeded(line, ['account', 'id'], about);
+      const about = ': a line without a hash needs the customer and an id';
+      const [account = ''] = readRequired(line, ['account', 'id'], about);
       const { key, found } = readKey(line, { account, id, fields: newKeyFields });
-      if (Object.keys(key.attributes).length > 0) refuseSeen(id, found, line);
+      if (Object.keys(key.attributes).length > 0) refuseStaleLine(id, found, line);
       return { place, account, key };
     }
     const found = await tables.get('keys', hash);
     if (!found) throw usageFailure('no key with this hash: leave the hash empty to create a key by its id');
     const attributes = readChanges(keySheet.fields, line, found);
-    if (Object.keys(attributes).length > 0) refuseSeen(hash, found, line);
+    if (Object.keys(attributes).length > 0) refuseStaleLine(hash, found, line);
     return { place, account: textOf(found, 'account'), key: { id, hash, attributes, isNew: false } };
   };
   return table === 'accounts' ? readCustomer : table === 'grants' ? readGrant : readKeyLine;

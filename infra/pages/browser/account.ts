@@ -93,7 +93,7 @@ function start(client: RelayClient, body: AccountBody): void {
   void new Playground(client, refreshAll).show(body.key.models);
 }
 
-/** Asks with the account's name first: a link with somebody else's key would take the code for that account. */
+/** Asks for confirmation with the account's name: a link with somebody else's key would credit the code to their account. */
 async function redeem(client: RelayClient, account: string, refresh: () => void): Promise<void> {
   if (!confirm(t().redeemAsk(account))) return;
   const input = findInput('redeem-code');
@@ -101,7 +101,7 @@ async function redeem(client: RelayClient, account: string, refresh: () => void)
     const call = { method: 'POST', body: { code: input.value } };
     const { amount } = await client.json<RedeemedCode>('/v1/account/codes', call);
     input.value = '';
-    // Grants are applied within seconds.
+    // The grant is applied within seconds, so reload the balance then.
     setTimeout(refresh, 3_000);
     return t().redeemed(formatYuan(amount));
   });

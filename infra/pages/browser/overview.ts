@@ -97,18 +97,18 @@ function createBudget({
   amount,
   used,
   period,
-  resets_at: anew,
+  resets_at: resetsAt,
 }: AccountBody['budgets'][number]): HTMLElement {
   const tag = by.replace(/^tag:/, '');
-  const whom = by === tag ? t().endUser : tag;
-  const who = name === '*' ? t().eachOther : name === '' ? t().nameless : name;
+  const kindLabel = by === tag ? t().endUser : tag;
+  const nameLabel = name === '*' ? t().eachOther : name === '' ? t().nameless : name;
   const spent = used === null ? '' : `${formatYuan(used)} / `;
   return createNode('p', {}, [
-    createNode('bdi', {}, [`${whom} = ${who}`]),
-    `: ${spent}${t().budgetOf(formatYuan(amount), period, formatTime(anew))}`,
+    createNode('bdi', {}, [`${kindLabel} = ${nameLabel}`]),
+    `: ${spent}${t().budgetOf(formatYuan(amount), period, formatTime(resetsAt))}`,
     ...(used === null
       ? []
-      : [createNode('progress', { max: amount || 1, value: amount ? used : 1, ariaLabel: who })]),
+      : [createNode('progress', { max: amount || 1, value: amount ? used : 1, ariaLabel: nameLabel })]),
   ]);
 }
 

@@ -1,4 +1,4 @@
-/** Customers buy a month of a plan, and let their stored card be charged when the balance is low. Card details are typed at Stripe only. */
+/** Sells months of plans, and lets customers have their stored card charged when the balance is low. Only Stripe sees card details. */
 import type { AutoTopUpBody, TopUpsBody } from '../../../shared/wire/public-api.ts';
 import { byId, createButton, findInput, formatYuan, handleSubmit, say } from './elements.ts';
 import { t } from './language.ts';
@@ -47,7 +47,7 @@ export class TopUpsSection {
     await this.#change({ amount, auto: { below, monthly_limit: monthly } });
   }
 
-  /** A new card leads to Stripe; other changes apply at once. */
+  /** Goes to Stripe if a payment or a new card is needed. Other changes apply at once. */
   async #change(body: object): Promise<void> {
     const isDone = await reportProgress('auto-state', async () => {
       const { url } = await this.#client.json<{ url?: string }>(path, { method: 'POST', body });

@@ -58,7 +58,7 @@ export interface StreamTrigger {
   maxAgeHours: number;
   /** True stores a batch without retries left in the bucket of stream failures. False drops it. */
   keepsFailures: boolean;
-  /** True if an alarm reads the metrics of the mapping, such as how many events it gave up. */
+  /** True if an alarm reads the mapping's metrics, such as the number of events that it gave up. */
   countsEvents?: boolean;
   /** Only records of items with these ids (partition keys) invoke it. By default all do. */
   onlyIds?: readonly string[];
@@ -132,7 +132,7 @@ const descriptions = {
     tables: {
       // Reads the configuration, and stores or forgets the card of automatic top-ups.
       runtime: ['BatchGetItem', 'PutItem'],
-      // Sets the plan that was paid for.
+      // Sets the plan that the customer bought.
       accounts: ['GetItem', 'UpdateItem'],
       payments: ['GetItem', 'PutItem'],
       grants: ['PutItem'],
@@ -146,7 +146,7 @@ const descriptions = {
     url: 'BUFFERED',
     timeoutSeconds: 30,
     tables: {
-      // Reads the configuration, the keys that customers created, and how often a key asks. Writes automatic top-ups.
+      // Reads the configuration, the keys that customers created, and the number of calls per key. Writes automatic top-ups.
       runtime: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'],
       keys: ['BatchGetItem', 'ConditionCheckItem', 'GetItem', 'PutItem', 'UpdateItem'],
       accounts: ['GetItem'],
@@ -249,10 +249,10 @@ const descriptions = {
       // Looks up if a top-up was credited.
       ledger: ['GetItem'],
       runtime: ['BatchGetItem', 'PutItem', 'UpdateItem'],
-      // Notes the balances that upstreams report.
+      // Stores the balances that upstreams report.
       channels: ['Scan', 'UpdateItem'],
     },
-    // Asks upstreams for their balances. The secret that signs references, and Stripe's key.
+    // The secrets of channels, to ask upstreams for balances. The secret that signs references, and Stripe's key.
     readsSecrets: ['channels', 'payments'],
   },
   notify: {
@@ -284,7 +284,7 @@ const descriptions = {
     ...asking,
     // A response that has not started by then fails.
     eventSecondsMax: 60,
-    // Asks vendors for answers in background windows.
+    // Polls vendors for answers in background windows.
     everyMinutes: 1,
     tables: { ...askingTables, responses: storing },
   },

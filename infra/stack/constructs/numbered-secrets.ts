@@ -20,7 +20,7 @@ interface NumberedSecretsProps {
   about: (number: number) => string;
   /** By default AWS's managed key. */
   encryptionKey?: IKey | undefined;
-  /** By default the stack deletes its secrets. */
+  /** Default: secrets are deleted with the stack. */
   removalPolicy?: RemovalPolicy;
 }
 

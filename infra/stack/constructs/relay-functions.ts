@@ -267,8 +267,8 @@ export const buildDeployedVariables = ({ deployed }: SecretAccess): Record<strin
 const liveAlias = 'live';
 
 /**
- * For evidence when money is disputed (log groups, stream failures) and keys that nothing can restore: they outlive the stack. A
- * failed first deployment deletes them, because CloudFormation chooses new names and never adopts the old ones.
+ * Keeps what must outlive the stack: log groups and stream failures, which are evidence when money is disputed, and keys that nothing can
+ * restore. A failed first deployment deletes them, because CloudFormation chooses new names and never adopts the old ones.
  */
 export const keepAfterCreation = (disposable: boolean): RemovalPolicy =>
   disposable ? RemovalPolicy.DESTROY : RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE;

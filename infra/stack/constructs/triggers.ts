@@ -136,7 +136,7 @@ export class Triggers extends Construct {
       retryAttempts: stream.retries,
       maxRecordAge: Duration.hours(stream.maxAgeHours),
       ...(stream.keepsFailures && { onFailure: this.onFailure }),
-      // AWS bills each of these metrics ($0.30 a month), so only the mapping that an alarm reads has them.
+      // AWS bills each of these metrics ($0.30 a month), so only a mapping that an alarm reads gets them.
       ...(stream.countsEvents && { metricsConfig: { metrics: [MetricType.EVENT_COUNT] } }),
     });
   }

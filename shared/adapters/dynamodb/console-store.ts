@@ -109,7 +109,7 @@ export function createConsoleStore({ tables, stack, clock, hex }: ConsoleStoreDe
       return (
         await updateItem(
           buildKeptId(id),
-          // What was typed may be contact data, and items outlive their expiry by days.
+          // Remove the form: it may contain contact data, and items outlive their expiry by days.
           { set: '#taken = :now REMOVE #body', where },
           { ':owner': owner, ':now': readSeconds() },
         )

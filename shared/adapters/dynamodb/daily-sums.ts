@@ -187,7 +187,7 @@ const keptMs = 3 * dayMs;
 /** DynamoDB refuses requests with longer keys. */
 const sortKeyBytesMax = 1024;
 
-/** Sums of a channel's attempts by hour, model and secret, both hours inclusive. */
+/** Reads the sums of a channel's attempts by hour, model and secret. Includes the hours `from` and `to`. */
 export async function readHealthHours(store: DailyStore, channel: string, from: string, to: string) {
   const id = formatHealthId(channel);
   const ids = await findUsedIds(store, id, { from: from.slice(0, 10), to: to.slice(0, 10) });

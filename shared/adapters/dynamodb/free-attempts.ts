@@ -1,7 +1,7 @@
 /**
- * Counts the attempts of calls that nothing was reserved for: free calls of keys without limits, which have no ledger row. They wait
- * in the environment for up to a minute, so that a busy free model costs one write a minute and sum. What waits is lost with the
- * environment: these are counts for people, not money.
+ * Counts the attempts of calls without a reservation: free calls of keys without limits, which have no ledger row. Buffers them in the
+ * environment for up to a minute, so that a busy free model costs one write a minute and sum. If the environment dies, its buffer is lost:
+ * people read these counts, but no money depends on them.
  */
 import { sumFreeAttempts } from '../../billing/daily-figures.ts';
 import { formatLedgerTime, type CloseRow } from '../../billing/ledger-row.ts';

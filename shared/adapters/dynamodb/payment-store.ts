@@ -122,7 +122,7 @@ export function createPaymentStore(client: TableClient, stack: string, author?: 
     async account(account) {
       const stored = await accounts.get({ account });
       if (!stored) return undefined;
-      // By itself, because a mistake elsewhere in the row must not cost the account its paid time.
+      // Read only the plan: a mistake elsewhere in the row must not cost the account its paid time.
       const reading = readRow(AccountRow, { account, plan: valuesOf(stored)['plan'] });
       return { account, plan: 'row' in reading ? reading.row.plan : undefined, stored };
     },
@@ -144,7 +144,7 @@ const putPayment = (TableName: string, { before, after }: PaymentChange): Transa
   },
 });
 
-/** Only the plan is compared, so that an operator's other edits do not come between. */
+/** Compares only the plan, so that an operator's edit of another attribute does not fail the write. */
 function buildPlanUpdate(
   accounts: Table,
   { seen, plan }: NonNullable<PaymentChange['plan']>,

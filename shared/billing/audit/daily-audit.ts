@@ -64,7 +64,7 @@ export class DailyAudit {
   }
 }
 
-/** Attempts of free calls have no row, so the counts of attempts are compared only where the whole sum is gone. */
+/** Free calls have no ledger row, so counts of attempts are compared only if the whole sum is missing. */
 function findMissing(found: DailyFigures, wanted: DailyFigures): DailyFigures | undefined {
   const { counts, amounts } = subtractFigures(wanted, found);
   const isCompared = isEmpty(found) ? () => true : isAudited;

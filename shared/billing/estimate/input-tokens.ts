@@ -20,7 +20,7 @@ export interface EstimatedCall extends Pick<
 > {
   /** The fields that were not sent upstream. */
   dropped?: readonly string[];
-  /** The media of messages that were not sent. Names of fields have no positions, so they can't tell these from others. */
+  /** Media of messages that were not sent. `dropped` can't name them, because names of fields have no positions. */
   unsentMedia?: readonly FoundMedium[] | undefined;
 }
 

@@ -21,7 +21,7 @@ const wantedPlan = 'a map {level, since, until}';
 const wantedBy = '"end_user", or "tag:" and the name of a tag';
 const wantedName = 'a text of at most 64 characters, without blanks around it';
 const budgetsMax = 50;
-/** A call counts on one budget of each kind at most, and each costs it a write. */
+/** A call counts toward at most one budget of each kind, and each of them costs it a write. */
 const budgetKindsMax = 4;
 
 const Budget = z.strictObject(
@@ -35,7 +35,7 @@ const Budget = z.strictObject(
 );
 export type AccountBudget = z.infer<typeof Budget>;
 
-/** `*` holds for each name, or none, that has no budget of its own for the period. */
+/** `*` applies to calls whose name has no budget of its own for the period, and to calls without a name. */
 const budgets = listOf(
   Budget,
   budgetsMax,
@@ -78,7 +78,7 @@ export const AccountRow = z.strictObject({
   /** The first entry that matches a model applies. The entries of `price_group` follow. */
   prices: z.optional(customerPrices),
   price_group: z.optional(text),
-  /** false keeps the customer's card from being charged. */
+  /** false: the customer's stored card is never charged. */
   auto_top_up: z.optional(flag),
   /** Yuan a day or month for calls of an end user, or with a tag. */
   budgets: z.optional(budgets),
@@ -88,19 +88,19 @@ export const AccountRow = z.strictObject({
 });
 export type AccountRow = z.infer<typeof AccountRow>;
 
-/** Returns only the budgets of an invalid row, so that a mistake elsewhere doesn't lift them. Unreadable ones allow nothing. */
+/** Returns only the budgets of an invalid row, so that a mistake elsewhere doesn't lift them. Unreadable budgets allow no spending. */
 export function parseAccountRow(raw: unknown): AccountRow | undefined {
   const row = parseRow(AccountRow, raw);
   const written = attributeOf(raw, 'budgets');
   if (row || written === undefined) return row;
   const account = textOf(raw, 'account');
-  return { account, budgets: readBudgets(written) ?? [spendsNothing] };
+  return { account, budgets: readBudgets(written) ?? [zeroBudget] };
 }
 
 export const readBudgets = (written: unknown): AccountRow['budgets'] =>
   parseRow(AccountRow, { account: 'any', budgets: written })?.budgets;
 
-const spendsNothing: AccountBudget = { by: 'end_user', name: '*', amount: 0, period: 'day' };
+const zeroBudget: AccountBudget = { by: 'end_user', name: '*', amount: 0, period: 'day' };
 
 /** Returns the customer's id at a vendor that asks resellers to name their customers. */
 export const customerProfileOf = (row: AccountRow | undefined): string | undefined => row?.anthropic_profile;

@@ -44,7 +44,7 @@ export const AlertedRow = z.extend(AccountRow, {
 
 export interface AlertedAccount {
   account: string;
-  /** Its card may be charged: a balance pays its calls, and the operator allows it. */
+  /** True if its card may be charged: it pays its calls from a balance, and the operator allows it. */
   mayTopUp?: boolean | undefined;
   alertBelow?: NanoYuan | undefined;
   planUntilMs?: number | undefined;

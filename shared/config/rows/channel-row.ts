@@ -241,7 +241,7 @@ export const ChannelRow = z.strictObject({
   /** Public model name -> the upstream's name. */
   mapper: z._default(z.record(modelName, text, wantedMapper), {}),
   cost: channelCost,
-  /** In the unit of the vendor. */
+  /** In the vendor's unit. */
   balance_below: z.optional(positiveNumber),
   priority: z._default(integer, 0),
   weight: z._default(amount, 1),

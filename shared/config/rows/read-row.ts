@@ -28,7 +28,7 @@ export function readRow<Row>(
   return acceptRow(parsed.data, warningsOf(parsed.data));
 }
 
-/** For callers that show nobody why a row is invalid. Returns undefined for an invalid row. */
+/** Returns undefined for an invalid row, for callers that don't report the reason. */
 export const parseRow = <Row>(schema: z.ZodMiniType<Row>, raw: unknown): Row | undefined =>
   z.safeParse(schema, plainRow(raw)).data;
 
@@ -54,10 +54,10 @@ export function textOf(raw: unknown, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Texts that people read, and values that requests carry: spaces may be meant. */
+/** Texts that people read, and values that requests carry: their spaces may be intentional. */
 const freeTexts: ReadonlySet<string> = new Set(['name', 'note', 'reason', 'set']);
 
-/** Warns of names with spaces at an end. No console shows them; lists ignore them, but maps look up the name as it is written. */
+/** Warns about names with spaces at an end, which no console shows. Lists ignore them, but maps look up the name as it is written. */
 export function findPaddedNames(value: unknown, path = ''): string[] {
   if (typeof value === 'string')
     return isPadded(value) && path !== '' ? [`${path}: ${JSON.stringify(value)} has spaces at an end`] : [];

@@ -1,6 +1,6 @@
 /**
- * How a channel did, by its attempts: the one arithmetic of failures, times and speed for lists, pages, reports and CSV. A call that
- * was rescued by another channel counts as a failure of the one that failed.
+ * Summarizes a channel's attempts: the only arithmetic of failures, times and speed, for lists, pages, reports and CSV. A failed attempt
+ * counts against its channel, even if another channel answered the call.
  */
 import { failureCauses, type FailureCause } from '../../billing/attempts.ts';
 import type { DailyFigures } from '../../billing/daily-figures.ts';
@@ -18,7 +18,7 @@ export interface AttemptSummary {
   tokensPerSecond: number | undefined;
 }
 
-/** Sums of versions before attempts were counted know calls alone, each of which counts as one attempt. */
+/** Sums of versions that did not count attempts contain only calls. Each call counts as one attempt. */
 export function summarizeAttempts({ counts }: DailyFigures): AttemptSummary {
   const { attempts, timed_ms: timedMs = 0, timed_tokens: tokens = 0 } = counts;
   const isKnown = attempts !== undefined;

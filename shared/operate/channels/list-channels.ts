@@ -40,7 +40,7 @@ export const listUsableChannels = (rows: readonly unknown[], rules: { local: boo
   });
 
 /**
- * Reads the channel's first key, or that of a reference; undefined: it has none. Throws a Failure if the key cannot be read.
+ * Reads the channel's first key, or the key of `reference`. Undefined if there is none. Throws a Failure if the key can't be read.
  * @param secretEnv the environment variable that contains the key; overrides the row's reference
  */
 export async function readChannelSecret(
@@ -60,20 +60,20 @@ export async function readChannelSecret(
 }
 
 /**
- * Asks for the balance of each secret: of all channels whose upstream reports it in a known form, or of one. Throws a Failure if
- * that one has none.
+ * Asks upstreams for the balance of each secret: for one channel, or for all whose upstream reports it in a known form. Throws a Failure
+ * if the one channel's upstream does not.
  */
 export async function viewBalances(ports: OperatorPorts, id: string | undefined): Promise<FoundBalance[]> {
   const rows =
     id === undefined
       ? listUsableChannels(await ports.tables.scan('channels'), ports.target)
       : [(await findChannel(ports, id)).channel];
-  const able = rows.filter(findBalanceReport);
-  if (id !== undefined && able.length === 0)
+  const reportingChannels = rows.filter(findBalanceReport);
+  if (id !== undefined && reportingChannels.length === 0)
     throw new Failure(`the upstream of ${id} reports no balance in a known form: see balance_form`);
   const readSecret: BalancePorts['readSecret'] = (reference, _host, channel) =>
     readChannelSecret(ports, channel, undefined, reference);
-  return findBalances({ transport: ports.upstreams, clock: ports.clock, readSecret }, able);
+  return findBalances({ transport: ports.upstreams, clock: ports.clock, readSecret }, reportingChannels);
 }
 
 export interface ListedChannel {
@@ -86,7 +86,7 @@ export interface ListedChannel {
   secret?: string[];
   problem?: string;
   warning?: string;
-  /** As last checked for the alert. */
+  /** The result of the alert's last check. */
   balance?: { atMs: number; isLow: boolean; text: string };
   /** Cooldowns, if the runtime table was read. */
   rests: RestingPlace[];
@@ -145,9 +145,9 @@ export type ChannelWithSums = ChannelsView['channels'][number];
 export type ChannelsView = Awaited<ReturnType<typeof viewChannels>>;
 
 /**
- * When channels were last tried and last failed, whoever answered the call in the end. Of 300 models on two
- * channels, the days are some 3 MB. `isIdle` undefined: nobody knows, because there are no sums of earlier days; `isFailing`: it is
- * on, and its last attempts all failed; `marks`: how it differs from the same hours of the last week.
+ * View: all channels with their last attempts and failures, even if another channel answered the call. For 300 models on two channels, the
+ * days are about 3 MB. `isIdle`: undefined if there are no sums of earlier days; `isFailing`: the channel is on, and all of its last
+ * attempts failed; `marks`: the differences from the same hours of the last week.
  */
 export async function viewChannels(ports: OperatorPorts) {
   const { clock, ledger, pages, tables } = ports;
@@ -177,7 +177,7 @@ export async function viewChannels(ports: OperatorPorts) {
   return { days, knownFrom, served: served.filter(isRecent), problems, channels };
 }
 
-/** `failing` counts the attempts of the last day if all of them failed, else it is 0. */
+/** `failing` counts the attempts of the last day if all of them failed, and is 0 otherwise. */
 function activityOf(served: readonly ServedDay[], nowMs: number) {
   const days = sumBy(served, ({ day }) => day).map(({ name, figures }) => {
     const { attempts, failed } = summarizeAttempts(figures);
@@ -186,7 +186,7 @@ function activityOf(served: readonly ServedDay[], nowMs: number) {
   const tried = days.filter(({ attempts }) => attempts > 0);
   const last = tried.at(-1);
   return {
-    /** Attempts by day, the last one today. */
+    /** Attempts by day. The last entry is today. */
     trend: listDaysBack(nowMs, activityDays).map(
       (day) => days.find(({ day: each }) => each === day)?.attempts ?? 0,
     ),

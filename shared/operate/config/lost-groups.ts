@@ -1,4 +1,4 @@
-/** Warns of customers who lose the prices of a group that an edit deletes or empties. Reads accounts only then. */
+/** Warns about customers who lose their group prices, because an edit deletes or empties the group. Reads accounts only then. */
 import { findPriceGroup } from '../../config/customer-prices.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { parseRow } from '../../config/rows/read-row.ts';
@@ -11,10 +11,10 @@ import type { OperatorPorts } from '../operator-ports.ts';
 import { formatCount } from '../plan.ts';
 import { compileRows, type ConfigEdit } from './row-changes.ts';
 
-/** So many models show their price. */
+/** A warning shows the prices of at most this many models. */
 const modelsMax = 3;
 
-/** Returns the plan with a warning for each group that accounts name and that has no prices any more. */
+/** Adds a warning to the plan for each group that no longer has prices, but that accounts still name. */
 export async function addLostGroups<Plan extends { edit: ConfigEdit; warnings: string[] }>(
   ports: OperatorPorts,
   plan: Plan,
@@ -23,10 +23,10 @@ export async function addLostGroups<Plan extends { edit: ConfigEdit; warnings: s
     (rows) => compileRows(ports, rows).snapshot,
   );
   const names = Object.keys(before?.settings.priceGroups ?? {});
-  const lost = after ? names.filter((name) => !findPriceGroup(after.settings, name)?.length) : [];
-  if (!before || !after || lost.length === 0) return plan;
+  const lostGroups = after ? names.filter((name) => !findPriceGroup(after.settings, name)?.length) : [];
+  if (!before || !after || lostGroups.length === 0) return plan;
   const accounts = (await ports.tables.scan('accounts')).flatMap((raw) => parseRow(AccountRow, raw) ?? []);
-  const warnings = lost.flatMap((group) => {
+  const warnings = lostGroups.flatMap((group) => {
     const customers = accounts.filter((row) => row.price_group === group).map(({ account }) => account);
     if (customers.length === 0) return [];
     const effects = describeEffects(group, { before, after, nowMs: ports.clock.now() });
@@ -38,7 +38,7 @@ export async function addLostGroups<Plan extends { edit: ConfigEdit; warnings: s
   return { ...plan, warnings: [...plan.warnings, ...warnings] };
 }
 
-/** `gpt-4o: ¥5 input, ¥10 output per million tokens, instead of ...` */
+/** Lists price changes, such as `gpt-4o: ¥5 input, ¥10 output per million tokens, instead of ...`. */
 function describeEffects(
   group: string,
   { before, after, nowMs }: { before: Snapshot; after: Snapshot; nowMs: number },
@@ -50,10 +50,10 @@ function describeEffects(
   ): AccountPrice | undefined =>
     listOwnPrices({ snapshot, account: { account: '', ...more }, models: [model], nowMs })[0];
   const effects = listOfferedModels(after, nowMs).flatMap((model) => {
-    const paid = priceOf(before, model, { price_group: group });
-    // As an own price, it is listed.
-    const due = priceOf(after, model, { prices: [{ models: ['*'], factor: 1 }] });
-    const [was, is] = [paid, due].map((price) => (price ? describeOwnPrice(price) : 'free'));
+    const groupPrice = priceOf(before, model, { price_group: group });
+    // Pass the standard price as an own price: only own prices are listed.
+    const standardPrice = priceOf(after, model, { prices: [{ models: ['*'], factor: 1 }] });
+    const [was, is] = [groupPrice, standardPrice].map((price) => (price ? describeOwnPrice(price) : 'free'));
     return is === was ? [] : [`${model}: ${is}, instead of ${was}`];
   });
   const more = effects.length - modelsMax;

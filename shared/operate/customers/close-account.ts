@@ -1,6 +1,6 @@
 /**
- * Closes a customer, opens one again, and erases the contact data of one that is closed. Money rows are never touched, so that
- * statements can be made later. Plans are safe to repeat after an interruption; `carryOutWrites` carries them out.
+ * Closes and reopens customers, and erases the contact data of closed ones. Never changes money rows, because later statements need them.
+ * Plans are safe to repeat after an interruption; `carryOutWrites` carries them out.
  */
 import { formatYuan, type NanoYuan } from '../../billing/money.ts';
 import { createQuotaItem, sumReserved } from '../../billing/quota-item.ts';
@@ -11,10 +11,10 @@ import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { formatCount, formatMoney, Failure, quoteShellWord, usageFailure, type Plan } from '../plan.ts';
 
-/** `reserved`: what calls under way still hold. `next`: what to do about the balance, in order. */
+/** `reserved`: the amount that calls in flight still hold. `next`: the steps to settle the balance, in order. */
 export type CloseAccountPlan = Awaited<ReturnType<typeof planCloseAccount>>;
 
-/** All keys are refused. */
+/** Disables the account and all its keys. */
 export async function planCloseAccount(ports: OperatorPorts, account: string) {
   const { ledger, clock } = ports;
   const [{ row, keys: all }, quota] = await Promise.all([
@@ -28,7 +28,7 @@ export async function planCloseAccount(ports: OperatorPorts, account: string) {
   const keys = all.filter((each) => each['enabled'] !== false);
   const isClosed = row['enabled'] === false && keys.length === 0;
   const now = isoTime(clock.now());
-  // The same mark when a run that broke off is repeated: it says which keys a reopening enables.
+  // Reuse the mark of an interrupted run: it identifies the keys that a reopening enables.
   const closed = (row['enabled'] === false && textOf(row, '_closed')) || now;
   const attributes = { enabled: false, _closed: closed };
   const next = describeNextSteps({ account, available, reserved, today: now.slice(0, 10), isClosed });
@@ -82,8 +82,8 @@ interface Closing {
 }
 
 /**
- * Environments let calls in for half a minute more, and calls under way return what they do not use: only then is it sure
- * what is left. The id is of a day, since an account may be opened and closed again.
+ * The final balance is known only when environments stop accepting calls, within 30 s, and calls in flight have returned what they did not
+ * use. The grant id contains the day, because an account may be reopened and closed again.
  */
 function describeNextSteps({ account, available, reserved, today, isClosed }: Closing): string[] {
   const isSure = isClosed && reserved === 0n;
@@ -98,8 +98,8 @@ function describeNextSteps({ account, available, reserved, today, isClosed }: Cl
 }
 
 /**
- * Lets the customer call again, with the keys that the closing disabled. The account comes last: until then a repeated run still
- * finds which keys those are.
+ * Enables the customer and the keys that the closing disabled. Writes the account last: until then, a repeated run still finds these
+ * keys.
  */
 export async function planReopenAccount(ports: OperatorPorts, account: string): Promise<Plan<RowWrite>> {
   const { row, keys: all } = await readCustomer(ports, account);
@@ -128,7 +128,7 @@ export async function planReopenAccount(ports: OperatorPorts, account: string): 
 }
 
 const contactAttributes: ReadonlySet<string> = new Set(['contact', 'note']);
-/** Notes of the tools themselves. Others may hold anything, and marks quote what is wrong. */
+/** Notes that the tools write themselves. Other notes may contain anything: problems and warnings quote invalid values. */
 const keptNotes: ReadonlySet<string> = new Set(['_by', '_at', '_closed', '_erased']);
 
 /** An attribute that the relay does not know may be an address under a wrong name. */
@@ -137,10 +137,10 @@ const isErased = (name: string): boolean =>
     ? !keptNotes.has(name)
     : contactAttributes.has(name) || !Object.hasOwn(AccountRow.shape, name);
 
-/** `remains`: what stays and where, in sentences. */
+/** `remains`: the data that stays, and where, in sentences. */
 export type EraseAccountPlan = Awaited<ReturnType<typeof planEraseAccount>>;
 
-/** Only of a closed customer, because alerts still need the address of one that calls. */
+/** Refuses a customer that is not closed: alerts still need the address. */
 export async function planEraseAccount(ports: OperatorPorts, account: string) {
   const { payments, pages, clock } = ports;
   const [{ row, keys: all }, paid, { grants, isAll }] = await Promise.all([
@@ -174,9 +174,9 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
     ...(customerProfileOf(row as RawRow & AccountRow) === undefined
       ? []
       : ['At the vendor: the profile that the row names; its name can only be changed there']),
-    'Stored responses until they expire, and the log of calls until its retention ends: neither has contact data of the account',
-    'In the console: forms of the last half hour and their results, until they expire within days',
-    'Backups: copies of the tables from before, for up to 35 days; files that were exported',
+    'Stored responses until they expire, and the log of calls until its retention ends: neither contains contact data',
+    'In the console: forms of the last half hour and their results. They expire within days',
+    'Backups: earlier copies of the tables, for up to 35 days; exported files',
   ];
   const parts = [
     ...names.map((name) => (name.startsWith('_') ? `the note ${name}` : name)),

@@ -1,4 +1,4 @@
-/** Makes batches of redeem codes, lists them with who redeemed what, and revokes what is not redeemed. Codes are stored nowhere. */
+/** Creates batches of redeem codes, lists them with their redemptions, and revokes unredeemed codes. Codes themselves are never stored. */
 import { formatYuan, parseYuan } from '../../billing/money.ts';
 import {
   codeBytes,
@@ -17,11 +17,11 @@ import { Failure, formatCount, formatMoney, requireValid, usageFailure, type Pla
 
 export interface CodesInput {
   count: number;
-  /** Yuan of each, as typed. */
+  /** Yuan per code, as typed. */
   amount: string;
-  /** Default: a new name. */
+  /** Default: a generated name. */
   batch?: string | undefined;
-  /** A time in any form that rows take. Default: they do not expire. */
+  /** A time in any form that rows accept. Default: the codes do not expire. */
   expires?: string | undefined;
 }
 
@@ -41,7 +41,7 @@ export const batchNames = [
 
 const countMax = 10_000;
 
-/** `changes`: the row of the whole batch, to which `carryOutCodes` adds the hash of each code. */
+/** `changes`: the row that all codes of the batch share. `carryOutCodes` adds the hash of each code. */
 export async function planCodes(ports: OperatorPorts, { count, amount, batch, expires }: CodesInput) {
   const nowMs = ports.clock.now();
   const now = isoTime(nowMs);
@@ -69,14 +69,14 @@ export async function planCodes(ports: OperatorPorts, { count, amount, batch, ex
   };
 }
 
-/** Names sort by time. */
+/** Starts with the day, so that names sort by time. */
 export const nameBatch = ({ random }: Pick<OperatorPorts, 'random'>, nowMs: number): string =>
   `${utcDay(nowMs)}-${random.hex(3)}`;
 
-/** Written in one transaction, so a batch of this size exists whole or not at all. */
+/** One transaction writes this many codes, so a batch of this size is created completely or not at all. */
 const togetherMax = 100;
 
-/** @returns the codes, which are shown now or never */
+/** @returns the codes, which can't be shown again */
 export async function carryOutCodes(
   { random, tables }: OperatorPorts,
   { changes, facts, count }: Awaited<ReturnType<typeof planCodes>>,
@@ -95,13 +95,13 @@ export async function carryOutCodes(
     }));
     await tables.writeTogether(writes).catch((error: unknown) => {
       const why = error instanceof Error ? error.message : String(error);
-      throw new Failure(`${why}; revoke what was written with \`grant revoke ${facts.batch}\``);
+      throw new Failure(`${why}; revoke the codes that were written with \`grant revoke ${facts.batch}\``);
     });
   }
   return made.map(({ code, id }) => Object.assign({ code, id }, facts));
 }
 
-/** View: all codes or those of a batch, redeemed ones first, the last one at the top. */
+/** View: all codes, or those of one batch. Redeemed codes come first, the latest at the top. */
 export async function listCodes({ tables, clock }: OperatorPorts, batch?: string) {
   const problems: string[] = [];
   const codes = (await tables.scan('codes')).flatMap((raw) => {
@@ -122,7 +122,7 @@ export async function listCodes({ tables, clock }: OperatorPorts, batch?: string
   return { codes, problems };
 }
 
-/** View: one line for each batch, the newest first. `credited`: yuan of those that were redeemed. */
+/** View: one line for each batch, newest first. `credited`: yuan of its redeemed codes. */
 export async function listBatches(ports: OperatorPorts) {
   const { codes, problems } = await listCodes(ports);
   const batches = [...Map.groupBy(codes, ({ batch }) => batch)].map(([batch, all]) => {
@@ -142,7 +142,7 @@ export async function listBatches(ports: OperatorPorts) {
   return { batches: batches.toSorted((a, b) => compareCodeUnits(b.created, a.created)), problems };
 }
 
-/** @param name a batch, a code, or the id of one. What is redeemed meanwhile stays redeemed. */
+/** @param name a batch, a code, or a code's id. A code that is redeemed in the meantime stays redeemed. */
 export async function planRevokeCodes(ports: OperatorPorts, name: string): Promise<Plan<RowWrite>> {
   const { codes } = await listCodes(ports);
   const hash = hashCode(name);

@@ -98,7 +98,7 @@ async function addMoney(
         item,
         unknown: balance && 'problem' in balance ? balance.problem : undefined,
         month: sums.get(`${month} ${account}`) ?? noFigures,
-        /** Charged by month, the last one this month. Empty where only this month was read. */
+        /** Charges by month. The last entry is this month. Empty if only this month was read. */
         trend: known
           ? []
           : wanted.map((each) => convertToYuanNumber(sums.get(`${each} ${account}`)?.amounts.charged ?? 0n)),
@@ -108,7 +108,7 @@ async function addMoney(
   };
 }
 
-/** A page of customers stays within some requests, and a list of all reads this month alone. */
+/** Keeps a page of customers to a few requests. Longer lists read only this month. */
 const trendMonths = 6;
 const trendRowsMax = 100;
 

@@ -1,6 +1,6 @@
 /**
  * View: one customer on one page: balance, plan, keys, the last grants, use by day and model. `customer show`
- * and the console's page render it. Every read is bounded, however long the customer has been one: at most 11 requests.
+ * and the console's page render it. Every read is bounded, however old the account is: at most 11 requests.
  */
 import { buildAutoTopUpId, type AutoTopUp } from '../../billing/auto-top-up.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
@@ -68,7 +68,7 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
     plan,
     attributes: {
       ...Object.fromEntries(attributes.map(([name, value]) => [name, plainValue(value)])),
-      // Only functions write the item.
+      // The cast is safe: only functions write the item.
       ...(auto && { stored_card: describeCard(auto as unknown as AutoTopUp) }),
     },
     written: { _by: row?.['_by'], _at: row?.['_at'] },

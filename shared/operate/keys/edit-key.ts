@@ -28,7 +28,7 @@ interface NewKeyInput {
   attributes?: RawRow;
 }
 
-/** The note on a key's row that names it in sheets. Its successors keep it. */
+/** The note that identifies a key in sheets. The successors of a rotated key keep it. */
 export const sheetIdNote = '_sheet_id';
 
 /** `carryOutKey` adds hash and hint to the key's row. */

@@ -88,7 +88,7 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
   };
 }
 
-/** Adds facts of models that have none: what an operator wrote stays. */
+/** Adds facts only to models without facts: an operator's own facts stay. */
 function planFacts(known: RawRow | undefined, named: readonly ListedPrice[]) {
   const before = asRecord(plainValue(known?.['value']));
   const added = Object.fromEntries(
@@ -128,12 +128,12 @@ function describeHours(prices: readonly ListedPrice[]): string[] {
   ];
 }
 
-/** Calls may ask for a tier as soon as a rule has its factor. */
+/** Calls may ask for a tier once a rule has its factor. */
 function describeTiers(prices: readonly ListedPrice[]): string[] {
   const counted = countNames(prices.flatMap(({ serviceTiers }) => Object.keys(serviceTiers)));
   return counted.length > 0
     ? [
-        `Calls may ask for service tiers, so give the cost of channels their factors too: ${counted.join(', ')}`,
+        `Calls may ask for service tiers, so add their factors to the costs of channels: ${counted.join(', ')}`,
       ]
     : [];
 }
@@ -143,24 +143,27 @@ const countNames = (names: readonly string[]): string[] =>
     ([name, each]) => `${name} (${formatCount(each.length, 'model')})`,
   );
 
-/** Why no rule has a price of a list; the first that matches counts. */
+/** Why rules can't express a price of the list. The first match counts. */
 const unreadReasons: [field: RegExp, reason: string][] = [
   [/_batches$/, 'the relay sells no batches'],
-  [/reasoning/, 'a rule has one price of output, so calls that think may cost you more than they bring'],
+  [/reasoning/, 'a rule has only one output price, so calls that think may cost you more than they earn'],
   [/_per_request$/, 'a rule has either prices of tokens or one of the call'],
   [/multiplier/, 'it depends on where you buy'],
   [
     /audio|character|dbu|grounding|image|pixel|query|search|second|session|video/,
-    'it counts no tokens of text',
+    'it is not a price for text tokens',
   ],
-  [/cost_per_token|token_cost/, 'it is not one factor of all prices, or for a time that no rule knows'],
-  [/./, 'no rule has it'],
+  [
+    /cost_per_token|token_cost/,
+    'it is not one factor on all prices, or covers hours that no rule can express',
+  ],
+  [/./, 'no rule can express it'],
 ];
 
-/** Fields with prices that are left out, with the number of models that have them. */
+/** Lists the price fields that are not imported, with the number of models that have them. */
 function describeUnread(prices: readonly ListedPrice[]): string[] {
   const byReason = Map.groupBy(
-    prices.flatMap(({ unread }) => unread),
+    prices.flatMap(({ unreadFields: unread }) => unread),
     (field) => unreadReasons.find(([pattern]) => pattern.test(field))?.[1] ?? '',
   );
   return [...byReason].map(
@@ -229,7 +232,7 @@ const factorDecimals = 12;
 /** One rule for all models with the same prices and the same maximum; free models come first. */
 function groupCharges(prices: ListedPrice[], factor: bigint, firstId: number): NewCharge[] {
   const inYuan = prices.map(
-    ({ model, tiers, maxOutputTokens, offPeak, serviceTiers, unread: _unread, ...rates }) => ({
+    ({ model, tiers, maxOutputTokens, offPeak, serviceTiers, unreadFields: _unread, ...rates }) => ({
       model,
       price: {
         ...convertRates(rates, factor),

@@ -32,28 +32,28 @@ export type ListedPrice = ListedRates & {
   offPeak?: OffPeak | 'unread' | undefined;
   /** Factors of service tiers. */
   serviceTiers: Record<string, number>;
-  /** Fields with prices that no rule expresses, or that cost the same as what a rule has. */
-  unread: string[];
+  /** Price fields that no rule can express, except those that cost the same as a field that is read. */
+  unreadFields: string[];
 };
 
 export interface PriceList {
   prices: ListedPrice[];
-  /** Number of entries without a price of text: other kinds of models, other units, invalid names. */
+  /** Number of entries without a text price: other kinds of models, other units, invalid names. */
   skipped: number;
 }
 
-/** Which column of a vendor's list has what, and for how many tokens its prices are. */
+/** Maps the columns of a vendor's list, and gives the number of tokens that its prices cover. */
 export interface ColumnMapping {
-  /** The list's name of the column by ours: `model`, `input`, `output`, and prices of the cache. */
+  /** The list's column names by ours: `model`, `input`, `output`, and cache prices. */
   columns: Readonly<Record<string, string>>;
   /** 1, 1,000 or 1,000,000. */
   per: number;
 }
 
-/** Columns that a list may have, the first three always. */
+/** The columns of a list. The first three are required. */
 export const mappedColumns = ['model', ...rateNames];
 
-/** A vendor's list with the columns and the unit that `readPriceList` reads. Throws a usage failure for cells that are no prices. */
+/** Converts a vendor's list to the columns and the unit that `readPriceList` reads. Throws a usage failure for invalid prices. */
 export function mapPriceColumns(
   [head = [], ...rows]: string[][],
   { columns, per }: ColumnMapping,
@@ -78,7 +78,7 @@ export function mapPriceColumns(
         if (name === 'model') seen.add(cell);
         if (name === 'model' || /^[-–—/]?$/.test(cell)) return name === 'model' ? cell : '';
         if (/^(免费|free)$/i.test(cell)) return '0';
-        // `¥2.00`, `2元` and `2 元/百万tokens`; a comma could be of decimals or of thousands, so it is refused.
+        // `¥2.00`, `2元` and `2 元/百万tokens`. A comma is refused, because it could separate decimals or thousands.
         const [, number = ''] =
           /^[¥￥$]?\s*(\d+(?:\.\d+)?)\s*(?:元|CNY|RMB|USD)?\s*(?:\/.*)?$/iu.exec(cell) ?? [];
         const price = parseDecimal(number, decimals);
@@ -92,7 +92,7 @@ export function mapPriceColumns(
   ];
 }
 
-/** Throws a Failure if the list has no price of a model that reads text. */
+/** Throws a Failure if the list has no price for a text model. */
 export function readPriceList(source: PriceSource): PriceList {
   const list = typeof source === 'string' ? parseJson(source) : Object.fromEntries(parseCsvEntries(source));
   if (!isRecord(list)) throw usageFailure('this file is not valid JSON');
@@ -110,7 +110,7 @@ export function readPriceList(source: PriceSource): PriceList {
 
 const inputWords = { image: 'vision', audio: 'audio_input', file: 'pdf_input', video: 'video_input' };
 
-/** The provider of a name with a path or a prefix hosts models of others. */
+/** Only a plain name gets its provider as vendor: the provider of a name with a path or a prefix hosts models of other vendors. */
 function readFacts(model: string, raw: Record<string, unknown>): ModelFacts | undefined {
   const context = parseWholeNumber(raw['max_input_tokens']);
   const output = parseWholeNumber(raw['max_output_tokens']);
@@ -187,7 +187,7 @@ const textModes = new Set<unknown>(['chat', 'completion', 'responses', 'embeddin
 /** Such as `input_cost_per_token_above_200k_tokens`; names with more behind it are prices of other kinds of calls. */
 const stepPattern = /^(?:input|output)_cost_per_token(_above_(\d+)(k?)_tokens)$/;
 
-/** Returns nothing for entries without a price of a model that reads text. */
+/** Returns undefined for an entry without a price for a text model. */
 function readListedPrice(raw: Record<string, unknown>): Omit<ListedPrice, 'model'> | undefined {
   if (!textModes.has(raw['mode'] || 'chat')) return undefined;
   const ranges = rangesOf(raw['tiered_pricing']);
@@ -204,14 +204,14 @@ function readListedPrice(raw: Record<string, unknown>): Omit<ListedPrice, 'model
     const own = readRates(raw, Object.fromEntries(words) as RateWords, rates);
     return own ? [{ above, ...own }] : [];
   });
-  const carried = ['', ...suffixes.values()].flatMap((suffix) =>
+  const readFields = ['', ...suffixes.values()].flatMap((suffix) =>
     Object.values(perToken).map((word) => word + suffix),
   );
-  const serviceTiers = readServiceTiers(raw, carried);
-  const ofTiers = Object.keys(serviceTiers).flatMap((tier) => carried.map((word) => `${word}_${tier}`));
+  const serviceTiers = readServiceTiers(raw, readFields);
+  const ofTiers = Object.keys(serviceTiers).flatMap((tier) => readFields.map((word) => `${word}_${tier}`));
   return {
     serviceTiers,
-    unread: listUnread(raw, new Set([...carried, ...ofTiers])),
+    unreadFields: listUnread(raw, new Set([...readFields, ...ofTiers])),
     ...(Object.fromEntries(rateNames.map((name) => [name, rates[name]])) as ListedRates),
     tiers: [...steps, ...ranges.slice(1)],
     maxOutputTokens: parseWholeNumber(raw['max_output_tokens']),
@@ -233,7 +233,7 @@ function readServiceTiers(raw: Record<string, unknown>, carried: readonly string
   return Object.fromEntries(found) as Record<string, number>;
 }
 
-/** Fields of the entry and its ranges with a price that is neither read nor the same as one that is. */
+/** Lists the fields of the entry and its ranges whose price is neither read nor equal to one that is read. */
 function listUnread(raw: Record<string, unknown>, carried: ReadonlySet<string>): string[] {
   const found = [raw, ...recordsIn(raw['tiered_pricing'])].flatMap((record) =>
     Object.entries(record).flatMap(([name, value]) => {
@@ -250,7 +250,7 @@ function listUnread(raw: Record<string, unknown>, carried: ReadonlySet<string>):
   return [...new Set(found)];
 }
 
-/** Kinds of tokens that mostly cost what others cost. */
+/** Kinds of tokens that usually cost the same as text tokens. */
 const sameKinds: ReadonlySet<string> = new Set(['audio', 'image', 'reasoning', 'video']);
 
 /** The other way to write tiers: a list of {range: [from, to], ...prices}. The first begins at 0. */

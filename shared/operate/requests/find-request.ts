@@ -162,7 +162,7 @@ function describeReserved(row: CloseRow): string {
   return `${formatMoney(row.reserved)} of the balance`;
 }
 
-/** The log has more of these attempts, for as long as it is kept. */
+/** The log shows more about these attempts, until its retention ends. */
 function describeFailures(row: CloseRow): RequestStep[] {
   return readAttempts(row).flatMap(({ channel, outcome, endMs }, at, all): RequestStep[] => {
     if (outcome === '' || (at === all.length - 1 && row.tried === undefined)) return [];

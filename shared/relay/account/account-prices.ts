@@ -93,7 +93,7 @@ function describePrice(price: Price): Omit<AccountRates, 'models'> {
 const describeRates = ({ input, output }: Pick<AccountPrice, 'input' | 'output'>): string =>
   `¥${perMillion(input)} input, ¥${perMillion(output)} output`;
 
-/** One line for statements and plans. */
+/** Describes a price in one line, for statements and plans. */
 export function describeOwnPrice({ type, input, output, ...more }: AccountPrice): string {
   const { cached_input: cached, tiers, service_tiers: factors, until } = more;
   if (type === 'non-billing') return 'free';

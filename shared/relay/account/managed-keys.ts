@@ -1,7 +1,7 @@
 /**
- * Serves /v1/account/keys, /v1/account/top-ups and /v1/account/codes: the holder of a key with `manage` acts for the own account. It never touches
- * the key that asks, a key of the operator, or one of another account, and never makes a key that may more than the one that
- * asks: decision 79. Which keys customers have made of an account is one item, written with the keys themselves:
+ * Serves /v1/account/keys, /v1/account/top-ups and /v1/account/codes, where the holder of a key with `manage` acts for the key's account.
+ * Never changes the key that asks, a key of the operator, or one of another account, and never creates a key with more rights than the key
+ * that asks: decision 79. One item lists the keys that customers created for an account, and is written together with the keys:
  *
  *     key that asks (as it was read) --condition--+
  *     keys made of the account (as read) --write--+-- one transaction, or nothing
@@ -77,7 +77,7 @@ export const createManagedKeysHandle = (ports: ManagedKeysPorts): Handle =>
     if (!route) throw refuseRoute(request);
     const admitted = admitKey(await keys.find(readKey(request.headers)), clock.now());
     found({ endpoint: route, key_hint: admitted.row.hint, account: admitted.row.account });
-    // Keys are many, so guesses at codes are counted by account.
+    // Count guesses at codes by account, because an account may have many keys.
     if (route === 'code_redeem') await countWrite(ports, `codes-${admitted.row.account}`, codesPerMinute);
     else if (request.method !== 'GET')
       await countWrite(ports, `writes-${counterKeyOf(admitted.row)}`, writesPerMinute);
@@ -92,7 +92,7 @@ async function countWrite(ports: ManagedKeysPorts, counter: string, most: number
     ports.counters.countCall(counter, minuteOf(nowMs), most),
   );
   if (count !== undefined) return;
-  const words = `At most ${most} changes of an account are possible in a minute. Try again in the next minute.`;
+  const words = `An account can make at most ${most} changes a minute. Try again in the next minute.`;
   const headers = { 'retry-after': String(secondsOfMinuteLeft(nowMs)) };
   throw refuse('rate_limit_exceeded', words, { headers });
 }

@@ -1,6 +1,6 @@
 /**
- * POST /v1/account/codes: credits a redeem code to the account of the key, once. Every usable key of the account may, because a
- * code only adds to its balance. A repeat by the same account gets the answer of the first, so a lost reply loses nothing.
+ * POST /v1/account/codes: credits a redeem code to the key's account, once. Any usable key may redeem, because a code only adds to the
+ * balance. A repeat by the same account gets the first answer again, so a lost reply loses nothing.
  */
 import type { Grant } from '../../billing/ledger-row.ts';
 import { convertToYuanNumber } from '../../billing/money.ts';
@@ -23,9 +23,9 @@ export interface CodePorts extends Pick<ChatPorts, 'clock' | 'log'> {
 
 /** Every method throws StoreUnavailable. */
 export interface CodeStore {
-  /** The row, whatever it holds. */
+  /** Returns the row without validating it. */
   find(hash: string): Promise<unknown>;
-  /** Marks the code and writes its grant in one transaction. False: the row is not as it was read. Throws StoreBusy, too. */
+  /** Marks the code and writes its grant in one transaction. Returns false if the row has changed since the read. May throw StoreBusy. */
   redeem(code: CodeRow, grant: Grant, at: string): Promise<boolean>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Serves /v1/account/top-ups: where a customer pays, and stores a card for automatic top-ups. A Checkout Session at Stripe carries a reference
- * that this relay signed, and the webhook alone credits what it reports as paid: whatever is answered here moves no money. Never quotes Stripe.
+ * Serves /v1/account/top-ups, where a customer pays and stores a card for automatic top-ups. Creates Checkout Sessions at Stripe that carry
+ * a reference signed by this relay. Must never credit: only the webhook credits what Stripe reports as paid. Must never quote Stripe.
  * https://docs.stripe.com/api/checkout/sessions/create
  */
 import {
@@ -9,7 +9,7 @@ import {
   createAutoTopUp,
   fenDecimals,
   isOn,
-  isWithin,
+  isCoveredByConsent,
   turnOff,
   type AutoTopUp,
   type AutoTopUpTerms,
@@ -96,7 +96,7 @@ export async function topUp(ports: TopUpPorts, asked: KeyRequest): Promise<objec
 const refuseTopUp = (): Refusal =>
   refuse('top_up_not_offered', 'This account cannot be topped up here. Ask the operator of the relay.');
 
-/** Levels for sale that follow the plan that the account has. */
+/** Lists the plan levels for sale that may follow the account's current plan. */
 const listPlansForSale = ({ plans, settings }: Snapshot, account: AccountRow | undefined, nowMs: number) =>
   !settings.subscriptionEnabled || !account
     ? []
@@ -105,7 +105,7 @@ const listPlansForSale = ({ plans, settings }: Snapshot, account: AccountRow | u
         .filter(({ level }) => typeof buyMonth(account.plan, level, nowMs) !== 'string')
         .map(({ level, price }) => ({ level, price }));
 
-/** The reference has level and price, so later edits of the plan's row change nothing about this checkout. */
+/** The reference contains level and price, so later edits of the plan's row do not affect this checkout. */
 async function buyPlan(ports: TopUpPorts, asked: KeyRequest, wanted: unknown): Promise<object> {
   checkNames(asked.body, ['plan']);
   const snapshot = await ports.config.notOlderThan(refusalAgeMsMax);
@@ -148,11 +148,11 @@ const describeAutoTopUp = (auto: AutoTopUp | undefined): AutoTopUpBody | null =>
         pending: auto.pending !== undefined,
       };
 
-/** The first payment stores the card. Terms within those agreed to are valid at once. */
+/** The first payment stores the card. Terms within the agreed ones apply at once. */
 async function startAutoTopUp(
   ports: TopUpPorts,
   asked: KeyRequest,
-  paying: Paying,
+  paying: PaymentTerms,
   fen: number,
 ): Promise<object> {
   const { admitted, body } = asked;
@@ -162,14 +162,14 @@ async function startAutoTopUp(
   const { below, monthly_limit: monthly } = body['auto'];
   const terms: AutoTopUpTerms = {
     amount: fen,
-    // So that one top-up lifts the balance above it, however the bonus is credited.
+    // At most the amount, so that one top-up lifts the balance above it, even before the bonus is credited.
     below: readFen(below, 'below', [1, fen / 100]),
     monthly: readFen(monthly, 'monthly_limit', [fen / 100, monthlyMost]),
   };
   const nonce = ports.random.hex(8);
   const { account } = admitted.row;
   const after = await ports.topUps.change(account, (before = createAutoTopUp(account)) =>
-    isOn(before) && before.terms && isWithin(terms, before.terms)
+    isOn(before) && before.terms && isCoveredByConsent(terms, before.terms)
       ? changeTopUp(before, { terms, wanted: undefined })
       : changeTopUp(before, { wanted: { ...terms, nonce } }),
   );
@@ -179,11 +179,11 @@ async function startAutoTopUp(
   };
 }
 
-type Paying = StripeSettings & { checkout: CheckoutSettings };
+type PaymentTerms = StripeSettings & { checkout: CheckoutSettings };
 
-interface Sold {
+interface Purchase {
   yuan: NanoYuan;
-  /** A month of this plan, instead of balance. */
+  /** Set for a month of this plan instead of balance. */
   level?: number;
   storing?: { nonce: string; terms: AutoTopUpTerms };
 }
@@ -191,14 +191,14 @@ interface Sold {
 async function checkoutUrl(
   ports: TopUpPorts,
   { admitted, request }: KeyRequest,
-  { checkout, rates, linkSecrets, live }: Paying,
-  { yuan, level, storing }: Sold,
+  { checkout, rates, linkSecrets, live }: PaymentTerms,
+  { yuan, level, storing }: Purchase,
 ): Promise<string> {
   const { currency } = checkout;
   const paid = findLeastPayment(yuan, currency, rates[currency] ?? '');
   const { account } = admitted.row;
   const body = formatReferenceBody({ account, ...paid, nonce: storing?.nonce ?? ports.random.hex(8) });
-  // A payment for an account without a row waits for an operator, and Stripe drops a reference that is too long.
+  // A payment for an account without a row would wait for an operator, and Stripe drops references that are too long.
   if (!admitted.account || addSignature(body, 'f'.repeat(64), level).length > referenceLengthMax)
     throw refuseTopUp();
   const signer = await ports.secrets.read(linkSecrets.at(-1) ?? '').catch((error: unknown) => {
@@ -219,7 +219,7 @@ async function checkoutUrl(
     ...(storing && describeStoring(account, reference, storing.terms)),
   });
   const path = '/v1/checkout/sessions';
-  // Both tries have the id of the request, so that Stripe creates one session.
+  // Both tries use the request's id, so that Stripe creates one session.
   const idempotencyKey = `relay-${request.id}`;
   const reply = await askStripe(ports, { checkout, path, form: form.toString(), idempotencyKey });
   if ('failure' in reply)
@@ -236,8 +236,8 @@ async function checkoutUrl(
 }
 
 /**
- * The reference in the payment's own metadata proves, in `payment_intent.succeeded`, for which account its card was stored. The text is what
- * the card's holder agrees to, who may not be the one who opened the session.
+ * The reference in the payment's metadata proves, in `payment_intent.succeeded`, which account stored the card. The card's holder agrees to
+ * the text, and may be another person than the one who opened the session.
  */
 const describeStoring = (account: string, reference: string, { amount, below, monthly }: AutoTopUpTerms) => ({
   customer_creation: 'always',
@@ -247,13 +247,13 @@ const describeStoring = (account: string, reference: string, { amount, below, mo
   'custom_text[submit][message]': `This card is stored, and charged again for ¥${amount / 100} whenever the balance of the account ${account} is below ¥${below / 100}: at most ¥${monthly / 100} a month, until you turn it off.`,
 });
 
-/** The log has the reason of a failure at Stripe; the customer does not see it. */
+/** Only the log shows the reason of a failure at Stripe, not the customer. */
 const refuseBusy = (reason: string): Refusal =>
-  refuse('unavailable', 'Payments do not answer right now, and nothing was paid. Try again.', {
+  refuse('unavailable', 'Payments are not available right now, and nothing was paid. Try again.', {
     headers: { 'retry-after': '5' },
     reason: `stripe_${reason}`,
   });
 const refuseFailedTopUp = (reason: string): Refusal =>
-  refuse('top_up_failed', 'The payment could not be begun, and nothing was paid. Tell the operator.', {
+  refuse('top_up_failed', 'The payment could not be started, and nothing was paid. Contact the operator.', {
     reason: `stripe_${reason}`,
   });

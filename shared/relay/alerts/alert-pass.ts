@@ -55,7 +55,7 @@ interface AlertPassPorts extends NoticeInput {
   marks: AlertStore;
   watch: Pick<BalanceWatch, 'look'>;
   topUpWatch: Pick<AutoTopUpWatch, 'look' | 'active'>;
-  /** Looks at the balances that upstreams report. */
+  /** Checks the balances that upstreams report. */
   watchUpstreams: () => Promise<void>;
   settings: () => Promise<AlertSettings>;
   log: Log;
@@ -73,7 +73,7 @@ export const createAlertPass = (ports: AlertPassPorts) => async (): Promise<void
   };
   const tell = (causesAt: (nowMs: number) => DateCause[]): Promise<void> =>
     attempt('alert_dates', () => tellNew(ports, causesAt(ports.clock.now())));
-  // Silent upstreams must not delay the accounts.
+  // Run in parallel: slow upstreams must not delay the accounts.
   const upstreams = attempt('alert_upstreams', ports.watchUpstreams);
   for await (const page of ports.accounts.accounts()) {
     await tell((nowMs) => page.flatMap((row) => planCauses(row, settings, nowMs)));
@@ -86,7 +86,7 @@ export const createAlertPass = (ports: AlertPassPorts) => async (): Promise<void
   if (failures.length > 0) throw failures[0];
 };
 
-/** Reports causes without a mark. */
+/** Reports the causes that have no mark yet. */
 export async function tellNew(
   { marks, ...ports }: NoticeInput & { marks: Pick<AlertStore, 'marks' | 'raise'> },
   causes: readonly DateCause[],

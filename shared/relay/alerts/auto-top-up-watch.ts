@@ -1,6 +1,7 @@
 /**
- * Charges the stored card of an account when its balance is low, and reports why it stopped: docs/payments.md#automatic-top-ups. The charge is
- * begun by the write that makes it pending, so the losers of that write never ask Stripe. Must never credit: Stripe's webhook does.
+ * Charges the stored card of an account when its balance is low, and reports why it stopped: docs/payments.md#automatic-top-ups. Asks
+ * Stripe only after a conditional write marked the top-up as pending, so concurrent callers never charge twice. Must never credit: only
+ * Stripe's webhook does.
  * https://docs.stripe.com/payments/save-and-reuse
  */
 import {
@@ -46,12 +47,12 @@ export type AutoTopUpWatch = ReturnType<typeof autoTopUpWatch>;
 
 export const autoTopUpWatch = (ports: AutoTopUpPorts) => ({
   look: (account: string): Promise<void> => topUpIfLow(ports, account),
-  active: (accounts: readonly string[]): Promise<string[]> => ports.topUps.active(accounts),
+  active: (accounts: readonly string[]): Promise<string[]> => ports.topUps.listActive(accounts),
   /** Accepts changes in any order and repeatedly. */
   take: async (change: QuotaChange): Promise<void> => {
     const account = accountOfShard(change.account);
     const below = await ports.topUps.below(account);
-    // A grant may be the payment that stored the card, which the limit is too old to show.
+    // The grant may come from the payment that stored the card. The cached limit may be too old to show it.
     const isGrant = change.before?.granted !== change.after?.granted;
     if (isGrant || (below !== undefined && isWorthALook(change, below))) await topUpIfLow(ports, account);
   },
@@ -63,7 +64,7 @@ interface Step {
   charge?: PendingTopUp | undefined;
 }
 
-/** A pass ends a top-up, starts the next, and reports its failure. The next change or the hourly pass continues. */
+/** One pass may end a top-up, start the next, and report its failure. The next change or the hourly pass continues. */
 const stepsMax = 6;
 
 async function topUpIfLow(ports: AutoTopUpPorts, account: string): Promise<void> {
@@ -91,7 +92,7 @@ async function findStep(ports: AutoTopUpPorts, auto: AutoTopUp): Promise<Step | 
     return { after: changeTopUp(auto, { pending: undefined }) };
   const after = resumeTopUp(auto, pending, nowMs);
   if (after === 'wait') return undefined;
-  // The operator may have stopped charges since the first try, which Stripe may never have seen.
+  // Check again: the operator may have stopped charges since the first try, which may never have reached Stripe.
   if (after.pending && !(await ports.accounts.row(account))?.mayTopUp) return undefined;
   return { after, charge: after.pending };
 }
@@ -119,7 +120,7 @@ async function findStart(
   return { after, charge: after.pending };
 }
 
-interface Charged extends StripeSettings {
+interface ChargeInput extends StripeSettings {
   checkout: CheckoutSettings;
   account: string;
   terms: AutoTopUpTerms;
@@ -130,7 +131,7 @@ const reference = 'metadata[relay_reference]';
 
 async function composeCharge(
   { secrets, hmac, hex }: AutoTopUpPorts,
-  { account, checkout: { currency }, rates, linkSecrets, terms, card }: Charged,
+  { account, checkout: { currency }, rates, linkSecrets, terms, card }: ChargeInput,
 ): Promise<string> {
   const paid = findLeastPayment(convertFen(terms.amount), currency, rates[currency] ?? '');
   const body = formatReferenceBody({ account, ...paid, nonce: hex(8) });
@@ -148,7 +149,7 @@ async function composeCharge(
   }).toString();
 }
 
-/** A reply that is lost or unclear leaves the top-up pending: a later pass sends the same again. */
+/** A lost or unclear reply leaves the top-up pending, and a later pass sends the same request again. */
 async function chargeCard(ports: AutoTopUpPorts, auto: AutoTopUp, { form }: PendingTopUp): Promise<void> {
   const stripe = (await ports.settings()).payments?.stripe;
   if (!stripe?.checkout?.autoTopUp) return;
@@ -156,7 +157,7 @@ async function chargeCard(ports: AutoTopUpPorts, auto: AutoTopUp, { form }: Pend
     checkout: stripe.checkout,
     path: '/v1/payment_intents',
     form,
-    // The reference is part of what was written before, so every repeat has the same.
+    // The form, with the reference, is stored before the charge, so every retry has the same key.
     idempotencyKey: `relay-auto-${new URLSearchParams(form).get(reference)}`,
   });
   const after = readReply(auto, reply, stripe.live);
@@ -166,7 +167,7 @@ async function chargeCard(ports: AutoTopUpPorts, auto: AutoTopUp, { form }: Pend
   if (after) await ports.topUps.write(after);
 }
 
-/** A decline is final: the card's holder decides anew, at Stripe. */
+/** A decline is final: only the card's holder can start again, at Stripe. */
 function readReply(auto: AutoTopUp, reply: StripeReply, live: boolean): AutoTopUp | undefined {
   if ('failure' in reply || isUnknown(reply)) return undefined;
   const { status, json } = reply;
@@ -174,7 +175,7 @@ function readReply(auto: AutoTopUp, reply: StripeReply, live: boolean): AutoTopU
   const needsHolder = code === 'authentication_required' || declineCode === 'authentication_required';
   if (status === 402) return turnOff(auto, needsHolder ? 'authentication_required' : 'declined');
   if (status === 400) return turnOff(auto, 'rejected');
-  // The operator's key is wrong, and nothing was charged.
+  // Nothing was charged: the operator's key is wrong.
   if (status !== 200) return undefined;
   const { id, status: state, livemode } = json;
   if (typeof id !== 'string' || livemode !== live) return turnOff(auto, 'rejected');

@@ -1,6 +1,6 @@
 /**
- * Decides which channels fail, are slower or cost more than at the same hours of the last seven days. Pure. The bounds are chosen so
- * that a month of six channels gives less than one false mark a week, and a tenfold slowdown is marked within ten minutes
+ * Decides which channels fail more, are slower or cost more than at the same hours of the last seven days. Pure. With these bounds, six
+ * channels give less than one false mark a week, and a tenfold slowdown is marked within ten minutes
  * (docs/decisions/0107-marks-of-channels.md, test/long/channel-marks.test.ts).
  */
 import { slotMinutes, type DailyFigures } from '../../billing/daily-figures.ts';
@@ -20,14 +20,14 @@ interface Tally {
 }
 
 /**
- * All seven days, the same weekday of last week for patterns of the week, and the largest share of failures in one hour. By model;
- * that of the whole channel is under ''.
+ * By model; '' is the whole channel. `days`: all seven days; `weekAgo`: the same weekday of last week, for weekly patterns; `worst`: the
+ * largest share of failures in one hour.
  */
 export type Baseline = ReadonlyMap<string, { days: Tally; weekAgo: Tally; worst: number }>;
 
 const daysBack = [1, 2, 3, 4, 5, 6, 7] as const;
 
-/** The hours to compare with: the same, the one before and the one after it, a range for each day. */
+/** The hours to compare with: of each day the same hour, the one before and the one after it, as one range. */
 export const listUsualHours = (nowMs: number): [from: string, to: string][] =>
   daysBack.map((days) => {
     const sameMs = nowMs - days * dayMs;
@@ -54,8 +54,8 @@ export function findMarks(
   { recent, baseline, nowMs }: { recent: readonly HourSum[]; baseline: Baseline; nowMs: number },
 ): ChannelMark[] {
   const byModel = [...Map.groupBy(recent, ({ model }) => model)].map(([model, hours]) => {
-    const { days = nothing, weekAgo = nothing } = baseline.get(model) ?? {};
-    // The running slot alone shows a change first; with the one before it has enough attempts of a quiet channel.
+    const { days = emptyTally, weekAgo = emptyTally } = baseline.get(model) ?? {};
+    // The current slot alone shows a change first. A quiet channel needs the slot before it for enough attempts.
     const windows = [1, 2].map((count) => tallySlots(hours, nowMs, count));
     return { model, days, weekAgo, windows, hours: tallyHours(hours) };
   });
@@ -81,15 +81,15 @@ interface ModelTallies {
 
 type Finding = Pick<ChannelMark, 'mark' | 'now' | 'usual'>;
 
-/** Shares of failures vary from hour to hour where nothing is wrong: vendors limit rates, customers send bad requests. */
+/** Shares of failures vary from hour to hour even if nothing is wrong: vendors limit rates, customers send bad requests. */
 const failedShareMin = 0.15;
-/** A channel has many models, so one of them has a bad hour more often. */
+/** Higher, because with many models some model often has a bad hour. */
 const failedShareOfModelMin = 0.35;
 const failedRatioMin = 4;
 const worstRatioMin = 2.5;
-/** An outage at one of the same hours must not hide the next one. */
-const failedShareSure = 0.7;
-/** A new channel has no past. */
+/** A larger share is always marked, so that an earlier outage at the same hour does not hide a new one. */
+const failedShareAlwaysMarked = 0.7;
+/** The usual share of a channel that is too new to have one. */
 const failedShareUnknown = 0.05;
 const attemptsMin = 50;
 const attemptsOfHourMin = 20;
@@ -102,7 +102,8 @@ function findFailing(models: readonly ModelTallies[], worst: number): Finding | 
   const now = shareOf(recent);
   const expected = usual * (recent.answered + recent.failed);
   const isChance = recent.failed < expected + 5 * Math.sqrt(expected) + 5;
-  const isUsual = now < Math.min(Math.max(failedRatioMin * usual, worstRatioMin * worst), failedShareSure);
+  const isUsual =
+    now < Math.min(Math.max(failedRatioMin * usual, worstRatioMin * worst), failedShareAlwaysMarked);
   const least = models.length === 1 ? failedShareOfModelMin : failedShareMin;
   return isChance || isUsual || now < least ? undefined : { mark: 'failing', now, usual };
 }
@@ -112,16 +113,16 @@ const shareOf = ({ answered, failed }: Tally): number => failed / Math.max(1, an
 const slowerMin = 3;
 const answeredMin = 8;
 const weekAgoAnsweredMin = 10;
-/** The logarithms of times have a deviation below 1, so a mean of n is wrong by 4 / sqrt(n) once in 30,000 times. */
+/** Logarithms of times deviate by less than 1, so the mean of n of them is off by 4 / sqrt(n) once in 30,000 times. */
 const deviations = 4;
 
-/** Compares each model with itself, so that other models being asked for makes no channel slower. */
+/** Compares each model with itself, so that a different mix of models does not make a channel slower. */
 function findSlower(models: readonly ModelTallies[]): Finding | undefined {
   const known = models.filter(({ days }) => days.answered >= attemptsMin);
   for (const at of [0, 1]) {
     let [count, nowLog, usualLog] = [0, 0, 0];
     for (const { windows, days, weekAgo } of known) {
-      const { answered, log } = windows[at] ?? nothing;
+      const { answered, log } = windows[at] ?? emptyTally;
       const mean = days.log / days.answered;
       const ofWeek = weekAgo.answered < weekAgoAnsweredMin ? mean : weekAgo.log / weekAgo.answered;
       count += answered;
@@ -155,17 +156,17 @@ function findCostlier(models: readonly ModelTallies[]): Finding | undefined {
     : undefined;
 }
 
-// Sums. Slots have attempts alone; the money is known by hour.
+// Sums. Slots count only attempts; costs are known by hour.
 
-const nothing: Tally = { answered: 0, failed: 0, log: 0, calls: 0, priced: 0, bought: 0, tokens: 0 };
+const emptyTally: Tally = { answered: 0, failed: 0, log: 0, calls: 0, priced: 0, bought: 0, tokens: 0 };
 
 function addTallies(all: readonly Tally[]): Tally {
-  const sum = { ...nothing };
+  const sum = { ...emptyTally };
   for (const each of all) for (const name of tallyNames) sum[name] += each[name];
   return sum;
 }
 
-const tallyNames = Object.keys(nothing) as (keyof Tally)[];
+const tallyNames = Object.keys(emptyTally) as (keyof Tally)[];
 
 const tallyHours = (hours: readonly HourSum[]): Tally =>
   addTallies(
@@ -177,7 +178,7 @@ const tallyHours = (hours: readonly HourSum[]): Tally =>
         completion_tokens = 0,
       } = figures.counts;
       const bought = convertToYuanNumber(figures.amounts.bought ?? 0n);
-      const money = { ...nothing, calls, priced, bought, tokens: prompt_tokens + completion_tokens };
+      const money = { ...emptyTally, calls, priced, bought, tokens: prompt_tokens + completion_tokens };
       return [money, ...[0, 1, 2, 3, 4, 5].map((slot) => readSlot(figures, slot))];
     }),
   );
@@ -194,7 +195,7 @@ function tallySlots(hours: readonly HourSum[], nowMs: number, count: number): Ta
 }
 
 const readSlot = ({ counts }: DailyFigures, slot: number): Tally => ({
-  ...nothing,
+  ...emptyTally,
   answered: counts[`s${slot}_answered`] ?? 0,
   failed: counts[`s${slot}_failed`] ?? 0,
   log: (counts[`s${slot}_log`] ?? 0) / 100,

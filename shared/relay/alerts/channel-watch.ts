@@ -1,6 +1,6 @@
 /**
- * Looks every minute at the attempts of each channel that is on, keeps the marks for console and command line, and reports each mark
- * of a channel once a day.
+ * Checks the attempts of each enabled channel every minute, stores the marks for the console and the command line, and reports each mark of
+ * a channel once a day.
  */
 import { dayMs, hourMs, utcDay, utcHour } from '../../wire/iso-time.ts';
 import type { AlertStore, ChannelHours, ChannelMark } from '../ports/alerts.ts';
@@ -18,7 +18,7 @@ interface ChannelWatchPorts extends NoticeInput {
 
 const keptDays = 8;
 
-/** Goes on after a failure of one channel and finally rejects with the first one. */
+/** Continues after a failure of one channel, and finally rejects with the first one. */
 export function createChannelWatch(ports: ChannelWatchPorts): () => Promise<void> {
   const { hours, clock } = ports;
   /** Each hour has a baseline of its own. */
@@ -43,7 +43,7 @@ export function createChannelWatch(ports: ChannelWatchPorts): () => Promise<void
       found.push(...findMarks(channel, { recent, baseline: await findBaseline(channel, nowMs), nowMs }));
     };
     const failed = await workOnEach(await hours.channels(), look).catch((error: unknown) => ({ error }));
-    // An idle stack writes nothing.
+    // Write only if there are marks, or were: an idle stack must write nothing.
     if (found.length > 0 || hadMarks) await hours.keep(found, nowMs);
     hadMarks = found.length > 0;
     await reportNew(ports, found, nowMs);

@@ -1,6 +1,6 @@
 /**
  * Reads the balance that an upstream reports for each secret of a channel, and alerts once when one falls below the channel's
- * `balance_below`. Must never show text of the upstream, which may repeat a secret, nor book its figures.
+ * `balance_below`. Must never show the upstream's text, which may repeat a secret, and never use its figures for billing.
  */
 import { secretsOf, type ChannelRow } from '../../config/rows/channel-row.ts';
 import type { BalanceReport, UpstreamBalance } from '../../upstreams/channel-type.ts';
@@ -14,10 +14,10 @@ import type { Clock, UpstreamTransport } from '../ports/host.ts';
 import { workOnEach } from '../retry.ts';
 import { createNotice, type NoticeInput } from './balance-watch.ts';
 
-/** The names of the fields are public. */
+/** The names of the fields are public: programs read them. */
 export interface FoundBalance {
   channel: string;
-  /** The reference. */
+  /** The secret's reference. */
   secret: string;
   balance_below?: number | undefined;
   amounts?: UpstreamBalance;
@@ -28,7 +28,7 @@ export interface FoundBalance {
 export interface BalancePorts {
   transport: UpstreamTransport;
   clock: Clock;
-  /** Rejects with an error whose message contains no value. */
+  /** Rejects with an error whose message does not contain the secret. */
   readSecret(reference: string, host: string | undefined, channel: ChannelRow): Promise<string | undefined>;
 }
 
@@ -38,7 +38,7 @@ interface UpstreamWatchPorts extends BalancePorts, NoticeInput {
   channels: WatchedChannels;
 }
 
-/** Asks for enabled channels with a threshold only: one to three small requests per secret. */
+/** Asks only for enabled channels with a threshold: one to three small requests per secret. */
 export const createUpstreamWatch = (ports: UpstreamWatchPorts) => async (): Promise<void> => {
   const rows = await ports.channels.rows();
   const watched = rows.filter(({ state, balance_below: below }) => state && below !== undefined);
@@ -53,7 +53,7 @@ export const createUpstreamWatch = (ports: UpstreamWatchPorts) => async (): Prom
   });
 };
 
-/** An unknown balance changes no mark. If another pass wrote the mark in between, it also put the notice. */
+/** An unknown balance changes no mark. If another pass wrote the mark in between, it also wrote the notice. */
 async function settleMark({ marks, ...ports }: UpstreamWatchPorts, found: FoundBalance): Promise<void> {
   const { channel, secret, balance_below: below = 0, amounts } = found;
   const cause = `upstream_balance#${channel}#${secret}`;
@@ -66,7 +66,7 @@ async function settleMark({ marks, ...ports }: UpstreamWatchPorts, found: FoundB
   else if (seen) await marks.clear(cause, seen);
 }
 
-/** An account with yuan often has a dollar balance of 0 too, so one unit above the threshold is enough. */
+/** An account in yuan often has a dollar balance of 0, too, so the balance is low only if all units are below the threshold. */
 export const isBalanceLow = ({ amounts = [], balance_below: below = -Infinity }: FoundBalance): boolean =>
   amounts.length > 0 && amounts.every(({ amount }) => Number(amount) < below);
 
@@ -74,7 +74,7 @@ export const isBalanceLow = ({ amounts = [], balance_below: below = -Infinity }:
 export const formatBalance = ({ amounts, problem = '' }: FoundBalance): string =>
   amounts ? amounts.map(({ unit, amount }) => `${amount} ${unit}`).join(', ') || 'no limit' : problem;
 
-/** In the order of channels and secrets. What an upstream or a secret store does wrong is a `problem`. */
+/** Returns balances in the order of channels and secrets. A failure of an upstream or a secret store becomes a `problem`. */
 export const findBalances = (ports: BalancePorts, channels: ChannelRow[]): Promise<FoundBalance[]> =>
   Promise.all(
     channels.flatMap((channel) =>
@@ -105,7 +105,7 @@ async function readBalance(
   }
 }
 
-/** A balance has some hundred characters. */
+/** A reply with a balance has a few hundred characters. */
 const bounds = { timeoutMs: 10_000, charactersMax: 64 * 1024 };
 
 async function askUpstream(
@@ -125,7 +125,7 @@ async function askUpstream(
   return { problem: `no balance in the answer (status ${failed?.status ?? 200})` };
 }
 
-/** An upstream may send anything in the place of a figure. */
+/** An upstream may send any text instead of a figure. */
 const isReadable = (amounts: UpstreamBalance): boolean =>
   amounts.length <= 8 &&
   amounts.every(({ unit, amount }) => /^[a-z]{1,12}$/i.test(unit) && /^-?\d{1,15}(\.\d{1,9})?$/.test(amount));

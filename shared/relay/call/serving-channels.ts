@@ -246,8 +246,8 @@ export function keepOneModel(named: NamedModels, form: string): NamedModels | Se
 }
 
 /**
- * Keeps the candidates that submit a call in a background window to their provider at a price of its own, else those that run it at
- * once at the standard price.
+ * Keeps the candidates that submit a call in a background window to their vendor, if the window has a price; without such candidates,
+ * keeps those that run the call at once at the standard price.
  */
 export function keepWindowChannels(
   named: NamedModels,

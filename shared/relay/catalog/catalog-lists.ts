@@ -143,7 +143,7 @@ export function listCharges({ charges }: Snapshot, nowMs: number): ChargeEntry[]
         models,
         ...findCurrentPrices(rule, nowMs),
         anonymous,
-        // Nothing for a rule without windows.
+        // Rules without windows omit these fields.
         ...(windows && {
           window: findOpenWindow(windows, nowMs)?.name ?? null,
           until: formatUntil(findNextChange(windows, nowMs), listPriceChanges(charges, models, nowMs)),
@@ -167,7 +167,7 @@ function findCurrentPrices(rule: PriceRule, nowMs: number): Pick<ChargeEntry, 'i
   return { input: 0, output: multiplyRate(perCall, factor) };
 }
 
-/** When a price with windows changes next, in Unix seconds: by a window, or because a later rule takes over. */
+/** Returns when a price with windows changes next, in Unix seconds: at the end of a window, or when a later rule takes over. */
 export function formatUntil(
   windowEndMs = Infinity,
   [takeover]: readonly { fromMs: number }[] = [],

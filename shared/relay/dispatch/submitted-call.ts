@@ -19,7 +19,7 @@ import type { WordTally } from './word-tally.ts';
 
 const responseBytesMax = 16 * 1024 * 1024;
 
-/** Ends the dispatch of a call that a vendor has taken. */
+/** Thrown to end the dispatch when a vendor has taken the call. */
 class Submitted extends Error {
   override readonly name = 'Submitted';
   readonly vendor: Vendor;
@@ -65,8 +65,8 @@ export async function submitCall(
   throw new UpstreamFailure('junk');
 }
 
-/** The vendor knows no such response any more: nobody will get its answer, and it costs nothing. */
-const lost: SubmittedResponse = {
+/** The vendor no longer has the response: the answer is lost, and costs nothing. */
+const lostResponse: SubmittedResponse = {
   id: '',
   isRunning: false,
   response: { object: 'response', status: 'failed', error: { code: 'server_error', message: 'It is gone.' } },
@@ -74,7 +74,7 @@ const lost: SubmittedResponse = {
 
 const bounds = { timeoutMs: 20_000, charactersMax: responseBytesMax };
 
-/** Asks the vendor for the response, or to stop it. Undefined: it said nothing that tells. Never rejects. */
+/** Asks the vendor for the response, or to cancel it. Returns undefined if the reply is unclear. Never rejects. */
 export async function askVendor(
   ports: Pick<ChatPorts, 'clock' | 'secrets' | 'transport'>,
   channel: ChannelRow,
@@ -83,7 +83,7 @@ export async function askVendor(
   const { secret: reference, model, url, vendorId } = vendor;
   try {
     const submissions = await loadSubmissions(channel, model);
-    // The channel may lead to another host by now, whose secret this one must not get.
+    // Read the secret for the host that took the call. The channel's row may name another host by now, whose secret this one must not get.
     const secret = reference && (await ports.secrets.read(reference, hostOf(url)));
     const ask = async (cancelling: boolean): Promise<SubmittedResponse | undefined> => {
       const at = { url: submissions.address(url, vendorId, cancelling), dialect: dialectOf(channel, model) };
@@ -91,7 +91,7 @@ export async function askVendor(
       const reply = await exchangeText(ports, request, bounds);
       if ('problem' in reply) return undefined;
       const { status, body } = reply;
-      if (status === 404 || status === 410) return lost;
+      if (status === 404 || status === 410) return lostResponse;
       if (status >= 200 && status <= 299) return submissions.read(body);
       // A response that has ended may refuse to be cancelled.
       return cancelling && status < 500 ? ask(false) : undefined;

@@ -1,8 +1,8 @@
-/** Sends one small request to an upstream outside of a call, bounded in time and length. */
+/** Sends one small request to an upstream outside of a call, with limits on time and length. */
 import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../upstreams/exchange.ts';
 import type { Clock, UpstreamTransport } from '../ports/host.ts';
 
-/** `problem` holds no text of the upstream. */
+/** `problem` contains no text of the upstream. */
 export type TextReply = { status: number; body: string } | { problem: string };
 
 interface ExchangeBounds {
@@ -11,7 +11,7 @@ interface ExchangeBounds {
   charactersMax: number;
 }
 
-/** `body`: the whole one, or the part that was received. */
+/** `body`: the whole body, or the part that was received. */
 export async function exchangeText(
   { clock, transport }: { clock: Clock; transport: UpstreamTransport },
   request: UpstreamRequest,
@@ -33,7 +33,7 @@ export async function exchangeText(
   }
 }
 
-/** Returns the received part of a body that breaks off: the status is more useful than the error. */
+/** Returns the received part of a body that was cut off: the status is more useful than the error. */
 async function readText({ body }: UpstreamReply, charactersMax: number): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';

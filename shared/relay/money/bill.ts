@@ -125,13 +125,13 @@ export async function reserveForRun(
 ): Promise<Bill> {
   const { costs, request } = await priceCall(ports, call);
   const own = request && { ...request, rpm: undefined, waiting, shard };
-  // The entry that is there holds its share of the budgets.
+  // The existing entry already holds its share of the budgets.
   const asked = own && shard !== undefined ? { ...own, budgets: [] } : own;
   const reservation = asked && (await reservations.reserve(asked));
   return openBill({ reservations, ports, call, costs, reservation });
 }
 
-/** The bill of a call that another invocation reserved for. */
+/** Restores the bill of a call that another invocation reserved. */
 export async function restoreBill(
   reservations: Reservations,
   ports: BillPorts,
@@ -242,7 +242,7 @@ export class Bill {
     return parseYuan(this.#input.call.snapshot.settings.search?.cost ?? 0) ?? 0n;
   }
 
-  /** Leaves the reservation to other invocations, until a time in Unix seconds. A lease that ends earlier is charged late. */
+  /** Hands the reservation over to other invocations until a time in Unix seconds. A lease that ends earlier is charged late. */
   async handOver(until: number): Promise<void> {
     const { reservations, reservation } = this.#input;
     this.#closed.abort('handed over');
@@ -267,7 +267,7 @@ export class Bill {
       const { prompt_tokens, completion_tokens } = usage;
       const tokens = { prompt_tokens, completion_tokens };
       const free = { id: call.identity.requestId, model: answered ?? call.model.base, end, ...tokens };
-      // Only a plot lacks what cannot be counted.
+      // A lost count is missing only in a plot.
       if (serving) await ports.freeAttempts.count({ ...free, ...serving }).catch(() => {});
       return {};
     }
@@ -357,7 +357,7 @@ export function describeServing(
   };
 }
 
-/** The time that an attempt took is its own, so a channel is not blamed for those before it. */
+/** Times count from the start of the attempt, so that a channel is not blamed for the attempts before. */
 function describeAttempt({ candidate, outcome, startedMs, ...one }: TriedCandidate): CallAttempt {
   const { channel, model, secret } = candidate;
   const endMs = one.endedMs ?? one.doneMs;

@@ -1,7 +1,7 @@
 /**
- * Holds what a call may spend in its budgets, before the same amount is taken from the balance. What the call
- * does not spend is given free by the projector, together with the ledger row, so exactly once. A crash between the
- * two holds leaves the amount held until the period ends: a budget is never exceeded.
+ * Reserves in its budgets what a call may spend, before taking the same amount from the balance. The projector frees what the call does
+ * not spend, together with the ledger row, so exactly once. A crash between the two holds leaves the amount held until the period ends:
+ * a budget is never exceeded.
  */
 import type { NanoYuan } from '../../billing/money.ts';
 import type { BudgetUse } from '../../billing/ledger-row.ts';
@@ -10,7 +10,7 @@ import { StoreUnavailable } from '../ports/store-errors.ts';
 import type { Backoff } from '../retry.ts';
 import type { Budget, ReservationRequest } from './open-reservation.ts';
 
-/** The holds of one call: an amount in all of its budgets, or in none. */
+/** The holds of one call. It holds its amount in all of its budgets, or in none. */
 export class BudgetHolds {
   readonly #holds: readonly BudgetHold[];
 
@@ -31,24 +31,24 @@ export class BudgetHolds {
     return this.#holds.find(({ budget }) => !budget.of);
   }
 
-  /** Reserves the amount if all budgets cover it. Else frees it at once, because other calls may need it. */
-  async covers(amount: NanoYuan): Promise<boolean> {
-    const held = await Promise.allSettled(this.#holds.map((hold) => hold.covers(amount)));
+  /** Reserves the amount if all budgets cover it, else frees it at once, because other calls may need it. */
+  async tryHold(amount: NanoYuan): Promise<boolean> {
+    const held = await Promise.allSettled(this.#holds.map((hold) => hold.tryHold(amount)));
     const failed = held.find((each) => each.status === 'rejected');
     if (failed) throw failed.reason;
     if (held.every((each) => each.status === 'fulfilled' && each.value)) return true;
-    await this.keep(0n);
+    await this.reduceTo(0n);
     return false;
   }
 
-  /** Asks what others use, for the words of a refusal. */
+  /** Reads what other calls use, for the message of a refusal. */
   async readUse(): Promise<void> {
     await Promise.all(this.#holds.map((hold) => hold.readUse()));
   }
 
   /** Frees what is held beyond the amount that was taken from the balance. */
-  async keep(amount: NanoYuan): Promise<void> {
-    await Promise.all(this.#holds.map((hold) => hold.keep(amount)));
+  async reduceTo(amount: NanoYuan): Promise<void> {
+    await Promise.all(this.#holds.map((hold) => hold.reduceTo(amount)));
   }
 }
 
@@ -58,7 +58,7 @@ class BudgetHold {
   readonly #backoff: Backoff;
   readonly #name: string;
   #amount = 0n;
-  #holds = 0;
+  #holdCount = 0;
   #use: BudgetUse = { used: 0n, running: 0 };
   #isKnown = false;
 
@@ -90,12 +90,12 @@ class BudgetHold {
   }
 
   /** Reserves the amount if the budget covers it. */
-  async covers(amount: NanoYuan): Promise<boolean> {
+  async tryHold(amount: NanoYuan): Promise<boolean> {
     if (amount <= this.#amount) return true;
-    await this.keep(0n);
+    await this.reduceTo(0n);
     const { counter, most } = this.budget;
-    this.#holds += 1;
-    const hold = { ...counter, name: `${this.#name}#${this.#holds}` };
+    this.#holdCount += 1;
+    const hold = { ...counter, name: `${this.#name}#${this.#holdCount}` };
     const { done, ...use } = await this.#backoff.until(() => this.#counters.hold(hold, amount, most));
     this.#use = use;
     this.#isKnown = true;
@@ -103,7 +103,7 @@ class BudgetHold {
     return done;
   }
 
-  async keep(amount: NanoYuan): Promise<void> {
+  async reduceTo(amount: NanoYuan): Promise<void> {
     if (amount === this.#amount) return;
     const by = { used: amount - this.#amount, running: amount === 0n ? -1 : 0 };
     this.#amount = amount;

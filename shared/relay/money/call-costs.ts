@@ -285,7 +285,7 @@ function accountLimitsOf({ account, snapshot, concurrencyGiven }: Payer) {
 /** A counter outlives its period, so that calls that end later find it. */
 const counterKeptMs = 48 * 60 * 60 * 1000;
 
-/** The budgets that a call counts on: its key's, and for each pair of `by` and period the one of its name, else that of `*`. */
+/** Finds the budgets that a call counts toward: its key's, and for each `by` and period the budget of its name, else that of `*`. */
 function findCallBudgets({ key, account, attribution, snapshot, startedMs }: BillableCall): Budget[] {
   const { timeZone } = snapshot.settings;
   const named = new Map<string, AccountBudget>();
@@ -308,7 +308,7 @@ export const findKeyBudget = (
   nowMs: number,
 ): Budget | undefined => key.budget && findBudget(counterKeyOf(key), key.budget, timeZone, nowMs);
 
-/** The budget of one name. Its counter doesn't show the name, which may be that of a person. */
+/** Returns the budget of one name. The counter's key hides the name, which may be a person's. */
 export const findTagBudget = (
   account: string,
   { by, name, ...written }: AccountBudget,
@@ -324,7 +324,7 @@ export const findTagBudget = (
   ),
 });
 
-/** Longer than the name of a key, so that none is like it. */
+/** Longer than the counter's name of a key, so that the two never collide. */
 const tagKeyLength = 16;
 
 function findBudget(

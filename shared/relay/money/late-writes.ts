@@ -24,7 +24,7 @@ const rowPauseMs = 1_000;
 const rowTriesMax = 5;
 
 /**
- * @param backoff of the close: an unknown outcome means that one of its tries may have been applied
+ * @param backoff the backoff of the close: an unknown outcome means that one of its tries may have been applied
  * @param isShared another invocation may have settled the call
  */
 export async function settleLate(

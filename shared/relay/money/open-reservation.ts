@@ -35,9 +35,9 @@ export interface ReservationRequest {
   rpm?: number | undefined;
   /** The call's number in the key's minute, once it is admitted and if the key has a limit. */
   rateCount?: number | undefined;
-  /** All that the call counts on. */
+  /** All budgets that the call counts toward. */
   budgets?: readonly Budget[] | undefined;
-  /** Names the holds in budgets of one try, by default by the request's id: a hold of the name before would count as its repeat. */
+  /** The name of one try's holds in budgets. Default: the request's id. A second hold with the same name would count as a repeat. */
   holdName?: string | undefined;
   /**
    * A caller that can wait: retries until this time (epoch milliseconds) or the signal, because slots free up
@@ -54,7 +54,7 @@ export interface ReservationRequest {
 /** Why nothing was reserved. `contended`: others were faster each time. */
 export type ReserveFailure = ReserveRefusal | SpentBudget | { reason: 'contended' | 'out_of_time' };
 
-/** `isShared`: calls under way hold a part of the budget, which may come back. */
+/** `isShared`: calls in flight hold a part of the budget, which may be freed. */
 interface RefusingBudget {
   budget: Budget;
   left: NanoYuan;
@@ -63,7 +63,7 @@ interface RefusingBudget {
 
 export type SpentBudget = Extract<ReserveRefusal, { reason: 'budget' }> & Partial<RefusingBudget>;
 
-/** @param tightest the budget that has the least left */
+/** @param tightest the budget with the least left */
 export const nameBudget = (refusal: ReserveRefusal, tightest: RefusingBudget | undefined): ReserveFailure =>
   refusal.reason === 'budget' && tightest
     ? { ...refusal, budget: tightest.budget, left: tightest.left, isShared: tightest.isShared }
@@ -133,7 +133,7 @@ export interface NextTry {
   search: ShardSearch;
 }
 
-// A reservation as text, for the invocations that settle the call of another one.
+// Converts a reservation to text and back, for invocations that settle a call that another one reserved.
 
 const bigintMark = '\u0000';
 

@@ -141,7 +141,7 @@ export class Reservations {
     }
   }
 
-  /** The budget with the least left. */
+  /** Returns the budget with the least left. */
   async #readBudgets({ budgets = [] }: ReservationRequest) {
     const read = await Promise.all(
       budgets.map(async (budget) => {
@@ -231,7 +231,7 @@ export class Reservations {
     }
   }
 
-  /** Moves the end of a lease, in Unix seconds, that no invocation renews. */
+  /** Moves the end (in Unix seconds) of a lease that no invocation renews. */
   async moveLeaseEnd({ account, shard, id, entry }: Reservation, until: number): Promise<void> {
     await retry(this.#ports, () => this.#ports.quotas.renew({ account, shard, id, entry, until }));
   }
@@ -328,7 +328,7 @@ export class Reservations {
     });
     // If a try may have expired by now, the projector returns the budget.
     if (!nothingOpened || (triesInFlight > 0 && clock.now() >= endMs)) return;
-    await holds.keep(0n).catch((error: unknown) => log.fault(need.id, error));
+    await holds.reduceTo(0n).catch((error: unknown) => log.fault(need.id, error));
   }
 
   /** Ends the tries of a reserve that may still be applied. Returns whether none was and none will be. */

@@ -124,7 +124,7 @@ function refuseForQuota(
 
 /** Held amounts of running calls come back; what was spent does only with the next period. */
 function refuseForBudget({ call }: RefusedReserve, { budget, left, need, isShared }: SpentBudget): Refusal {
-  if (!budget) throw new Error('a refusal of a budget without the budget');
+  if (!budget) throw new Error('the refusal of a budget does not name the budget');
   const { period, most, resetsAtMs } = budget;
   const resets = isoTime(resetsAtMs);
   const words =

@@ -127,7 +127,7 @@ async function tryOnce(tries: Tries, state: TryState, isLastTry: boolean): Promi
     const { planAfterRefusal } = await import('./shards.ts');
     return { ...state, ...(await planAfterRefusal(step, item, payment)) };
   }
-  if (!(await holds.covers(payment.amount))) return state;
+  if (!(await holds.tryHold(payment.amount))) return state;
   const write = reserveWriteOf(request, { item, payment, need: own }, ports.clock.now());
   const payments = [...state.payments, payment];
   const reply = await backoff.until(() => send(tries, write));
@@ -199,13 +199,13 @@ async function send(
   return ports.quotas.reserve(write);
 }
 
-/** Gives back what budgets hold beyond the amount. */
+/** Frees what budgets hold beyond the amount. */
 async function keepReservation(
   { request, holds, backoff: { unknowns } }: Tries,
   { shard, ...reserved }: Pick<Reservation, 'entry' | 'payment' | 'item'> & { shard: number },
 ): Promise<Reservation> {
   const { account, need, rateCount } = request;
-  await holds.keep(reserved.entry.amount);
+  await holds.reduceTo(reserved.entry.amount);
   const { ofKey } = holds;
   const used = ofKey?.usedByOthers;
   return {

@@ -207,7 +207,7 @@ export const accountInEnglish = {
   aMinute: 'Calls per minute',
   noLimit: 'no limit for this key',
   budget: 'Budget',
-  eachOther: 'each other name',
+  eachOther: 'any other name',
   nameless: 'no name',
   budgetOf: (amount: string, period: 'day' | 'month', anew?: string) =>
     `${amount} per ${period}${anew === undefined ? '' : `, resets on ${anew}`}`,
@@ -253,9 +253,9 @@ export const accountInEnglish = {
   bonusStep: (pay: string, get: string) => `Pay ${pay}, get ${get}`,
   buyPlan: (level: number, price: string) => `Buy plan ${level}: ${price} for a month`,
   buyPlanAsk: (label: string, account: string) =>
-    `${label}, for the account ${account}? A higher plan starts at once and ends the present one.`,
-  autoIsOn: (charged: string, month: string) => `Automatic top-up is on. Charged in ${month}: ${charged}.`,
-  autoIsOff: (reason: string) => `Automatic top-up was turned off (${reason}). Pay again to store a card.`,
+    `${label}, for the account ${account}? A higher plan starts at once and ends the current one.`,
+  autoIsOn: (charged: string, month: string) => `Automatic top-ups are on. Charged in ${month}: ${charged}.`,
+  autoIsOff: (reason: string) => `Automatic top-ups were turned off (${reason}). Pay again to store a card.`,
   topUpAsk: (amount: string, account: string) =>
     `Pay ${amount} into the account ${account}? Continue only if this is your account.`,
   rotateAsk: (name: string) =>

@@ -225,13 +225,13 @@ function renderModelRows(model: string, facts: PageFacts): Markup[] {
     facts.model === undefined ? markup`<a href="${path}">${renderCode(model)}</a>` : renderCode(model);
   return listPriceLines(model, facts).map((line, at) =>
     at === 0
-      ? markup`<tr><th scope="row">${name}${renderUnavailable(model, facts)}${renderKnown(model, facts)}${renderRates(line)}`
+      ? markup`<tr><th scope="row">${name}${renderUnavailable(model, facts)}${renderMainFacts(model, facts)}${renderRates(line)}`
       : markup`<tr class="t"><th scope="row">${line.when}${renderRates(line)}`,
   );
 }
 
-/** The page of the model has it in full. */
-function renderKnown(asked: string, { model, modelFacts, words }: PageFacts): Markup {
+/** Shows the main facts; the page of the model shows all. */
+function renderMainFacts(asked: string, { model, modelFacts, words }: PageFacts): Markup {
   if (model !== undefined || !Object.hasOwn(modelFacts, asked)) return nothing;
   const { context, takes = [] } = modelFacts[asked] ?? {};
   const parts = [

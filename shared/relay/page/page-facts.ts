@@ -176,8 +176,8 @@ export interface Family {
 const ungroupedMax = 12;
 
 /**
- * The vendor, if it is known; else the part before a slash (`vendor/model`), else the letters at the beginning (`qwen2.5-max`). A name of its own is put
- * among those that are named `others`. Few models are one family, in the order of the channels.
+ * Groups models by vendor, if it is known, else by the part before a slash (`vendor/model`), else by the leading letters (`qwen2.5-max`).
+ * A model without a family goes to `others`. Few models form one family, in the order of the channels.
  */
 export function groupFamilies(
   models: readonly string[],

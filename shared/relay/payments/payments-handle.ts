@@ -82,7 +82,7 @@ async function store(ports: PaymentsPorts, { live, at, reports, settings }: Rece
         ? await carryOutPayment(ports, { ...report, live, at }, settings)
         : { ...report, at };
     if (!fact) continue;
-    if (fact.kind === 'reversal') await turnOffReversed(ports, fact);
+    if (fact.kind === 'reversal') await stopTopUpsAfterReversal(ports, fact);
     const payment = await recordFact(ports, fact);
     if (fact.kind === 'paid' && report.kind === 'checkout') await keepCard(ports, payment, report);
     isStored = true;
@@ -91,10 +91,13 @@ async function store(ports: PaymentsPorts, { live, at, reports, settings }: Rece
 }
 
 /**
- * No card may be charged because its money was given back. Before the refund or dispute is recorded: a repeat after a crash does it again, and
- * a later report does nothing.
+ * Turns automatic top-ups off, so that no card is charged because its money was given back. Runs before the refund or dispute is recorded,
+ * so that a retry after a crash repeats it. A later report changes nothing.
  */
-async function turnOffReversed({ payments, topUps }: PaymentsPorts, fact: ReversalFact): Promise<void> {
+async function stopTopUpsAfterReversal(
+  { payments, topUps }: PaymentsPorts,
+  fact: ReversalFact,
+): Promise<void> {
   if (fact.reversal.state !== 'taken') return;
   const { account, reversals = {} } = (await payments.find(fact.payment)) ?? {};
   if (account === undefined || reversals[fact.id]) return;
@@ -102,7 +105,7 @@ async function turnOffReversed({ payments, topUps }: PaymentsPorts, fact: Revers
   await topUps.change(account, (auto) => (auto && isOn(auto) ? turnOff(auto, reason) : undefined));
 }
 
-/** Turns automatic top-ups on if the account asked for them with this payment. A refund or dispute may be reported before it. */
+/** Turns automatic top-ups on if the account asked for them with this payment, unless a refund or dispute was reported before it. */
 async function keepCard(
   { clock, topUps }: PaymentsPorts,
   { account, state, reversals }: Payment,
@@ -181,8 +184,8 @@ export async function recordFact(ports: RecordPorts, fact: PaidFact | ReversalFa
   const { payments, log } = ports;
   const tryOnce = async (): Promise<PaymentChange> => {
     const before = await payments.find(fact.payment);
-    const { decided, plan } = await decidePlan(ports, before, fact);
-    const after = applyFact(before, decided);
+    const { finalFact, plan } = await decidePlan(ports, before, fact);
+    const after = applyFact(before, finalFact);
     // Reported as if it were new: the report of the call that wrote it may have been lost with the call.
     if (after === before) return { before: undefined, after: before, grants: [] };
     const change = { ...planPaymentChange(before, after), plan };
@@ -197,32 +200,32 @@ export async function recordFact(ports: RecordPorts, fact: PaidFact | ReversalFa
   return after;
 }
 
-/** The plan changes in the transaction that records its payment, so it changes once. */
+/** Decides on the plan's change. It is written in the transaction that records the payment, so it happens once. */
 async function decidePlan(
   { payments, clock }: RecordPorts,
   before: Payment | undefined,
   fact: PaidFact | ReversalFact,
-): Promise<{ decided: PaidFact | ReversalFact; plan?: PaymentChange['plan'] }> {
+): Promise<{ finalFact: PaidFact | ReversalFact; plan?: PaymentChange['plan'] }> {
   const nowMs = clock.now();
   if (fact.kind === 'paid') {
     const { level, account, problem } = fact;
     const isNew = before === undefined || before.state === 'expected' || before.state === 'parked';
     if (!isNew || level === undefined || account === undefined || problem !== undefined)
-      return { decided: fact };
+      return { finalFact: fact };
     // A refund may be reported before its payment.
-    if (before && isTakenBack({ ...before, paid: fact.paid })) return { decided: fact };
+    if (before && isTakenBack({ ...before, paid: fact.paid })) return { finalFact: fact };
     const seen = await payments.account(account);
     const month = seen ? buyMonth(seen.plan, level, nowMs) : problems.noAccount;
-    if (typeof month === 'string') return { decided: { ...fact, problem: month } };
-    return { decided: { ...fact, bought: month.bought }, plan: seen && { seen, plan: month.plan } };
+    if (typeof month === 'string') return { finalFact: { ...fact, problem: month } };
+    return { finalFact: { ...fact, bought: month.bought }, plan: seen && { seen, plan: month.plan } };
   }
   const { state, level, account, bought } = before ?? {};
   if (!before || state !== 'plan' || level === undefined || account === undefined || !bought)
-    return { decided: fact };
-  if (isTakenBack(before) || !isTakenBack(applyFact(before, fact))) return { decided: fact };
+    return { finalFact: fact };
+  if (isTakenBack(before) || !isTakenBack(applyFact(before, fact))) return { finalFact: fact };
   const seen = await payments.account(account);
   const plan = returnMonth(seen?.plan, { level, bought, nowMs });
-  return { decided: fact, plan: seen && plan && { seen, plan } };
+  return { finalFact: fact, plan: seen && plan && { seen, plan } };
 }
 
 /** Throws StoreBusy when another write came between: the payment has to be read again. */

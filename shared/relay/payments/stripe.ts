@@ -22,7 +22,7 @@ export interface PaidCheckout {
   isSingle: boolean;
   /** Texts of which one may be a reference of ours. */
   references: string[];
-  /** Stored for later payments. */
+  /** The card that this payment stored for later ones. */
   card?: StoredCard | undefined;
 }
 
@@ -84,7 +84,7 @@ function readPaidCheckout(session: JsonRecord): Report[] {
   ];
 }
 
-/** Only automatic top-ups and the payments that store their card have a reference here. Checkouts report the latter, too. */
+/** Only automatic top-ups and payments that store a card have a reference here. Checkouts report the latter, too. */
 function readPaidIntent(intent: JsonRecord): Report[] {
   const reference = asRecord(intent['metadata'])['relay_reference'];
   if (typeof reference !== 'string') return [];

@@ -56,11 +56,11 @@ export interface AutoTopUpStore {
   below(account: string): Promise<NanoYuan | undefined>;
   /** True if the ledger has the grant of the payment, so the balance read after this includes it. */
   isCredited(account: string, payment: string): Promise<boolean>;
-  /** Those of the accounts that are on, or have a failure to report. */
-  active(accounts: readonly string[]): Promise<string[]>;
-  /** Writes the next version together with the notice, or nothing. False: another version came between. */
+  /** Returns the accounts whose top-ups are on, or have a failure to report. */
+  listActive(accounts: readonly string[]): Promise<string[]>;
+  /** Writes the next version and the notice, or neither. Returns false if another version was written first. */
   write(after: AutoTopUp, notice?: Notice): Promise<boolean>;
-  /** Repeats until no other write comes between. Returns what was written; nothing if `apply` returns nothing. */
+  /** Retries until no other write interferes. Returns the written version; nothing if `apply` returns nothing. */
   change(
     account: string,
     apply: (auto: AutoTopUp | undefined) => AutoTopUp | undefined,
@@ -71,7 +71,7 @@ export interface AutoTopUpStore {
 export interface WatchedChannels {
   /** Valid rows. */
   rows(): Promise<ChannelRow[]>;
-  /** Keeps what was found as the row's `_balance`, unless the row was deleted. */
+  /** Stores the found balance as the row's `_balance`, unless the row was deleted. */
   mark(id: string, balance: { at: number; low: boolean; text: string }): Promise<void>;
 }
 
@@ -90,18 +90,18 @@ export interface ChannelMark {
   mark: (typeof markKinds)[number];
   /** Missing if it holds for the channel as a whole. */
   model?: string | undefined;
-  /** Share of failed attempts, milliseconds to first content, or yuan for a million tokens: now, and usually. */
+  /** `now` and `usual`: share of failed attempts, milliseconds to first content, or yuan per million tokens. */
   now: number;
   usual: number;
 }
 
-/** The attempts of channels by hour. Reads may be some seconds old. Throws StoreUnavailable. */
+/** The attempts of channels by hour. Reads may be a few seconds old. Throws StoreUnavailable. */
 export interface ChannelHours {
-  /** The ids of channels that are on. */
+  /** The ids of enabled channels. */
   channels(): Promise<string[]>;
-  /** Both hours inclusive: `2026-11-22T09`. Without hours in which it was not tried. */
+  /** Includes both hours, such as `2026-11-22T09`. Leaves out hours without attempts. */
   read(channel: string, from: string, to: string): Promise<HourSum[]>;
-  /** Replaces the marks that console and command line show. */
+  /** Replaces the marks that the console and the command line show. */
   keep(marks: readonly ChannelMark[], nowMs: number): Promise<void>;
 }
 

@@ -210,7 +210,7 @@ export interface HourOfRefusals {
   counts: Readonly<Record<string, number>>;
 }
 
-/** Attempts of calls without a reservation. A failed write loses a minute of them. */
+/** Counts attempts of calls without a reservation. A failed write loses a minute of them. */
 export interface FreeAttempts {
   count(
     call: Pick<CloseRow, 'id' | 'model'> &

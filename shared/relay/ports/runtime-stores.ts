@@ -146,7 +146,7 @@ export interface IdempotencyClaimWrite {
   untilMs: number;
 }
 
-// Counters of keys that have a limit of their own, and of budgets. They are items of their own and expire, so that an account's
+// Counters of budgets, and of keys with a limit of their own. They are separate items that expire, so that an account's
 // item does not grow with its keys. The suite in `test/contract/key-counters.ts` defines the contract.
 
 /** One period of a budget. */

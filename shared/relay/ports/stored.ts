@@ -154,27 +154,27 @@ export interface RunStore {
 
 /** The vendor that has taken a call in a background window. */
 export interface Vendor {
-  /** The channel's id, and a reference, never the secret. */
+  /** The channel's id. `secret` is a reference, never the secret itself. */
   channel: string;
   secret?: string | undefined;
   /** The public base name. */
   model: string;
-  /** Where it was submitted. */
+  /** The address that took the call. */
   url: string;
   vendorId: string;
 }
 
-/** A run whose vendor is asked for its answer from time to time. */
+/** A run whose vendor is polled for the answer. */
 export interface WaitingRun extends Run {
   vendor: Vendor;
-  /** Unix seconds. From the deadline on it is cancelled. */
+  /** Unix seconds. The run is cancelled after `deadline`. */
   submitted: number;
   deadline: number;
-  /** As `serializeReservation` writes it. */
+  /** In the format of `serializeReservation`. */
   reservation: string;
 }
 
-/** Apart from the responses, so that a poll reads no content. Every method throws StoreUnavailable or StoreBusy, and is safe to repeat. */
+/** Stored apart from responses, so that a poll reads no content. Every method throws StoreUnavailable or StoreBusy; all are repeatable. */
 export interface WaitingRuns {
   put(run: WaitingRun): Promise<void>;
   list(): Promise<WaitingRun[]>;

@@ -39,7 +39,7 @@ export function buildAcceptedCall(
     untilMs: nowMs + beginsWithinMs,
     body: isRecord(body) ? body : {},
     key,
-    // The tariff has the prices.
+    // The stored tariff contains the prices.
     account: call.account && {
       ...call.account,
       prices: undefined,

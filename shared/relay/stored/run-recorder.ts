@@ -37,7 +37,7 @@ interface KeptRun {
   events: Pick<EventWriter, 'wrote' | 'finished'> | undefined;
   /** How long events are kept after the end. */
   eventMinutes: number;
-  /** The stored call is needed until it is settled, which another invocation may have to do. */
+  /** True if the stored call must be kept until it is settled, because another invocation may have to settle it. */
   keepsCall?: boolean | undefined;
 }
 

@@ -67,7 +67,7 @@ export class RunWatch {
     }
   }
 
-  /** The client cancelled it before its answer came. */
+  /** Call it if the client cancelled the run before its answer arrived. */
   markCancelled(): void {
     this.reason = 'cancelled';
   }

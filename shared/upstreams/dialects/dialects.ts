@@ -5,7 +5,7 @@ interface Registered {
   path: string;
   /** The vendor refuses lower limits on output tokens. */
   outputTokensMin?: number;
-  /** Calls in background windows may be submitted, and are polled. */
+  /** Calls in background windows can be submitted and polled. */
   takesSubmissions?: true;
   load(): Promise<DialectCode>;
 }

@@ -46,7 +46,7 @@ function listAmount(unit: string, value: unknown, minus: unknown = 0): UpstreamB
   return [{ unit, amount: isFigure ? String(Number((value - minus).toFixed(6))) : '' }];
 }
 
-/** Vendors put other APIs at these paths beside the one that reports balances. */
+/** Removes paths at which vendors offer other APIs: the API that reports balances is at the root. */
 const rootOf = ({ endpoint }: ChannelAttributes): string =>
   endpoint.replace(/(?:\/(?:anthropic|beta|v1))+$/, '');
 const dataIn = (body: unknown): JsonRecord => asRecord(asRecord(body)['data']);
@@ -61,13 +61,13 @@ const balanceForms: Record<string, (channel: ChannelAttributes) => BalanceReport
       return infos.map((info) => ({ unit: textIn(info['currency']), amount: textIn(info['total_balance']) }));
     },
   }),
-  // The platform for China counts in yuan, the other one in dollars.
+  // The platform for China reports yuan, the other one dollars.
   moonshot: (channel) => ({
     addresses: [`${rootOf(channel)}/v1/users/me/balance`],
     read: ([body]) =>
       listAmount(hostOf(channel).endsWith('.cn') ? 'CNY' : 'USD', dataIn(body)['available_balance']),
   }),
-  // Only management keys may read the credits of the account; others know their own limit.
+  // Only management keys may read the credits of the account. Other keys can read only their own limit.
   openrouter: ({ endpoint }) => ({
     addresses: [`${endpoint}/credits`],
     read: ([body]) => listAmount('USD', dataIn(body)['total_credits'], dataIn(body)['total_usage'] ?? ''),
@@ -79,7 +79,7 @@ const balanceForms: Record<string, (channel: ChannelAttributes) => BalanceReport
       },
     },
   }),
-  // In the unit that the site shows, though the fields say dollars. Usage is in hundredths, 100 million is no limit.
+  // In the unit that the site shows, although the fields say dollars. Usage is in hundredths; a limit of 100 million means no limit.
   'new-api': (channel) => ({
     addresses: ['subscription', 'usage'].map((name) => `${rootOf(channel)}/v1/dashboard/billing/${name}`),
     read([limits, usage]) {
@@ -99,7 +99,7 @@ const balanceForms: Record<string, (channel: ChannelAttributes) => BalanceReport
   }),
 };
 
-/** Hosts that need no attribute. */
+/** Hosts whose form is known without the attribute `balance_form`. */
 const formsOfHosts: Record<string, string> = {
   'api.deepseek.com': 'deepseek',
   'api.moonshot.ai': 'moonshot',

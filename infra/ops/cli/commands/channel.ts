@@ -146,7 +146,7 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
       },
     }),
     defineView('balance', {
-      does: 'ask upstreams for the balance of each secret, where the vendor reports it',
+      does: 'show the upstream balance of each secret, if the vendor reports one',
       takes: { '[id]': 'channel id (default: all channels whose upstream reports a balance)' },
       examples: ['channel balance', 'channel balance deepseek --json'],
       policies: operators,
@@ -154,7 +154,7 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
       async run({ ports, terminal }, id: string | undefined) {
         terminal.printList(await viewBalances(ports, id), {
           columns: balanceColumns,
-          empty: 'No channel has a secret and an upstream that reports a balance in a known form.',
+          empty: 'No channel has a secret for which its upstream reports a balance in a known form.',
         });
       },
     }),
@@ -202,7 +202,7 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
 
 const health = buildHealthColumns<ChannelWithSums>(({ sum }) => summarizeAttempts(sum));
 
-/** Attempts and times are those of today and yesterday (UTC). */
+/** Attempts and times cover today and yesterday (UTC). */
 const columns: Column<ChannelWithSums>[] = [
   ['id', 'ID', ({ id }) => id],
   ['state', 'STATE', ({ state }) => state, ({ state, isFailing }) => (isFailing ? 'failing' : state)],

@@ -99,7 +99,7 @@ export const chargeCommands: CommandGroup = {
   notes: `
 \`charge import\` reads a public price list in US dollars: LiteLLM's model_prices_and_context_window.json, or a CSV with
 the columns model, input_cost_per_token and output_cost_per_token (and others named as in that list). It also imports cache
-prices, tiers, hours and token limits, names the prices that no rule can have, and skips models that already have a price.`,
+prices, tiers, hours and token limits, lists the prices that rules can't express, and skips models that already have a price.`,
   commands: [
     defineView('list', {
       does: 'list rules in the order the relay matches them',
@@ -250,8 +250,8 @@ prices, tiers, hours and token limits, names the prices that no rule can have, a
         '--prefix <text>': 'only entries with this prefix; the prefix is removed',
         '--models <names>': ['only these models, without the prefix', parseList],
         '--columns <names>':
-          'a list in yuan or with other columns, such as model=型号,input=输入,output=输出; remembered',
-        '--per <tokens>': ['with --columns: the tokens that a price is for', parseCount, 1_000_000],
+          'for a list in yuan or with other columns, such as model=型号,input=输入,output=输出; remembered',
+        '--per <tokens>': ['with --columns: number of tokens that a price covers', parseCount, 1_000_000],
         '--free <names>': ['models to make free if the list has no price for them', parseList],
       },
       examples: [
@@ -287,13 +287,16 @@ prices, tiers, hours and token limits, names the prices that no rule can have, a
 
 type ImportOptions = Omit<ImportInput, 'list'> & { columns?: string | undefined; per: number };
 
-type Mapped = { columns?: string | undefined; per: number };
+type MappingOptions = { columns?: string | undefined; per: number };
 
-/** Mappings by the header of the list that they are for, beside the lists, so that next month's list needs no question. */
+/** Keeps the mapping of each list by its header, in the folder of the list, so that next month's list needs no questions. */
 const mappingsFile = 'price-columns.json';
 
-/** Reads a list with LiteLLM's columns as it is. For another one, uses the columns that are given, remembered or, at a terminal, asked for. */
-async function readMappedList(terminal: Terminal, file: string, given: Mapped): Promise<PriceSource> {
+/**
+ * Reads a list with LiteLLM's columns as it is. Any other list needs a mapping: the given one, else the remembered one, else the answers
+ * that a terminal's user gives.
+ */
+async function readMappedList(terminal: Terminal, file: string, given: MappingOptions): Promise<PriceSource> {
   const list = await readListFile(file);
   const [head = []] = typeof list === 'string' ? [] : list;
   const isKnown = head.some((name) => name.toLowerCase() === 'input_cost_per_token');
@@ -301,8 +304,8 @@ async function readMappedList(terminal: Terminal, file: string, given: Mapped): 
   const kept = path.join(path.dirname(file), mappingsFile);
   const all = asRecord(parseJson((await readTextFileIfAny(kept)) ?? ''));
   const remembered = asRecord(all[head.join()]);
-  const isAsked = given.columns === undefined && typeof remembered['columns'] !== 'string';
-  const { columns = String(remembered['columns']), per } = isAsked
+  const mustAsk = given.columns === undefined && typeof remembered['columns'] !== 'string';
+  const { columns = String(remembered['columns']), per } = mustAsk
     ? { ...given, columns: await askColumns(terminal, head) }
     : given.columns === undefined
       ? { ...given, per: Number(remembered['per']) }
@@ -332,7 +335,7 @@ async function askColumns(terminal: Terminal, head: readonly string[]): Promise<
     );
   const answers: string[] = [];
   for (const name of mappedColumns) {
-    const answer = await terminal.ask(`Which column has ${name} (${head.join(', ')}; Enter: none)?`);
+    const answer = await terminal.ask(`Which column contains ${name} (${head.join(', ')}; Enter: none)?`);
     if (answer !== '') answers.push(`${name}=${answer}`);
   }
   return answers.join(',');

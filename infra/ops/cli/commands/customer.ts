@@ -218,7 +218,7 @@ A customer is an account with keys and grants. Top up with \`grant new\`; create
       },
     }),
     defineChange('erase', {
-      does: 'erase the contact data of a closed customer; money rows stay, and what else stays is listed',
+      does: 'erase the contact data of a closed customer, and list the data that stays',
       takes: accountArgument,
       examples: ['customer erase acme'],
       async plan({ ports }, account: string) {

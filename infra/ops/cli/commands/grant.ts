@@ -1,4 +1,4 @@
-/** The commands of `grant`: top-ups and corrections, redeem codes, what was written and applied; and how a grant is waited for and said. */
+/** The commands of `grant`: top-ups, corrections, redeem codes and lists of grants. Also waits until a grant is applied, and reports it. */
 import { formatYuan } from '../../../../shared/billing/money.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
 import {
@@ -147,7 +147,7 @@ export const grantCommands: CommandGroup = {
       },
       takes: {
         '--batch <name>': 'name of the batch (default: generated)',
-        '--expires <time>': 'last moment, such as 90d or 2027-12-31 (default: never)',
+        '--expires <time>': 'expiry, such as 90d or 2027-12-31 (default: never)',
       },
       examples: ['grant codes --count 100 --amount 10 --csv > codes.csv'],
       async plan({ ports }, options: CodesInput) {
@@ -164,7 +164,7 @@ export const grantCommands: CommandGroup = {
       },
     }),
     defineView('batches', {
-      does: 'list batches of redeem codes, or who redeemed the codes of one',
+      does: 'list batches of redeem codes, or the codes and redemptions of one batch',
       lists: true,
       takes: { '[batch]': 'name of a batch' },
       examples: ['grant batches', 'grant batches spring --csv'],

@@ -105,11 +105,11 @@ const listServedColumns = (of: 'day' | 'model'): Column<Summed>[] => [
 
 type Channel = ReportView['channels'][number];
 
-/** Calls of a channel are those that it answered or tried last, which its attempts contain. */
+/** Hides a channel's calls on the terminal: they are the ones that it answered or tried last, so its attempts include them. */
 const hideCalls = ([name, head, ...shown]: Column<WithFigures>): Column<WithFigures> =>
   name === 'calls' ? [name, '', ...shown] : [name, head, ...shown];
 
-/** A failed attempt counts for its channel, also when another channel answered the call. */
+/** A failed attempt counts against its channel, even if another channel answered the call. */
 export function buildHealthColumns<Row>(healthOf: (row: Row) => AttemptSummary) {
   const buildTimeColumn = (name: 'p50' | 'p95', head: string): Column<Row> => [
     `first_content_${name}_ms`,

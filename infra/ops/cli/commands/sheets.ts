@@ -1,4 +1,4 @@
-/** The commands `export` and `apply` of keys, customers, grants and prices: many rows as a sheet of CSV, and the file with its result. */
+/** The commands `export` and `apply` for keys, customers, grants and prices as CSV sheets. `apply` also writes a file with the result. */
 import { mkdir, open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import {
@@ -53,7 +53,7 @@ export const defineApply = (noun: string, sheet: Sheet): CommandDefinition =>
   sheet.table === 'charges' ? defineApplyRules(noun, sheet) : defineApplyLines(noun, sheet);
 
 const applyWords = {
-  does: 'apply a CSV file; a blank cell and a row not in the file are left unchanged, `-` clears',
+  does: 'apply a CSV file; blank cells and rows not in the file are left unchanged, `-` clears a value',
   takes: { '<file>': 'CSV file with a header; may omit rows and columns' },
 };
 
@@ -64,7 +64,7 @@ const defineApplyRules = (noun: string, sheet: Sheet): CommandDefinition =>
     examples: [`${noun} apply ${noun}s.csv --dry-run`],
     async plan(run, file: string, { wait }: WaitOption): Promise<CommandWrite<WrittenRules>> {
       const plan = await planSheet(run.ports, sheet, { csv: await readSheetFile(file), max: linesMax });
-      if (!('edit' in plan)) throw new Failure('this is no sheet of prices');
+      if (!('edit' in plan)) throw new Failure('this is not a price sheet');
       return defineSave(run, plan, { wait });
     },
   });
@@ -85,10 +85,10 @@ ${listColumns(sheet).join(', ')}`,
     async plan(run, file: string, { wait, result = nameResult(file) }: ApplyOptions) {
       const csv = await readSheetFile(file);
       const plan = await planSheet(run.ports, sheet, { csv, max: linesMax });
-      if ('edit' in plan) throw new Failure('this is a sheet of prices');
+      if ('edit' in plan) throw new Failure('this is a price sheet');
       const journal = await openJournal(result);
       return defineWrite<LineOutcome[]>({
-        plan: journal.kept.size > 0 ? completeLater(plan) : plan,
+        plan: journal.kept.size > 0 ? addResultToPlan(plan) : plan,
         async carryOut() {
           const outcomes = await applyLines(run, plan, { journal, result, waitMs: wait * 1000 });
           printOutcome(run.terminal, describeResult(outcomes));
@@ -107,8 +107,8 @@ ${listColumns(sheet).join(', ')}`,
 
 const nameResult = (file: string): string => `${file.replace(/\.(csv|tsv|txt)$/i, '')}.result.csv`;
 
-/** A run that was killed after its last write left keys that no result has. */
-const completeLater = (plan: SheetPlan): Plan<unknown> => ({
+/** A run that was killed after its last write left keys that no result file contains. */
+const addResultToPlan = (plan: SheetPlan): Plan<unknown> => ({
   ...plan,
   changes: [...plan.changes, 'result'],
   effect: [...plan.effect, 'Complete the result of an interrupted run'],
@@ -117,8 +117,8 @@ const completeLater = (plan: SheetPlan): Plan<unknown> => ({
 type Journal = Awaited<ReturnType<typeof openJournal>>;
 
 /**
- * Secrets are in `<result>.part`, one JSON object a line, before their keys exist, and in the result once the run is complete. A last line that
- * was cut off is of a key that does not exist yet.
+ * Reads `<result>.part`: secrets, one JSON object per line, each written before its key is created. A complete run moves them to the
+ * result. A last line that is cut off belongs to a key that was never created.
  */
 async function openJournal(result: string) {
   const [written, earlier = ''] = await Promise.all([
@@ -150,7 +150,7 @@ async function applyLines(
       secrets: journal.secrets,
       waitMs,
       async keep(made) {
-        // Begins with a line end: an interrupted run may have left half a line.
+        // Start on a new line: an interrupted run may have left half a line.
         await file.appendFile(`\n${JSON.stringify(made)}\n`);
         await file.datasync();
       },
@@ -159,7 +159,7 @@ async function applyLines(
       result,
       formatResult([...outcomes, ...listOtherKeys(journal, outcomes)], journal.earlier),
     );
-    // The key of a line that failed may exist all the same, if a reply was lost.
+    // Keep the secrets if a line failed: if only the reply was lost, its key exists.
     if (outcomes.every(({ state }) => state !== 'failed')) await rm(part);
     return outcomes;
   } finally {
@@ -167,13 +167,13 @@ async function applyLines(
   }
 }
 
-/** Keys of an interrupted run of another sheet with the same result. */
+/** Lists the keys that an interrupted run of another sheet left for the same result file. */
 function listOtherKeys({ kept }: Journal, outcomes: readonly LineOutcome[]): LineOutcome[] {
   const named = new Set(outcomes.map(({ line: { account, key } }) => nameSheetKey(account, key?.id ?? '')));
   return [...kept].flatMap(([name, secretKey]): LineOutcome[] => {
     if (named.has(name)) return [];
     const [account = '', id = ''] = JSON.parse(name) as string[];
     const line = { place: '', account, key: { id, hash: undefined, attributes: {}, isNew: false } };
-    return [{ line, state: 'unchanged', secretKey, problem: 'of an interrupted run: see `key check`' }];
+    return [{ line, state: 'unchanged', secretKey, problem: 'left by an interrupted run: see `key check`' }];
   });
 }

@@ -22,7 +22,7 @@ import {
 } from '../../../../shared/operate/statement.ts';
 import { compareCodeUnits } from '../../../../shared/wire/json.ts';
 import { maskKeys } from '../../markup.ts';
-import { balanceOf, figureColumns, nameStatement, renderStatementFile } from '../../statement-file.ts';
+import { listBalanceLines, figureColumns, nameStatement, renderStatementFile } from '../../statement-file.ts';
 import { auditors, defineView, type CommandRun } from '../command.ts';
 import { parseCsvLines, delimiterOf } from '../../csv.ts';
 import { parseDecimalText, parseNumber } from '../option-values.ts';
@@ -50,7 +50,7 @@ export const statementCommand = defineView('statement', {
     '[account]': 'customer from `customer list`',
     '--all': 'all customers with a balance, a call or a grant; --html is then a folder',
     '--by <name>': ['group calls by end_user or tag:NAME instead of day and model', parseBy],
-    '--prices': "also list the customer's own prices of now; needs the policy support or operator",
+    '--prices': "also list the customer's current own prices; needs the policy support or operator",
     '--html <file>': 'also write an HTML file, ready to send',
     '--marked': 'create it even if it does not add up, with a notice on it',
     '--wait <seconds>': ['how long to wait until the last calls are counted', parseNumber, 15],
@@ -210,7 +210,7 @@ const groupColumns: Column<Summed>[] = [['', '  FOR', ({ name }) => `  ${name}`]
 function printText({ print, printFacts, printTable }: Terminal, statement: Statement): void {
   const { grants, days, summed, sum, prices = [] } = statement;
   print(`${nameStatement(statement)}, in yuan; days in UTC`);
-  printFacts(balanceOf(statement).map(({ name, yuan }) => [name, yuan]));
+  printFacts(listBalanceLines(statement).map(({ name, yuan }) => [name, yuan]));
   for (const { applied = '', grantId, amount, reason = '' } of grants)
     print(`  ${applied} grant ${grantId}: ${amount} ${reason}`.trimEnd());
   for (const price of prices) print(`  price of ${price.models.join(', ')}: ${describeOwnPrice(price)}`);

@@ -136,7 +136,7 @@ function hostingOf(
   };
 }
 
-/** Contact data never enters the history, which nobody can erase: `contact {"email":"a@b.c"}`, `note "Bob"`. */
+/** The history can't be erased, so no contact data may enter it: `contact {"email":"a@b.c"}`, `note "Bob"`. */
 const contactData = /\b(contact|note) (?:"(?:[^"\\]|\\.)*"|\{(?:"(?:[^"\\]|\\.)*"|[^"}])*\})/g;
 
 const maskLines = (texts: readonly string[]): string[] =>

@@ -191,7 +191,7 @@ textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace
   .beside { grid-template-columns: minmax(0, 1fr); }
   .beside .tiles { grid-template-columns: repeat(3, 1fr); }
 }
-/* Each row of a table is a card: its name, then each column with its title. The overview is three screens of a phone at most. */
+/* On a phone each table row is a card: its name, then each column with its title. The overview fits three phone screens. */
 @media (max-width: 560px) {
   [id^=overview-] .scroll { max-height: 11.5rem; overflow-y: auto; }
   #overview-now .tiles { grid-template-columns: repeat(3, minmax(0, 1fr)); gap: .4rem; }

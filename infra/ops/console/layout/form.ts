@@ -34,7 +34,7 @@ export function renderForm({ action, formToken, fields, verb, cancel, tried }: F
         ${errors.size === 0 ? problem : `Nothing was saved. ${needed}`}
       </p>`
     }
-    ${groupRuns(fields.map((field) => keepSentValue(field, tried))).map((run) => {
+    ${splitByGroup(fields.map((field) => keepSentValue(field, tried))).map((run) => {
       const shown = run.map((field) =>
         renderField(field, { error: errors.get(field.name), isFirst: field.name === first }),
       );
@@ -53,8 +53,8 @@ export function renderForm({ action, formToken, fields, verb, cancel, tried }: F
   </form>`;
 }
 
-/** Neighbours of one group stand together. */
-const groupRuns = (fields: readonly Field[]): Field[][] => {
+/** Collects neighbouring fields of the same group. */
+const splitByGroup = (fields: readonly Field[]): Field[][] => {
   const starts = fields.flatMap(({ group }, at) =>
     at === 0 || group === undefined || group !== fields[at - 1]?.group ? [at] : [],
   );

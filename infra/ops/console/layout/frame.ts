@@ -6,7 +6,7 @@ import { formatBytes, formatMilliseconds } from './figures.ts';
 import { renderActionButton } from './form.ts';
 import { formatCount, formatStackOption } from '../../../../shared/operate/plan.ts';
 
-/** `g` and the letter opens it. Sections of a group stand together. */
+/** `g` and the letter open the section. Keep the sections of a group together. */
 const sections = [
   ['', 'Overview', 'o', 'Now'],
   ['requests', 'Requests', 'r', 'Now'],
@@ -154,7 +154,7 @@ const renderMore = (list: readonly string[]): Markup =>
   html`<details>
     <summary>${list.length} more</summary>
     <ul>
-      ${list.map((each) => html`<li>${renderWords(each)}</li>`)}
+      ${list.map((each) => html`<li>${renderWithCommandLinks(each)}</li>`)}
     </ul>
   </details>`;
 
@@ -164,7 +164,7 @@ export const renderWarnings = (list: readonly string[]): Markup =>
     : renderNotice(
         'warning',
         html`<ul>
-            ${list.slice(0, shownMax).map((each) => html`<li>${renderWords(each)}</li>`)}
+            ${list.slice(0, shownMax).map((each) => html`<li>${renderWithCommandLinks(each)}</li>`)}
           </ul>
           ${list.length > shownMax && renderMore(list.slice(shownMax))}`,
       );
@@ -183,22 +183,23 @@ export const renderEmptyState = (title: string, next: Content): Markup =>
   html`<p class="empty-title">${title}</p>
     <p>${next}</p>`;
 
-/** A command for the same stack. Scripts put a button in its place that copies it. */
+/** Shows a command for the same stack. Scripts replace it by a button that copies it. */
 export const renderCommand = (target: Target, verb: string, rest = ''): Markup =>
-  html`<p>${renderCopied(`${verb}${formatStackOption(target)}${rest && ` ${rest}`}`)}</p>`;
+  html`<p>${renderCopyableCommand(`${verb}${formatStackOption(target)}${rest && ` ${rest}`}`)}</p>`;
 
-const renderCopied = (words: string): Markup => html`<code data-command>npx --no relay-ops ${words}</code>`;
+const renderCopyableCommand = (words: string): Markup =>
+  html`<code data-command>npx --no relay-ops ${words}</code>`;
 
 type CommandLink = readonly [pattern: RegExp, path: (...parts: string[]) => string, words: string];
 
-/** The page that does what a command does. Parts of a pattern are escaped for an address. */
+/** Maps each command to the console page that does the same. Captured parts are escaped for the address. */
 const commandLinks: readonly CommandLink[] = [
   [/^customer (?:show|on|off|close|set) (\S+)/, (name) => `customers/${name}`, 'the customer'],
   [/^customer/, () => 'customers', 'Customers'],
   [
     /^grant new (\S+) (-?[\d.]+) --id (\S+) --reason "([^"]*)"/,
     (...[name, amount, id, reason]) => `customers/${name}/grant?amount=${amount}&id=${id}&reason=${reason}`,
-    'Book it',
+    'Credit it',
   ],
   [/^grant (?:new|list) (?:--account )?(\S+)/, (name) => `customers/${name}`, 'the customer'],
   [/^grant/, () => 'customers', 'Customers'],
@@ -224,13 +225,16 @@ const commandLinks: readonly CommandLink[] = [
 const commandWords =
   /(?:run |with )?(?:`([a-z]+ ?[^`]*)`|npx --no relay-ops ([^;,()]*[^;,().\s])|(grant new \S+ -[\d.]+ --id \S+ --reason "[^"]*"))/g;
 
-/** Sentences for people and the command line alike: in place of a command stands a link to the page that does the same. */
-export function renderWords(text: string): Content {
+/** Renders a sentence that the command line prints, too. Replaces each command by a link to the page that does the same. */
+export function renderWithCommandLinks(text: string): Content {
   const shown: Content[] = [];
   let from = 0;
   for (const match of text.matchAll(commandWords)) {
     const command = match.slice(1).find((each) => each !== undefined) ?? '';
-    shown.push(text.slice(from, match.index), linkCommand(command) ?? renderUnlinked(match[0], command));
+    shown.push(
+      text.slice(from, match.index),
+      linkCommand(command) ?? renderCommandWithoutPage(match[0], command),
+    );
     from = match.index + match[0].length;
   }
   return [...shown, text.slice(from)];
@@ -246,9 +250,9 @@ function linkCommand(command: string): Markup | undefined {
   return undefined;
 }
 
-/** Other words in backquotes are names of fields and settings. */
-const renderUnlinked = (whole: string, command: string): Content =>
-  /^(?:npx|run |with )/.test(whole) ? renderCopied(command) : whole;
+/** Offers a command without a page for copying. Other words in backquotes name fields and settings, and stay as they are. */
+const renderCommandWithoutPage = (whole: string, command: string): Content =>
+  /^(?:npx|run |with )/.test(whole) ? renderCopyableCommand(command) : whole;
 
 export const sectionOf = (path: string): (typeof sections)[number] =>
   sections.find(([each]) => each !== '' && path.startsWith(each)) ?? sections[0];

@@ -66,7 +66,7 @@ export function renderPlot({ title, unit, points, series }: Plot): Markup {
   </figure>`;
 }
 
-/** Bars without axes beside a name in a table: how it went, the last one now. */
+/** Renders small bars without axes, to show a trend beside a name in a table. The last bar is the current period. */
 export function renderSparkline(values: readonly number[], about: string): Markup {
   const most = Math.max(...values);
   if (!(most > 0)) return nothing;

@@ -188,7 +188,7 @@ export function buildFigureColumns<Row>(of: (row: Row) => DailyFigures) {
   const makeTokens = (title: string, name: CountName, about = 'tokens'): PageColumn<Row> =>
     number(title, (row) => formatShort(count(row, name)), { about, sortBy: (row) => count(row, name) });
   const healthOf = (row: Row): AttemptSummary => summarizeAttempts(of(row));
-  const makeTime = (title: string, name: 'p50Ms' | 'p95Ms'): PageColumn<Row> =>
+  const buildTimeColumn = (title: string, name: 'p50Ms' | 'p95Ms'): PageColumn<Row> =>
     number(title, (row) => formatTime(healthOf(row)[name]), { sortBy: (row) => healthOf(row)[name] ?? 0 });
   return {
     calls: number('Calls', (row) => formatInteger(count(row, 'calls')), {
@@ -204,16 +204,16 @@ export function buildFigureColumns<Row>(of: (row: Row) => DailyFigures) {
     cached: makeTokens('Cached', 'cached_tokens', 'tokens of the input'),
     output: makeTokens('Output', 'completion_tokens'),
     attempts: number('Attempts', (row) => formatInteger(healthOf(row).attempts), {
-      about: 'a call that fails over is an attempt at each channel that it tried',
+      about: 'a call that fails over counts as one attempt at each channel that it tried',
       sortBy: (row) => healthOf(row).attempts,
     }),
     failedAttempts: number('Failed', (row) => renderFailedShare(healthOf(row)), {
       sortBy: (row) => healthOf(row).failed / Math.max(1, healthOf(row).attempts),
     }),
-    firstContentMedian: makeTime('First content, p50', 'p50Ms'),
-    firstContent: makeTime('p95', 'p95Ms'),
+    firstContentMedian: buildTimeColumn('First content, p50', 'p50Ms'),
+    firstContent: buildTimeColumn('p95', 'p95Ms'),
     speed: number('Tokens/s', (row) => formatSpeed(healthOf(row).tokensPerSecond), {
-      about: 'output tokens a second of streamed answers, after their first content',
+      about: 'output tokens per second of streamed answers, after the first content',
       sortBy: (row) => healthOf(row).tokensPerSecond ?? 0,
     }),
     charged: money('Charged', (row) => of(row).amounts.charged ?? 0n),

@@ -63,7 +63,7 @@ async function renderAudit(visit: Visit, tried?: SentForm): Promise<Page> {
         tried,
       })}
       <h2>Audit all customers</h2>
-      ${renderLead('This reads the whole ledger, which takes minutes per million rows. The file grows while it runs; its last line is the result.')}
+      ${renderLead('This reads the whole ledger: some minutes per million rows. The file grows meanwhile; its last line is the result.')}
       ${options.exports && renderActionButton('audit-all', identity.formToken, 'Download audit')}
       ${renderCommand(ports.target, 'audit')}
       ${
@@ -93,14 +93,14 @@ function renderBalances({ count, findings, next }: AuditedBalances, { query }: V
   ${renderPager(`Checked ${formatCount(count, 'customer')}${words}`, next && buildPath('audit', { after: next }))}`;
 }
 
-/** A line for each customer while it runs, so that no connection falls asleep. */
+/** Yields a line for each customer while the audit runs, so that no connection times out. */
 async function* auditAll({ ports }: Visit): AsyncGenerator<string> {
   const lines: string[] = [];
   const state = { isRunning: true };
   const audit = auditLedger(ports, { waitMs: 0 }, { auditing: (account) => void lines.push(`${account}\n`) });
   const end = (): void => void (state.isRunning = false);
   const ended = audit.then(end, end);
-  for (yield 'Customers that were read:\n'; state.isRunning; yield* lines.splice(0))
+  for (yield 'Audited customers:\n'; state.isRunning; yield* lines.splice(0))
     await Promise.race([ended, ports.clock.sleep(1000)]);
   const { rows, findings, aboveHold } = await audit;
   yield [

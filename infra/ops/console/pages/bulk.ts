@@ -1,4 +1,4 @@
-/** Edits and creates many rows at once by a sheet of CSV that is typed or uploaded; the changes are shown and confirmed. */
+/** Edits and creates many rows at once from a CSV sheet that is typed or uploaded. Shows the changes and asks for confirmation. */
 import { basisOfSheet, carryOutLines, type SheetPlan } from '../../../../shared/operate/apply-sheet.ts';
 import { formatCount, formatInteger, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
@@ -18,26 +18,32 @@ import { renderLead, renderNotice } from '../layout/frame.ts';
 import { proposeRowEdit } from '../visit/row-proposal.ts';
 import { buildFormPage, createProposal, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
-/** `start`: the header of a sheet that begins empty; without it, the form has the rows that there are. */
+/** `start`: the header of a sheet that starts empty. Without it, the form contains the existing rows. */
 type Bulk = readonly [path: string, title: string, sheet: Sheet, back: string, start?: string];
 
-const bulks: readonly Bulk[] = [
+const sheetForms: readonly Bulk[] = [
   ['keys-csv', 'Edit keys as CSV', keySheet, 'keys'],
-  ['keys-sheet', 'Add keys by a sheet', keySheet, 'keys', 'account,id,name,models,rpm,budget.amount'],
+  ['keys-sheet', 'Add keys from a sheet', keySheet, 'keys', 'account,id,name,models,rpm,budget.amount'],
   ['customers-csv', 'Edit customers as CSV', customerSheet, 'customers'],
   [
     'customers-sheet',
-    'Add customers by a sheet',
+    'Add customers from a sheet',
     customerSheet,
     'customers',
     'account,note,contact.email,rpm,plan.level,grant.id,grant.amount,grant.reason,key.id,key.models',
   ],
-  ['grants-sheet', 'Credit customers by a sheet', grantSheet, 'customers', 'account,grant_id,amount,reason'],
+  [
+    'grants-sheet',
+    'Credit customers from a sheet',
+    grantSheet,
+    'customers',
+    'account,grant_id,amount,reason',
+  ],
   ['charges-csv', 'Edit prices as CSV', ruleSheet, 'charges'],
 ];
 
 export function addBulkPages(routes: Routes): void {
-  for (const bulk of bulks)
+  for (const bulk of sheetForms)
     routes.form(`/${bulk[0]}`, { page: buildCsvForm(bulk), propose: (visit) => propose(visit, bulk) });
 }
 
@@ -47,7 +53,7 @@ const csvBytesMax = formBytesMax - 48 * 1024;
 const bytesOf = (lines: string): number =>
   new URLSearchParams([['', lines.replaceAll('\n', '\r\n')]]).toString().length;
 const editsMax = 500;
-/** Credits are applied within a second or two, and what is not is named in the result. */
+/** Most credits are applied within two seconds. The result names those that are not. */
 const sheetWaitMs = 3000;
 
 const buildCsvForm = ([, title, sheet, back, start]: Bulk) =>
@@ -62,7 +68,8 @@ const buildCsvForm = ([, title, sheet, back, start]: Bulk) =>
       title,
       intro: [
         renderLead(
-          'Choose or paste a CSV file. Rows, columns and cells that are missing or blank stay as they are; - clears a value. Each id is credited or created once, so a sheet may be applied again.',
+          'Choose or paste a CSV file. Missing or blank rows, columns and cells are left unchanged; - clears a value. ' +
+            'Each id is credited or created only once, so you can apply a sheet again.',
         ),
         fitting.length < lines.length &&
           renderNotice(
@@ -76,7 +83,9 @@ const buildCsvForm = ([, title, sheet, back, start]: Bulk) =>
           label: start === undefined ? formatCount(fitting.length, 'row') : 'Sheet (CSV)',
           kind: 'area',
           value: header + fitting.join(''),
-          help: `Columns: \`${listColumns(sheet).join('`, `')}\`. \`${markColumn}\` rejects a row that somebody else has changed since.`,
+          help:
+            `Columns: \`${listColumns(sheet).join('`, `')}\`. ` +
+            `If a row has changed since the export, its \`${markColumn}\` rejects the line.`,
         },
       ],
       verb: 'Review changes',
@@ -90,7 +99,7 @@ async function propose(visit: Visit, [, title, sheet, back]: Bulk): Promise<Prop
   return 'edit' in plan ? proposeRowEdit(visit, plan, { title, back }) : proposeLines(visit, plan, back);
 }
 
-/** Keys are in the answer alone: if it is lost, the sheet's keys exist and each can be rotated. */
+/** Only the answer contains the keys. If it is lost, the keys still exist, and each can be rotated. */
 export const proposeLines = ({ ports }: Visit, plan: SheetPlan, back: string): Proposal => ({
   ...createProposal(
     plan,

@@ -42,8 +42,8 @@ const listFields = (row: RawRow, target: Target, tried?: SentForm): readonly Row
   ...listFormFields(typeOf(row, tried), row, target),
 ];
 
-/** With as many rows of costs as were sent, however many the row has by now. */
-function countCosts(row: RawRow, tried?: SentForm): RawRow {
+/** Returns the row with at least as many cost entries as the form sent, however many the row has by now. */
+function padCosts(row: RawRow, tried?: SentForm): RawRow {
   const sent = Object.keys(tried?.fields ?? {}).map((name) =>
     Number(/^cost\.(\d{1,3})\.model$/.exec(name)?.[1] ?? -1),
   );
@@ -68,7 +68,7 @@ const isHidden = (name: string): boolean =>
     'total_seconds',
   ].includes(name);
 
-const othersHelp = 'Attributes of docs/tables.md without a field here, one per line: `name = value`.';
+const othersHelp = 'Other attributes (docs/tables.md), one per line: `name = value`.';
 
 /** Hidden fields of an invalid row keep their value if nothing is typed. */
 function fieldsOf(own: readonly RowField[], row: RawRow, channel?: ListedChannel): Field[] {
@@ -92,7 +92,7 @@ const editPage = buildFormPage(async (visit, tried) => {
   const channel = channels.find((each) => each.id === id);
   const written = readMarks(row);
   const shown = listCosts(row);
-  const fields = fieldsOf(listFields(countCosts(shown, tried), visit.ports.target, tried), shown, channel);
+  const fields = fieldsOf(listFields(padCosts(shown, tried), visit.ports.target, tried), shown, channel);
   return {
     title: `Edit ${id}`,
     above: [[channelPathOf(id), id]],
@@ -115,7 +115,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
     isBad && field(name) === '' && (isHidden(name) || name === 'models');
   const sent = { fields: visit.fields };
   const shown = listCosts(row);
-  const own = listFields(countCosts(shown, sent), ports.target, sent);
+  const own = listFields(padCosts(shown, sent), ports.target, sent);
   const attributes = mapCosts(parseWholeRow(own, field, shown, isKept));
   const seen = field('seen');
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, seen, isNew: false });
@@ -143,7 +143,7 @@ const newPage = buildFormPage((visit, tried) => {
         help: 'Identifies the channel in logs. It can’t be changed later.',
       },
       { name: 'type', label: 'Type', kind: 'hidden', value: type },
-      ...fieldsOf(listFormFields(type, countCosts({}, tried), visit.ports.target), { state: true }),
+      ...fieldsOf(listFormFields(type, padCosts({}, tried), visit.ports.target), { state: true }),
     ],
     cancel: 'channels',
   };
@@ -154,7 +154,7 @@ async function proposeNew(visit: Visit): Promise<Proposal> {
   const id = field('id');
   if (id === '') throw usageFailure('id: enter a name');
   const type = typeOf({}, { fields: visit.fields });
-  const own = listFormFields(type, countCosts({}, { fields: visit.fields }), ports.target);
+  const own = listFormFields(type, padCosts({}, { fields: visit.fields }), ports.target);
   const attributes = { ...mapCosts(parseWholeRow(own, field, {})), type };
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, isNew: true });
   return proposeRowEdit(visit, plan, { title: `New channel ${id}`, back: 'channels' });

@@ -27,7 +27,7 @@ import {
   number,
   renderTable,
 } from '../layout/table.ts';
-import { renderTicked } from './selection.ts';
+import { renderSelectable } from './selection.ts';
 import { hideFromReaders, type Routes, type Visit } from '../visit/visit.ts';
 
 export function addChannelPages(routes: Routes): void {
@@ -130,7 +130,7 @@ const figures = pickFigureColumns<{ sum: DailyFigures }>(
 const ticked = { list: 'channels', keyOf: ({ id }: ChannelWithSums) => id } as const;
 
 const renderChannelTable = ({ channels, knownFrom }: ChannelsView, visit: Visit): Content =>
-  renderTicked(visit, ticked, channels, {
+  renderSelectable(visit, ticked, channels, {
     caption: 'Channels',
     markOf: ({ state, warning }) => (state === 'bad' ? 'bad' : warning === undefined ? undefined : 'warning'),
     empty: renderEmptyState('No channels yet', 'A channel connects an upstream that serves models.'),
@@ -196,7 +196,7 @@ async function renderChannel(visit: Visit): Promise<Page> {
             ${rests.map((each) => html`<li>${formatCooldown(each, visit.nowMs)}</li>`)}
           </ul>`
       }
-      ${channel.marks.length > 0 && renderNotice('bad', html`<strong>Differs from last week:</strong> ${channel.marks.map(describeMark).join('; ')}`)}
+      ${channel.marks.length > 0 && renderNotice('bad', html`<strong>Worse than last week:</strong> ${channel.marks.map(describeMark).join('; ')}`)}
       ${renderHours(hours.rows, visit.nowMs)} ${renderSecrets(hours.rows, channel)}
       <h2>Models <span class="soft">${days.from} to today, UTC</span></h2>
       ${renderModels(
@@ -243,7 +243,7 @@ function factsOf(channel: ChannelWithSums, row: RawRow, now: PageTime): Markup {
   ]);
 }
 
-/** The last 24 hours and the running one, whoever answered the calls in the end. */
+/** Plots the last 24 hours and the current one. Counts every attempt, even if another channel answered the call. */
 function renderHours(hours: readonly HealthHour[], nowMs: number): Markup {
   if (hours.length === 0) return nothing;
   const byHour = new Map(sumBy(hours, ({ hour }) => hour).map(({ name, figures: sum }) => [name, sum]));

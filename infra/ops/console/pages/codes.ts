@@ -1,4 +1,4 @@
-/** Makes batches of redeem codes, shows who redeemed what, and revokes what is not redeemed. Codes are in one answer alone. */
+/** Creates batches of redeem codes, shows their redemptions, and revokes unredeemed codes. Only the answer to a creation contains codes. */
 import {
   carryOutCodes,
   nameBatch,
@@ -28,7 +28,7 @@ const back = 'customers-codes';
 const pathOf = (batch: string): string => `${back}/${encodeURIComponent(batch)}`;
 const titleOf = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1).replace('_', ' ');
 
-/** A column for each name, as the command line has them; the first one names the row. */
+/** Builds the same columns as the command line. The first one names the row. */
 const columnsOf = <Name extends string>(
   [first, ...names]: readonly Name[],
   link?: (text: string) => string,
@@ -69,13 +69,13 @@ export function addCodePages(routes: Routes): void {
       title: 'New batch of codes',
       fields: [
         { name: 'count', label: 'Number of codes', value: '100', input: 'numeric', required: true },
-        { name: 'amount', label: 'Amount of each (¥)', input: 'decimal', required: true },
+        { name: 'amount', label: 'Amount per code (¥)', input: 'decimal', required: true },
         { name: 'batch', label: 'Name of the batch', value: nameBatch(ports, nowMs), required: true },
         {
           name: 'expires_at',
           label: 'Valid until',
           placeholder: '90d',
-          help: 'UTC. Leave empty for no end.',
+          help: 'UTC. Leave empty for no expiry.',
         },
       ],
       cancel: back,
@@ -99,7 +99,7 @@ export function addCodePages(routes: Routes): void {
   routes.form(`/${back}/:batch/revoke`, {
     page: buildFormPage(({ parameter }) => ({
       title: `Revoke ${parameter('batch')}`,
-      intro: html`<p>Codes that are not redeemed stop working. Credit that was redeemed stays.</p>`,
+      intro: html`<p>Unredeemed codes stop working. Customers keep the credit of redeemed codes.</p>`,
       cancel: pathOf(parameter('batch')),
     })),
     async propose(visit) {

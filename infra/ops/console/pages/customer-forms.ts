@@ -204,7 +204,7 @@ async function proposeReopen(visit: Visit): Promise<Proposal> {
 const erasePage = buildFormPage((visit) => ({
   ...linkCustomer(visit),
   title: 'Erase contact data',
-  intro: renderLead('Money rows stay, without it. The next page lists what is erased and what stays where.'),
+  intro: renderLead('The ledger and grants stay. The next page lists all data that is erased or stays.'),
 }));
 
 async function proposeErase(visit: Visit): Promise<Proposal> {
@@ -225,7 +225,7 @@ const grantPage = buildFormPage((visit, tried) => ({
   fields: listGrantFields(visit, tried),
 }));
 
-/** Also of the form on the customer's page. */
+/** Also used by the form on the customer's page. */
 export const listGrantFields = (visit: Visit, tried?: SentForm): Field[] => [
   {
     name: 'amount',
@@ -234,7 +234,7 @@ export const listGrantFields = (visit: Visit, tried?: SentForm): Field[] => [
     required: true,
     placeholder: '50',
     value: visit.query('amount'),
-    help: 'At most 9 decimals. A negative amount is a correction.',
+    help: 'At most 9 decimals. A negative amount is deducted.',
   },
   {
     name: 'reason',
@@ -247,7 +247,7 @@ export const listGrantFields = (visit: Visit, tried?: SentForm): Field[] => [
     name: 'id',
     label: '',
     kind: 'hidden',
-    // Created with the form or by the page that led here, so a form sent twice grants once.
+    // Created with the form or by the linking page, so a form that is sent twice credits once.
     value: tried?.fields['id'] || visit.query('id') || createFormId(visit),
   },
 ];

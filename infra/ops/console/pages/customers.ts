@@ -60,7 +60,7 @@ import {
 } from '../visit/visit.ts';
 import { listGrantFields } from './customer-forms.ts';
 import { renderKeyTable } from './keys.ts';
-import { renderTicked } from './selection.ts';
+import { renderSelectable } from './selection.ts';
 
 const pageRows = 50;
 
@@ -85,8 +85,8 @@ async function renderCustomers(visit: Visit): Promise<Page> {
     actions: hideFromReaders(
       visit,
       html`<a class="button main" href="customers-new">New customer</a>
-        <a class="button" href="customers-sheet">Add by a sheet</a>
-        <a class="button" href="grants-sheet">Credit by a sheet</a>
+        <a class="button" href="customers-sheet">Add from a sheet</a>
+        <a class="button" href="grants-sheet">Credit from a sheet</a>
         <a class="button" href="customers-codes">Redeem codes</a>
         <a class="button" href="customers-csv">Edit as CSV</a>`,
     ),
@@ -109,7 +109,7 @@ async function renderByName(visit: Visit, name: string): Promise<Markup> {
       ? html`${formatCount(customers.length, 'customer')} of this page, unsorted; there are more`
       : html`${customers.length} of ${formatCount(count, 'customer')}, by name`;
   return html`${renderWarnings(problems)}
-  ${renderTicked(visit, ticked, customers, {
+  ${renderSelectable(visit, ticked, customers, {
     caption: 'Customers',
     columns: buildColumns<ListedCustomer>(visit.nowMs),
     markOf: ({ state }) => (state === 'bad' ? 'bad' : undefined),
@@ -134,7 +134,7 @@ async function renderSpending(visit: Visit, order: SpendingOrder): Promise<Marku
       : `Customers by what they spent in ${month} (UTC).`,
   )}
   ${renderWarnings(problems)}
-  ${renderTicked(visit, ticked, customers, {
+  ${renderSelectable(visit, ticked, customers, {
     caption: isDry ? 'Customers by days left' : 'Customers by spend',
     columns: buildColumns<SpendingCustomer>(
       visit.nowMs,
@@ -247,7 +247,7 @@ async function renderCustomer(visit: Visit): Promise<Page> {
       ${hideFromReaders(
         visit,
         html`<details class="group">
-          <summary>Top up here</summary>
+          <summary>Top up</summary>
           ${renderForm({
             action: `${path}/grant`,
             formToken: visit.identity.formToken,
@@ -313,8 +313,8 @@ function renderRowFacts({ attributes, written: by, plan }: CustomerView, { nowMs
   ]);
 }
 
-/** As every other amount, unless it is invalid. */
-function renderWritten(amount: string): Content {
+/** Formats the amount like all others. An invalid one is shown as it was written. */
+function renderWrittenAmount(amount: string): Content {
   const read = parseYuan(amount);
   return read === undefined ? addYuanSign(amount) : renderYuan(read);
 }
@@ -369,7 +369,7 @@ const renderGrants = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit):
     empty: renderEmptyState('No grants yet', 'The first grant creates the balance.'),
     columns: [
       head('Grant', ({ grantId }) => html`<code>${grantId}</code>`),
-      number('Amount', ({ amount }) => renderWritten(amount), { sortBy: ({ amount }) => amount }),
+      number('Amount', ({ amount }) => renderWrittenAmount(amount), { sortBy: ({ amount }) => amount }),
       column('Applied', ({ applied, problem, warning }) => {
         if (problem !== undefined) return html`${renderBadge('invalid', 'bad')} ${renderWide(problem)}`;
         if (warning !== undefined) return html`${renderBadge('check', 'warning')} ${renderWide(warning)}`;

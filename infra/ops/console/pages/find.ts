@@ -1,4 +1,4 @@
-/** Searches everything at once: requests, customers, keys, channels, models, settings. Reads the configuration and a page of rows. */
+/** Searches requests, customers, keys, channels, models and settings at once. Reads the configuration and one page of accounts. */
 import { listBadRows, findProblemsInTables, nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import { attributeOf, textOf } from '../../../../shared/config/rows/read-row.ts';
 import type { ConfigRows } from '../../../../shared/config/rows/read-table.ts';
@@ -32,7 +32,7 @@ async function renderFound(visit: Visit): Promise<Page> {
       caption: 'Search results',
       empty: renderEmptyState(
         next ? 'Nothing found so far' : 'Nothing found',
-        'Search for a request ID, a key or its hint, or part of the name of a customer, a channel, a model or a setting.',
+        'Search for a request ID, a key or its hint, or part of the name of a customer, channel, model or setting.',
       ),
       columns: [
         head('Name', ({ name, path }) => html`<a href="${path}">${name}</a>`),

@@ -1,5 +1,5 @@
 /** Finds, checks, edits, rotates, enables and disables keys, and handles leaks. Only the hint and hash of a key are stored. */
-import { renderTicked } from './selection.ts';
+import { renderSelectable } from './selection.ts';
 import { textOf } from '../../../../shared/config/rows/read-row.ts';
 import { maskHash } from '../../../../shared/config/rows/key-row.ts';
 import {
@@ -86,7 +86,7 @@ async function renderKeys(visit: Visit): Promise<Page> {
     title: 'Keys',
     actions: html`<a class="button" href="keys/check">Check a key</a>${hideFromReaders(
         visit,
-        html` <a class="button" href="keys-sheet">Add by a sheet</a>
+        html` <a class="button" href="keys-sheet">Add from a sheet</a>
           <a class="button" href="${buildPath('keys-csv', { text })}">Edit as CSV</a>`,
       )}`,
     body: html`${renderSearch({
@@ -124,7 +124,7 @@ export const renderKeyTable = (
   visit: Visit,
   { empty, withAccount = false }: { empty: Content; withAccount?: boolean },
 ): Content =>
-  renderTicked(visit, { list: 'keys', keyOf: tickedHashOf }, keys, {
+  renderSelectable(visit, { list: 'keys', keyOf: tickedHashOf }, keys, {
     caption: 'Keys',
     empty,
     markOf: ({ state }) => (state === 'invalid' ? 'bad' : undefined),

@@ -1,4 +1,4 @@
-/** Margins of a month by model, channel or customer: charges less what the calls cost, as far as the cost is known. */
+/** Margins of a month by model, channel or customer: charges minus upstream costs, where the cost is known. */
 import { compareLargestFirst } from '../../../../shared/billing/money.ts';
 import {
   compareCharges,
@@ -30,13 +30,13 @@ async function renderMargins(visit: Visit): Promise<Page> {
   const month = visit.query('month') || thisMonth;
   const { period, sums, problems } = await readMargins(visit, by, month);
   const pathOf = (asked: object): string => buildPath('margins', { by, month, ...asked });
-  const whole = sumOfFigures(sums);
-  const { counts, amounts } = whole;
+  const total = sumOfFigures(sums);
+  const { counts, amounts } = total;
   const unknown = (counts.calls ?? 0) - (counts.bought_calls ?? 0);
   return {
     title: 'Margins',
     actions: html`<a class="button" href="${pathOf({ month: period.before.from.slice(0, 7) })}"
-      >Month before</a
+      >Previous month</a
     >`,
     body: html`${renderWarnings(problems)}
     ${renderTabs(
@@ -78,7 +78,7 @@ const links: Record<Grouping, (name: string) => Markup> = {
   customer: renderCustomerLink,
 };
 
-/** The largest loss first, then by charges: what loses money is what one looks for. */
+/** Sorts by the largest loss, because operators look for losses, and then by charges. */
 async function readMargins({ ports: { ledger }, nowMs }: Visit, by: Grouping, month: string) {
   const period = reportPeriod(nowMs, { month });
   const { rows, problems } = await (by === 'customer'

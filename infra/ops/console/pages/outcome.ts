@@ -5,7 +5,7 @@ import { html, nothing, raw, type Markup } from '../../markup.ts';
 import {
   renderNotice,
   renderOutcome,
-  renderWords,
+  renderWithCommandLinks,
   sectionOf,
   renderWarnings,
   type Page,
@@ -53,11 +53,11 @@ export function renderConfirmation({ identity }: Visit, { id, shown, path, field
   return {
     title,
     back,
-    body: html`${refusal !== undefined && renderNotice('bad', renderWords(refusal))}
+    body: html`${refusal !== undefined && renderNotice('bad', renderWithCommandLinks(refusal))}
       ${renderWarnings(warnings)}
       <h2>What will happen</h2>
       <ul class="effect">
-        ${effect.map((each) => html`<li>${renderWords(each)}</li>`)}
+        ${effect.map((each) => html`<li>${renderWithCommandLinks(each)}</li>`)}
       </ul>
       ${raw(details)} ${questions.map((question) => html`<p class="question">${question}</p>`)}
       ${
@@ -86,7 +86,7 @@ export function renderResult({ title, back }: Pick<Proposal, 'title' | 'back'>, 
     title,
     back,
     secrets: [...(secret ? [secret.value] : []), ...(file?.keys ?? [])],
-    body: html`${renderOutcome(lines.map((line) => html`<p>${renderWords(line)}</p>`))}
+    body: html`${renderOutcome(lines.map((line) => html`<p>${renderWithCommandLinks(line)}</p>`))}
       ${secret !== undefined && renderSecret(secret)} ${file !== undefined && renderFile(file)}
       ${message !== undefined && renderMessage(message)} ${renderWarnings(warnings)} ${details ?? nothing}
       <p>
@@ -95,14 +95,14 @@ export function renderResult({ title, back }: Pick<Proposal, 'title' | 'back'>, 
   };
 }
 
-/** Shown on the page that one came from: what changed, links to it, and Undo. */
+/** Renders the result on the page that led to the action: the changes, links to them, and Undo. */
 export const renderDone = (
   { lines, warnings = [], next = [], undo = [], back }: KeptResult,
   id: string,
   { identity }: Visit,
 ): Markup =>
   html`${renderOutcome([
-    lines.map((line) => html`<p>${renderWords(line)}</p>`),
+    lines.map((line) => html`<p>${renderWithCommandLinks(line)}</p>`),
     html`<p class="buttons">
       ${next.filter(([path]) => path !== back).map(([path, words]) => html`<a href="${path}">${words}</a>`)}
       ${undo.length > 0 && renderActionButton(`undo/${id}`, identity.formToken, 'Undo')}
@@ -116,11 +116,11 @@ export const addUndoPages = (routes: Routes): void =>
     async propose(visit) {
       const result = await visit.readResult(visit.parameter('id'));
       if (!result?.undo?.length)
-        throw new Failure('this change can no longer be undone: edit it instead, or roll back to a version');
+        throw new Failure('this change can no longer be undone: edit the row, or roll back to a version');
       const plan = await planUndo(visit.ports, result.undo);
       const words = { title: `Undo: ${result.title}`, back: result.back, verb: 'Undo', grave: true };
       if ('edit' in plan) return proposeRowEdit(visit, plan, words);
-      return proposeWrites(visit, plan, { ...words, report: () => ({ lines: ['The change is undone.'] }) });
+      return proposeWrites(visit, plan, { ...words, report: () => ({ lines: ['Change undone.'] }) });
     },
   });
 
@@ -129,7 +129,7 @@ const renderSecret = ({ name, value }: NonNullable<Outcome['secret']>): Markup =
     <code class="secret" data-copy data-secret>${value}</code>
     <p class="soft">Save this key now; it can’t be shown again.</p>`;
 
-/** A link with the whole file works without script and without another request. The mark lets spreadsheets read it as UTF-8. */
+/** The link contains the whole file, so it needs no script and no other request. The byte order mark makes spreadsheets read UTF-8. */
 const renderFile = ({ name, text, keys }: NonNullable<Outcome['file']>): Markup =>
   html`<p class="buttons">
       <a
@@ -139,7 +139,7 @@ const renderFile = ({ name, text, keys }: NonNullable<Outcome['file']>): Markup 
         >Save the result</a
       >
     </p>
-    ${keys.length > 0 && html`<p class="soft">It has the new keys and messages: save it now; they can’t be shown again.</p>`}
+    ${keys.length > 0 && html`<p class="soft">The file contains the new keys and messages. Save it now; they can’t be shown again.</p>`}
     <details>
       <summary>Show the result</summary>
       <textarea readonly rows="12" aria-label="Result">${text}</textarea>
@@ -153,7 +153,7 @@ const renderMessage = (lines: readonly string[]): Markup =>
 const fault = 'Something went wrong. The error is in the terminal that started the console, or in its log.';
 
 const renderProblem = (words: string, path: string, link: string): Markup =>
-  html`${renderNotice('bad', renderWords(words))}
+  html`${renderNotice('bad', renderWithCommandLinks(words))}
     <p><a href="${path}">${link}</a></p>`;
 
 const statuses = { 1: 409, 2: 404, 3: 403 } as const;

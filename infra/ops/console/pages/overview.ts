@@ -193,12 +193,12 @@ const marksMax = 10;
 
 /** Operators must see these first. The mark of a channel that was switched off meanwhile is left out. */
 function renderMarks({ marks, channels }: OverviewNow): Markup {
-  const on = new Set(channels.flatMap(({ id, state }) => (state === 'on' ? [id] : [])));
-  const shown = marks.filter(({ channel }) => on.has(channel));
+  const enabledIds = new Set(channels.flatMap(({ id, state }) => (state === 'on' ? [id] : [])));
+  const shown = marks.filter(({ channel }) => enabledIds.has(channel));
   if (shown.length === 0) return nothing;
   return renderNotice(
     'bad',
-    html`<strong>Channels differ from the same hours of last week</strong>
+    html`<strong>Channels are worse than in the same hours of last week</strong>
       <ul>
         ${shown
           .slice(0, marksMax)
@@ -329,7 +329,7 @@ export const renderFindings = (findings: OverviewNow['findings']): Markup =>
     markOf: ({ problem }) => (problem === undefined ? 'warning' : 'bad'),
     empty: renderEmptyState(
       'All configuration rows are valid',
-      'Keys, customers and grants show their marks on their own pages.',
+      'Problems of keys, customers and grants are shown on their pages.',
     ),
     columns: [
       head('Row', ({ table: name, key }) =>

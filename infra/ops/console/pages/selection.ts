@@ -1,6 +1,6 @@
 /**
- * Changes the rows that are ticked in a list of customers, keys or channels, all in the same way: enables, disables, credits or limits them. The
- * list's form leads to the preview and the confirmation of a sheet.
+ * Changes all ticked rows of a list (customers, keys or channels) in the same way: enables, disables, credits or limits them. The list's
+ * form leads to the preview and the confirmation that sheets use, too.
  */
 import { planLines, type SheetLine } from '../../../../shared/operate/apply-sheet.ts';
 import { planSetRows } from '../../../../shared/operate/config/write-rows.ts';
@@ -55,8 +55,8 @@ const fields: Record<List, readonly RowField[]> = {
 };
 
 const lists = Object.keys(actions) as List[];
-/** Begins the names of the ticks, which end with the key of a row. */
-const tick = 'row:';
+/** Prefix of a checkbox's name. The rest of the name is the key of its row. */
+const tickPrefix = 'row:';
 
 export function addSelectionPages(routes: Routes): void {
   for (const list of lists)
@@ -66,7 +66,7 @@ export function addSelectionPages(routes: Routes): void {
         fields: [
           ...listActionFields(list, visit),
           ...Object.keys(tried?.fields ?? {})
-            .filter((name) => name.startsWith(tick))
+            .filter((name) => name.startsWith(tickPrefix))
             .map((name): Field => ({ name, label: '', kind: 'hidden', value: 'yes' })),
         ],
         cancel: list,
@@ -76,14 +76,14 @@ export function addSelectionPages(routes: Routes): void {
 }
 
 const listActionFields = (list: List, visit: Pick<Visit, 'nowMs' | 'ports'>): Field[] => [
-  makeChoice('action', 'Ticked rows', actions[list], 'choose …'),
+  makeChoice('action', 'Selected rows', actions[list], 'choose an action'),
   { name: 'value', label: 'Value', help: 'Empty removes a limit.' },
   // Created with the form, so a form sent twice credits once.
   { name: 'id', label: '', kind: 'hidden', value: createFormId(visit) },
 ];
 
-/** A list in a form that changes its ticked rows. No ticks for readers, nor for a row that can't be read: its key may be a secret. */
-export function renderTicked<Row>(
+/** Wraps a list in a form that changes its ticked rows. Readers get no ticks, and unreadable rows neither: their key may be a secret. */
+export function renderSelectable<Row>(
   { options, identity, ...visit }: Visit,
   { list, keyOf }: { list: List; keyOf: (row: Row) => string | undefined },
   rows: readonly Row[],
@@ -93,7 +93,7 @@ export function renderTicked<Row>(
   const renderTick = (row: Row): Content => {
     const key = keyOf(row);
     if (key === undefined) return nothing;
-    return html`<input type="checkbox" name="${tick}${key}" value="yes" aria-label="Select ${key}" />`;
+    return html`<input type="checkbox" name="${tickPrefix}${key}" value="yes" aria-label="Select ${key}" />`;
   };
   const columns = [column('Select', renderTick, { isActions: true }), ...table.columns];
   return html`<form method="post" action="${list}-selected">
@@ -109,20 +109,20 @@ export function renderTicked<Row>(
 async function proposeSelected(visit: Visit, list: List): Promise<Proposal> {
   const { ports, field } = visit;
   const ticked = Object.keys(visit.fields).flatMap((name) =>
-    name.startsWith(tick) ? [name.slice(tick.length)] : [],
+    name.startsWith(tickPrefix) ? [name.slice(tickPrefix.length)] : [],
   );
-  const [name = '', fixed] = field('action').split('=');
-  if (ticked.length === 0) throw usageFailure('tick at least one row in the list');
+  const [name = '', fixedValue] = field('action').split('=');
+  if (ticked.length === 0) throw usageFailure('select at least one row');
   if (!Object.hasOwn(actions[list], field('action'))) throw usageFailure('action: choose what to do');
   const attributesOf = (row: RawRow): RawRow =>
-    writeTypedRow(fields[list], new Map([[name, fixed ?? field('value')]]), row);
+    writeTypedRow(fields[list], new Map([[name, fixedValue ?? field('value')]]), row);
   if (list === 'channels') {
     const rows = (await ports.tables.scan('channels')).filter((row) => ticked.includes(textOf(row, 'id')));
     const edits = rows.map((row) => ({ key: textOf(row, 'id'), attributes: attributesOf(row) }));
     const plan = await planSetRows(ports, 'channels', edits);
-    if (plan.changes.length === 0) throw usageFailure('value: the ticked rows are already like this');
+    if (plan.changes.length === 0) throw usageFailure('value: the selected rows already have it');
     const title = `Change ${formatCount(edits.length, 'channel')}`;
-    return proposeRowEdit(visit, plan, { title, back: list, grave: fixed === 'no' });
+    return proposeRowEdit(visit, plan, { title, back: list, grave: fixedValue === 'no' });
   }
   const rows = await readTicked(ports, list, ticked);
   const lines = rows.map((row): SheetLine => {
@@ -136,13 +136,13 @@ async function proposeSelected(visit: Visit, list: List): Promise<Proposal> {
     return { place: account, account, customer: { attributes: attributesOf(row), isNew: false } };
   });
   const plan = await planLines(ports, lines);
-  if (plan.changes.length === 0) throw usageFailure('value: the ticked rows are already like this');
+  if (plan.changes.length === 0) throw usageFailure('value: the selected rows already have it');
   return proposeLines(visit, plan, list);
 }
 
 async function readTicked(ports: OperatorPorts, list: 'customers' | 'keys', ticked: readonly string[]) {
   const rows = await ports.pages.rowsOf(list === 'keys' ? 'keys' : 'accounts', ticked);
-  if (rows.length < ticked.length) throw usageFailure('some ticked rows no longer exist: reload the list');
+  if (rows.length < ticked.length) throw usageFailure('some selected rows no longer exist: reload the list');
   const keyOf = (row: RawRow): string => textOf(row, list === 'keys' ? 'hash' : 'account');
   return rows.toSorted((a, b) => ticked.indexOf(keyOf(a)) - ticked.indexOf(keyOf(b)));
 }

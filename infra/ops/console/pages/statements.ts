@@ -125,7 +125,7 @@ async function renderAll({ ports, query, identity, options }: Visit, month: stri
     ],
   })}
   ${renderPager(`${formatCount(statements.length, 'customer')}${of}`, next && buildPath('statements', { month, after: next }))}
-  ${renderLead('Each statement says whether it adds up; one that does not is left out of the file, and named at its end.')}
+  ${renderLead('A statement that does not add up is left out of the file; a line with its problems takes its place.')}
   ${options.exports && renderActionButton('statements-csv', identity.formToken, 'Download all as CSV', { month })}
   ${renderCommand(ports.target, 'statement', `--all --month ${month} --html statements --csv > ${month}.csv`)}`;
 }

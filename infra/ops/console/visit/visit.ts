@@ -66,7 +66,7 @@ export interface Visit {
   readonly query: (name: string) => string;
   readonly field: (name: string) => string;
   fields: Readonly<Record<string, string>>;
-  /** A result that this session has seen and not yet lost. */
+  /** Reads a result that was kept for this session. Undefined if it is gone. */
   readonly readResult: (id: string) => Promise<KeptResult | undefined>;
 }
 
@@ -134,9 +134,9 @@ export interface Routes {
 
 export interface FileInput {
   nameOf: (visit: Visit) => string;
-  /** `html`, `csv`, `jsonl` or `plain`. */
+  /** The media type, such as `text/csv`. */
   type: string;
-  /** Has more than pages show: only for those who may download everything. */
+  /** True if the file contains more than pages show: only people who may download everything get it. */
   isExport?: true;
   lines: (visit: Visit) => AsyncIterable<string>;
 }
@@ -234,7 +234,7 @@ export function proposeWrites(
   );
 }
 
-/** Links to the first rows that were written. */
+/** Links to the first three written rows. */
 const linkRows = (made: readonly RowWrite[]): [path: string, words: string][] =>
   made.slice(0, 3).flatMap((write) => {
     const row = 'row' in write ? write.row : write.key;
@@ -255,7 +255,7 @@ const rowLinks: Partial<Record<TableName, (row: RawRow) => [string, string]>> = 
   keys: ({ hash }) => [`keys/${String(hash)}/edit`, 'Open the key'],
 };
 
-/** Names what a form creates once, however often it is sent. */
+/** The id of what a form creates, so that a form that is sent twice creates it once. */
 export const createFormId = ({ nowMs, ports }: Pick<Visit, 'nowMs' | 'ports'>): string =>
   `${isoTime(nowMs).replaceAll(/[-:]/g, '')}-${ports.random.hex(4)}`;
 
@@ -268,16 +268,16 @@ export interface Outcome {
   details?: Markup;
   /** Shown once and never stored. */
   secret?: { name: string; value: string };
-  /** A file to save, with the keys in it. It is in the answer alone. */
+  /** A file to save, with its keys. Only this answer contains it. */
   file?: { name: string; text: string; keys: readonly string[] };
   /** Lines ready to send to the customer; they may contain the secret. */
   message?: readonly string[];
   next?: readonly (readonly [path: string, words: string])[];
-  /** How the write can be undone. Empty: it cannot. */
+  /** The steps that undo the write. Empty if it can't be undone. */
   undo?: readonly UndoStep[];
 }
 
-/** A result without anything secret, kept to be shown where one was, and to be undone. */
+/** A result without secrets. It is kept, so that the page that led to the action can show it, and Undo can use it. */
 export type KeptResult = Pick<Outcome, 'lines' | 'warnings' | 'next' | 'undo'> &
   Pick<Proposal, 'back' | 'title'>;
 

@@ -1,4 +1,4 @@
-/** Stores automatic top-ups: the item `auto-top-up#<account>` of `runtime`. Each write needs the version before it. */
+/** Stores automatic top-ups in the item `auto-top-up#<account>` of `runtime`. Each write requires the version before its own. */
 import { buildAutoTopUpId, convertFen, isOn, type AutoTopUp } from '../../../billing/auto-top-up.ts';
 import { formatGrantLedgerId } from '../../../billing/ledger-row.ts';
 import type { NanoYuan } from '../../../billing/money.ts';
@@ -12,7 +12,7 @@ import { encodeNotice } from './alert-store.ts';
 
 const changesMax = 8;
 const limitLifetimeMs = 5 * 60_000;
-/** An account without a card may store one, and then expects it to be charged. */
+/** Short, because a customer who stores a card expects it to be charged soon. */
 const absenceLifetimeMs = 60_000;
 const limitsMax = 10_000;
 
@@ -34,7 +34,7 @@ export function createAutoTopUpStore(client: TableClient, stack: string): AutoTo
     ]);
     return refused.length === 0;
   };
-  const limits = new ExpiringCache<NanoYuan | undefined>({
+  const thresholds = new ExpiringCache<NanoYuan | undefined>({
     clock: systemClock,
     entriesMax: limitsMax,
     lifetimeMs: (below) => (below === undefined ? absenceLifetimeMs : limitLifetimeMs),
@@ -46,13 +46,13 @@ export function createAutoTopUpStore(client: TableClient, stack: string): AutoTo
   return {
     find,
     write,
-    below: (account) => limits.get(account, () => readLimit(account)),
+    below: (account) => thresholds.get(account, () => readLimit(account)),
     async isCredited(account, payment) {
       const key = { account, id: formatGrantLedgerId(payment) };
       const item = await new Table(client, stack, 'ledger').get(key, { ProjectionExpression: 'id' });
       return item !== undefined;
     },
-    async active(accounts) {
+    async listActive(accounts) {
       const items = await readItems(table, accounts.map(buildAutoTopUpId));
       return [...items.values()].flatMap((item) => {
         const auto = decode(item);

@@ -1,4 +1,4 @@
-/** The attempts of channels by hour, and the marks that were found in them. Every read may be some seconds old. */
+/** Reads the attempts of channels by hour, and stores the marks found in them. Reads may be a few seconds old. */
 import * as z from 'zod/mini';
 import { markKinds, type ChannelHours, type ChannelMark } from '../../../relay/ports/alerts.ts';
 import { parseJson } from '../../../wire/json.ts';
@@ -18,7 +18,7 @@ export function createChannelHours(client: TableClient, stack: string): ChannelH
     },
     async read(channel, from, to) {
       const sums = await readHealthHours(store, channel, from, to);
-      // A sum that cannot be read is left out: the others still tell how the channel does.
+      // Skip an unreadable sum: the others still show the channel's health.
       return sums.flatMap((each) => ('row' in each ? [each.row] : []));
     },
     async keep(marks, nowMs) {
@@ -32,9 +32,9 @@ export function createChannelHours(client: TableClient, stack: string): ChannelH
   };
 }
 
-/** An item has 400 KB at most. */
+/** An item holds at most 400 KB. */
 const marksMax = 500;
-/** Nothing is known from marks that nobody renewed. */
+/** Older marks are ignored: the watch renews marks every minute. */
 const marksMs = 10 * 60_000;
 
 const Marks = z.array(

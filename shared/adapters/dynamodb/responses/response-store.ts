@@ -286,10 +286,10 @@ function pickValues(text: string, values: Record<string, unknown>): Record<strin
   return Object.fromEntries(Object.entries({ ...statuses, ...values }).filter(([name]) => named.has(name)));
 }
 
-// Runs that wait for their vendor: items of an account that no customer can have.
+// Runs that wait for their vendor are items under an account name that no customer can have.
 
 const waitingAccount = '~waiting';
-/** An item that nobody removes is of no use a day after its deadline. */
+/** An item that was never removed expires a day after its deadline. */
 const keptSeconds = 24 * 60 * 60;
 
 export function createWaitingRuns(table: ResponseTable): WaitingRuns {

@@ -187,7 +187,7 @@ export class ResponsesReader implements AnswerReader {
   }
 }
 
-/** The window, if the response names it. The standard tier of a background response says nothing about its window. */
+/** Prefers the window that the response names. The standard tier of a background response tells nothing about its window. */
 function readTier({ background, background_options: options, service_tier: tier }: WholeResponse): unknown {
   const { completion_window: hours } = asRecord(options);
   if (hours === 'soonest') return 'default';
