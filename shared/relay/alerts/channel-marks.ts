@@ -9,15 +9,8 @@ import { dayMs, hourMs, utcHour } from '../../wire/iso-time.ts';
 import type { ChannelMark, HourSum } from '../ports/alerts.ts';
 
 /** `log`: the sum of the logarithms of the times to first content. `priced`: calls with a known cost. */
-interface Tally {
-  answered: number;
-  failed: number;
-  log: number;
-  calls: number;
-  priced: number;
-  bought: number;
-  tokens: number;
-}
+const emptyTally = { answered: 0, failed: 0, log: 0, calls: 0, priced: 0, bought: 0, tokens: 0 };
+type Tally = typeof emptyTally;
 
 /**
  * By model; '' is the whole channel. `days`: all seven days; `weekAgo`: the same weekday of last week, for weekly patterns; `worst`: the
@@ -25,11 +18,9 @@ interface Tally {
  */
 export type Baseline = ReadonlyMap<string, { days: Tally; weekAgo: Tally; worst: number }>;
 
-const daysBack = [1, 2, 3, 4, 5, 6, 7] as const;
-
 /** The hours to compare with: of each day the same hour, the one before and the one after it, as one range. */
 export const listUsualHours = (nowMs: number): [from: string, to: string][] =>
-  daysBack.map((days) => {
+  [1, 2, 3, 4, 5, 6, 7].map((days) => {
     const sameMs = nowMs - days * dayMs;
     return [utcHour(sameMs - hourMs), utcHour(sameMs + hourMs)];
   });
@@ -71,13 +62,8 @@ export function findMarks(
   });
 }
 
-interface ModelTallies {
-  days: Tally;
-  weekAgo: Tally;
-  /** The shortest first. */
-  windows: Tally[];
-  hours: Tally;
-}
+/** `windows`: the shortest first. */
+type ModelTallies = Record<'days' | 'weekAgo' | 'hours', Tally> & { windows: Tally[] };
 
 type Finding = Pick<ChannelMark, 'mark' | 'now' | 'usual'>;
 
@@ -158,8 +144,6 @@ function findCostlier(models: readonly ModelTallies[]): Finding | undefined {
 
 // Sums. Slots count only attempts; costs are known by hour.
 
-const emptyTally: Tally = { answered: 0, failed: 0, log: 0, calls: 0, priced: 0, bought: 0, tokens: 0 };
-
 function addTallies(all: readonly Tally[]): Tally {
   const sum = { ...emptyTally };
   for (const each of all) for (const name of tallyNames) sum[name] += each[name];
@@ -171,14 +155,9 @@ const tallyNames = Object.keys(emptyTally) as (keyof Tally)[];
 const tallyHours = (hours: readonly HourSum[]): Tally =>
   addTallies(
     hours.flatMap(({ figures }) => {
-      const {
-        calls = 0,
-        bought_calls: priced = 0,
-        prompt_tokens = 0,
-        completion_tokens = 0,
-      } = figures.counts;
+      const { calls = 0, bought_calls: priced = 0, prompt_tokens: input = 0, ...more } = figures.counts;
       const bought = convertToYuanNumber(figures.amounts.bought ?? 0n);
-      const money = { ...emptyTally, calls, priced, bought, tokens: prompt_tokens + completion_tokens };
+      const money = { ...emptyTally, calls, priced, bought, tokens: input + (more.completion_tokens ?? 0) };
       return [money, ...[0, 1, 2, 3, 4, 5].map((slot) => readSlot(figures, slot))];
     }),
   );

@@ -150,33 +150,30 @@ export const renderOutcome = (words: Content): Markup =>
 
 const shownMax = 8;
 
-const renderMore = (list: readonly string[]): Markup =>
-  html`<details>
-    <summary>${list.length} more</summary>
-    <ul>
-      ${list.map((each) => html`<li>${renderWithCommandLinks(each)}</li>`)}
-    </ul>
-  </details>`;
+export const renderItems = (list: readonly Content[]): Markup =>
+  html`<ul>
+    ${list.map((each) => html`<li>${each}</li>`)}
+  </ul>`;
 
 export const renderWarnings = (list: readonly string[]): Markup =>
   list.length === 0
     ? nothing
     : renderNotice(
         'warning',
-        html`<ul>
-            ${list.slice(0, shownMax).map((each) => html`<li>${renderWithCommandLinks(each)}</li>`)}
-          </ul>
-          ${list.length > shownMax && renderMore(list.slice(shownMax))}`,
+        html`${renderItems(list.slice(0, shownMax).map(renderWithCommandLinks))}
+        ${
+          list.length > shownMax &&
+          html`<details>
+            <summary>${list.length - shownMax} more</summary>
+            ${renderItems(list.slice(shownMax).map(renderWithCommandLinks))}
+          </details>`
+        }`,
       );
 
 export const renderDoubts = (problems: readonly string[], advice: Content = nothing): Markup =>
   renderNotice(
     'bad',
-    html`<strong>This does not add up. Do not send it.</strong>
-      <ul>
-        ${problems.map((problem) => html`<li>${problem}</li>`)}
-      </ul>
-      ${advice}`,
+    html`<strong>This does not add up. Do not send it.</strong> ${renderItems(problems)} ${advice}`,
   );
 
 export const renderEmptyState = (title: string, next: Content): Markup =>

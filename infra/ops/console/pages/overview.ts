@@ -34,6 +34,7 @@ import {
 import {
   renderEmptyBox,
   renderEmptyState,
+  renderItems,
   renderNotice,
   renderWarnings,
   type Page,
@@ -198,17 +199,14 @@ function renderMarks({ marks, channels }: OverviewNow): Markup {
   if (shown.length === 0) return nothing;
   return renderNotice(
     'bad',
-    html`<strong>Channels are worse than in the same hours of last week</strong>
-      <ul>
-        ${shown
+    html`<strong>Channels are worse than in the same hours of last week</strong> ${renderItems(
+        shown
           .slice(0, marksMax)
           .map(
             (mark) =>
-              html`<li>
-                <a href="${channelPathOf(mark.channel)}">${mark.channel}</a>: ${describeMark(mark)}
-              </li>`,
-          )}
-      </ul>
+              html`<a href="${channelPathOf(mark.channel)}">${mark.channel}</a>: ${describeMark(mark)}`,
+          ),
+      )}
       ${shown.length > marksMax && html`<p>And ${shown.length - marksMax} more: see <a href="channels">channels</a>.</p>`}`,
   );
 }
