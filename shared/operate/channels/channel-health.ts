@@ -7,19 +7,11 @@ import type { DailyFigures } from '../../billing/daily-figures.ts';
 import type { ChannelMark } from '../../relay/ports/alerts.ts';
 import { findQuantile } from '../../billing/time-sketch.ts';
 
-export interface AttemptSummary {
-  attempts: number;
-  failed: number;
-  /** The most frequent first. */
-  causes: { cause: FailureCause; count: number }[];
-  /** Time from the start of an attempt to its first content. */
-  p50Ms: number | undefined;
-  p95Ms: number | undefined;
-  tokensPerSecond: number | undefined;
-}
+/** `causes`: the most frequent first. `p50Ms`, `p95Ms`: from the start of an attempt to its first content. */
+export type AttemptSummary = ReturnType<typeof summarizeAttempts>;
 
 /** Sums of versions that did not count attempts contain only calls. Each call counts as one attempt. */
-export function summarizeAttempts({ counts }: DailyFigures): AttemptSummary {
+export function summarizeAttempts({ counts }: DailyFigures) {
   const { attempts, timed_ms: timedMs = 0, timed_tokens: tokens = 0 } = counts;
   const isKnown = attempts !== undefined;
   const causes = failureCauses.flatMap((cause) => {

@@ -42,22 +42,18 @@ export interface PriceList {
   skipped: number;
 }
 
-/** Maps the columns of a vendor's list, and gives the number of tokens that its prices cover. */
-export interface ColumnMapping {
-  /** The list's column names by ours: `model`, `input`, `output`, and cache prices. */
-  columns: Readonly<Record<string, string>>;
-  /** 1, 1,000 or 1,000,000. */
-  per: number;
-}
-
 /** The columns of a list. The first three are required. */
 export const mappedColumns = ['model', ...rateNames];
 
-/** Converts a vendor's list to the columns and the unit that `readPriceList` reads. Throws a usage failure for invalid prices. */
+/**
+ * Converts a vendor's list to the columns and the unit that `readPriceList` reads. Throws a usage failure for invalid prices.
+ * @param asked the list's column names by ours, and the number of tokens that its prices cover: 1, 1,000 or 1,000,000
+ */
 export function mapPriceColumns(
   [head = [], ...rows]: string[][],
-  { columns, per }: ColumnMapping,
+  asked: { columns: Readonly<Record<string, string>>; per: number },
 ): string[][] {
+  const { columns, per } = asked;
   const names = mappedColumns.filter((name) => columns[name] !== undefined);
   const places = names.map((name) => head.findIndex((each) => each.trim() === columns[name]));
   const missing = names.filter((_, at) => places[at] === -1);

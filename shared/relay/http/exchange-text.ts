@@ -5,17 +5,11 @@ import type { Clock, UpstreamTransport } from '../ports/host.ts';
 /** `problem` contains no text of the upstream. */
 export type TextReply = { status: number; body: string } | { problem: string };
 
-interface ExchangeBounds {
-  timeoutMs: number;
-  /** The rest is not read. */
-  charactersMax: number;
-}
-
-/** `body`: the whole body, or the part that was received. */
+/** `body`: the whole body, or the part that was received, up to `charactersMax`. */
 export async function exchangeText(
   { clock, transport }: { clock: Clock; transport: UpstreamTransport },
   request: UpstreamRequest,
-  { timeoutMs, charactersMax }: ExchangeBounds,
+  { timeoutMs, charactersMax }: { timeoutMs: number; charactersMax: number },
 ): Promise<TextReply> {
   const deadline = new AbortController();
   const finished = new AbortController();
