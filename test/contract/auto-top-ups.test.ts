@@ -47,6 +47,16 @@ describe.each<[string, () => AutoTopUpStore]>([
     const changed = await store.change('acme', (auto) => auto && turnOff(auto));
     expect(changed?.version).toBe(5);
   });
+
+  it('change once for each of thirty that change at once', async () => {
+    const store = open();
+    const change = () =>
+      store.change('crowd', (auto = createAutoTopUp('crowd')) =>
+        changeTopUp(auto, { charged: auto.charged + 1 }),
+      );
+    await Promise.all(Array.from({ length: 30 }, change));
+    expect(await store.find('crowd')).toMatchObject({ charged: 30, version: 30 });
+  });
 });
 
 it('put their notice with the write, and know what the ledger has', async () => {

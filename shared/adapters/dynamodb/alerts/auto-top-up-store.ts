@@ -4,13 +4,14 @@ import { formatGrantLedgerId } from '../../../billing/ledger-row.ts';
 import type { NanoYuan } from '../../../billing/money.ts';
 import type { AutoTopUpStore } from '../../../relay/ports/alerts.ts';
 import { StoreBusy } from '../../../relay/ports/store-errors.ts';
-import { ExpiringCache, systemClock } from '../../system/node-ports.ts';
+import { retry } from '../../../relay/retry.ts';
+import { ExpiringCache, systemClock, systemRandom } from '../../system/node-ports.ts';
 import { readItems, type RuntimeItem } from '../runtime-items.ts';
 import { buildExpressions, Table, type TableClient } from '../table-client.ts';
 import { writeUnlessRefused } from '../transactions.ts';
 import { encodeNotice } from './alert-store.ts';
 
-const changesMax = 8;
+const changeMsMax = 8_000;
 const limitLifetimeMs = 5 * 60_000;
 /** Short, because a customer who stores a card expects it to be charged soon. */
 const absenceLifetimeMs = 60_000;
@@ -59,13 +60,16 @@ export function createAutoTopUpStore(client: TableClient, stack: string): AutoTo
         return auto && (isOn(auto) || (auto.off && !auto.told)) ? [auto.account] : [];
       });
     },
-    async change(account, apply) {
-      for (let tries = 0; tries < changesMax; tries += 1) {
-        const after = apply(await find(account));
-        if (!after || (await write(after))) return after;
-      }
-      throw new StoreBusy('The automatic top-up keeps changing.');
-    },
+    change: (account, apply) =>
+      retry(
+        { clock: systemClock, random: systemRandom },
+        async () => {
+          const after = apply(await find(account));
+          if (!after || (await write(after))) return after;
+          throw new StoreBusy('The automatic top-up was changed meanwhile.');
+        },
+        changeMsMax,
+      ),
   };
 }
 
