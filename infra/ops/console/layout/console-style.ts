@@ -64,6 +64,7 @@ table.data code { font-size: var(--note); }
 table.data .wide { white-space: normal; min-width: 14rem; max-width: 34rem; overflow-wrap: anywhere; }
 table.data .cut { display: inline-block; max-width: 15rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; }
 table.data code.cut { max-width: 7.5rem; }
+@media (min-width: 561px) { table.data tbody th > a { display: inline-block; max-width: 22rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; } }
 .number { text-align: right !important; }
 .console th button.sort { font: inherit; color: inherit; text-align: inherit; background: none; border: 0; padding: 0; }
 tbody tr:is(.bad, .warning) > :first-child { box-shadow: inset 3px 0 0 var(--tone); }

@@ -47,7 +47,7 @@ export function roundYuan(amount: NanoYuan): string {
 }
 
 export const formatPercent = (part: number | bigint, whole: number | bigint): string =>
-  Number(whole) === 0 ? '–' : `${((100 * Number(part)) / Number(whole)).toFixed(1)} %`;
+  Number(whole) === 0 ? '–' : `${((100 * Number(part)) / Number(whole)).toFixed(1).replace('-', '−')} %`;
 
 export const formatMilliseconds = (value: number): string =>
   value < 1000 ? `${Math.round(value)} ms` : `${(value / 1000).toFixed(value < 10_000 ? 2 : 1)} s`;
