@@ -12,7 +12,7 @@ import { configTables, nameOf } from './config/row-changes.ts';
 import { normalizeRow, planRows, type ConfigPlan } from './config/write-rows.ts';
 import type { OperatorPorts, RawRow, RowWrite } from './operator-ports.ts';
 import { Failure, usageFailure, type Plan } from './plan.ts';
-import { fingerprintRow, setAttributes } from './rows.ts';
+import { fingerprintRow, setAttributes, updateOf } from './rows.ts';
 
 /** Must survive conversion to JSON. */
 export interface UndoStep {
@@ -26,19 +26,28 @@ export interface UndoStep {
 
 const rowsMax = 20;
 
-/** @returns no steps if the writes can't be undone: they are too many, or one overwrote values that it had not read */
+/** @returns no steps if the writes can't be undone: they are too many, one overwrote values that it had not read, or was overwritten since */
 export async function noteUndo(
   { tables }: OperatorPorts,
   made: readonly RowWrite[],
 ): Promise<readonly UndoStep[]> {
   const steps = made.flatMap((write) => noteStep(write) ?? []);
   if (made.length > rowsMax || steps.length < made.length) return [];
-  return Promise.all(
-    steps.map(async (step) => {
+  const noted = await Promise.all(
+    steps.map(async (step, at) => {
       const row = await tables.get(step.table, step.key as string);
+      if (!isAsWritten(made[at], row)) return undefined;
       return row ? Object.assign({}, step, { fingerprint: fingerprintState(row) }) : step;
     }),
   );
+  return noted.every((step) => step !== undefined) ? noted : [];
+}
+
+/** Somebody else may write between the write and its note. */
+function isAsWritten(write: RowWrite | undefined, row: RawRow = {}): boolean {
+  if (write === undefined || write.kind === 'remove') return true;
+  const attributes = 'row' in write ? write.row : write.attributes;
+  return updateOf({ table: write.table, key: {}, row }, attributes).length === 0;
 }
 
 const isConfigTable = (table: TableName): table is ConfigTable =>

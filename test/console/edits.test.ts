@@ -1,6 +1,7 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildEmptyQuota } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import { noteUndo } from '../../shared/operate/undo.ts';
 import { physicalNameOf } from '../../shared/tables/table-names.ts';
 import { enter, seenIn, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
 import { put } from './large-relay.ts';
@@ -174,6 +175,15 @@ describe('after a write', () => {
     ])
       expect(words).toContain('accounts raced has changed since');
     expect(await read('accounts', 'raced')).toMatchObject({ rpm: 6, note: 'theirs' });
+  });
+
+  it('no Undo is offered of what somebody else overwrote at once', async () => {
+    const update = { kind: 'update', table: 'accounts', key: { account: 'swift' } } as const;
+    const write = { ...update, attributes: { rpm: 6, note: undefined }, unchanged: { rpm: 5, note: 'old' } };
+    await put(rig.client, 'accounts', [{ account: 'swift', rpm: 6, tpm: 9 }]);
+    expect(await noteUndo(rig.ports, [write])).toHaveLength(1);
+    await put(rig.client, 'accounts', [{ account: 'swift', rpm: 7 }]);
+    expect(await noteUndo(rig.ports, [write])).toEqual([]);
   });
 
   it.each([
