@@ -61,10 +61,19 @@ export async function seed({ ledger, config, aws }: AccessRig): Promise<void> {
 
 /** Remembers the tables as they are, as of a second after all that other scenarios did, then spoils a row of each that a restore writes. */
 export async function spoil({ ledger, recovery }: AccessRig): Promise<void> {
-  const payment = { id: 'pi_spoiled', account: 'acme' };
-  await ledger.put('payments', payment);
+  const payment = {
+    id: 'pi_spoiled',
+    account: 'acme',
+    version: 1,
+    state: 'granted',
+    at: '2026-11-20T00:00:00Z',
+  };
+  const code = { hash: 'c'.repeat(64), batch: 'lost', amount: 10 };
+  await ledger.put('payments', { ...payment, reversals: {} });
+  await ledger.put('codes', code);
   await recovery.remember('2030-01-01T00:00:00Z');
   await ledger.remove('payments', { id: payment.id });
+  await ledger.remove('codes', { hash: code.hash });
   await ledger.remove('keys', { hash: 'b'.repeat(64) });
   await ledger.remove('accounts', { account: 'other' });
   await ledger.remove('grants', { account: 'acme', grant_id: 'start-acme' });

@@ -200,8 +200,8 @@ test.each(Object.entries(kinds))(
     const { first = [], projected: freed = [] } = counted.get(name) ?? {};
     expect(before).toEqual([...first, update('quotas')]);
     expect(after).toEqual([update('quotas')]);
-    // The row and its index; three sums by day, one by hour and one by month. A transaction costs double. The minute.
-    expect(projected).toEqual([transact('daily', 10), transact('ledger', 3), ...freed, update('daily')]);
+    // The row and its index; three sums by day, one by hour, one by month and one of health. A transaction costs double. The minute.
+    expect(projected).toEqual([transact('daily', 12), transact('ledger', 3), ...freed, update('daily')]);
   },
 );
 

@@ -103,6 +103,7 @@ describe('a server in the place of functions', () => {
     expect(alone.map(({ PathPattern }) => PathPattern)).toEqual([
       '/v1/account/keys*',
       '/v1/account/top-ups',
+      '/v1/account/codes',
       '/hooks/payments/stripe',
     ]);
   });

@@ -195,9 +195,9 @@ describe('channel list', () => {
     const today = new Date().toISOString().slice(0, 10);
     const { output } = await ledger.ops('channel list --json');
     expect(JSON.parse(output)).toMatchObject([
-      { id: 'main', last_call: today, last_failure: today, calls_14d: 2, failures_14d: 1, idle: false },
+      { id: 'main', last_call: today, last_failure: today, attempts_14d: 2, failures_14d: 1, idle: false },
       // The sums begin today, as after an upgrade.
-      { id: 'spare', last_call: null, last_failure: null, calls_14d: 0, idle: null },
+      { id: 'spare', last_call: null, last_failure: null, attempts_14d: 0, idle: null },
     ]);
     expect((await ledger.ops('channel list')).errors).not.toMatch(/no call|fails/);
     const dayMs = 86_400_000;

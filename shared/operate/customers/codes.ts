@@ -95,7 +95,8 @@ export async function carryOutCodes(
     }));
     await tables.writeTogether(writes).catch((error: unknown) => {
       const why = error instanceof Error ? error.message : String(error);
-      throw new Failure(`${why}; revoke the codes that were written with \`grant revoke ${facts.batch}\``);
+      const advice = `revoke the codes that were written with \`grant revoke ${facts.batch}\``;
+      throw new Failure(`${why}; ${advice}`, error instanceof Failure ? error.exitCode : 1);
     });
   }
   return made.map(({ code, id }) => Object.assign({ code, id }, facts));
