@@ -178,7 +178,9 @@ function readReply(auto: AutoTopUp, reply: StripeReply, live: boolean): AutoTopU
   // Nothing was charged: the operator's key is wrong.
   if (status !== 200) return undefined;
   const { id, status: state, livemode } = json;
-  if (typeof id !== 'string' || livemode !== live) return turnOff(auto, 'rejected');
+  // The card may be charged: the same request is sent again.
+  if (typeof id !== 'string') return undefined;
+  if (livemode !== live) return turnOff(auto, 'rejected');
   return state === 'succeeded' || state === 'processing'
     ? changeTopUp(auto, { pending: auto.pending && { ...auto.pending, payment: id } })
     : turnOff(auto, 'declined');
