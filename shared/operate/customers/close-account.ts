@@ -87,7 +87,7 @@ interface Closing {
  */
 function describeNextSteps({ account, available, reserved, today, isClosed }: Closing): string[] {
   const isSure = isClosed && reserved === 0n;
-  const wait = `wait a minute${reserved > 0n ? ', until no call is in flight,' : ''} and run \`customer close ${quoteShellWord(account)}\` again for the final balance`;
+  const wait = `wait a minute${reserved > 0n ? ', until no call is in flight' : ''}, then read the final balance: \`customer close ${quoteShellWord(account)}\``;
   if (isSure ? available <= 0n : available + reserved <= 0n) return [];
   if (reserved > 0n) return [wait];
   return [
@@ -152,7 +152,8 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
     row['enabled'] === false && all.every((key) => key['enabled'] === false)
       ? undefined
       : `${account} is not closed: close it first, because its alerts need the address`;
-  const names = Object.keys(row).filter(isErased);
+  // Attributes come from the table in any order, and a form runs only if it still says what it showed.
+  const names = Object.keys(row).filter(isErased).toSorted();
   const keys = all.filter((key) => key['name'] !== undefined);
   const conflict = new Failure(`someone opened ${account} again in the meantime; nothing was erased`);
   const removed = Object.fromEntries(names.map((name) => [name, undefined]));
