@@ -25,6 +25,11 @@ const headers = { authorization: `Bearer ${keyOf(account)}`, 'content-type': 'ap
 type Rate = { input: bigint; output: bigint } | undefined;
 
 /** What the rows said for a while. */
+interface StoredEnd {
+  status: string;
+  error: { code: string } | null;
+}
+
 interface State {
   fromMs: number;
   rates: Record<string, Rate>;
@@ -259,9 +264,15 @@ it('are charged what was agreed, and never more than they hold', async () => {
   const unbilled = [...asked.keys()].filter((id) => !rows.some((row) => row['id'] === id));
   const failures = await Promise.all(
     unbilled.map(async (id) => {
-      const response = await fetch(`${stack.baseUrl}/responses/resp-${id}`, { headers });
-      const { status, error } = (await response.json()) as { status: string; error: { code: string } };
-      return `${status} ${error.code}`;
+      let ended = '';
+      // A run that died before its reserve is reported as failed within 66 s.
+      await until(async () => {
+        const response = await fetch(`${stack.baseUrl}/responses/resp-${id}`, { headers });
+        const { status, error } = (await response.json()) as StoredEnd;
+        ended = `${status} ${error?.code ?? 'without an error'}`;
+        return !['queued', 'in_progress'].includes(status);
+      });
+      return ended;
     }),
   );
   console.log(
