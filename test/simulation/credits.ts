@@ -61,17 +61,23 @@ async function send(
 ): Promise<void> {
   const [clock, network] = world.place(world.kind.hazards, world.kind.roughness);
   const { oracle } = world.watch;
+  const redeem: CodeStore['redeem'] = async (seen, grant, at) => {
+    const row = codes.get(seen.hash);
+    const isOpen = row?.['redeemed_by'] === undefined && row?.['revoked_at'] === undefined;
+    if (!isOpen && !world.redeemsTwice) return false;
+    codes.set(seen.hash, { ...row, redeemed_by: grant.account, redeemed_at: at });
+    oracle.redeemed(hash, grant.account, fen(row?.['amount']));
+    world.startGrant(grant.account, grant.grant_id, grant.amount);
+    return true;
+  };
   const store: CodeStore = {
     find: (wanted) => network.send(async () => codes.get(wanted)),
     redeem: (seen, grant, at) =>
-      network.send(async () => {
-        const row = codes.get(seen.hash);
-        const isOpen = row?.['redeemed_by'] === undefined && row?.['revoked_at'] === undefined;
-        if (!isOpen && !world.redeemsTwice) return false;
-        codes.set(seen.hash, { ...row, redeemed_by: grant.account, redeemed_at: at });
-        oracle.redeemed(hash, grant.account, fen(row?.['amount']));
-        world.startGrant(grant.account, grant.grant_id, grant.amount);
-        return true;
+      network.send(() => {
+        const work = redeem(seen, grant, at);
+        // Nobody awaits it if its reply is lost.
+        world.watched(work);
+        return work;
       }),
   };
   const asked = { admitted: { row: { account } }, body: { code } } as unknown as KeyRequest;
