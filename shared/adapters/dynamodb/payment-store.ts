@@ -63,6 +63,16 @@ function decodePayment(attributes: Attributes): Payment {
   };
 }
 
+/** Names the row, because one that was edited by hand stops a whole list. */
+function decodeListed(attributes: Attributes): Payment {
+  try {
+    return decodePayment(attributes);
+  } catch (error) {
+    if (!(error instanceof Poisoned)) throw error;
+    throw new Poisoned(`${error.message} in the row ${attributes['id']?.S}`, { cause: error });
+  }
+}
+
 function decodeReversal(value: AttributeValue): Reversal {
   const { kind, state: written, grew_from, ...paid } = requireValue(value.M, 'reversals');
   const state = reversalStates.find((each) => each === written?.S);
@@ -127,7 +137,7 @@ export function createPaymentStore(client: TableClient, stack: string, author?: 
       return { account, plan: 'row' in reading ? reading.row.plan : undefined, stored };
     },
     async *all() {
-      for await (const items of payments.readPages('Scan')) yield items.map(decodePayment);
+      for await (const items of payments.readPages('Scan')) yield items.map(decodeListed);
     },
   };
 }
