@@ -45,10 +45,20 @@ const examplesOf = (table: string): unknown[] =>
   );
 
 /** The names at the beginning of the items of a section's list: several have one description. */
-const documented = (table: string): string[] =>
-  [...sectionOf(table).matchAll(/^- ((?:`[a-z0-9_.]+`(?:, )?)+) —/gm)].flatMap(([, names = '']) =>
+const writtenNames = (table: string): string[] =>
+  [...sectionOf(table).matchAll(/^- ((?:`[a-z0-9_.*]+`(?:, )?)+) —/gm)].flatMap(([, names = '']) =>
     Array.from(names.matchAll(/`([^`]+)`/g), ([, name = '']) => name),
   );
+
+const documented = (table: string): string[] => writtenNames(table).flatMap(expandName);
+
+/** `cost.tiers.*` stands for every name that the section `charges` lists below `tiers`. */
+function expandName(name: string): string[] {
+  const [, parent = '', list] = /^(.*\.)?(\w+)\.\*$/.exec(name) ?? [];
+  if (list === undefined) return [name];
+  const below = writtenNames('charges').filter((each) => each.startsWith(`${list}.`));
+  return below.flatMap(expandName).map((each) => parent + each);
+}
 
 /** `plan`, `plan.level`, ...: a map or a list of maps inside a row counts with its own attributes. */
 function attributePaths(schema: unknown, prefix = ''): string[] {
