@@ -25,6 +25,7 @@ import { parseYuan } from '../billing/money.ts';
 import { readSetting } from '../config/setting-rows.ts';
 import type { StripeSettings } from '../config/settings.ts';
 import { compareCodeUnits } from '../wire/json.ts';
+import { readAllRows } from './ledger/ledger.ts';
 import type { OperatorPorts } from './operator-ports.ts';
 import { Failure, requireValid, usageFailure, type Plan } from './plan.ts';
 import { findAccount } from './rows.ts';
@@ -82,11 +83,12 @@ function parseAmount(written: string, currency: string): PaymentAmount {
 export async function listPayments(
   { payments }: OperatorPorts,
   { parked }: { parked?: boolean | undefined },
-): Promise<Payment[]> {
-  const all = (await Array.fromAsync(payments.all())).flat();
-  return all
+): Promise<{ found: Payment[]; problems: string[] }> {
+  const { rows, problems } = await readAllRows(payments.all());
+  const found = rows
     .filter(({ state }) => !parked || state === 'parked')
     .toSorted((a, b) => compareCodeUnits(b.at, a.at) || compareCodeUnits(a.id, b.id));
+  return { found, problems };
 }
 
 export async function planAssignPayment(

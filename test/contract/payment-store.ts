@@ -48,7 +48,7 @@ export function paymentStoreContract(name: string, open: () => Promise<PaymentSt
       const grants = [grant('pi_1'), grant('re_1', -28_493_824_000n)];
       expect(await store.write({ before: undefined, after: written, grants })).toBe('written');
       expect(await store.find('pi_1')).toEqual(written);
-      expect(await Array.fromAsync(store.all())).toEqual([[written]]);
+      expect(await Array.fromAsync(store.all())).toEqual([[{ row: written }]]);
       expect(await host.grants()).toEqual([
         'acme pi_1 71.23456 payment of 10 usd',
         'acme re_1 -28.493824 payment of 10 usd',

@@ -141,16 +141,6 @@ describe('parked payments', () => {
     expect(run.errors).toContain('the setting payments has no rate for eur: add one and try again');
   });
 
-  it('name the row that somebody edited to nonsense', async () => {
-    await rig.put('payments', { id: 'pi_nonsense', account: 'acme' });
-    const { code, errors } = await rig.ops(['payment', 'list']);
-    await rig.remove('payments', { id: 'pi_nonsense' });
-    expect({ code, errors }).toMatchObject({
-      code: 1,
-      errors: expect.stringContaining('in the row pi_nonsense'),
-    });
-  });
-
   it('are rejected, and then granted to nobody', async () => {
     await park({ id: 'pi_no' });
     expect((await rig.ops('payment reject pi_no --yes')).output).toContain('Rejected payment pi_no');

@@ -47,8 +47,8 @@ export class MemoryPaymentStore implements PaymentStore {
     return this.accounts.has(account) ? { account, plan, stored: { plan } } : undefined;
   }
 
-  async *all(): AsyncIterable<Payment[]> {
-    yield [...this.payments.values()];
+  async *all(): AsyncIterable<{ row: Payment }[]> {
+    yield [...this.payments.values()].map((row) => ({ row }));
   }
 }
 

@@ -22,7 +22,7 @@ import { formatYuan } from '../../billing/money.ts';
 import { unappliedMark, type Grant } from '../../billing/ledger-row.ts';
 import type { PaymentStore } from '../../relay/ports/money-stores.ts';
 import { writeTransaction } from './transactions.ts';
-import type { AuthorMarks, RowAuthor } from './operator-store.ts';
+import { tryReading, type AuthorMarks, type RowAuthor } from './operator-store.ts';
 
 function encodePayment({ paid, reversals, ...payment }: Payment): Attributes {
   const flat = Object.entries(reversals).map(([id, { minor, grewFrom, ...rest }]) => [
@@ -61,16 +61,6 @@ function decodePayment(attributes: Attributes): Payment {
       ]),
     ),
   };
-}
-
-/** Names the row, because one that was edited by hand stops a whole list. */
-function decodeListed(attributes: Attributes): Payment {
-  try {
-    return decodePayment(attributes);
-  } catch (error) {
-    if (!(error instanceof Poisoned)) throw error;
-    throw new Poisoned(`${error.message} in the row ${attributes['id']?.S}`, { cause: error });
-  }
 }
 
 function decodeReversal(value: AttributeValue): Reversal {
@@ -137,7 +127,8 @@ export function createPaymentStore(client: TableClient, stack: string, author?: 
       return { account, plan: 'row' in reading ? reading.row.plan : undefined, stored };
     },
     async *all() {
-      for await (const items of payments.readPages('Scan')) yield items.map(decodeListed);
+      for await (const items of payments.readPages('Scan'))
+        yield items.map((item) => tryReading(item, `payments ${item['id']?.S}`, decodePayment));
     },
   };
 }

@@ -8,6 +8,7 @@ import { AccountRow, customerProfileOf, isAccountOff } from '../../config/rows/a
 import { textOf } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { listKeys } from '../keys/list-keys.ts';
+import { readAllRows } from '../ledger/ledger.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { formatCount, formatMoney, Failure, quoteShellWord, usageFailure, type Plan } from '../plan.ts';
 
@@ -143,9 +144,9 @@ export type EraseAccountPlan = Awaited<ReturnType<typeof planEraseAccount>>;
 /** Refuses a customer that is not closed: alerts still need the address. */
 export async function planEraseAccount(ports: OperatorPorts, account: string) {
   const { payments, pages, clock } = ports;
-  const [{ row, keys: all }, paid, { grants, isAll }] = await Promise.all([
+  const [{ row, keys: all }, { rows: paid, problems }, { grants, isAll }] = await Promise.all([
     readCustomer(ports, account),
-    Array.fromAsync(payments.all()),
+    readAllRows(payments.all()),
     pages.grants(account, 1),
   ]);
   const refusal =
@@ -164,7 +165,7 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
       : [editRow({ account }, erased, { unchanged: { enabled: false }, conflict })]),
     ...keys.map(({ hash }) => editRow({ hash }, { name: undefined })),
   ];
-  const ids = paid.flat().filter((payment) => payment.account === account);
+  const ids = paid.filter((payment) => payment.account === account);
   const remains = [
     `The name ${account}, its balance, ledger${grants.length > 0 ? ' and grants' : ''}, without contact data${isAll && grants.length === 0 ? '' : '; reasons of grants stay as they were written'}`,
     ...(ids.length > 0
@@ -190,7 +191,7 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
         ? [`The contact data of ${account} is already erased`]
         : [`Erase ${parts.join(', ')} of ${account}; this cannot be undone`],
     questions: changes.length === 0 ? [] : [`Erase the contact data of ${account}?`],
-    warnings: remains.map((each) => `Stays: ${each}`),
+    warnings: [...problems, ...remains.map((each) => `Stays: ${each}`)],
     ...(refusal !== undefined && { refusal }),
     account,
     remains,

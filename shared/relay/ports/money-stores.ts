@@ -177,8 +177,8 @@ export interface PaymentStore {
   write(change: PaymentChange): Promise<PaymentWrite>;
   /** Undefined if the table `accounts` has no row of this name. */
   account(name: string): Promise<SeenAccount | undefined>;
-  /** Every payment, unordered. */
-  all(): AsyncIterable<Payment[]>;
+  /** Every payment, unordered, or why its row cannot be read. */
+  all(): AsyncIterable<({ row: Payment } | { key: string; problem: string })[]>;
 }
 
 // The reads of the account endpoints: an account's item, its ledger rows, and their sums by day.

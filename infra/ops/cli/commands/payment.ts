@@ -53,12 +53,11 @@ export const paymentCommands: CommandGroup = {
       lists: true,
       takes: { '--parked': 'only parked payments' },
       examples: ['payment list --parked'],
-      run: async ({ ports, terminal }, options: { parked?: boolean }) =>
-        terminal.printList(await listPayments(ports, options), {
-          columns,
-          json: formatPaymentJson,
-          empty: 'No payments.',
-        }),
+      async run({ ports, terminal }, options: { parked?: boolean }) {
+        const { found, problems } = await listPayments(ports, options);
+        terminal.printList(found, { columns, json: formatPaymentJson, empty: 'No payments.' });
+        problems.forEach(terminal.remark);
+      },
     }),
     defineChange('assign', {
       does: 'credit a parked payment to a customer, once',

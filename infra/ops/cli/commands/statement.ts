@@ -89,7 +89,7 @@ async function writeAllStatements({ ports, terminal }: CommandRun, options: Stat
     const wanted = { account, month, by, prices, waitMs: wait * 1000 };
     const statement = await viewStatement(ports, wanted).catch((error: unknown) => {
       if (!(error instanceof Failure) || error.exitCode === deniedExitCode) throw error;
-      terminal.remark(error.message);
+      terminal.remark(`${account}: ${error.message}`);
     });
     left += !statement || statement.problems.length > 0 ? 1 : 0;
     if (!statement) continue;
