@@ -339,9 +339,11 @@ describe('a closed customer', () => {
       mail: 'eve@secret.example',
       _problem: 'mail: found "eve@secret.example"',
     });
+    const sheetId = { _sheet_id: 'eve@secret.example', mail: 'eve@secret.example' };
+    await rig.put('keys', { hash: 'd'.repeat(64), account: 'gone', enabled: false, ...sheetId });
     // The console runs a form only if it still says what it showed, so the order of attributes may not change it.
     expect((await rig.ops('customer erase gone --dry-run')).output).toContain(
-      'Erase the note _problem, contact, mail, note, the names of 1 key of gone;',
+      'Erase the note _problem, contact, mail, note, the names and notes of 2 keys of gone;',
     );
     const erased = await json(['customer', 'erase', 'gone', '--yes']);
     expect((erased['remains'] as string[]).join(' ')).toMatch(/ledger and grants.*expire.*35 days/);
@@ -358,7 +360,9 @@ describe('a closed customer', () => {
     const ports = await rig.ports();
     const plan = await planEraseAccount(ports, 'broken');
     await ports.tables.write(plan.changes[0] as RowWrite);
-    expect((await rig.ops('customer erase broken --yes')).output).toContain('Erase the names of 1 key');
+    expect((await rig.ops('customer erase broken --yes')).output).toContain(
+      'Erase the names and notes of 1 key',
+    );
     expect(await tablesWith('eve@secret.example')).toEqual([]);
     await close('opened');
     const late = await planEraseAccount(ports, 'opened');

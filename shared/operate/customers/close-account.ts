@@ -5,6 +5,7 @@
 import { formatYuan, type NanoYuan } from '../../billing/money.ts';
 import { createQuotaItem, sumReserved } from '../../billing/quota-item.ts';
 import { AccountRow, customerProfileOf, isAccountOff } from '../../config/rows/account-row.ts';
+import { KeyRow } from '../../config/rows/key-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { listKeys } from '../keys/list-keys.ts';
@@ -128,15 +129,27 @@ export async function planReopenAccount(ports: OperatorPorts, account: string): 
   };
 }
 
-const contactAttributes: ReadonlySet<string> = new Set(['contact', 'note']);
-/** Notes that the tools write themselves. Other notes may contain anything: problems and warnings quote invalid values. */
-const keptNotes: ReadonlySet<string> = new Set(['_by', '_at', '_closed', '_erased']);
+const contactAttributes: ReadonlySet<string> = new Set(['contact', 'note', 'name']);
+/** Notes that the tools need. Other notes may contain anything: ids of sheets, and problems that quote invalid values. */
+const keptNotes: ReadonlySet<string> = new Set(
+  '_by _at _closed _erased _created _replaces _leaked'.split(' '),
+);
 
-/** An attribute that the relay does not know may be an address under a wrong name. */
-const isErased = (name: string): boolean =>
-  name.startsWith('_')
-    ? !keptNotes.has(name)
-    : contactAttributes.has(name) || !Object.hasOwn(AccountRow.shape, name);
+/**
+ * An attribute that the relay does not know may be an address under a wrong name. Sorted, because attributes come from the table in any
+ * order, and a form runs only if it still says what it showed.
+ */
+const listErased = (row: RawRow, { shape }: { shape: object }): string[] =>
+  Object.keys(row)
+    .filter((name) =>
+      name.startsWith('_')
+        ? !keptNotes.has(name)
+        : contactAttributes.has(name) || !Object.hasOwn(shape, name),
+    )
+    .toSorted();
+
+const removeAll = (names: readonly string[]): RawRow =>
+  Object.fromEntries(names.map((name) => [name, undefined]));
 
 /** `remains`: the data that stays, and where, in sentences. */
 export type EraseAccountPlan = Awaited<ReturnType<typeof planEraseAccount>>;
@@ -153,17 +166,18 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
     row['enabled'] === false && all.every((key) => key['enabled'] === false)
       ? undefined
       : `${account} is not closed: close it first, because its alerts need the address`;
-  // Attributes come from the table in any order, and a form runs only if it still says what it showed.
-  const names = Object.keys(row).filter(isErased).toSorted();
-  const keys = all.filter((key) => key['name'] !== undefined);
+  const names = listErased(row, AccountRow);
+  const keys = all.flatMap((key) => {
+    const erased = listErased(key, KeyRow);
+    return erased.length > 0 ? [editRow({ hash: key['hash'] }, removeAll(erased))] : [];
+  });
   const conflict = new Failure(`someone opened ${account} again in the meantime; nothing was erased`);
-  const removed = Object.fromEntries(names.map((name) => [name, undefined]));
-  const erased = { ...removed, _erased: isoTime(clock.now()) };
+  const erased = { ...removeAll(names), _erased: isoTime(clock.now()) };
   const changes = [
     ...(names.length === 0
       ? []
       : [editRow({ account }, erased, { unchanged: { enabled: false }, conflict })]),
-    ...keys.map(({ hash }) => editRow({ hash }, { name: undefined })),
+    ...keys,
   ];
   const ids = paid.filter((payment) => payment.account === account);
   const remains = [
@@ -182,7 +196,7 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
   ];
   const parts = [
     ...names.map((name) => (name.startsWith('_') ? `the note ${name}` : name)),
-    ...(keys.length > 0 ? [`the names of ${formatCount(keys.length, 'key')}`] : []),
+    ...(keys.length > 0 ? [`the names and notes of ${formatCount(keys.length, 'key')}`] : []),
   ];
   return {
     changes,
