@@ -28,9 +28,9 @@ import {
   type unknownFieldChoices,
   type windowChoices,
   type WrittenRules,
+  readEffort,
 } from './quirks.ts';
 import type { Words } from './vocabulary.ts';
-import { readEffort } from './request-fields.ts';
 import { limitBody, filterCall, tierFields } from './restricted-fields.ts';
 import { channelTypes, type ChannelTypeName, type OwnAttributeName } from './types/channel-types.ts';
 

@@ -101,6 +101,14 @@ export interface SentBody {
   features?: readonly string[] | undefined;
 }
 
+/** Applies the row's `set` and `drop`. Only the row decides whether the answer is streamed. Changes `body`. */
+export function applyRowFields(body: JsonRecord, { set, drop, stream }: RequestSettings): void {
+  Object.assign(body, set);
+  for (const field of drop) delete body[field];
+  delete body['stream'];
+  if (stream) body['stream'] = true;
+}
+
 /** A field that this upstream does not support and that must not be dropped. Another candidate may support it. */
 export class CannotCarry extends Error {
   override readonly name = 'CannotCarry';

@@ -24,7 +24,18 @@ export const isCallerTool = (type: unknown): boolean =>
 /** In ascending order. Every vendor knows some of them. */
 export const effortScale = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 /** Clients' words for efforts above the scale [openai/codex, `ReasoningEffort::Ultra`, November 2026]. */
-export const highestEfforts: readonly string[] = ['ultra', 'maximum', 'highest', 'extreme'];
+const highestEfforts: ReadonlySet<string> = new Set(['ultra', 'maximum', 'highest', 'extreme']);
+
+export const effortWordOf = (effort: string): string => effort.trim().toLowerCase();
+
+export const rankEffort = (effort: string): number =>
+  effortScale.indexOf(effort as (typeof effortScale)[number]);
+
+/** Returns undefined for `auto` and for unknown words, which must not become the most expensive effort. */
+export function readEffort(asked: string): string | undefined {
+  const word = effortWordOf(asked);
+  return rankEffort(word) >= 0 || highestEfforts.has(word) ? word : undefined;
+}
 
 /** Values of a row's rules. The first of each is the default. */
 export const callIdForms = ['max64', 'max40', 'alnum9'] as const;

@@ -1,11 +1,10 @@
 /**
- * Rules that the requests of all dialects share: custom tools as functions, efforts, sampling, stop sequences, and the fields that a
- * channel's row sets.
+ * Rules that the requests of the three chat dialects share: custom tools as functions, images, efforts, sampling, stop sequences.
  */
 import type { CanonicalCall, ChatTool } from '../wire/canonical-call.ts';
 import { asRecord, isRecord, parseJson, type JsonRecord } from '../wire/json.ts';
 import { CannotCarry, type RequestSettings } from './dialect.ts';
-import { effortScale, highestEfforts, type Quirks } from './quirks.ts';
+import { effortWordOf, rankEffort, readEffort, type Quirks } from './quirks.ts';
 
 // Custom tools, whose input is free text, for upstreams that only know functions: the tool becomes a function with one
 // string `input`, and its calls are converted back.
@@ -87,32 +86,24 @@ export function correctImageUrl(url: string): string {
 
 // Efforts and sampling.
 
-const wordOf = (effort: string): string => effort.trim().toLowerCase();
-
-/** Returns undefined for `auto` and for unknown words, which must not become the most expensive effort. */
-export function readEffort(asked: string): string | undefined {
-  const word = wordOf(asked);
-  return rank(word) >= 0 || highestEfforts.includes(word) ? word : undefined;
-}
-
 /**
  * The nearest lower effort that is known, or the lowest. For `none` also the lowest, because a model that cannot stop
  * reasoning reasons more by default. A word above the scale becomes the highest; a known one outside the scale is
  * sent only by name, unless there are no others.
  */
 export function chooseEffort(asked: string, known: readonly string[]): string | undefined {
-  const requested = wordOf(asked);
+  const requested = effortWordOf(asked);
   if (known.includes(requested)) return requested;
   if (readEffort(requested) === undefined) return undefined;
   const others = known.filter((effort) => effort !== 'none');
-  const ranked = others.filter((effort) => rank(effort) >= 0).toSorted((a, b) => rank(a) - rank(b));
+  const ranked = others
+    .filter((effort) => rankEffort(effort) >= 0)
+    .toSorted((a, b) => rankEffort(a) - rankEffort(b));
   if (requested === 'none') return ranked[0];
-  const wanted = rank(requested);
+  const wanted = rankEffort(requested);
   if (ranked.length === 0 || wanted < 0) return ranked.at(-1) ?? others.at(-1);
-  return ranked.findLast((effort) => rank(effort) <= wanted) ?? ranked[0];
+  return ranked.findLast((effort) => rankEffort(effort) <= wanted) ?? ranked[0];
 }
-
-const rank = (effort: string): number => effortScale.indexOf(effort as (typeof effortScale)[number]);
 
 /**
  * The value 1 is the default, which no upstream refuses.
@@ -151,12 +142,4 @@ export function splitStopSequences(
     throw new CannotCarry('stop', message);
   }
   return { sent, watched: isWatchable && given.length > 0 ? given : undefined };
-}
-
-/** Applies the row's `set` and `drop`. Only the row decides whether the answer is streamed. Changes `body`. */
-export function applyRowFields(body: JsonRecord, { set, drop, stream }: RequestSettings): void {
-  Object.assign(body, set);
-  for (const field of drop) delete body[field];
-  delete body['stream'];
-  if (stream) body['stream'] = true;
 }

@@ -4,11 +4,17 @@ import type { ChatChunk } from '../../wire/chat-response.ts';
 import { asRecord, isRecord, listIn, recordsIn, removeNulls, type JsonRecord } from '../../wire/json.ts';
 import { findError } from '../vendor-errors.ts';
 import type { UpstreamEvent } from '../body-events.ts';
-import { CannotCarry } from '../dialect.ts';
-import type { AnswerReader, DialectCode, ReaderContext, RequestSettings, SentBody } from '../dialect.ts';
+import {
+  CannotCarry,
+  type AnswerReader,
+  type DialectCode,
+  type ReaderContext,
+  type RequestSettings,
+  type SentBody,
+  applyRowFields,
+} from '../dialect.ts';
 import { ErrorInAnswer, UpstreamFailure } from '../exchange.ts';
 import { parseFieldRules } from '../restricted-fields.ts';
-import { applyRowFields } from '../request-fields.ts';
 
 /** Throws CannotCarry for other calls, and if the row drops the requested length of vectors. */
 function buildEmbeddingsBody(

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallIds } from '../../../shared/upstreams/call-ids.ts';
-import { mapIds } from '../../../shared/upstreams/call-ids.ts';
+import { mapIds } from '../../../shared/upstreams/sent-call-ids.ts';
 
 const requestId = '01jd0000000123456789abcdef';
 const ids = new CallIds({ channel: 'kimi', requestId });

@@ -16,16 +16,22 @@ import {
   recordsIn,
 } from '../../../wire/json.ts';
 import type { StatePart } from '../../../wire/turn-state.ts';
-import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
+import {
+  CannotCarry,
+  type RequestSettings,
+  type SentBody,
+  type DialectCode,
+  applyRowFields,
+} from '../../dialect.ts';
 import {
   chooseEffort,
   correctImageUrl,
   findRefusedSampling,
-  applyRowFields,
   splitStopSequences,
   wrapInput,
 } from '../../request-fields.ts';
-import { mapIds, type CallIds } from '../../call-ids.ts';
+import { type CallIds } from '../../call-ids.ts';
+import { mapIds } from '../../sent-call-ids.ts';
 import { continuation, type Quirks, echoedFields, limitFields } from '../../quirks.ts';
 import { ChatReader } from './events.ts';
 import { tenantFields } from './tenant-fields.ts';

@@ -16,7 +16,7 @@ import {
   unwrapArguments,
   type JsonRecord,
 } from '../../../wire/json.ts';
-import { mapCallIds, type SentIds } from '../../call-ids.ts';
+import { mapCallIds, type SentIds } from '../../sent-call-ids.ts';
 import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 import { continuation } from '../../quirks.ts';
 import { imageTypeOf } from '../../request-fields.ts';

@@ -15,10 +15,10 @@ import {
   removeNulls,
   type JsonRecord,
 } from '../../../wire/json.ts';
-import { StateLost, type RequestSettings, type SentBody } from '../../dialect.ts';
+import { StateLost, type RequestSettings, type SentBody, applyRowFields } from '../../dialect.ts';
 import { continuation, isCallerTool, type Quirks } from '../../quirks.ts';
-import { mapIds } from '../../call-ids.ts';
-import { chooseEffort, applyRowFields, imageTypeOf } from '../../request-fields.ts';
+import { mapIds } from '../../sent-call-ids.ts';
+import { chooseEffort, imageTypeOf } from '../../request-fields.ts';
 import {
   dropsBlocks,
   isThinkingBlock,

@@ -2,8 +2,14 @@
 import { endUserOf, type CanonicalCall, type ChatRequest } from '../../../wire/canonical-call.ts';
 import { tierFactor } from '../../../wire/service-tier.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../../wire/json.ts';
-import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
-import { splitStopSequences, applyRowFields } from '../../request-fields.ts';
+import {
+  CannotCarry,
+  type RequestSettings,
+  type SentBody,
+  type DialectCode,
+  applyRowFields,
+} from '../../dialect.ts';
+import { splitStopSequences } from '../../request-fields.ts';
 import { addBreakpoints } from './cache-policy.ts';
 import { buildConversation } from './conversation.ts';
 import { convertSchema } from './grammar-schema.ts';

@@ -9,7 +9,7 @@ import {
 import { asRecord, type JsonRecord, isRecord, textIn, unwrapArguments } from '../../../wire/json.ts';
 import { type StatePart, stretchesOf } from '../../../wire/turn-state.ts';
 import { correctImageUrl, wrapInput } from '../../request-fields.ts';
-import { mapCallIds } from '../../call-ids.ts';
+import { mapCallIds } from '../../sent-call-ids.ts';
 import { type RequestSettings, CannotCarry } from '../../dialect.ts';
 
 interface InputSettings extends Pick<RequestSettings, 'states' | 'callIds' | 'quirks' | 'omissions'> {

@@ -1,13 +1,14 @@
 /** Builds the body of a Responses request, for OpenAI, Azure and GPT models on Bedrock. */
 import type { CanonicalCall, ChatRequest } from '../../../wire/canonical-call.ts';
 import { asRecord, listIn, textIn, removeNulls, type JsonRecord } from '../../../wire/json.ts';
-import { CannotCarry, type RequestSettings, type SentBody, type DialectCode } from '../../dialect.ts';
 import {
-  chooseEffort,
-  findRefusedSampling,
+  CannotCarry,
+  type RequestSettings,
+  type SentBody,
+  type DialectCode,
   applyRowFields,
-  splitStopSequences,
-} from '../../request-fields.ts';
+} from '../../dialect.ts';
+import { chooseEffort, findRefusedSampling, splitStopSequences } from '../../request-fields.ts';
 import { parseFieldRules, prefixFields } from '../../restricted-fields.ts';
 import { convertMessages } from './input.ts';
 import { convertTools } from './tools.ts';
