@@ -40,11 +40,21 @@ const isFactor = (value: number): boolean =>
   value > 0 && value <= 100 && parseDecimal(value, rowFactorDecimals, true) !== undefined;
 const factor = amount.check(z.refine(isFactor, wantedFactor));
 
+const wantedTierFactors = 'a map of service tiers to factors, such as {"flex": 0.5, "priority": 2}';
+
+/** Not a record of zod's, which every answering function would load at its start: 2.8 KB. */
 export const serviceTiers = z.optional(
-  z.record(
-    z.string(wantedTier).check(z.refine(isTier, wantedTier)),
-    factor,
-    'a map of service tiers to factors, such as {"flex": 0.5, "priority": 2}',
+  z.catchall(z.object({}, wantedTierFactors), factor).check(
+    z.check(({ value, issues }) => {
+      for (const name of Object.keys(value).filter((each) => !isTier(each)))
+        issues.push({
+          code: 'invalid_key',
+          origin: 'record',
+          path: [name],
+          input: name,
+          issues: [{ code: 'custom', path: [], message: wantedTier }],
+        });
+    }),
   ),
 );
 
