@@ -108,7 +108,7 @@ type Outcome = (typeof outcomes)[number];
 const failureCodes = new Set(['upstream_unavailable', 'upstream_timeout', 'unavailable', 'internal']);
 
 /** Events that need an operator. Each metric has an alarm. */
-const eventMetrics = new Map([
+export const eventMetrics = new Map([
   ['settle_lost', 'SettleLost'],
   ['reserve_unknown', 'ReserveUnknown'],
   ['sweep_failed', 'SweepFailed'],

@@ -1,0 +1,48 @@
+/** Compares the public names with those of the last release, by the rules of docs/compatibility.md. */
+import { writtenByUsers, type PublicNames } from './public-names.ts';
+
+const partsOf = (text: string): string[] => text.split(' | ');
+
+/** `keys.budget` of `keys.budget.amount`, `key new` of `key new --models`. */
+const parentOf = (name: string): string =>
+  name.replace(/(\.[\w$]+| --\S+| argument \d+| (query|header|path|cookie) \S+)$/, '');
+
+/**
+ * Returns a line for each name that a patch or minor version must not change so.
+ * @param removed names with their kind, which the changelog lists as removed: `commands key rotate`
+ */
+export function findBreaks(
+  released: PublicNames,
+  current: PublicNames,
+  removed: ReadonlySet<string> = new Set(),
+): string[] {
+  const kinds = Object.keys({ ...released, ...current });
+  return kinds.flatMap((kind) => {
+    const [before, after] = [released[kind] ?? {}, current[kind] ?? {}];
+    const lost = Object.entries(before).flatMap(([name, text]) => {
+      const now = after[name];
+      if (now === undefined) return [[name, 'removed or renamed'] as const];
+      const gone = partsOf(text).filter((part) => !partsOf(now).includes(part));
+      if (gone.length === 0) return [];
+      const isRequired = gone.includes('undefined') && writtenByUsers.has(kind);
+      return [[name, isRequired ? 'required now' : `was ${text}, is ${now}`] as const];
+    });
+    const required = Object.entries(after).flatMap(([name, text]) => {
+      const parent = parentOf(name);
+      const isNew = before[name] === undefined && parent !== name && before[parent] !== undefined;
+      const isRequired = isNew && writtenByUsers.has(kind) && !partsOf(text).includes('undefined');
+      return isRequired ? [[name, 'new and required'] as const] : [];
+    });
+    return [...lost, ...required]
+      .filter(([name]) => !removed.has(`${kind} ${name}`))
+      .map(([name, fault]) => `${kind} ${name}: ${fault}; only a major version may do that`);
+  });
+}
+
+/** The names that the changelog lists under "Removed" since the last release. */
+export function readRemovedNames(changelog: string): Set<string> {
+  const [, unreleased = ''] = changelog.split(/^## Unreleased$/m);
+  const [, removed = ''] = (unreleased.split(/^## /m)[0] ?? '').split(/^### Removed$/m);
+  const lines = removed.split(/^### /m)[0] ?? '';
+  return new Set(Array.from(lines.matchAll(/`([^`]+)`/g), ([, name = '']) => name));
+}

@@ -1,0 +1,95 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { readPage } from '../docs/pages.ts';
+import { findBreaks, readRemovedNames } from './compare-names.ts';
+import { collectPublicNames, readReleasedNames, type PublicNames } from './public-names.ts';
+
+const { names: released } = readReleasedNames();
+let current: PublicNames;
+beforeAll(async () => {
+  current = await collectPublicNames();
+});
+
+/** The names of the release, but for one. */
+function changed(kind: string, edit: (names: Record<string, string>) => void): PublicNames {
+  const names = { ...released[kind] };
+  edit(names);
+  return { ...released, [kind]: names };
+}
+
+it('every name of the last release is still there, unless the changelog lists it as removed', () => {
+  expect(findBreaks(released, current, readRemovedNames(readPage('docs/CHANGELOG.md')))).toEqual([]);
+});
+
+it('the snapshot has names of every kind', () => {
+  for (const [kind, names] of Object.entries(current))
+    expect(Object.keys(names).length, `names of ${kind}`).toBeGreaterThan(kind === 'tables' ? 15 : 20);
+});
+
+describe('a change that only a major version may make fails by name', () => {
+  it.each([
+    ['attributes', 'keys.account'],
+    ['attributes', 'channels.models'],
+    ['commands', 'key rotate'],
+    ['commands', 'grant new --reason'],
+    ['ledger', 'call.charge'],
+    ['log', 'request_id'],
+    ['members', 'Relay.baseUrl'],
+    ['metrics', 'Requests'],
+    ['options', 'frontDoor'],
+    ['props', 'RelayProps.alarmEmail'],
+    ['settings', 'unpriced_models'],
+    ['tables', 'relay-ledger index by_id'],
+    ['template', 'TablesledgerB795704C'],
+  ])('%s: %s is renamed', (kind, name) => {
+    expect(released[kind]).toHaveProperty([name]);
+    const renamed = changed(kind, (names) => {
+      names[`${name}X`] = names[name] ?? '';
+      delete names[name];
+    });
+    const fault = `${kind} ${name}: removed or renamed; only a major version may do that`;
+    expect(findBreaks(released, renamed)).toContain(fault);
+    expect(findBreaks(released, renamed, new Set([`${kind} ${name}`]))).not.toContain(fault);
+  });
+
+  it.each([
+    ['a value is refused', 'options', 'frontDoor', '"cloudfront" | undefined', 'was '],
+    ['an attribute is required', 'attributes', 'keys.budget', 'map', 'required now'],
+    ['a new attribute is required', 'attributes', 'keys.owner', 'string', 'new and required'],
+    ['a new option of a command is required', 'commands', 'key new --owner', 'text', 'new and required'],
+    ['a resource has another type', 'template', 'TablesledgerB795704C', 'AWS::DynamoDB::Table', 'was '],
+    ['a metric loses a dimension', 'metrics', 'Requests', 'stack', 'was '],
+  ])('%s', (_what, kind, name, text, fault) => {
+    const breaks = findBreaks(
+      released,
+      changed(kind, (names) => (names[name] = text)),
+    );
+    expect(breaks).toEqual([expect.stringContaining(`${kind} ${name}: ${fault}`)]);
+  });
+});
+
+it.each([
+  ['a new optional attribute', 'attributes', 'keys.owner', 'string | undefined'],
+  ['a new map with a required member', 'settings', 'regions', 'map'],
+  ['a new command', 'commands', 'key lend', 'command'],
+  ['a new resource', 'template', 'Tablesowners', 'AWS::DynamoDB::GlobalTable'],
+  [
+    'another value',
+    'options',
+    'frontDoor',
+    '"cloudfront" | "cloudfront-api" | "api" | "private-api" | "balancer" | undefined',
+  ],
+])('%s passes', (_what, kind, name, text) => {
+  expect(
+    findBreaks(
+      released,
+      changed(kind, (names) => (names[name] = text)),
+    ),
+  ).toEqual([]);
+});
+
+it('only what stands under Removed, above the last release, counts as removed', () => {
+  const changelog =
+    '## Unreleased\n\n### Added\n\n- `a`\n\n### Removed\n\n- `commands key rotate`\n\n### Fixed\n\n- `b`\n\n## 0.1.0\n\n### Removed\n\n- `c`\n';
+  expect(readRemovedNames(changelog)).toEqual(new Set(['commands key rotate']));
+  expect(readRemovedNames('## Unreleased\n\n## 0.1.0\n\n### Removed\n\n- `c`\n')).toEqual(new Set());
+});

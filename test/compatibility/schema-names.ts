@@ -1,0 +1,78 @@
+/** The names in a schema of zod, each with the kinds of value that it takes. */
+import type { Names } from './declared-names.ts';
+
+type Definition = Record<string, unknown> & { type: string };
+
+const definitionOf = (schema: unknown): Definition => (schema as { _zod: { def: Definition } })._zod.def;
+
+/** @param alternatives more values of the outermost name */
+export function schemaNames(schema: unknown, name: string, alternatives: string[] = []): Names {
+  const kinds = new Set(kindsOf(schema));
+  for (const each of alternatives) kinds.add(each);
+  return { [name]: [...kinds].join(' | '), ...innerNames(schema, name) };
+}
+
+/** The schema of what users write, without its wrapper. */
+function unwrap(schema: unknown): unknown {
+  const { type, ...parts } = definitionOf(schema);
+  if (type !== 'pipe') return parts['innerType'];
+  // A map that is checked to be plain before it is read: `optionMap`.
+  return /transform|custom/.test(definitionOf(parts['in']).type) ? parts['out'] : parts['in'];
+}
+
+const wrappers = new Map([
+  ['optional', ['undefined']],
+  ['default', ['undefined']],
+  ['prefault', ['undefined']],
+  ['nullable', ['null']],
+  ['nonoptional', []],
+  ['readonly', []],
+  ['catch', []],
+  ['pipe', []],
+]);
+
+const kindNames = new Map([
+  ['object', 'map'],
+  ['record', 'map'],
+  ['array', 'list'],
+  ['custom', 'any'],
+  ['unknown', 'any'],
+]);
+
+function kindsOf(schema: unknown): string[] {
+  const { type, ...parts } = definitionOf(schema);
+  const more = wrappers.get(type);
+  if (more) return [...kindsOf(unwrap(schema)), ...more];
+  if (type === 'union') return (parts['options'] as unknown[]).flatMap(kindsOf);
+  if (type === 'enum') return Object.values(parts['entries'] as object).map((value) => JSON.stringify(value));
+  if (type === 'literal') return (parts['values'] as unknown[]).map((value) => JSON.stringify(value));
+  return [kindNames.get(type) ?? type];
+}
+
+function innerNames(schema: unknown, name: string, isAlternative = false): Names {
+  const { type, ...parts } = definitionOf(schema);
+  if (wrappers.has(type)) return innerNames(unwrap(schema), name, isAlternative);
+  // A member of one alternative is missing in the others.
+  const more = isAlternative ? ['undefined'] : [];
+  const inner: Names[] =
+    type === 'object'
+      ? Object.entries(parts['shape'] as object).map(([each, value]) =>
+          schemaNames(value, `${name}.${each}`, more),
+        )
+      : type === 'array'
+        ? [schemaNames(parts['element'], `${name}[]`)]
+        : type === 'record'
+          ? [schemaNames(parts['valueType'], `${name}.*`)]
+          : type === 'union'
+            ? (parts['options'] as unknown[]).map((option) => innerNames(option, name, true))
+            : [];
+  return inner.reduce((names, each) => mergeNames(names, each), {});
+}
+
+/** Alternatives of both. */
+export function mergeNames(some: Names, others: Names): Names {
+  const merged = { ...some };
+  for (const [name, text] of Object.entries(others))
+    merged[name] = [...new Set([...(merged[name]?.split(' | ') ?? []), ...text.split(' | ')])].join(' | ');
+  return merged;
+}
