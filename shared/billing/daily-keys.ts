@@ -6,7 +6,7 @@
  *   the day under `spread`, and adds to it. Readers add up the buckets that are named there.
  * - Sums of months belong to one account each. Its hash picks one of eight buckets: a list of a month reads them all.
  */
-import { hash53 } from '../wire/ids.ts';
+import { hash53, shortenChannelId } from '../wire/ids.ts';
 import { utcDay } from '../wire/iso-time.ts';
 import { type LedgerRow, findLedgerTimeMs } from './ledger-row.ts';
 
@@ -63,7 +63,7 @@ export function parseHourKey({ period }: DailyKey): { hour: string; model: strin
   return { hour, model, secret };
 }
 
-export const formatHealthId = (channel: string): string => `health#${channel.slice(0, channelCharactersMax)}`;
+export const formatHealthId = (channel: string): string => `health#${shortenChannelId(channel)}`;
 export const isHealthKey = ({ id }: DailyKey): boolean => /^health[.#]/.test(id);
 
 export const formatAccountId = (account: string): string => `account#${account}`;
@@ -154,12 +154,9 @@ export const parseMonthKey = ({ id, period }: DailyKey): { month: string; accoun
   account: period.slice(accountPrefix.length),
 });
 
-/** A sort key has at most 1,024 bytes. */
-const channelCharactersMax = 200;
-
 export const buildServedKey = (day: string, model: string, channel = ''): DailyKey => ({
   id: servedId,
-  period: `day#${day}#${model}#${channel.slice(0, channelCharactersMax)}`,
+  period: `day#${day}#${model}#${shortenChannelId(channel)}`,
 });
 
 /** Only ids of channels may contain `#`. */

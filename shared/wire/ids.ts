@@ -38,6 +38,10 @@ export const keyHint = (secretKey: string): string => `${secretKey.slice(0, 7)}.
 
 export const isTagName = (text: string): boolean => /^[A-Za-z][\w-]{0,31}$/.test(text);
 
+/** Figures, cooldowns and marks know only the beginning of a longer id: a sort key has 1,024 bytes, and all marks are one item of 400 KB. */
+export const channelIdMax = 200;
+export const shortenChannelId = (id: string): string => id.slice(0, channelIdMax);
+
 /** A model name in requests, in rows and in upstreams' lists of models. */
 export const modelNamePattern = /^[A-Za-z0-9._:/@-]{1,128}$/;
 

@@ -6,6 +6,7 @@ import { addToDaily } from '../../shared/adapters/dynamodb/daily-sums.ts';
 import { formatAttempts, hashSecret, type CallAttempt } from '../../shared/billing/attempts.ts';
 import { sumDaily } from '../../shared/billing/daily-figures.ts';
 import type { CloseRow } from '../../shared/billing/ledger-row.ts';
+import { viewChannels } from '../../shared/operate/channels/list-channels.ts';
 import { requestSteps } from '../../shared/operate/requests/find-request.ts';
 import { createChannelWatch } from '../../shared/relay/alerts/channel-watch.ts';
 import { timeText } from '../../shared/wire/ids.ts';
@@ -142,4 +143,23 @@ it('the command line says the same', async () => {
   expect(of('main')).toMatchObject({ failed_attempts: 40, failures: { server: 40 } });
   expect(of('stalls')).toMatchObject({ failed_attempts: 40, failures: { timeout: 40 } });
   expect(Number(of('loses')?.margin)).toBeLessThan(0);
+});
+
+it('the marks of channels with the longest ids fit into their item, and are found again', async () => {
+  const longest = (at: number): string => `${at}${'频'.repeat(680)}`;
+  const marks = Array.from({ length: 600 }, (_, at) => ({
+    channel: longest(at),
+    mark: 'failing' as const,
+    model: 'm'.repeat(128),
+    now: 1,
+    usual: 0,
+  }));
+  await createChannelHours(tablesOn(rig.client), 'relay').keep(marks, nowMs);
+  const kept = await rig.ports.pages.health();
+  expect(kept.marks.length).toBeGreaterThan(100);
+  await put(rig.client, 'channels', [
+    { id: longest(7), endpoint: 'https://api.example.com/v1', models: ['m'], state: true },
+  ]);
+  const { channels } = await viewChannels(rig.ports);
+  expect(channels.find(({ id }) => id === longest(7))?.marks).toHaveLength(1);
 });

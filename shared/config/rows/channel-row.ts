@@ -59,6 +59,7 @@ import {
 } from '../../upstreams/called-channel.ts';
 import { errorMeanings, finishMeanings } from '../../upstreams/vocabulary.ts';
 import { hostOf, normaliseEndpoint, type EndpointRules } from '../../upstreams/endpoint-rules.ts';
+import { channelIdMax } from '../../wire/ids.ts';
 import { asRecord } from '../../wire/json.ts';
 import { lastGoodNotice, type TableReader } from './read-table.ts';
 import {
@@ -274,6 +275,11 @@ const checkVitalFields = ({ set, drop }: { set: object; drop: readonly string[] 
 ];
 
 const checkChannel = (row: ChannelRow): string[] => [
+  ...(row.id.length > channelIdMax
+    ? [
+        `id: has over ${channelIdMax} characters, so figures and marks are those of all channels that begin alike`,
+      ]
+    : []),
   ...(row.models.length === 0 ? ['models: empty, so this channel serves no models'] : []),
   // If a probe was answered, the address is right.
   ...(usesDialectPath(row) && new URL(row.endpoint).pathname === '/' && !row.can?.dialects?.length

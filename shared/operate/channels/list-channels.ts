@@ -16,6 +16,7 @@ import { candidatesOf } from '../../relay/call/serving-channels.ts';
 import { healthKeysOf } from '../../relay/health/health-recorder.ts';
 import { expiryMsOf, type HealthEntry, type CooldownKind } from '../../relay/ports/runtime-stores.ts';
 import { findBalanceReport } from '../../upstreams/types/channel-attributes.ts';
+import { shortenChannelId } from '../../wire/ids.ts';
 import { utcDay, dayMs } from '../../wire/iso-time.ts';
 import { asRecord, compareCodeUnits, textIn } from '../../wire/json.ts';
 import { readAllRows, sumBy, sumOfFigures } from '../ledger/ledger.ts';
@@ -164,13 +165,13 @@ export async function viewChannels(ports: OperatorPorts) {
   const isKnown = knownFrom !== undefined && Date.parse(to) - Date.parse(knownFrom) >= idleDays * dayMs;
   const byChannel = Map.groupBy(served, ({ channel }) => channel);
   const channels = sortChannels(rows, ports, entries).map((each) => {
-    // Health entries keep only the first 200 characters of an id.
-    const own = byChannel.get(each.id.slice(0, 200)) ?? [];
+    const id = shortenChannelId(each.id);
+    const own = byChannel.get(id) ?? [];
     const activity = activityOf(own, nowMs);
     const isOn = each.state === 'on';
     const isIdle = isOn && activity.attempts === 0 ? isKnown || undefined : false;
     const sum = sumOfFigures(own.filter(isRecent));
-    const marksOfChannel = marks.filter(({ channel }) => isOn && channel === each.id);
+    const marksOfChannel = marks.filter(({ channel }) => isOn && channel === id);
     const facts = { isIdle, isFailing: isOn && activity.failing > 0, sum, marks: marksOfChannel };
     return Object.assign({}, each, activity, facts);
   });

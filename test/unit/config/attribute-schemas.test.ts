@@ -138,6 +138,7 @@ describe('a bad attribute of a channel is named, with what was found and what is
 
 it.each<[Record<string, unknown>, string]>([
   [{ models: [] }, 'models: empty'],
+  [{ id: 'x'.repeat(201) }, 'id: has over 200 characters'],
   [{ endpoint: 'https://api.example.com' }, 'endpoint: has no path'],
   [{ mapper: { other: 'x' } }, 'mapper: maps other, which is not in models'],
   [{ models: ['web-x', 'y-official'] }, 'models: web-x is unreachable'],

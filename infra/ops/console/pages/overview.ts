@@ -20,6 +20,7 @@ import {
   countRefusedCalls,
   refusedMs,
 } from '../../../../shared/operate/requests/list-requests.ts';
+import { shortenChannelId } from '../../../../shared/wire/ids.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
 import {
   formatBytes,
@@ -194,7 +195,9 @@ const marksMax = 10;
 
 /** Operators must see these first. The mark of a channel that was switched off meanwhile is left out. */
 function renderMarks({ marks, channels }: OverviewNow): Markup {
-  const enabledIds = new Set(channels.flatMap(({ id, state }) => (state === 'on' ? [id] : [])));
+  const enabledIds = new Set(
+    channels.flatMap(({ id, state }) => (state === 'on' ? [shortenChannelId(id)] : [])),
+  );
   const shown = marks.filter(({ channel }) => enabledIds.has(channel));
   if (shown.length === 0) return nothing;
   return renderNotice(

@@ -1,6 +1,7 @@
 /** Reads the attempts of channels by hour, and stores the marks found in them. Reads may be a few seconds old. */
 import * as z from 'zod/mini';
 import { markKinds, type ChannelHours, type ChannelMark } from '../../../relay/ports/alerts.ts';
+import { shortenChannelId } from '../../../wire/ids.ts';
 import { parseJson } from '../../../wire/json.ts';
 import { readHealthHours } from '../daily-sums.ts';
 import { channelMarksId, type RuntimeItem } from '../runtime-items.ts';
@@ -22,7 +23,9 @@ export function createChannelHours(client: TableClient, stack: string): ChannelH
       return sums.flatMap((each) => ('row' in each ? [each.row] : []));
     },
     async keep(marks, nowMs) {
-      const shown = marks.slice(0, marksMax);
+      const shown = marks
+        .slice(0, marksMax)
+        .map((mark) => Object.assign({}, mark, { channel: shortenChannelId(mark.channel) }));
       await new Table(client, stack, 'runtime').put({
         id: channelMarksId,
         at: nowMs,
@@ -33,7 +36,7 @@ export function createChannelHours(client: TableClient, stack: string): ChannelH
 }
 
 /** An item holds at most 400 KB. */
-const marksMax = 500;
+const marksMax = 400;
 /** Older marks are ignored: the watch renews marks every minute. */
 const marksMs = 10 * 60_000;
 
