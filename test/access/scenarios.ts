@@ -138,7 +138,7 @@ export const scenarios: Scenario[] = [
   run('key export', 'FILE', { file: ['keys.csv', ''] }),
   run('key apply', 'FILE --yes', { file: ['keys.csv', `hash,rpm\n${'a'.repeat(64)},7\n`] }),
   run('customer export', 'FILE', { file: ['customers.csv', ''] }),
-  run('grant apply', 'FILE --yes', { file: ['grants.csv', 'account,grant_id,amount\nacme,sheet-1,5\n'] }),
+  writing('grant apply', 'FILE', { file: ['grants.csv', 'account,grant_id,amount\nacme,sheet-1,5\n'] }),
   run('customer apply', 'FILE --yes', { file: ['customers.csv', 'account,rpm\nacme,600\n'] }),
   run('charge export', 'FILE', { file: ['prices.csv', ''] }),
   writing('charge apply', 'FILE', { file: ['prices.csv', 'id,output\n1,75\n'] }),
