@@ -45,6 +45,13 @@ function fieldsIn(page: string): Record<string, string> {
   );
 }
 
+/** The fields after a button that changes rows of fields, which the server answers. */
+async function pressed(path: string, fields: Record<string, string>, rows: string) {
+  const reply = await visitor.send(path, { ...fields, rows });
+  expect([path, rows, reply.status]).toEqual([path, rows, 200]);
+  return fieldsIn(await reply.text());
+}
+
 const row = async (table: 'keys' | 'settings' | 'plans' | 'channels', key: string) =>
   (await rig.ports.tables.scan(table)).find((each) =>
     [each['hash'], each['name'], String(each['level']), each['id']].includes(key),
@@ -131,7 +138,9 @@ describe('settings', () => {
     await done('settings/notices', { ...page, 'value.1.text': 'A new model', 'value.1.models': 'glm-5' });
     const both = fieldsIn(await visitor.page('settings/notices'));
     expect(both['value.1.models']).toBe('glm-5');
-    await done('settings/notices', { ...both, 'value.0.text': '' });
+    const unfinished = await visitor.send('settings/notices', { ...both, 'value.0.text': '' });
+    expect(await unfinished.text()).toContain('id="value.0.text-error"');
+    await done('settings/notices', await pressed('settings/notices', both, 'remove value.0'));
     expect((await row('settings', 'notices'))?.['value']).toEqual([
       { text: 'A new model', models: ['glm-5'] },
     ]);
@@ -148,12 +157,91 @@ describe('settings', () => {
     ['search', { type: 'searxng', endpoint: 'http://127.0.0.1:1', results: 3 }],
     ['end_users', { hash_accounts: false }],
     ['notices', [{ text: 'a', from: '2026-01-01', models: ['m'] }]],
+    ['top_up_bonus', [{ pay: 100, get: 110 }]],
+    [
+      'model_facts',
+      { 'gpt-4.1': { vendor: 'openai', context: 128_000, takes: ['text', 'image'], about: 'x' } },
+    ],
+    [
+      'payments',
+      {
+        stripe: {
+          live: false,
+          webhook_secret: ['env:OLD', 'env:NEW'],
+          link_secret: 'env:LINK',
+          rates: { usd: 7.1, eur: '7.8' },
+          checkout: { secret_key: 'env:CHECKOUT', currency: 'usd', plans: [1, 2] },
+        },
+      },
+    ],
   ])('of the name %s keep their value %j in a form that was only looked at', async (name, value) => {
     await put(rig.client, 'settings', [{ name, value }]);
     const path = `settings/${name}`;
     const confirm = await visitor.follow(await visitor.send(path, fieldsIn(await visitor.page(path))));
     if (typeof value === 'object' || name !== 'store') expect(confirm).toContain('Nothing to change');
     else expect(confirm).toContain('all_keys');
+  });
+});
+
+describe('rows of fields', () => {
+  const path = 'settings/plans/1';
+  const [a, b] = ['a', 'b'].map((id) => ({ id, icon: `${id}.svg`, value: 1, models: [id] }));
+
+  it('are added, moved and removed by buttons that the server answers, and keep what has no field', async () => {
+    await put(rig.client, 'plans', [{ level: 1, items: [a, b] }]);
+    const added = await pressed(path, fieldsIn(await visitor.page(path)), 'add items');
+    const named = { ...added, 'items.2.id': 'c', 'items.2.value': '3', 'items.2.models': 'c' };
+    const moved = await pressed(path, named, 'up items.1');
+    const rest = await pressed(path, moved, 'remove items.0');
+    expect(rest).not.toHaveProperty('items.0.id');
+    await done(path, await pressed(path, rest, 'up items.2'));
+    expect((await row('plans', '1'))?.['items']).toEqual([{ id: 'c', value: 3, models: ['c'] }, b]);
+  });
+
+  it('show an error at its entry, however many were removed before it', async () => {
+    await put(rig.client, 'plans', [{ level: 1, items: [a, b] }]);
+    const fields = await pressed(path, fieldsIn(await visitor.page(path)), 'remove items.0');
+    const wrong = await visitor.send(path, { ...fields, 'items.1.value': 'many' });
+    expect(await wrong.text()).toContain('id="items.1.value-error"');
+    await put(rig.client, 'accounts', [{ account: 'rows' }]);
+    const twice = { 'budgets.3.by': 'tag:a', 'budgets.3.amount': '1', 'budgets.3.period': 'day' };
+    const budgets = { ...twice, 'budgets.5.by': 'tag:b', 'budgets.5.amount': 'x', 'budgets.5.period': 'day' };
+    const refused = await visitor.send('customers/rows/edit', budgets);
+    expect(await refused.text()).toContain('id="budgets.5.amount-error"');
+    await done('customers/rows/edit', { ...budgets, 'budgets.5.amount': '2' });
+    const alias = {
+      'value.0.name': 'smart',
+      'value.0.models': 'a',
+      'value.1.name': 'smart',
+      'value.1.models': 'b',
+    };
+    const same = await visitor.send('settings/aliases', alias);
+    expect(await same.text()).toMatch(/id="value.0.name-error">smart is listed twice/);
+    const inner = await visitor.send('settings/aliases', {
+      ...alias,
+      'value.1.name': 'fast-1',
+      'value.1.models': 'smart',
+    });
+    expect(await inner.text()).toContain('id="value.1.name-error"');
+  });
+
+  it('lose no entry that somebody else added meanwhile', async () => {
+    await put(rig.client, 'plans', [{ level: 1, items: [a] }]);
+    const fields = fieldsIn(await visitor.page(path));
+    await put(rig.client, 'plans', [{ level: 1, items: [a, b] }]);
+    const reply = await visitor.send(path, { ...fields, 'items.0.value': '5' });
+    const again = fieldsIn(await reply.text());
+    expect([reply.status, again['items.0.value'], again['items.1.id']]).toEqual([422, '5', 'b']);
+    await done(path, again);
+    expect((await row('plans', '1'))?.['items']).toEqual([{ ...a, value: 5 }, b]);
+  });
+
+  it('are written as JSON where they are too many for a page', async () => {
+    const items = Array.from({ length: 400 }, (_, at) => ({ id: `e${at}`, value: 5, models: ['a'] }));
+    await put(rig.client, 'plans', [{ level: 1, items }]);
+    const fields = fieldsIn(await visitor.page(path));
+    await done(path, { ...fields, items: JSON.stringify(items.slice(1)) });
+    expect((await row('plans', '1'))?.['items']).toEqual(items.slice(1));
   });
 });
 
@@ -194,6 +282,51 @@ it('edits a plan of many entries, and says of too many that the command line tak
   const more = Object.fromEntries(Array.from({ length: 2_100 }, (_, at) => [`x${at}`, '']));
   const reply = await visitor.send('settings/plans/3', more);
   expect([reply.status, await reply.text()]).toEqual([413, expect.stringContaining('too many fields')]);
+});
+
+it('edits the hours, long inputs and service tiers of a rule without JSON', async () => {
+  const rule = {
+    id: 77,
+    type: 'token-billing',
+    models: ['m'],
+    input: 0.002,
+    output: 0.008,
+    cache_write: 0.003,
+  };
+  await put(rig.client, 'charges', [rule]);
+  const hours = {
+    name: 'peak',
+    from: '09:00',
+    to: '12:00',
+    zone: 'Asia/Shanghai',
+    days: 'mon, tue',
+    factor: '2',
+  };
+  const tier = { above: '32000', input: '4', output: '16' };
+  const named = (list: string, fields: Record<string, string>) =>
+    Object.fromEntries(Object.entries(fields).map(([name, text]) => [`${list}.0.${name}`, text]));
+  const shown = fieldsIn(await visitor.page('charges/77'));
+  expect(shown['cache_write']).toBe('3');
+  await done('charges/77', {
+    ...shown,
+    ...named('windows', hours),
+    ...named('tiers', tier),
+    service_tiers: 'priority = 2',
+  });
+  const written = {
+    ...rule,
+    windows: [{ ...hours, days: ['mon', 'tue'], factor: 2 }],
+    tiers: [{ above: 32_000, input: 0.004, output: 0.016 }],
+    service_tiers: { priority: 2 },
+  };
+  const found = (await rig.ports.tables.scan('charges')).find(({ id }) => id === 77) ?? {};
+  expect(found).toMatchObject(written);
+  const path = 'charges/77';
+  expect(await visitor.follow(await visitor.send(path, fieldsIn(await visitor.page(path))))).toContain(
+    'Nothing to change',
+  );
+  await done(path, await pressed(path, fieldsIn(await visitor.page(path)), 'remove windows.0'));
+  expect((await rig.ports.tables.scan('charges')).find(({ id }) => id === 77)).not.toHaveProperty('windows');
 });
 
 it('shows none of these forms in a console that only reads', async () => {

@@ -745,8 +745,15 @@ describe('a secret of another purpose or host', () => {
 
   it('is not sent by the setting that it belongs to, when an operator changes its address', async () => {
     await seed();
-    const value = { stripe: { ...stripe, checkout: { ...checkout, endpoint: 'https://evil.example' } } };
-    expect(await refuses('settings/payments', { value: JSON.stringify(value) })).toBe(true);
+    const paths = {
+      rates: 'usd = 7',
+      'checkout.secret_key': checkout.secret_key,
+      'checkout.currency': 'usd',
+    };
+    const { live: _, rates: __, checkout: ___, ...plain } = stripe;
+    const sent = { ...plain, live: 'yes', ...paths, 'checkout.endpoint': 'https://evil.example' };
+    const payments = Object.entries(sent).map(([name, text]) => [`value.stripe.${name}`, text]);
+    expect(await refuses('settings/payments', Object.fromEntries(payments))).toBe(true);
     for (const secret of ['ssm:/relay/relay/search/api.tavily.com/key', 'ssm:/relay/relay/stripe']) {
       const form = {
         'value.type': 'searxng',

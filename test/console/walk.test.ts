@@ -291,7 +291,7 @@ it('every form is opened, refuses nonsense at its field, keeps the rest, is prev
     const isChoice = await field(name).evaluate((element) => element.tagName === 'SELECT');
     await (isChoice ? field(name).selectOption(text) : field(name).fill(text));
   };
-  const send = () => press(page, page.locator('form.stacked button[type=submit]'));
+  const send = () => press(page, page.locator('form.stacked > .buttons .main'));
   for (const { path, wrong, fields, asks, verb, seen } of formWalks) {
     await page.goto(base + path);
     for (const [name, text] of Object.entries(fields)) await fill(name, text);

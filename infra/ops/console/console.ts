@@ -347,6 +347,8 @@ function routeActions(deps: CountingDeps, answer: AnswerPage) {
     async propose(call: PageCall, route: FormRoute | AnswerRoute): Promise<Response> {
       const { confirming: kept, identity } = call.env;
       const { visit, release } = freezeVisit(call, deps, kept?.atMs);
+      if (!kept && visit.field('rows') !== '')
+        return answer(call, (shown) => route.page(shown, { fields: visit.fields }));
       try {
         if ('answer' in route) {
           release();

@@ -1,4 +1,5 @@
 /** The fields of a customer that an operator can edit. */
+import { makeEntries } from './form-fields.ts';
 import {
   makeChoice,
   makeFlag,
@@ -47,11 +48,31 @@ export const accountFields: readonly RowField[] = [
     'Prices',
     'JSON, per 1,000 tokens; the first match counts, then the group: `[{"models": ["gpt-*"], "factor": 0.8}]`.',
   ),
-  makeJsonList(
+  makeEntries(
     'budgets',
-    'Budgets by tag',
+    'Budgets by tag or end user',
     'JSON: yuan per day or month for a tag or an end user; `*` stands for all other names: ' +
-      '`[{"by": "tag:team", "name": "*", "amount": 5, "period": "day"}]`.',
+      '`[{"by": "tag:team", "name": "*", "amount": 5, "period": "day"}]`. `[]` removes all.',
+    {
+      noun: 'Budget',
+      about: 'The most that calls of a tag or an end user may spend of the balance.',
+      fields: [
+        {
+          name: 'by',
+          label: 'By',
+          width: 'third',
+          placeholder: 'tag:team',
+          help: '`end_user`, or `tag:` and its name.',
+        },
+        { name: 'name', label: 'Name', width: 'third', help: 'Leave empty for all names without a budget.' },
+        makeNumber('amount', 'Amount (¥)', 'At most 9 decimals.'),
+        {
+          ...makeChoice('period', 'Period', { day: 'per day', month: 'per month' }),
+          width: 'third',
+          parse: parseText,
+        },
+      ],
+    },
   ),
   { name: 'contact.email', label: 'Email', input: 'email', help: 'Receives the alerts of this customer.' },
   { name: 'contact.webhook', label: 'Webhook', help: 'An address that receives signed alerts.' },

@@ -11,7 +11,6 @@ import {
 import { defaultChannelType } from '../../../shared/upstreams/types/channel-types.ts';
 import { asRecord } from '../../../shared/wire/json.ts';
 import { formatCell } from '../markup.ts';
-import { convertToPerThousand, perMillion } from '../../../shared/billing/price.ts';
 import {
   callIdForms,
   nullContents,
@@ -19,9 +18,10 @@ import {
   systemPlaces,
   unknownFieldChoices,
 } from '../../../shared/upstreams/quirks.ts';
+import { makeEntries } from './form-fields.ts';
 import { formatLines, parseLines } from './map-lines.ts';
+import { makePrice, makePartPrices } from './price-fields.ts';
 import {
-  listFields,
   makeChoice,
   isReference,
   makeFlag,
@@ -92,6 +92,28 @@ const listTypeFields = (type: string | undefined, row: RawRow): RowField[] =>
       help: `${about} (${findTypesWith(name).join(', ')})`,
     }));
 
+const makeThird = (field: Omit<RowField, 'width'>, help: string): RowField => ({
+  ...field,
+  help,
+  width: 'third',
+});
+
+const costFields: readonly RowField[] = [
+  {
+    name: 'model',
+    label: 'Upstream model',
+    help: 'The upstream’s name of the model; `*` matches all others.',
+  },
+  makePrice('input', 'Input cost', 'Per 1M tokens.'),
+  makePrice('output', 'Output cost', 'Per 1M tokens.'),
+  ...makePartPrices('cost'),
+  makeThird({ name: 'currency', label: 'Cost currency', placeholder: 'USD' }, 'Leave empty for yuan.'),
+  makeThird(
+    { name: 'rate', label: 'Yuan per unit', input: 'decimal', parse: parseTypedNumber },
+    'Of the currency.',
+  ),
+];
+
 export const listFieldsOfType = (
   type: string | undefined,
   row: RawRow,
@@ -131,10 +153,11 @@ export const listFieldsOfType = (
   makeSeconds('connect_seconds', 'Connect timeout (s)', '5'),
   makeSeconds('first_content_seconds', 'First content timeout (s)', '120, more for long prompts'),
   makeSeconds('total_seconds', 'Total timeout (s)', '600'),
-  makeJson(
+  makeEntries(
     'cost',
-    'Cost',
+    'Costs by upstream model',
     'JSON by upstream model name or `*`, per 1,000 tokens: `{"*": {"input": 0.002, "output": 0.008, "currency": "USD", "rate": 7.2}}`.',
+    { key: 'model', noun: 'Cost', isOpen: true, fields: costFields },
   ),
   makeJson(
     'params',
@@ -142,65 +165,6 @@ export const listFieldsOfType = (
     'JSON: `set`, `drop`, `efforts`, `model_rules` and others of docs/tables.md. A probe finds most of them.',
   ),
 ];
-
-const priceOf = (name: string): Pick<RowField, 'format' | 'parse'> => ({
-  format: (value) => (typeof value === 'number' ? perMillion(value) : formatNumber(value)),
-  parse(text) {
-    if (text === '') return undefined;
-    const price = convertToPerThousand(text);
-    if (price === undefined || price < 0 || !Number.isFinite(price))
-      throw usageFailure(`${name}: found ${JSON.stringify(text)}, expected a price such as 2.5`);
-    return price;
-  },
-});
-
-const listCostFields = (at: number): readonly RowField[] => {
-  const makeThird = (name: string, label: string, help: string, more: Partial<RowField> = {}): RowField => ({
-    name: `cost.${at}.${name}`,
-    label,
-    help,
-    width: 'third',
-    ...more,
-  });
-  const makePrice = (name: string, label: string, help: string): RowField =>
-    makeThird(name, label, help, { input: 'decimal', ...priceOf(`cost.${at}.${name}`) });
-  return [
-    {
-      name: `cost.${at}.model`,
-      label: 'Cost of upstream model',
-      help: 'The upstream’s name of the model; `*` matches all others. Leave empty for no cost.',
-    },
-    makePrice('input', 'Input cost', 'Per 1M tokens.'),
-    makePrice('output', 'Output cost', 'Per 1M tokens.'),
-    makePrice('cached_input', 'Cached input cost', 'Per 1M tokens. Leave empty for the input price.'),
-    makeThird('currency', 'Cost currency', 'Leave empty for yuan.', { placeholder: 'USD' }),
-    makeThird('rate', 'Yuan per unit', 'Of the currency.', { input: 'decimal', parse: parseTypedNumber }),
-  ];
-};
-
-/** A form uses a list instead of the map `cost`, because model names contain dots. */
-export const listCosts = (row: RawRow): RawRow => ({
-  ...row,
-  cost: Object.entries(asRecord(plainValue(row['cost']))).map(([model, entry]) =>
-    Object.assign({}, asRecord(entry), { model }),
-  ),
-});
-
-/** Converts the form's list of costs back to the row's map. Drops entries with only empty fields. */
-export function mapCosts(attributes: RawRow): RawRow {
-  const { cost } = attributes;
-  if (!Array.isArray(cost)) return attributes;
-  const made = new Map<string, unknown>();
-  for (const [at, entry] of cost.entries()) {
-    const { model, ...prices } = asRecord(entry);
-    if (typeof model === 'string') {
-      if (made.has(model)) throw usageFailure(`cost.${at}.model: ${model} already has a cost above`);
-      made.set(model, prices);
-    } else if (['input', 'output', 'cached_input', 'currency', 'rate'].some((name) => name in prices))
-      throw usageFailure(`cost.${at}.model: enter a model, or * for all`);
-  }
-  return { ...attributes, cost: made.size === 0 ? undefined : Object.fromEntries(made) };
-}
 
 const choices: readonly (readonly [string, string, help: string, string, values: readonly string[]])[] = [
   ['system', 'System texts', 'first: merged into one, at the start.', 'as the model', systemPlaces],
@@ -217,8 +181,6 @@ const flags: readonly (readonly [name: string, label: string, help: string, none
   ['threads', 'Message threads', 'yes: it keeps message threads.', 'as the type'],
   ['think_tags', 'Think tags', 'yes: reasoning arrives in the text.', 'no'],
 ];
-
-const makeThird = (field: RowField, help: string): RowField => ({ ...field, help, width: 'third' });
 
 const acceptedGroup: readonly RowField[] = [
   makeNumber('params.max_output_tokens', 'Max output tokens', 'Higher limits are lowered to this.', {
@@ -269,8 +231,7 @@ export const listFormFields = (
   row: RawRow,
   target: Target,
 ): readonly RowField[] => [
-  ...listFieldsOfType(type, row, target).filter(({ name }) => name !== 'cost' && name !== 'params'),
-  ...listFields(row['cost'], listCostFields),
+  ...listFieldsOfType(type, row, target).filter(({ name }) => name !== 'params'),
   ...acceptedGroup.map((field) => Object.assign({}, field, { group: 'What the upstream accepts' })),
   ...advancedGroup.map((field) => Object.assign({}, field, { group: 'Advanced' })),
 ];

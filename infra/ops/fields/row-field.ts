@@ -29,6 +29,10 @@ export interface Field {
   placeholder?: string;
   /** A mark of the relay at this attribute of the row: `_problem` or `_warning`. */
   mark?: { kind: 'bad' | 'warning'; words: string } | undefined;
+  /** Its name in messages, if it differs. */
+  place?: string;
+  /** The row of fields that it belongs to. */
+  entry?: { list: string; at: number; noun: string; isAdded: boolean } & Pick<Entries, 'about' | 'isOpen'>;
 }
 
 /**
@@ -38,6 +42,25 @@ export interface Field {
 export interface RowField extends Omit<Field, 'value'> {
   format?: (value: unknown, row: RawRow) => string;
   parse?: (text: string, field: ReadField) => unknown;
+  /** In a form: the entries of the list or map. */
+  entries?: Entries;
+}
+
+/** A list of maps, shown as rows of fields. */
+export interface Entries {
+  /** Named within an entry. */
+  fields: readonly RowField[];
+  noun: string;
+  about?: string | undefined;
+  /** Shown even while it is empty. */
+  isOpen?: boolean | undefined;
+  /** The attribute is a map: the name of the field with the key. */
+  key?: string;
+  /** Each key has a list of entries. */
+  isGrouped?: boolean;
+  /** Convert an entry that is no map. */
+  unpack?: (value: unknown) => RawRow;
+  pack?: (entry: RawRow) => unknown;
 }
 
 type ReadField = (name: string) => string;
@@ -134,7 +157,7 @@ export const fillFields = (fields: readonly RowField[], row: RawRow): Field[] =>
     Object.assign({}, field, { value: (field.format ?? formatCell)(readAttribute(row, field.name), row) }),
   );
 
-const readAttribute = (row: RawRow, name: string): unknown =>
+export const readAttribute = (row: RawRow, name: string): unknown =>
   name.split('.').reduce((value: unknown, part) => attributeOf(value, part), row);
 
 /** @param row what parts of an attribute without a field are taken from */
@@ -145,7 +168,7 @@ export const parseTypedRow = (fields: readonly RowField[], field: ReadField, row
     plainRow(row),
   );
   const names = new Set(fields.map(({ name }) => topOf(name)));
-  return Object.fromEntries([...names].map((name) => [name, dropHoles(attributeOf(made, name))]));
+  return Object.fromEntries([...names].map((name) => [name, attributeOf(made, name)]));
 };
 
 /**
@@ -173,17 +196,14 @@ export function writeTypedRow(
   return made;
 }
 
-const dropHoles = (value: unknown): unknown =>
-  Array.isArray(value) ? value.filter((each) => each !== undefined) : value;
-
-/** For a list of maps: fields of the existing ones and of one more. */
-export const listFields = (value: unknown, fieldsOf: (index: number) => readonly RowField[]): RowField[] =>
-  Array.from({ length: (Array.isArray(value) ? value.length : 0) + 1 }, (_, index) => fieldsOf(index)).flat();
-
-const topOf = (name: string): string => name.split('.')[0] ?? '';
+export const topOf = (name: string): string => name.split('.')[0] ?? '';
 
 /** A map or a list with a part set; of a part that is undefined, without it, and undefined where nothing is left. */
-function setAttribute(whole: unknown, [part = '', ...rest]: readonly string[], value: unknown): unknown {
+export function setAttribute(
+  whole: unknown,
+  [part = '', ...rest]: readonly string[],
+  value: unknown,
+): unknown {
   const inner = rest.length === 0 ? value : setAttribute(attributeOf(whole, part), rest, value);
   if (/^\d+$/.test(part)) {
     const list = Array.isArray(whole) ? whole.map((each: unknown) => each) : [];
@@ -204,46 +224,9 @@ export const createSeenField = (mark: string): Field => ({
   value: mark,
 });
 
-/** Fills the fields of a row. Attributes without a field of their own become `name = value` lines. */
-export const fillAllFields = (own: readonly RowField[], row: RawRow, othersHelp: string): Field[] => {
-  const others = Object.entries(row).filter(([name]) => isOther(name, own));
-  return [
-    ...fillFields(own, row),
-    {
-      name: 'others',
-      label: 'Other attributes',
-      kind: 'area',
-      value: formatLines(Object.fromEntries(others)),
-      help: othersHelp,
-    },
-  ];
-};
-
 export const isReference = (text: string): boolean => /^(ssm|secretsmanager|env):/.test(text);
 
 const replaceSet = (_: string, value: unknown): unknown => (value instanceof Set ? [...value] : value);
-
-/** Applies typed values to a row: undefined removes an attribute, kept fields stay as they are. */
-export function parseWholeRow(
-  own: readonly RowField[],
-  field: ReadField,
-  row: RawRow,
-  isKept: (name: string) => boolean = () => false,
-): RawRow {
-  const removed = isKept('others') ? [] : Object.keys(row).filter((name) => isOther(name, own));
-  return {
-    ...Object.fromEntries(removed.map((name) => [name, undefined])),
-    ...parseLines('others', field('others')),
-    ...parseTypedRow(
-      own.filter(({ name }) => !isKept(name)),
-      field,
-      row,
-    ),
-  };
-}
-
-const isOther = (name: string, own: readonly RowField[]): boolean =>
-  name !== 'id' && !name.startsWith('_') && !own.some((each) => topOf(each.name) === name);
 
 /** As typed: the row's schema says what is wrong with it. Empty: the attribute is removed. */
 export const parseText = (text: string): string | undefined => (text === '' ? undefined : text);

@@ -1,24 +1,28 @@
 /** The fields of a setting and of a plan. Empty fields take the default. */
-import type { RawRow } from '../../../shared/operate/operator-ports.ts';
-import { isRecord, parseJson } from '../../../shared/wire/json.ts';
+import { asRecord, isRecord, listIn, parseJson } from '../../../shared/wire/json.ts';
+import { makeEntries } from './form-fields.ts';
 import {
   makeChoice,
   makeFlag,
   makeJson,
-  listFields,
+  makeLines,
   makeNames,
   makeNumber,
   parseTypedList,
   parseTypedNumber,
+  type Entries,
   type RowField,
 } from './row-field.ts';
 
 interface SettingForm {
   about: string;
-  fields: (value: unknown) => readonly RowField[];
+  fields: readonly RowField[];
 }
 
-const makeForm = (about: string, ...fields: RowField[]): SettingForm => ({ about, fields: () => fields });
+const makeForm = (about: string, ...fields: RowField[]): SettingForm => ({ about, fields });
+
+const makeEntriesForm = (about: string, entries: Entries): SettingForm =>
+  makeForm(about, makeEntries('value', about, 'JSON', { isOpen: true, ...entries }));
 
 const makeFlagForm = (about: string, isDefault: boolean): SettingForm =>
   makeForm(about, makeFlag('value', about, `${isDefault ? 'yes' : 'no'} (default)`));
@@ -49,6 +53,31 @@ const makeSecret = (name: string, path: string): RowField => ({
   help: `A reference, never the secret itself: \`ssm:/relay/.../${path}\`.`,
 });
 
+/** One reference, or several while a secret is rotated. */
+const makeSecrets = (name: string, label: string, path: string): RowField => ({
+  ...makeSecret(name, path),
+  label,
+  parse(text) {
+    const references = parseNames(text);
+    return references?.length === 1 ? references[0] : references;
+  },
+});
+
+const checkoutFields: readonly RowField[] = [
+  { ...makeSecret('secret_key', 'payments/<name>'), label: 'Secret key' },
+  { name: 'currency', label: 'Currency', width: 'third', placeholder: 'usd', help: 'One of the rates.' },
+  { ...makeFlag('auto_top_up', 'Automatic top-ups', 'no'), width: 'third' },
+  {
+    name: 'plans',
+    label: 'Plans for sale',
+    width: 'third',
+    help: 'Levels, such as 1, 2.',
+    format: (value) => listIn(value).join(', '),
+    parse: (text) => parseNames(text)?.map(parseTypedNumber),
+  },
+  { name: 'endpoint', label: 'Endpoint', help: 'Leave empty for Stripe.' },
+];
+
 const makeTime = (name: string, label: string, none: string): RowField => ({
   name,
   label,
@@ -57,28 +86,26 @@ const makeTime = (name: string, label: string, none: string): RowField => ({
   help: `UTC. Leave empty for ${none}.`,
 });
 
-const listNoticeFields = (index: number): RowField[] => {
-  const at = `value.${index}`;
-  return [
-    {
-      name: `${at}.text`,
-      label: `Notice ${index + 1}`,
-      kind: 'area',
-      help: 'Shown to all customers, on their pages and in the API. Leave empty to remove the notice.',
-    },
-    makeTime(`${at}.from`, 'From', 'now'),
-    makeTime(`${at}.until`, 'Until', 'no end'),
-    {
-      ...makeNames(`${at}.models`, 'Affected models', 'Leave empty for none.'),
-      width: 'third',
-      parse: parseNames,
-    },
-  ];
-};
+const makeThirdNames = (name: string, label: string, help: string): RowField => ({
+  ...makeNames(name, label, help),
+  width: 'third',
+  parse: parseNames,
+});
+
+const kindsHelp = 'Such as text, image, audio, video, file.';
 
 /** In the order of the page. A setting without a line has a field for its value as JSON. */
 export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
-  notices: { about: 'Notices to customers', fields: (value) => listFields(value, listNoticeFields) },
+  notices: makeEntriesForm('Notices to customers', {
+    noun: 'Notice',
+    about: 'Shown to all customers, on their pages and in the API.',
+    fields: [
+      { name: 'text', label: 'Text', kind: 'area' },
+      makeTime('from', 'From', 'now'),
+      makeTime('until', 'Until', 'no end'),
+      makeThirdNames('models', 'Affected models', 'Leave empty for none.'),
+    ],
+  }),
   relay_closed: makeFlagForm('Close the relay: reject every call', false),
   'subscription.enabled': makeFlagForm('Plans pay for calls', false),
   unpriced_models: makeForm(
@@ -122,10 +149,20 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     makeFigure('days', 'Days to keep them', '30'),
     makeFigure('event_minutes', 'Minutes to keep events of background responses', '10'),
   ),
-  aliases: makeForm(
-    'Names that stand for several models, tried in order',
-    makeJson('value', 'Aliases', 'JSON: `{"smart": ["gpt-4o", "glm-5"]}`.'),
-  ),
+  aliases: makeEntriesForm('Names that stand for several models, tried in order', {
+    key: 'name',
+    noun: 'Alias',
+    fields: [
+      { name: 'name', label: 'Public name', width: 'third', placeholder: 'smart' },
+      makeThirdNames('models', 'Models', 'In the order to try them, one per line.'),
+      {
+        ...makeFlag('on_context_length', 'Next model if a prompt is too long', 'no'),
+        width: 'third',
+      },
+    ],
+    unpack: (value) => (Array.isArray(value) ? { models: value } : asRecord(value)),
+    pack: (alias) => ('on_context_length' in alias ? alias : alias['models']),
+  }),
   price_groups: makeForm(
     'Prices that several customers share',
     makeJson('value', 'Price groups', 'JSON by group: `{"resellers": [{"models": ["*"], "factor": 0.8}]}`.'),
@@ -171,27 +208,45 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
   top_up_url: makeTextForm('Where customers top up', {
     help: '{account} stands for the account. Leave empty for none.',
   }),
-  top_up_bonus: makeForm(
-    'Bonus for larger top-ups',
-    makeJson('value', 'Steps', 'JSON, lowest first: `[{"pay": 100, "get": 110}]`.'),
-  ),
-  model_facts: makeForm(
-    'Facts shown on model pages',
-    makeJson(
-      'value',
-      'Facts',
-      'JSON by model: `{"gpt-4o": {"context": 128000, "takes": ["text", "image"]}}`.',
-    ),
-  ),
+  top_up_bonus: makeEntriesForm('Bonus for larger top-ups', {
+    noun: 'Step',
+    about: 'The lowest payment comes first. The bonus must not fall.',
+    fields: [makeNumber('pay', 'Pays (¥)', 'At least.'), makeNumber('get', 'Gets (¥)', 'For that payment.')],
+  }),
+  model_facts: makeEntriesForm('Facts shown on model pages', {
+    key: 'model',
+    noun: 'Model',
+    fields: [
+      { name: 'model', label: 'Model', width: 'third' },
+      { name: 'vendor', label: 'Vendor', width: 'third' },
+      makeNumber('context', 'Context length', 'Tokens.', { input: 'numeric' }),
+      makeNumber('output', 'Max output', 'Tokens.', { input: 'numeric' }),
+      { ...makeThirdNames('takes', 'Takes', kindsHelp), kind: 'text' },
+      { ...makeThirdNames('makes', 'Makes', kindsHelp), kind: 'text' },
+      { name: 'about', label: 'Description' },
+    ],
+  }),
   payments: makeForm(
     'Payments by Stripe',
-    makeJson('value', 'Payments', 'JSON {stripe}: see docs/payments.md. Secrets are references.'),
+    makeFlag('value.stripe.live', 'Live mode', 'not set', 'no: Stripe’s test mode.'),
+    makeSecrets('value.stripe.webhook_secret', 'Webhook secret', 'payments/<name>'),
+    makeSecrets('value.stripe.link_secret', 'Link secret', 'payments/<name>'),
+    makeLines('value.stripe.rates', 'Rates', 'Yuan per unit of a currency, one per line: `usd = 7.1`.'),
+    makeChoice(
+      'value.stripe.unsigned',
+      'Payments of unknown customers',
+      { park: 'park: wait for you', ignore: 'ignore' },
+      'park (default)',
+    ),
+    ...checkoutFields.map((field) =>
+      Object.assign({}, field, { name: `value.stripe.checkout.${field.name}`, group: 'Checkout' }),
+    ),
   ),
 };
 
 /** The value of a setting's row, or members of it. */
-export const listSettingFields = (name: string, { value }: RawRow): readonly RowField[] =>
-  settingForms[name]?.fields(value) ?? [
+export const listSettingFields = (name: string): readonly RowField[] =>
+  settingForms[name]?.fields ?? [
     {
       name: 'value',
       label: 'Value',
@@ -202,22 +257,7 @@ export const listSettingFields = (name: string, { value }: RawRow): readonly Row
     },
   ];
 
-const listItemFields = (index: number): RowField[] => {
-  const at = `items.${index}`;
-  return [
-    {
-      name: `${at}.id`,
-      label: `Entry ${index + 1}`,
-      width: 'third',
-      help: 'Its ID in usage. Leave empty for no entry.',
-    },
-    { name: `${at}.name`, label: 'Name', width: 'third', help: 'Shown to customers.' },
-    makeNumber(`${at}.value`, 'Calls per month', '-1 means unlimited.', { input: 'numeric' }),
-    { ...makeNames(`${at}.models`, 'Models', 'Separated by commas or lines.'), parse: parseNames },
-  ];
-};
-
-export const listPlanFields = (row: RawRow): RowField[] => [
+export const planFields: readonly RowField[] = [
   {
     name: 'price',
     label: 'Price (¥)',
@@ -225,5 +265,14 @@ export const listPlanFields = (row: RawRow): RowField[] => [
     help: 'Shown to customers.',
     parse: parseTypedNumber,
   },
-  ...listFields(row['items'], listItemFields),
+  makeEntries('items', 'Covered calls', 'JSON', {
+    noun: 'Entry',
+    isOpen: true,
+    fields: [
+      { name: 'id', label: 'ID', width: 'third', help: 'Its ID in usage.' },
+      { name: 'name', label: 'Name', width: 'third', help: 'Shown to customers.' },
+      makeNumber('value', 'Calls per month', '-1 means unlimited.', { input: 'numeric' }),
+      { ...makeNames('models', 'Models', 'Separated by commas or lines.'), parse: parseNames },
+    ],
+  }),
 ];

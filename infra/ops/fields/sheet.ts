@@ -29,7 +29,7 @@ import { formatCell } from '../markup.ts';
 import { accountFields } from './account-fields.ts';
 import { existingKeyFields, keyFields } from './key-fields.ts';
 import { makeFlag, fillFields, parseTypedNumber, writeTypedRow, type RowField } from './row-field.ts';
-import { ruleFields } from './rule-fields.ts';
+import { ruleFields } from './price-fields.ts';
 
 export interface Sheet {
   table: 'keys' | 'accounts' | 'grants' | 'charges';

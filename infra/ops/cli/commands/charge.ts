@@ -49,7 +49,7 @@ import {
 } from '../../../../shared/operate/requests/find-request.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { ruleFields } from '../../fields/rule-fields.ts';
+import { ruleFields } from '../../fields/price-fields.ts';
 import { ruleSheet } from '../../fields/sheet.ts';
 import { defineChange, defineView, defineWrite, type CommandGroup } from '../command.ts';
 import { defineSave, waitOption, type WaitOption } from '../config-writing.ts';

@@ -106,6 +106,12 @@ form.stacked :is(.field.third, .group > .field.third) { grid-column: span 2; }
 form.stacked > .group { display: grid; grid-template-columns: subgrid; }
 form.stacked .group > *, form.stacked .group::details-content { grid-column: 1 / -1; }
 form.stacked .group::details-content { display: grid; grid-template-columns: subgrid; }
+form.stacked .entry { display: grid; grid-template-columns: subgrid; border: 1px solid var(--line); border-radius: 8px; margin: 0 0 .8rem; padding: .5rem .8rem .7rem; min-width: 0; }
+form.stacked .entry > * { grid-column: 1 / -1; }
+form.stacked .entry > .field.third { grid-column: span 2; }
+.entry legend { color: var(--soft); font-size: var(--note); padding: 0 .3rem; }
+.group > .help, .group > .buttons { margin: 0 0 .8rem; }
+.console .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); padding: 0; border: 0; }
 .group summary { cursor: pointer; font-weight: 550; margin: .3rem 0 .7rem; }
 @media (max-width: 560px) { form.stacked .field { grid-column: 1 / -1 !important; } }
 .head form.inline { margin: 0; }

@@ -23,11 +23,16 @@ interface FormInput {
 export function renderForm({ action, formToken, fields, verb, cancel, tried }: FormInput): Markup {
   const problem = tried?.problem;
   const errors = problem === undefined ? new Map<string, string>() : assignErrors(problem, fields);
-  const first = fields.find(({ name }) => errors.has(name))?.name;
+  const first = fields.find(({ name, entry }) => (errors.size > 0 ? errors.has(name) : entry?.isAdded))?.name;
   const needed =
     errors.size === 1 ? 'Correct the marked field.' : `Correct the ${errors.size} marked fields.`;
   return html`<form method="post" action="${action}" class="stacked">
     <input type="hidden" name="form_token" value="${formToken}" />
+    ${
+      // Browsers press the first button on Enter, which must not be one that changes rows of fields.
+      fields.some(({ entry }) => entry) &&
+      html`<button type="submit" class="unseen" tabindex="-1" aria-hidden="true">${verb}</button>`
+    }
     ${
       problem !== undefined &&
       html`<p class="notice bad" role="alert">
@@ -35,12 +40,15 @@ export function renderForm({ action, formToken, fields, verb, cancel, tried }: F
       </p>`
     }
     ${splitByGroup(fields.map((field) => keepSentValue(field, tried))).map((run) => {
-      const shown = run.map((field) =>
+      const shown = renderEntries(run, (field) =>
         renderField(field, { error: errors.get(field.name), isFirst: field.name === first }),
       );
       const [{ group } = {}] = run;
       if (group === undefined) return shown;
-      const isOpen = run.some(({ name, value = '', mark }) => value !== '' || mark || errors.has(name));
+      const isOpen = run.some(
+        ({ name, value = '', mark, entry }) =>
+          value !== '' || mark || errors.has(name) || entry?.isOpen || entry?.isAdded,
+      );
       return html`<details class="group" ${isOpen && html`open`}>
         <summary>${group}</summary>
         ${shown}
@@ -52,6 +60,33 @@ export function renderForm({ action, formToken, fields, verb, cancel, tried }: F
     </div>
   </form>`;
 }
+
+/** Renders each entry as a frame with its buttons, and a button that adds one. The server answers them with the form, so they need no script. */
+function renderEntries(run: readonly Field[], render: (field: Field) => Markup): Content {
+  const { list, about, noun = '' } = run.find(({ entry }) => entry)?.entry ?? {};
+  if (list === undefined) return run.map(render);
+  const entries = Map.groupBy(
+    run.filter(({ entry }) => entry),
+    ({ entry }) => entry?.at,
+  );
+  return html`${about !== undefined && html`<p class="help">${renderHelp(about)}</p>`}
+    ${run.filter(({ entry }) => !entry).map(render)}
+    ${[...entries].map(
+      ([at, fields], position) =>
+        html`<fieldset class="entry">
+          <legend>${noun} ${position + 1}</legend>
+          ${fields.map(render)}
+          <div class="buttons">
+            ${renderRowButton(`remove ${list}.${at}`, 'Remove')}
+            ${position > 0 && renderRowButton(`up ${list}.${at}`, 'Move up')}
+          </div>
+        </fieldset>`,
+    )}
+    <div class="buttons">${renderRowButton(`add ${list}`, `Add ${noun.toLowerCase()}`)}</div>`;
+}
+
+const renderRowButton = (value: string, words: string): Markup =>
+  html`<button type="submit" name="rows" value="${value}" formnovalidate>${words}</button>`;
 
 /** Collects neighbouring fields of the same group. */
 const splitByGroup = (fields: readonly Field[]): Field[][] => {
@@ -65,10 +100,12 @@ const splitByGroup = (fields: readonly Field[]): Field[][] => {
  * A hidden field identifies the version of the row that was shown. It is renewed only when the form was refused because the row
  * changed: correcting a typo must not overwrite somebody else's change.
  */
-const keepSentValue = (field: Field, tried: SentForm | undefined): Field =>
-  tried && !(field.kind === 'hidden' && tried.isOvertaken)
-    ? { ...field, value: keepReferences(field.name, tried.fields[field.name] ?? '') }
-    : field;
+function keepSentValue(field: Field, tried: SentForm | undefined): Field {
+  if (!tried || (field.kind === 'hidden' && tried.isOvertaken)) return field;
+  // An entry that was not sent is new.
+  const sent = tried.fields[field.name] ?? (field.entry ? field.value : undefined);
+  return { ...field, value: keepReferences(field.name, sent ?? '') };
+}
 
 /** Never shows a typed key, nor one where a reference belongs. */
 const keepReferences = (name: string, text: string): string =>
@@ -138,19 +175,23 @@ function renderControl({ kind = 'text', value = '', choices = [], ...field }: Fi
  */
 export function assignErrors(
   problem: string,
-  fields: readonly Pick<Field, 'name' | 'alsoNamed'>[],
+  fields: readonly Pick<Field, 'name' | 'alsoNamed' | 'place' | 'entry'>[],
 ): Map<string, string> {
   const errors = new Map<string, string>();
   const findField = (path: string): string | undefined => {
-    const written = path.replaceAll('-', '_').replaceAll(/\[(\d+)\]/g, '.$1');
+    const written = normalize(path);
     const isIn = (name: string | undefined): boolean =>
-      name !== undefined && (written === name || written.startsWith(`${name}.`));
-    const named = fields.filter(({ name, alsoNamed }) => isIn(name) || isIn(alsoNamed));
+      name !== undefined && (written === normalize(name) || written.startsWith(`${normalize(name)}.`));
+    const named = fields.filter(({ name, place, alsoNamed }) => isIn(place ?? name) || isIn(alsoNamed));
     // The field of a nested attribute wins over the field of the whole map.
-    return named.toSorted((a, b) => b.name.length - a.name.length)[0]?.name;
+    const [found] = named.toSorted((a, b) => (b.place ?? b.name).length - (a.place ?? a.name).length);
+    // A message about an entry or a whole list belongs to its first field.
+    return (
+      found ?? fields.find(({ entry, place }) => entry && normalize(place ?? '').startsWith(`${written}.`))
+    )?.name;
   };
   for (const part of problem.replace(/^nothing was (?:written|saved): /, '').split('; ')) {
-    const [, path = '', words = ''] = /^-{0,2}([\w-]+[\w.[\]-]*):? (.*)$/s.exec(part) ?? [];
+    const [, path = '', words = ''] = /^-{0,2}([\w-]\S*?):? (.*)$/s.exec(part) ?? [];
     const [first, option] = [findField(path), findField(/--([\w-]+)/.exec(part)?.[1] ?? '')];
     const name = first ?? option;
     if (name === undefined) continue;
@@ -159,6 +200,8 @@ export function assignErrors(
   }
   return errors;
 }
+
+const normalize = (path: string): string => path.replaceAll('-', '_').replaceAll(/\[(\d+)\]/g, '.$1');
 
 /** A single button that leads to the page which says what it will do. */
 export const renderActionButton = (

@@ -11,15 +11,10 @@ import { channelTypeNames } from '../../../../shared/upstreams/types/channel-att
 import { defaultChannelType } from '../../../../shared/upstreams/types/channel-types.ts';
 import { html, formatCell } from '../../markup.ts';
 import { formatMilliseconds } from '../layout/figures.ts';
-import { listCosts, listFormFields, mapCosts, typeField } from '../../fields/channel-fields.ts';
-import {
-  createSeenField,
-  parseWholeRow,
-  fillAllFields,
-  type Field,
-  type RowField,
-} from '../../fields/row-field.ts';
-import { readMarks, type SentForm } from '../layout/form.ts';
+import { listFormFields, typeField } from '../../fields/channel-fields.ts';
+import { fillWholeForm, readWholeForm, type SentTexts } from '../../fields/form-fields.ts';
+import { createSeenField, type Field, type RowField } from '../../fields/row-field.ts';
+import { readMarks } from '../layout/form.ts';
 import { renderLead } from '../layout/frame.ts';
 import { renderTabs } from '../layout/table.ts';
 import { proposeRowEdit } from '../visit/row-proposal.ts';
@@ -34,25 +29,13 @@ export function addChannelForms(routes: Routes): void {
   routes.form('/channels/:id/switch', { page: askPage('Enable or disable'), propose: proposeSwitch });
 }
 
-const typeOf = (row: RawRow, tried?: SentForm): string =>
-  tried?.fields['type'] || formatCell(row['type']) || defaultChannelType;
+const typeOf = (row: RawRow, sent: SentTexts = {}): string =>
+  sent['type'] || formatCell(row['type']) || defaultChannelType;
 
-const listFields = (row: RawRow, target: Target, tried?: SentForm): readonly RowField[] => [
+const listFields = (row: RawRow, target: Target, sent?: SentTexts): readonly RowField[] => [
   typeField,
-  ...listFormFields(typeOf(row, tried), row, target),
+  ...listFormFields(typeOf(row, sent), row, target),
 ];
-
-/** Returns the row with at least as many cost entries as the form sent, however many the row has by now. */
-function padCosts(row: RawRow, tried?: SentForm): RawRow {
-  const sent = Object.keys(tried?.fields ?? {}).map((name) =>
-    Number(/^cost\.(\d{1,3})\.model$/.exec(name)?.[1] ?? -1),
-  );
-  const known = Array.isArray(row['cost']) ? row['cost'] : [];
-  return {
-    ...row,
-    cost: Array.from({ length: Math.max(known.length, ...sent) }, (_, at) => known[at] as unknown),
-  };
-}
 
 /** In an invalid row any text may be a misplaced secret, so only fields that hold no text are shown. */
 const isHidden = (name: string): boolean =>
@@ -71,8 +54,12 @@ const isHidden = (name: string): boolean =>
 const othersHelp = 'Other attributes (docs/tables.md), one per line: `name = value`.';
 
 /** Hidden fields of an invalid row keep their value if nothing is typed. */
-function fieldsOf(own: readonly RowField[], row: RawRow, channel?: ListedChannel): Field[] {
-  const fields = fillAllFields(own, row, othersHelp);
+function fieldsOf(
+  own: readonly RowField[],
+  row: RawRow,
+  { sent, channel }: { sent: SentTexts | undefined; channel?: ListedChannel | undefined },
+): Field[] {
+  const fields = fillWholeForm(own, row, { help: othersHelp, sent });
   if (channel?.state !== 'bad') return fields;
   const help = 'Hidden while the row is invalid. Leave empty to keep the value.';
   const isNoList = !Array.isArray(row['models']);
@@ -91,8 +78,8 @@ const editPage = buildFormPage(async (visit, tried) => {
   if (!row) throw usageFailure(`channel ${id} does not exist`);
   const channel = channels.find((each) => each.id === id);
   const written = readMarks(row);
-  const shown = listCosts(row);
-  const fields = fieldsOf(listFields(padCosts(shown, tried), visit.ports.target, tried), shown, channel);
+  const sent = tried?.fields;
+  const fields = fieldsOf(listFields(row, visit.ports.target, sent), row, { sent, channel });
   return {
     title: `Edit ${id}`,
     above: [[channelPathOf(id), id]],
@@ -113,10 +100,8 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   // Empty fields that were hidden keep their value.
   const isKept = (name: string): boolean =>
     isBad && field(name) === '' && (isHidden(name) || name === 'models');
-  const sent = { fields: visit.fields };
-  const shown = listCosts(row);
-  const own = listFields(padCosts(shown, sent), ports.target, sent);
-  const attributes = mapCosts(parseWholeRow(own, field, shown, isKept));
+  const own = listFields(row, ports.target, visit.fields);
+  const attributes = readWholeForm(own, visit.fields, row, isKept);
   const seen = field('seen');
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, seen, isNew: false });
   return proposeRowEdit(visit, plan, { title: `Edit ${id}`, back: channelPathOf(id) });
@@ -124,7 +109,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
 
 /** The type comes first, because it decides the fields. */
 const newPage = buildFormPage((visit, tried) => {
-  const type = typeOf({ type: visit.query('type') || undefined }, tried);
+  const type = typeOf({ type: visit.query('type') || undefined }, tried?.fields);
   const types = channelTypeNames.map((name) => [`channels-new?type=${name}`, name] as const);
   return {
     title: 'New channel',
@@ -143,7 +128,7 @@ const newPage = buildFormPage((visit, tried) => {
         help: 'Identifies the channel in logs. It can’t be changed later.',
       },
       { name: 'type', label: 'Type', kind: 'hidden', value: type },
-      ...fieldsOf(listFormFields(type, padCosts({}, tried), visit.ports.target), { state: true }),
+      ...fieldsOf(listFormFields(type, {}, visit.ports.target), { state: true }, { sent: tried?.fields }),
     ],
     cancel: 'channels',
   };
@@ -153,9 +138,8 @@ async function proposeNew(visit: Visit): Promise<Proposal> {
   const { ports, field } = visit;
   const id = field('id');
   if (id === '') throw usageFailure('id: enter a name');
-  const type = typeOf({}, { fields: visit.fields });
-  const own = listFormFields(type, padCosts({}, { fields: visit.fields }), ports.target);
-  const attributes = { ...mapCosts(parseWholeRow(own, field, {})), type };
+  const type = typeOf({}, visit.fields);
+  const attributes = { ...readWholeForm(listFormFields(type, {}, ports.target), visit.fields, {}), type };
   const plan = await planSetRow(ports, { table: 'channels', key: id, attributes, isNew: true });
   return proposeRowEdit(visit, plan, { title: `New channel ${id}`, back: 'channels' });
 }

@@ -21,7 +21,7 @@ import {
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, formatCell, type Content, type Markup } from '../../markup.ts';
 import { renderAge } from '../layout/figures.ts';
-import { fromField, ruleFields, typeWords } from '../../fields/rule-fields.ts';
+import { fromField, ruleFields, ruleFormFields, typeWords } from '../../fields/price-fields.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import {
   type Field,
@@ -30,9 +30,8 @@ import {
   parseText,
   parseTypedNumber,
   parseTypedRow,
-  parseWholeRow,
-  fillAllFields,
 } from '../../fields/row-field.ts';
+import { fillWholeForm, readWholeForm } from '../../fields/form-fields.ts';
 import { readMarks } from '../layout/form.ts';
 import {
   renderCommand,
@@ -166,8 +165,7 @@ function rateColumn(title: string, of: (rule: ChargeRow) => number | undefined):
   );
 }
 
-const othersHelp =
-  'JSON: `tiers`, `service_tiers`, `cache_write` and others, as in the table: prices per 1,000 tokens.';
+const othersHelp = 'One per line, as in the table (docs/tables.md): `name = value`.';
 
 async function rowOf({ ports }: Visit, id: number): Promise<RawRow> {
   const rows = await ports.tables.scan('charges');
@@ -176,13 +174,16 @@ async function rowOf({ ports }: Visit, id: number): Promise<RawRow> {
   return row;
 }
 
-const editPage = buildFormPage(async (visit) => {
+const editPage = buildFormPage(async (visit, tried) => {
   const id = Number(visit.parameter('id'));
   const row = await rowOf(visit, id);
   return {
     title: `Rule ${id}`,
     marks: readMarks(row),
-    fields: [...fillAllFields(ruleFields, row, othersHelp), createSeenField(fingerprintRow(row))],
+    fields: [
+      ...fillWholeForm(ruleFormFields, row, { help: othersHelp, sent: tried?.fields }),
+      createSeenField(fingerprintRow(row)),
+    ],
     cancel: 'charges',
   };
 });
@@ -191,7 +192,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, nowMs, field } = visit;
   const id = Number(visit.parameter('id'));
   const row = await rowOf(visit, id);
-  const attributes = parseWholeRow(ruleFields, field, row);
+  const attributes = readWholeForm(ruleFormFields, visit.fields, row);
   const isLater = (from: unknown): boolean => typeof from === 'string' && Date.parse(from) > nowMs;
   const from = normalizeMoment(field('from'), nowMs);
   const seen = field('seen');
@@ -249,7 +250,7 @@ async function proposeModel(visit: Visit): Promise<Proposal> {
   return proposeRowEdit(visit, plan, { title: `Price of ${model}`, back: 'charges' });
 }
 
-const newPage = buildFormPage(async ({ ports }) => ({
+const newPage = buildFormPage(async ({ ports }, tried) => ({
   title: 'New rule',
   fields: [
     {
@@ -260,7 +261,7 @@ const newPage = buildFormPage(async ({ ports }) => ({
       value: String(chooseNextId(await ports.tables.scan('charges'))),
       help: 'If two rules start at the same time, the lower number wins.',
     },
-    ...fillAllFields(ruleFields, { type: 'token-billing' }, othersHelp),
+    ...fillWholeForm(ruleFormFields, { type: 'token-billing' }, { help: othersHelp, sent: tried?.fields }),
   ],
   cancel: 'charges',
 }));
@@ -268,7 +269,7 @@ const newPage = buildFormPage(async ({ ports }) => ({
 async function proposeNew(visit: Visit): Promise<Proposal> {
   const id = parseTypedNumber(visit.field('id'));
   if (typeof id !== 'number') throw usageFailure('id: enter a whole number');
-  const attributes = parseWholeRow(ruleFields, visit.field, {});
+  const attributes = readWholeForm(ruleFormFields, visit.fields, {});
   const plan = await planSetRow(visit.ports, { table: 'charges', key: id, attributes, isNew: true });
   return proposeRowEdit(visit, plan, { title: `New rule ${id}`, back: 'charges' });
 }

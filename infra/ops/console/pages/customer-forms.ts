@@ -25,6 +25,7 @@ import {
   parseTypedList,
   parseTypedRow,
 } from '../../fields/row-field.ts';
+import { fillForm, readForm } from '../../fields/form-fields.ts';
 import type { SentForm } from '../layout/form.ts';
 import { renderLead } from '../layout/frame.ts';
 import {
@@ -55,7 +56,7 @@ const linkCustomer = ({ parameter }: Visit) => {
   return { above: [[customerPathOf(account), account]] as const, cancel: customerPathOf(account) };
 };
 
-const newPage = buildFormPage(() => ({
+const newPage = buildFormPage((_, tried) => ({
   title: 'New customer',
   intro: renderLead(
     'Creates the account, its first top-up and a key in one step, with a message for the customer.',
@@ -76,7 +77,7 @@ const newPage = buildFormPage(() => ({
       placeholder: '50',
       help: 'The starting balance. Leave empty for none.',
     },
-    ...fillFields(newAccountFields, {}),
+    ...fillForm(newAccountFields, {}, tried?.fields),
     makeNames(
       'models',
       'Allowed models',
@@ -92,7 +93,7 @@ const newPage = buildFormPage(() => ({
   cancel: 'customers',
 }));
 
-async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
+async function proposeNew({ ports, field, fields }: Visit): Promise<Proposal> {
   const account = field('account');
   if (account === '') throw usageFailure('account: enter a name');
   const models = parseTypedList(field('models'));
@@ -100,7 +101,7 @@ async function proposeNew({ ports, field }: Visit): Promise<Proposal> {
     account,
     grant: parseText(field('amount')),
     // Fields left empty keep what an earlier run wrote.
-    attributes: setAttributes({}, parseTypedRow(newAccountFields, field)),
+    attributes: setAttributes({}, readForm(newAccountFields, fields)),
     ...(models.length > 0 && { models }),
   });
   const isLinked = field('link') === 'yes';
@@ -148,11 +149,11 @@ async function proposeKey({ ports, parameter, field }: Visit): Promise<Proposal>
   );
 }
 
-const editPage = buildFormPage(async (visit) => {
+const editPage = buildFormPage(async (visit, tried) => {
   const account = visit.parameter('account');
   const row = await visit.ports.tables.get('accounts', account);
   if (!row) throw usageFailure(`customer ${account} does not exist`);
-  const fields = [...fillFields(accountFields, row), createSeenField(fingerprintRow(row))];
+  const fields = [...fillForm(accountFields, row, tried?.fields), createSeenField(fingerprintRow(row))];
   return { ...linkCustomer(visit), title: 'Edit', fields };
 });
 
@@ -160,7 +161,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   const { ports, parameter, field } = visit;
   const account = parameter('account');
   const row = (await ports.tables.get('accounts', account)) ?? {};
-  const attributes = parseTypedRow(accountFields, field, row);
+  const attributes = readForm(accountFields, visit.fields, row);
   const plan = await planEditAccount(ports, { account, seen: field('seen'), attributes });
   return proposeWrites(visit, plan, {
     title: `Edit ${account}`,

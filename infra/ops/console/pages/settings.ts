@@ -9,8 +9,9 @@ import {
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { recordsIn } from '../../../../shared/wire/json.ts';
-import { fillFields, createSeenField, parseTypedRow } from '../../fields/row-field.ts';
-import { listPlanFields, listSettingFields, settingForms } from '../../fields/setting-fields.ts';
+import { fillForm, readForm } from '../../fields/form-fields.ts';
+import { createSeenField } from '../../fields/row-field.ts';
+import { listSettingFields, planFields, settingForms } from '../../fields/setting-fields.ts';
 import { html, formatCell, type Content } from '../../markup.ts';
 import { renderWriter, renderRowTime } from '../layout/figures.ts';
 import { renderLead, renderNotice, renderWarnings, type Page } from '../layout/frame.ts';
@@ -92,17 +93,14 @@ const formatCover = (row: RawRow): string =>
     )
     .join('; ');
 
-/** The differences between the two tables. `written` drops incomplete entries of lists. */
+/** The differences between the two tables. */
 const kinds = {
   settings: {
     keyOf: (written: string) => written,
     isKnown: (key: string | number) => Object.hasOwn(settingTable, key),
     named: (key: string | number) => `Setting ${key}`,
     about: (key: string | number) => settingForms[key]?.about ?? '',
-    fields: (key: string | number, row: RawRow) => listSettingFields(String(key), row),
-    written: ({ value }: RawRow, key: string | number): RawRow => ({
-      value: key === 'notices' ? keepEntries('text', value) : value,
-    }),
+    fields: (key: string | number) => listSettingFields(String(key)),
   },
   plans: {
     keyOf: Number,
@@ -110,15 +108,9 @@ const kinds = {
     named: (key: string | number) => `Plan ${key}`,
     about: () =>
       'The plan pays for calls of the customers on it, while the setting subscription.enabled is on. Clear its price and entries to delete it; calls are then paid from balances.',
-    fields: (_: string | number, row: RawRow) => listPlanFields(row),
-    written: ({ price, items }: RawRow): RawRow => ({ price, items: keepEntries('id', items) }),
+    fields: () => planFields,
   },
 };
-
-function keepEntries(name: string, list: unknown): unknown[] | undefined {
-  const entries = recordsIn(list).filter((each) => each[name] !== undefined);
-  return entries.length === 0 ? undefined : entries;
-}
 
 /** Values of an invalid row are hidden: one may be a misplaced secret. */
 async function rowOf({ ports, parameter }: Visit, of: keyof typeof kinds) {
@@ -127,11 +119,11 @@ async function rowOf({ ports, parameter }: Visit, of: keyof typeof kinds) {
   if (!kind.isKnown(key)) throw usageFailure(`${kind.named(parameter('key')).toLowerCase()} does not exist`);
   const found = (await listRows(ports, of)).find((each) => each.key === key);
   const row = found?.row ?? {};
-  return { kind, key, found, row, fields: kind.fields(key, row) };
+  return { kind, key, found, row, fields: kind.fields(key) };
 }
 
 const buildRowForm = (of: keyof typeof kinds): FormRoute => ({
-  page: buildFormPage(async (visit) => {
+  page: buildFormPage(async (visit, tried) => {
     const { kind, key, found, row, fields } = await rowOf(visit, of);
     const { mark, problem, warning } = found ?? {};
     return {
@@ -142,14 +134,17 @@ const buildRowForm = (of: keyof typeof kinds): FormRoute => ({
           renderNotice('bad', 'This row is invalid, so its values are hidden. Saving replaces them.'),
       ],
       marks: { problem, warning },
-      fields: [...fillFields(fields, row), ...(mark === undefined ? [] : [createSeenField(mark)])],
+      fields: [
+        ...fillForm(fields, row, tried?.fields),
+        ...(mark === undefined ? [] : [createSeenField(mark)]),
+      ],
       cancel: 'settings',
     };
   }),
   async propose(visit) {
     const { ports, field } = visit;
-    const { kind, key, found, row, fields } = await rowOf(visit, of);
-    const attributes = kind.written(parseTypedRow(fields, field, row), key);
+    const { key, kind, found, row, fields } = await rowOf(visit, of);
+    const attributes = readForm(fields, visit.fields, row);
     const isEmpty = Object.values(attributes).every((value) => value === undefined);
     if (isEmpty && !found) throw usageFailure('nothing to save: enter a value');
     const edit = { table: of, key };

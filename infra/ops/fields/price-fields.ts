@@ -1,0 +1,128 @@
+/** The fields of prices and of a billing rule. Prices are per million tokens, where the row has them per 1,000. */
+import { perMillion, convertToPerThousand } from '../../../shared/billing/price.ts';
+import type { RawRow } from '../../../shared/operate/operator-ports.ts';
+import { weekdays } from '../../../shared/billing/schedule.ts';
+import { inputParts } from '../../../shared/wire/chat-response.ts';
+import { formatCell } from '../markup.ts';
+import { makeEntries } from './form-fields.ts';
+import {
+  makeChoice,
+  makeFlag,
+  makeLines,
+  makeNames,
+  makeNumber,
+  parseTypedList,
+  parseTypedNumber,
+  type RowField,
+} from './row-field.ts';
+
+export const typeWords = { 'token-billing': 'per token', 'times-billing': 'per call', 'non-billing': 'free' };
+
+/** As they are shown everywhere: for a million tokens. A price by call is one, and what is no number stays as it is. */
+const formatPrice = (price: unknown, row: RawRow): string =>
+  row['type'] !== 'times-billing' && typeof price === 'number' ? perMillion(price) : formatCell(price);
+
+/** An invalid price stays as typed, so that the row's schema rejects it. */
+function parsePrice(text: string, field: (name: string) => string): number | string | undefined {
+  const price = field('type') === 'times-billing' ? undefined : convertToPerThousand(text);
+  return price !== undefined && price >= 0 && Number.isFinite(price) ? price : parseTypedNumber(text);
+}
+
+export const fromField = { name: 'from', label: 'Starts', placeholder: 'next monday' };
+
+export const makePrice = (name: string, label: string, help: string): RowField =>
+  makeNumber(name, label, help, { format: formatPrice, parse: parsePrice });
+
+/** Prices of parts of the input. @param unit ends the labels */
+export const makePartPrices = (unit: string): RowField[] =>
+  inputParts.map(({ price, label }) =>
+    makePrice(
+      price,
+      `${label === 'cached' ? 'Cached input' : label.replace(/^./, (first) => first.toUpperCase())} ${unit}`,
+      'Per 1M tokens. Leave empty for the input price.',
+    ),
+  );
+
+const rateFields: readonly RowField[] = [
+  makePrice('input', 'Input (¥)', 'Per 1M tokens.'),
+  makePrice('output', 'Output (¥)', 'Per 1M tokens, or per call.'),
+  ...makePartPrices('(¥)'),
+];
+
+const parseListIfAny = (text: string): string[] | undefined => {
+  const list = parseTypedList(text);
+  return list.length === 0 ? undefined : list;
+};
+
+const makeText = (name: string, label: string, placeholder: string, help: string): RowField => ({
+  name,
+  label,
+  placeholder,
+  help,
+  width: 'third',
+});
+
+const windowFields: readonly RowField[] = [
+  makeText('name', 'Name', 'peak', 'Shown in usage.'),
+  makeText('from', 'From', '09:00', 'The first minute.'),
+  makeText('to', 'To', '18:00', 'The first minute after it; may be on the next day.'),
+  {
+    ...makeText('days', 'Days', 'mon, tue', `Among ${weekdays.join(', ')}. Leave empty for all.`),
+    parse: parseListIfAny,
+  },
+  makeText('zone', 'Time zone', 'Asia/Shanghai', 'The same for all windows.'),
+  { ...makeText('except', 'Except on', '2026-10-01', 'Dates.'), parse: parseListIfAny },
+  makeNumber('factor', 'Factor', 'Multiplies all prices of the rule. Or enter prices:'),
+  ...rateFields,
+];
+
+/** The fields of a rule's page and the columns of rules as CSV. */
+export const ruleFields: readonly RowField[] = [
+  {
+    ...makeChoice(
+      'type',
+      'Type',
+      Object.fromEntries(Object.entries(typeWords).map(([type, words]) => [type, `${type}: ${words}`])),
+    ),
+    parse: (text) => text,
+  },
+  { ...makeNames('models', 'Models', 'Separated by commas or lines.'), required: true },
+  ...rateFields.slice(0, 3),
+  makeEntries(
+    'windows',
+    'Prices by the hour',
+    'JSON, prices per 1,000 tokens: `[{"name": "peak", "days": ["mon"], "from": "09:00", "to": "12:00", "zone": "Asia/Shanghai", "factor": 2}]`.',
+    { noun: 'Window', fields: windowFields },
+  ),
+  {
+    ...fromField,
+    help: 'Leave empty to start now. A later time creates a new rule that starts then; this one applies until then.',
+  },
+];
+
+const limitHelp = 'Leave empty for no limit.';
+const advanced: readonly RowField[] = [
+  ...rateFields.slice(3),
+  makeLines('service_tiers', 'Service tiers', 'Factors, one per line: `priority = 2`.'),
+  makeNumber('max_output_tokens', 'Max output tokens', limitHelp, { input: 'numeric' }),
+  makeNumber('default_output_tokens', 'Default output tokens', 'Reserved if a call sets no limit.', {
+    input: 'numeric',
+  }),
+  makeNumber('image_tokens', 'Tokens per image', 'Reserved for each image.', { input: 'numeric' }),
+  makeNumber('input_factor', 'Input factor', 'Multiplies the reserved input: 1 to 4.'),
+  makeFlag('anonymous', 'Anonymous', 'no', 'Published only: calls always need a key.'),
+];
+
+/** The fields of a rule's form, which also has what sheets leave out. */
+export const ruleFormFields: readonly RowField[] = [
+  ...ruleFields,
+  makeEntries('tiers', 'Prices of long inputs', 'JSON', {
+    noun: 'Tier',
+    about: 'All tokens of a call whose input is longer cost these prices. The shortest input comes first.',
+    fields: [
+      makeNumber('above', 'Above input tokens', 'Cached tokens count too.', { input: 'numeric' }),
+      ...rateFields,
+    ],
+  }),
+  ...advanced.map((field) => Object.assign({}, field, { group: 'Advanced' })),
+];
