@@ -358,6 +358,9 @@ export type PriceWindow = HourWindow & Omit<PriceTerms, 'type'>;
 /** A customer's terms for the models that match one of the patterns in `models`. */
 export interface CustomerPrice extends PriceTerms {
   models: readonly string[];
+  /** In force for calls that begin from this time on, in epoch milliseconds, and before `until`. */
+  from?: number | undefined;
+  until?: number | undefined;
 }
 
 const listTerms = (

@@ -25,17 +25,59 @@ export interface PricedCustomer {
 export const findPriceGroup = ({ priceGroups = {} }: Groups, name = ''): CustomerPrice[] | undefined =>
   Object.hasOwn(priceGroups, name) ? priceGroups[name] : undefined;
 
-/** Lists the first entry that matches the model. Empty if the customer pays the price of everybody. */
+const listEntries = (
+  settings: Groups,
+  { prices = [], price_group: group }: PricedCustomer = {},
+): readonly CustomerPrice[] => [...prices, ...(findPriceGroup(settings, group) ?? [])];
+
+const isInForce = ({ from = -Infinity, until = Infinity }: CustomerPrice, atMs: number): boolean =>
+  from <= atMs && atMs < until;
+
+export const isNamed = ({ models }: CustomerPrice, model: string): boolean =>
+  models.some((pattern) => matchesAny(pattern, [model]));
+
+/**
+ * Lists the first entry that matches the model and is in force when the call is accepted. Empty if the customer pays the price of
+ * everybody.
+ */
 export function listCustomerTerms(
   settings: Groups,
   customer: PricedCustomer | undefined,
   model: string,
+  atMs: number,
 ): CustomerTerms[] {
-  const { prices = [], price_group: group } = customer ?? {};
-  const entries = [...prices, ...(findPriceGroup(settings, group) ?? [])];
-  const found = entries.find(({ models }) => models.some((pattern) => matchesAny(pattern, [model])));
+  const entries = listEntries(settings, customer);
+  const found = entries.find((entry) => isInForce(entry, atMs) && isNamed(entry, model));
   if (!found) return [];
-  return [{ ...found, source: prices.includes(found) ? 'customer' : `price group ${group}` }];
+  const source = customer?.prices?.includes(found) ? 'customer' : `price group ${customer?.price_group}`;
+  return [{ ...found, source }];
+}
+
+/** `entry` applies to the model from `fromMs` on, until the next one does. Undefined: the price of everybody. */
+export interface EntryAhead {
+  fromMs: number;
+  entry: CustomerPrice | undefined;
+}
+
+/** Lists the entry that applies to the model now, then those that replace it at announced times. */
+export function listEntriesAhead(
+  settings: Groups,
+  customer: PricedCustomer | undefined,
+  model: string,
+  nowMs: number,
+): [EntryAhead, ...EntryAhead[]] {
+  const named = listEntries(settings, customer).filter((entry) => isNamed(entry, model));
+  const findAt = (fromMs: number): EntryAhead => ({
+    fromMs,
+    entry: named.find((each) => isInForce(each, fromMs)),
+  });
+  const dates = named.flatMap(({ from = nowMs, until = nowMs }) => [from, until]);
+  const ahead = [findAt(nowMs)] as [EntryAhead, ...EntryAhead[]];
+  for (const date of [...new Set(dates)].filter((each) => each > nowMs).toSorted((a, b) => a - b)) {
+    const next = findAt(date);
+    if (next.entry !== ahead.at(-1)?.entry) ahead.push(next);
+  }
+  return ahead;
 }
 
 export const findCallerPrice = (
@@ -43,7 +85,7 @@ export const findCallerPrice = (
   customer: PricedCustomer | undefined,
   model: string,
   nowMs: number,
-): Price => findPrice(charges, model, nowMs, listCustomerTerms(settings, customer, model));
+): Price => findPrice(charges, model, nowMs, listCustomerTerms(settings, customer, model, nowMs));
 
 /** Lists the prices of a model at all hours. Reads no clock, because creating one for each of many models takes long. */
 export function listCallerPrices(
@@ -53,6 +95,6 @@ export function listCallerPrices(
   nowMs: number,
 ): Price[] {
   const rule = findRule(charges, model, nowMs);
-  const terms = listCustomerTerms(settings, customer, model);
+  const terms = listCustomerTerms(settings, customer, model, nowMs);
   return [undefined, ...(rule?.windows ?? [])].map((open) => buildPrice(rule, terms, open));
 }

@@ -15,10 +15,13 @@ import {
 import { formatDecimal } from '../billing/money.ts';
 import { upstreamModelOf } from '../upstreams/called-channel.ts';
 import { findOpenWindow, listChanges } from '../billing/schedule.ts';
+import { isoTime } from '../wire/iso-time.ts';
 import {
   findCallerPrice,
   findPriceGroup,
-  listCustomerTerms,
+  isNamed,
+  listEntriesAhead,
+  type EntryAhead,
   type PricedCustomer,
 } from './customer-prices.ts';
 import { AccountRow } from './rows/account-row.ts';
@@ -36,11 +39,13 @@ interface Sales {
   priceOf: (model: string, atMs: number) => Price;
   /** Returns the windows of the model's rule. */
   windowsOf: (model: string) => readonly PriceWindow[];
+  /** Lists when the price changes for other reasons. */
+  datesOf?: (model: string) => readonly number[];
   channels: readonly ChannelRow[];
   nowMs: number;
 }
 
-/** Reports the largest loss at any moment of a week. */
+/** Reports the largest loss at any moment of a week, from now on and from each announced change on. */
 export function findLossWarnings({ attribute, models, ...sales }: Sales): string[] {
   const losses = Map.groupBy(models, (model) => describeLoss(model, sales) ?? '');
   losses.delete('');
@@ -57,19 +62,41 @@ export function findCustomerWarnings(
   const { price_group: group } = customer;
   const isUnknown = group !== undefined && findPriceGroup(config.settings, group) === undefined;
   const { charges, channels, settings } = config;
-  const isOwn = (model: string): boolean => listCustomerTerms(settings, customer, model).length > 0;
+  const ahead = new Map(
+    config.models.map((model) => [model, listEntriesAhead(settings, customer, model, nowMs)]),
+  );
+  const isOwn = (model: string): boolean => ahead.get(model)?.some(({ entry }) => entry) === true;
   return [
     ...(isUnknown ? [`price_group: the setting price_groups has no ${group}, so it changes no price`] : []),
+    ...findIdleEntries(attribute, customer, ahead, nowMs),
     ...findLossWarnings({
       attribute,
       models: config.models.filter(isOwn),
       priceOf: (model, atMs) => findCallerPrice(config, customer, model, atMs),
       windowsOf: (model) => findRule(charges, model, nowMs)?.windows ?? [],
+      datesOf: (model) => (ahead.get(model) ?? []).map(({ fromMs }) => fromMs),
       channels,
       nowMs,
     }),
   ];
 }
+
+/** An entry applies to no model if it has ended, or if it follows an entry that takes its place, such as the one that it was to replace. */
+const findIdleEntries = (
+  attribute: string,
+  { prices = [] }: PricedCustomer,
+  ahead: ReadonlyMap<string, readonly EntryAhead[]>,
+  nowMs: number,
+): string[] => {
+  const used = new Set([...ahead.values()].flat().map(({ entry }) => entry));
+  return prices.flatMap((entry, at) => {
+    if (used.has(entry) || ![...ahead.keys()].some((model) => isNamed(entry, model))) return [];
+    const hasEnded = entry.until !== undefined && entry.until <= nowMs;
+    return [
+      `${attribute}[${at}]: has no effect, because ${hasEnded ? 'it has ended' : 'an earlier entry applies to its models'}`,
+    ];
+  });
+};
 
 export function findAccountWarnings(raw: unknown, config: Config & Pick<Snapshot, 'publishedAt'>): string[] {
   const reading = readRow(AccountRow, raw);
@@ -84,7 +111,7 @@ const decimals = priceDecimals + factorDecimals;
 /** Compares only prices that the channel's cost names, in the standard service tier and for short inputs. */
 function describeLoss(
   model: string,
-  { priceOf, windowsOf, channels, nowMs }: Omit<Sales, 'attribute' | 'models'>,
+  { priceOf, windowsOf, datesOf, channels, nowMs }: Omit<Sales, 'attribute' | 'models'>,
 ): string | undefined {
   const costs = channels.flatMap((channel) => {
     const cost = channel.models.includes(model)
@@ -92,8 +119,11 @@ function describeLoss(
       : undefined;
     return cost ? [{ id: channel.id, cost }] : [];
   });
-  const moments = listChanges([windowsOf(model), ...costs.map(({ cost }) => cost.windows ?? [])], nowMs);
-  const losses = (costs.length > 0 ? moments : [])
+  if (costs.length === 0) return undefined;
+  const schedules = [windowsOf(model), ...costs.map(({ cost }) => cost.windows ?? [])];
+  const dates = datesOf?.(model) ?? [nowMs];
+  const losses = dates
+    .flatMap((date) => listChanges(schedules, date))
     .flatMap((atMs) => {
       const price = priceOf(model, atMs);
       return costs.flatMap((each) => compareRates(price, each, atMs));
@@ -102,7 +132,9 @@ function describeLoss(
   const [worst] = losses;
   if (!worst) return undefined;
   const [sold, bought, loss] = [worst.sold, worst.bought, worst.loss].map(formatPerMillion);
-  const when = worst.window === undefined ? '' : ` in the window ${worst.window}`;
+  const sinceMs = dates.findLast((date) => date <= worst.atMs) ?? nowMs;
+  const since = sinceMs > nowMs ? ` from ${isoTime(sinceMs)}` : '';
+  const when = since + (worst.window === undefined ? '' : ` in the window ${worst.window}`);
   return `sold below cost${when}: ¥${sold} per million ${worst.name} tokens, channel ${worst.channel} costs ¥${bought}, a loss of ¥${loss}`;
 }
 
@@ -116,7 +148,7 @@ function compareRates(price: Price, { id, cost }: { id: string; cost: BuyingPric
     const bought = (pico * buying.factor) / 10n ** BigInt(2 * priceDecimals + factorDecimals - decimals);
     const sold = rates[kind] * findFactor(price);
     return bought > sold
-      ? [{ channel: id, name, sold, bought, loss: bought - sold, window: open?.name ?? price.window }]
+      ? [{ channel: id, name, sold, bought, loss: bought - sold, window: open?.name ?? price.window, atMs }]
       : [];
   });
 }

@@ -146,6 +146,13 @@ export const money: Mutants = {
     noticed: 'test/simulation/oracle-agrees.test.ts',
     by: /charge the same, to the last digit/,
   },
+  'a dated entry of a customer applies before its start': {
+    file: 'shared/config/customer-prices.ts',
+    find: 'isInForce(entry, atMs) && ',
+    replace: '',
+    noticed: 'test/simulation/oracle-agrees.test.ts',
+    by: /charge the same, to the last digit/,
+  },
   'a factor of a service tier rounds each rate': {
     file: 'shared/billing/price.ts',
     find: 'divideHalfUp(products * findFactor(price), productsPerNano)',

@@ -88,6 +88,19 @@ describe('a cost', () => {
     expect(costOf(ruleOf(byCall, 'm', prices), split)).toBe(40_000_000n);
   });
 
+  it('is that of the entries of a customer that are in force when the call begins', () => {
+    const prices = [
+      { models: ['m'], factor: 2, from: '2026-11-30T00:00:00+08:00', until: '2026-12-01' },
+      { models: ['m'], factor: 0.8, until: '2026-12-02' },
+    ];
+    const by = (text: string): bigint =>
+      costOf(priceOf([plain], 'm', { startedMs: Date.parse(text), prices }), { input: 1200, output: 350 });
+    expect(by('2026-11-29T15:59:59.999Z')).toBe(37_440_000n);
+    expect(by('2026-11-29T16:00:00Z')).toBe(93_600_000n);
+    expect(by('2026-12-01T00:00:00Z')).toBe(37_440_000n);
+    expect(by('2026-12-02T00:00:00Z')).toBe(46_800_000n);
+  });
+
   it('is that of the window that is open when the call begins, by the clocks of its zone', () => {
     const peak = { name: 'peak', days: ['mon', 'fri'], from: '09:00', to: '12:00', zone: 'Asia/Shanghai' };
     const night = { name: 'night', days: ['fri'], from: '22:00', to: '06:00', zone: 'Asia/Shanghai' };

@@ -31,6 +31,8 @@ export interface WindowText extends RatesText {
 /** An entry of `prices` of an account, or of its price group. */
 export interface CustomerPriceText extends RatesText {
   models: string[];
+  from?: string;
+  until?: string;
   factor?: number;
   type?: ChargeText['type'];
   tiers?: (RatesText & { above: number })[];
@@ -100,7 +102,14 @@ export const priceOf = (
   list: readonly ChargeText[],
   model: string,
   { startedMs, prices }: { startedMs: number; prices?: readonly CustomerPriceText[] | undefined },
-): ChargeText | undefined => ruleOf(ruleIn(ruleAt(list, model, startedMs), startedMs), model, prices);
+): ChargeText | undefined =>
+  ruleOf(ruleIn(ruleAt(list, model, startedMs), startedMs), model, pricesAt(prices, startedMs));
+
+/** The entries in force for a call that begins then. */
+const pricesAt = (prices: readonly CustomerPriceText[] = [], atMs: number): CustomerPriceText[] =>
+  prices
+    .filter(({ from }) => from === undefined || Date.parse(from) <= atMs)
+    .filter(({ until }) => until === undefined || atMs < Date.parse(until));
 
 /** The rule as it prices the calls of one customer: by the first entry that names the model, of the account, then of its group. */
 export function ruleOf(

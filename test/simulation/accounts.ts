@@ -113,7 +113,16 @@ const ownPrices: CustomerPriceText[] = [
   { models: ['by-c*'], factor: 0.833_333 },
   { models: ['by-token'], input: 0.07, output: 0.19, service_tiers: { flex: 0.7 } },
 ];
-const groupPrices: CustomerPriceText[] = [{ models: ['*'], factor: 1.250_001 }];
+const groupPrices: CustomerPriceText[] = [
+  // Prices of a minute, in the middle of the world.
+  {
+    models: ['by-*'],
+    factor: 1.5,
+    from: new Date(startMs + 180_000).toISOString(),
+    until: new Date(startMs + 240_000).toISOString(),
+  },
+  { models: ['*'], factor: 1.250_001 },
+];
 
 /** Of every third account the first, of every third the second. */
 export const pricesOf = (account: string): readonly CustomerPriceText[] =>

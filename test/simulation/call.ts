@@ -243,7 +243,7 @@ const tariffOf = (
   buildTariff({
     models: alias?.models.map((one) => one.model) ?? [model.base],
     rulesOf: () => rules,
-    termsOf: (name) => listCustomerTerms(snapshot.settings, account, name),
+    termsOf: (name) => listCustomerTerms(snapshot.settings, account, name, nowMs),
     defaultOutputTokens: snapshot.settings.limits.defaultOutputTokens,
     search: model.web ? parseYuan(searchPrice) : undefined,
     nowMs,

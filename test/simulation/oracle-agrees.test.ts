@@ -100,15 +100,20 @@ const factor = (): number => random.integer(1, 4_000_000) / 1_000_000;
 
 /** Prices of a customer: a factor, or prices by tokens or per call in the place of the rule's. */
 const ownPrice = (): CustomerPriceText & Record<string, unknown> => {
-  const models = random.pick([['m'], ['*'], ['n', 'm*'], ['n*']]);
-  if (random.chance(0.6)) return { models, factor: factor() };
-  if (random.chance(0.2)) return { models, type: 'times-billing', output: rate() };
+  const dateAt = (ms: number): string => new Date(ms).toISOString();
+  const entry = {
+    models: random.pick([['m'], ['*'], ['n', 'm*'], ['n*']]),
+    from: maybe(dateAt(random.integer(0, 4_000))),
+    until: maybe(dateAt(random.integer(4_001, 8_000))),
+  };
+  if (random.chance(0.6)) return { ...entry, factor: factor() };
+  if (random.chance(0.2)) return { ...entry, type: 'times-billing', output: rate() };
   const tiers = [{ above: 300, ...rates() }];
   const more = {
     ...(random.chance(0.3) && { tiers }),
     ...(random.chance(0.5) && { service_tiers: factors() }),
   };
-  return { models, ...rates(), ...more };
+  return { ...entry, ...rates(), ...more };
 };
 
 it('the oracle and the relay charge the same, to the last digit', () => {
@@ -140,7 +145,7 @@ it('the oracle and the relay charge the same, to the last digit', () => {
       ...(own.length > 0 && { prices: own }),
     });
     const settings = shared.length > 0 ? { priceGroups: { some: customerPrices.parse(shared) } } : {};
-    const termsOf = (model: string) => listCustomerTerms(settings, account, model);
+    const termsOf = (model: string) => listCustomerTerms(settings, account, model, startedMs);
     const tariff = buildTariff({ models: ['m'], rulesOf, termsOf, defaultOutputTokens: 1, nowMs: startedMs });
     const read = parseTariff(formatTariff(tariff), 'm');
     const standard = read ? findAgreedPrice(read, 'm') : ({ type: 'non-billing', rule: null } as const);

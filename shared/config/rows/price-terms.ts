@@ -4,7 +4,7 @@ import { priceKinds, rowFactorDecimals, type PriceTerms } from '../../billing/pr
 import { parseDecimal } from '../../billing/money.ts';
 import { mapInputParts, partPrices } from '../../wire/chat-response.ts';
 import { standardTiers } from '../../wire/service-tier.ts';
-import { amount, integerBetween, listOf, text } from './read-row.ts';
+import { amount, integerBetween, listOf, text, time } from './read-row.ts';
 
 /** Parts of the input without a price cost what `input` costs. */
 export const rowPartPrices = mapInputParts('price', () => z.optional(amount));
@@ -95,14 +95,24 @@ const termsMax = 100;
 const wantedPatterns = 'a list (or a string set) of 1 to 100 model names, in which * stands for any text';
 const wantedPrices = `a list of 1 to ${termsMax} maps {models, factor} or {models, input, output, ...}`;
 
-/** A customer's prices. The first entry that matches a model applies. */
+/** A customer's prices. The first entry that matches a model and is in force applies. */
 export const customerPrices = listOf(
   z
     .strictObject(
-      { models: listOf(text, 100, wantedPatterns), type: z.optional(chargeType), ...termsShape },
+      {
+        models: listOf(text, 100, wantedPatterns),
+        from: z.optional(time),
+        until: z.optional(time),
+        type: z.optional(chargeType),
+        ...termsShape,
+      },
       'a map {models, factor} or {models, input, output, ...}',
     )
     .check(
+      z.refine(({ from = -Infinity, until = Infinity }) => from < until, {
+        error: 'a time later than from',
+        path: ['until'],
+      }),
       z.refine(
         (terms) => areTerms(terms, terms.type) && (terms.factor === undefined || terms.type === undefined),
         wantedTerms,

@@ -66,7 +66,7 @@ export async function explainCharge(
     throw usageFailure('--input: must include the cached and cache-write tokens');
   const { charges, problems } = readCharges(await ports.tables.scan('charges'));
   const rule = findRule(charges, model, atMs);
-  const own = await readTerms(ports, model, account);
+  const own = await readTerms(ports, { model, account, atMs });
   const open = findOpenWindow(rule?.windows, atMs);
   const terms = [...(open ? [{ ...open, source: `window ${open.name}`, type: rule?.type }] : []), ...own];
   const price = buildPrice(rule, own, open);
@@ -91,13 +91,16 @@ export async function explainCharge(
 }
 
 /** Throws a usage failure if the account is unknown or its row is invalid. */
-async function readTerms(ports: OperatorPorts, model: string, account?: string) {
+async function readTerms(
+  ports: OperatorPorts,
+  { model, account, atMs }: Pick<ExplainInput, 'model' | 'account'> & { atMs: number },
+) {
   if (account === undefined) return [];
   const { row } = await findAccount(ports, account);
   const reading = readRow(AccountRow, row);
   if ('problem' in reading) throw usageFailure(`the row of ${account} is invalid: ${reading.problem}`);
   const { settings } = await compileSettings(ports);
-  return listCustomerTerms(settings, reading.row, model);
+  return listCustomerTerms(settings, reading.row, model, atMs);
 }
 
 /** Models served without a price, which are `free` or `refused`; `unused`: priced, and served by no channel that is on. */

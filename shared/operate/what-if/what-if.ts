@@ -10,8 +10,8 @@ import {
 import type { WholeAccount } from '../../billing/shards.ts';
 import { formatAccountId } from '../../billing/daily-keys.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
-import type { ChargeRow } from '../../config/rows/charge-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
+import type { Snapshot } from '../../config/snapshot.ts';
 import { utcDay, dayMs } from '../../wire/iso-time.ts';
 import { canonicalJson } from '../../wire/json.ts';
 import { compileRows, nameOf, readServedRows, type ConfigEdit } from '../config/row-changes.ts';
@@ -35,7 +35,7 @@ export async function planWhatIf(ports: OperatorPorts, edit: ConfigEdit) {
     compileRows(ports, edit.after, { earlier }),
   ];
   const { rows: served, problems: unreadable } = await readAllRows(ledger.served(days));
-  const atMs = chooseCompareTime(before.snapshot.charges, after.snapshot.charges, nowMs);
+  const atMs = chooseCompareTime(before.snapshot, after.snapshot, nowMs);
   const customers = await readPricedCustomers(ports);
   const effects = editEffects({ before: before.snapshot, after: after.snapshot, served, atMs, customers });
   const old = new Set(before.results.map(textOf));
@@ -60,10 +60,14 @@ const readPricedCustomers = async ({ tables }: OperatorPorts): Promise<AccountRo
 const textOf = (result: { table: string; key: string | number; problem?: string }): string =>
   `${nameOf(result)} ${result.problem ?? ''}`;
 
-/** When the last of the rules begins that the edit adds or changes. */
-function chooseCompareTime(before: readonly ChargeRow[], after: readonly ChargeRow[], nowMs: number): number {
-  const old = new Set(before.map((rule) => canonicalJson(rule)));
-  const edited = after.filter((rule) => !old.has(canonicalJson(rule)));
+/** When the last of the rules and entries of price groups begins that the edit adds or changes. */
+function chooseCompareTime(before: Snapshot, after: Snapshot, nowMs: number): number {
+  const listDated = ({ charges, settings }: Snapshot) => [
+    ...charges,
+    ...Object.values(settings.priceGroups ?? {}).flat(),
+  ];
+  const old = new Set(listDated(before).map((dated) => canonicalJson(dated)));
+  const edited = listDated(after).filter((dated) => !old.has(canonicalJson(dated)));
   return Math.max(nowMs, ...edited.map(({ from = nowMs }) => from));
 }
 

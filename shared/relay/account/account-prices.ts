@@ -12,7 +12,7 @@ import {
   type Rates,
 } from '../../billing/price.ts';
 import { findNextChange, findOpenWindow } from '../../billing/schedule.ts';
-import { listCustomerTerms } from '../../config/customer-prices.ts';
+import { findCallerPrice, listCustomerTerms, listEntriesAhead } from '../../config/customer-prices.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { formatUntil } from '../catalog/catalog-lists.ts';
@@ -33,39 +33,51 @@ export const listOwnPrices = ({ snapshot, account, models, nowMs }: PricedAccoun
     [...Map.groupBy(models, (model) => findRule(snapshot.charges, model, nowMs))].flatMap(([rule, named]) => {
       if (!rule) return [];
       const open = findOpenWindow(rule.windows, nowMs);
-      const windowEndMs = findNextChange(rule.windows ?? [], nowMs);
+      const windowEndMs = findNextChange(rule.windows ?? [], nowMs) ?? Infinity;
       return named.flatMap((model) => {
-        const terms = listCustomerTerms(snapshot.settings, account, model);
+        const terms = listCustomerTerms(snapshot.settings, account, model, nowMs);
         if (terms.length === 0 && !rule.windows) return [];
         const rates = describePrice(buildPrice(rule, terms, open));
         const changes = rule.windows && listPriceChanges(snapshot.charges, [model], nowMs);
-        const until = formatUntil(windowEndMs, changes);
+        const [, next] = listEntriesAhead(snapshot.settings, account, model, nowMs);
+        const until = formatUntil(Math.min(windowEndMs, next?.fromMs ?? Infinity), changes);
         return [{ models: [model], ...rates, window: open?.name ?? null, until }];
       });
     }),
   );
 
-export const listAnnouncedPrices = ({
+/** Prices change when another rule or another entry of the customer's prices begins to apply. */
+export function listAnnouncedPrices({
   snapshot,
   account,
   models,
   nowMs,
-}: PricedAccount): AccountPriceChange[] =>
-  listPriceChanges(snapshot.charges, models, nowMs).flatMap(({ fromMs, rule, models: changed }) =>
-    groupModels(
-      changed.map((model) => {
-        const terms = listCustomerTerms(snapshot.settings, account, model);
-        const price = buildPrice(rule, terms, findOpenWindow(rule.windows, fromMs));
-        return { from: Math.floor(fromMs / 1000), models: [model], ...describePrice(price) };
-      }),
+}: PricedAccount): AccountPriceChange[] {
+  const changes = [
+    ...listPriceChanges(snapshot.charges, models, nowMs).flatMap(({ fromMs, models: changed }) =>
+      changed.map((model) => ({ fromMs, model })),
     ),
+    ...models.flatMap((model) => {
+      const [, ...ahead] = listEntriesAhead(snapshot.settings, account, model, nowMs);
+      return ahead.map(({ fromMs }) => ({ fromMs, model }));
+    }),
+  ];
+  return groupModels(
+    changes
+      .toSorted((a, b) => a.fromMs - b.fromMs)
+      .flatMap(({ fromMs, model }) => {
+        const price = findCallerPrice(snapshot, account, model, fromMs);
+        if (price.rule === null) return [];
+        return [{ from: Math.floor(fromMs / 1000), models: [model], ...describePrice(price) }];
+      }),
   );
+}
 
 function groupModels<Priced extends { models: string[] }>(prices: readonly Priced[]): Priced[] {
   const groups = Map.groupBy(prices, (price) => JSON.stringify({ ...price, models: [] }));
   return [...groups.values()].flatMap((same) => {
     const [first] = same;
-    return first ? [{ ...first, models: same.flatMap(({ models }) => models) }] : [];
+    return first ? [{ ...first, models: [...new Set(same.flatMap(({ models }) => models))] }] : [];
   });
 }
 

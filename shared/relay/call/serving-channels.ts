@@ -74,7 +74,7 @@ export class ServingChannels {
     const { defaultOutputTokens } = limits;
     const rulesOf = (model: string) => this.#findServed(snapshot, model)?.charges ?? [];
     const search = web && setting ? parseYuan(setting.price ?? 0) : undefined;
-    const termsOf = (model: string) => listCustomerTerms(snapshot.settings, account, model);
+    const termsOf = (model: string) => listCustomerTerms(snapshot.settings, account, model, nowMs);
     return buildTariff({ models, rulesOf, termsOf, defaultOutputTokens, search, nowMs });
   }
 

@@ -163,6 +163,54 @@ describe('a price below what a channel costs', () => {
   });
 });
 
+describe('an entry of a group of customers', () => {
+  const cost = { m: { input: 0.001, output: 0.004 } };
+  const charges = [{ id: 1, type: 'token-billing', models: ['m', 'n'], input: 0.002, output: 0.008 }];
+  const warningOf = (gold: object[], ofChannel: object = cost) => {
+    const { results } = compile({
+      channels: [channel({ models: ['m', 'n'], cost: ofChannel })],
+      charges,
+      settings: [{ name: 'price_groups', value: { gold } }],
+    });
+    return results.find(({ table }) => table === 'settings')?.warning;
+  };
+  const dated = { models: ['m'], factor: 0.4, from: '2099-12-07', until: '2099-12-08' };
+
+  it('that will sell below cost is named before it begins, at its worst hour', () => {
+    const loss = '¥3.2 per million output tokens, channel main costs ¥4, a loss of ¥0.8';
+    expect(warningOf([dated])).toBe(`value.gold: m sold below cost from 2099-12-07T00:00:00Z: ${loss}`);
+    const peak = { name: 'peak', from: '10:00', to: '11:00', zone: 'UTC', factor: 2 };
+    expect(warningOf([{ ...dated, factor: 0.6 }], { m: { ...cost.m, windows: [peak] } })).toContain(
+      'sold below cost from 2099-12-07T00:00:00Z in the window peak: ¥4.8',
+    );
+  });
+
+  it.each<[string, object[], string | undefined]>([
+    ['follows the one that it was to replace', [{ models: ['*'], factor: 1 }, dated], '[1]'],
+    ['has ended', [{ ...dated, until: '2020-01-02', from: '2020-01-01' }], '[0]'],
+    [
+      'begins with another one',
+      [
+        { ...dated, factor: 1 },
+        { ...dated, factor: 2 },
+      ],
+      '[1]',
+    ],
+    [
+      'applies later again',
+      [
+        { ...dated, factor: 1 },
+        { models: ['m'], factor: 1 },
+      ],
+      undefined,
+    ],
+    ['names no model that is served', [{ models: ['x'], factor: 1, until: '2020-01-01' }], undefined],
+  ])('%s: marked %s', (_what, gold, index) => {
+    if (index === undefined) expect(warningOf(gold)).toBeUndefined();
+    else expect(warningOf(gold)).toContain(`value.gold${index}: has no effect`);
+  });
+});
+
 const now = Date.parse('2026-11-22T12:00:00Z');
 const hours = 3_600_000;
 const names = ['gpt-4o', 'mini'];

@@ -291,6 +291,38 @@ describe('GET /v1/account', () => {
     ]);
   });
 
+  it('announces the entries of a customer that begin or end later, each once', async () => {
+    const price = { type: 'token-billing' as const, input: 0.1, output: 0.7, anonymous: false };
+    const [monday, friday] = [Date.parse('2026-11-30'), Date.parse('2026-12-04')];
+    const priceGroups = {
+      gold: [
+        { models: ['m'], factor: 2, from: monday, until: friday },
+        // It begins when the price of the rule does, and the entry above stays before it.
+        { models: ['m'], factor: 9, from: monday },
+        { models: ['m', 'unpriced'], factor: 0.5, until: monday },
+      ],
+    };
+    rig.models = ['m', 'n', 'unpriced'];
+    rig.settings = { ...rig.settings, priceGroups };
+    rig.charges = [
+      { id: 1, ...price, models: ['m', 'n'] },
+      { id: 2, ...price, input: 0.2, models: ['m'], from: monday },
+    ];
+    await rig.put('accounts', { account: 'golden', price_group: 'gold' });
+    await rig.putKey('sk-golden', { account: 'golden' });
+    const { body } = await rig.get('/v1/account', 'sk-golden');
+    expect(body['prices']).toMatchObject([
+      { models: ['m'], input: 0.05, output: 0.35, until: monday / 1000 },
+    ]);
+    expect(body['price_changes']).toMatchObject([
+      { from: monday / 1000, models: ['m'], input: 0.4, output: 1.4 },
+      { from: friday / 1000, models: ['m'], input: 1.8, output: 6.3 },
+    ]);
+    expect((await rig.get('/v1/account', key)).body['price_changes']).toMatchObject([
+      { from: monday / 1000, models: ['m'], input: 0.2 },
+    ]);
+  });
+
   it('announces the price of the hour in which a rule begins', async () => {
     const price = { id: 1, type: 'token-billing' as const, models: ['m'], anonymous: false };
     const hours = { name: 'peak', from: '09:00', to: '12:00', zone: 'Asia/Shanghai', factor: 2 };

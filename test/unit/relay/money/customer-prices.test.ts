@@ -137,6 +137,47 @@ describe('a call of a customer with prices of its own', () => {
   });
 });
 
+describe('a dated price of a customer', () => {
+  const startMs = Date.UTC(2026, 10, 21);
+  const at = (ms: number) => new Date(startMs + ms).toISOString();
+  const minuteMs = 60_000;
+  /** Twice the price in the second minute, in a group that has another price before and after. */
+  const raised = [
+    { models: ['m'], factor: 2, from: at(minuteMs), until: at(2 * minuteMs) },
+    { models: ['*'], factor: 0.5 },
+  ];
+  const groups = { priceGroups: { resellers: customerPrices.parse(raised) } };
+  const rigWith = () =>
+    new BillingRig({ keys: keysOf({ price_group: 'resellers' }), settings: groups }).granted(1_000n * yuan);
+
+  it('applies to calls that begin from its start until its end, however long they run', async () => {
+    const rig = rigWith();
+    const spentAt = async (ms: number, ...steps: typeof hello): Promise<bigint> => {
+      const before = rig.item?.spent ?? 0n;
+      await rig.clock.run(rig.clock.sleep(startMs + ms - rig.clock.now()));
+      rig.upstream({ steps: [...steps, ...hello] });
+      await rig.call(small);
+      return (rig.item?.spent ?? 0n) - before;
+    };
+    expect(await spentAt(minuteMs - 1, 5_000)).toBe(helloCost / 2n);
+    expect(await spentAt(minuteMs + 10_000)).toBe(helloCost * 2n);
+    expect(await spentAt(2 * minuteMs - 1, 5_000)).toBe(helloCost * 2n);
+    expect(await spentAt(2 * minuteMs + 10_000)).toBe(helloCost / 2n);
+  });
+
+  it('reserves by the price of the start alone', async () => {
+    const rig = new BillingRig({ keys: keysOf({ price_group: 'resellers' }), settings: groups });
+    expect(
+      (
+        await rig
+          .granted(smallNeed / 2n)
+          .upstream({ steps: hello })
+          .call(small)
+      ).status,
+    ).toBe(200);
+  });
+});
+
 describe('prices of a customer', () => {
   const read = (prices: unknown) => AccountRow.safeParse({ account: 'acme', prices }).success;
   it.each<[unknown, boolean]>([
@@ -154,6 +195,11 @@ describe('prices of a customer', () => {
     [[{ models: ['m'], factor: 0.000_000_1 }], false],
     [[{ models: ['m'], factor: 101 }], false],
     [[{ models: ['m'], factor: 1, note: 'x' }], false],
+    [[{ models: ['m'], factor: 2, from: '2026-12-07T00:00:00+08:00', until: '2026-12-08' }], true],
+    [[{ models: ['m'], factor: 2, from: '2026-12-07', until: '2026-12-07T08:00:00+08:00' }], false],
+    [[{ models: ['m'], factor: 2, from: '2026-12-07T00:00' }], false],
+    [[{ models: ['m'], from: '2026-12-07' }], false],
+    [Array.from({ length: 10_000 }, () => ({ models: ['m'], factor: 2, from: '2026-12-07' })), false],
     [{ m: 2 }, false],
     [[], false],
   ])('%j may be in a row: %s', (prices, isRight) => {

@@ -68,6 +68,17 @@ const charging =
   (options) =>
     void (options.charges = rules);
 
+/** The customer's price rises 7 seconds after the start of the virtual clock. */
+const keysOfCustomer = {
+  [demoKey]: {
+    row: keyRow({ store: true }),
+    account: AccountRow.parse({
+      account: 'acme',
+      prices: [{ models: ['m'], factor: 9, from: '2026-11-21T00:00:07Z' }],
+    }),
+  },
+};
+
 const dearer = { ...byTokens, input: 100, output: 200 };
 const refusing: Partial<Settings> = { unpricedModels: 'refuse' };
 
@@ -76,6 +87,7 @@ describe('a background response whose price is edited before it runs', () => {
     ['nothing is edited', () => {}],
     ['its rule becomes dearer', charging(dearer)],
     ['its rule becomes dearer, and it runs late', charging(dearer), { waitMs: 14_000 }],
+    ['a dated price of its customer begins', () => {}, { waitMs: 14_000, keys: keysOfCustomer }],
     ['its rule becomes cheaper', charging({ ...byTokens, input: 0.001, output: 0.001 })],
     ['its rule is deleted', charging()],
     ['its rule is deleted where models need a price', charging(), { settings: refusing }],
