@@ -1,22 +1,33 @@
 /**
- * The changelog at a release.
+ * The changelog at a release. The version stands in package.json alone; the pages that name files of a release follow it.
  *
- *     node infra/build/changelog.mjs release       what is unreleased gets the version of package.json and the date of today
+ *     node infra/build/changelog.mjs release       dates the section of package.json's version, and renames files in the pages
  *     node infra/build/changelog.mjs notes v0.1.0  prints what the release says
  *
  * `npm version` runs the first one between the new version and its commit, the release workflow the second one.
  */
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const unreleased = '## Unreleased';
 
-/** Adds the release's heading below an empty heading for the next one. Throws if there is nothing to release. */
-function releaseOf(text, { version, date }) {
+/**
+ * Adds the release's heading below an empty heading for the next one, or dates a section that was prepared. Throws if there is nothing
+ * to release.
+ */
+function releaseOf(text, { version, date, isTagged }) {
+  // `npm version` would move the tag.
+  if (isTagged) throw new Error(`${version} is released already`);
   const [before, after, ...more] = text.split(`${unreleased}\n`);
   if (after === undefined || more.length > 0) throw new Error(`wanted one heading "${unreleased}"`);
-  if (headingOf(text, version) !== undefined) throw new Error(`${version} is released already`);
-  if (/^\s*(## |$)/.test(after)) throw new Error('nothing is unreleased');
+  const isEmpty = /^\s*(## |$)/.test(after);
+  const heading = headingOf(text, version);
+  if (heading !== undefined && !isEmpty) throw new Error(`move what is unreleased into "${heading}"`);
+  if (heading !== undefined) return text.replace(heading, `## ${version} - ${date}`);
+  if (isEmpty) throw new Error('nothing is unreleased');
+  if (!version.endsWith('.0') && /^### (Added|Deprecated|Removed)$/m.test(after.split('\n## ')[0]))
+    throw new Error('a patch only corrects: choose minor or major (docs/compatibility.md)');
   return `${before}${unreleased}\n\n## ${version} - ${date}\n${after}`;
 }
 
@@ -31,6 +42,10 @@ function notesOf(text, version) {
 const headingOf = (text, version) =>
   text.split('\n').find((line) => line.startsWith(`## ${version} - `) && /\d{4}-\d{2}-\d{2}$/.test(line));
 
+const releasedFile = /\brelay-\d+\.\d+\.\d+(?=\.tgz|\.template\.json|\.cdx\.json|-assets\.zip)/g;
+
+const git = (...words) => execFileSync('git', words, { encoding: 'utf8' }).trim();
+
 const read = (file) => fs.readFileSync(file, 'utf8');
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
@@ -39,11 +54,10 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const changelog = read('docs/CHANGELOG.md');
   if (what === 'release') {
     const date = new Date().toISOString().slice(0, 10);
-    fs.writeFileSync('docs/CHANGELOG.md', releaseOf(changelog, { version, date }));
-    fs.writeFileSync(
-      'docs/construct.md',
-      read('docs/construct.md').replaceAll(/relay-\d+\.\d+\.\d+\.tgz/g, `relay-${version}.tgz`),
-    );
+    const isTagged = git('tag', '--list', `v${version}`) !== '';
+    fs.writeFileSync('docs/CHANGELOG.md', releaseOf(changelog, { version, date, isTagged }));
+    for (const page of ['docs/construct.md', '.github/CONTRIBUTING.md'])
+      fs.writeFileSync(page, read(page).replaceAll(releasedFile, `relay-${version}`));
   } else if (what === 'notes' && tag === `v${version}`) process.stdout.write(notesOf(changelog, version));
   else throw new Error(`wanted: release, or notes v${version}`);
 }

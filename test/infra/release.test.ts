@@ -1,5 +1,14 @@
 /** How a release is made: the changelog, the version with its tag, and what the workflows run. */
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -10,10 +19,12 @@ import { runProgram } from './run-program.ts';
 interface Job {
   needs?: string | string[];
   permissions?: Record<string, string>;
+  'timeout-minutes'?: number;
   steps: { run?: string; uses?: string; with?: Record<string, unknown> }[];
 }
 
 interface Workflow {
+  on: Record<string, unknown>;
   permissions: Record<string, string>;
   jobs: Record<string, Job>;
 }
@@ -56,8 +67,43 @@ describe('the workflows', () => {
       expect(JSON.stringify(steps)).not.toMatch(/checkout|np[mx] /);
     }
     expect(needsOf(release, 'release')).toEqual(['build', 'check-package']);
-    const uses = release.jobs['release']?.steps.map(({ uses: used = '' }) => used.split('@')[0]);
-    expect(uses).toContain('actions/attest-build-provenance');
+  });
+
+  it('attest every file of a release before it is published, after its checksums are compared', () => {
+    const steps = workflow('release').jobs['release']?.steps ?? [];
+    const at = (part: string) => steps.findIndex((step) => JSON.stringify(step).includes(part));
+    const attest = at('actions/attest-build-provenance');
+    expect(attest).toBeGreaterThan(at('sha256sum --check'));
+    expect(at('gh release create')).toBeGreaterThan(attest);
+    expect(at('sha256sum --check')).toBeGreaterThan(at('actions/download-artifact'));
+    expect(steps[attest]?.with).toEqual({ 'subject-path': 'relay-*\nSHA256SUMS\n' });
+    expect(workflow('release').jobs['release']?.permissions).toEqual({
+      contents: 'write',
+      'id-token': 'write',
+      attestations: 'write',
+    });
+  });
+
+  const files = readdirSync(path.join(root, '.github/workflows')).map((file) => path.basename(file, '.yml'));
+
+  it.each(files)('%s pins actions by commit, starts with the right to read, and ends by itself', (name) => {
+    const { on, permissions, jobs } = workflow(name);
+    expect(permissions).toEqual({ contents: 'read' });
+    // It would run code of a fork with the rights of this repository.
+    expect(Object.keys(on)).not.toContain('pull_request_target');
+    for (const job of Object.values(jobs)) {
+      expect(job['timeout-minutes']).toBeGreaterThan(0);
+      const uses = job.steps.flatMap((step) => step.uses ?? []);
+      expect(uses.filter((used) => !/@[0-9a-f]{40}$/.test(used))).toEqual([]);
+      for (const { uses: used = '', with: inputs } of job.steps)
+        if (used.startsWith('actions/checkout@'))
+          expect(inputs).toMatchObject({ 'persist-credentials': false });
+      // A title or a branch's name would be run as shell.
+      for (const line of job.steps.flatMap(({ run = [] }) => run))
+        expect(line).not.toMatch(/\$\{\{ *(github\.(event|head_ref|ref_name)|inputs)/);
+    }
+    const text = readPage(`.github/workflows/${name}.yml`);
+    expect(text.match(/uses: .*/g)?.filter((line) => !/ # v\d+\.\d+\.\d+$/.test(line)) ?? []).toEqual([]);
   });
 });
 
@@ -96,7 +142,13 @@ describe('a release', () => {
     cpSync(path.join(root, '.npmrc'), path.join(folder, '.npmrc'));
     cpSync(path.join(root, 'infra/build/changelog.mjs'), path.join(folder, 'infra/build/changelog.mjs'));
     write('docs/CHANGELOG.md', changelog);
-    write('docs/construct.md', 'npm install ./relay-0.1.0.tgz\n');
+    write('docs/construct.md', 'npm install ./relay-0.1.0.tgz\nunzip relay-0.1.0-assets.zip\n');
+    write('.github/CONTRIBUTING.md', 'gh attestation verify relay-0.1.0.tgz\n');
+    write(
+      'infra/bootstrap/bootstrap.mjs',
+      `import fs from 'node:fs';\nfs.writeFileSync('test/compatibility/names.json', process.argv[2]);\n`,
+    );
+    write('test/compatibility/names.json', 'nothing');
     write('.ci/run', '#!/bin/sh\necho tested\n');
     chmodSync(path.join(folder, '.ci/run'), 0o755);
     const begun = await run('git init -q -b main && git add -A && git commit -q -m first');
@@ -114,7 +166,9 @@ describe('a release', () => {
     expect(read('docs/CHANGELOG.md')).toBe(
       changelog.replace('## Unreleased\n', `## Unreleased\n\n## 0.2.0 - ${date}\n`),
     );
-    expect(read('docs/construct.md')).toContain('relay-0.2.0.tgz');
+    expect(read('docs/construct.md')).toBe('npm install ./relay-0.2.0.tgz\nunzip relay-0.2.0-assets.zip\n');
+    expect(read('.github/CONTRIBUTING.md')).toContain('relay-0.2.0.tgz');
+    expect(read('test/compatibility/names.json')).toBe('test/compatibility/public-names.ts');
     const notes = await run('node infra/build/changelog.mjs notes v0.2.0');
     expect(notes).toEqual({ exitCode: 0, output: '- A thing.\n' });
   });
@@ -122,12 +176,29 @@ describe('a release', () => {
   it.each([
     ['of which the changelog says nothing', 'release -- minor', 'nothing is unreleased'],
     ['a second time', 'release -- 0.2.0', '0.2.0 is released already'],
-  ])('%s is refused, and leaves no tag', async (_what, command, reason) => {
+    ['as a patch that adds', 'release -- patch', 'a patch only corrects', '### Added\n\n- A thing.\n'],
+    ['that leaves lines out', 'release -- 0.1.0', 'move what is unreleased into "## 0.1.0', '- A thing.\n'],
+  ])('%s is refused, and leaves no tag', async (_what, command, reason, unreleased = '') => {
+    const text = read('docs/CHANGELOG.md').replace('## Unreleased\n', `## Unreleased\n\n${unreleased}`);
+    write('docs/CHANGELOG.md', text);
+    await run('git commit -q -a -m lines');
     const { exitCode, output } = await run(`npm run ${command}`);
     expect(output).toContain(reason);
     expect(exitCode).not.toBe(0);
     expect((await run('git tag')).output.trim()).toBe('v0.2.0');
-    await run('git checkout -q .');
+    await run('git checkout -q . && git reset -q --hard v0.2.0');
+  });
+
+  it('of a section that was prepared gets the date of its tag', async () => {
+    await run('git reset -q --hard main~1');
+    const prepared = changelog.replace('- A thing.\n\n', '');
+    write('docs/CHANGELOG.md', prepared);
+    const { exitCode } = await run('git commit -q -a -m prepared && npm run release -- 0.1.0');
+    expect(exitCode).toBe(0);
+    const date = new Date().toISOString().slice(0, 10);
+    expect(read('docs/CHANGELOG.md')).toBe(prepared.replace('2026-01-02', date));
+    expect((await run('git tag --points-at HEAD')).output.trim()).toBe('v0.1.0');
+    await run('git reset -q --hard v0.2.0');
   });
 
   it('has no notes where the tag is not of the version, or the version has no date', async () => {
