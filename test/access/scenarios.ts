@@ -156,6 +156,7 @@ export const scenarios: Scenario[] = [
   writing('charge set', '1 output=0.08'),
   writing('charge set', '1 output=0.09 --from 2030-01-01'),
   writing('charge price', 'm 60/90'),
+  writing('charge group', 'g models=m factor=0.9'),
   writing('charge off', '2'),
   writing('plan new', '2 price=8'),
   writing('plan set', '2 price=9'),

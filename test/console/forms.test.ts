@@ -329,6 +329,65 @@ it('edits the hours, long inputs and service tiers of a rule without JSON', asyn
   expect((await rig.ports.tables.scan('charges')).find(({ id }) => id === 77)).not.toHaveProperty('windows');
 });
 
+describe('prices of customers', () => {
+  const path = 'settings/price_groups';
+  const tiers = [{ above: 1_000, input: 0.004, output: 0.016 }];
+  const gold = [
+    { models: ['m'], input: 0.002, output: 0.008, tiers },
+    { models: ['*'], factor: 0.8 },
+  ];
+
+  it('rise for a group on a day: a new price goes above the one that it replaces, which keeps what has no field', async () => {
+    await put(rig.client, 'settings', [{ name: 'price_groups', value: { gold, iron: [gold[1]] } }]);
+    expect(await visitor.page('charges')).toContain(`href="${path}"`);
+    const added = await pressed(path, fieldsIn(await visitor.page(path)), 'add value');
+    const raised = {
+      'value.3.group': 'gold',
+      'value.3.models': 'm',
+      'value.3.input': '3',
+      'value.3.output': '12',
+      'value.3.from': '2098-12-01T00:00:00+08:00',
+    };
+    await done(path, { ...added, ...raised });
+    expect((await row('settings', 'price_groups'))?.['value']).toEqual({
+      gold: [{ models: ['m'], input: 0.003, output: 0.012, from: '2098-12-01T00:00:00+08:00' }, ...gold],
+      iron: [gold[1]],
+    });
+    expect(fieldsIn(await visitor.page(path))).toMatchObject({
+      'value.0.group': 'gold',
+      'value.0.input': '3',
+      'value.3.group': 'iron',
+    });
+  });
+
+  it.each([
+    [{ 'value.2.from': 'soon' }, 'value.2.from', 'invalid time'],
+    [{ 'value.2.from': '2098-12-02', 'value.2.until': '2098-12-01' }, 'value.2.until', 'later than from'],
+    [{ 'value.2.input': '1' }, 'value.2.group', 'either a factor or prices'],
+    [{ 'value.2.models': '' }, 'value.2.models', '1 to 100 model names'],
+  ])('name the field of a mistake: %j', async (wrong, field, words) => {
+    await put(rig.client, 'settings', [{ name: 'price_groups', value: { gold, iron: [gold[1]] } }]);
+    const reply = await visitor.send(path, { ...fieldsIn(await visitor.page(path)), ...wrong });
+    const [, error = ''] = new RegExp(`id="${field}-error">([^<]*)`).exec(await reply.text()) ?? [];
+    expect([reply.status, error]).toEqual([422, expect.stringContaining(words)]);
+  });
+
+  it('are fields on the form of one customer, too', async () => {
+    await put(rig.client, 'accounts', [{ account: 'priced', prices: [gold[1]] }]);
+    const form = 'customers/priced/edit';
+    const added = await pressed(form, fieldsIn(await visitor.page(form)), 'add prices');
+    await done(form, {
+      ...added,
+      'prices.1.models': 'm',
+      'prices.1.factor': '2',
+      'prices.1.until': '2098-12-01',
+    });
+    expect(await rig.ports.tables.get('accounts', 'priced')).toMatchObject({
+      prices: [{ models: ['m'], factor: 2, until: '2098-12-01' }, gold[1]],
+    });
+  });
+});
+
 it('shows none of these forms in a console that only reads', async () => {
   const reader = await enter(await rig.serve({ readOnly: true }));
   expect(await reader.page('settings')).not.toMatch(/href="settings\/|<form method="post"/);

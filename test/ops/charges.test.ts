@@ -253,6 +253,56 @@ describe('charge explain', () => {
     expect((await explain(`${words} nobody`)).errors).toContain('no customer nobody');
   });
 
+  it('sets a price of a group from a date, above the price that it replaces, and deletes it again', async () => {
+    const base = { models: ['*'], factor: 0.75 };
+    const old = { models: ['long'], factor: 1, from: '2020-01-01' };
+    await rig.put('settings', { name: 'price_groups', value: { big: [old, base], small: [base] } });
+    const group = async (words: string) => {
+      const run = await charge(`group ${words} --yes --wait 0`);
+      return { ...run, groups: (await rig.row('settings', { name: 'price_groups' }))?.['value'] as object };
+    };
+    const [monday, tuesday] = ['2098-12-01T00:00:00+08:00', '2098-12-02'];
+    const first = await group(`big models=long factor=1.2 from=${monday}`);
+    const dated = { models: ['long'], factor: 1.2, from: monday };
+    expect(first).toMatchObject({ code: 0, groups: { big: [dated, old, base], small: [base] } });
+    expect(first.output).toContain(`Set the price of long for group big, from ${monday}`);
+    const at = (time: string) => explain(`--input 1000 --at ${time} --account grouped`);
+    expect((await at('2098-11-30T15:59:59Z')).output).toMatch(/price group big +x 1\n/);
+    expect((await at('2098-11-30T16:00:00Z')).output).toMatch(/price group big +x 1\.2\n/);
+    const later = { ...dated, factor: 1.3, from: tuesday, until: '2098-12-03' };
+    expect(await group(`big models=long factor=1.3 from=${tuesday} until=2098-12-03`)).toMatchObject({
+      groups: { big: [later, dated, old, base] },
+    });
+    // The same start replaces, and so does a price of the same models that begins now.
+    expect(await group(`big models=long factor=1.4 from=${monday}`)).toMatchObject({
+      groups: { big: [later, { ...dated, factor: 1.4 }, old, base] },
+    });
+    const now = { models: ['long'], factor: 1.1 };
+    expect(await group('big models=long factor=1.1')).toMatchObject({
+      groups: { big: [later, { ...dated, factor: 1.4 }, now, base] },
+    });
+    expect(await group(`big models=long from=${monday} --off`)).toMatchObject({
+      groups: { big: [later, now, base] },
+    });
+    expect(await group(`big models=long from=${monday} --off`)).toMatchObject({ code: 2 });
+    expect(await group('new models=a,b factor=0.5')).toMatchObject({
+      output: expect.stringContaining('Create the group') as string,
+      groups: { new: [{ models: ['a', 'b'], factor: 0.5 }] },
+    });
+    await rig.put('settings', { name: 'price_groups', value: { big: [{ models: ['lo*'], factor: 0.75 }] } });
+  });
+
+  it.each([
+    ['models=long factor=2 from=2020-01-01', 'from: 2020-01-01 is in the past'],
+    ['models=long factor=2 from=soon', 'from: invalid time "soon"'],
+    ['models=long factor=2 from=2099-01-02 until=2099-01-01', 'value.odd[0].until: found "2099-01-01"'],
+    ['models=long', 'value.odd[0]: '],
+    ['factor=2', 'value.odd[0].models: missing'],
+  ])('refuses a price of a group: %s', async (words, problem) => {
+    const run = await charge(`group odd ${words} --yes`);
+    expect([run.code, run.errors]).toEqual([2, expect.stringContaining(problem)]);
+  });
+
   it('names who loses the prices of a group that is deleted or emptied, and what they will pay', async () => {
     await rig.put('channels', {
       id: 'long',

@@ -108,6 +108,15 @@ describe('what-if', () => {
     expect(output).toMatch(/gpt-4o +1 +0\.09 +0\.18 +exact/);
   });
 
+  it('compares at the time at which a price of a group begins', async () => {
+    await ledger.grant('acme', '1');
+    await call('acme', '0.09');
+    const gold = [{ models: ['gpt-4o'], factor: 2, from: '2099-01-01T00:00:00Z' }];
+    const { models, total } = await shown({ settings: [{ name: 'price_groups', value: { gold } }] });
+    expect(models[0]?.revenue).toMatchObject({ after: { low: '0.09', high: '0.18' } });
+    expect(total.charged).toBe('0.09');
+  });
+
   it('names models that lose their last channel, become free, or have no price any more', async () => {
     await ledger.grant('acme', '1');
     await call('acme', '0.09', { model: 'mini' });

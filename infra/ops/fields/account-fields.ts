@@ -1,9 +1,9 @@
 /** The fields of a customer that an operator can edit. */
 import { makeEntries } from './form-fields.ts';
+import { customerPriceEntries } from './price-fields.ts';
 import {
   makeChoice,
   makeFlag,
-  makeJsonList,
   makeNumber,
   parseText,
   parseFlag,
@@ -43,10 +43,11 @@ export const accountFields: readonly RowField[] = [
   },
   makeFlag('auto_top_up', 'Automatic top-up', 'yes', '`no`: the stored card of the customer is not charged.'),
   { name: 'price_group', label: 'Price group', help: 'A name in the setting `price_groups`.' },
-  makeJsonList(
+  makeEntries(
     'prices',
     'Prices',
     'JSON, per 1,000 tokens; the first match counts, then the group: `[{"models": ["gpt-*"], "factor": 0.8}]`.',
+    customerPriceEntries,
   ),
   makeEntries(
     'budgets',

@@ -139,7 +139,9 @@ function orderEntries({ name, entries, list, sent }: Omit<EntryList, 'order'>, i
   const raised = verb === 'up' ? order.findIndex(isTarget) : 0;
   if (raised > 0) order.splice(raised - 1, 0, ...order.splice(raised, 1));
   const isAdded = verb === 'add' && target === name;
-  return order.length === 0 || isAdded ? [...order, Math.max(-1, ...numbers, ...known) + 1] : order;
+  const next = Math.max(-1, ...numbers, ...known) + 1;
+  if (order.length > 0 && !isAdded) return order;
+  return entries.addsFirst ? [next, ...order] : [...order, next];
 }
 
 /** In the order of the form. */
@@ -166,7 +168,7 @@ function placeFields({ name, group, entries, list, order, sent }: EntryList): Ro
     key === undefined ? '' : (sent?.[`${name}.${at}.${key}`] ?? formatCell(list[at]?.[key]));
   return order.flatMap((at, position) => {
     const before = order.slice(0, position).filter((each) => nameOf(each) === nameOf(at)).length;
-    const isAdded = sent?.['rows'] === `add ${name}` && position === order.length - 1;
+    const isAdded = sent?.['rows'] === `add ${name}` && at === Math.max(...order);
     return placeEntry(fields, {
       path: `${name}.${at}`,
       // As messages name it: by its place in a list, by its name in a map.

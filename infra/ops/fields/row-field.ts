@@ -52,6 +52,8 @@ export interface Entries {
   fields: readonly RowField[];
   noun: string;
   about?: string | undefined;
+  /** A new entry goes above the others. */
+  addsFirst?: boolean;
   /** Shown even while it is empty. */
   isOpen?: boolean | undefined;
   /** The attribute is a map: the name of the field with the key. */

@@ -1,10 +1,10 @@
 /** The fields of a setting and of a plan. Empty fields take the default. */
 import { asRecord, isRecord, listIn, parseJson } from '../../../shared/wire/json.ts';
 import { makeEntries } from './form-fields.ts';
+import { customerPriceEntries } from './price-fields.ts';
 import {
   makeChoice,
   makeFlag,
-  makeJson,
   makeLines,
   makeNames,
   makeNumber,
@@ -163,10 +163,15 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     unpack: (value) => (Array.isArray(value) ? { models: value } : asRecord(value)),
     pack: (alias) => ('on_context_length' in alias ? alias : alias['models']),
   }),
-  price_groups: makeForm(
-    'Prices that several customers share',
-    makeJson('value', 'Price groups', 'JSON by group: `{"resellers": [{"models": ["*"], "factor": 0.8}]}`.'),
-  ),
+  price_groups: makeEntriesForm('Prices that several customers share', {
+    ...customerPriceEntries,
+    key: 'group',
+    isGrouped: true,
+    fields: [
+      { name: 'group', label: 'Group', help: 'The name in `price_group` of its customers.' },
+      ...customerPriceEntries.fields,
+    ],
+  }),
   alerts: makeForm(
     'Where account alerts go',
     { name: 'value.webhook', label: 'Webhook', help: 'An address that receives the alerts.' },

@@ -30,6 +30,7 @@ import {
   planNewRule,
   planReprice,
 } from '../../../../shared/operate/prices/announce-price.ts';
+import { planGroupPrice } from '../../../../shared/operate/prices/group-price.ts';
 import {
   explainCharge,
   listCharges,
@@ -49,7 +50,7 @@ import {
 } from '../../../../shared/operate/requests/find-request.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { ruleFields } from '../../fields/price-fields.ts';
+import { customerPriceFields, ruleFields } from '../../fields/price-fields.ts';
 import { ruleSheet } from '../../fields/sheet.ts';
 import { defineChange, defineView, defineWrite, type CommandGroup } from '../command.ts';
 import { defineSave, waitOption, type WaitOption } from '../config-writing.ts';
@@ -80,7 +81,8 @@ const rules: RowGroup = {
 };
 
 /** But prices, which are written for 1,000 tokens here and for a million in the console. */
-const exactFields = ruleFields.filter(({ name }) => name === 'models' || name === 'from');
+const isExact = ({ name }: { name: string }): boolean => ['models', 'from', 'until'].includes(name);
+const exactFields = ruleFields.filter(isExact);
 
 interface ExplainOptions {
   input: number;
@@ -237,6 +239,23 @@ prices, tiers, hours and token limits, lists the prices that rules can't express
         const { from, cached, announced } = options;
         const attributes = { ...pair, ...(cached !== undefined && { cached_input: cached }) };
         return defineSave(run, await planReprice(run.ports, { model, attributes, from, announced }), options);
+      },
+    }),
+    defineChange('group', {
+      does: 'set a price of a price group, now or from a date; prices are per 1,000 tokens',
+      takes: {
+        '<name>': 'a group of the setting price_groups; a new name creates it',
+        '<attributes...>': attributesAbout,
+        '--off': 'delete the price of these models that starts then',
+        ...waitOption,
+      },
+      examples: [
+        'charge group resellers models=gpt-4o factor=0.9 from="next monday"',
+        'charge group resellers models=gpt-4o from=2026-11-30T00:00:00+08:00 --off',
+      ],
+      async plan(run, group: string, words: string[], { off, ...options }: WaitOption & { off?: boolean }) {
+        const attributes = parseAttributes(words, customerPriceFields.filter(isExact));
+        return defineSave(run, await planGroupPrice(run.ports, { group, attributes, off }), options);
       },
     }),
     defineOff(rules),

@@ -67,6 +67,7 @@ async function renderPrices(visit: Visit): Promise<Page> {
     actions: hideFromReaders(
       visit,
       html`<a class="button main" href="charges-new">New rule</a>
+        <a class="button" href="settings/price_groups">Price groups</a>
         <a class="button" href="charges-csv">Edit as CSV</a>`,
     ),
     body: html`${renderWarnings(charges.problems)} ${renderGaps(gaps)}
