@@ -1,10 +1,11 @@
 /**
- * Builds Lambda handlers of table streams. Each passes records to a job, and reports and skips poisoned ones. After any
- * other failure, the event source mapping retries the batch from that record on, splits it, and finally drops it.
+ * Builds Lambda handlers of table streams. Each passes records to a job, and reports and skips poisoned ones. After a failure of the
+ * store, the event source mapping retries the batch from that record on, splits it, and finally drops it. Any other failure is the
+ * code's: the run fails, so that Lambda counts it and a deployment of bad code is rolled back.
  */
 import type { Context, DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import type { Log, MetricName, Metrics } from '../../relay/ports/telemetry.ts';
-import { Poisoned } from '../../relay/ports/store-errors.ts';
+import { Poisoned, StoreBusy, StoreUnavailable } from '../../relay/ports/store-errors.ts';
 import { markedTables, type WrittenRow } from '../../relay/ports/config-store.ts';
 import { decodeImage, valuesOf, type Attributes } from '../dynamodb/table-client.ts';
 import { tableSchemas } from '../../tables/table-schemas.ts';
@@ -74,10 +75,10 @@ export function createTableStreamBatchHandler<Change>(
       const { change, error } = readings[at] ?? {};
       const outcome = change === undefined ? error : outcomes.next().value;
       if (outcome instanceof Poisoned) reportPoisoned(job, record, { problem: outcome.message, invocation });
-      else if (outcome) {
+      else if (outcome instanceof StoreBusy || outcome instanceof StoreUnavailable) {
         job.log.fault(sequenceOf(record), outcome, { event: 'records', outcome: 'retried', invocation });
         return { batchItemFailures: [{ itemIdentifier: sequenceOf(record) }] };
-      }
+      } else if (outcome) throw outcome;
     }
     return { batchItemFailures: [] };
   };

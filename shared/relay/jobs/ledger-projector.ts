@@ -41,13 +41,13 @@ export function createLedgerProjector(
   return async (changes) => {
     const results = changes.map((change) => {
       checkBalance(ports, change);
-      return rowOf(change);
+      return rowOf(ports, change);
     });
     const rows = results.flatMap((result) => (result && 'row' in result ? [result.row] : []));
     const { failures, put } = await putAll(ports, rows);
     await countMinutes(ports, put);
     return results.map((result) =>
-      result && 'row' in result ? failures.get(nameOf(result.row)) : result?.poisoned,
+      result && 'row' in result ? failures.get(nameOf(result.row)) : result?.refused,
     );
   };
 }
@@ -154,19 +154,41 @@ const nameOf = ({ account, id }: CloseRow): string => `${account}\u0000${id}`;
 
 const toError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
 
-function rowOf({ before, after }: QuotaChange): { row: CloseRow } | { poisoned: Poisoned } | undefined {
+/**
+ * Rows are permanent, so none is put that charges another amount than its write took: this version may be wrong, and another one that a
+ * deployment shifts back to is right. Older rows are put as they are, because then the item is wrong and the shard must go on.
+ */
+const refusedSecondsMax = 15 * 60;
+
+function rowOf(
+  ports: LedgerProjectorPorts,
+  { before, after }: QuotaChange,
+): { row: CloseRow } | { refused: Error } | undefined {
   try {
     const row = findCloseRow(before, after);
-    return row && { row };
+    if (!row || !before || !after?.last) return undefined;
+    const taken = after.spent - before.spent;
+    if (row.charge === taken) return { row };
+    const why = `the row charges ${formatYuan(row.charge)} yuan, and ${formatYuan(taken)} were taken`;
+    reportImbalance(ports, { account: row.account, last_id: row.id, why });
+    const isNew = ports.clock.now() / 1000 < after.last.at + refusedSecondsMax;
+    return isNew ? { refused: new Error(`ledger: ${why}`) } : { row };
   } catch (error) {
-    return { poisoned: new Poisoned(toError(error).message, { cause: error }) };
+    return { refused: new Poisoned(toError(error).message, { cause: error }) };
   }
 }
 
-function checkBalance({ metrics, log }: LedgerProjectorPorts, { account, after }: QuotaChange): void {
+function checkBalance(ports: LedgerProjectorPorts, { account, after }: QuotaChange): void {
   const difference = after && findImbalance(after);
   if (after && difference === undefined) return;
-  metrics.count('ConservationBroken');
   const why = difference === undefined ? 'the item was removed' : `off by ${formatYuan(difference)} yuan`;
-  log.event('conservation_broken', { account, last_id: after?.last?.id, why });
+  reportImbalance(ports, { account, last_id: after?.last?.id, why });
+}
+
+function reportImbalance(
+  { metrics, log }: LedgerProjectorPorts,
+  found: { account: string; last_id: string | undefined; why: string },
+): void {
+  metrics.count('ConservationBroken');
+  log.event('conservation_broken', found);
 }

@@ -54,11 +54,11 @@ function closing(
   calls += 1;
   const id = record.id ?? timeText(Date.parse('2026-11-21T10:00:00Z') + calls).padEnd(26, '0');
   const last = { id, kind: 'settled', charge: 3n, at: 1_763_700_000, ...record } as const;
-  const after = { ...createQuotaItem(account), last };
+  const after = { ...createQuotaItem(account), available: -last.charge, spent: last.charge, last };
   return {
     item: account,
     account,
-    before: { ...after, open: new Map([[id, entryOf({ amount: 0n, ...entry })]]) },
+    before: { ...after, spent: 0n, open: new Map([[id, entryOf({ amount: 0n, ...entry })]]) },
     after,
   };
 }

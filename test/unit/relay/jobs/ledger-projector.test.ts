@@ -64,14 +64,17 @@ beforeEach(async () => {
 const put = (given: Parameters<typeof itemOf>[1]) =>
   client.send(new PutItemCommand({ TableName: 'relay-quotas', Item: attributesOf(itemOf(account, given)) }));
 
-function handlerOn(tables: TableClient): TableStreamHandler {
-  const ports = { clock: new QuickClock(), random: { next: () => 0.5 }, log, metrics };
+function handlerOn(tables: TableClient, laterMs = 0): TableStreamHandler {
+  const clock = new QuickClock();
+  clock.nowMs += laterMs;
+  const ports = { clock, random: { next: () => 0.5 }, log, metrics };
   const takeAll = createLedgerProjector({ ledger: createLedgerStore(tables, 'relay'), ...ports });
   const poisoned = { event: 'ledger_poisoned', metric: 'LedgerPoisoned' } as const;
   return createTableStreamBatchHandler(readQuotaRecord, { takeAll, poisonReport: poisoned, log, metrics });
 }
 
-const project = (records: DynamoDBRecord[]) => handlerOn(tablesOn(client))(eventOf(records), invocation());
+const project = (records: DynamoDBRecord[], laterMs?: number) =>
+  handlerOn(tablesOn(client), laterMs)(eventOf(records), invocation());
 const nothingFailed = { batchItemFailures: [] };
 
 /** The account's ledger as the table holds it: numbers as DynamoDB keeps them. */
@@ -162,6 +165,18 @@ describe('every image is checked', () => {
       fields: { account, last_id: 'call', why: 'off by -0.999999999 yuan' },
     });
     expect(await rows()).toHaveLength(1);
+  });
+
+  test('a row that charges another amount than its write took fails the run, and is kept after a quarter of an hour', async () => {
+    await close('call', { charge: 7n });
+    const records = await stream.next();
+    for (const { dynamodb: { NewImage } = {} } of records)
+      if (NewImage?.['last']) NewImage['spent'] = { N: '8' };
+    await expect(project(records, 899_000)).rejects.toThrow('charges 0.000000007 yuan, and 0.000000008');
+    expect(await rows()).toEqual([]);
+    expect(metrics.counted).toContain('ConservationBroken');
+    expect(await project(records, 900_000)).toEqual(nothingFailed);
+    expect(await rows()).toMatchObject([{ id: 'call', charge: '0.000000007' }]);
   });
 });
 
