@@ -94,7 +94,7 @@ export function readRestApi(
   const aliases = new Map(
     all('AWS::Lambda::Alias').map(([alias, { Properties = {} }]) => [
       references.physicalName(alias),
-      functionOf(Properties['FunctionName']),
+      functionOf(Properties['FunctionName'], references.template),
     ]),
   );
   return {

@@ -15,6 +15,7 @@ import {
   allow,
   RelayFunction,
 } from './constructs/relay-functions.ts';
+import { functionDescriptions } from './constructs/function-descriptions.ts';
 import type { Alarms } from './observe/alarms.ts';
 import { countCallsByVersion } from './observe/relay-metric.ts';
 
@@ -27,13 +28,16 @@ export interface ShiftRole {
 export interface ShiftProps {
   functions: RelayFunctions;
   alarms: Alarms;
-  /** True shifts a tenth more each minute. False shifts a tenth for five minutes, the window of the alarms, then the rest. */
+  /**
+   * True shifts a tenth more each minute. False shifts a tenth for five minutes, the window of the alarms, then the rest; functions
+   * without callers are shifted linearly in both cases, because a tenth of the runs of a schedule is less than one.
+   */
   linear: boolean;
 }
 
 /**
- * Shifts calls to the new versions in steps, and back when an alarm triggers. Must never react to single errors: one process that
- * runs out of memory does not make a version bad.
+ * Shifts calls and runs to the new versions in steps, and back when an alarm triggers. Must never react to single errors: one process
+ * that runs out of memory does not make a version bad. An account that does not balance is no single error.
  */
 export function shiftTraffic(scope: Construct, { functions, alarms, linear }: ShiftProps): ShiftRole[] {
   // Only the alarms of versions use these counts.
@@ -43,6 +47,7 @@ export function shiftTraffic(scope: Construct, { functions, alarms, linear }: Sh
   return [...functions.byName].flatMap(([name, { live }]) => {
     if (live === undefined) return [];
     const { lambda } = live.version;
+    const { keepsBooks = false } = functionDescriptions[name];
     // One role per function: functions deploy in order, so a shared role would create a circle of dependencies.
     const role = new Role(shift, `${name}Role`, {
       assumedBy: new ServicePrincipal('codedeploy.amazonaws.com'),
@@ -55,10 +60,11 @@ export function shiftTraffic(scope: Construct, { functions, alarms, linear }: Sh
       alias: live,
       // CDK's managed policy would let the role move the aliases of all functions in the account.
       role: role.withoutPolicyUpdates(),
-      deploymentConfig: linear
-        ? LambdaDeploymentConfig.LINEAR_10PERCENT_EVERY_1MINUTE
-        : LambdaDeploymentConfig.CANARY_10PERCENT_5MINUTES,
-      alarms: [alarms.ofNewVersion(name)],
+      deploymentConfig:
+        linear || keepsBooks
+          ? LambdaDeploymentConfig.LINEAR_10PERCENT_EVERY_1MINUTE
+          : LambdaDeploymentConfig.CANARY_10PERCENT_5MINUTES,
+      alarms: [alarms.ofNewVersion(name), ...(keepsBooks ? [alarms.named('MoneyWrong')] : [])],
       autoRollback: { failedDeployment: true, stoppedDeployment: true, deploymentInAlarm: true },
     });
     // A deployment fails if it starts before its role has the right to move the alias.

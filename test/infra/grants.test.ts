@@ -109,7 +109,7 @@ describe('a function may do only what its description says', () => {
   test('no role has a managed policy, an inline policy or another principal than Lambda, or CodeDeploy for shifts', () => {
     const roles = resourcesOf(template, 'AWS::IAM::Role');
     const ofShifts = roles.filter(([id]) => id.startsWith('Shift'));
-    expect(ofShifts).toHaveLength(6);
+    expect(ofShifts).toHaveLength(10);
     expect(roles).toHaveLength(functionNames.length + ofShifts.length);
     for (const [id, { Properties: role }] of roles) {
       const Service = id.startsWith('Shift') ? 'codedeploy.amazonaws.com' : 'lambda.amazonaws.com';

@@ -1,16 +1,19 @@
 /**
- * Deployments of the function `chat` on the local stack: real processes of two bundles behind one alias. What they write is
- * what a double of CloudWatch counts; its alarms and the steps of the deployment are those of the synthesized template.
+ * Deployments of the functions `chat` and `ledger` on the local stack: real processes of two bundles behind one alias. What they write
+ * is what a double of CloudWatch counts; its alarms and the steps of the deployment are those of the synthesized template.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { type DynamoDBClient, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startStack, type RunningStack } from '../../infra/local/start-stack.ts';
 import { resourcesOf, synthesize, type Template } from '../infra/synthesize.ts';
 import { CloudWatch, keyOf } from './cloud-watch.ts';
 import { deploy, planOf, type DeploymentPlan } from './code-deploy.ts';
 import { seededBuilds, type Seed } from './seeded-builds.ts';
-import { WeightedFunction } from './weighted-function.ts';
+import { runOps } from '../ops/run-ops.ts';
+import { emulatorClient } from '../support/emulator.ts';
+import { type Count, WeightedFunction } from './weighted-function.ts';
 
 const templateFolder = path.resolve(import.meta.dirname, '../../cdk.out');
 const callsAtOnce = 6;
@@ -26,15 +29,16 @@ function idOf(type: string, start: string): string {
   return found[0]?.[0] ?? '';
 }
 
-const logGroup = idOf('AWS::Logs::LogGroup', 'FunctionschatLogs');
-const functionId = idOf('AWS::Lambda::Function', 'FunctionschatFunction');
-const aliasId = idOf('AWS::Lambda::Alias', 'FunctionschatLive');
-const canary = planOf(template, aliasId);
-const linear = planOf(synthesize({ shifting: 'linear' }).template, aliasId);
+const names = ['chat', 'ledger'] as const;
+type Name = (typeof names)[number];
+const aliasIdOf = (name: Name): string => idOf('AWS::Lambda::Alias', `Functions${name}Live`);
+const canary = planOf(template, aliasIdOf('chat'));
+const linear = planOf(synthesize({ shifting: 'linear' }).template, aliasIdOf('chat'));
 
 const builds = seededBuilds();
 let stack: RunningStack;
-let alias: WeightedFunction;
+let client: DynamoDBClient;
+const aliases = new Map<string, WeightedFunction>();
 let cloudWatch: CloudWatch;
 /** Versions whose function failed, for each failure. */
 let errors: string[] = [];
@@ -49,21 +53,25 @@ function ended(): void {
 }
 
 function log(line: string): void {
-  const text = /^\[chat\] (\{.*)$/.exec(line)?.[1];
+  const [, name, text] = /^\[(chat|ledger)\] (\{.*)$/.exec(line) ?? [];
   if (text === undefined) return;
-  cloudWatch.line(logGroup, text);
+  cloudWatch.line(idOf('AWS::Logs::LogGroup', `Functions${name}Logs`), text);
   if (text.includes('"message":"request"')) ended();
 }
 
 /** As Lambda tells CloudWatch of an alias with two versions. */
-function count(metric: 'Invocations' | 'Errors', version: string): void {
-  const dimensions = { FunctionName: functionId, Resource: `${functionId}:live`, ExecutedVersion: version };
-  cloudWatch.put(keyOf('AWS/Lambda', metric, dimensions), 1);
-  if (metric === 'Invocations') seen.underWay += 1;
-  else {
-    errors.push(version);
-    ended();
-  }
+function countOf(name: Name): Count {
+  const functionId = idOf('AWS::Lambda::Function', `Functions${name}Function`);
+  return (metric, version, value) => {
+    const dimensions = { FunctionName: functionId, Resource: `${functionId}:live`, ExecutedVersion: version };
+    cloudWatch.put(keyOf('AWS/Lambda', metric, dimensions), value);
+    if (name !== 'chat') return;
+    if (metric === 'Invocations') seen.underWay += 1;
+    else if (value > 0) {
+      errors.push(version);
+      ended();
+    }
+  };
 }
 
 beforeAll(async () => {
@@ -80,16 +88,20 @@ beforeAll(async () => {
       environmentsMax: 3,
       compute: 'event',
       inPlaceOf: (live) => {
-        if (live.settings.name !== 'chat') return live;
-        alias = new WeightedFunction({ live: live.settings, log, count });
+        const name = names.find((each) => each === live.settings.name);
+        if (name === undefined) return live;
+        const alias = new WeightedFunction({ live: live.settings, log, count: countOf(name) });
+        aliases.set(name, alias);
         return alias;
       },
     },
     log,
   );
+  client = emulatorClient(stack.dynamodbEndpoint);
 }, 60_000);
 
 afterAll(async () => {
+  client.destroy();
   await stack.close();
   builds.remove();
 });
@@ -103,6 +115,7 @@ async function call(content: string): Promise<void> {
       body: JSON.stringify(body),
     });
     await reply.text();
+    calls += 1;
   } catch {
     // An answer that was cut: what it means is for the alarm to say.
   }
@@ -119,18 +132,26 @@ async function minuteOfCalls(calls: number, special: string[] = []): Promise<voi
 
 interface Rollout {
   seed: Seed;
+  of?: Name;
   plan?: DeploymentPlan;
   callsEachMinute?: number;
   /** Calls of the minute with this number, before the usual ones. */
   special?: Record<number, string[]>;
 }
 
-async function roll({ seed, plan = canary, callsEachMinute = 20, special = {} }: Rollout) {
+function aliasOf(name: Name): WeightedFunction {
+  const found = aliases.get(name);
+  if (!found) throw new Error(`no function ${name}`);
+  return found;
+}
+
+async function roll({ seed, of = 'chat', plan = canary, callsEachMinute = 20, special = {} }: Rollout) {
+  const alias = aliasOf(of);
   const folder = await builds.build(seed);
   const version = await alias.publish(folder);
   const own = new CloudWatch({
     template,
-    versionOf: (id) => (id.startsWith('FunctionschatFunctionCurrentVersion') ? version : '0'),
+    versionOf: (id) => (id.startsWith(`Functions${of}FunctionCurrentVersion`) ? version : '0'),
   });
   cloudWatch = own;
   const { status, minutes } = await deploy({
@@ -140,11 +161,52 @@ async function roll({ seed, plan = canary, callsEachMinute = 20, special = {} }:
     minute: async (minute) => {
       own.minute = minute;
       await minuteOfCalls(callsEachMinute, special[minute]);
+      if (of === 'ledger') await awaitRows();
     },
   });
   const [alarm = ''] = plan.alarms;
   return { status, minutes, failurePercent: own.value(template.Resources[alarm]?.Properties ?? {}) };
 }
+
+let calls = 0;
+/** Each call has its row, also those whose records a bad version gave back. */
+const awaitRows = (): Promise<void> =>
+  expect
+    .poll(() => client.send(new ScanCommand(calledRows)).then(({ Count: count }) => count), {
+      timeout: 60_000,
+    })
+    .toBe(calls);
+const calledRows = {
+  TableName: 'relay-ledger',
+  Select: 'COUNT',
+  FilterExpression: 'kind <> :grant',
+  ExpressionAttributeValues: { ':grant': { S: 'grant' } },
+} as const;
+
+describe('a deployment of the function that writes the ledger', () => {
+  const plan = planOf(template, aliasIdOf('ledger'));
+
+  test('is shifted a tenth more each minute, and given up by its errors and by wrong money', () => {
+    expect(plan).toEqual({
+      alarms: ['ledgerNewVersion', 'MoneyWrong'].map((id) => idOf('AWS::CloudWatch::Alarm', `Alarms${id}`)),
+      weights: linear.weights,
+    });
+  });
+
+  test.each(['ledger that throws', 'ledger with wrong rows'] as const)(
+    'of a %s is rolled back, and all sums are exact',
+    async (seed) => {
+      const { status, minutes } = await roll({ seed, of: 'ledger', plan });
+      expect({ status, weight: aliasOf('ledger').weight }).toEqual({ status: 'RolledBack', weight: 0 });
+      expect(minutes).toBeLessThan(10);
+      const audit = await runOps(['audit', '--wait', '0'], {
+        AWS_ENDPOINT_URL_DYNAMODB: stack.dynamodbEndpoint,
+      });
+      expect(audit).toMatchObject({ code: 0, output: expect.stringContaining('all balances match') });
+    },
+    240_000,
+  );
+});
 
 describe('a deployment', () => {
   test('is given up by the alarm of its own version alone, in five minutes of a tenth of the calls, or linear in ten', () => {
@@ -158,7 +220,7 @@ describe('a deployment', () => {
     expect(status).toBe('RolledBack');
     // Nothing but failures was seen: two calls a minute, and five are enough.
     expect(minutes).toBeLessThanOrEqual(3);
-    expect(alias.weight).toBe(0);
+    expect(aliasOf('chat').weight).toBe(0);
   }, 120_000);
 
   test('of a build that fails after the 200 is rolled back once there are calls enough for a ratio', async () => {
@@ -189,7 +251,7 @@ describe('a deployment', () => {
     errors = [];
     const { status, minutes } = await roll({ seed: 'out of memory once', special });
     expect({ status, minutes }).toEqual({ status: 'Succeeded', minutes: 5 });
-    expect(alias.weight).toBe(1);
+    expect(aliasOf('chat').weight).toBe(1);
     expect(errors).toHaveLength(1);
   }, 120_000);
 });

@@ -1,4 +1,4 @@
-/** Builds of the function `chat` from a copy of the sources with a mistake in it. */
+/** Builds of the functions `chat` and `ledger` from a copy of the sources with a mistake in it. */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -7,6 +7,8 @@ import { buildFunctions } from '../../infra/build/build-functions.ts';
 const root = path.join(import.meta.dirname, '..', '..');
 
 interface Change {
+  /** Default: `chat`. */
+  of?: 'chat' | 'ledger';
   file: string;
   find: string;
   replace: string;
@@ -39,6 +41,18 @@ export const seeds = {
   while (body?.includes('exhaust the memory')) kept.push(Array.from({ length: 100_000 }, () => ({})));
   return () => (isBase64Encoded`,
   },
+  'ledger that throws': {
+    of: 'ledger',
+    file: 'shared/relay/jobs/ledger-projector.ts',
+    find: '  const groups = ledger.groups(rows);',
+    replace: "  if (rows.length > 0) throw new TypeError('seeded');\n  const groups = ledger.groups(rows);",
+  },
+  'ledger with wrong rows': {
+    of: 'ledger',
+    file: 'shared/billing/ledger-row.ts',
+    find: '    ...closeRecord,\n    account,',
+    replace: '    ...closeRecord,\n    charge: closeRecord.charge + 1n,\n    account,',
+  },
 } as const satisfies Record<string, Change>;
 
 export type Seed = keyof typeof seeds;
@@ -56,10 +70,11 @@ export function seededBuilds(): SeededBuilds {
     cpSync(path.join(root, name), path.join(folder, name), { recursive: true });
   symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'));
   for (const name of readdirSync(path.join(folder, 'functions')))
-    if (name.endsWith('.ts') && name !== 'chat.ts') rmSync(path.join(folder, 'functions', name));
+    if (name.endsWith('.ts') && !['chat.ts', 'ledger.ts'].includes(name))
+      rmSync(path.join(folder, 'functions', name));
   return {
     async build(seed) {
-      const { file, find, replace } = seeds[seed];
+      const { of = 'chat', file, find, replace }: Change = seeds[seed];
       const name = path.join(folder, file);
       const before = readFileSync(name, 'utf8');
       if (before.split(find).length !== 2) throw new Error(`${file} does not hold this once: ${find}`);
@@ -73,7 +88,7 @@ export function seededBuilds(): SeededBuilds {
       } finally {
         writeFileSync(name, before);
       }
-      return path.join(outputFolder, 'chat');
+      return path.join(outputFolder, of);
     },
     remove: () => rmSync(folder, { recursive: true }),
   };

@@ -5,8 +5,8 @@ import type { Answered, FunctionSettings } from '../../infra/local/lambda/enviro
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import type { StackLog } from '../../infra/local/host/messages.ts';
 
-/** Lambda's own metrics, of the version with this number. */
-export type Count = (metric: 'Invocations' | 'Errors', version: string) => void;
+/** Lambda's own metrics, of the version with this number. A run that ends well has 0 errors. */
+export type Count = (metric: 'Invocations' | 'Errors', version: string, value: number) => void;
 
 export interface AliasParts {
   live: FunctionSettings;
@@ -50,11 +50,12 @@ export class WeightedFunction extends LocalFunction {
     if (isCandidate) this.#due -= 1;
     const target = isCandidate ? this.#candidate : this.#current;
     const { version = '' } = target.settings;
-    this.#count('Invocations', version);
-    const failed = (): void => this.#count('Errors', version);
+    this.#count('Invocations', version, 1);
+    const failed = (): void => this.#count('Errors', version, 1);
     try {
       const answered = await target.invoke(event, id);
       if ('body' in answered) countingErrors(answered.body, failed);
+      else this.#count('Errors', version, 0);
       return answered;
     } catch (error) {
       failed();

@@ -14,7 +14,11 @@ export function buildMappings(references: LocalReferences, functions: Functions)
     ([id, { Properties = {} }]) => {
       const { FunctionName, DestinationConfig: _, ...rest } = Properties;
       const properties = references.resolve(rest) as MappingProperties;
-      return { id, properties, target: getFunctionByName(functions, functionOf(FunctionName)) };
+      return {
+        id,
+        properties,
+        target: getFunctionByName(functions, functionOf(FunctionName, references.template)),
+      };
     },
   );
 }
@@ -39,7 +43,7 @@ export function buildSchedules({ template, resolve }: LocalReferences, functions
       id,
       expression,
       event: Input === undefined ? buildScheduledEvent(id) : (JSON.parse(String(resolve(Input))) as unknown),
-      target: getFunctionByName(functions, functionOf(Arn)),
+      target: getFunctionByName(functions, functionOf(Arn, template)),
     }));
   });
 }

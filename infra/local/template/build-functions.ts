@@ -40,23 +40,21 @@ export function buildFunctions(
   log: StackLog,
 ): Map<string, LocalFunction> {
   const { template } = references;
-  const answering = new Set([
-    ...resourcesOf(template, 'AWS::Lambda::Url').map(([, { Properties = {} }]) =>
-      functionOf(Properties['TargetFunctionArn']),
-    ),
-    ...resourcesOf(template, 'AWS::Lambda::Alias').map(([, { Properties = {} }]) =>
-      functionOf(Properties['FunctionName']),
-    ),
-    // Answers take minutes, and must begin within one.
-    ...resourcesOf(template, 'AWS::Lambda::EventInvokeConfig').map(([, { Properties = {} }]) =>
-      functionOf(Properties['FunctionName']),
-    ),
-  ]);
+  const calledBy = (type: 'AWS::Lambda::EventSourceMapping' | 'AWS::Lambda::EventInvokeConfig') =>
+    resourcesOf(template, type).map(([, { Properties = {} }]) =>
+      functionOf(Properties['FunctionName'], template),
+    );
+  const scheduled = resourcesOf(template, 'AWS::Events::Rule').flatMap(([, { Properties = {} }]) =>
+    ((Properties['Targets'] ?? []) as { Arn: unknown }[]).map(({ Arn }) => functionOf(Arn, template)),
+  );
+  const patient = new Set([...calledBy('AWS::Lambda::EventSourceMapping'), ...scheduled]);
+  // Background answers take minutes, and must begin within one.
+  for (const id of calledBy('AWS::Lambda::EventInvokeConfig')) patient.delete(id);
   return new Map(
     resourcesOf(template, 'AWS::Lambda::Function').map(([id]) => {
-      const environmentsMax = answering.has(id)
-        ? options.environmentsMax
-        : Math.min(options.environmentsMax, eventEnvironmentsMax);
+      const environmentsMax = patient.has(id)
+        ? Math.min(options.environmentsMax, eventEnvironmentsMax)
+        : options.environmentsMax;
       const settings = buildFunctionSettings(id, references, { ...options, environmentsMax });
       return [id, new LocalFunction(settings, log)];
     }),
@@ -80,7 +78,7 @@ function buildFunctionSettings(
   // Node takes several options in one variable, and the last one counts: those of the caller stay beside the template's.
   const nodeOptions = [environment, fixed].flatMap(({ NODE_OPTIONS }) => NODE_OPTIONS || []).join(' ');
   const hasVersion = resourcesOf(template, 'AWS::Lambda::Version').some(
-    ([, version]) => functionOf(version.Properties?.['FunctionName']) === id,
+    ([, version]) => functionOf(version.Properties?.['FunctionName'], template) === id,
   );
   return {
     // The first that is published. A URL of the function itself, which AWS would serve from $LATEST, has it here too.
@@ -116,7 +114,7 @@ export function buildFunctionUrls(
 ): Map<string, FunctionUrl> {
   return new Map(
     resourcesOf(template, 'AWS::Lambda::Url').map(([urlId, { Properties = {} }]) => {
-      const id = functionOf(Properties['TargetFunctionArn']);
+      const id = functionOf(Properties['TargetFunctionArn'], template);
       const mode = (Properties['InvokeMode'] ?? 'BUFFERED') as InvokeMode;
       const host = nameFunctionUrlHost(urlId);
       const called = getFunctionByName(functions, id);

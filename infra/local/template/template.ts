@@ -222,12 +222,12 @@ export function createReferences(template: Template): LocalReferences {
   return references;
 }
 
-/** The logical id of the function that a property such as TargetFunctionArn or FunctionName refers to. */
-export function functionOf(value: unknown): string {
-  const inner = value as { 'Fn::GetAtt'?: [string, string] | string; Ref?: string } | undefined;
-  const attribute = inner?.['Fn::GetAtt'];
-  const id = inner?.Ref ?? (Array.isArray(attribute) ? attribute[0] : attribute?.split('.')[0]);
-  if (id === undefined)
+/** The logical id of the function that a property such as TargetFunctionArn or FunctionName refers to, directly or by its alias. */
+export function functionOf(value: unknown, { resources }: Pick<Template, 'resources'>): string {
+  const [, id = ''] = /"(?:Ref|Fn::GetAtt)":\[?"([^".]+)/.exec(JSON.stringify(value) ?? '') ?? [];
+  const { Type, Properties = {} } = resources[id] ?? {};
+  if (Type === 'AWS::Lambda::Alias') return functionOf(Properties['FunctionName'], { resources });
+  if (Type !== 'AWS::Lambda::Function')
     throw new StartError(`a function of this stack is wanted, not ${JSON.stringify(value)}`);
   return id;
 }

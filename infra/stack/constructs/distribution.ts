@@ -78,7 +78,7 @@ export function useFunctionUrls(functions: RelayFunctions, sentOriginSecret: str
       return origin;
     },
     // The permissions of a URL belong to the alias.
-    dependencies: [...functions.byName.values()].flatMap(({ live }) => live ?? []),
+    dependencies: functions.answeringAliases().map(([, live]) => live),
   };
 }
 

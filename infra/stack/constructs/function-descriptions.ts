@@ -24,7 +24,8 @@ export interface FunctionDescription {
   timeoutSeconds: number;
   /**
    * The option `moneyConcurrency` covers it. Otherwise, while answers use up the concurrency of the account, ledger rows and budgets
-   * would be late, grants and edits would not take effect, and reservations of crashed calls would stay open.
+   * would be late, grants and edits would not take effect, and reservations of crashed calls would stay open. Deployments shift its runs
+   * step by step, because a bad version could write wrong sums.
    */
   keepsBooks?: boolean;
   /**

@@ -199,6 +199,13 @@ export class RelayFunctions extends Construct {
     return Object.fromEntries([...this.byName].flatMap(([name, { url }]) => (url ? [[name, url]] : [])));
   }
 
+  /** The aliases that receive requests. */
+  answeringAliases(): [FunctionName, Alias][] {
+    return [...this.byName].flatMap(([name, { live }]) =>
+      live && functionDescriptions[name].url !== undefined ? [[name, live]] : [],
+    );
+  }
+
   /** The alias of a function that a route uses. */
   live(name: FunctionName): Alias {
     const { live } = this.get(name);
@@ -293,10 +300,7 @@ interface RelayFunctionProps {
 
 export class RelayFunction extends Construct {
   readonly lambda: LambdaFunction;
-  /**
-   * The alias that receives requests, at the version that the deployment has shifted to. Only functions that answer requests have
-   * one.
-   */
+  /** The alias that callers and triggers invoke, at the version that the deployment has shifted to. Only shifted functions have one. */
   readonly live?: Alias;
   readonly statements: readonly PolicyStatement[];
   readonly url?: FunctionUrl;
@@ -339,9 +343,9 @@ export class RelayFunction extends Construct {
     this.statements = grantsOf(Stack.of(this), props);
     for (const statement of this.statements) role.addToPolicy(statement);
     if (props.vpc) this.runIn(props.vpc, role);
-    if (description.url === undefined) return;
+    if (description.url === undefined && !description.keepsBooks) return;
     this.live = new Alias(this, 'Live', { aliasName: liveAlias, version: this.lambda.currentVersion });
-    if (props.functionUrls)
+    if (props.functionUrls && description.url !== undefined)
       // IAM auth needs a body hash from the client, which no OpenAI SDK sends. The origin secret protects the URL
       // instead.
       this.url = this.live.addFunctionUrl({

@@ -141,7 +141,7 @@ export class RelayService extends Construct {
     scaling.scaleOnCpuUtilization('Processor', { targetUtilizationPercent: 70, ...cooldowns });
     // Without a route to the registry, or permission to pull, tasks fail to start and trip the circuit breaker. The functions come
     // first, because new code must read new forms of rows and balances before any code writes them.
-    const readers = [...props.functions.byName.values()].map(({ lambda }) => lambda);
+    const readers = [...props.functions.byName.values()].map(({ lambda, live }) => live ?? lambda);
     this.service.node.addDependency(vpc, taskDefinition.obtainExecutionRole(), ...readers);
   }
 

@@ -78,14 +78,13 @@ export class RelayApi extends Construct {
     });
     const ofStage = `arn:${partition}:execute-api:${region}:${account}:${this.api.ref}/${stageName}/*/*`;
     // Without these permissions the API answers 500.
-    for (const [name, { live }] of functions.byName)
-      if (live)
-        void new CfnPermission(this, `${name}Permission`, {
-          action: 'lambda:InvokeFunction',
-          functionName: live.functionArn,
-          principal: 'apigateway.amazonaws.com',
-          sourceArn: ofStage,
-        });
+    for (const [name, live] of functions.answeringAliases())
+      void new CfnPermission(this, `${name}Permission`, {
+        action: 'lambda:InvokeFunction',
+        functionName: live.functionArn,
+        principal: 'apigateway.amazonaws.com',
+        sourceArn: ofStage,
+      });
     if (webAclArn !== undefined)
       void new CfnWebACLAssociation(this, 'WebAcl', {
         resourceArn: `arn:${partition}:apigateway:${region}::/restapis/${this.api.ref}/stages/${stage.ref}`,

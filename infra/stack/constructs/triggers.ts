@@ -1,8 +1,7 @@
 /** The event sources of functions: table streams and schedules. */
-import { CfnResource, Duration, RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { CfnResource, Duration, Names, RemovalPolicy, Stack } from 'aws-cdk-lib';
 import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
-import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
-import type { PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { type PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import {
   EventSourceMapping,
   FilterCriteria,
@@ -70,17 +69,13 @@ export class Triggers extends Construct {
     });
     if (props.disposable) this.logsOfEmptying();
     const mappings: StreamMapping[] = [];
-    for (const [name, { lambda }] of props.functions.byName) {
+    for (const [name, { lambda, live = lambda }] of props.functions.byName) {
       const { streams = [], everyMinutes, eventSecondsMax } = functionDescriptions[name];
       for (const stream of streams) {
-        const mapping = this.mapping(name, lambda, stream, props.tables.streamArn(stream.table));
+        const mapping = this.mapping(name, live, stream, props.tables.streamArn(stream.table));
         mappings.push({ function: name, mapping });
       }
-      if (everyMinutes !== undefined)
-        new Rule(this, `${name}Schedule`, {
-          description: `Runs function ${name}`,
-          schedule: Schedule.rate(Duration.minutes(everyMinutes)),
-        }).addTarget(new LambdaFunction(lambda));
+      if (everyMinutes !== undefined) this.schedule(name, everyMinutes, { lambda, live });
       if (eventSecondsMax === undefined) continue;
       // Responses and reservations survive a lost event, so nothing is retried.
       for (const statement of this.failureGrants()) lambda.addToRolePolicy(statement);
@@ -106,6 +101,25 @@ export class Triggers extends Construct {
       removalPolicy: RemovalPolicy.DESTROY,
     });
     handler.addPropertyOverride('LoggingConfig', { LogGroup: logGroup.logGroupName });
+  }
+
+  /** CDK's target would give the permission a logical id that depends on the alias. */
+  private schedule(
+    name: FunctionName,
+    everyMinutes: number,
+    called: { lambda: IFunction; live: IFunction },
+  ): void {
+    const rule = new Rule(this, `${name}Schedule`, {
+      description: `Runs function ${name}`,
+      schedule: Schedule.rate(Duration.minutes(everyMinutes)),
+    });
+    const { functionArn } = called.live;
+    rule.addTarget({ bind: () => ({ arn: functionArn }) });
+    called.live.addPermission(`AllowEventRule${Names.nodeUniqueId(called.lambda.node)}`, {
+      principal: new ServicePrincipal('events.amazonaws.com'),
+      sourceArn: rule.ruleArn,
+      scope: rule,
+    });
   }
 
   private mapping(

@@ -84,6 +84,7 @@ export class Alarms extends Construct {
     if (pageEmail !== undefined) pageTopic?.addSubscription(new EmailSubscription(pageEmail));
     for (const row of props.on ? listAlarmRows(props) : []) {
       const isBelow = row.triggers === 'below';
+      const missing = isBelow || row.missingTriggers;
       const alarm = new Alarm(this, row.id, {
         alarmDescription: `[${row.severity}] ${row.description}`,
         metric: row.metric,
@@ -94,8 +95,7 @@ export class Alarms extends Construct {
         evaluationPeriods: row.periods ?? 1,
         ...(row.periodsMin !== undefined && { datapointsToAlarm: row.periodsMin }),
         ...(row.wantsManyValues && { evaluateLowSampleCountPercentile: 'ignore' }),
-        treatMissingData:
-          isBelow || row.missingTriggers ? TreatMissingData.BREACHING : TreatMissingData.NOT_BREACHING,
+        treatMissingData: missing ? TreatMissingData.BREACHING : TreatMissingData.NOT_BREACHING,
       });
       const receiver = row.severity === 'page' ? pageTopic : topic;
       if (receiver) alarm.addAlarmAction(new SnsAction(receiver));
@@ -103,10 +103,12 @@ export class Alarms extends Construct {
     }
   }
 
-  /** Returns the alarm that rolls back a deployment of the function. */
-  ofNewVersion(name: FunctionName): Alarm {
-    const found = this.all.find(({ node }) => node.id === nameNewVersionAlarm(name));
-    if (found === undefined) throw new Error(`no alarm on the newest version of ${name}`);
+  /** Returns the alarm on the newest version of the function, which rolls back a deployment. */
+  ofNewVersion = (name: FunctionName): Alarm => this.named(nameNewVersionAlarm(name));
+
+  named(id: string): Alarm {
+    const found = this.all.find(({ node }) => node.id === id);
+    if (found === undefined) throw new Error(`no alarm ${id}`);
     return found;
   }
 }
@@ -143,9 +145,9 @@ interface AlarmRow {
   metric: IMetric;
   /** The value per period that triggers the alarm. */
   threshold: number;
-  /** With `below`, values under the threshold and missing data trigger. By default values at or above it do. */
+  /** With `below`, values under the threshold trigger, and data that stop. By default values at or above it do. */
   triggers?: 'below';
-  /** True if missing data triggers too, for metrics with at least one value in each period. */
+  /** True if data that stop trigger too, for metrics with at least one value in each period. */
   missingTriggers?: boolean;
   /** The number of periods that the alarm evaluates. Default: 1. */
   periods?: number;
@@ -198,12 +200,18 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       id: 'MoneyWrong',
       severity: 'page',
       description:
-        'An account does not balance, a charge was lost, an item of money cannot be read, or records of the stream of quotas were given up: query Events that need a person names it, the bucket of stream failures has the records',
+        'An account or a ledger row does not balance, a charge was lost, or an item of money cannot be read: query Events that need a person names it',
+      metric: own('MoneyWrong', Stats.SUM),
+      threshold: 1,
+    },
+    {
+      // An alarm of its own, because MoneyWrong must not depend on the mapping: deployments of the mapping's alias wait for MoneyWrong.
+      id: 'RecordsGivenUp',
+      severity: 'page',
+      description:
+        'Records of the stream of quotas were given up, so ledger rows are missing: the bucket of stream failures has the records',
       // The schedule applies grants that the stream dropped. If it can't, they count as MoneyWrong.
-      metric: sumOf(
-        { wrong: own('MoneyWrong', Stats.SUM), givenUp: measureGivenUp(triggers.mappings) },
-        'sum',
-      ),
+      metric: measureGivenUp(triggers.mappings),
       threshold: 1,
     },
     {
@@ -437,7 +445,7 @@ function alarmOnFirstContent({ relayName, objectives }: AlarmParts, window: Wind
   };
 }
 
-// The alarms that roll back a deployment: one for each function with a URL, on its newest version only.
+// The alarms that roll back a deployment: one for each shifted function, on its newest version only.
 
 /** The number of calls from which a ratio is trusted. */
 const callsMin = 50;
@@ -446,6 +454,8 @@ const onlyFailuresMin = 5;
 const failurePercentMax = 10;
 /** For a function without log lines to count. Uses runs that end in an error, by minute. */
 const minutes = { looked: 5, bad: 3 };
+/** Of a function without callers, which a schedule runs once a minute at most, and in the old version too while it is shifted. */
+const badMinutesOfRuns = 2;
 
 const nameNewVersionAlarm = (name: FunctionName): string => `${name}NewVersion`;
 
@@ -467,7 +477,7 @@ function alarmOnNewVersion({ relayName, functions }: AlarmParts, name: FunctionN
         metric: errors.with({ statistic: Stats.AVERAGE, period: Duration.minutes(1) }),
         threshold: failurePercentMax / 100,
         periods: minutes.looked,
-        periodsMin: minutes.bad,
+        periodsMin: functionDescriptions[name].url ? minutes.bad : badMinutesOfRuns,
       },
     ];
   const metric = new MathExpression({
