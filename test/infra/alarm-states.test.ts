@@ -13,6 +13,7 @@ function logicalId(type: string, start: string): string {
   const found = resourcesOf(template, type).find(([name]) => name.startsWith(start));
   return found?.[0] ?? '';
 }
+const nameOfAlarm = (id: string): string => /^Alarms(\w+)[0-9A-F]{8}$/.exec(id)?.[1] ?? id;
 const alarmId = (id: string): string => logicalId('AWS::CloudWatch::Alarm', `Alarms${id}`);
 
 /** The state of an alarm, were these the values of the relay's metrics within its window. */
@@ -39,12 +40,11 @@ const calls = (all: number, failed: number): Record<string, number[]> => ({
 });
 
 describe('the alarm on rows', () => {
-  test('triggers when one is bad, and when function config does not run', () => {
+  test('triggers when one is bad, and compares what three runs of function config found', () => {
     const schedule = resourcesOf(template, 'AWS::Events::Rule').find(([id]) => id.includes('config'));
     expect(schedule?.[1].Properties).toMatchObject({ ScheduleExpression: 'rate(5 minutes)' });
     expect(triggers('BadRows', { BadRows: [0, 0, 0] })).toBe(false);
     expect(triggers('BadRows', { BadRows: [0, 1, 0] })).toBe(true);
-    expect(triggers('BadRows', {})).toBe(true);
     const { Properties } = template.Resources[alarmId('BadRows')] ?? {};
     expect(Properties).toMatchObject({ Period: 900, EvaluationPeriods: 1 });
   });
@@ -129,7 +129,7 @@ describe('a burn rate', () => {
     const objectives = { availabilityPercent: 99.9, firstContentPercent: 99.9, firstContentSeconds: 3 };
     const found = new Map(
       resourcesOf(synthesize({ objectives }).template, 'AWS::CloudWatch::Alarm').map(
-        ([id, { Properties }]) => [/^Alarms(\w+)[0-9A-F]{8}$/.exec(id)?.[1] ?? id, Properties],
+        ([id, { Properties }]) => [nameOfAlarm(id), Properties],
       ),
     );
     expect(found.get('AvailabilityPage')?.Threshold).toBe(1.44);
@@ -137,6 +137,39 @@ describe('a burn rate', () => {
     expect(found.get('FirstContentPage')).toMatchObject({ ExtendedStatistic: 'p98.56', Threshold: 3000 });
     expect(found.get('FirstContentTicket')).toMatchObject({ ExtendedStatistic: 'p99.7', Threshold: 3000 });
   });
+});
+
+describe('an alarm on what a schedule does', () => {
+  const { template: withCanary } = synthesize({
+    canary: { model: 'm', key: 'ssm:/relay/relay/canary/key' },
+    alarmEmail: 'a@example.com',
+    pageEmail: 'b@example.com',
+  });
+  const byName = new Map(
+    resourcesOf(withCanary, 'AWS::CloudWatch::Alarm').flatMap(([id, { Properties }]) =>
+      Properties['TreatMissingData'] === 'missing' ? [[nameOfAlarm(id), { id, Properties }] as const] : [],
+    ),
+  );
+  const runs = { SweeperStopped: 'OpenReservations', BadRows: 'BadRows', CanaryFailed: 'CanarySuccesses' };
+
+  test('is one of each schedule whose end only its silence shows', () => {
+    expect([...byName.keys()].toSorted()).toEqual(Object.keys(runs).toSorted());
+  });
+
+  test.each(Object.entries(runs))(
+    '%s waits for the first run of a new stack, and hears when runs stop',
+    (name, metric) => {
+      const { id = '', Properties = {} } = byName.get(name) ?? {};
+      expect(Properties['InsufficientDataActions']).toEqual(Properties['AlarmActions']);
+      expect(Properties['AlarmActions']).toHaveLength(1);
+      const cloudWatch = new CloudWatch({ template: withCanary, versionOf: () => '1' });
+      expect(cloudWatch.triggers(id)).toBe(false);
+      putAll(cloudWatch, { [metric]: [name === 'BadRows' ? 0 : 1] });
+      expect(cloudWatch.triggers(id)).toBe(false);
+      cloudWatch.minute += 15;
+      expect(cloudWatch.triggers(id)).toBe(true);
+    },
+  );
 });
 
 describe('failures of functions that answer no calls with a model', () => {
@@ -159,7 +192,7 @@ describe('failures of functions that answer no calls with a model', () => {
   });
 });
 
-describe('a new version of catalog or payments', () => {
+describe('a new version of a function without log lines to count', () => {
   /** Errors of as many runs, in the minutes after each other. */
   function rolledBack(name: string, minutes: { runs: number; errors: number }[]): boolean {
     const cloudWatch = new CloudWatch({ template, versionOf: () => '7' });
@@ -179,6 +212,20 @@ describe('a new version of catalog or payments', () => {
     expect(rolledBack(name, times(3, { runs: 1, errors: 1 }))).toBe(true);
     expect(rolledBack(name, times(3, { runs: 100, errors: 10 }))).toBe(true);
   });
+
+  test.each(['ledger', 'grants', 'sweeper', 'config'])(
+    '%s is rolled back when it fails in two of five minutes, or when money is wrong, and not for one failure',
+    (name) => {
+      const silent = times(3, { runs: 0, errors: 0 });
+      const failing = { runs: 1, errors: 1 };
+      expect(rolledBack(name, [failing, ...silent, failing])).toBe(true);
+      expect(rolledBack(name, [failing, ...silent, ...silent])).toBe(false);
+      const group = resourcesOf(template, 'AWS::CodeDeploy::DeploymentGroup').find(([id]) =>
+        id.startsWith(`Shift${name}`),
+      );
+      expect(JSON.stringify(group?.[1].Properties['AlarmConfiguration'])).toContain(alarmId('MoneyWrong'));
+    },
+  );
 
   test('is not rolled back for one run that was out of memory, nor for few of many, nor without runs', () => {
     const well = { runs: 1, errors: 0 };

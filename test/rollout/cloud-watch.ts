@@ -51,6 +51,7 @@ export class CloudWatch {
   readonly #filters: MetricFilter[];
   readonly #points = new Map<string, Point[]>();
   readonly #inAlarm = new Set<string>();
+  readonly #hadData = new Set<string>();
 
   constructor({ template, versionOf }: CloudWatchParts) {
     this.#template = template;
@@ -88,11 +89,13 @@ export class CloudWatch {
     this.#points.set(key, points);
   }
 
-  /** Whether the alarm is in the state ALARM now. It begins in the state OK. */
+  /** Whether the alarm's receivers hear of it now: it is in the state ALARM, or has lost its data after it had some. */
   triggers(alarmId: string): boolean {
     const alarm = this.#template.Resources[alarmId];
     if (alarm?.Type !== 'AWS::CloudWatch::Alarm') throw new Error(`no alarm ${alarmId}`);
     if (this.#keepsState(alarm.Properties)) return this.#inAlarm.has(alarmId);
+    if (this.#lacksData(alarm.Properties)) return this.#hadData.has(alarmId);
+    this.#hadData.add(alarmId);
     const results = new Set([true, false].map((fills) => this.#breaches(alarm.Properties, fills)));
     // What is not known of FILL must not matter.
     if (results.size > 1) throw new Error(`${alarmId} depends on how FILL treats a metric without data`);
@@ -108,6 +111,13 @@ export class CloudWatch {
     const metric = this.#resolve(properties) as Metric;
     const count = this.#statistic(metric, { Period: Number(properties['Period']), Stat: 'SampleCount' });
     return count !== undefined && count < 1000 / Math.min(percent, 100 - percent);
+  }
+
+  /** An alarm begins in the state INSUFFICIENT_DATA, and acts only when that changes. */
+  #lacksData(properties: Resource['Properties']): boolean {
+    const ages = Array.from({ length: Number(properties['EvaluationPeriods']) }, (_, age) => age);
+    const isMissing = properties['TreatMissingData'] === 'missing';
+    return isMissing && ages.every((age) => this.value(properties, { age }) === undefined);
   }
 
   #breaches(properties: Resource['Properties'], fillsUnknown: boolean): boolean {

@@ -95,10 +95,13 @@ export class Alarms extends Construct {
         evaluationPeriods: row.periods ?? 1,
         ...(row.periodsMin !== undefined && { datapointsToAlarm: row.periodsMin }),
         ...(row.wantsManyValues && { evaluateLowSampleCountPercentile: 'ignore' }),
-        treatMissingData: missing ? TreatMissingData.BREACHING : TreatMissingData.NOT_BREACHING,
+        // An alarm starts in the state of missing data, and only a change of state runs an action. So a new stack alarms nobody before
+        // the first run of its schedules, which BREACHING would do.
+        treatMissingData: missing ? TreatMissingData.MISSING : TreatMissingData.NOT_BREACHING,
       });
       const receiver = row.severity === 'page' ? pageTopic : topic;
       if (receiver) alarm.addAlarmAction(new SnsAction(receiver));
+      if (receiver && missing) alarm.addInsufficientDataAction(new SnsAction(receiver));
       this.all.push(alarm);
     }
   }
