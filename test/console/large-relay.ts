@@ -57,6 +57,8 @@ export const readPages = [
   `statements?account=${accountAt(0)}`,
   'statements',
   'statements?after=%2B34',
+  'margins',
+  'margins?by=channel',
   'margins?by=customer',
   'find?q=customer-000',
 ];

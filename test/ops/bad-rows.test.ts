@@ -146,7 +146,7 @@ describe('a row that nobody could have written', () => {
     ['settings', 'healthy@example.com'],
     ['ledger?account=acme', call],
     ['statements?account=acme', 'acme'],
-    ['margins', 'gpt-4o'],
+    ['margins?month=2026-11', 'gpt-4o'],
     ['margins?by=customer', 'acme'],
     ['audit', healthyIn.charges],
     ['find?q=acme', 'acme'],

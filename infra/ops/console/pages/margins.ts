@@ -1,4 +1,4 @@
-/** Margins of a month by model, channel or customer: charges minus upstream costs, where the cost is known. */
+/** Margins of a month or a week by model, channel or customer: charges minus upstream costs, where the cost is known. */
 import { compareLargestFirst } from '../../../../shared/billing/money.ts';
 import {
   compareCharges,
@@ -7,7 +7,8 @@ import {
   sumOfFigures,
   type Summed,
 } from '../../../../shared/operate/ledger/ledger.ts';
-import type { AccountMonth, ServedDay } from '../../../../shared/operate/operator-ports.ts';
+import type { AccountMonth, DayRange, ServedDay } from '../../../../shared/operate/operator-ports.ts';
+import { formatCount } from '../../../../shared/operate/plan.ts';
 import { marginOf, reportPeriod } from '../../../../shared/operate/report.ts';
 import { html, type Markup } from '../../markup.ts';
 import { formatPercent, renderYuan } from '../layout/figures.ts';
@@ -22,27 +23,37 @@ export function addMarginPages(routes: Routes): void {
 
 const groupings = ['model', 'channel', 'customer'] as const;
 type Grouping = (typeof groupings)[number];
-const rowsMax = 200;
+const rowsMax = 100;
 
 async function renderMargins(visit: Visit): Promise<Page> {
   const by = groupings.find((each) => each === visit.query('by')) ?? 'model';
+  const [month, week] = [visit.query('month'), visit.query('week')];
   const thisMonth = new Date(visit.nowMs).toISOString().slice(0, 7);
-  const month = visit.query('month') || thisMonth;
-  const { period, sums, problems } = await readMargins(visit, by, month);
-  const pathOf = (asked: object): string => buildPath('margins', { by, month, ...asked });
+  // The sums of 300 models are 2 MB a week. Those of customers are kept by month.
+  const isMonth = by === 'customer' || month !== '';
+  const period = reportPeriod(
+    visit.nowMs,
+    isMonth ? { month: month || thisMonth } : { week: week || undefined },
+  );
+  const { sums, problems } = await readMargins(visit, by, period);
+  const { from } = period.before;
+  const pathOf = (asked: Record<string, string>): string => buildPath('margins', { by, ...asked });
   const total = sumOfFigures(sums);
+  const rest = sums.slice(rowsMax);
+  const others = { name: formatCount(rest.length, 'other'), figures: sumOfFigures(rest) };
   const { counts, amounts } = total;
   const unknown = (counts.calls ?? 0) - (counts.bought_calls ?? 0);
   return {
     title: 'Margins',
-    actions: html`<a class="button" href="${pathOf({ month: period.before.from.slice(0, 7) })}"
-      >Previous month</a
-    >`,
+    actions: isMonth
+      ? html`<a class="button" href="${pathOf({ month: from.slice(0, 7) })}">Previous month</a>`
+      : html`<a class="button" href="${pathOf({ week: from })}">Previous week</a>
+          <a class="button" href="${pathOf({ month: thisMonth })}">This month</a>`,
     body: html`${renderWarnings(problems)}
     ${renderTabs(
       'Group',
-      groupings.map((each) => [pathOf({ by: each }), `By ${each}`]),
-      pathOf({}),
+      groupings.map((each) => [pathOf({ by: each, month }), `By ${each}`]),
+      pathOf({ month }),
     )}
     ${renderLead(
       html`${period.title}${period.isRunning && ', until now'} (UTC): ${renderYuan(amounts.charged ?? 0n)}
@@ -54,12 +65,14 @@ async function renderMargins(visit: Visit): Promise<Page> {
           : 'The cost of all calls is known.'
       }`,
     )}
-    ${renderTable(sums.slice(0, rowsMax), {
+    ${renderTable([...sums.slice(0, rowsMax), ...(rest.length > 0 ? [others] : [])], {
       caption: `Margins by ${by}`,
       markOf: ({ figures }) => ((marginOf(figures).earned ?? 0n) < 0n ? 'bad' : undefined),
-      empty: renderEmptyState('No calls in this month', 'Choose another month.'),
+      empty: renderEmptyState('No calls in this time', 'Choose another time.'),
       columns: [
-        head(by.charAt(0).toUpperCase() + by.slice(1), ({ name }) => links[by](name)),
+        head(by.charAt(0).toUpperCase() + by.slice(1), (row) =>
+          row === others ? row.name : links[by](row.name),
+        ),
         ...pickFigureColumns<Summed>(({ figures }) => figures, 'calls', 'charged'),
         number('Cost', ({ figures }) => renderYuan(marginOf(figures).bought)),
         ...pickFigureColumns<Summed>(({ figures }) => figures, 'margin'),
@@ -67,8 +80,7 @@ async function renderMargins(visit: Visit): Promise<Page> {
           formatPercent(marginOf(figures).earned ?? 0n, figures.amounts.bought_charged ?? 0n),
         ),
       ],
-    })}
-    ${sums.length > rowsMax && html`<p>The first ${rowsMax} of ${sums.length}, with the largest losses.</p>`}`,
+    })}`,
   };
 }
 
@@ -79,16 +91,14 @@ const links: Record<Grouping, (name: string) => Markup> = {
 };
 
 /** Sorts by the largest loss, because operators look for losses, and then by charges. */
-async function readMargins({ ports: { ledger }, nowMs }: Visit, by: Grouping, month: string) {
-  const period = reportPeriod(nowMs, { month });
+async function readMargins({ ports: { ledger } }: Visit, by: Grouping, period: DayRange) {
   const { rows, problems } = await (by === 'customer'
-    ? readAllRows(ledger.monthAccounts(month))
+    ? readAllRows(ledger.monthAccounts(period.from.slice(0, 7)))
     : readAllRows(ledger.served(period)));
   const nameOf = (row: AccountMonth | ServedDay): string | undefined =>
     'account' in row ? row.account : by === 'channel' ? row.channel : row.model;
   const sums = sumBy<AccountMonth | ServedDay>(rows, nameOf);
   return {
-    period,
     sums: sums.toSorted((a, b) => compareLargestFirst(lossOf(a), lossOf(b)) || compareCharges(a, b)),
     problems,
   };
