@@ -173,8 +173,8 @@ export function computeBalance(opening: NanoYuan, { amounts }: DailyFigures) {
 }
 export const subtractFigures = (a: DailyFigures, b: DailyFigures): DailyFigures => sumFigures([a, negate(b)]);
 
-/** Removes figures that are 0. A batch adds thousands, so it looks at each once. */
-function sumFigures(all: readonly DailyFigures[]): DailyFigures {
+/** Removes figures that are 0. A batch adds thousands, and an overview sums 15,000, so it looks at each once. */
+export function sumFigures(all: readonly DailyFigures[]): DailyFigures {
   const counts: Record<string, number> = {};
   const amounts: Record<string, NanoYuan> = {};
   for (const figures of all) {

@@ -2,12 +2,12 @@
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { formatYuan, parseYuan } from '../../billing/money.ts';
 import {
-  addFigures,
   amountNames,
   countNames,
   noFigures,
   type DailyFigures,
   sumDaily,
+  sumFigures,
   type DailySum,
 } from '../../billing/daily-figures.ts';
 import type { DailyDifference } from '../../billing/audit/daily-audit.ts';
@@ -112,17 +112,17 @@ export function addToDaily(stack: string, { key, figures, firstDay }: DailySum) 
 }
 
 export function dailySumOf(attributes: Attributes): DailySum {
-  const figures: DailyFigures = { counts: { ...noFigures.counts }, amounts: { ...noFigures.amounts } };
-  for (const name of countNames) {
-    if (attributes[name] === undefined) continue;
-    const count = Number(readNumber(attributes, name));
-    if (!Number.isSafeInteger(count)) throw createFormatError(name);
-    if (count !== 0) figures.counts[name] = count;
-  }
-  for (const name of amountNames) {
-    const amount = parseYuan(readNumber(attributes, name));
-    if (amount === undefined) throw createFormatError(name);
-    if (amount !== 0n) figures.amounts[name] = amount;
+  const figures: DailyFigures = { counts: {}, amounts: {} };
+  for (const [name, { N = '' }] of Object.entries(attributes)) {
+    if (isCountName(name)) {
+      const count = N === '' ? NaN : Number(N);
+      if (!Number.isSafeInteger(count)) throw createFormatError(name);
+      if (count !== 0) figures.counts[name] = count;
+    } else if (isAmountName(name)) {
+      const amount = parseYuan(N);
+      if (amount === undefined) throw createFormatError(name);
+      if (amount !== 0n) figures.amounts[name] = amount;
+    }
   }
   return {
     key: { id: attributes['id']?.S ?? '', period: attributes['period']?.S ?? '' },
@@ -131,11 +131,13 @@ export function dailySumOf(attributes: Attributes): DailySum {
   };
 }
 
-/** A missing figure is 0, an invalid one is an error. */
-function readNumber(attributes: Attributes, name: string): string {
-  const value = attributes[name];
-  if (value && value.N === undefined) throw createFormatError(name);
-  return value?.N ?? '0';
+// Overviews read 15,000 items that have 20 of the 190 figures.
+const isCountName = isOneOf(countNames);
+const isAmountName = isOneOf(amountNames);
+
+function isOneOf<Name extends string>(names: readonly Name[]): (name: string) => name is Name {
+  const known: ReadonlySet<string> = new Set(names);
+  return (name): name is Name => known.has(name);
 }
 
 const createFormatError = (name: string): Error => new Error(`daily: ${name} is not what functions write`);
@@ -245,7 +247,8 @@ function sumBuckets(items: readonly Reading<DailySum>[]): Reading<ServedDay>[] {
   const read = items.flatMap((each) => ('row' in each ? [each.row] : []));
   const sums = Map.groupBy(read, ({ key }) => key.period);
   const added = [...sums].map(([period, buckets]) => {
-    const figures = buckets.reduce((sum, each) => addFigures(sum, each.figures), noFigures);
+    const all = buckets.map(({ figures }) => figures);
+    const [figures = noFigures] = all.length === 1 ? all : [sumFigures(all)];
     return Object.assign(parseServedKey({ id: servedId, period }), { figures });
   });
   return [...unread, ...added.map((row) => ({ row }))];

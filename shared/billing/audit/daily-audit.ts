@@ -8,6 +8,7 @@ import {
   isAudited,
   isEmpty,
   noFigures,
+  sumFigures,
   type DailyFigures,
   sumDaily,
   type DailySum,
@@ -57,7 +58,7 @@ export class DailyAudit {
       const [buckets = [], wanted] = [present.get(name), this.#sums.get(name)];
       const key = buckets[0] ? removeBucket(buckets[0].key) : wanted?.key;
       if (!key || dayOf(key) === undefined || !this.#isWanted(key)) return [];
-      const found = buckets.reduce((sum, { figures }) => addFigures(sum, figures), noFigures);
+      const found = sumFigures(buckets.map(({ figures }) => figures));
       const missing = findMissing(found, wanted?.figures ?? noFigures);
       return missing ? [{ key, found, items: buckets, missing }] : [];
     });
@@ -95,10 +96,8 @@ export function sumMonths(account: string, days: readonly DailySum[]): Months {
   byMonth.delete(undefined);
   return new Map(
     [...byMonth].map(([month = '', own]) => {
-      const figures = own.reduce(
-        (sum, each) => addFigures(sum, selectFigures(buildMonthKey(month, account), each.figures)),
-        noFigures,
-      );
+      const key = buildMonthKey(month, account);
+      const figures = sumFigures(own.map((each) => selectFigures(key, each.figures)));
       const called = own.filter((each) => (each.figures.counts.calls ?? 0) > 0);
       const [firstDay] = called.map(({ key }) => dayOf(key) ?? '').toSorted();
       return [month, { figures, firstDay }];

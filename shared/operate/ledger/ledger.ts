@@ -1,6 +1,12 @@
 /** Views of ledger rows: selected, listed, totalled, as JSON; and what readings and sums of `daily` have in common. */
 import { formatYuan, compareLargestFirst, type NanoYuan } from '../../billing/money.ts';
-import { addFigures, countRow, noFigures, type DailyFigures } from '../../billing/daily-figures.ts';
+import {
+  addFigures,
+  countRow,
+  noFigures,
+  sumFigures,
+  type DailyFigures,
+} from '../../billing/daily-figures.ts';
 import {
   findAttributedName,
   isAttributedBy,
@@ -34,7 +40,7 @@ export const readAllRows = async <Row>(pages: AsyncIterable<Reading<Row>[]>): Pr
   readingsOf((await Array.fromAsync(pages)).flat());
 
 export const sumOfFigures = (all: readonly { figures: DailyFigures }[]): DailyFigures =>
-  all.reduce((sum, { figures }) => addFigures(sum, figures), noFigures);
+  sumFigures(all.map(({ figures }) => figures));
 
 export interface Summed {
   name: string;

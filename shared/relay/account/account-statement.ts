@@ -2,7 +2,7 @@
  * GET /v1/account/statement?month=2026-10: an account's month from its opening to its closing balance, for every usable key.
  * Reads sums, never calls: one item a month, and the days of the month. Must never be lenient: a statement goes into books.
  */
-import { addFigures, computeBalance, noFigures, type DailySum } from '../../billing/daily-figures.ts';
+import { computeBalance, sumFigures, type DailySum } from '../../billing/daily-figures.ts';
 import { grantsModel, parseMonthKey, listMonthsUntil } from '../../billing/daily-keys.ts';
 import { findLedgerTimeMs } from '../../billing/ledger-row.ts';
 import { convertToYuanNumber } from '../../billing/money.ts';
@@ -88,14 +88,14 @@ function readMonth(query: URLSearchParams, nowMs: number): string {
 }
 
 const balanceOf = (sums: readonly DailySum[], opening = 0n) =>
-  computeBalance(opening, sums.map(({ figures }) => figures).reduce(addFigures, noFigures));
+  computeBalance(opening, sumFigures(sums.map(({ figures }) => figures)));
 
 /** The largest charge first. */
 const modelsOf = (days: readonly DailySum[]): AccountStatement['models'] =>
   [...Map.groupBy(days, modelOf)]
     .filter(([model]) => model !== grantsModel)
     .map(([, sums]) => {
-      const figures = sums.map((sum) => sum.figures).reduce(addFigures, noFigures);
+      const figures = sumFigures(sums.map((sum) => sum.figures));
       const { day: _, ...used } = describeDay({ key: sums[0]!.key, figures });
       return used;
     })

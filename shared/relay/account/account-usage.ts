@@ -26,7 +26,7 @@ import type {
 import type { AccountReader } from '../ports/money-stores.ts';
 import { requestTimeMs, timeText } from '../../wire/ids.ts';
 import { grantsModel } from '../../billing/daily-keys.ts';
-import { addFigures, countRow, type DailySum } from '../../billing/daily-figures.ts';
+import { countRow, sumFigures, type DailySum } from '../../billing/daily-figures.ts';
 import { showEndUser, readTags } from '../call/attribution.ts';
 import { dayMs } from '../../wire/iso-time.ts';
 
@@ -94,7 +94,7 @@ function sumBy(rows: readonly LedgerRow[], by: AttributedBy): UsageSum[] {
   const calls = rows.filter((row): row is CloseRow => row.kind !== 'grant');
   return [...Map.groupBy(calls, (row) => findAttributedName(row, by))]
     .map(([name, own]) => {
-      const { counts, amounts } = own.map(countRow).reduce(addFigures);
+      const { counts, amounts } = sumFigures(own.map(countRow));
       return {
         object: 'usage.sum' as const,
         name: name ?? null,

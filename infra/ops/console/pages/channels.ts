@@ -1,5 +1,5 @@
 /** Lists channels in the order in which calls try them, with their traffic and cooldowns, and shows one channel. */
-import { addFigures, noFigures, type DailyFigures } from '../../../../shared/billing/daily-figures.ts';
+import { noFigures, type DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { describeMark, summarizeAttempts } from '../../../../shared/operate/channels/channel-health.ts';
 import {
   viewChannels,
@@ -9,7 +9,7 @@ import {
 } from '../../../../shared/operate/channels/list-channels.ts';
 import { formatCount, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { HealthHour, RawRow, ServedDay } from '../../../../shared/operate/operator-ports.ts';
-import { readingsOf, sumBy } from '../../../../shared/operate/ledger/ledger.ts';
+import { readingsOf, sumBy, sumOfFigures } from '../../../../shared/operate/ledger/ledger.ts';
 import { hashSecret } from '../../../../shared/billing/attempts.ts';
 import { dayMs, hourMs, utcDay, utcHour } from '../../../../shared/wire/iso-time.ts';
 import { html, formatCell, nothing, type Content, type Markup } from '../../markup.ts';
@@ -289,7 +289,7 @@ function renderModels({ models = [] }: ChannelWithSums, served: readonly ServedD
   const rows = [...new Set([...byModel.keys(), ...models])].map((model) => ({
     model,
     isServed: models.includes(model),
-    sum: (byModel.get(model) ?? []).reduce((sum, day) => addFigures(sum, day.figures), noFigures),
+    sum: sumOfFigures(byModel.get(model) ?? []),
   }));
   return renderTable(
     rows.toSorted((a, b) => (b.sum.counts.calls ?? 0) - (a.sum.counts.calls ?? 0)),

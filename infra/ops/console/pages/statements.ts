@@ -1,5 +1,6 @@
 /** Shows a customer's month from its opening to its closing balance, like the command `statement`. */
-import { addFigures, noFigures, type DailyFigures } from '../../../../shared/billing/daily-figures.ts';
+import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
+import { sumOfFigures } from '../../../../shared/operate/ledger/ledger.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
 import { Failure, formatCount, formatInteger, quoteShellWord } from '../../../../shared/operate/plan.ts';
 import {
@@ -215,7 +216,7 @@ const sumByModel = (days: readonly StatementDay[]): StatementLine[] =>
   [...Map.groupBy(days, ({ model }) => model)]
     .map(([model, all]) => ({
       model,
-      figures: all.reduce((sum, day) => addFigures(sum, day.figures), noFigures),
+      figures: sumOfFigures(all),
     }))
     .toSorted((a, b) => Number((b.figures.amounts.charged ?? 0n) - (a.figures.amounts.charged ?? 0n)));
 
