@@ -54,11 +54,15 @@ function innerNames(schema: unknown, name: string, isAlternative = false): Names
   if (wrappers.has(type)) return innerNames(unwrap(schema), name, isAlternative);
   // A member of one alternative is missing in the others.
   const more = isAlternative ? ['undefined'] : [];
+  const { catchall: others } = parts;
   const inner: Names[] =
     type === 'object'
-      ? Object.entries(parts['shape'] as object).map(([each, value]) =>
-          schemaNames(value, `${name}.${each}`, more),
-        )
+      ? [
+          ...Object.entries(parts['shape'] as object).map(([each, value]) =>
+            schemaNames(value, `${name}.${each}`, more),
+          ),
+          ...(others && definitionOf(others).type !== 'never' ? [schemaNames(others, `${name}.*`)] : []),
+        ]
       : type === 'array'
         ? [schemaNames(parts['element'], `${name}[]`)]
         : type === 'record'
