@@ -14,7 +14,15 @@ import { awaitApplied, carryOutGrant, planGrantAmount, type GrantPlan } from './
 import { writeWelcome } from './customers/new-customer.ts';
 import { planCreateKey, planEditKey, sheetIdNote } from './keys/edit-key.ts';
 import type { OperatorPorts, RawRow, RowWrite } from './operator-ports.ts';
-import { deniedExitCode, Failure, formatCount, formatInteger, formatMoney, usageFailure } from './plan.ts';
+import {
+  deniedExitCode,
+  Failure,
+  formatCount,
+  formatInteger,
+  formatMoney,
+  formatWrittenMoney,
+  usageFailure,
+} from './plan.ts';
 import { carryOutWrites, findAccount } from './rows.ts';
 import type { TableName } from '../tables/table-names.ts';
 
@@ -247,7 +255,7 @@ async function planCredit(
   const earlier = grants.find(({ grantId }) => grantId === credit.id);
   if (earlier && parseYuan(earlier.amount) !== plan.amount)
     throw usageFailure(
-      `grant "${credit.id}" of ${account} already exists with ¥${earlier.amount}: use another id for another credit`,
+      `grant "${credit.id}" of ${account} already exists with ${formatWrittenMoney(earlier.amount)}: use another id for another credit`,
     );
   const changes = earlier ? [] : plan.changes.filter(({ table }) => table === 'grants');
   return { ...plan, changes, isWritten: earlier !== undefined };

@@ -3,7 +3,7 @@
  * `carryOut(plan)` writes and returns the result. Neither prints or asks: faces show `effect`, ask
  * `questions` and print the result.
  */
-import { formatYuan, type NanoYuan } from '../billing/money.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../billing/money.ts';
 import type { RowProblem, RowReading } from '../config/rows/read-row.ts';
 
 /** The effect of an action before it is carried out. Planning writes nothing. */
@@ -62,9 +62,17 @@ export const describeStack = ({ stack, local }: { stack: string; local: boolean 
   return `${stack}${stage === undefined ? '' : ` (stage ${stage})`}${local ? ', local tables' : ''}`;
 };
 
-/** `¥0.36`, `-¥2.5`: exact, for people. */
-export const formatMoney = (amount: NanoYuan): string =>
-  amount < 0n ? `-¥${formatYuan(-amount)}` : `¥${formatYuan(amount)}`;
+/** `¥0.36`, `−¥1,202.50`: the one form of amounts for people, exact, with two decimals or as many as are needed. */
+export function formatMoney(amount: NanoYuan): string {
+  const [whole = '', fraction = ''] = formatYuan(amount < 0n ? -amount : amount).split('.');
+  return `${amount < 0n ? '−' : ''}¥${formatInteger(BigInt(whole))}.${fraction.padEnd(2, '0')}`;
+}
+
+/** Formats an amount of a row. An invalid one is shown as it was written. */
+export function formatWrittenMoney(written: string | number): string {
+  const amount = parseYuan(written);
+  return amount === undefined ? `¥${written}` : formatMoney(amount);
+}
 
 /** 12345678 -> `12,345,678`. */
 export const formatInteger = (count: number | bigint): string =>

@@ -74,7 +74,7 @@ describe('a key', () => {
       expires_at: '2099-01-01',
       store: 'no',
     };
-    expect(await done(`keys/${hash}/edit`, fields)).toContain('budget ¥12.5 a day');
+    expect(await done(`keys/${hash}/edit`, fields)).toContain('budget ¥12.50 a day');
     const { budget, ...edited } = (await row('keys', hash)) ?? {};
     expect(budget).toEqual({ amount: 12.5, period: 'day' });
     expect(edited).toMatchObject({ name: 'the batch job', rpm: 60, expires_at: '2099-01-01', store: false });
@@ -548,7 +548,7 @@ describe('CSV', () => {
       await visitor.send('customers-sheet', { csv }),
     ];
     const confirmation = await visitor.follow(first);
-    expect(confirmation).toContain('Apply 2 lines and credit ¥7.5?');
+    expect(confirmation).toContain('Apply 2 lines and credit ¥7.50?');
     expect(confirmation).not.toContain('<img');
     const result = await confirmShown(confirmation);
     const keys = [...new Set(result.match(/sk-[\w-]{48}/g))];
@@ -635,7 +635,7 @@ describe('ticked rows of a list', () => {
     expect(await visitor.page('customers?name=tick')).toContain('name="row:tick &lt;a&gt;"');
     const credit = { ...ticks(...names), action: 'credit', value: '5', id: 'tick-1' };
     const preview = await visitor.follow(await visitor.send('customers-selected', credit));
-    expect(preview).toContain('Apply 2 lines and credit ¥10?');
+    expect(preview).toContain('Apply 2 lines and credit ¥10.00?');
     await done('customers-selected', credit);
     expect(await confirmShown(preview)).toContain('already have it');
     await done('customers-selected', { ...ticks(...names), action: 'rpm', value: '7' });
@@ -733,9 +733,9 @@ describe('an invoice', () => {
     const text = page.replaceAll(/[\s\u2007\u2008]+/g, ' ');
     expect(text).toMatch(/columns Model and Amount/);
     expect(text).toContain('Skipped line 4');
-    expect(text).toMatch(/Bought 2\.5 Invoiced 1,003\.5 Difference 1,001 /);
+    expect(text).toMatch(/Bought ¥2\.50 Invoiced ¥1,003\.50 Difference ¥1,001\.00 /);
     expect(text).toMatch(
-      /m-2 0 − 1,000\.5 1,000\.5 − the invoice m-1 2 2 3 1 50\.0 m-3 1 0\.5 − −0\.5 −100\.0 the relay/,
+      /m-2 0 − ¥1,000\.50 ¥1,000\.50 − the invoice m-1 2 ¥2\.00 ¥3\.00 ¥1\.00 50\.0 m-3 1 ¥0\.50 − −¥0\.50 −100\.0 the relay/,
     );
     // What was typed is there for another rate.
     expect(fieldsIn(await (await reader.send(path, { ...given, rate: '7.2' })).text())).toMatchObject({

@@ -636,7 +636,7 @@ describe('a refund by support', () => {
       Array.from({ length: 3 }, () => [0.3, 'sam@example.com']),
     );
     const refusal = replies.find(({ status }) => status === 403);
-    expect(await refusal?.text()).toContain('refund at most ¥1 a day');
+    expect(await refusal?.text()).toContain('refund at most ¥1.00 a day');
 
     const olga = await loggedIn('olga');
     const id = await charged('o');

@@ -96,7 +96,7 @@ it('makes a customer and a key without any script, and calls with it', async () 
   expect(await page.locator('figure.plot svg').count()).toBe(2);
   await page.getByRole('link', { name: 'Statement', exact: true }).click();
   expect(await page.locator('.tiles').innerText()).toMatch(
-    /Opening balance\s+¥0\s[^]*Granted\s+¥50\s+1 top-up[^]*Charged\s+¥0\.000042\s+1 call\s[^]*Balance now\s+¥49\.999958\s+exact/,
+    /Opening balance\s+¥0\.00\s[^]*Granted\s+¥50\.00\s+1 top-up[^]*Charged\s+¥0\.000042\s+1 call\s[^]*Balance now\s+¥49\.999958\s+exact/,
   );
 });
 
@@ -396,7 +396,7 @@ it('takes a sheet from a file, as spreadsheets write it, and does not send one t
   await page.getByRole('button', { name: 'Compare' }).click();
   await page.locator('.notice.good[role=status]').waitFor();
   expect(await main(page)).toMatch(
-    /channel demo had no calls in 2026-10[^]*m\s+0\s+−\s+3\s+3\s+−\s+the invoice/,
+    /channel demo had no calls in 2026-10[^]*m\s+0\s+−\s+¥3\.00\s+¥3\.00\s+−\s+the invoice/,
   );
   expect(complaints).toEqual([]);
 });

@@ -28,7 +28,7 @@ describe('grant new', () => {
     const second = await rig.ops(words);
     expect(second).toMatchObject({ code: 0 });
     expect(second.errors).toContain('already existed; nothing was written');
-    expect(second.output).toContain(`Balance: ¥${amount}`);
+    expect(second.output).toContain('Balance: ¥123,456,789,012.123456789');
     expect(second.output).not.toContain('Credited');
     await rig.applyGrants();
     expect((await rig.item('acme'))?.granted).toBe(yuan(amount));
@@ -37,7 +37,7 @@ describe('grant new', () => {
   it('refuses another amount under an id that is taken', async () => {
     const run = await rig.ops('grant new acme 5 --id invoice-1 --wait 0 --yes');
     expect(run.code).toBe(1);
-    expect(run.errors).toContain('grant "invoice-1" already exists with ¥123456789012.123456789');
+    expect(run.errors).toContain('grant "invoice-1" already exists with ¥123,456,789,012.123456789');
   });
 
   it('that was throttled or lost its reply says what to do, and repeated grants once', async () => {
@@ -64,7 +64,7 @@ describe('grant new', () => {
     // As after a lost reply, or when it was killed after its write.
     const again = await rig.ops(words);
     expect(again).toMatchObject({ code: 1 });
-    expect(again.errors).toContain('¥-2.5 was credited to acme minutes ago (grant "');
+    expect(again.errors).toContain('−¥2.50 was credited to acme minutes ago (grant "');
     await rig.applyGrants();
     expect((await rig.item('acme'))?.granted).toBe(yuan('123456789009.623456789'));
   });
@@ -180,13 +180,13 @@ describe('customer show', () => {
     expect(run).toMatchObject({ code: 0, errors: '' });
     for (const words of [
       'available  ¥9.45',
-      'reserved   ¥0.3 for 1 call in flight',
+      'reserved   ¥0.30 for 1 call in flight',
       'spent      ¥0.25 for 1 call',
-      'granted    ¥10',
+      'granted    ¥10.00',
       'level 1',
       'Chat calls: 0 of 100 calls',
       'sk-AbCd...wXyZ (hash aaaaaaaaaaaa): usable',
-      'start-shown: ¥10, applied 2026-11-11T12:00:00Z',
+      'start-shown: ¥10.00, applied 2026-11-11T12:00:00Z',
     ])
       expect(run.output).toContain(words);
     const json = JSON.parse((await rig.ops('customer show shown --json')).output) as object;
@@ -210,8 +210,8 @@ describe('customer show', () => {
     expect(run.code).toBe(0);
     for (const words of [
       'Customer full (disabled)',
-      'used       ¥0.5 for 2 calls (0 failed) in the last 30 days',
-      'gpt-4o: ¥0.5 for 2 calls (0 failed),',
+      'used       ¥0.50 for 2 calls (0 failed) in the last 30 days',
+      'gpt-4o: ¥0.50 for 2 calls (0 failed),',
       'note       pays by invoice',
       'rpm        60',
       'changed    2026-11-20T09:12:44Z by arn:aws:sts::1:assumed-role/operator/li',

@@ -440,7 +440,7 @@ describe('audit --repair', () => {
       give_back: true,
     });
     const run = await rig.ops('audit --wait 0 --repair - --yes', input);
-    expect(run.errors).toContain(`request ${lost}: had expired, -¥0.018 more charged`);
+    expect(run.errors).toContain(`request ${lost}: had expired, −¥0.018 more charged`);
     expect((await rig.item('acme'))?.spent).toBe(due);
     expect(run.output).toContain('all balances match');
   });

@@ -30,8 +30,8 @@ describe('customer new', () => {
     const run = await rig.ops(words);
     expect(run.code).toBe(2);
     expect(run.output).toContain('Set note "invoice", contact {"email":"ops@example.com"} for acme');
-    expect(run.output).toContain('Credit ¥50 to acme (grant "first")');
-    expect(run.errors).toContain('Create customer acme with ¥50? Re-run with --yes');
+    expect(run.output).toContain('Credit ¥50.00 to acme (grant "first")');
+    expect(run.errors).toContain('Create customer acme with ¥50.00? Re-run with --yes');
     expect(await rig.row('accounts', { account: 'acme' })).toBeUndefined();
   });
 
@@ -88,7 +88,7 @@ describe('customer new', () => {
     await rig.put('grants', { account: 'regranted', grant_id: 'first', amount: 50 });
     const run = await rig.ops('customer new regranted --grant 60 --yes'.split(' '));
     expect(run.code).toBe(2);
-    expect(run.errors).toContain('an earlier run already credited ¥50 to');
+    expect(run.errors).toContain('an earlier run already credited ¥50.00 to');
   });
 
   it('names no page that the settings turn off', async () => {

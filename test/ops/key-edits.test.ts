@@ -33,7 +33,7 @@ describe('the limits of a key', () => {
     const typed = await rig.ops(`key set ${hash} models=gpt-4o,gtp-4o-mini`);
     expect(typed.errors).toContain('no enabled channel serves gpt-4o, gtp-4o-mini');
     const run = await rig.ops(`key set ${hash} rpm=`);
-    expect(run.output).toContain('5 concurrent; budget ¥2.5 a day');
+    expect(run.output).toContain('5 concurrent; budget ¥2.50 a day');
     await rig.ops(`key set ${hash} budget=`);
     await rig.ops(`key set ${hash} models=`);
     const row = await rowOf(hash);
@@ -203,7 +203,7 @@ describe('key leaked', () => {
     const run = await rig.ops(words);
     expect(run.output).toContain('was already disabled as leaked at');
     expect(run.output).toContain(`Its replacement is ${first.hint}`);
-    expect(run.output).toContain('Total: 1 call, ¥1.5');
+    expect(run.output).toContain('Total: 1 call, ¥1.50');
     expect(run.output).toContain('grant new twice 1.5 --id leaked-');
     expect(JSON.parse((await rig.ops(`${words} --json`)).output)).toMatchObject({
       done: false,

@@ -107,7 +107,7 @@ describe('ledger total', () => {
     const lines = run.output.trimEnd().split('\n');
     expect(lines.map((line, at) => line.slice(0, shown[at]?.length))).toEqual(shown);
     const models = await rig.ops('ledger total --by model --account other');
-    expect(models.output).toContain('Total: 1 call, ¥0.01 charged, ¥1 granted');
+    expect(models.output).toContain('Total: 1 call, ¥0.01 charged, ¥1.00 granted');
     expect((await rig.ops('ledger total --by week')).code).toBe(2);
   });
 
@@ -147,7 +147,7 @@ describe('request show', () => {
       `Request ${settled} of acme`,
       'rule 1: ¥18 per million input tokens, ¥72 per million output tokens',
       'end user alice, env=prod,team=search',
-      '¥0.3 of the balance',
+      '¥0.30 of the balance',
       '12 input and 40 output tokens, estimated by the relay (too_low)',
       'by channel openai, as model m-2026, first content after 812 ms',
       "¥0.002 at the channel's cost",

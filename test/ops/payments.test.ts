@@ -23,7 +23,7 @@ const linked = (...words: string[]) =>
 describe('payment link', () => {
   it.each([
     ['acme', '10.5', 'usd', 1050n, '74.55'],
-    ['acme', '500', 'JPY', 500n, '24'],
+    ['acme', '500', 'JPY', 500n, '24.00'],
     ['Zoë & Söhne_1', '1.25', 'kwd', 1250n, '28.875'],
   ])(
     'signs a reference for %s over %s %s with the last secret',

@@ -64,7 +64,7 @@ describe('request refund', () => {
   it('asks first, and writes nothing with --dry-run', async () => {
     const { account, id } = await chargedCall('2');
     const asked = await rig.ops(`request refund ${id}`);
-    expect(asked.errors).toContain(`Refund ¥2 to ${account}?`);
+    expect(asked.errors).toContain(`Refund ¥2.00 to ${account}?`);
     expect((await refund(id, '--dry-run')).output).toContain('nothing was written');
     expect(await granted(account)).toBeUndefined();
   });
@@ -76,7 +76,7 @@ describe('request refund', () => {
     await refund(id, '--amount', '0.5');
     const tooMuch = await refund(id, '--amount', '0.2');
     expect(tooMuch).toMatchObject({ code: 2 });
-    expect(tooMuch.errors).toContain('of which ¥0.9 is already refunded');
+    expect(tooMuch.errors).toContain('of which ¥0.90 is already refunded');
     expect(tooMuch.errors).toContain('at most 0.1');
     expect(await refund(id)).toMatchObject({ code: 0 });
     expect(await granted(account)).toBe(yuan('1'));
@@ -117,7 +117,7 @@ describe('request refund', () => {
     const leaked = `grant new ${account} 1 --id leaked-0123456789ab --new --wait 0`;
     expect(await rig.ops(`${leaked} --yes`)).toMatchObject({ code: 0 });
     expect((await rig.ops(`request refund ${id}`)).errors).toContain(
-      'warning: grant "leaked-0123456789ab" already refunded ¥1 for calls of this key, possibly including this one',
+      'warning: grant "leaked-0123456789ab" already refunded ¥1.00 for calls of this key, possibly including this one',
     );
   });
 

@@ -41,12 +41,12 @@ describe('a sheet of customers', () => {
     const file = fileOf('new.csv', `${head}one,VIP,5,g1,100.5,main,"a, b"\ntwo,,,g1,2,main,\nthree,,,,,,\n`);
     const dry = await rig.ops(['customer', 'apply', file, '--dry-run']);
     expect(dry.output).toContain('Customers: 3 new, 0 changed, 0 unchanged');
-    expect(dry.output).toContain('Credits: ¥102.5 in 2 grants; 0 credited before');
+    expect(dry.output).toContain('Credits: ¥102.50 in 2 grants; 0 credited before');
     expect(dry.output).toContain('Keys: 2 new');
     expect(await rig.row('accounts', { account: 'one' })).toBeUndefined();
 
     const run = await apply('customer', file);
-    expect(run).toMatchObject({ code: 0, output: expect.stringContaining('Credited ¥102.5') as string });
+    expect(run).toMatchObject({ code: 0, output: expect.stringContaining('Credited ¥102.50') as string });
     await rig.applyGrants();
     expect((await rig.item('one'))?.available).toBe(100_500_000_000n);
     const [one, two, three] = resultOf('new');
@@ -150,9 +150,9 @@ it('a sheet of grants credits each id once, and refuses another amount for it', 
   await apply('grant', file);
   await rig.applyGrants();
   expect((await rig.item('paid'))?.available).toBe(12_500_000_000n);
-  expect(resultOf('grants')[0]?.['message']).toBe('¥10 was credited to your account paid.');
+  expect(resultOf('grants')[0]?.['message']).toBe('¥10.00 was credited to your account paid.');
   const other = await apply('grant', fileOf('grants.csv', `${head}paid,may,11,\n`));
-  expect(other.errors).toContain('grant "may" of paid already exists with ¥10');
+  expect(other.errors).toContain('grant "may" of paid already exists with ¥10.00');
   const unknown = await apply('grant', fileOf('grants.csv', `${head}nobody,may,11,\n`));
   expect(unknown.errors).toContain('line 2: no customer nobody');
 });

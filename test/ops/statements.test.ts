@@ -262,7 +262,7 @@ describe('statement', () => {
     const words = `statement off --month 2026-11 --wait 0 --html ${file('off.html')}`;
     const refused = await rig.ops(words);
     expect(refused.code).toBe(1);
-    expect(refused.errors).toContain('charged in 2026-11, by day: ¥2, but the month has ¥1');
+    expect(refused.errors).toContain('charged in 2026-11, by day: ¥2.00, but the month has ¥1.00');
     expect(() => readFileSync(file('off.html'))).toThrow('ENOENT');
     expect((await rig.ops(`${words} --marked`)).errors).toContain('warning: does not add up');
     expect(readFileSync(file('off.html'), 'utf8')).toContain('This does not add up. Do not send it.');
@@ -274,7 +274,7 @@ describe('statement', () => {
     const { id, period } = buildMonthKey('2026-09', 'lost');
     await rig.removeDaily(id, period);
     const run = await rig.ops('statement lost --month 2026-11 --wait 0');
-    expect(run.errors).toContain('charged, all months: ¥0, but the account has ¥1');
+    expect(run.errors).toContain('charged, all months: ¥0.00, but the account has ¥1.00');
     expect(run.errors).toContain('audit --rebuild-daily');
   });
 

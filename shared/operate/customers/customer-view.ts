@@ -15,7 +15,7 @@ import { compileSettings } from '../config/row-changes.ts';
 import { keyViewsOf } from '../keys/list-keys.ts';
 import { compareCharges, readingsOf, sumBy, sumOfFigures, type Summed } from '../ledger/ledger.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
-import { Failure, usageFailure } from '../plan.ts';
+import { Failure, formatWrittenMoney, usageFailure } from '../plan.ts';
 import { hideInvalidAmount } from './grants.ts';
 
 /** Amounts of `item` and `use` are nano-yuan, those of grants yuan as they were written. */
@@ -83,10 +83,11 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
 
 /** The state of automatic top-ups, without the ids of the card. */
 function describeCard({ terms, off, month, charged }: AutoTopUp): string {
-  const used = month === '' ? '' : `; ¥${charged / 100} in ${month}`;
+  const used = month === '' ? '' : `; ${formatWrittenMoney(charged / 100)} in ${month}`;
   if (!terms) return `none${off === undefined ? '' : `: ${off}`}${used}`;
   const { below, amount, monthly } = terms;
-  return `¥${amount / 100} below ¥${below / 100}, at most ¥${monthly / 100} a month${used}`;
+  const [more, least, most] = [amount, below, monthly].map((fen) => formatWrittenMoney(fen / 100));
+  return `${more} below ${least}, at most ${most} a month${used}`;
 }
 
 /** The attributes of which nothing else in the view is made. Others are not shown: one may be a secret in a wrong attribute. */

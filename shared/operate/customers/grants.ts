@@ -7,7 +7,7 @@ import { readRow } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import { ExactNumber, type OperatorPorts, type RawRow, type RowWrite } from '../operator-ports.ts';
-import { formatMoney, Failure, requireValid, usageFailure, type Plan } from '../plan.ts';
+import { formatMoney, formatWrittenMoney, Failure, requireValid, usageFailure, type Plan } from '../plan.ts';
 import { carryOutWrites, findAccount } from '../rows.ts';
 
 export interface GrantInput {
@@ -88,7 +88,7 @@ async function findRepeatedGrant({ pages, clock }: OperatorPorts, account: strin
       parseYuan(written) === amount && (parseGeneratedTime(grantId) ?? 0) > clock.now() - repeatMs,
   );
   return again
-    ? `¥${again.amount} was credited to ${account} minutes ago (grant "${again.grantId}"). If this is another grant, give it its own --id`
+    ? `${formatWrittenMoney(again.amount)} was credited to ${account} minutes ago (grant "${again.grantId}"). If this is another grant, give it its own --id`
     : undefined;
 }
 
@@ -107,7 +107,7 @@ async function writeGrant(ports: OperatorPorts, plan: GrantPlan): Promise<RowWri
   const there = await grantOf(ports, plan);
   if (there && parseYuan(there.amount) === amount) return made;
   throw new Failure(
-    `grant "${grantId}" already exists with ${there ? `¥${there.amount}` : 'another amount'}: choose another --id`,
+    `grant "${grantId}" already exists with ${there ? formatWrittenMoney(there.amount) : 'another amount'}: choose another --id`,
   );
 }
 

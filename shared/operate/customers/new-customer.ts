@@ -9,7 +9,7 @@ import { compileSettings } from '../config/row-changes.ts';
 import { carryOutKey, planCreateKey, type MadeKey } from '../keys/edit-key.ts';
 import { listKeys } from '../keys/list-keys.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
-import { formatMoney, Failure, usageFailure } from '../plan.ts';
+import { formatMoney, formatWrittenMoney, Failure, usageFailure } from '../plan.ts';
 import { planEditAccount } from './edit-account.ts';
 import { awaitApplied, planGrantAmount, type GrantMade } from './grants.ts';
 
@@ -41,7 +41,7 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
   const granted = earlier.grants.find(({ grantId }) => grantId === firstGrantId);
   if (granted && parseYuan(granted.amount) !== grant?.amount)
     throw usageFailure(
-      `an earlier run already credited ¥${granted.amount} to ${account}: re-run with --grant ${granted.amount}`,
+      `an earlier run already credited ${formatWrittenMoney(granted.amount)} to ${account}: re-run with --grant ${granted.amount}`,
     );
   const key = await planCreateKey(ports, { account, attributes: { models } });
   const { settings } = await compileSettings(ports);

@@ -6,7 +6,7 @@ import { isSecretKey, keyHash, keyHint } from '../../wire/ids.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { compareCodeUnits } from '../../wire/json.ts';
 import type { OperatorPorts, RawRow, RowsWanted } from '../operator-ports.ts';
-import { usageFailure } from '../plan.ts';
+import { formatWrittenMoney, usageFailure } from '../plan.ts';
 
 export interface KeyView extends Pick<KeyState, 'state' | 'why'> {
   /** The row as stored, with lists instead of sets. */
@@ -134,7 +134,9 @@ const reasons: Record<NonNullable<ReturnType<typeof findKeyRefusal>> | 'usable',
       ...(row.max_concurrency === undefined ? [] : [`${row.max_concurrency} concurrent`]),
       ...(row.rpm === undefined ? [] : [`${row.rpm} a minute`]),
       ...(row.store === undefined ? [] : [row.store ? 'stores responses' : 'stores nothing']),
-      ...(row.budget === undefined ? [] : [`budget ¥${row.budget.amount} a ${row.budget.period}`]),
+      ...(row.budget === undefined
+        ? []
+        : [`budget ${formatWrittenMoney(row.budget.amount)} a ${row.budget.period}`]),
     ].join('; '),
 };
 

@@ -1,5 +1,5 @@
 /** View: everything that is known of a request: its lines in the log, its ledger row, the configuration of its time. */
-import { formatCount, deniedExitCode, Failure } from '../plan.ts';
+import { formatCount, formatWrittenMoney, deniedExitCode, Failure } from '../plan.ts';
 import type { OperatorPorts, LoggedLine } from '../operator-ports.ts';
 import type { PassedOverLine, RequestLog, TriedLine } from '../../relay/ports/telemetry.ts';
 import {
@@ -162,7 +162,7 @@ const describeCaller = ({ endpoint = '-', model, alias, account, key_hint }: Req
 const describeReservation = ({ reserved }: RequestLine): string | undefined =>
   reserved &&
   joinWords(
-    formatPart('a call of the plan entry ', reserved.plan_slot) ?? `¥${reserved.yuan}`,
+    formatPart('a call of the plan entry ', reserved.plan_slot) ?? formatWrittenMoney(reserved.yuan),
     formatPart('at most ', reserved.max_tokens, ' output tokens'),
     formatPart('limited by the ', reserved.limited_by),
   );

@@ -95,7 +95,7 @@ describe('a probe', () => {
     expect(priced.asked).toEqual([]);
     const perCall = [{ id: 3, type: 'times-billing', models: ['m'], output: 0.5 }];
     const counted = await planProbe(probed(able, { more: { charges: perCall } }).ports, { id: 'a' });
-    expect(counted.effect[2]).toContain('Expected cost: ¥6 at');
+    expect(counted.effect[2]).toContain('Expected cost: ¥6.00 at');
     const free = await planProbe(probed(able).ports, { id: 'a' });
     expect(free.effect[2]).toBe('Expected cost: unknown, m has no price');
   });

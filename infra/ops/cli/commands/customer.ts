@@ -40,7 +40,13 @@ import {
 } from '../../../../shared/operate/customers/profiles.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import type { KeyView } from '../../../../shared/operate/keys/list-keys.ts';
-import { formatCount, formatMoney, quoteShellWord, usageFailure } from '../../../../shared/operate/plan.ts';
+import {
+  formatCount,
+  formatMoney,
+  formatWrittenMoney,
+  quoteShellWord,
+  usageFailure,
+} from '../../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
@@ -423,8 +429,8 @@ const describeKeyState = ({ row, state, why }: KeyView): string =>
   `${hintText(row['hint'])} (hash ${shortenHash(row['hash'])}): ${state}${state === 'usable' ? `, ${why}` : ''}`;
 
 function describeGrant({ grantId, amount, applied, problem }: WrittenGrant): string {
-  if (problem !== undefined) return `${grantId}: ¥${amount}, rejected: ${problem}`;
-  return `${grantId}: ¥${amount}, ${applied === undefined ? 'pending' : `applied ${applied}`}`;
+  if (problem !== undefined) return `${grantId}: ${formatWrittenMoney(amount)}, rejected: ${problem}`;
+  return `${grantId}: ${formatWrittenMoney(amount)}, ${applied === undefined ? 'pending' : `applied ${applied}`}`;
 }
 
 const describeWritten = ({ _by, _at }: CustomerView['written']): string =>

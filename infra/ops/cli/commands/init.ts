@@ -11,7 +11,7 @@ import {
 import { listOfferedModels } from '../../../../shared/operate/channels/sync-models.ts';
 import { awaitPublished } from '../../../../shared/operate/config/write-rows.ts';
 import { carryOutKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
-import { formatCount, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatWrittenMoney, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import {
   planFirstPrices,
@@ -158,7 +158,7 @@ async function planInit(run: CommandRun, options: InitOptions) {
       effect: [
         ...prices.effect,
         `Create channel ${input.id} with ${formatCount(input.models.length, 'model')} (${reference ?? 'no secret'})`,
-        `Credit ¥${amount} to ${account} and create a key`,
+        `Credit ${formatWrittenMoney(amount)} to ${account} and create a key`,
       ],
       questions: ['Continue?'],
       warnings: [...channel.warnings, ...(prices.warnings ?? []), ...prices.unpriced.map(describeUnpriced)],

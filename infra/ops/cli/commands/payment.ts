@@ -12,7 +12,7 @@ import {
 } from '../../../../shared/operate/payments.ts';
 import { defineChange, operators, defineView, defineWrite, type CommandGroup } from '../command.ts';
 import { parseDecimalText } from '../option-values.ts';
-import { formatMoney } from '../../../../shared/operate/plan.ts';
+import { formatMoney, formatWrittenMoney } from '../../../../shared/operate/plan.ts';
 import type { Column } from '../terminal.ts';
 
 export const paymentCommands: CommandGroup = {
@@ -114,7 +114,12 @@ const columns: Column<Payment>[] = [
   ['account', 'ACCOUNT', ({ account }) => account],
   ['live', '', ({ live }) => live],
   ['rate', '', ({ rate }) => rate],
-  ['bonus', 'BONUS', ({ bonus }) => bonus, ({ bonus }) => (bonus === undefined ? '-' : `¥${bonus}`)],
+  [
+    'bonus',
+    'BONUS',
+    ({ bonus }) => bonus,
+    ({ bonus }) => (bonus === undefined ? '-' : formatWrittenMoney(bonus)),
+  ],
   ['', 'REFUNDED', (payment) => describeReversals(payment)],
   [
     'problem',

@@ -3,11 +3,11 @@ import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { formatYuan, type NanoYuan } from '../../../../shared/billing/money.ts';
 import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
-import { formatCount, formatInteger } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatInteger, formatMoney } from '../../../../shared/operate/plan.ts';
 import type { AttemptSummary } from '../../../../shared/operate/channels/channel-health.ts';
 import { marginOf, viewReport, type ReportView } from '../../../../shared/operate/report.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { formatPercent, roundYuan } from '../../console/layout/figures.ts';
+import { formatPercent, formatYuanShort, roundYuan } from '../../console/layout/figures.ts';
 import { renderCallsPlot, renderChargesPlot } from '../../console/layout/plot.ts';
 import { formatTime, head, number, renderTable, type PageColumn } from '../../console/layout/table.ts';
 import { fileOf } from '../../html-file.ts';
@@ -49,7 +49,7 @@ const formatFailedShare = ({ counts }: DailyFigures): string =>
 
 /** With the minus of a keyboard, since it is pasted into mails and sheets. */
 const showYuan = (amount: NanoYuan | undefined): string =>
-  amount === undefined ? '-' : roundYuan(amount).replace('−', '-');
+  amount === undefined ? '-' : formatMoney(roundYuan(amount)).replace('¥', '').replace('−', '-');
 
 const marginYuanOf = ({ figures }: WithFigures): NanoYuan | undefined => marginOf(figures).earned;
 
@@ -178,10 +178,10 @@ function summarizeReport({ whole, before }: ReportView): string {
   const { earned, knownCalls } = marginOf(whole);
   return (
     `${formatCount(calls, 'call')}, ${formatFailedShare(whole)} failed, ` +
-    `¥${showYuan(whole.amounts.charged ?? 0n)} charged (previous period: ¥${showYuan(before.amounts.charged ?? 0n)}), ` +
+    `${formatYuanShort(whole.amounts.charged ?? 0n)} charged (previous period: ${formatYuanShort(before.amounts.charged ?? 0n)}), ` +
     (earned === undefined
       ? 'margin unknown (no call has a known cost)'
-      : `margin ¥${showYuan(earned)} on the ${formatPercent(knownCalls, calls)} of calls with known cost`)
+      : `margin ${formatYuanShort(earned)} on the ${formatPercent(knownCalls, calls)} of calls with known cost`)
   );
 }
 

@@ -6,9 +6,9 @@
  * opens them, never to a script that fetches them, and windows cannot reach each other.
  */
 import * as z from 'zod/mini';
-import { formatYuan, parseYuan } from '../../../../shared/billing/money.ts';
+import { parseYuan } from '../../../../shared/billing/money.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
-import { Failure } from '../../../../shared/operate/plan.ts';
+import { Failure, formatMoney } from '../../../../shared/operate/plan.ts';
 import { parseJson } from '../../../../shared/wire/json.ts';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
 import { html, maskKeys } from '../../markup.ts';
@@ -122,7 +122,7 @@ function hostingOf(
       if (limit === undefined)
         return `The deployment option console.supportRefundYuanADay is invalid (${given}): use yuan with at most 9 decimals. Until it is fixed, support can’t refund. Nothing was saved. Ask an operator.`;
       if (await consoles.countRefund(identity.name, amount, limit)) return undefined;
-      return `Each person in support can refund at most ¥${formatYuan(limit)} a day, and this is more than you have left today. Nothing was saved. Ask an operator.`;
+      return `Each person in support can refund at most ${formatMoney(limit)} a day, and this is more than you have left today. Nothing was saved. Ask an operator.`;
     },
     async leave(request) {
       const session = cookies.get(request, 'session');

@@ -1,5 +1,5 @@
 /** Formats numbers, amounts, times and margins: short on the page, exact in the title. */
-import { formatInteger } from '../../../../shared/operate/plan.ts';
+import { formatInteger, formatMoney } from '../../../../shared/operate/plan.ts';
 import { formatYuan, type NanoYuan } from '../../../../shared/billing/money.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { marginOf } from '../../../../shared/operate/report.ts';
@@ -22,28 +22,19 @@ export function formatShort(value: number): string {
 
 /** Shows two decimals, or as many as a small amount needs. */
 export function renderYuan(amount: NanoYuan): Markup {
-  return html`<data value="${formatYuan(amount)}" title="${formatExactYuan(amount)}"
+  return html`<data value="${formatYuan(amount)}" title="${formatMoney(amount)}"
     >${formatYuanShort(amount)}</data
   >`;
 }
 
-/** All decimals, for amounts that must visibly add up. */
-export const formatExactYuan = (amount: NanoYuan): string => addYuanSign(formatYuan(amount));
+export const formatYuanShort = (amount: NanoYuan): string => formatMoney(roundYuan(amount));
 
-export const formatYuanShort = (amount: NanoYuan): string => addYuanSign(roundYuan(amount));
-
-/** `-0.5` becomes `−¥0.5`. */
-export const addYuanSign = (amount: string): string => amount.replace(/^[-−]?/, (sign) => `${sign && '−'}¥`);
-
-export function roundYuan(amount: NanoYuan): string {
+/** Keeps two decimals, or of less than a yuan four, or of less than a thousandth all. */
+export function roundYuan(amount: NanoYuan): NanoYuan {
   const size = amount < 0n ? -amount : amount;
-  const decimals = size === 0n || size >= 1_000_000_000n ? 2 : size >= 1_000_000n ? 4 : 9;
-  const unit = 10n ** BigInt(9 - decimals);
-  const rounded = (size + unit / 2n) / unit;
-  const digits = rounded.toString().padStart(decimals + 1, '0');
-  const whole = formatInteger(BigInt(digits.slice(0, -decimals)));
-  const fraction = digits.slice(-decimals).replace(/^(\d\d\d*?)0+$/, '$1');
-  return `${amount < 0n && rounded > 0n ? '−' : ''}${whole}.${fraction}`;
+  const unit = size >= 1_000_000_000n ? 10_000_000n : size >= 1_000_000n ? 100_000n : 1n;
+  const rounded = ((size + unit / 2n) / unit) * unit;
+  return amount < 0n ? -rounded : rounded;
 }
 
 export const formatPercent = (part: number | bigint, whole: number | bigint): string =>

@@ -1,9 +1,9 @@
 /** Renders plots over time as SVG bars or lines, without script: each point shows its figures in a tooltip. */
-import { convertToYuanNumber } from '../../../../shared/billing/money.ts';
+import { convertToYuanNumber, parseYuan } from '../../../../shared/billing/money.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import type { RequestPoint } from '../../../../shared/operate/requests/list-requests.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
-import { formatShort } from './figures.ts';
+import { formatShort, formatYuanShort } from './figures.ts';
 import { head, number, renderTable } from './table.ts';
 
 interface Plot {
@@ -18,6 +18,7 @@ interface Series {
   name: string;
   tone: 'first' | 'second' | 'third' | 'bad';
   isLine?: boolean;
+  format?: (value: number) => string;
   /** One for each point. */
   values: readonly (number | null)[];
 }
@@ -47,7 +48,8 @@ export function renderPlot({ title, unit, points, series }: Plot): Markup {
         (point, at) =>
           html`<g ${isTime(point) && html`data-utc="${point}"`}>
             <title>
-              ${point}: ${series.map(({ name, values }) => `${name} ${formatPoint(values[at])}`).join(', ')}
+              ${point}:
+              ${series.map((each) => `${each.name} ${formatPoint(each, each.values[at])}`).join(', ')}
             </title>
             <rect
               class="reach"
@@ -92,10 +94,13 @@ export function renderSparkline(values: readonly number[], about: string): Marku
 const isTime = (point: string): boolean => point.includes(' ');
 
 /** Shown in the legend: the sum of bars, the last value of a line. */
-const summarizeSeries = ({ values, isLine }: Series): string =>
-  isLine
-    ? formatPoint(values.findLast((value) => value !== null))
-    : formatShort(values.reduce<number>((sum, value) => sum + (value ?? 0), 0));
+const summarizeSeries = (series: Series): string =>
+  formatPoint(
+    series,
+    series.isLine
+      ? series.values.findLast((value) => value !== null)
+      : series.values.reduce<number>((sum, value) => sum + (value ?? 0), 0),
+  );
 
 /** More points than a table of a page shows. */
 const tableRowsMax = 24;
@@ -112,8 +117,8 @@ function renderFigures({ title, points, series }: Omit<Plot, 'unit'>): Markup {
         head(points.some(isTime) ? 'Time (UTC)' : 'Day, UTC', ({ point }) =>
           isTime(point) ? html`<time datetime="${point.replace(' ', 'T')}Z">${point}</time>` : point,
         ),
-        ...series.map(({ name, values }) =>
-          number<(typeof last)[number]>(name, ({ at }) => values[at] ?? '–'),
+        ...series.map((each) =>
+          number<(typeof last)[number]>(each.name, ({ at }) => formatPoint(each, each.values[at])),
         ),
       ],
     })}
@@ -153,9 +158,11 @@ export const renderChargesPlot = (all: DatedFigures, points: readonly string[], 
     title: 'Charged',
     unit,
     points,
-    series: [{ name: 'charged', tone: 'third', values }],
+    series: [{ name: 'charged', tone: 'third', values, format: formatYuanNumber }],
   });
 };
+
+const formatYuanNumber = (yuan: number): string => formatYuanShort(parseYuan(yuan.toFixed(9)) ?? 0n);
 
 interface Scale {
   step: number;
@@ -204,8 +211,8 @@ function renderPointLabel(point: string, x: number): Markup {
   return html`<text class="tick" x="${round(x)}" y="${size.height - 6}" text-anchor="middle">${words}</text>`;
 }
 
-const formatPoint = (value: number | null | undefined): string =>
-  value === null || value === undefined ? '–' : formatShort(value);
+const formatPoint = ({ format = formatShort }: Series, value: number | null | undefined): string =>
+  value === null || value === undefined ? '–' : format(value);
 
 const round = (value: number): number => Math.round(value * 10) / 10;
 

@@ -1,5 +1,5 @@
 /** Renders tables with right-aligned numbers, a caption for screen readers and an empty state, and small blocks such as tiles and badges. */
-import { formatInteger } from '../../../../shared/operate/plan.ts';
+import { formatInteger, formatMoney } from '../../../../shared/operate/plan.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import {
   describeCauses,
@@ -8,7 +8,7 @@ import {
 } from '../../../../shared/operate/channels/channel-health.ts';
 import type { ViewColumn } from '../../../../shared/operate/statement.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
-import type { NanoYuan } from '../../../../shared/billing/money.ts';
+import { parseYuan, type NanoYuan } from '../../../../shared/billing/money.ts';
 import {
   renderMargin,
   formatMilliseconds,
@@ -71,12 +71,14 @@ export const buildViewColumns = <Row>(columns: readonly ViewColumn<Row>[]): Page
   columns.map(([, title, value, text]) => {
     const textOf = (row: Row): string => text?.(row) ?? String(value(row) ?? '-');
     const sortBy = (row: Row): string | number => value(row) ?? '';
-    const shown = title.charAt(0) + title.slice(1).toLowerCase();
-    const show = (row: Row): string =>
-      textOf(row)
-        .replace('-', '−')
-        .replace(/\d+/, (whole) => formatInteger(BigInt(whole)));
-    return number(shown, show, { sortBy, textOf });
+    const textOf = (row: Row): string => {
+      const found = value(row);
+      const amount = typeof found === 'string' && !text ? parseYuan(found) : undefined;
+      if (amount !== undefined) return formatMoney(amount);
+      if (typeof found === 'number' && !text) return formatInteger(found);
+      return (text?.(row) ?? String(found ?? '-')).replace('-', '−');
+    };
+    return number(title.charAt(0) + title.slice(1).toLowerCase(), textOf, { sortBy, textOf });
   });
 
 const countDecimals = (text = ''): number => (text.includes('.') ? text.length - 1 - text.indexOf('.') : 0);

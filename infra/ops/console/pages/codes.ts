@@ -10,7 +10,7 @@ import {
   planCodes,
   planRevokeCodes,
 } from '../../../../shared/operate/customers/codes.ts';
-import { formatCount } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatWrittenMoney } from '../../../../shared/operate/plan.ts';
 import { parseText } from '../../fields/row-field.ts';
 import { formatCsv, selectCsvCells } from '../../csv.ts';
 import { formatCell, html } from '../../markup.ts';
@@ -28,6 +28,8 @@ const back = 'customers-codes';
 const pathOf = (batch: string): string => `${back}/${encodeURIComponent(batch)}`;
 const titleOf = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1).replace('_', ' ');
 
+const amountNames: ReadonlySet<string> = new Set(['amount', 'credited']);
+
 /** Builds the same columns as the command line. The first one names the row. */
 const columnsOf = <Name extends string>(
   [first, ...names]: readonly Name[],
@@ -38,7 +40,9 @@ const columnsOf = <Name extends string>(
     return link ? html`<a href="${link(text)}">${text}</a>` : html`<code>${text}</code>`;
   }),
   ...names.map((name) =>
-    column(titleOf(name), (row: Readonly<Record<Name, unknown>>) => formatCell(row[name])),
+    column(titleOf(name), (row: Readonly<Record<Name, unknown>>) =>
+      amountNames.has(name) ? formatWrittenMoney(formatCell(row[name])) : formatCell(row[name]),
+    ),
   ),
 ];
 

@@ -2,7 +2,7 @@
  * Lists customers by name, spend or days left, and shows one customer: balance, keys, grants, plan, and usage by day and
  * model.
  */
-import { formatYuan, parseYuan } from '../../../../shared/billing/money.ts';
+import { formatYuan } from '../../../../shared/billing/money.ts';
 import { asRecord } from '../../../../shared/wire/json.ts';
 import { sumReserved } from '../../../../shared/billing/quota-item.ts';
 import {
@@ -18,13 +18,17 @@ import {
   type CustomerView,
 } from '../../../../shared/operate/customers/customer-view.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
-import { formatCount, formatInteger } from '../../../../shared/operate/plan.ts';
+import {
+  formatCount,
+  formatInteger,
+  formatMoney,
+  formatWrittenMoney,
+} from '../../../../shared/operate/plan.ts';
 import { utcDay } from '../../../../shared/wire/iso-time.ts';
 import { html, nothing, formatCell, type Content, type Markup } from '../../markup.ts';
 import {
   formatPercent,
   renderAge,
-  addYuanSign,
   renderLastChange,
   renderRowTime,
   renderYuan,
@@ -313,12 +317,7 @@ function renderRowFacts({ attributes, written: by, plan }: CustomerView, { nowMs
   ]);
 }
 
-/** Formats the amount like all others. An invalid one is shown as it was written. */
-function renderWrittenAmount(amount: string): Content {
-  const read = parseYuan(amount);
-  return read === undefined ? addYuanSign(amount) : renderYuan(read);
-}
-
+/** The person before the addresses. Alerts go to the addresses. */
 function renderContact(value: unknown): Content {
   const { email, webhook, ...others } = asRecord(value);
   if (Object.keys(others).length > 0) return formatCell(value);
@@ -360,6 +359,11 @@ const modelColumns = [
     'output',
     'charged',
   ),
+const attributeFormats: Readonly<Record<string, (value: unknown) => Content>> = {
+  contact: renderContact,
+  alert_below: (value) => formatWrittenMoney(formatCell(value)),
+};
+
 ];
 
 const renderGrants = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit): Markup =>

@@ -18,7 +18,7 @@ import {
   planRotateKey,
 } from '../../../../shared/operate/keys/edit-key.ts';
 import { html, nothing, formatCell, type Content, type Markup } from '../../markup.ts';
-import { formatExactYuan, renderRowTime } from '../layout/figures.ts';
+import { renderRowTime } from '../layout/figures.ts';
 import { existingKeyFields } from '../../fields/key-fields.ts';
 import { makeChoice, fillFields, createSeenField, parseTypedRow } from '../../fields/row-field.ts';
 import { renderSearch } from '../layout/form.ts';
@@ -61,7 +61,7 @@ import {
   type LeakedRefund,
 } from '../../../../shared/operate/keys/leaked-key.ts';
 import { momentOf, wantedMoment } from '../../../../shared/operate/moment.ts';
-import { formatCount, usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatMoney, usageFailure } from '../../../../shared/operate/plan.ts';
 import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';
 
 const pageRows = 100;
@@ -326,7 +326,7 @@ function describeOutcome(plan: LeakedKeyPlan, { successor, use, problem }: Leake
         : `${name} stops working within 30 seconds. Calls that still run, and calls until then, are not listed yet: check again before you refund.`,
       ...(use
         ? [
-            `Since ${isoTime(use.sinceMs)} it made ${formatCount(use.sum.counts.calls ?? 0, 'call')} for ${formatExactYuan(use.sum.amounts.charged ?? 0n)}, of which ${formatExactYuan(use.refunded)} was refunded.`,
+            `Since ${isoTime(use.sinceMs)} it made ${formatCount(use.sum.counts.calls ?? 0, 'call')} for ${formatMoney(use.sum.amounts.charged ?? 0n)}, of which ${formatMoney(use.refunded)} was refunded.`,
           ]
         : []),
     ],

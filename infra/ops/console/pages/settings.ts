@@ -7,7 +7,7 @@ import {
   type ShownRow,
 } from '../../../../shared/operate/config/write-rows.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
-import { usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatWrittenMoney, usageFailure } from '../../../../shared/operate/plan.ts';
 import { recordsIn } from '../../../../shared/wire/json.ts';
 import { fillForm, readForm } from '../../fields/form-fields.ts';
 import { createSeenField } from '../../fields/row-field.ts';
@@ -61,7 +61,9 @@ async function renderSettings(visit: Visit): Promise<Page> {
         empty: '',
         columns: [
           head('Level', ({ key }) => link('settings/plans', key)),
-          number('Price (¥)', ({ shown }) => formatCell(shown?.row?.['price']) || '–'),
+          number('Price', ({ shown }) =>
+            shown?.row ? formatWrittenMoney(formatCell(shown.row['price'])) : '–',
+          ),
           column('Covers', ({ shown }) => renderCover(shown)),
         ],
       })}`,

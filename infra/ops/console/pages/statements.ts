@@ -2,7 +2,14 @@
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { sumOfFigures } from '../../../../shared/operate/ledger/ledger.ts';
 import type { WrittenGrant } from '../../../../shared/billing/ledger-row.ts';
-import { Failure, formatCount, formatInteger, quoteShellWord } from '../../../../shared/operate/plan.ts';
+import {
+  Failure,
+  formatCount,
+  formatInteger,
+  formatMoney,
+  formatWrittenMoney,
+  quoteShellWord,
+} from '../../../../shared/operate/plan.ts';
 import {
   statedColumns,
   statementColumns,
@@ -15,7 +22,7 @@ import { compareCodeUnits } from '../../../../shared/wire/json.ts';
 import { formatCsv } from '../../csv.ts';
 import { html, maskKeys, nothing, type Markup } from '../../markup.ts';
 import { formatStatementCsv, renderStatementFile } from '../../statement-file.ts';
-import { renderClockTime, formatExactYuan, addYuanSign, renderRowTime } from '../layout/figures.ts';
+import { renderClockTime, renderRowTime } from '../layout/figures.ts';
 import { renderActionButton, renderSearch } from '../layout/form.ts';
 import {
   renderCommand,
@@ -147,19 +154,19 @@ function renderStatement(view: Statement, { ports: { target }, identity }: Visit
       )
     }
     ${renderTiles([
-      { name: 'Opening balance', value: formatExactYuan(opening), note: `${month}-01` },
-      { name: '+ Granted', value: formatExactYuan(granted), note: formatCount(grants.length, 'top-up') },
+      { name: 'Opening balance', value: formatMoney(opening), note: `${month}-01` },
+      { name: '+ Granted', value: formatMoney(granted), note: formatCount(grants.length, 'top-up') },
       {
         name: '− Charged',
-        value: formatExactYuan(charged),
+        value: formatMoney(charged),
         note: formatCount(sum.counts.calls ?? 0, 'call'),
       },
       ...(metered === 0n
         ? []
-        : [{ name: '+ Metered', value: formatExactYuan(metered), note: 'not paid from the balance' }]),
+        : [{ name: '+ Metered', value: formatMoney(metered), note: 'not paid from the balance' }]),
       {
         name: isRunning ? 'Balance now' : 'Closing balance',
-        value: formatExactYuan(closing),
+        value: formatMoney(closing),
         note: view.problems.length === 0 ? 'exact' : 'not verified',
       },
     ])}
@@ -225,5 +232,5 @@ const grantColumns: PageColumn<WrittenGrant>[] = [
   // On paper nobody knows which day was today.
   column('Applied (UTC)', ({ applied }) => renderRowTime(applied, 0, renderClockTime)),
   column('Reason', ({ reason }) => renderWide(reason ?? '')),
-  number('Amount', ({ amount }) => addYuanSign(amount), { sortBy: ({ amount }) => amount }),
+  number('Amount', ({ amount }) => formatWrittenMoney(amount), { sortBy: ({ amount }) => amount }),
 ];
