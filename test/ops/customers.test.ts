@@ -157,7 +157,10 @@ describe('customer new', () => {
     [['--grant', 'five'], 'amount: found "five"'],
     [['contact.email=nobody'], 'contact.email: found "nobody"'],
     [['metred=yes'], 'metred: unknown attribute (did you mean metered?'],
-    [['contact=ops@example.com'], 'contact is set by its fields: contact.email=..., contact.webhook=...'],
+    [
+      ['contact=ops@example.com'],
+      'contact is set by its fields: contact.name=..., contact.email=..., contact.webhook=...',
+    ],
     [['plan=1'], 'plan is set by its fields: plan.level=..., plan.since=..., plan.until=...'],
     [['models=gpt-4o'], 'models belong to the key, not to the customer: use --models a,b'],
     [['enabled=false'], 'enabled: a new customer can call'],

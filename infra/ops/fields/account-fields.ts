@@ -75,6 +75,7 @@ export const accountFields: readonly RowField[] = [
       ],
     },
   ),
+  { name: 'contact.name', label: 'Contact', help: 'The person. For you; the customer does not see it.' },
   { name: 'contact.email', label: 'Email', input: 'email', help: 'Receives the alerts of this customer.' },
   { name: 'contact.webhook', label: 'Webhook', help: 'An address that receives signed alerts.' },
   {

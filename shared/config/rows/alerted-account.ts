@@ -38,7 +38,10 @@ const mailAddress = z
 export const AlertedRow = z.extend(AccountRow, {
   alert_below: z.optional(alertBelow),
   contact: z.optional(
-    optionMap({ email: z.optional(mailAddress), webhook: z.optional(text) }, 'a map {email, webhook}'),
+    optionMap(
+      { name: z.optional(text), email: z.optional(mailAddress), webhook: z.optional(text) },
+      'a map {name, email, webhook}',
+    ),
   ),
 });
 
