@@ -98,11 +98,12 @@ const joinOverview = (
 async function readToday({ clock, ledger }: OperatorPorts) {
   const day = utcDay(clock.now());
   const { rows, problems } = await readAllRows(ledger.served({ from: day, to: day }));
-  const losing = sumBy(rows, ({ channel }) => channel)
+  const channels = sumBy(rows, ({ channel }) => channel);
+  const losing = channels
     .map(({ name, figures }) => ({ channel: name, earned: marginOf(figures).earned ?? 0n }))
     .filter(({ earned }) => earned < 0n)
     .toSorted((a, b) => Number(a.earned - b.earned));
-  return { models: sumBy(rows, ({ model }) => model).toSorted(compareCharges), losing, problems };
+  return { models: sumBy(rows, ({ model }) => model).toSorted(compareCharges), channels, losing, problems };
 }
 
 const customersMax = 10;

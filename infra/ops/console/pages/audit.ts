@@ -19,7 +19,7 @@ import {
   type Routes,
   type Visit,
 } from '../visit/visit.ts';
-import { renderFindings } from './overview.ts';
+import { renderFindings } from './attention.ts';
 
 /** A ledger row is some 600 bytes; more of them than this is work for the command line. */
 const rowsMax = 500_000;

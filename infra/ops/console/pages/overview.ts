@@ -2,7 +2,8 @@
  * The first page, made to be left open: calls in flight, calls, charges, failures and time to first content by minute, health of
  * channels, configuration warnings, models, customers and refused calls. Rendered again while it is live.
  */
-import { describeMark, summarizeAttempts } from '../../../../shared/operate/channels/channel-health.ts';
+import { noFigures } from '../../../../shared/billing/daily-figures.ts';
+import { summarizeAttempts } from '../../../../shared/operate/channels/channel-health.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import {
   viewOverview,
@@ -35,7 +36,6 @@ import {
 import {
   renderEmptyBox,
   renderEmptyState,
-  renderItems,
   renderNotice,
   renderWarnings,
   type Page,
@@ -49,7 +49,6 @@ import {
   renderTable,
   renderTabs,
   renderTiles,
-  renderWide,
   formatTime,
 } from '../layout/table.ts';
 import { renderLiveBar } from '../visit/live.ts';
@@ -61,6 +60,7 @@ import {
   type LiveFragment,
   type LiveView,
 } from '../visit/visit.ts';
+import { renderAttention } from './attention.ts';
 import { channelPathOf, renderState } from './channels.ts';
 
 const spans = [1, 6, 24] as const;
@@ -97,20 +97,13 @@ async function renderOverview(visit: Visit, refused: RefusedCounts): Promise<Pag
         isPaid: isPaid(visit),
         words: html`<span id="overview-look"></span>`,
       })}
-      <div id="overview-marks">${renderMarks(view)}</div>
-      <div id="overview-losses">${renderLosses(today)}</div>
+      <div id="overview-attention">${renderAttention(view, today)}</div>
       <div id="overview-now">${renderFigures(view)}</div>
       <div class="columns">
         <section>
-          <h2>Channels</h2>
-          <div id="overview-channels">${renderChannels(view, visit.nowMs)}</div>
+          <h2>Channels <span class="soft">since midnight UTC</span></h2>
+          <div id="overview-channels">${renderChannels(view, today, visit.nowMs)}</div>
         </section>
-        <section>
-          <h2>Needs attention</h2>
-          <div id="overview-findings">${renderTopFindings(view)}</div>
-        </section>
-      </div>
-      <div class="columns">
         <section>
           <h2>Models today <span class="soft">since midnight UTC</span></h2>
           <div id="overview-models">${renderModels(today.models, false)}</div>
@@ -149,24 +142,25 @@ const watchPage = (visit: Visit): LiveView => {
   const watch = watchOverview(visit.ports, readHours(visit));
   const isFree = visit.ports.target.local;
   let refusedAtMs = 0;
+  let lastToday: OverviewToday | undefined;
   return {
     everyMs: watch.everyMs,
     async look() {
       const { found, cost } = await visit.counted(() => watch.look());
       const { nowMs, now, month, today } = found;
+      lastToday = today ?? lastToday;
       const fragments: LiveFragment[] = [];
       const put = (id: string, markup: Markup): void => void fragments.push({ id: `overview-${id}`, markup });
       if (now) {
         put('version', renderVersion(now, nowMs));
-        put('marks', renderMarks(now));
         put('now', renderFigures(now));
-        put('channels', renderChannels(now, nowMs));
-        put('findings', renderTopFindings(now));
       }
-      if (today) {
-        put('models', renderModels(today.models, false));
-        put('losses', renderLosses(today));
+      // Until the first sums of the day are read, the page keeps those that it was loaded with.
+      if (now && lastToday) {
+        put('attention', renderAttention(now, lastToday));
+        put('channels', renderChannels(now, lastToday, nowMs));
       }
+      if (today) put('models', renderModels(today.models, false));
       if (month) put('month', renderMonth(month));
       if (isFree || (isPaid(visit) && nowMs - refusedAtMs >= refusedMs)) {
         put('refused', renderRefusals(await readRefused(visit)));
@@ -190,39 +184,6 @@ const unpublished = renderNotice(
   html`Nothing is published yet, so the relay serves no calls. Add a channel and its prices; valid rows are
   published within seconds.`,
 );
-
-const marksMax = 10;
-
-/** Operators must see these first. The mark of a channel that was switched off meanwhile is left out. */
-function renderMarks({ marks, channels }: OverviewNow): Markup {
-  const enabledIds = new Set(
-    channels.flatMap(({ id, state }) => (state === 'on' ? [shortenChannelId(id)] : [])),
-  );
-  const shown = marks.filter(({ channel }) => enabledIds.has(channel));
-  if (shown.length === 0) return nothing;
-  return renderNotice(
-    'bad',
-    html`<strong>Channels are worse than in the same hours of last week</strong> ${renderItems(
-        shown
-          .slice(0, marksMax)
-          .map(
-            (mark) =>
-              html`<a href="${channelPathOf(mark.channel)}">${mark.channel}</a>: ${describeMark(mark)}`,
-          ),
-      )}
-      ${shown.length > marksMax && html`<p>And ${shown.length - marksMax} more: see <a href="channels">channels</a>.</p>`}`,
-  );
-}
-
-const renderLosses = ({ losing }: OverviewToday): Markup =>
-  losing.length === 0
-    ? nothing
-    : renderNotice(
-        'warning',
-        html`<a href="margins?by=channel">Lost money</a> today (UTC):
-          ${losing.slice(0, marksMax).map(({ channel, earned }) => html`<a href="${channelPathOf(channel)}">${channel}</a> ${renderYuan(earned)} `)}
-          ${losing.length > marksMax && `and ${losing.length - marksMax} more`}`,
-      );
 
 const renderFigures = (view: OverviewNow): Markup =>
   html`${!view.served && unpublished} ${renderWarnings(view.problems)} ${renderSummary(view)}
@@ -300,8 +261,18 @@ function renderPlots(all: readonly TrafficPoint[]): Markup {
   </div>`;
 }
 
-const renderChannels = ({ channels }: OverviewNow, nowMs: number): Markup =>
-  renderTable(channels, {
+/** Counts attempts since midnight, so that a channel that fails or is slow shows, even if others answered its calls. */
+const renderChannels = (
+  { channels, marks }: OverviewNow,
+  { channels: sums }: OverviewToday,
+  nowMs: number,
+): Markup => {
+  const rows = channels.map((channel) => ({
+    ...channel,
+    marks: marks.filter((mark) => channel.state === 'on' && mark.channel === shortenChannelId(channel.id)),
+    sum: sums.find(({ name }) => name === shortenChannelId(channel.id))?.figures ?? noFigures,
+  }));
+  return renderTable(rows, {
     caption: 'Channels and their state',
     isPlain: true,
     markOf: ({ state, rests, balance }) =>
@@ -313,35 +284,16 @@ const renderChannels = ({ channels }: OverviewNow, nowMs: number): Markup =>
     columns: [
       head('Channel', ({ id }) => html`<a href="${channelPathOf(id)}">${id}</a>`),
       column('State', (channel) => renderState(channel, nowMs)),
-      number('Priority', ({ priority }) => priority ?? '–'),
-      number('Models', ({ models }) => models?.length ?? '–'),
-    ],
-  });
-
-const findingsMax = 15;
-
-const renderTopFindings = ({ findings }: Pick<OverviewNow, 'findings'>): Markup =>
-  html`${renderFindings(findings.slice(0, findingsMax))}
-  ${findings.length > findingsMax && html`<p><a href="audit">All ${findings.length} warnings</a></p>`}`;
-
-export const renderFindings = (findings: OverviewNow['findings']): Markup =>
-  renderTable(findings, {
-    caption: 'Rows with an error or a warning',
-    markOf: ({ problem }) => (problem === undefined ? 'warning' : 'bad'),
-    empty: renderEmptyState(
-      'All configuration rows are valid',
-      'Problems of keys, customers and grants are shown on their pages.',
-    ),
-    columns: [
-      head('Row', ({ table: name, key }) =>
-        name === 'channels' || name === 'charges'
-          ? html`<a href="${name}/${encodeURIComponent(key)}">${name} ${key}</a>`
-          : html`${name} ${key}`,
+      ...pickFigureColumns<(typeof rows)[number]>(
+        ({ sum }) => sum,
+        'attempts',
+        'failedAttempts',
+        'firstContent',
+        'margin',
       ),
-      column('Type', ({ problem }) => (problem === undefined ? 'warning' : 'error')),
-      column('Message', ({ problem, warning }) => renderWide(problem ?? warning)),
     ],
   });
+};
 
 const modelColumns = [
   head('Model', ({ name }: Summed) => name),
