@@ -10,6 +10,7 @@ import { formatCsv, parseCsvLines } from './csv.ts';
 
 const resultColumns = [
   'account',
+  'contact.email',
   'state',
   'key_id',
   'key',
@@ -26,6 +27,7 @@ const formatAmount = (amount: NanoYuan | undefined): string =>
 
 const formatOutcome = ({ line, state, ...outcome }: LineOutcome): string[] => [
   line.account,
+  line.email ?? '',
   state,
   line.key?.id ?? '',
   outcome.secretKey ?? '',
@@ -60,9 +62,10 @@ export function formatResult(outcomes: readonly LineOutcome[], earlier = ''): st
 
 function readRows(csv: string): string[][] {
   const [header, ...lines] = csv === '' ? [] : parseCsvLines(csv, ',');
-  return header?.cells.join() === resultColumns.join()
-    ? lines.map(({ cells }) => cells.map((cell) => cell.replace(/^'(?=[=+\-@])/, '')))
-    : [];
+  const places = resultColumns.map((name) => header?.cells.indexOf(name) ?? -1);
+  // Results of earlier versions have no address.
+  if (places.some((place, at) => place === -1 && resultColumns[at] !== 'contact.email')) return [];
+  return lines.map(({ cells }) => places.map((place) => (cells[place] ?? '').replace(/^'(?=[=+\-@])/, '')));
 }
 
 /** The keys of an earlier result, by customer and id. */

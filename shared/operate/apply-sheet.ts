@@ -31,6 +31,8 @@ export interface SheetLine {
   /** For messages: `line 3`. */
   place: string;
   account: string;
+  /** The customer's address after the change, for the result. */
+  email?: string;
   /** Present if the line changes or creates the customer's row. */
   customer?: { attributes: RawRow; isNew: boolean };
   credit?: { id: string; amount: string; reason?: string };
@@ -174,6 +176,9 @@ export async function planLines(ports: OperatorPorts, lines: readonly SheetLine[
             [
               `Apply ${formatCount(changed.length, 'line')}${sums.total === 0n ? '' : ` and credit ${formatMoney(sums.total)}`}?`,
               ...(questions.length > 0 ? ['This includes:', ...questions.slice(0, questionsShown)] : []),
+              ...(questions.length > questionsShown
+                ? [`And ${questions.length - questionsShown} more.`]
+                : []),
             ].join(' '),
           ],
     warnings: [...new Set(plans.flatMap(({ warnings }) => warnings))],
@@ -186,7 +191,7 @@ export async function planLines(ports: OperatorPorts, lines: readonly SheetLine[
 }
 
 const effectShown = 200;
-const questionsShown = 20;
+const questionsShown = 5;
 
 async function planLine(
   ports: OperatorPorts,
@@ -214,8 +219,10 @@ async function planLine(
   const writes = rows.flatMap(({ changes }) => changes);
   const isChanged = writes.length > 0 || grant?.isWritten === false;
   const state: State = customer?.isNew || newKey ? 'new' : isChanged ? 'changed' : 'unchanged';
+  const contact =
+    customer?.attributes['contact'] ?? (await ports.tables.get('accounts', account))?.['contact'];
   return {
-    line,
+    line: { ...line, email: textOf(contact, 'email') },
     state,
     /** For the customer's row, or the row of an existing key. */
     writes,

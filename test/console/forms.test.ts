@@ -542,7 +542,7 @@ describe('CSV', () => {
     const page = await visitor.page('customers-sheet');
     expect(fieldsIn(page)['csv']).toMatch(/^account,note,/);
     const csv =
-      'account,note,grant.id,grant.amount,key.id\nsheet-a,=1+1,g,5,main\nsheet-b,"<img src=x>",g,2.5,main';
+      'account,note,contact.email,grant.id,grant.amount,key.id\nsheet-a,=1+1,a@example.com,g,5,main\nsheet-b,"<img src=x>",,g,2.5,main';
     const [first, second] = [
       await visitor.send('customers-sheet', { csv }),
       await visitor.send('customers-sheet', { csv }),
@@ -554,6 +554,10 @@ describe('CSV', () => {
     const keys = [...new Set(result.match(/sk-[\w-]{48}/g))];
     expect(keys).toHaveLength(2);
     expect(result).toContain('download="customers.result.csv"');
+    const [, file = ''] = /base64,([^"]+)"/.exec(result) ?? [];
+    expect(Buffer.from(file, 'base64').toString('utf8')).toMatch(
+      /^.account,contact\.email,[^]*\nsheet-a,a@example\.com,new/,
+    );
     const rows = (await rig.ports.tables.scan('keys')).filter(({ account }) =>
       String(account).startsWith('sheet-'),
     );
@@ -562,6 +566,17 @@ describe('CSV', () => {
     expect(await confirmShown(await visitor.follow(second))).toContain('no row has changed');
     const again = await visitor.send('customers-sheet', { csv });
     expect(await again.text()).toContain('no row has changed');
+  });
+
+  it('folds the review of a long sheet: the first lines of each kind are in sight', async () => {
+    const lines = Array.from({ length: 14 }, (_, at) => `long-${at},5`).join('\n');
+    const page = await visitor.follow(
+      await visitor.send('customers-sheet', { csv: `account,rpm\n${lines}` }),
+    );
+    const unfolded = page.replaceAll(/<details>[^]*?<\/details>/g, '');
+    expect([page, unfolded].map((text) => new Set(text.match(/Create customer long-\d+/g)).size)).toEqual([
+      14, 5,
+    ]);
   });
 
   it('shows as many rows as a form may send back, whatever they are written in', async () => {

@@ -56,10 +56,8 @@ export function renderConfirmation({ identity }: Visit, { id, shown, path, field
     body: html`${refusal !== undefined && renderNotice('bad', renderWithCommandLinks(refusal))}
       ${renderWarnings(warnings)}
       <h2>What will happen</h2>
-      <ul class="effect">
-        ${effect.map((each) => html`<li>${renderWithCommandLinks(each)}</li>`)}
-      </ul>
-      ${raw(details)} ${questions.map((question) => html`<p class="question">${question}</p>`)}
+      ${renderEffect(effect)} ${raw(details)}
+      ${questions.map((question) => html`<p class="question">${question}</p>`)}
       ${
         refusal === undefined
           ? html`<form method="post" action="confirm/${id}">
@@ -79,6 +77,31 @@ export function renderResult({ title, back }: Pick<Proposal, 'title' | 'back'>, 
   if ('error' in ended) {
     const { error } = ended;
     const body = renderProblem(error instanceof Failure ? error.message : fault, back, 'Back');
+const effectMax = 12;
+const eachKindMax = 5;
+
+/** Of a long list, such as the review of a sheet, shows the first lines of each kind and folds the others. */
+function renderEffect(effect: readonly string[]): Markup {
+  const renderLines = (lines: readonly string[]): Markup[] =>
+    lines.map((each) => html`<li>${renderWithCommandLinks(each)}</li>`);
+  const shown = effect.length > effectMax ? eachKindMax : effect.length;
+  const kinds = Map.groupBy(effect, (line) => /^\w+( (customer|key)\b)?/.exec(line)?.[0]);
+  return html`<ul class="effect">
+    ${[...kinds].map(([kind, lines]) => [
+      renderLines(lines.slice(0, shown)),
+      lines.length > shown &&
+        html`<li>
+          <details>
+            <summary>${kind}: ${lines.length - shown} more</summary>
+            <ul>
+              ${renderLines(lines.slice(shown))}
+            </ul>
+          </details>
+        </li>`,
+    ])}
+  </ul>`;
+}
+
     return { title, back, body, status: 409 };
   }
   const { lines, details, secret, file, message, next = [], warnings = [] } = ended.outcome;
