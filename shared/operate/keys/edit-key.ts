@@ -107,6 +107,12 @@ async function findUnservedModels(
 
 const graceHoursMax = 24 * 366;
 
+interface RotateKeyPlan extends NewKeyPlan {
+  oldName: string;
+  oldHint: string;
+  oldWorksUntil: string;
+}
+
 /**
  * Plans a key with the attributes of an old one and an end of the old one, both in one transaction.
  * @param written the old key, in a form that `findKey` accepts
@@ -114,7 +120,7 @@ const graceHoursMax = 24 * 366;
 export async function planRotateKey(
   ports: OperatorPorts,
   { written, graceHours }: { written: string; graceHours: number },
-): Promise<NewKeyPlan & { oldName: string; oldWorksUntil: string }> {
+): Promise<RotateKeyPlan> {
   if (!(graceHours >= 0 && graceHours <= graceHoursMax))
     throw usageFailure(`--grace: use at most ${graceHoursMax} hours`);
   const old = await findKey(ports, written);
@@ -148,9 +154,19 @@ export async function planRotateKey(
     account: read.account,
     rights: why,
     oldName: old.name,
+    oldHint: old.hint,
     oldWorksUntil: end,
   };
 }
+
+/** Composes the message for the customer. It contains the new key. */
+export const writeRotationMessage = (
+  { account, oldHint, oldWorksUntil }: RotateKeyPlan,
+  secretKey: string,
+): string[] => [
+  `Your new key (account ${account}), with the same rights: ${secretKey}`,
+  `It replaces ${oldHint}, which works until ${oldWorksUntil}. Please replace the old key before then.`,
+];
 
 /** `rights`: what it may do afterwards, in words. */
 export type EditKeyPlan = Awaited<ReturnType<typeof planEditKey>>;

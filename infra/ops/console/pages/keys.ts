@@ -16,6 +16,7 @@ import {
   planEnableKey,
   carryOutKey,
   planRotateKey,
+  writeRotationMessage,
 } from '../../../../shared/operate/keys/edit-key.ts';
 import { html, nothing, formatCell, type Content, type Markup } from '../../markup.ts';
 import { renderRowTime } from '../layout/figures.ts';
@@ -242,6 +243,7 @@ async function proposeRotate({ ports, parameter, field }: Visit): Promise<Propos
       };
     },
   );
+        message: writeRotationMessage(plan, made.secretKey),
 }
 
 const checkPage = buildFormPage(() => ({
