@@ -148,6 +148,37 @@ describe('after a write', () => {
     expect(await read('channels', 'undo')).toMatchObject({ priority: 7, models: ['m', 'n'] });
   });
 
+  it('a form that was opened over a list leads back to that list, and shows it behind each step', async () => {
+    await put(rig.client, 'accounts', [{ account: 'listed' }]);
+    const list = 'customers?name=liste';
+    const path = `customers/listed/edit?${new URLSearchParams({ list }).toString()}`;
+    const fields = { note: 'from the list', list };
+    const refused = await visitor.send(path, { ...fields, rpm: 'many' });
+    expect(refused.status).toBe(422);
+    const asked = await visitor.send(path, fields);
+    const confirm = new URL(asked.headers.get('location') ?? '', visitor.base).href.slice(
+      visitor.base.length,
+    );
+    for (const page of [await visitor.page(path), await refused.text(), await visitor.page(confirm)])
+      expect(page).toMatch(/<dialog [^]*?listed[^]*<\/dialog>[^]*Part of a name/);
+    const made = await visitor.post(confirm.split('?')[0] ?? '', {
+      form_token: tokenIn(await visitor.page(path)),
+    });
+    expect(made.headers.get('location')).toContain(`/${list}&done=`);
+    expect(await visitor.follow(made)).toMatch(/from the list[^]*action="undo\//);
+    expect(await read('accounts', 'listed')).toMatchObject({ note: 'from the list' });
+  });
+
+  it.each(['//evil.example', 'https://evil.example/', 'undo/x', 'customers\\..\\', 'keys#x', '../keys'])(
+    'a form leads to no other place, such as %s',
+    async (list) => {
+      await put(rig.client, 'accounts', [{ account: 'placed' }]);
+      const path = `customers/placed/edit?${new URLSearchParams({ list }).toString()}`;
+      expect(await visitor.page(path)).not.toContain('<dialog');
+      expect(await save(path, { note: list, list })).toMatch(/<h1>placed<\/h1>/);
+    },
+  );
+
   it('a customer is put back as it was, and a row that was created is deleted', async () => {
     await put(rig.client, 'accounts', [{ account: 'undone', rpm: 5, contact: { email: 'a@example.com' } }]);
     const page = await save('customers/undone/edit', { note: 'typo' });
@@ -242,12 +273,43 @@ it('rotates a key, shows the new one once, and disables it', async () => {
     return reply;
   };
   const rotated = await done(`keys/${key.hash}/rotate`, { grace: '24' });
-  const [, made = ''] = /data-secret>(sk-[\w-]+)</.exec(await visitor.follow(rotated)) ?? [];
+  const result = await visitor.follow(rotated);
+  const [, made = ''] = /data-secret>(sk-[\w-]+)</.exec(result) ?? [];
   expect(made).not.toBe('');
+  const [, message = ''] = /<pre class="command" data-copy>([^<]*)</.exec(result) ?? [];
+  expect(message).toMatch(
+    new RegExp(`${made}[^]*${key.hint.replaceAll('.', '\\.')}[^]*\\d{4}-\\d\\d-\\d\\dT`),
+  );
   const list = await visitor.page(`keys?text=${made.slice(0, 7)}`);
   const [, path = ''] = /href="(keys\/\w+\/disable)"/.exec(list) ?? [];
   expect(await visitor.follow(await done(path))).toMatch(/Disable sk-[^<]* within 30 s/);
   expect(await visitor.page(`keys?text=${made.slice(0, 7)}`)).toContain('>disabled<');
+});
+
+it('a closed customer lists what is left to do until it is done: to pay the balance back, and to erase the contact', async () => {
+  const row = { account: 'leaving', enabled: false, _closed: '2026-11-01T00:00:00Z' };
+  const item = (yuan: number) => ({
+    ...buildEmptyQuota({ account: 'leaving' }),
+    available: { N: String(yuan * 1e9) },
+    granted: { N: String(yuan * 1e9) },
+  });
+  const putItem = (yuan: number) =>
+    rig.client.send(new PutItemCommand({ TableName: physicalNameOf('relay', 'quotas'), Item: item(yuan) }));
+  await put(rig.client, 'accounts', [{ ...row, contact: { name: 'Eve', email: 'eve@example.com' } }]);
+  await putItem(12.5);
+  const path = 'customers/leaving/payback';
+  const todo = await visitor.page('customers/leaving');
+  expect(todo).toMatch(/Eve [^]*mailto:/);
+  expect(todo).toMatch(new RegExp(`To do[^]*${path}"[^>]*>Pay back ¥12\\.50<[^]*leaving/erase`));
+  const form = await visitor.page(path);
+  expect(form).toMatch(/value="12\.5"\s+id="field-amount"/);
+  expect((await visitor.send(path, { amount: '-5' })).status).toBe(422);
+  expect(
+    await visitor.follow(await visitor.send(path, { amount: '12.5', reason: 'paid back', id: 'x' })),
+  ).toMatch(/Take ¥12\.50 from leaving/);
+  await put(rig.client, 'accounts', [row]);
+  await putItem(0);
+  expect(await visitor.page('customers/leaving')).not.toContain('To do');
 });
 
 it('refuses a time of a leak that is none before the key is replaced, so that no new key is lost', async () => {

@@ -141,6 +141,13 @@ describe('the page that is watched', () => {
     await page.evaluate(`sendRows(10000, 9999, 9998)`);
     expect(await rows()).toEqual(shown);
     expect(await page.evaluate('document.querySelectorAll("*").length')).toBeLessThan(1_000);
+    // In the order that somebody chose, too, the oldest row goes.
+    await page.evaluate(
+      'const body = document.querySelector("#rows"); body.append(...[...body.rows].reverse())',
+    );
+    await page.evaluate('sendRows(10001, 10001)');
+    const others = await rows();
+    expect([others.length, others.includes('r10001'), others.includes('r9800')]).toEqual([200, true, false]);
   });
 
   it('asks nothing while it is paused or hidden, and goes on where it stopped', async () => {

@@ -99,6 +99,22 @@ describe('the overview that is watched', () => {
     expect(complaints).toEqual([]);
   });
 
+  it('keeps the order that one chose for a table, while it is live and in its address', async () => {
+    const { page } = await opened();
+    const table = page.locator('#overview-channels table');
+    const names = () => table.locator('tbody th').allInnerTexts();
+    await table.getByRole('button', { name: 'Channel' }).click();
+    await table.getByRole('button', { name: 'Channel' }).click();
+    const chosen = await names();
+    expect(chosen).toEqual(chosen.toSorted().toReversed());
+    await page.reload();
+    await expect.poll(() => page.locator('#overview-look').innerText()).toContain('Updated');
+    expect([await names(), await table.locator('th[aria-sort=descending]').innerText()]).toEqual([
+      chosen,
+      expect.stringContaining('Channel'),
+    ]);
+  });
+
   it('is left and searched by keys, but not while one types', async () => {
     const { page } = await opened();
     await page.keyboard.press('g');
@@ -110,4 +126,36 @@ describe('the overview that is watched', () => {
     expect(await page.locator(':focus').inputValue()).toBe('go/k');
     expect(page.url()).toMatch(/customers$/);
   });
+});
+
+it('a form opens over its list by script; Escape and saving lead back to the place in the list', async () => {
+  const { page, complaints } = await opened(
+    rig.ports,
+    'customers?sort=Customers&sort=Customer&sort=descending',
+  );
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  const row = page.locator('tbody tr').filter({ hasText: accountAt(8) });
+  const place = () => page.evaluate<number>('scrollY');
+  await row.scrollIntoViewIfNeeded();
+  await row.getByRole('button', { name: `Copy ${accountAt(8)}` }).click();
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(accountAt(8));
+  const before = await place();
+  expect(before).toBeGreaterThan(200);
+  const isBack = async () => Math.abs((await place()) - before) < 120;
+  await row.getByRole('link', { name: 'Edit' }).click();
+  const drawer = page.getByRole('dialog');
+  expect(await drawer.innerText()).toContain('Concurrent calls');
+  await page.keyboard.press('Escape');
+  await drawer.waitFor({ state: 'detached' });
+  await expect.poll(isBack).toBe(true);
+  await row.getByRole('link', { name: 'Edit' }).click();
+  await drawer.getByLabel('Note').fill('from the drawer');
+  await drawer.getByRole('button', { name: 'Continue' }).click();
+  await drawer.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('button', { name: 'Undo' }).waitFor();
+  expect(await row.innerText()).toContain('from the drawer');
+  await expect.poll(isBack).toBe(true);
+  expect(page.url()).toContain('sort=descending');
+  expect(await page.locator('.notice[role=status]:focus').count()).toBe(1);
+  expect(complaints).toEqual([]);
 });

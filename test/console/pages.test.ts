@@ -132,7 +132,7 @@ describe('with 300 models, 2,000 customers and a long ledger', () => {
       expect(page).toContain(`<data value="${amount}"`);
     expect(page).toContain(`${use.calls.toLocaleString('en')} calls, `);
     expect(headsIn(page, 'Usage by model')).toEqual(use.models.slice(0, 150).map(({ model }) => model));
-    for (const { grantId } of shown.grants) expect(page).toContain(`<code>${grantId}</code>`);
+    for (const { grantId } of shown.grants) expect(page).toContain(`<code data-copy="">${grantId}</code>`);
     expect(page.includes('Showing the newest 20')).toBe(!shown.all_grants);
 
     const before = rig.ports.traffic();

@@ -12,7 +12,7 @@ import { html, maskKeys } from '../markup.ts';
 import type { NanoYuan } from '../../../shared/billing/money.ts';
 import { admitForm, readQuery, guardHeaders } from './guard.ts';
 import { consoleStyle } from './layout/console-style.ts';
-import { renderFrame, type Page } from './layout/frame.ts';
+import { renderFrame, renderOver, type Page } from './layout/frame.ts';
 import { pages } from './pages/all-pages.ts';
 import {
   basisOf,
@@ -32,6 +32,8 @@ import {
   createMemoryForms,
   chooseRequiredRole,
   explainRefusal,
+  overList,
+  readList,
   type ConsoleOptions,
   type CountReads,
   type ActionEnd,
@@ -72,9 +74,12 @@ export type ConsoleHandle = (request: Request, identity: Identity) => Promise<Re
 
 type CountingDeps = ConsoleDeps & { counted: CountReads; forms: FormStore };
 
-/** `confirming` is a form of this session that was shown and is confirmed now. */
+/**
+ * `confirming` is a form of this session that was shown and is confirmed now. `take` receives a page without its frame, so that another
+ * page can be shown over it.
+ */
 interface ConsoleContext {
-  Bindings: { identity: Identity; confirming?: PendingForm };
+  Bindings: { identity: Identity; confirming?: PendingForm; take?: (page: Page) => void };
   Variables: { fields: Record<string, string> };
 }
 type PageCall = Context<ConsoleContext>;
@@ -86,7 +91,13 @@ export function createConsole(consoleDeps: ConsoleDeps): ConsoleHandle {
   const deps = { ...consoleDeps, forms, counted: countReads(consoleDeps.ports) };
   const statics = readStaticFiles();
   const app = new Hono<ConsoleContext>();
-  const answer = answerWithPages(deps, statics);
+  const answer = answerWithPages(deps, statics, async (call, path) => {
+    const request = new Request(new URL(`/${path}`, call.req.url), { headers: call.req.raw.headers });
+    let page = renderMissing();
+    const take = (made: Page): void => void (page = made);
+    await app.fetch(request, { identity: call.env.identity, take });
+    return page;
+  });
   const act = routeActions(deps, answer);
   const openStream = createLiveStreams(deps.ports.clock, onFault, deps.hosting?.watchMs);
 
@@ -203,6 +214,7 @@ function visitFor(call: PageCall, { ports, options, hosting, counted, forms }: C
     path: new URL(call.req.url).pathname.slice(1),
     parameter: (name) => call.req.param(name) ?? '',
     query: readQuery(call.req.raw),
+    list: readList(fields['list'] ?? call.req.query('list')),
     field: (name) => fields[name] ?? '',
     fields,
     async readResult(id) {
@@ -231,7 +243,11 @@ function countReads(ports: OperatorPorts): CountReads {
 }
 
 /** Renders pages and counts what each of them read. Never shows more of an error than its message. */
-function answerWithPages(deps: CountingDeps, statics: StaticFiles): AnswerPage {
+function answerWithPages(
+  deps: CountingDeps,
+  statics: StaticFiles,
+  loadPage: (call: PageCall, path: string) => Promise<Page>,
+): AnswerPage {
   const { counted, options, onFault } = deps;
   const isHosted = deps.hosting !== undefined;
   const style = statics.style.address;
@@ -244,13 +260,22 @@ function answerWithPages(deps: CountingDeps, statics: StaticFiles): AnswerPage {
       const result = done && (await visit.readResult(done));
       return result ? { ...page, body: [renderDone(result, done, visit), page.body] } : page;
     };
-    const { found: page, cost } = await counted(() =>
+    const makeSafely = (): Promise<Page> =>
       makePage().catch((error: unknown) => {
         if (error instanceof Failure) return renderFailure(error, visit.path);
         onFault(error, visit.path);
         return renderFault();
-      }),
-    );
+      });
+    const { take } = call.env;
+    if (take) {
+      take(await makeSafely());
+      return call.body(null);
+    }
+    const { found: page, cost } = await counted(async () => {
+      const { list } = visit;
+      const made = await makeSafely();
+      return list === undefined ? made : renderOver(await loadPage(call, list), made, list);
+    });
     const at = visit.path + new URL(call.req.url).search;
     const framing = { ...options, identity: visit.identity, isHosted, path: at, style, scripts, cost };
     const text = dropIndent(String(await renderFrame(page, framing)));
@@ -326,7 +351,7 @@ function routeActions(deps: CountingDeps, answer: AnswerPage) {
     const { refusal, refunds } = proposal;
     if (refusal !== undefined) return answer(call, () => renderNote(409, refusal));
     if (basisOf(await freezeProposal(proposal)) !== basisOf(kept.shown))
-      return answer(call, () => renderOvertaken(`${kept.path}?again=${kept.id}`));
+      return answer(call, () => renderOvertaken(overList(`${kept.path}?again=${kept.id}`, visit.list)));
     // Support may only refund, because refunds are counted.
     if (!may(identity, 'operator') && refunds === undefined) return answer(call, renderRefusal);
     if (!(await forms.take(identity.formToken, kept.id))) return answer(call, () => expiredStep);
@@ -355,14 +380,15 @@ function routeActions(deps: CountingDeps, answer: AnswerPage) {
           const { outcome, ...words } = await route.answer(visit);
           return await answer(call, () => renderResult(words, { outcome }));
         }
-        const proposal = await route.propose(visit);
+        const proposed = await route.propose(visit);
+        const proposal = { ...proposed, back: visit.list ?? proposed.back };
         release();
         if (kept) return await confirmProposal(call, visit, proposal, kept);
         const { fields, path, nowMs: atMs } = visit;
         const shown = await freezeProposal(proposal);
         const text = JSON.stringify({ path, fields, atMs, shown } satisfies Omit<PendingForm, 'id'>);
         const id = await forms.keep({ owner: identity.formToken, text });
-        return call.redirect(`${options.base}confirm/${id}`, 303);
+        return call.redirect(options.base + overList(`confirm/${id}`, visit.list), 303);
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
         const { message: problem, exitCode } = error;

@@ -15,30 +15,49 @@ function compare(a, b) {
   return a.localeCompare(b, 'en', { numeric: true });
 }
 
-function sortBy(table, heads, position) {
-  const head = heads[position];
-  const isNumber = head.classList.contains('number');
-  const before = head.getAttribute('aria-sort');
-  const isUp = before === null ? !isNumber : before === 'descending';
-  for (const each of heads) each.removeAttribute('aria-sort');
-  head.setAttribute('aria-sort', isUp ? 'ascending' : 'descending');
-  const sign = isUp ? 1 : -1;
-  const rows = [...table.tBodies[0].rows];
-  rows.sort((a, b) => sign * compare(keyOf(a.cells[position]), keyOf(b.cells[position])));
-  table.tBodies[0].append(...rows);
+/** Rows that arrive while the page is watched find their place, too. Moves nothing while the order is right. */
+function sortRows(table) {
+  const head = table.tHead.querySelector('[aria-sort]');
+  if (!head) return;
+  const sign = head.getAttribute('aria-sort') === 'ascending' ? 1 : -1;
+  const keyIn = (row) => keyOf(row.cells[head.cellIndex]);
+  const before = [...table.tBodies[0].rows];
+  const rows = before.toSorted((a, b) => sign * compare(keyIn(a), keyIn(b)));
+  if (rows.some((row, at) => row !== before[at])) table.tBodies[0].append(...rows);
 }
 
+/** The address keeps the order of one table, as its name, the title of a column and a direction. */
+const readOrder = () => new URLSearchParams(location.search).getAll('sort');
+
+function chooseOrder(table, head) {
+  const isNumber = head.classList.contains('number');
+  const before = head.getAttribute('aria-sort');
+  const direction = (before === null ? !isNumber : before === 'descending') ? 'ascending' : 'descending';
+  for (const each of head.parentElement.cells) each.removeAttribute('aria-sort');
+  head.setAttribute('aria-sort', direction);
+  const address = new URL(location.href);
+  address.searchParams.delete('sort');
+  for (const part of [nameOf(table), titleOf(head), direction]) address.searchParams.append('sort', part);
+  history.replaceState(null, '', address);
+  sortRows(table);
+}
+
+const nameOf = (table) => table.caption.textContent.trim();
+/** Without the zone, which people switch. */
+const titleOf = (head) => head.textContent.trim().replace(/ \((UTC|local)\)$/, '');
+
 function makeSortable(table) {
-  const heads = [...table.tHead.rows[0].cells];
-  heads.forEach((head, position) => {
-    if (head.hasAttribute('data-actions')) return;
+  const [name, title, direction] = readOrder();
+  for (const head of table.tHead.rows[0].cells) {
+    if (head.hasAttribute('data-actions')) continue;
     const button = document.createElement('button');
     button.type = 'button';
     button.className = 'sort';
     button.append(...head.childNodes);
-    button.addEventListener('click', () => sortBy(table, heads, position));
+    button.addEventListener('click', () => chooseOrder(table, head));
     head.append(button);
-  });
+    if (name === nameOf(table) && title === titleOf(head)) head.setAttribute('aria-sort', direction);
+  }
 }
 
 function makeFilterable(table, number) {
@@ -111,7 +130,6 @@ function takeSheet(area) {
 }
 
 document.querySelectorAll('textarea[name="csv"]').forEach(takeSheet);
-document.querySelectorAll('table[data-sortable]').forEach(makeSortable);
 document.querySelectorAll('table[data-filter]').forEach(makeFilterable);
 document.querySelectorAll('table.data').forEach(makeTickable);
 
@@ -158,29 +176,62 @@ function offerZones(button) {
   });
 }
 
-/** Adds a button that copies a key, an id or a message. Hides commands, which can only be copied. */
+/** Adds a button that copies a key, an id or a message. Hides commands, which can only be copied. In a table the button is a sign. */
 function offerCopy(element) {
   if (element.dataset.offered) return;
   element.dataset.offered = 'yes';
-  const words = element.hasAttribute('data-command') ? 'Copy as command' : 'Copy';
+  const isCommand = element.hasAttribute('data-command');
+  const isSign = element.closest('table') !== null;
+  const text = element.dataset.copy || element.textContent.trim();
   const button = document.createElement('button');
   button.type = 'button';
-  button.className = 'copy';
-  button.textContent = words;
-  button.title = words === 'Copy' ? '' : element.textContent;
+  button.className = isSign ? 'copy sign' : 'copy';
+  const label = (words) => (isSign ? button.setAttribute('aria-label', words) : (button.textContent = words));
+  const show = (isCopied) => {
+    element.hidden = isCommand;
+    button.classList.toggle('copied', isCopied);
+    label(isCopied ? 'Copied' : isSign ? `Copy ${text}` : isCommand ? 'Copy as command' : 'Copy');
+  };
+  button.title = isCommand ? text : '';
   button.addEventListener('click', () => {
     element.hidden = false;
-    navigator.clipboard.writeText(element.textContent.trim()).then(
+    navigator.clipboard.writeText(text).then(
       () => {
-        element.hidden = words !== 'Copy';
-        button.textContent = 'Copied';
-        setTimeout(() => (button.textContent = words), 2000);
+        show(true);
+        setTimeout(show, 2000, false);
       },
       () => getSelection().selectAllChildren(element),
     );
   });
-  element.hidden = words !== 'Copy';
+  show(false);
   element.after(button);
+}
+
+/** Opens a form over the list that links to it. The list keeps its order and its place. */
+function openOverList(event) {
+  const link = event.target.closest?.('a');
+  if (!link?.closest('[data-drawer]') || event.button > 0 || event.ctrlKey || event.metaKey || event.shiftKey)
+    return;
+  event.preventDefault();
+  const list = location.href.replace(location.hash, '').slice(document.baseURI.length);
+  keepPlace(list);
+  location.assign(`${link.href}?${new URLSearchParams({ list })}`);
+}
+
+const keepPlace = (list) => sessionStorage.setItem('place', JSON.stringify([list, scrollY]));
+
+function restorePlace(list) {
+  const [address, y] = JSON.parse(sessionStorage.getItem('place') ?? '[]');
+  if (address !== list) return;
+  // The browser would scroll to the result, which stays in sight anyway.
+  document.querySelector('.notice[autofocus]')?.focus({ preventScroll: true });
+  scrollTo(0, y);
+}
+
+function showDrawer(drawer) {
+  drawer.open = false;
+  drawer.showModal();
+  drawer.addEventListener('cancel', () => location.assign(drawer.dataset.list));
 }
 
 /** `/` focuses the search field of the page, else the global one; `g` and a letter open a section. */
@@ -202,6 +253,8 @@ function goByKey() {
 
 /** Also of what comes while a page is watched. */
 function complete() {
+  document.querySelectorAll('table[data-sortable]:not(:has(.sort))').forEach(makeSortable);
+  document.querySelectorAll('table[data-sortable]').forEach(sortRows);
   labelAll();
   document.querySelectorAll('[data-copy], [data-command]').forEach(offerCopy);
   if (isLocal) showAllLocal();
@@ -222,6 +275,10 @@ document.addEventListener('submit', ({ target }) => {
 });
 
 document.querySelectorAll('[data-zone]').forEach(offerZones);
+document.addEventListener('click', openOverList);
 goByKey();
 complete();
+const drawer = document.querySelector('dialog.drawer');
+if (drawer) showDrawer(drawer);
+restorePlace(drawer?.dataset.list ?? location.href.slice(document.baseURI.length));
 new MutationObserver(complete).observe(document.body, { childList: true, subtree: true });

@@ -9,7 +9,7 @@ const gapMsMax = 10 * 60_000;
 
 const timeIn = (row) => Number(row.querySelector('time')?.dataset.sort ?? 0);
 
-/** Newest first, each once, and no more than there may be. A repeat after a broken connection has rows that are there already. */
+/** Newest first, each once, and the oldest go when there are too many. A repeat after a broken connection has rows that are there already. */
 function addRows(body, rows, rowsMax) {
   const present = new Set([...body.rows].map(({ dataset }) => dataset.key));
   for (const row of rows.toReversed()) {
@@ -17,13 +17,21 @@ function addRows(body, rows, rowsMax) {
     const next = [...body.rows].find((each) => timeIn(each) <= timeIn(row));
     body.insertBefore(row, next ?? null);
   }
-  while (body.rows.length > rowsMax) body.deleteRow(-1);
+  if (body.rows.length <= rowsMax) return;
+  // The page may show them in another order.
+  const newestFirst = [...body.rows].toSorted((a, b) => timeIn(b) - timeIn(a));
+  for (const row of newestFirst.slice(rowsMax)) row.remove();
 }
 
 function replaceContent(element, content) {
   const isOpen = [...element.querySelectorAll('details')].map(({ open }) => open);
+  const places = [...element.querySelectorAll('.scroll')].map(({ scrollTop, scrollLeft }) => [
+    scrollLeft,
+    scrollTop,
+  ]);
   element.replaceChildren(content);
   element.querySelectorAll('details').forEach((each, index) => (each.open = isOpen[index] ?? false));
+  element.querySelectorAll('.scroll').forEach((each, index) => each.scrollTo(...(places[index] ?? [0, 0])));
 }
 
 /** A pointer that was left there holds nothing back. */

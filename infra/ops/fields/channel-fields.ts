@@ -89,7 +89,7 @@ const listTypeFields = (type: string | undefined, row: RawRow): RowField[] =>
     .map(({ name, attribute: { about } }) => ({
       name,
       label: name.replaceAll('_', ' ').replace(/^./, (first) => first.toUpperCase()),
-      help: `${about} (${findTypesWith(name).join(', ')})`,
+      help: `${about.charAt(0).toUpperCase()}${about.slice(1)} (${findTypesWith(name).join(', ')})`,
     }));
 
 const makeThird = (field: Omit<RowField, 'width'>, help: string): RowField => ({

@@ -100,7 +100,8 @@ pre.command code { font-size: 1em; }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 0 1.5rem; align-items: start; }
 form.stacked { max-width: 44rem; display: grid; grid-template-columns: repeat(6, minmax(0, 1fr)); gap: 0 1rem; align-items: start; }
 form.stacked > * { grid-column: 1 / -1; }
-form.inline, div.inline { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: end; margin: 0 0 1rem; }
+form.inline, div.inline { display: flex; flex-wrap: wrap; gap: .5rem .75rem; align-items: start; margin: 0 0 1rem; }
+.inline > .field ~ .buttons { padding-top: 1.48rem; }
 .inline .field { margin: 0; }
 form.stacked :is(.field.third, .group > .field.third) { grid-column: span 2; }
 form.stacked > .group { display: grid; grid-template-columns: subgrid; }
@@ -149,6 +150,17 @@ textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace
 .effect li { margin: 0 0 .3rem; overflow-wrap: anywhere; }
 @media (scripting: enabled) { code[data-command]:not([data-offered]) { display: none; } }
 .console button.copy { padding: 0 .5rem; font-size: var(--note); font-weight: 450; margin: 0 .35rem; vertical-align: baseline; }
+.console button.sign { border: 0; background: none; padding: 0 .1rem; margin: 0; line-height: 1; color: var(--soft); }
+.sign::before { content: "⧉"; }
+.sign.copied::before { content: "✓"; color: var(--good); }
+@media (hover: hover) { .sign:not(:focus-visible, .copied) { opacity: 0; } tr:hover .sign { opacity: 1 !important; } }
+.console .drawer { inset: 0 0 0 auto; margin: 0; width: min(48rem, 100%); max-width: none; height: 100%; max-height: none; overflow-y: auto; padding: 1.1rem 1.4rem 2rem; border: 0; border-left: 1px solid var(--line); background: var(--back); color: var(--ink); }
+.console .drawer:not(:modal) { width: auto; height: auto; position: relative; border: 1px solid var(--line); border-radius: 8px; margin: 0 0 1.5rem; }
+.drawer::backdrop { background: rgb(0 0 0 / .4); }
+.drawer .head { margin-right: 4rem; }
+.drawer .head h2 { margin: 0; }
+.drawer .close { position: absolute; top: 1.2rem; right: 1.4rem; }
+.console .notice[role=status] { position: sticky; top: 0; z-index: 1; }
 .notice .buttons:empty { display: none; }
 .question { font-size: var(--heading); font-weight: 600; margin: 0 0 .9rem; }
 .old { color: var(--bad); text-decoration: line-through; }

@@ -18,9 +18,11 @@ interface FormInput {
   verb: string;
   cancel?: string | undefined;
   tried?: SentForm | undefined;
+  /** The list over which the form is shown. */
+  list?: string | undefined;
 }
 
-export function renderForm({ action, formToken, fields, verb, cancel, tried }: FormInput): Markup {
+export function renderForm({ action, formToken, fields, verb, cancel, tried, list }: FormInput): Markup {
   const problem = tried?.problem;
   const errors = problem === undefined ? new Map<string, string>() : assignErrors(problem, fields);
   const first = fields.find(({ name, entry }) => (errors.size > 0 ? errors.has(name) : entry?.isAdded))?.name;
@@ -28,6 +30,7 @@ export function renderForm({ action, formToken, fields, verb, cancel, tried }: F
     errors.size === 1 ? 'Correct the marked field.' : `Correct the ${errors.size} marked fields.`;
   return html`<form method="post" action="${action}" class="stacked">
     <input type="hidden" name="form_token" value="${formToken}" />
+    ${list !== undefined && html`<input type="hidden" name="list" value="${list}" />`}
     ${
       // Browsers press the first button on Enter, which must not be one that changes rows of fields.
       fields.some(({ entry }) => entry) &&

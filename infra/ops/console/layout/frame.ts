@@ -125,6 +125,23 @@ export function renderFrame(page: Page, framing: FrameInput): Markup {
     </html> `;
 }
 
+/** Shows a page over a list: a script opens it as a modal dialog; without script it stands above the list. */
+export const renderOver = (list: Page, { title, actions, ...page }: Page, address: string): Page => ({
+  ...list,
+  ...(page.status !== undefined && { status: page.status }),
+  ...(page.secrets !== undefined && { secrets: page.secrets }),
+  section: list.section ?? address,
+  body: html`<dialog open class="drawer" aria-labelledby="drawer-title" data-list="${address}">
+      <div class="head">
+        <h2 id="drawer-title">${title}</h2>
+        ${actions ?? nothing}
+      </div>
+      ${page.body}
+      <a class="close" href="${address}">Close</a>
+    </dialog>
+    ${list.body}`,
+});
+
 const renderCrumbs = (above: readonly (readonly [path: string, words: string])[], title: string): Markup =>
   html`<nav class="crumbs" aria-label="Breadcrumbs">
     <ol>
@@ -193,8 +210,9 @@ type CommandLink = readonly [pattern: RegExp, path: (...parts: string[]) => stri
 const commandLinks: readonly CommandLink[] = [
   [/^customer (?:show|on|off|close|set) (\S+)/, (name) => `customers/${name}`, 'the customer'],
   [/^customer/, () => 'customers', 'Customers'],
+  [/^grant new (\S+) -/, (name) => `customers/${name}/payback`, 'Pay back'],
   [
-    /^grant new (\S+) (-?[\d.]+) --id (\S+) --reason "([^"]*)"/,
+    /^grant new (\S+) ([\d.]+) --id (\S+) --reason "([^"]*)"/,
     (...[name, amount, id, reason]) => `customers/${name}/grant?amount=${amount}&id=${id}&reason=${reason}`,
     'Credit it',
   ],

@@ -32,6 +32,8 @@ export interface PageColumn<Row> {
   textOf?: ((row: Row) => string | undefined) | undefined;
   decimals?: number;
   isActions?: boolean;
+  /** Its links lead to forms that a script opens over the list. */
+  opensForms?: boolean;
   /** It names the row. */
   isHead?: boolean;
 }
@@ -66,10 +68,9 @@ const applyIfKnown = <Shown>(
   show: (amount: NanoYuan) => Shown,
 ): Shown | undefined => (amount === undefined ? undefined : show(amount));
 
-/** Columns of a view that the command line prints too. */
+/** Columns of a view that the command line prints too. Decimals as text are amounts. */
 export const buildViewColumns = <Row>(columns: readonly ViewColumn<Row>[]): PageColumn<Row>[] =>
   columns.map(([, title, value, text]) => {
-    const textOf = (row: Row): string => text?.(row) ?? String(value(row) ?? '-');
     const sortBy = (row: Row): string | number => value(row) ?? '';
     const textOf = (row: Row): string => {
       const found = value(row);
@@ -87,8 +88,12 @@ const countDecimals = (text = ''): number => (text.includes('.') ? text.length -
 const padDecimals = (text: string | undefined, decimals: number): string =>
   (decimals > 0 && !text?.includes('.') ? '\u2008' : '') + '\u2007'.repeat(decimals - countDecimals(text));
 
+/** A form that a script opens over the list; without script it is a page. */
+export const renderDrawerLink = (path: string, words: Content): Markup =>
+  html`<a href="${path}" data-drawer>${words}</a>`;
+
 export const actions = <Row>(show: Cell<Row>): PageColumn<Row> =>
-  column('Actions', show, { isActions: true });
+  column('Actions', show, { isActions: true, opensForms: true });
 
 export const renderWide = (text: Content): Markup => html`<span class="wide">${text}</span>`;
 
@@ -97,6 +102,10 @@ export const renderCut = (whole: string, shown: Content = whole): Content =>
   whole.length <= wholeMax ? shown : html`<span class="cut" title="${whole}">${shown}</span>`;
 
 const wholeMax = 20;
+
+/** An id that a button copies; without script it is text to select. Links take the attribute, too. */
+export const renderId = (id: string, shown = id): Markup =>
+  html`<code data-copy="${shown === id ? '' : id}">${shown}</code>`;
 
 /** Puts two things side by side, or below each other where there is no room. */
 export const renderBoth = (first: Content, second: Content): Markup =>
@@ -110,7 +119,7 @@ export interface TableInput<Row> {
   markOf?: (row: Row) => 'bad' | 'warning' | undefined;
   /** Rows arrive live, so they keep their order and no column is left out. */
   live?: { id: string; keyOf: (row: Row) => string };
-  /** Rendered again while live, so it is neither sorted nor filtered. */
+  /** Rendered again while live, so it is not filtered. */
   isPlain?: boolean;
 }
 
@@ -122,7 +131,7 @@ export function renderTable<Row>(rows: readonly Row[], of: TableInput<Row>): Mar
   const columns = of.columns.filter(({ has }) => !has || live || rows.some(has));
   const canFilter = rows.length > 8 && !isPlain;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}">
-      <table class="data" ${canFilter && html`data-filter`} ${!isPlain && html`data-sortable`}>
+      <table class="data" ${canFilter && html`data-filter`} data-sortable>
         <caption>
           ${caption}
         </caption>
@@ -167,11 +176,17 @@ const renderHead = <Row>({ title, isNumber, about, isActions }: PageColumn<Row>)
     ${title}
   </th>`;
 
-function renderCell<Row>({ show, isNumber, isHead, sortBy }: PageColumn<Row>, row: Row, pad: string): Markup {
+function renderCell<Row>(
+  { show, isNumber, isHead, opensForms, sortBy }: PageColumn<Row>,
+  row: Row,
+  pad: string,
+): Markup {
   const key = sortBy?.(row);
   const sort = key === undefined ? nothing : html` data-sort="${String(key)}"`;
   if (isHead) return html`<th scope="row" ${sort}>${show(row)}</th>`;
-  return html`<td ${isNumber && html`class="number"`} ${sort}>${show(row)}${pad}</td>`;
+  return html`<td ${isNumber && html`class="number"`} ${opensForms && html`data-drawer`} ${sort}>
+    ${show(row)}${pad}
+  </td>`;
 }
 
 type CountName = keyof DailyFigures['counts'];

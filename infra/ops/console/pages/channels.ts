@@ -18,6 +18,7 @@ import { renderActionButton } from '../layout/form.ts';
 import { renderEmptyState, renderLead, renderNotice, renderWarnings, type Page } from '../layout/frame.ts';
 import { renderPlot, renderSparkline } from '../layout/plot.ts';
 import {
+  actions,
   renderBadge,
   renderBoth,
   column,
@@ -82,7 +83,8 @@ export function renderState(
   nowMs: number,
 ): Markup {
   const isLow = channel.state === 'on' && channel.balance?.isLow === true;
-  const marks = channel.marks?.filter(({ mark }) => mark !== 'failing' || !channel.isFailing);
+  const isFailing = channel.isFailing || channel.rests[0]?.kind === 'failing';
+  const marks = channel.marks?.filter(({ mark }) => mark !== 'failing' || !isFailing);
   return html`${renderHealthState(channel, nowMs)} ${isLow && renderBadge('upstream balance low', 'warning')}
   ${marks?.map((mark) => html`<span title="${describeMark(mark)}">${renderBadge(mark.mark, 'bad')}</span> `)}`;
 }
@@ -96,7 +98,7 @@ function renderHealthState(
   const [first] = rests;
   if (isFailing)
     return html`${renderBadge('failing', 'bad')}
-    ${first && renderBadge(formatCooldown(first, nowMs), 'warning')}`;
+    ${first && renderBadge(formatCooldown(first, nowMs).replace(/^failing, /, ''), 'warning')}`;
   return first ? renderBadge(formatCooldown(first, nowMs), 'warning') : renderBadge('ready', 'good');
 }
 
@@ -137,35 +139,36 @@ const renderChannelTable = ({ channels, knownFrom }: ChannelsView, visit: Visit)
     columns: [
       head('Channel', ({ id, trend }) =>
         renderBoth(
-          html`<a href="${channelPathOf(id)}">${id}</a>`,
+          html`<a href="${channelPathOf(id)}" data-copy>${id}</a>`,
           renderSparkline(trend, `Attempts of the last ${trend.length} days`),
         ),
       ),
-      column('State', (channel) => renderState(channel, visit.nowMs)),
+      column('State', (channel) => renderBoth(renderState(channel, visit.nowMs), renderIssue(channel))),
       number('Priority, weight', ({ priority, weight }) => renderBoth(priority ?? '–', weight ?? '–'), {
         sortBy: ({ priority }) => priority ?? 0,
       }),
       number('Models', ({ models }) => models?.length ?? '–'),
-      column('Last call', (channel) => renderLastCall(channel, { nowMs: visit.nowMs, knownFrom }), {
-        sortBy: ({ lastCall }) => lastCall ?? '',
-      }),
-      column('Last failure', (channel) => renderLastFailure(channel, visit.nowMs), {
-        sortBy: ({ lastFailure }) => lastFailure ?? '',
-      }),
-      ...figures,
       column(
-        'Issue',
-        ({ id, problem, warning }) =>
-          (problem ?? warning) &&
-          html`<a href="${channelPathOf(id)}" title="${problem ?? warning ?? ''}"
-            >${renderBadge(problem === undefined ? 'warning' : 'error', problem === undefined ? 'warning' : 'bad')}</a
-          >`,
-        {
-          has: ({ problem, warning }) => (problem ?? warning) !== undefined,
-        },
+        'Last call, failure',
+        (channel) =>
+          renderBoth(
+            renderLastCall(channel, { nowMs: visit.nowMs, knownFrom }),
+            renderLastFailure(channel, visit.nowMs),
+          ),
+        { sortBy: ({ lastCall }) => lastCall ?? '' },
       ),
+      ...figures,
+      ...(visit.options.readOnly
+        ? []
+        : [actions(({ id }: ChannelWithSums) => html`<a href="${channelPathOf(id)}/edit">Edit</a>`)]),
     ],
   });
+
+const renderIssue = ({ id, problem, warning }: ChannelWithSums): Content =>
+  (problem ?? warning) &&
+  html`<a href="${channelPathOf(id)}" title="${problem ?? warning ?? ''}"
+    >${problem === undefined ? renderBadge('warning', 'warning') : renderBadge('error', 'bad')}</a
+  >`;
 
 async function renderChannel(visit: Visit): Promise<Page> {
   const id = visit.parameter('id');

@@ -45,6 +45,7 @@ import {
   renderBadge,
   column,
   renderCut,
+  renderDrawerLink,
   head,
   number,
   renderTable,
@@ -101,7 +102,7 @@ function renderRules({ charges, shadowed }: ChargeList, { nowMs, options, ports 
     empty: html`${renderEmptyState('No price rules yet', 'Import a public price list, or create a rule.')}
     ${renderCommand(ports.target, 'charge import', '--help')}`,
     columns: [
-      head('Rule', ({ id }) => (options.readOnly ? id : html`<a href="charges/${id}">${id}</a>`)),
+      head('Rule', ({ id }) => (options.readOnly ? id : renderDrawerLink(`charges/${id}`, id))),
       column('Type', ({ type }) => typeWords[type]),
       column('Models', ({ type, models }) =>
         renderCut(
@@ -146,7 +147,7 @@ const linkedMax = 12;
 
 /** Leads to the form that changes the price of this model alone. */
 const renderModelLink = (model: string): Markup =>
-  html`<a href="charges/model/${encodeURIComponent(model)}">${model}</a> `;
+  html`${renderDrawerLink(`charges/model/${encodeURIComponent(model)}`, model)} `;
 
 function rateColumn(title: string, of: (rule: ChargeRow) => number | undefined): PageColumn<ChargeRow> {
   const textOf = (rule: ChargeRow): string | undefined => {

@@ -15,7 +15,7 @@ import { parseText } from '../../fields/row-field.ts';
 import { formatCsv, selectCsvCells } from '../../csv.ts';
 import { formatCell, html } from '../../markup.ts';
 import { renderEmptyState, renderWarnings } from '../layout/frame.ts';
-import { column, head, renderTable } from '../layout/table.ts';
+import { column, head, renderId, renderTable } from '../layout/table.ts';
 import {
   buildFormPage,
   createProposal,
@@ -37,7 +37,7 @@ const columnsOf = <Name extends string>(
 ) => [
   head(titleOf(first ?? ''), (row: Readonly<Record<Name, unknown>>) => {
     const text = formatCell(first && row[first]);
-    return link ? html`<a href="${link(text)}">${text}</a>` : html`<code>${text}</code>`;
+    return link ? html`<a href="${link(text)}" data-copy>${text}</a>` : renderId(text);
   }),
   ...names.map((name) =>
     column(titleOf(name), (row: Readonly<Record<Name, unknown>>) =>

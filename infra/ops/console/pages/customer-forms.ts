@@ -12,7 +12,8 @@ import {
   writeWelcome,
 } from '../../../../shared/operate/customers/new-customer.ts';
 import { carryOutKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
-import { usageFailure } from '../../../../shared/operate/plan.ts';
+import { formatYuan, parseYuan } from '../../../../shared/billing/money.ts';
+import { formatMoney, usageFailure } from '../../../../shared/operate/plan.ts';
 import { describeClosure, describeErasure, describeGrantOutcome } from '../../outcomes.ts';
 import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
 import { keyFields } from '../../fields/key-fields.ts';
@@ -44,6 +45,7 @@ import { carryOutGrant, planGrantAmount } from '../../../../shared/operate/custo
 export function addCustomerForms(routes: Routes): void {
   routes.form('/customers-new', { page: newPage, propose: proposeNew });
   routes.form('/customers/:account/grant', { page: grantPage, propose: proposeGrant });
+  routes.form('/customers/:account/payback', { page: paybackPage, propose: proposePayback });
   routes.form('/customers/:account/keys/new', { page: keyPage, propose: proposeKey });
   routes.form('/customers/:account/edit', { page: editPage, propose: proposeEdit });
   routes.form('/customers/:account/close', { page: closePage, propose: proposeClose });
@@ -186,7 +188,8 @@ async function proposeClose(visit: Visit): Promise<Proposal> {
     back: customerPathOf(account),
     verb: 'Close customer',
     grave: true,
-    report: () => ({ lines: describeClosure(plan) }),
+    // The page lists the steps that are left, from the customer's state.
+    report: () => ({ lines: describeClosure(plan).slice(0, 1) }),
   });
 }
 
@@ -253,17 +256,44 @@ export const listGrantFields = (visit: Visit, tried?: SentForm): Field[] => [
   },
 ];
 
-async function proposeGrant({ ports, parameter, field }: Visit): Promise<Proposal> {
-  const account = parameter('account');
-  const input = {
-    account,
-    amount: field('amount'),
-    reason: parseText(field('reason')),
-    id: parseText(field('id')),
+const paybackPage = buildFormPage(async (visit, tried) => {
+  const quota = await visit.ports.ledger.quota(visit.parameter('account'));
+  const available = quota && 'row' in quota ? quota.row.available : 0n;
+  const filled: Record<string, Partial<Field>> = {
+    amount: { value: available > 0n ? formatYuan(available) : '', help: 'The amount that you paid back.' },
+    reason: { value: 'paid back' },
   };
+  return {
+    ...linkCustomer(visit),
+    title: 'Pay back',
+    intro: renderLead('Deducts from the balance what you paid back to the customer.'),
+    fields: listGrantFields(visit, tried).map((each) => Object.assign({}, each, filled[each.name])),
+  };
+});
+
+async function proposeGrant(visit: Visit): Promise<Proposal> {
+  const account = visit.parameter('account');
+  return proposeCredit(visit, visit.field('amount'), { title: `Top up ${account}`, verb: 'Top up' });
+}
+
+async function proposePayback(visit: Visit): Promise<Proposal> {
+  const amount = parseYuan(visit.field('amount'));
+  if (amount === undefined || amount <= 0n)
+    throw usageFailure('amount: enter yuan above 0, with at most 9 decimals');
+  const title = `Pay back ${formatMoney(amount)} to ${visit.parameter('account')}`;
+  return proposeCredit(visit, formatYuan(-amount), { title, verb: `Pay back ${formatMoney(amount)}` });
+}
+
+async function proposeCredit(
+  { ports, parameter, field }: Visit,
+  amount: string,
+  words: Pick<Proposal, 'title' | 'verb'>,
+): Promise<Proposal> {
+  const account = parameter('account');
+  const input = { account, amount, reason: parseText(field('reason')), id: parseText(field('id')) };
   const plan = await planGrantAmount(ports, input);
   const path = customerPathOf(account);
-  return createProposal(plan, { title: `Top up ${account}`, back: path, verb: 'Top up' }, async () => {
+  return createProposal(plan, { ...words, back: path, grave: plan.amount < 0n }, async () => {
     const made = await carryOutGrant(ports, plan, grantWaitMs);
     return { ...describeGrantOutcome(plan, made), next: [[path, `Open ${account}`]] };
   });

@@ -35,15 +35,25 @@ import {
   formatYuanShort,
 } from '../layout/figures.ts';
 import { renderForm, renderSearch } from '../layout/form.ts';
-import { renderEmptyBox, renderEmptyState, renderLead, renderWarnings, type Page } from '../layout/frame.ts';
+import {
+  renderEmptyBox,
+  renderEmptyState,
+  renderItems,
+  renderLead,
+  renderNotice,
+  renderWarnings,
+  type Page,
+} from '../layout/frame.ts';
 import { renderCallsPlot, renderChargesPlot, renderSparkline } from '../layout/plot.ts';
 import {
+  actions,
   buildFigureColumns,
   renderBadge,
   renderBoth,
   column,
   renderCut,
   renderDefinitions,
+  renderId,
   pickFigureColumns,
   head,
   number,
@@ -115,7 +125,7 @@ async function renderByName(visit: Visit, name: string): Promise<Markup> {
   return html`${renderWarnings(problems)}
   ${renderSelectable(visit, ticked, customers, {
     caption: 'Customers',
-    columns: buildColumns<ListedCustomer>(visit.nowMs),
+    columns: buildColumns<ListedCustomer>(visit),
     markOf: ({ state }) => (state === 'bad' ? 'bad' : undefined),
     empty:
       name === ''
@@ -141,7 +151,7 @@ async function renderSpending(visit: Visit, order: SpendingOrder): Promise<Marku
   ${renderSelectable(visit, ticked, customers, {
     caption: isDry ? 'Customers by days left' : 'Customers by spend',
     columns: buildColumns<SpendingCustomer>(
-      visit.nowMs,
+      visit,
       number('Days left', ({ daysLeft }) => renderDaysLeft(daysLeft), {
         about: 'at the pace of this month',
         sortBy: ({ daysLeft }) => daysLeft ?? Number.MAX_SAFE_INTEGER,
@@ -178,7 +188,7 @@ function renderBalance({ item, unknown }: ListedCustomer): Content {
 const month = buildFigureColumns<ListedCustomer>((row) => row.month);
 
 const buildColumns = <Customer extends ListedCustomer>(
-  nowMs: number,
+  { nowMs, options: { readOnly: isReader } }: Visit,
   more?: PageColumn<Customer>,
 ): PageColumn<Customer>[] => [
   head('Customer', ({ account, trend }) =>
@@ -201,18 +211,39 @@ const buildColumns = <Customer extends ListedCustomer>(
     sortBy: ({ lastCall }) => lastCall ?? 0,
   }),
   column('Note', ({ note = '' }) => renderCut(note), { has: ({ note }) => note !== undefined }),
+  ...(isReader ? [] : [actions<Customer>(renderEdit)]),
 ];
+
+const renderEdit = ({ account }: ListedCustomer): Markup =>
+  html`<a href="${customerPathOf(account)}/edit">Edit</a>`;
 
 const listForms = (isOff: boolean) => [
   ['keys/new', 'New key'],
   ['edit', 'Edit'],
-  ...(isOff
-    ? [
-        ['reopen', 'Reopen'],
-        ['erase', 'Erase contact data'],
-      ]
-    : [['close', 'Close']]),
+  ['payback', 'Pay back'],
+  isOff ? ['reopen', 'Reopen'] : ['close', 'Close'],
 ];
+
+/** The steps that are left after a closing. They follow from the customer's state, so they stay until they are done. */
+function renderClosingSteps({ account, isOff, item, attributes }: CustomerView): Content {
+  const path = customerPathOf(account);
+  const reserved = sumReserved(item);
+  const amount = formatMoney(item.available);
+  const steps = [
+    reserved > 0n &&
+      html`Wait until no call is in flight: ${renderYuan(reserved)} are reserved by
+      ${formatCount(item.open.size, 'call')}.`,
+    item.available > 0n &&
+      html`Pay the balance back to the customer (it is final a minute after the closing), then record it:
+        <a class="button" href="${path}/payback" data-drawer>Pay back ${amount}</a>`,
+    ['contact', 'note'].some((name) => Object.hasOwn(attributes, name)) &&
+      html`Nobody needs the contact data:
+        <a class="button" href="${path}/erase" data-drawer>Erase contact data</a>`,
+  ].filter((step) => step !== false);
+  return (
+    isOff && steps.length > 0 && renderNotice('calm', [html`<strong>To do</strong>`, renderItems(steps)])
+  );
+}
 
 async function renderCustomer(visit: Visit): Promise<Page> {
   const account = visit.parameter('account');
@@ -224,13 +255,13 @@ async function renderCustomer(visit: Visit): Promise<Page> {
     title: account,
     above: [],
     actions: hideFromReaders(visit, [
-      html`<a class="button main" href="${path}/grant">Top up</a>`,
+      html`<a class="button main" href="${path}/grant" data-drawer>Top up</a>`,
       ...listForms(view.isOff).map(
-        ([at, words]) => html`<a class="button" href="${path}/${at}">${words}</a>`,
+        ([at, words]) => html`<a class="button" href="${path}/${at}" data-drawer>${words}</a>`,
       ),
     ]),
-    body: html`${renderWarnings(view.warnings)} ${renderBalanceTiles(view)} ${renderRowFacts(view, visit)}
-      ${renderUsage(view)}
+    body: html`${renderWarnings(view.warnings)} ${hideFromReaders(visit, renderClosingSteps(view))}
+      ${renderBalanceTiles(view)} ${renderRowFacts(view, visit)} ${renderUsage(view)}
       <h2>Keys</h2>
       ${renderKeyTable(view.keys, visit, {
         empty: renderEmptyState(
@@ -301,8 +332,7 @@ function renderRowFacts({ attributes, written: by, plan }: CustomerView, { nowMs
   const last = renderLastChange(by, nowMs);
   return renderDefinitions('facts', [
     ...Object.entries(attributes).map(
-      ([name, value]) =>
-        [formatAttribute(name), name === 'contact' ? renderContact(value) : formatCell(value)] as const,
+      ([name, value]) => [formatAttribute(name), (attributeFormats[name] ?? formatCell)(value)] as const,
     ),
     ...(plan?.items ?? []).map(
       ({ name, used, value }) =>
@@ -319,13 +349,19 @@ function renderRowFacts({ attributes, written: by, plan }: CustomerView, { nowMs
 
 /** The person before the addresses. Alerts go to the addresses. */
 function renderContact(value: unknown): Content {
-  const { email, webhook, ...others } = asRecord(value);
+  const { name, email, webhook, ...others } = asRecord(value);
   if (Object.keys(others).length > 0) return formatCell(value);
   return [
+    typeof name === 'string' && `${name} `,
     typeof email === 'string' && html`<a href="mailto:${encodeURIComponent(email)}">${email}</a> `,
     typeof webhook === 'string' && html`<span class="soft">alerts to</span> <code>${webhook}</code>`,
   ];
 }
+
+const attributeFormats: Readonly<Record<string, (value: unknown) => Content>> = {
+  contact: renderContact,
+  alert_below: (value) => formatWrittenMoney(formatCell(value)),
+};
 
 /** `alert_below` -> `Alert below`. */
 const formatAttribute = (name: string): string =>
@@ -359,11 +395,6 @@ const modelColumns = [
     'output',
     'charged',
   ),
-const attributeFormats: Readonly<Record<string, (value: unknown) => Content>> = {
-  contact: renderContact,
-  alert_below: (value) => formatWrittenMoney(formatCell(value)),
-};
-
 ];
 
 const renderGrants = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit): Markup =>
@@ -372,8 +403,8 @@ const renderGrants = ({ grants, hasAllGrants }: CustomerView, { nowMs }: Visit):
     markOf: ({ problem, warning }) => (problem ? 'bad' : warning ? 'warning' : undefined),
     empty: renderEmptyState('No grants yet', 'The first grant creates the balance.'),
     columns: [
-      head('Grant', ({ grantId }) => html`<code>${grantId}</code>`),
-      number('Amount', ({ amount }) => renderWrittenAmount(amount), { sortBy: ({ amount }) => amount }),
+      head('Grant', ({ grantId }) => renderId(grantId)),
+      number('Amount', ({ amount }) => formatWrittenMoney(amount), { sortBy: ({ amount }) => amount }),
       column('Applied', ({ applied, problem, warning }) => {
         if (problem !== undefined) return html`${renderBadge('invalid', 'bad')} ${renderWide(problem)}`;
         if (warning !== undefined) return html`${renderBadge('check', 'warning')} ${renderWide(warning)}`;

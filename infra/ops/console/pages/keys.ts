@@ -31,6 +31,7 @@ import {
   column,
   renderCut,
   head,
+  renderId,
   renderPager,
   renderTable,
   pickFigureColumns,
@@ -130,7 +131,7 @@ export const renderKeyTable = (
     empty,
     markOf: ({ state }) => (state === 'invalid' ? 'bad' : undefined),
     columns: [
-      head('Key', ({ row }) => html`<code>${formatCell(row['hint']) || 'no hint'}</code>`),
+      head('Key', ({ row }) => (row['hint'] === undefined ? 'no hint' : renderId(formatCell(row['hint'])))),
       column('Name', ({ row }) => renderCut(formatCell(row['name'])), {
         has: ({ row }) => row['name'] !== undefined,
       }),
@@ -151,7 +152,7 @@ export const renderKeyTable = (
 const tickedHashOf = ({ row, state }: KeyView): string | undefined =>
   state === 'invalid' ? undefined : textOf(row, 'hash');
 
-const renderHash = (hash: string): Markup => html`<code title="${hash}">${hash.slice(0, 8)}</code>`;
+const renderHash = (hash: string): Markup => renderId(hash, hash.slice(0, 8));
 
 function renderActions({ row, state }: KeyView): Markup {
   const path = `keys/${encodeURIComponent(formatCell(row['hash']))}`;
@@ -240,10 +241,10 @@ async function proposeRotate({ ports, parameter, field }: Visit): Promise<Propos
           `${plan.oldName} works until ${plan.oldWorksUntil}.`,
         ],
         secret: { name: 'New API key', value: made.secretKey },
+        message: writeRotationMessage(plan, made.secretKey),
       };
     },
   );
-        message: writeRotationMessage(plan, made.secretKey),
 }
 
 const checkPage = buildFormPage(() => ({

@@ -14,6 +14,7 @@ import { renderActionButton } from '../layout/form.ts';
 import { proposeRowEdit } from '../visit/row-proposal.ts';
 import {
   buildFormPage,
+  overList,
   proposeWrites,
   type ActionEnd,
   type PendingForm,
@@ -46,10 +47,13 @@ export const basisOf = (shown: FrozenProposal): string =>
       .toSorted(),
   });
 
-export function renderConfirmation({ identity }: Visit, { id, shown, path, fields }: PendingForm): Page {
+export function renderConfirmation(
+  { identity, list }: Visit,
+  { id, shown, path, fields }: PendingForm,
+): Page {
   const { title, back, effect, questions, warnings, refusal, details, verb, grave } = shown;
-  const isTyped = Object.keys(fields).some((name) => name !== 'form_token');
-  const again = isTyped ? html`<a href="${path}?again=${id}">Edit</a>` : nothing;
+  const isTyped = Object.keys(fields).some((name) => name !== 'form_token' && name !== 'list');
+  const again = isTyped ? html`<a href="${overList(`${path}?again=${id}`, list)}">Edit</a>` : nothing;
   return {
     title,
     back,
@@ -73,17 +77,14 @@ export function renderConfirmation({ identity }: Visit, { id, shown, path, field
   };
 }
 
-export function renderResult({ title, back }: Pick<Proposal, 'title' | 'back'>, ended: ActionEnd): Page {
-  if ('error' in ended) {
-    const { error } = ended;
-    const body = renderProblem(error instanceof Failure ? error.message : fault, back, 'Back');
 const effectMax = 12;
 const eachKindMax = 5;
 
+const renderLines = (lines: readonly string[]): Markup[] =>
+  lines.map((each) => html`<li>${renderWithCommandLinks(each)}</li>`);
+
 /** Of a long list, such as the review of a sheet, shows the first lines of each kind and folds the others. */
 function renderEffect(effect: readonly string[]): Markup {
-  const renderLines = (lines: readonly string[]): Markup[] =>
-    lines.map((each) => html`<li>${renderWithCommandLinks(each)}</li>`);
   const shown = effect.length > effectMax ? eachKindMax : effect.length;
   const kinds = Map.groupBy(effect, (line) => /^\w+( (customer|key)\b)?/.exec(line)?.[0]);
   return html`<ul class="effect">
@@ -102,6 +103,10 @@ function renderEffect(effect: readonly string[]): Markup {
   </ul>`;
 }
 
+export function renderResult({ title, back }: Pick<Proposal, 'title' | 'back'>, ended: ActionEnd): Page {
+  if ('error' in ended) {
+    const { error } = ended;
+    const body = renderProblem(error instanceof Failure ? error.message : fault, back, 'Back');
     return { title, back, body, status: 409 };
   }
   const { lines, details, secret, file, message, next = [], warnings = [] } = ended.outcome;
@@ -128,7 +133,7 @@ export const renderDone = (
     lines.map((line) => html`<p>${renderWithCommandLinks(line)}</p>`),
     html`<p class="buttons">
       ${next.filter(([path]) => path !== back).map(([path, words]) => html`<a href="${path}">${words}</a>`)}
-      ${undo.length > 0 && renderActionButton(`undo/${id}`, identity.formToken, 'Undo')}
+      ${undo.length > 0 && renderActionButton(`undo/${id}`, identity.formToken, 'Undo', { list: back })}
     </p>`,
   ])}
   ${renderWarnings(warnings)}`;

@@ -297,7 +297,7 @@ const requestTable = (nowMs: number): Pick<TableInput<ListedRequest>, 'columns' 
   columns: [
     head('Request', ({ atMs, line }) =>
       renderBoth(
-        html`<a href="${requestPathOf(String(line.request_id))}?at=${atMs}"
+        html`<a href="${requestPathOf(String(line.request_id))}?at=${atMs}" data-copy="${line.request_id}"
           ><code class="cut">${line.request_id}</code></a
         >`,
         renderCut([line.end_user, formatTags(line.tags)].filter(Boolean).join(', ')),

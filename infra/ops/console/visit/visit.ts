@@ -66,9 +66,23 @@ export interface Visit {
   readonly query: (name: string) => string;
   readonly field: (name: string) => string;
   fields: Readonly<Record<string, string>>;
+  /** The list over which the page is shown, and to which a result leads back. */
+  list: string | undefined;
   /** Reads a result that was kept for this session. Undefined if it is gone. */
   readonly readResult: (id: string) => Promise<KeptResult | undefined>;
 }
+
+/** The lists and pages with rows. Other addresses could lead away from the console. */
+const listPattern = /^(?:customers|keys|channels|charges|settings)(?:[/?][^#\\]*)?$/;
+
+export const readList = (address = ''): string | undefined =>
+  listPattern.test(address) ? address : undefined;
+
+/** The address of a page that is shown over a list. Scripts build the same for links with `data-drawer`. */
+export const overList = (path: string, list: string | undefined): string =>
+  list === undefined
+    ? path
+    : `${path}${path.includes('?') ? '&' : '?'}${new URLSearchParams({ list }).toString()}`;
 
 /** `tried` is a form that was refused, to show it again. */
 export type PageView = (visit: Visit, tried?: SentForm) => Promise<Page>;
@@ -169,7 +183,8 @@ export const buildFormPage =
   async (visit, tried) => {
     const made = await composeForm(visit, tried);
     const { title, above = [], intro = '', fields = [], marks = {}, verb = 'Continue', cancel } = made;
-    const form = { fields: addMarks(fields, marks), verb, cancel, tried };
+    const list = visit.list ?? readList(tried?.fields['list']);
+    const form = { fields: addMarks(fields, marks), verb, cancel: list ?? cancel, tried, list };
     return {
       title,
       above,
@@ -181,7 +196,7 @@ export const buildFormPage =
 export const customerPathOf = (account: string): string => `customers/${encodeURIComponent(account)}`;
 
 export const renderCustomerLink = (account: string): Markup =>
-  html`<a href="${customerPathOf(account)}">${account}</a>`;
+  html`<a href="${customerPathOf(account)}" data-copy>${account}</a>`;
 
 export interface Proposal {
   title: string;
