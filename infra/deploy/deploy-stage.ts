@@ -3,7 +3,8 @@ import { parseArgs } from 'node:util';
 import type { StageOptions } from '../stack/options/option-table.ts';
 import { selectPublishedOptions } from '../stack/options/published-options.ts';
 import { readStageFile, resolveStage, type Stage } from '../stack/options/read-options.ts';
-import { compareOptions, liftProtection, readDeployed } from './deployed-options.ts';
+import { compareOptions, liftProtection, openAddress, readDeployed } from './deployed-options.ts';
+import { findZoneProblem } from './server-zones.ts';
 
 interface DeployPorts {
   /** The folder with the files of stages. */
@@ -45,6 +46,12 @@ export async function deployStage(args: readonly string[], ports: DeployPorts): 
     }
     for (const line of broken) print(`stopped: ${line}`);
     if (refused.length + broken.length > 0) return 1;
+  }
+  const zones = await findZoneProblem(wanted, deployed, () => openAddress(place, environment));
+  if (zones !== undefined) {
+    print(`stopped: ${zones}`);
+    print(`Change ${file}, then deploy again`);
+    return 1;
   }
   const context = name === undefined ? [] : ['--context', `stage=${name}`];
   const all = hasEdge(wanted) && !choosesStacks(stage, forCdk) ? ['--all'] : [];

@@ -90,7 +90,7 @@ export async function liftProtection(place: Place, environment: NodeJS.ProcessEn
 }
 
 /** The region as CDK chooses it, with the credentials of the profile or the environment. */
-async function openAddress(
+export async function openAddress(
   { region: given, profile, stackName: stack }: Place,
   environment: NodeJS.ProcessEnv,
 ): Promise<StackAddress & { region: string }> {

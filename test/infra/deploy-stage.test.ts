@@ -215,6 +215,39 @@ describe('npm run deploy', () => {
     ]);
   });
 
+  describe('of servers', () => {
+    const subnets = ['subnet-01234567', 'subnet-01234568'];
+    const inVpc = (...zones: string[]) => ({ vpc: { id: 'vpc-01234567', zones, subnets } });
+    const deploy = async (region: string, service: object) => {
+      write('relay.json', { region, compute: 'ecs', service });
+      return run();
+    };
+
+    test.each([
+      ['us-east-1', {}, /may choose use1-az3.* \{"service":\{"zones":\["use1-az1","use1-az6"\]\}\}/],
+      ['us-east-1', inVpc('us-east-1b', 'us-east-1a'), /in this account us-east-1a is use1-az3/],
+      ['us-east-1', inVpc('us-east-1b', 'us-east-1f'), /has no us-east-1f; it has us-east-1a, us-east-1b/],
+    ])('in %s with %j stops, because CloudFront would not reach them', async (region, service, says) => {
+      const { exitCode, said, cdkCalls } = await deploy(region, service);
+      expect(said).toMatch(says);
+      expect([exitCode, cdkCalls]).toEqual([1, []]);
+    });
+
+    test.each([
+      ['us-east-1', { zones: ['use1-az1', 'use1-az6'] }],
+      ['us-east-1', inVpc('us-east-1b', 'us-east-1c')],
+      ['us-east-1', inVpc('use1-az1', 'use1-az6')],
+      ['eu-central-1', {}],
+    ])('in %s with %j deploys', async (region, service) => {
+      expect((await deploy(region, service)).cdkCalls).toHaveLength(1);
+    });
+
+    test('keeps the zones of servers that are deployed', async () => {
+      publishes('relay', { region: 'us-east-1', compute: 'ecs' });
+      expect((await deploy('us-east-1', { tasksMin: 3 })).cdkCalls).toHaveLength(1);
+    });
+  });
+
   test('of a stage without a file, or with a mistake in it, calls neither AWS nor CDK', async () => {
     const calls = aws.calls.length;
     await expect(run('--stage', 'nowhere')).rejects.toThrow(/relay\.nowhere\.json does not exist/);

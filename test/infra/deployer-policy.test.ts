@@ -165,7 +165,7 @@ describe('a deployment by a role that lacks one action', () => {
 
   it('is whole with servers, in a network that is made for them, and back; it is rolled back without ecs:CreateService', () => {
     const { stacks, deploy } = begun();
-    const served = synthesize({ compute: 'ecs' }).template;
+    const served = synthesize({ compute: 'ecs', service: { zones: ['use1-az1', 'use1-az6'] } }).template;
     const lacking = begun().deploy(served, new ExecutionRole(pages, 'ecs:CreateService'));
     expect(lacking).toMatchObject({ status: 'ROLLBACK_COMPLETE', failure: { type: 'AWS::ECS::Service' } });
     expect(deploy(served, role)).toMatchObject({ status: 'CREATE_COMPLETE', failure: undefined });

@@ -89,6 +89,7 @@ export const optionSets: Record<string, Record<string, unknown>> = {
   'servers in a VPC of their own': {
     stage: 'served',
     compute: 'ecs',
+    service: { zones: ['use1-az1', 'use1-az6'] },
     console: {
       oidc: {
         issuer: 'https://issuer.example.com/tenant/v2.0',

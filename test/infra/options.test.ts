@@ -190,6 +190,14 @@ describe('options', () => {
       },
       /service\.vpc\.subnets: as many as zones are needed/,
     ],
+    [
+      { compute: 'ecs', service: { zones: ['us-east-1a', 'us-east-1b'] } },
+      /service\.zones\[0\]: found "us-east-1a", expected the ids of two availability zones/,
+    ],
+    [
+      { compute: 'ecs', service: { zones: ['use1-az1', 'use1-az3'] } },
+      /service: CloudFront's VPC origins reach no balancer in use1-az3: name another zone/,
+    ],
     [{ compute: 'ecs', reservedConcurrency: 5 }, /reservedConcurrency: is of functions that answer/],
     [{ compute: 'ecs', memory: { chat: 512 } }, /memory: chat, responses, .* are not made with compute ecs/],
     [[], /relay\.json: expected one JSON object of options/],

@@ -66,6 +66,37 @@ test('servers take a VPC and an image of the app, run in its private subnets wit
   );
 });
 
+test('servers in a VPC of their own are in the zones that are named by id, and synthesis warns where none are', () => {
+  const synthesizeZones = (service: RelayProps['service']) => {
+    const stack = newStack(newApp(), { ...here, region: 'us-east-1' });
+    const image = ContainerImage.fromRegistry('registry.example.com/relay:1');
+    newRelay(stack, { compute: 'ecs', service: { image, ...service } });
+    const subnets = resourcesOf(templateOf(stack), 'AWS::EC2::Subnet');
+    const warnings = stack.node
+      .findAll()
+      .flatMap(({ node }) => node.metadata.map(({ data }) => String(data)));
+    return {
+      zones: subnets.map(
+        ([
+          ,
+          {
+            Properties: { AvailabilityZone, AvailabilityZoneId },
+          },
+        ]) => [AvailabilityZone, AvailabilityZoneId],
+      ),
+      warned: warnings.some((text) => text.includes('service.zones')),
+    };
+  };
+  expect(synthesizeZones({ zones: ['use1-az1', 'use1-az6'] })).toEqual({
+    zones: [
+      [undefined, 'use1-az1'],
+      [undefined, 'use1-az6'],
+    ],
+    warned: false,
+  });
+  expect(synthesizeZones({}).warned).toBe(true);
+});
+
 describe('a relay shows', () => {
   test('its URLs, tables, functions, alarms and their topic', () => {
     const stack = newStack();

@@ -73,6 +73,14 @@ describe('CloudFormation’s double', () => {
     expect(account.ownedBy(stack.id)).toEqual([]);
   });
 
+  it('refuses servers in a zone that CloudFront does not reach, which the first two of an account may include', () => {
+    const servers = (service: object) => synthesize({ compute: 'ecs', service }).template;
+    const { stacks } = emptied();
+    expect(deploy(stacks, servers({})).failure?.reason).toContain('the VPC origin is in use1-az3');
+    const elsewhere = deploy(emptied().stacks, servers({ zones: ['use1-az1', 'use1-az6'] }));
+    expect(elsewhere.status).toBe('CREATE_COMPLETE');
+  });
+
   it('gives CloudFront a new origin secret after every function that must accept it', () => {
     const { stacks } = emptied();
     const { changeSet } = stacks.plan('relay', whole);

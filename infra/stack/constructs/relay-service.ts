@@ -3,9 +3,10 @@
  * the rights of all of them together. Streams and schedules still invoke functions.
  */
 import { join } from 'node:path';
-import { Duration, Size, Stack } from 'aws-cdk-lib';
+import { Annotations, Duration, Size, Stack } from 'aws-cdk-lib';
 import type { Metric } from 'aws-cdk-lib/aws-cloudwatch';
 import {
+  type CfnSubnet,
   GatewayVpcEndpointAwsService,
   type IVpc,
   Peer,
@@ -36,6 +37,7 @@ import {
 import { type ILogGroup, LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { type ISecret, Secret } from 'aws-cdk-lib/aws-secretsmanager';
 import { Construct } from 'constructs';
+import { zonesWithoutVpcOrigins } from '../options/streaming-regions.ts';
 import { createRelayMetric } from '../observe/relay-metric.ts';
 import { serverDescription } from './function-descriptions.ts';
 import type { NumberedSecrets } from './numbered-secrets.ts';
@@ -62,6 +64,11 @@ export interface RelayServiceOptions {
    * a VPC with two public subnets and no NAT is created: each task has a public address, but accepts only the load balancer.
    */
   vpc?: IVpc;
+  /**
+   * The ids of two availability zones for the VPC that is created, such as `use1-az1`. By default CloudFormation chooses two, which in five
+   * regions may include one that CloudFront's VPC origins can't reach.
+   */
+  zones?: readonly string[];
   /** Two by default, in two zones. */
   tasksMin?: number;
   /** Default: 10. */
@@ -106,7 +113,7 @@ export class RelayService extends Construct {
       removalPolicy: keepAfterCreation(props.disposable),
       ...(props.keys.logs && { encryptionKey: props.keys.logs }),
     });
-    this.vpc = props.vpc ?? createVpc(this);
+    this.vpc = props.vpc ?? createVpc(this, props.zones);
     const { vpc } = this;
     // Upstreams may have any address.
     const tasks = new SecurityGroup(this, 'Tasks', { vpc, description: `${relayName}: servers` });
@@ -249,8 +256,15 @@ const imageOf = (bundlesFolder: string): ContainerImage =>
   ContainerImage.fromAsset(join(bundlesFolder, 'server'), { platform: Platform.LINUX_ARM64 });
 
 /** Reaches the tables through a gateway endpoint, which is free. */
-const createVpc = (scope: Construct): Vpc =>
-  new Vpc(scope, 'Vpc', {
+function createVpc(scope: Construct, zones: readonly string[] | undefined): Vpc {
+  const { region } = Stack.of(scope);
+  const excluded = zonesWithoutVpcOrigins[region];
+  if (zones === undefined && excluded !== undefined)
+    Annotations.of(scope).addWarningV2(
+      'relay:zones',
+      `CloudFormation may choose ${excluded}, where CloudFront's VPC origins reach no balancer: name two other zones of ${region} by id in service.zones (aws ec2 describe-availability-zones lists them)`,
+    );
+  const vpc = new Vpc(scope, 'Vpc', {
     maxAzs: 2,
     natGateways: 0,
     subnetConfiguration: [
@@ -259,6 +273,14 @@ const createVpc = (scope: Construct): Vpc =>
     restrictDefaultSecurityGroup: false,
     gatewayEndpoints: { Tables: { service: GatewayVpcEndpointAwsService.DYNAMODB } },
   });
+  // CDK knows only names, which mean other zones in each account.
+  for (const [index, zone] of zones?.entries() ?? []) {
+    const subnet = vpc.publicSubnets[index]?.node.defaultChild as CfnSubnet;
+    subnet.availabilityZone = undefined;
+    subnet.availabilityZoneId = zone;
+  }
+  return vpc;
+}
 
 const valueOf = (secret: ISecret): TaskSecret => TaskSecret.fromSecretsManager(secret);
 

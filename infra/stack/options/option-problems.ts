@@ -4,7 +4,7 @@ import { regionOf, type OptionName, type StageOptions, findOption, optionNames }
 import { findNearestName } from '../../../shared/wire/nearest-name.ts';
 import { servedFunctions } from '../constructs/function-descriptions.ts';
 import { type FrontDoor, hasDistribution } from './front-door.ts';
-import { withoutEdgeLogs } from './streaming-regions.ts';
+import { withoutEdgeLogs, zonesWithoutVpcOrigins } from './streaming-regions.ts';
 
 interface FieldProblem {
   field: string;
@@ -200,6 +200,21 @@ const checks: readonly Check[] = [
       service?.vpc !== undefined &&
       service.vpc.zones.length !== service.vpc.subnets.length &&
       'as many as zones are needed',
+  ],
+  [
+    'service.zones',
+    ({ service }) =>
+      service?.zones !== undefined && service.vpc !== undefined && 'are of a new VPC, and service.vpc exists',
+  ],
+  [
+    'service',
+    ({ service: { zones, vpc } = {} }) => {
+      const excluded = Object.values(zonesWithoutVpcOrigins);
+      const found = (vpc?.zones ?? zones ?? []).find((zone) => excluded.includes(zone));
+      return (
+        found !== undefined && `CloudFront's VPC origins reach no balancer in ${found}: name another zone`
+      );
+    },
   ],
   ...(['reservedConcurrency', 'shifting'] as const).map((field): Check => [
     field,

@@ -196,7 +196,11 @@ const wantedPercent = `a number from ${leastPercent} to below 100`;
 const percent = z.number(wantedPercent).check(z.gte(leastPercent, wantedPercent), z.lt(100, wantedPercent));
 
 const imagePattern = /^[a-z0-9.-]+(:\d+)?\/[a-z0-9._/-]+(:[\w.-]{1,128}|@sha256:[0-9a-f]{64})$/;
+const zoneId = '[a-z]{3,5}\\d-az\\d{1,2}';
 const wantedZones = 'two or more availability zones, such as ["us-east-1a", "us-east-1b"]';
+const wantedZoneIds = 'the ids of two availability zones, such as ["use1-az1", "use1-az2"]';
+const listZones = (pattern: string, wanted: string) =>
+  z.array(matchText(new RegExp(`^${pattern}$`), wanted), wanted).check(z.minLength(2, wanted));
 const wantedSubnets = 'a subnet of each of the zones, in their order';
 const wantedShare = 'a number from 0 to 1';
 const webAclWanted =
@@ -387,19 +391,18 @@ export const optionTable = {
             /^vpc-[0-9a-f]{8,17}$/,
             'the id of a VPC with an internet gateway, such as vpc-0123456789abcdef0',
           ),
-          zones: z
-            .array(matchText(/^[a-z]{2,4}(-[a-z]+)+-\d{1,2}[a-z]$/, wantedZones), wantedZones)
-            .check(z.minLength(2, wantedZones)),
+          zones: listZones(`(${regionPart}[a-z]|${zoneId})`, wantedZones),
           subnets: z
             .array(matchText(/^subnet-[0-9a-f]{8,17}$/, wantedSubnets), wantedSubnets)
             .check(z.minLength(2, wantedSubnets)),
           public: z.optional(flag),
         }),
       ),
+      zones: z.optional(listZones(zoneId, wantedZoneIds).check(z.maxLength(2, wantedZoneIds))),
       tasksMin: z.optional(matchCount(1, 1000)),
       tasksMax: z.optional(matchCount(1, 5000)),
     }),
-    'for compute ecs: an existing image and VPC, and the number of tasks (2 to 10)',
+    'for compute ecs: an existing image, an existing VPC or the zones of a new one, and the number of tasks (2 to 10)',
   ),
   moneyConcurrency: declareOption(
     matchCount(5, 1000),

@@ -29,6 +29,19 @@ export const withoutEdgeLogs: ReadonlySet<string> = new Set([
   'mx-central-1',
 ]);
 
+/**
+ * By region, the availability zone in which CloudFront's VPC origins reach no balancer. By id, because each account has other names for
+ * its zones. Source: Amazon CloudFront Developer Guide, "Restrict access with VPC origins", supported Regions, as public projects quote
+ * it: use1-az3, usw1-az2, apne1-az3, cac1-az3 in July 2026, apne2-az1 in June 2025.
+ */
+export const zonesWithoutVpcOrigins: Readonly<Record<string, string>> = {
+  'ap-northeast-1': 'apne1-az3',
+  'ap-northeast-2': 'apne2-az1',
+  'ca-central-1': 'cac1-az3',
+  'us-east-1': 'use1-az3',
+  'us-west-1': 'usw1-az2',
+};
+
 /** Regions outside the partition `aws`, for which the template is not written. */
 const otherPartition = /^(cn|us-gov|us-iso[a-z]?|eu-isoe|eusc)-/;
 

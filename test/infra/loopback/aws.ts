@@ -1,5 +1,5 @@
 /**
- * As much of AWS on a loopback port as deploying and using a relay needs: STS, SSM, S3, CloudFormation, and DynamoDB by an
+ * As much of AWS on a loopback port as deploying and using a relay needs: STS, SSM, S3, EC2's zones, CloudFormation, and DynamoDB by an
  * emulator. It keeps what was uploaded and what stands in the account, and refuses every call that it does not know.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -11,6 +11,7 @@ import { SecretStore } from './secret-store.ts';
 import { CloudFormationStacks } from './stacks.ts';
 import type { EmulatedTables } from './tables.ts';
 import { answerXml, refuse, type QueryCall } from './xml.ts';
+import { answerZones } from './zones.ts';
 
 export class LoopbackAws {
   /** Uploaded objects by the last part of their key. */
@@ -74,6 +75,7 @@ export class LoopbackAws {
     }
     const call: QueryCall = { action, parameters, region, response };
     if (service === 'sts') return identity(call);
+    if (service === 'ec2' && action === 'DescribeAvailabilityZones') return answerZones(response, region);
     if (service !== 'cloudformation') return refuse(response, 'NotImplemented', `${service} ${action}`, 501);
     await this.stacks.answer(call, async () => this.#tables?.follow(this.account.standing));
   }

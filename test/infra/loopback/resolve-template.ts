@@ -11,6 +11,7 @@ import {
   type Identity,
   type Place,
 } from './names.ts';
+import { zonesOf } from './zones.ts';
 import { textOf, type DeployedTemplate, type Resource, type TemplateResource } from './template.ts';
 
 export interface StackPlace extends Place {
@@ -33,7 +34,7 @@ export interface ResolvedStack {
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 export function resolveTemplate(given: DeployedTemplate, place: StackPlace): ResolvedStack {
-  const zones = JSON.stringify(['a', 'b', 'c'].map((zone) => place.region + zone));
+  const zones = JSON.stringify([...zonesOf(place.region).keys()]);
   const template = JSON.parse(
     JSON.stringify(given).replaceAll('{"Fn::GetAZs":""}', zones),
   ) as DeployedTemplate;

@@ -1,6 +1,8 @@
 /** What CloudFormation, DynamoDB, IAM and CloudFront refuse for what stands already: names, imports, replacements, sizes. */
 import { textOf } from '../template.ts';
+import { zonesWithoutVpcOrigins } from '../../../../infra/stack/options/streaming-regions.ts';
 import { namedBy } from '../names.ts';
+import { zonesOf } from '../zones.ts';
 import { lambdaRules } from './lambda-rules.ts';
 import { policiesOfRole } from './policies.ts';
 import { documentation, listOf, ofType, recordOf, type ServiceRule } from './rule.ts';
@@ -128,6 +130,25 @@ export const serviceRules: readonly ServiceRule[] = [
       const size = lengthOf(properties['PolicyDocument']);
       if (size <= managedMax) return undefined;
       return `LimitExceeded: Cannot exceed quota for PolicySize: ${managedMax} (${size})`;
+    },
+  },
+  {
+    id: 'vpc-origin-zone',
+    types: ['AWS::CloudFront::VpcOrigin'],
+    source: `${documentation}AmazonCloudFront/latest/DeveloperGuide/private-content-vpc-origins.html#vpc-origins-supported-regions`,
+    check({ properties, region }, context) {
+      const { Arn } = recordOf(properties['VpcOriginEndpointConfig']);
+      const balancer = ofType(context, 'AWS::ElasticLoadBalancingV2::LoadBalancer').find(
+        ({ physicalId }) => physicalId === Arn,
+      );
+      const subnets = listOf<string>(balancer?.properties['Subnets']);
+      const zones = ofType(context, 'AWS::EC2::Subnet')
+        .filter(({ physicalId }) => subnets.includes(physicalId))
+        .map(({ properties: { AvailabilityZone, AvailabilityZoneId } }) =>
+          textOf(AvailabilityZoneId ?? zonesOf(region).get(textOf(AvailabilityZone))),
+        );
+      const wrong = zones.find((zone) => zone === zonesWithoutVpcOrigins[region]);
+      return wrong && `InvalidRequest: the VPC origin is in ${wrong}, which VPC origins do not support`;
     },
   },
   {
