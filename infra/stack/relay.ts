@@ -46,8 +46,10 @@ import {
 import {
   keepAfterCreation,
   type MadeFunctions,
+  readNetwork,
   RelayFunctions,
   type RelayFunctionsProps,
+  type RelayNetwork,
   type SecretAccess,
 } from './constructs/relay-functions.ts';
 import { createHostedConsole, type RelayConsole } from './constructs/hosted-console.ts';
@@ -78,18 +80,20 @@ export type {
 };
 
 /** Includes props that only the functions use, documented where they are declared. */
-export interface RelayProps extends Pick<
-  RelayFunctionsProps,
-  | 'vpc'
-  | 'reservedConcurrency'
-  | 'moneyConcurrency'
-  | 'memory'
-  | 'logRetention'
-  | 'compute'
-  | 'tracing'
-  | 'awsClient'
-  | 'defaultLimits'
-> {
+export interface RelayProps
+  extends
+    RelayNetwork,
+    Pick<
+      RelayFunctionsProps,
+      | 'reservedConcurrency'
+      | 'moneyConcurrency'
+      | 'memory'
+      | 'logRetention'
+      | 'compute'
+      | 'tracing'
+      | 'awsClient'
+      | 'defaultLimits'
+    > {
   /**
    * The prefix of all names: tables, metrics, secrets. Lower case, at most 27 characters, unique in the account and region. A new
    * name creates new, empty tables. Default: `relay`.
@@ -214,6 +218,8 @@ const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
   frontDoor: 'frontDoor',
   vpcEndpointIds: 'vpcEndpointIds',
   vpc: 'vpc',
+  vpcSubnets: '',
+  securityGroups: '',
 };
 
 const alarmsWithoutReceiver =
@@ -259,7 +265,8 @@ export class Relay extends Construct {
     const { disposable = false, domain, alertSender, encryptionKey, encryptionKeys: keys = {} } = props;
     const { frontDoor = 'cloudfront' } = props;
     // This is the VPC of functions. `service` has that of servers.
-    const { vpc, ...others } = props;
+    const { vpc: _vpc, ...others } = props;
+    const vpc = readNetwork(this, props);
     const behindCloudFront = hasDistribution(frontDoor);
     const hasApi = frontDoor !== 'cloudfront';
     const relayName = props.name ?? 'relay';
@@ -300,8 +307,9 @@ export class Relay extends Construct {
         `Seal key ${number}: seals the state of turns that clients keep and the relay stores`,
     });
     const functions = new RelayFunctions(this, 'Functions', {
-      ...props,
+      ...others,
       ...common,
+      vpc,
       functionUrls: !hasApi,
       acceptedOriginSecrets: originSecrets ? [...originSecrets.byNumber.values()].join(',') : originOfStage,
       sealKeys: JSON.stringify(Object.fromEntries(sealKeys.byNumber)),

@@ -8,7 +8,7 @@ import { AdopterApp, type SynthesizedStack } from './adopter.ts';
 import { takenNames } from './physical-names.ts';
 import { resourcesOf, type Resource } from './synthesize.ts';
 
-const [tenLines = '', platform = '', edge = ''] = fencesOf('docs/construct.md')
+const [tenLines = '', platform = '', edge = '', network = ''] = fencesOf('docs/construct.md')
   .filter(({ language }) => language === 'ts')
   .map(({ code }) => code);
 
@@ -41,6 +41,7 @@ beforeAll(async () => {
   app.write('ten-lines.ts', tenLines);
   app.write('platform.ts', platform.replace('new App()', `new App(${withoutRules})`));
   app.write('edge.ts', edge.replace('new App()', `new App(${withoutRules})`));
+  app.write('network.ts', network.replace('new App()', `new App(${withoutRules})`));
   app.write('common.cjs', common);
   app.write(
     'common.cts',
@@ -120,7 +121,7 @@ describe('an app that has the package', { timeout: 180_000 }, () => {
         'tsconfig.json',
         JSON.stringify({
           compilerOptions: { ...strict, skipLibCheck },
-          files: ['ten-lines.ts', 'platform.ts', 'edge.ts', 'common.cts'],
+          files: ['ten-lines.ts', 'platform.ts', 'edge.ts', 'network.ts', 'common.cts'],
         }),
       );
       expect(await app.run('tsc', ['-p', '.'])).toBe('');
@@ -169,6 +170,15 @@ describe('an app with a web ACL', () => {
       expect(JSON.stringify(relay?.template.Resources)).toMatch(/"WebACLId":\{"Fn::GetStackOutput":/);
     },
   );
+});
+
+test('an app with a VPC has the relay’s functions in it', { timeout: 180_000 }, async () => {
+  await app.run('cdk', ['synth', '--quiet', '--app', 'node network.ts', '--output', 'network.out']);
+  const [stack] = app.stacks('network.out');
+  const functions = resourcesOf(stack?.template ?? { Resources: {}, Outputs: {} }, 'AWS::Lambda::Function');
+  expect(functions.length).toBeGreaterThan(10);
+  for (const [, { Properties }] of functions.filter(([id]) => id.includes('RelayFunctions')))
+    expect(Properties['VpcConfig']).toMatchObject({ SubnetIds: [{}, {}], SecurityGroupIds: [{}] });
 });
 
 describe('the app of a platform team', () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Annotations, App, CfnOutput, Fn, NestedStack, Stack, type Environment } from 'aws-cdk-lib';
 import { Annotations as WarningsOf, Match } from 'aws-cdk-lib/assertions';
 import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
-import { Vpc } from 'aws-cdk-lib/aws-ec2';
+import { SecurityGroup, SubnetType, Vpc } from 'aws-cdk-lib/aws-ec2';
 import { ContainerImage } from 'aws-cdk-lib/aws-ecs';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Key } from 'aws-cdk-lib/aws-kms';
@@ -95,6 +95,50 @@ test('servers in a VPC of their own are in the zones that are named by id, and s
     warned: false,
   });
   expect(synthesizeZones({}).warned).toBe(true);
+});
+
+describe('functions in a VPC', () => {
+  const inside = { frontDoor: 'api' } as const;
+
+  test('take it, its subnets and groups as CDK’s own functions do, and wait for its routes', () => {
+    const stack = newStack();
+    const vpc = new Vpc(stack, 'Vpc', { maxAzs: 2 });
+    newRelay(stack, { ...inside, vpc });
+    const template = templateOf(stack);
+    const routes = resourcesOf(template, 'AWS::EC2::Route').map(([id]) => id);
+    const functions = resourcesOf(template, 'AWS::Lambda::Function').filter(([id]) => id.startsWith('Relay'));
+    const group = resourcesOf(template, 'AWS::EC2::SecurityGroup').map(([id]) => id);
+    expect(group).toHaveLength(1);
+    const SubnetIds = vpc.privateSubnets.map(({ subnetId }) => stack.resolve(subnetId) as unknown);
+    for (const [, { Properties, DependsOn }] of functions) {
+      const SecurityGroupIds = [{ 'Fn::GetAtt': [group[0], 'GroupId'] }];
+      expect(Properties['VpcConfig']).toEqual({ SubnetIds, SecurityGroupIds });
+      expect(routes.filter((id) => DependsOn?.includes(id))).not.toEqual([]);
+    }
+    const given = newStack();
+    const own = new Vpc(given, 'Vpc', {
+      natGateways: 0,
+      subnetConfiguration: [{ name: 'inner', subnetType: SubnetType.PRIVATE_ISOLATED }],
+    });
+    const groups = [new SecurityGroup(given, 'Group', { vpc: own })];
+    newRelay(given, {
+      ...inside,
+      vpc: own,
+      vpcSubnets: { subnetGroupName: 'inner' },
+      securityGroups: groups,
+    });
+    expect(resourcesOf(templateOf(given), 'AWS::EC2::SecurityGroup')).toHaveLength(1);
+  });
+
+  test.each([
+    [{}, {}, /vpc: frontDoor is "cloudfront": Function URLs do not stream from a VPC/],
+    [inside, { vpcSubnets: { subnetType: SubnetType.PUBLIC } }, /nothing outside from a public subnet/],
+    [inside, { vpc: undefined, securityGroups: [] }, /vpcSubnets and securityGroups need vpc as an object/],
+  ])('are refused with %j and %j', (door, network, says) => {
+    const stack = newStack();
+    const vpc = new Vpc(stack, 'Vpc', { maxAzs: 2 });
+    expect(() => newRelay(stack, { ...door, vpc, ...network })).toThrow(says);
+  });
 });
 
 describe('a relay shows', () => {

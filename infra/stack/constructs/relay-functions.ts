@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { existsSync } from 'node:fs';
 import { Aws, SecretValue, ArnFormat, Stack, Duration, RemovalPolicy } from 'aws-cdk-lib';
+import { type ISecurityGroup, type IVpc, SecurityGroup, type SubnetSelection } from 'aws-cdk-lib/aws-ec2';
 import { Effect, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import {
   type FunctionUrl,
@@ -19,7 +20,7 @@ import {
   SystemLogLevel,
 } from 'aws-cdk-lib/aws-lambda';
 import { RetentionDays, LogGroup } from 'aws-cdk-lib/aws-logs';
-import { Construct } from 'constructs';
+import { Construct, type IDependable } from 'constructs';
 import {
   answersCalls,
   callingFunctions,
@@ -46,10 +47,23 @@ export interface RelayTracing {
   share?: number | undefined;
 }
 
-/** Subnets and security groups of a VPC. */
+/** Subnets and security groups of a VPC, by id. */
 export interface RelayVpc {
   subnetIds: readonly string[];
   securityGroupIds: readonly string[];
+}
+
+/** The network of functions, as CDK's own functions take it. */
+export interface RelayNetwork {
+  /**
+   * The VPC of all functions: an object of CDK, or ids. Not possible with `cloudfront`, because Function URLs do not stream from a VPC.
+   * Everything that functions call must be reachable from there: docs/deploy.md lists it. Default: none.
+   */
+  vpc?: IVpc | RelayVpc;
+  /** The subnets of `vpc`. By default its private subnets with a way out. */
+  vpcSubnets?: SubnetSelection;
+  /** The security groups of all functions. By default one is created in `vpc`, which lets everything out and nothing in. */
+  securityGroups?: readonly ISecurityGroup[];
 }
 
 /** Props shared by everything that runs the relay's code. */
@@ -76,11 +90,7 @@ export interface RelayFunctionsProps {
   acceptedOriginSecrets: string;
   /** Give each function that answers requests a Function URL. */
   functionUrls: boolean;
-  /**
-   * The VPC of all functions. Not possible with `cloudfront`, because Function URLs do not stream from a VPC. Everything that functions
-   * call must be reachable from there: docs/deploy.md lists it. Default: none.
-   */
-  vpc?: RelayVpc;
+  vpc?: VpcIds | undefined;
   /** The name of the domain option. Functions can't know the distribution's own name, because it is created after them. */
   publicHost: string | undefined;
   /** The value of `SEAL_KEYS` for functions that call models. */
@@ -295,7 +305,7 @@ interface RelayFunctionProps {
   keys: RelayKeys;
   secretAccess: SecretAccess;
   functionUrls?: boolean;
-  vpc?: RelayVpc | undefined;
+  vpc?: VpcIds | undefined;
 }
 
 export class RelayFunction extends Construct {
@@ -354,8 +364,9 @@ export class RelayFunction extends Construct {
       });
   }
 
-  /** Uses ids, because CDK's own way needs the VPC object, and looks it up or creates groups. */
-  private runIn({ subnetIds, securityGroupIds }: RelayVpc, role: Role): void {
+  /** Uses ids, because CDK's own way needs the VPC object, and creates a group for each function. */
+  private runIn({ subnetIds, securityGroupIds, routes }: VpcIds, role: Role): void {
+    if (routes) this.lambda.node.addDependency(routes);
     const { defaultChild } = this.lambda.node;
     (defaultChild as CfnFunction).vpcConfig = {
       subnetIds: [...subnetIds],
@@ -367,6 +378,29 @@ export class RelayFunction extends Construct {
     statement.addCondition('Null', { 'lambda:SourceFunctionArn': 'true' });
     role.addToPolicy(statement);
   }
+}
+
+interface VpcIds extends RelayVpc {
+  /** The routes of a VPC that the app creates. */
+  routes?: IDependable;
+}
+
+/** Reads the ids of CDK's objects. Throws an Error for subnets from which functions reach nothing. */
+export function readNetwork(
+  scope: Construct,
+  { vpc, vpcSubnets, securityGroups }: RelayNetwork,
+): VpcIds | undefined {
+  if (vpc === undefined || 'subnetIds' in vpc) {
+    if (vpcSubnets === undefined && securityGroups === undefined) return vpc;
+    throw new Error(`${scope.node.path}: vpcSubnets and securityGroups need vpc as an object of CDK`);
+  }
+  const { subnetIds, hasPublic, internetConnectivityEstablished: routes } = vpc.selectSubnets(vpcSubnets);
+  if (hasPublic)
+    throw new Error(`${scope.node.path}: vpcSubnets: functions reach nothing outside from a public subnet`);
+  const groups = securityGroups ?? [
+    new SecurityGroup(scope, 'FunctionsGroup', { vpc, description: 'Functions of the relay' }),
+  ];
+  return { subnetIds, securityGroupIds: groups.map(({ securityGroupId }) => securityGroupId), routes };
 }
 
 /** The calls that Lambda makes to attach a function to a VPC. */

@@ -30,8 +30,9 @@ export function findPropProblems(
   const place: Checked[] = region === undefined ? [] : [['region', 'region', region]];
   const problems = [...findProblems(props, rules, isKnown), ...place.flatMap(problemsOf)];
   if (problems.length > 0) return problems;
-  const options = Object.fromEntries([...checked, ...place].map(([, option, value]) => [option, value]));
-  const propOf = new Map(checked.map(([name, option]) => [option, name]));
+  const given = [...listObjects(props, rules), ...checked];
+  const options = Object.fromEntries([...given, ...place].map(([, option, value]) => [option, value]));
+  const propOf = new Map(given.map(([name, option]) => [option, name]));
   return checkOptions(options as StageOptions).map((each) => nameByProp(each, propOf));
 }
 
@@ -53,6 +54,13 @@ const listChecked = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[
     if (typeof option !== 'string' || option === '' || value === undefined || !isPlain(value)) return [];
     const said = removeObjects(value, fieldsOf(option));
     return isKnown(said) ? [[name, option, said]] : [];
+  });
+
+/** Objects of CDK where an option has a value. Only their combination with others is checked. */
+const listObjects = (props: Props, rules: PropRules): Checked[] =>
+  Object.entries(props).flatMap(([name, value]): Checked[] => {
+    const option = ruleOf(rules, name);
+    return typeof option === 'string' && option !== '' && !isPlain(value) ? [[name, option, value]] : [];
   });
 
 /** Removes fields that hold an object of CDK, such as a VPC, where an option has a name. */
