@@ -1,0 +1,25 @@
+/** docs/cost.md against unit prices, what a call takes, and the template: node test/scripts/cost-page.ts writes its tables. */
+import { describe, expect, test } from 'vitest';
+import { costBlock, costBlocks, quotedFigures } from '../scripts/cost-page.ts';
+import { readPage } from './pages.ts';
+
+const page = readPage('docs/cost.md');
+const figures = quotedFigures();
+
+describe('docs/cost.md', () => {
+  test.each(Object.entries(costBlocks()))('has the computed block %s', (name, block) => {
+    expect(costBlock(name).exec(page)?.[0]).toBe(block);
+  });
+
+  test('quotes these figures in its first lines, and the README does', () => {
+    const dollars = (amount: number): string => `$${Math.round(amount)}`;
+    const readme = readPage('README.md');
+    expect(page).toContain(`| about ${dollars(figures.idle)} |`);
+    expect(readme).toContain(`About ${dollars(figures.idle)} a month when idle`);
+    expect(page).toContain(
+      `| ${dollars(figures.million)} more, or ${dollars(figures.millionSmall)} with 128 MB |`,
+    );
+    expect(readme).toContain(`answers cost about ${dollars(figures.million)} on AWS`);
+    expect(page).toContain(`**a quarter from ${figures.quarterFromMillions} million on**`);
+  });
+});
