@@ -1,385 +1,372 @@
 /**
- * Bodies of `GET /v1/account` and `GET /v1/account/usage`, which extend the relay's client contract. Amounts
- * are yuan as JSON numbers, times are Unix seconds. Every key is always present; a missing value is null.
+ * Bodies of the public lists and of everything about an account: each schema is the type of its answer, and stands in docs/openapi.json.
+ * Amounts are yuan as JSON numbers, times are Unix seconds. Every key is always present; a missing value is null. Functions must import
+ * only types from here, because they never parse their own answers.
  */
-import type { PartPrice, PartCount } from './chat-response.ts';
-import type { ServiceTiers } from './service-tier.ts';
+import * as z from 'zod/mini';
+import { mapInputParts } from './chat-response.ts';
 
-export interface AccountBody {
-  object: 'account';
-  /** The account's name: whoever opens a link with a key sees whose it is before paying. */
-  account: string;
-  currency: 'CNY';
-  /** The amount that new calls may spend. available + reserved + spent = granted, and what was metered. */
-  available: number;
-  reserved: number;
-  spent: number;
-  granted: number;
-  /** How long `available` lasts at the pace of this month; null: it doesn't fall, or no balance pays. */
-  days_left: number | null;
-  /** Below it the operator's alerts tell of the balance; null: they do not. */
-  alert_below: number | null;
-  /** Yuan for each web search; null: searches have no price of their own. */
-  search_price: number | null;
-  /** Only for metered accounts: the part of `spent` that no balance paid. */
-  metered?: number;
-  plan: AccountPlan | null;
-  /** When the plan that the account had ended; null: it holds one, or had none. */
-  plan_ended_at: number | null;
-  key: AccountKey;
-  notices: AccountNotice[];
-  /** The account's own prices, and those that depend on the hour. */
-  prices: AccountPrice[];
-  /** Prices that begin later, by time. */
-  price_changes: AccountPriceChange[];
-  /** Limits of calls of an end user or with a tag. */
-  budgets: AccountTagBudget[];
-  /** Calls of the last 24 hours that were refused or failed, newest hour first. Up to a minute late; some may be missing. */
-  errors: AccountErrors[];
-  /** The usage by day and model; null unless the query asks for `days`. */
-  days: AccountDays | null;
-}
+const explain = <Schema extends z.ZodMiniType>(schema: Schema, words: string): Schema =>
+  schema.check(z.describe(words));
 
-/** Plain text, to be shown as it is. */
-export interface AccountNotice {
-  text: string;
-  from: number | null;
-  until: number | null;
-  /** null: it is about all models. */
-  models: string[] | null;
-}
+const text = z.string();
+const number = z.number();
+const flag = z.boolean();
+const count = z.int().check(z.gte(0));
+const seconds = z.int();
+const maybeText = z.nullable(text);
+const maybeNumber = z.nullable(number);
+const maybeSeconds = z.nullable(seconds);
+const texts = z.array(text);
+const budgetPeriod = z.enum(['day', 'month']);
 
-/** A price of a part of the input that is null is that of `input`. */
-type PartPrices = Record<PartPrice, number | null>;
+export type AccountNotice = z.infer<typeof AccountNotice>;
+const AccountNotice = z.strictObject({
+  text: explain(text, 'Plain text, to be shown unchanged'),
+  from: maybeSeconds,
+  until: maybeSeconds,
+  models: explain(z.nullable(texts), 'null: about all models'),
+});
 
-export interface AccountPriceChange extends AccountRates {
-  from: number;
-}
+const chargeType = z.enum(['non-billing', 'times-billing', 'token-billing']);
+const inputPrices = mapInputParts('price', () => explain(maybeNumber, 'null: the price of input'));
 
-export interface AccountPrice extends AccountRates {
-  /** The open price window; null if none is open. */
-  window: string | null;
-  /** When the next window opens or this one ends; null if the price has no windows. */
-  until: number | null;
-}
+export type AccountPriceTier = z.infer<typeof AccountPriceTier>;
+const AccountPriceTier = z.strictObject({ above: number, input: number, output: number, ...inputPrices });
 
 /** Prices as `GET /v1/charge` has them. */
-export interface AccountRates extends PartPrices {
-  models: string[];
-  type: ChargeEntry['type'];
-  input: number;
-  output: number;
-  tiers: AccountPriceTier[];
-  service_tiers: ServiceTiers | null;
-}
+const rates = {
+  models: texts,
+  type: chargeType,
+  input: number,
+  output: number,
+  ...inputPrices,
+  tiers: z.array(AccountPriceTier),
+  service_tiers: explain(
+    z.nullable(z.record(text, number)),
+    'Factors of the price by the name of a service tier',
+  ),
+};
+export type AccountRates = z.infer<typeof AccountRates>;
+const AccountRates = z.strictObject(rates);
 
-export interface AccountPriceTier extends PartPrices {
-  above: number;
-  input: number;
-  output: number;
-}
+export type AccountPriceChange = z.infer<typeof AccountPriceChange>;
+const AccountPriceChange = z.strictObject({ ...rates, from: seconds });
 
-/** `GET /v1/account/keys`: the key that asks, then those that customers made, newest first. */
-export interface ManagedKeyList {
-  object: 'list';
-  can_manage: true;
-  /** The most that customers make of an account. */
-  limit: number;
-  data: ManagedKey[];
-  /** The answer of `POST /v1/account/top-ups`. */
-  top_up: 'checkout' | 'link' | null;
-  /** In yuan, lowest first: a payment of at least `pay` gets `get - pay` on top. */
-  top_up_bonus: { pay: number; get: number }[];
-}
+export type AccountPrice = z.infer<typeof AccountPrice>;
+const AccountPrice = z.strictObject({
+  ...rates,
+  window: explain(maybeText, 'The open price window; null: none is open'),
+  until: explain(maybeSeconds, 'When the next window opens or this one ends; null: the price has no windows'),
+});
 
-/** The answer of `POST /v1/account/codes`, also to a repeat by the same account. */
-export interface RedeemedCode {
-  object: 'account.code';
-  /** The id of its grant. */
-  id: string;
-  /** In yuan. */
-  amount: number;
-  redeemed_at: number;
-}
+export type AccountBudget = z.infer<typeof AccountBudget>;
+const AccountBudget = z.strictObject({ amount: number, period: budgetPeriod, resets_at: seconds });
 
-/** A key as `/v1/account/keys` has it. */
-export interface ManagedKey {
-  id: string;
-  hint: string;
-  name: string | null;
-  models: string[] | null;
-  budget: { amount: number; period: 'day' | 'month' } | null;
-  rpm: number | null;
-  max_concurrency: number | null;
-  expires_at: number | null;
-  /** null: as the setting `store` says. */
-  store: boolean | null;
-  state: 'usable' | 'disabled' | 'expired';
-  /** `operator`: nobody changes it here. */
-  made_by: 'customer' | 'operator';
-  created_at: number | null;
-  /** The key that asks. */
-  self: boolean;
-}
+export type AccountTagBudget = z.infer<typeof AccountTagBudget>;
+const AccountTagBudget = z.strictObject({
+  ...AccountBudget.shape,
+  by: explain(text, '`end_user` or `tag:<name>`'),
+  name: explain(text, 'Empty for calls without a name; `*` for all other names'),
+  used: explain(maybeNumber, 'Spent or reserved in this period; null for `*`'),
+});
 
-export interface AccountErrors {
-  hour: number;
-  code: string;
-  count: number;
-}
+export type AccountKey = z.infer<typeof AccountKey>;
+const AccountKey = z.strictObject({
+  hint: text,
+  models: explain(z.nullable(texts), 'null: the key may call every model'),
+  manage: explain(flag, 'True if the key creates and revokes other keys of the account'),
+  expires_at: maybeSeconds,
+  limits: z.strictObject({
+    max_concurrency: maybeNumber,
+    rpm: maybeNumber,
+    budget: z.nullable(AccountBudget),
+  }),
+});
 
-export interface AccountDays {
-  /** When the first day began that is whole; later than was asked for where there are too many models. */
-  from: number;
-  /** Newest day first. Days without calls are left out. */
-  data: AccountDay[];
-}
+export type AccountPlan = z.infer<typeof AccountPlan>;
+const AccountPlan = z.strictObject({
+  level: number,
+  until: maybeSeconds,
+  items: z.array(
+    z.strictObject({
+      id: text,
+      name: text,
+      used: number,
+      value: explain(number, 'Calls a month; -1 is unlimited'),
+      resets_at: seconds,
+    }),
+  ),
+});
 
-/** The calls of a UTC day that a model answered. They follow the ledger at once. */
-export interface AccountDay {
-  day: number;
-  model: string;
-  calls: number;
-  /** Those of `calls` that had no complete answer. */
-  failed_calls: number;
-  prompt_tokens: number;
-  completion_tokens: number;
-  cached_tokens: number;
-  charge: number;
-  searches: number;
-}
+export type AccountErrors = z.infer<typeof AccountErrors>;
+const AccountErrors = z.strictObject({ hour: seconds, code: text, count });
 
+export type AccountDay = z.infer<typeof AccountDay>;
+const AccountDay = z.strictObject({
+  day: explain(seconds, 'The start of a UTC day'),
+  model: text,
+  calls: explain(count, 'Calls that the model answered'),
+  failed_calls: explain(count, 'Those of `calls` that had no complete answer'),
+  prompt_tokens: count,
+  completion_tokens: count,
+  cached_tokens: count,
+  charge: number,
+  searches: count,
+});
+
+export type AccountDays = z.infer<typeof AccountDays>;
+const AccountDays = z.strictObject({
+  from: explain(
+    seconds,
+    'Start of the first complete day; later than asked for if there are too many models',
+  ),
+  data: explain(z.array(AccountDay), 'Newest day first, without days that had no call'),
+});
+
+export type AccountBody = z.infer<typeof AccountBody>;
+export const AccountBody = z.strictObject({
+  object: z.literal('account'),
+  account: explain(text, "The account's name"),
+  currency: z.literal('CNY'),
+  available: explain(number, 'What new calls may spend: granted + metered - reserved - spent'),
+  reserved: number,
+  spent: number,
+  granted: number,
+  days_left: explain(maybeNumber, "How long `available` lasts at this month's pace; null: it does not fall"),
+  alert_below: explain(maybeNumber, 'The operator is alerted below this balance; null: never'),
+  search_price: explain(maybeNumber, 'Yuan for each web search; null: searches have no price of their own'),
+  metered: z.optional(explain(number, 'Only for metered accounts: the part of `spent` that no balance paid')),
+  plan: z.nullable(AccountPlan),
+  plan_ended_at: explain(maybeSeconds, 'When the last plan ended; null: the account holds one, or had none'),
+  key: AccountKey,
+  notices: z.array(AccountNotice),
+  prices: explain(z.array(AccountPrice), "The account's own prices, and those that depend on the hour"),
+  price_changes: explain(z.array(AccountPriceChange), 'Prices that begin later, by time'),
+  budgets: explain(z.array(AccountTagBudget), 'Limits of calls of an end user or with a tag'),
+  errors: explain(
+    z.array(AccountErrors),
+    'Refused and failed calls of the last 24 hours, newest hour first. Up to a minute late; some may be missing',
+  ),
+  days: explain(z.nullable(AccountDays), 'Usage by day and model; null unless the query asks for `days`'),
+});
+
+export type AccountStatement = z.infer<typeof AccountStatement>;
 /** A month of UTC: closing = opening + granted - charged + metered. */
-export interface AccountStatement {
-  object: 'account.statement';
-  currency: 'CNY';
-  account: string;
-  /** `2026-10` */
-  month: string;
-  /** As the operator's setting has it. */
-  seller: { name: string; address: string } | null;
-  opening: number;
-  granted: number;
-  charged: number;
-  /** The part of `charged` that no balance paid. */
-  metered: number;
-  closing: number;
-  /** false: the month or calls of it still run, or sums follow within seconds. Such a statement may change. */
-  final: boolean;
-  grants: { id: string; created: number; amount: number; reason: string }[];
-  /** The account's own current prices; null once the month is over. */
-  prices: AccountPrice[] | null;
-  /** The largest charge first. null: more days and models than one answer has. */
-  models: Omit<AccountDay, 'day'>[] | null;
-}
+export const AccountStatement = z.strictObject({
+  object: z.literal('account.statement'),
+  currency: z.literal('CNY'),
+  account: text,
+  month: explain(text, 'Such as 2026-10'),
+  seller: z.nullable(z.strictObject({ name: text, address: text })),
+  opening: number,
+  granted: number,
+  charged: number,
+  metered: explain(number, 'The part of `charged` that no balance paid'),
+  closing: explain(number, 'opening + granted - charged + metered'),
+  final: explain(flag, 'False while the month or a call of it runs. Such a statement may change'),
+  grants: z.array(z.strictObject({ id: text, created: seconds, amount: number, reason: text })),
+  prices: explain(z.nullable(z.array(AccountPrice)), 'Current prices; null once the month is over'),
+  models: explain(
+    z.nullable(z.array(z.omit(AccountDay, { day: true }))),
+    'The largest charge first. null: more days and models than one answer has',
+  ),
+});
 
-export interface AccountPlan {
-  level: number;
-  until: number | null;
-  items: AccountPlanItem[];
-}
+export type ManagedKey = z.infer<typeof ManagedKey>;
+/** A key as `/v1/account/keys` has it. */
+export const ManagedKey = z.strictObject({
+  id: text,
+  hint: text,
+  name: maybeText,
+  models: z.nullable(texts),
+  budget: z.nullable(z.strictObject({ amount: number, period: budgetPeriod })),
+  rpm: maybeNumber,
+  max_concurrency: maybeNumber,
+  expires_at: maybeSeconds,
+  store: explain(z.nullable(flag), 'Whether calls may store responses; null: as the relay is set'),
+  state: z.enum(['usable', 'disabled', 'expired']),
+  made_by: explain(z.enum(['customer', 'operator']), '`operator`: it cannot be changed here'),
+  created_at: maybeSeconds,
+  self: explain(flag, 'The key of this request'),
+});
 
-interface AccountPlanItem {
-  id: string;
-  name: string;
-  used: number;
-  /** Calls a month; -1 is unlimited. */
-  value: number;
-  resets_at: number;
-}
+const topUpKind = z.nullable(z.enum(['checkout', 'link']));
 
-export interface AccountKey {
-  hint: string;
-  /** null: the key may call every model. */
-  models: string[] | null;
-  /** True if it creates and revokes other keys of the account, by `/v1/account/keys`. */
-  manage: boolean;
-  expires_at: number | null;
-  limits: { max_concurrency: number | null; rpm: number | null; budget: AccountBudget | null };
-}
+export type ManagedKeyList = z.infer<typeof ManagedKeyList>;
+/** The key that asks, then those that customers created, newest first. */
+export const ManagedKeyList = z.strictObject({
+  object: z.literal('list'),
+  can_manage: z.literal(true),
+  limit: explain(count, 'The most keys that customers can have in an account'),
+  data: z.array(ManagedKey),
+  top_up: topUpKind,
+  top_up_bonus: explain(
+    z.array(z.strictObject({ pay: number, get: number })),
+    'Lowest first: a payment of at least `pay` gets `get - pay` on top',
+  ),
+});
 
-export interface AccountBudget {
-  amount: number;
-  period: 'day' | 'month';
-  resets_at: number;
-}
+export type RedeemedCode = z.infer<typeof RedeemedCode>;
+/** Also the answer to a repeat by the same account. */
+export const RedeemedCode = z.strictObject({
+  object: z.literal('account.code'),
+  id: explain(text, 'The id of its grant'),
+  amount: number,
+  redeemed_at: seconds,
+});
 
-export interface AccountTagBudget extends AccountBudget {
-  /** `end_user` or `tag:<name>`. */
-  by: string;
-  /** Empty for calls without a name; `*` for all other names. */
-  name: string;
-  /** Spent or reserved in this period. Null for `*`. */
-  used: number | null;
-}
+export type AutoTopUpBody = z.infer<typeof AutoTopUpBody>;
+export const AutoTopUpBody = z.strictObject({
+  on: flag,
+  off_reason: explain(maybeText, 'Why it was turned off; null: the customer turned it off'),
+  below: maybeNumber,
+  amount: maybeNumber,
+  monthly_limit: maybeNumber,
+  charged: explain(z.strictObject({ month: text, amount: number }), 'The last UTC month with a charge'),
+  pending: flag,
+});
 
-export interface UsageList {
-  object: 'list';
-  data: UsageEntry[];
-  has_more: boolean;
-  next_cursor: string | null;
-}
+export type TopUpsBody = z.infer<typeof TopUpsBody>;
+export const TopUpsBody = z.strictObject({
+  object: z.literal('top_ups'),
+  top_up: topUpKind,
+  auto_offered: flag,
+  auto: z.nullable(AutoTopUpBody),
+  plans: explain(
+    z.array(z.strictObject({ level: number, price: number })),
+    'Levels that the account may buy now, with the price of a month',
+  ),
+});
 
-/** With `by`: sums of the rows that were read. The sums of the next pages add to them. */
-export interface UsageSums extends Omit<UsageList, 'data'> {
-  data: UsageSum[];
-}
+const page = { object: z.literal('list'), has_more: flag, next_cursor: maybeText };
 
-export interface UsageSum {
-  object: 'usage.sum';
-  /** The end user, or the value of the tag. Null: of the calls that name none. */
-  name: string | null;
-  requests: number;
-  prompt_tokens: number;
-  completion_tokens: number;
-  charge: number;
-}
-
+export type UsageEntry = z.infer<typeof UsageEntry>;
 /** One row of the ledger: a call that ended, or a top-up. */
-export interface UsageEntry extends Record<PartCount, number | null> {
-  /** The request id; `grant#...` for a top-up. */
-  id: string;
-  object: 'usage';
-  /** When the call began, or when the top-up was applied. */
-  created: number;
-  kind: 'settled' | 'released' | 'expired' | 'cancelled' | 'grant';
-  endpoint: string | null;
-  model: string | null;
-  alias: string | null;
-  /** First 12 hex digits of the SHA-256 of the key. */
-  key: string | null;
-  charge: number;
-  prompt_tokens: number | null;
-  completion_tokens: number | null;
-  /** true: the token counts are the relay's estimate, for input, output or both. */
-  estimated: boolean;
-  flag: string | null;
-  /** By which the call was charged. Null: the standard one. */
-  service_tier: string | null;
-  first_content_ms: number | null;
-  /** `completed`, `failed` or `client_gone`. */
-  end: string | null;
-  /** The end user, in at most 64 characters, and the tags that the client named. */
-  end_user: string | null;
-  tags: Readonly<Record<string, string>> | null;
-  /** The id and the prices of the billing rule at the time of the call. */
-  price: string | null;
-  /** The plan entry and the month on which the call was counted. */
-  plan_slot: string | null;
-  official: boolean;
-  /** Official calls: what the call would have cost. */
-  cost: number | null;
-  /** The cost of the web search: a part of `charge`, or of `cost`. */
-  search_price: number | null;
-  amount: number | null;
-  reason: string | null;
-}
+const UsageEntry = z.strictObject({
+  id: explain(text, 'The request id; `grant#...` for a top-up'),
+  object: z.literal('usage'),
+  created: explain(seconds, 'When the call began, or when the top-up was applied'),
+  kind: z.enum(['settled', 'released', 'expired', 'cancelled', 'grant']),
+  endpoint: maybeText,
+  model: maybeText,
+  alias: maybeText,
+  key: explain(maybeText, 'First 12 hex digits of the SHA-256 of the key'),
+  charge: number,
+  prompt_tokens: maybeNumber,
+  completion_tokens: maybeNumber,
+  ...mapInputParts('count', () => maybeNumber),
+  estimated: explain(flag, 'Token counts are an estimate, for input, output or both'),
+  flag: maybeText,
+  service_tier: explain(maybeText, 'The tier that was charged; null: the standard one'),
+  first_content_ms: maybeNumber,
+  end: explain(maybeText, '`completed`, `failed` or `client_gone`'),
+  end_user: explain(maybeText, 'As the client named it, in at most 64 characters'),
+  tags: z.nullable(z.record(text, text)),
+  price: explain(maybeText, 'Id and prices of the billing rule at the time of the call'),
+  plan_slot: explain(maybeText, 'The plan entry and the month on which the call was counted'),
+  official: flag,
+  cost: explain(maybeNumber, 'Official calls: what the call would have cost'),
+  search_price: explain(maybeNumber, 'The cost of the web search: a part of `charge`, or of `cost`'),
+  amount: maybeNumber,
+  reason: maybeText,
+});
 
-/** Bodies of the public read endpoints. Source: the relay's client contract, "Model list", "Billing rule", "Plan". */
+export type UsageSum = z.infer<typeof UsageSum>;
+const UsageSum = z.strictObject({
+  object: z.literal('usage.sum'),
+  name: explain(maybeText, 'The end user, or the value of the tag; null: calls that name none'),
+  requests: count,
+  prompt_tokens: count,
+  completion_tokens: count,
+  charge: number,
+});
 
-export interface ModelEntry {
-  id: string;
-  object: 'model';
-  /** Unix seconds: when the configuration that lists the model was loaded. */
-  created: number;
-  owned_by: 'system';
-}
+export type UsageList = z.infer<typeof UsageList>;
+export const UsageList = z.strictObject({ ...page, data: z.array(UsageEntry) });
+export type UsageSums = z.infer<typeof UsageSums>;
+/** With `by`: sums of the rows that were read. The sums of the next pages add to them. */
+export const UsageSums = z.strictObject({ ...page, data: z.array(UsageSum) });
 
-export interface ModelList {
-  object: 'list';
-  data: ModelEntry[];
-  /** Sent, empty, to coding agents that name their version: they require it, with models in their form. */
-  models?: [];
-}
+// Bodies of the public read endpoints. Source: the relay's client contract, "Model list", "Billing rule", "Plan".
 
+export type ModelEntry = z.infer<typeof ModelEntry>;
+export const ModelEntry = z.strictObject({
+  id: text,
+  object: z.literal('model'),
+  created: explain(seconds, 'When the configuration that lists the model was loaded'),
+  owned_by: z.literal('system'),
+});
+
+export type ModelList = z.infer<typeof ModelList>;
+export const ModelList = z.strictObject({
+  object: z.literal('list'),
+  data: z.array(ModelEntry),
+  models: z.optional(
+    explain(z.array(z.never()), 'Only for coding agents that send `client_version`, which require it'),
+  ),
+});
+
+export type MessagesModel = z.infer<typeof MessagesModel>;
+export const MessagesModel = z.strictObject({
+  type: z.literal('model'),
+  id: text,
+  display_name: text,
+  created_at: explain(text, 'RFC 3339'),
+});
+
+export type MessagesModelList = z.infer<typeof MessagesModelList>;
 /** The list as Anthropic's clients read it, by pages. */
-export interface MessagesModelList {
-  data: MessagesModel[];
-  has_more: boolean;
-  first_id: string | null;
-  last_id: string | null;
-}
+export const MessagesModelList = z.strictObject({
+  data: z.array(MessagesModel),
+  has_more: flag,
+  first_id: maybeText,
+  last_id: maybeText,
+});
 
-export interface MessagesModel {
-  type: 'model';
-  id: string;
-  display_name: string;
-  /** RFC 3339. */
-  created_at: string;
-}
+export type ChargeEntry = z.infer<typeof ChargeEntry>;
+export const ChargeEntry = z.strictObject({
+  id: number,
+  type: chargeType,
+  models: texts,
+  input: explain(number, 'Yuan for 1,000 tokens, for token-billing'),
+  output: explain(number, 'Yuan for 1,000 tokens; for times-billing yuan for a call'),
+  anonymous: flag,
+  window: z.optional(
+    explain(maybeText, 'Only for rules with windows: the open window, whose prices these are; null: none'),
+  ),
+  until: z.optional(explain(maybeSeconds, 'Only for rules with windows: when these prices change')),
+});
 
-/** Prices are in yuan: per 1,000 tokens for token-billing, per call (`output`) for times-billing. */
-export interface ChargeEntry {
-  id: number;
-  type: 'non-billing' | 'times-billing' | 'token-billing';
-  models: string[];
-  input: number;
-  output: number;
-  anonymous: boolean;
-  /** Only for rules with windows: the open window, whose prices these are; null if none is open. */
-  window?: string | null;
-  /** When these prices change, in Unix seconds. */
-  until?: number | null;
-}
+export type PlanEntryItem = z.infer<typeof PlanEntryItem>;
+const PlanEntryItem = z.strictObject({
+  id: text,
+  name: text,
+  icon: text,
+  value: explain(number, 'Calls a month; -1 is unlimited'),
+  models: texts,
+});
 
-export interface PlanEntry {
-  level: number;
-  price: number;
-  items: PlanEntryItem[];
-}
+export type PlanEntry = z.infer<typeof PlanEntry>;
+export const PlanEntry = z.strictObject({ level: number, price: number, items: z.array(PlanEntryItem) });
 
-/** `value` is a number of calls a month; -1 is unlimited. */
-export interface PlanEntryItem {
-  id: string;
-  name: string;
-  icon: string;
-  value: number;
-  models: string[];
-}
-
-/** The body of notices to operators' and customers' receivers. */
-
-/** The answer of `GET /v1/account/top-ups`. Amounts are yuan. */
-export interface TopUpsBody {
-  object: 'top_ups';
-  top_up: 'checkout' | 'link' | null;
-  auto_offered: boolean;
-  auto: AutoTopUpBody | null;
-  /** Levels that the account may buy now, with the price of a month. */
-  plans: { level: number; price: number }[];
-}
-
-export interface AutoTopUpBody {
-  on: boolean;
-  /** Why it was turned off; null if the customer turned it off. */
-  off_reason: string | null;
-  below: number | null;
-  amount: number | null;
-  monthly_limit: number | null;
-  /** `month`: the last UTC month with a charge. */
-  charged: { month: string; amount: number };
-  pending: boolean;
-}
-
-type NoticeType =
-  | 'balance.low'
-  | 'plan.ending'
-  | 'plan.ended'
-  | 'key.expiring'
-  | 'upstream.balance_low'
-  | 'auto_top_up.off'
-  | 'auto_top_up.limit'
-  | 'channel.failing'
-  | 'channel.slower'
-  | 'channel.costlier';
-
-/** One event. Its id stays the same however often it is sent. */
-export interface Notice {
-  id: string;
-  type: NoticeType;
-  /** Unix seconds. */
-  created: number;
-  /** Absent if the notice is about a channel. */
-  account?: string;
-  data: Record<string, string | number>;
-}
+export type Notice = z.infer<typeof Notice>;
+/** One event, for receivers of operators and customers. */
+export const Notice = z.strictObject({
+  id: explain(text, 'The same however often it is sent'),
+  type: z.enum([
+    'balance.low',
+    'plan.ending',
+    'plan.ended',
+    'key.expiring',
+    'upstream.balance_low',
+    'auto_top_up.off',
+    'auto_top_up.limit',
+    'channel.failing',
+    'channel.slower',
+    'channel.costlier',
+  ]),
+  created: seconds,
+  account: z.optional(explain(text, 'Absent if the notice is about a channel')),
+  data: z.record(text, z.union([text, number])),
+});
