@@ -45,6 +45,7 @@ export function makePackage(settings: PackageSettings): PackedPackage {
     copyBundles(bundlesFolder, join(folder, 'dist'));
     writeFileSync(join(folder, 'package.json'), `${JSON.stringify(buildManifest(settings), null, 2)}\n`);
     cpSync(join(projectFolder, 'LICENSE'), join(folder, 'LICENSE'));
+    cpSync(join(projectFolder, 'docs', 'openapi.json'), join(folder, 'openapi.json'));
     writeFileSync(join(folder, 'README.md'), writeReadme());
     return pack(folder, settings.outputFolder);
   } finally {

@@ -1,8 +1,9 @@
 /**
- * Builds the script of the models page and the whole account page, each with its hash. Builds and tests replace
- * shared/relay/page/built-pages.ts by the result.
+ * Builds the script of the models page and the whole account page, each with its hash, and adds the OpenAPI document. Builds and
+ * tests replace shared/relay/page/built-pages.ts by the result.
  */
 import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { accountInEnglish as words, type AccountTexts } from '../../shared/relay/page/english.ts';
@@ -12,7 +13,12 @@ const root = path.resolve(import.meta.dirname, '../..');
 const place = /[\\/]shared[\\/]relay[\\/]page[\\/]built-pages\.ts$/;
 
 export async function buildPages(): Promise<Record<string, string>> {
-  const [script, accountScript] = await Promise.all([bundleScript('page'), bundleScript('account')]);
+  const [script, accountScript, document] = await Promise.all([
+    bundleScript('page'),
+    bundleScript('account'),
+    readFile(path.join(root, 'docs/openapi.json'), 'utf8'),
+  ]);
+  const openapiDocument = JSON.stringify(JSON.parse(document));
   const style = pageStyle + accountStyle;
   const name = createHash('sha256').update(script).digest('hex').slice(0, 16);
   return {
@@ -23,6 +29,8 @@ export async function buildPages(): Promise<Record<string, string>> {
     accountScriptHash: hashOf(accountScript),
     accountStyleHash: hashOf(style),
     modelsLink,
+    openapiDocument,
+    openapiTag: `"${hashOf(openapiDocument)}"`,
   };
 }
 

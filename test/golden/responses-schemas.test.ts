@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import * as z from 'zod';
+import { expectDocumented } from '../openapi/exchange.ts';
 import { CoreRig, frames } from '../support/core-rig.ts';
 import type { Answer, UpstreamScript } from '../support/core-rig.ts';
 import {
@@ -15,9 +16,13 @@ import { readEvents } from './responses/read-events.ts';
 const patient = { first_content_seconds: 300, idle_seconds: 300 };
 const messages = [{ role: 'user', content: 'hi' }];
 
-function post(script: UpstreamScript, body: object, path: string): Promise<Answer> {
+/** @param isOdd the body has a value of another kind than is documented, which the relay ignores */
+async function post(script: UpstreamScript, body: object, path: string, isOdd = false): Promise<Answer> {
   const rig = new CoreRig({ channels: [patient] }).upstream(script);
-  return rig.post({ model: 'm', ...body }, { path });
+  const asked = { model: 'm', ...body };
+  const answer = await rig.post(asked, { path });
+  expectDocumented({ method: 'POST', path, body: isOdd ? undefined : asked, ...answer });
+  return answer;
 }
 
 describe.each(Object.entries(cases))('what is sent for %s', (_name, one) => {
@@ -44,6 +49,16 @@ describe.each(Object.entries(cases))('what is sent for %s', (_name, one) => {
     const { status, text } = await post(one, { messages }, '/v1/chat/completions');
     const schema: z.ZodType = status === 200 ? chatCompletion : errorBody;
     expect(schema.safeParse(JSON.parse(text)).error).toBeUndefined();
+  });
+});
+
+describe.each(Object.entries(cases))('what is sent on Messages for %s', (_name, one) => {
+  it('is as docs/openapi.json has it, streamed or not', async () => {
+    const body = { max_tokens: 50, thinking: { type: 'adaptive' }, messages };
+    const streamed = await post(one, { ...body, stream: true }, '/v1/messages');
+    expect(streamed.text).toMatch(one.fails ? /^event: error$/m : /^event: message_stop$/m);
+    const { status } = await post(one, body, '/v1/messages');
+    expect(status === 200).toBe(one.fails !== true);
   });
 });
 
@@ -85,6 +100,7 @@ describe('every field of the request that a response repeats', () => {
       cases['text'] ?? {},
       { input: 'hi', [field]: value },
       '/v1/responses',
+      true,
     );
     expect(status).toBe(200);
     responseObject.parse(JSON.parse(text));

@@ -60,7 +60,7 @@ describe('the tarball', () => {
         !/^dist\/[a-z]+\/[\w-]+\.mjs$/.test(file) &&
         !/^dist\/(console\/(enhance|live)\.js|server\/Dockerfile)$/.test(file),
     );
-    expect(others.toSorted()).toEqual(['LICENSE', 'README.md', 'package.json']);
+    expect(others.toSorted()).toEqual(['LICENSE', 'README.md', 'openapi.json', 'package.json']);
     for (const name of functionNames) expect(files).toContain(`dist/${name}/index.mjs`);
     // What makes this repository's own app, reads its files or runs it.
     expect(files.filter((file) => /stack\/(app|create-app)|\/(test|local|adapters)\//.test(file))).toEqual(

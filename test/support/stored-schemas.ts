@@ -11,7 +11,7 @@ export const storedResponse = responseObject.extend({
   previous_response_id: id('resp-').nullable(),
 });
 
-export const storedEvent = responsesEventOf(storedResponse);
+export const storedEvent = responsesEventOf(storedResponse, outputItem);
 
 export const deletedResponse = z.strictObject({
   id: id('resp-'),

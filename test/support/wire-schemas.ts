@@ -117,7 +117,9 @@ const chunk = z.strictObject({
   quota: z.number().nullable().optional(),
 });
 /** A chunk has choices or an error, never both. */
-export const chatChunk = z.union([chunk, z.strictObject({ ...chunkIdentity, error: errorObject })]);
+export const chatChunkOf = (more: z.core.$ZodLooseShape) =>
+  z.union([chunk.extend(more), z.strictObject({ ...chunkIdentity, error: errorObject })]);
+export const chatChunk = chatChunkOf({});
 
 const range = { start_index: count, end_index: count };
 const file = { file_id: z.string(), filename: z.string() };
@@ -143,7 +145,7 @@ const outputText = z.strictObject({
   logprobs: tokenLogprobs,
 });
 const refusal = z.strictObject({ type: z.literal('refusal'), refusal: z.string() });
-const messagePart = z.discriminatedUnion('type', [outputText, refusal]);
+export const messagePart = z.discriminatedUnion('type', [outputText, refusal]);
 const summaryText = z.strictObject({ type: z.literal('summary_text'), text: z.string() });
 const itemCommon = {
   id: z.string().regex(/^(msg|fc|ctc|rs)_./),
@@ -252,14 +254,17 @@ function event<const Type extends string, Shape extends z.ZodRawShape>(type: Typ
 }
 
 /** The events of a response of this form. */
-export const responsesEventOf = <Response extends z.ZodType>(response: Response) =>
+export const responsesEventOf = <Response extends z.ZodType, Item extends z.ZodType>(
+  response: Response,
+  item: Item,
+) =>
   z.discriminatedUnion('type', [
     event('response.created', { response }),
     event('response.in_progress', { response }),
     event('response.completed', { response }),
     event('response.failed', { response, error: responseError }),
-    event('response.output_item.added', { output_index: count, item: outputItem }),
-    event('response.output_item.done', { output_index: count, item: outputItem }),
+    event('response.output_item.added', { output_index: count, item }),
+    event('response.output_item.done', { output_index: count, item }),
     event('response.content_part.added', { ...ofPart, part: messagePart }),
     event('response.content_part.done', { ...ofPart, part: messagePart }),
     event('response.output_text.delta', { ...ofPart, delta: z.string(), logprobs: tokenLogprobs }),
@@ -277,4 +282,4 @@ export const responsesEventOf = <Response extends z.ZodType>(response: Response)
     event('response.custom_tool_call_input.done', { ...ofItem, input: z.string() }),
   ]);
 
-export const responsesEvent = responsesEventOf(responseObject);
+export const responsesEvent = responsesEventOf(responseObject, outputItem);

@@ -13,7 +13,7 @@ const inputTokensMax = 300_000;
 /** Tokens that come as numbers, and what is around them. */
 const bodyValuesMax = inputTokensMax + 10_000;
 
-const EmbeddingsRequest = z.looseObject({
+export const EmbeddingsRequest = z.looseObject({
   model: z.string().check(z.minLength(1)),
   input: z.unknown(),
   dimensions: z.nullish(z.int().check(z.gte(1))),

@@ -1,6 +1,6 @@
 /**
- * The public read endpoints: models, charge, plans, health and the pages. They need no key and ignore any that
- * is sent.
+ * The public read endpoints: models, charge, plans, health, the OpenAPI document and the pages. They need no key and ignore any
+ * that is sent.
  */
 import {
   type Handle,
@@ -55,7 +55,7 @@ const messagesForm: AnswerForm = {
 };
 const chooseForm = (request: RelayRequest) => (isOfMessages(request) ? messagesForm : undefined);
 
-type PageRoute = 'page' | 'account_page' | 'asset';
+type PageRoute = 'page' | 'account_page' | 'asset' | 'openapi';
 type ReadRoute = 'models' | 'model' | 'charge' | 'plans' | 'health' | PageRoute;
 
 interface Asked extends PageRequest {
@@ -71,6 +71,7 @@ const answers: Record<ReadRoute, (asked: Asked) => RelayResponse | Promise<Relay
   page: (asked) => answerPage(asked, 'page'),
   account_page: (asked) => answerPage(asked, 'account_page'),
   asset: (asked) => answerPage(asked, 'asset'),
+  openapi: (asked) => answerPage(asked, 'openapi'),
 };
 
 const isReadRoute = (route: RouteName): route is ReadRoute => Object.hasOwn(answers, route);

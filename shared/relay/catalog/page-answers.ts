@@ -1,4 +1,7 @@
-/** Answers the customers' pages and their script. Loaded by the first request for a page, since programs never ask for one. */
+/**
+ * Answers the customers' pages with their script, and the OpenAPI document. Loaded by the first request for one of these, since a
+ * program that calls models never asks for one.
+ */
 import { listPriceChanges } from '../../billing/price.ts';
 import { listCurrentNotices } from '../../config/settings.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
@@ -11,6 +14,8 @@ import {
   accountScriptHash,
   accountStyleHash,
   modelsLink,
+  openapiDocument,
+  openapiTag,
   pageScript,
   pageScriptPath,
 } from '../page/built-pages.ts';
@@ -123,8 +128,28 @@ function assetOf({ request, snapshot }: PageRequest): PageAnswer {
   };
 }
 
+/** `GET /v1/openapi.json`. It changes with the deployed version alone, so a reader that has it gets a 304. */
+function answerDocument({ request }: PageRequest): PageAnswer {
+  // Caches on the way may have marked the tag as weak.
+  const known = (request.headers['if-none-match'] ?? '')
+    .split(',')
+    .map((tag) => tag.trim().replace(/^W\//, ''));
+  const isKnown = known.includes(openapiTag);
+  const headers = {
+    'content-type': 'application/json',
+    'cache-control': 'public, max-age=300',
+    etag: openapiTag,
+  };
+  return isKnown ? { status: 304, body: '', headers } : { body: openapiDocument, headers };
+}
+
 /** By the name of the route. */
-export const pageAnswers = { page: answerModelsPage, account_page: answerAccountPage, asset: assetOf };
+export const pageAnswers = {
+  page: answerModelsPage,
+  account_page: answerAccountPage,
+  asset: assetOf,
+  openapi: answerDocument,
+};
 
 /** Finds models all of whose candidates are in cooldown, for any account. Makes no store call. */
 async function findCoolingModels(

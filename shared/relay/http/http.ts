@@ -126,6 +126,7 @@ export const routes = [
   { name: 'models', method: 'GET', path: '/v1/models' },
   { name: 'charge', method: 'GET', path: '/v1/charge' },
   { name: 'plans', method: 'GET', path: '/v1/plans' },
+  { name: 'openapi', method: 'GET', path: '/v1/openapi.json' },
   { name: 'account', method: 'GET', path: '/v1/account' },
   { name: 'usage', method: 'GET', path: '/v1/account/usage' },
   { name: 'statement', method: 'GET', path: '/v1/account/statement' },
@@ -138,14 +139,14 @@ export const routes = [
 
 /** The path of one model is this prefix and the model's id, which may contain slashes. */
 export const modelPrefix = '/v1/models/';
-const modelRoute = { name: 'model', method: 'GET', path: '/v1/models/{id}' } as const;
+export const modelRoute = { name: 'model', method: 'GET', path: '/v1/models/{id}' } as const;
 
 /** The path of one stored response is this prefix, its id, and what is done with it. */
 export const responsesPrefix = `${endpointRoutes.responses.path}/`;
 
 /** Files of the pages. */
 const assetPrefix = '/assets/';
-const assetRoute = { name: 'asset', method: 'GET', path: '/assets/{name}' } as const;
+export const assetRoute = { name: 'asset', method: 'GET', path: '/assets/{name}' } as const;
 
 type Route = (typeof routes)[number] | typeof modelRoute | typeof assetRoute;
 export type RouteName = Route['name'];

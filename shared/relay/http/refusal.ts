@@ -15,7 +15,7 @@ const invalid = 'invalid_request_error';
 const denied = 'access_denied_error';
 
 /** Every error that a client can get, by code: its HTTP status and its type. */
-const refusals = {
+export const refusals = {
   relay_closed: [403, denied],
   origin_denied: [403, denied],
   invalid_api_key: [401, 'authentication_error'],

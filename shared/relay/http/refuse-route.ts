@@ -8,7 +8,7 @@ const { responses: responsesRoute } = endpointRoutes;
 // The paths of one stored response. Loaded by the first request below the path of Responses.
 
 /** With the method that each takes. `{id}` is one segment. */
-const storedResponseRoutes = [
+export const storedResponseRoutes = [
   { name: 'response', method: 'GET', path: '/v1/responses/{id}' },
   { name: 'response_delete', method: 'DELETE', path: '/v1/responses/{id}' },
   { name: 'response_input_items', method: 'GET', path: '/v1/responses/{id}/input_items' },
@@ -39,7 +39,7 @@ function findStoredRoutes(path: string): StoredRoute[] {
 // The paths of what customers do for their own account: of one function, so no other has them at its start.
 
 const keyPath = '/v1/account/keys/{id}';
-const selfServiceRoutes = [
+export const selfServiceRoutes = [
   { name: 'account_keys', method: 'GET', path: '/v1/account/keys' },
   { name: 'account_key_create', method: 'POST', path: '/v1/account/keys' },
   { name: 'account_key_edit', method: 'POST', path: keyPath },

@@ -13,3 +13,7 @@ export const accountScriptHash: string = '';
 export const accountStyleHash: string = '';
 /** Removed from the account page where the models page is disabled. */
 export const modelsLink: string = '';
+
+/** docs/openapi.json without white space, and its strong entity tag. */
+export const openapiDocument: string = '';
+export const openapiTag: string = '';

@@ -41,7 +41,7 @@ interface PaymentsPorts extends RecordPorts, Pick<ChatPorts, 'config'> {
   secrets: Pick<SecretStore, 'read'>;
 }
 
-const stripePath = '/hooks/payments/stripe';
+export const stripePath = '/hooks/payments/stripe';
 /** Stripe's events have some kilobytes. */
 const bodyBytesMax = 256 * 1024;
 

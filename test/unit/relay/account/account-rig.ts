@@ -15,6 +15,7 @@ import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import type { Clock } from '../../../../shared/relay/ports/host.ts';
 import type { BudgetCounter } from '../../../../shared/relay/ports/runtime-stores.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
+import { expectDocumented } from '../../../openapi/exchange.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
 
 export const nowMs = Date.parse('2026-11-21T12:00:00Z');
@@ -101,7 +102,15 @@ export class AccountRig {
       hostDeadlineMs: nowMs + 30_000,
       ...changes,
     });
-    const body = JSON.parse(response.body as string) as AccountAnswer['body'];
+    const text = response.body as string;
+    expectDocumented({
+      method: 'GET',
+      path: pathname,
+      status: response.status,
+      headers: response.headers,
+      text,
+    });
+    const body = JSON.parse(text) as AccountAnswer['body'];
     return { status: response.status, headers: response.headers, body };
   }
 }

@@ -24,6 +24,7 @@ import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 import { SecretUnusable } from '../../../../shared/relay/ports/config-store.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { keyHash } from '../../../../shared/wire/ids.ts';
+import { expectDocumented } from '../../../openapi/exchange.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { tablesOn } from '../../../support/sdk-tables.ts';
 
@@ -215,7 +216,9 @@ export class ManagedRig {
     });
     await response.done;
     const { status, headers } = response;
-    return { status, headers, body: JSON.parse(response.body as string) as ManagedAnswer['body'] };
+    const text = response.body as string;
+    expectDocumented({ method, path, body, status, headers, text });
+    return { status, headers, body: JSON.parse(text) as ManagedAnswer['body'] };
   }
 
   list = (key: string) => this.send('GET', '/v1/account/keys', key);

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { ChannelRow } from '../../../../shared/config/rows/channel-row.ts';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
@@ -8,6 +9,7 @@ import type { RelayRequest } from '../../../../shared/relay/http/http.ts';
 import { healthKeySpace, type ChannelHealth } from '../../../../shared/relay/ports/runtime-stores.ts';
 import { hash53 } from '../../../../shared/wire/ids.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
+import { expectDocumented } from '../../../openapi/exchange.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 
 const snapshot: Snapshot = {
@@ -73,6 +75,9 @@ async function call(
     ...changes,
   });
   const text = response.body as string;
+  const { status } = response;
+  if (!path.startsWith('/v1/account'))
+    expectDocumented({ method: changes.method ?? 'GET', path, status, headers: response.headers, text });
   const json = () => JSON.parse(text) as Record<string, unknown> & { error: Record<string, string> };
   return { response, text, json, logged, faults, ages };
 }
@@ -292,6 +297,31 @@ describe('the page of accounts', () => {
     expect((await call('/account', browser, off)).response.status).toBe(404);
     expect((await call('/', browser, off)).text).not.toContain('href="/account"');
     expect((await call('/', browser)).text).toContain('href="/account"');
+  });
+});
+
+describe('the OpenAPI document', () => {
+  const path = '/v1/openapi.json';
+
+  test('is read without a key, whether or not there is a page, and may be kept under a strong entity tag', async () => {
+    const { response, json } = await call(path, {}, withSettings({ page: false }));
+    expect(response.status).toBe(200);
+    expect(response.headers).toMatchObject({
+      'content-type': 'application/json',
+      'cache-control': 'public, max-age=300',
+    });
+    expect(response.headers['etag']).toMatch(/^"[^"]+"$/);
+    expect(json()).toEqual(JSON.parse(readFileSync('docs/openapi.json', 'utf8')));
+  });
+
+  test('is not sent again to a reader that names its tag', async () => {
+    const { etag = '' } = (await call(path)).response.headers;
+    const ask = (tags: string) => call(path, { headers: { 'if-none-match': tags } });
+    for (const tags of [etag, `"old", ${etag}`, `W/${etag}`]) {
+      const { response, text } = await ask(tags);
+      expect([response.status, text, response.headers['etag']]).toEqual([304, '', etag]);
+    }
+    expect((await ask('"old"')).response.status).toBe(200);
   });
 });
 
