@@ -5,6 +5,7 @@ import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
 import { type IVpc, Vpc } from 'aws-cdk-lib/aws-ec2';
 import { Repository } from 'aws-cdk-lib/aws-ecr';
 import { ContainerImage } from 'aws-cdk-lib/aws-ecs';
+import { Stream } from 'aws-cdk-lib/aws-kinesis';
 import { Key } from 'aws-cdk-lib/aws-kms';
 import { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { HostedZone } from 'aws-cdk-lib/aws-route53';
@@ -96,6 +97,7 @@ const notProps: { [Name in keyof StageOptions]?: undefined } = {
 /** Options with the same name and form as a prop are passed on unchanged. */
 function buildRelayProps(stack: Stack, options: StageOptions): RelayProps {
   const { alarmEmail, alarmTopicArn, encryptionKeyArn, bedrockModels, budget, logRetentionDays } = options;
+  const { ledgerStream } = options;
   return defined({
     ...options,
     ...notProps,
@@ -110,6 +112,8 @@ function buildRelayProps(stack: Stack, options: StageOptions): RelayProps {
     encryptionKey:
       encryptionKeyArn === undefined ? undefined : Key.fromKeyArn(stack, 'EncryptionKey', encryptionKeyArn),
     encryptionKeys: keysOf(stack, options.encryptionKeyArns),
+    ledgerStream:
+      ledgerStream === undefined ? undefined : Stream.fromStreamArn(stack, 'LedgerStream', ledgerStream),
     budget: budget && addReceiver(budget, alarmEmail),
     service: options.service && serviceOf(stack, options.service),
   });

@@ -16,6 +16,7 @@ import {
   type MetricOptions,
 } from 'aws-cdk-lib/aws-cloudwatch';
 import type { ITable } from 'aws-cdk-lib/aws-dynamodb';
+import type { IStream } from 'aws-cdk-lib/aws-kinesis';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
 import type { IFunctionUrl } from 'aws-cdk-lib/aws-lambda';
 import type { CfnQueryDefinition } from 'aws-cdk-lib/aws-logs';
@@ -147,6 +148,11 @@ export interface RelayProps
   /** Copies of the tables in another region, in case this one is lost. Default: none. */
   backupCopies?: RelayBackupCopies;
   /**
+   * A Kinesis data stream of this account and region that gets every new row of the ledger, such as for a data lake. The streams of the
+   * tables have no reader to spare: DynamoDB supports two, and `quotas` and `runtime` have two. Default: none.
+   */
+  ledgerStream?: IStream;
+  /**
    * Keys for logs, secrets, the alarm topic and buckets. CDK opens a key that it creates to the services that need it. The policy of an
    * existing key must already allow them: see docs/options.md. Default: keys that AWS manages.
    */
@@ -197,6 +203,7 @@ const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
   encryptionKeys: { logs: '', secrets: '', alarmTopic: '', buckets: '' },
   alertSender: 'alertSender',
   backupCopies: 'backupCopies',
+  ledgerStream: '',
   originSecrets: 'originSecrets',
   sealKeys: 'sealKeys',
   reservedConcurrency: 'reservedConcurrency',
@@ -263,6 +270,7 @@ export class Relay extends Construct {
     super(scope, id);
     refuseProps(this, props, propRules, Stack.of(this).region);
     const { disposable = false, domain, alertSender, encryptionKey, encryptionKeys: keys = {} } = props;
+    const { ledgerStream } = props;
     const { frontDoor = 'cloudfront' } = props;
     // This is the VPC of functions. `service` has that of servers.
     const { vpc: _vpc, ...others } = props;
@@ -273,7 +281,7 @@ export class Relay extends Construct {
     this.relayName = relayName;
     refuseName(this, relayName, (found) => (found instanceof Relay ? found.relayName : undefined));
     const { bundlesFolder = join(packageFolder, 'dist') } = props;
-    const tables = new RelayTables(this, 'Tables', { relayName, disposable, encryptionKey });
+    const tables = new RelayTables(this, 'Tables', { relayName, disposable, encryptionKey, ledgerStream });
     const secretAccess: SecretAccess = {
       unbound: props.unboundSecrets ?? true,
       deployed: {

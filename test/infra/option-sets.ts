@@ -69,6 +69,7 @@ export const optionSets: Record<string, Record<string, unknown>> = {
     webAcl: true,
     webAclRequestsPerMinute: 1200,
     backupCopies: { vaultArn: `arn:aws:backup:eu-west-1:${account}:backup-vault:relay`, hourly: true },
+    ledgerStream: `arn:aws:kinesis:eu-central-1:${account}:stream/ledger`,
     edgeAlarms: true,
     alarmEmail: 'ops@example.com',
     accessLog: true,

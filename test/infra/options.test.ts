@@ -149,6 +149,10 @@ describe('options', () => {
       /alarmTopicArn: is in eu-west-1, expected one in eu-central-1/,
     ],
     [
+      { region: 'eu-central-1', ledgerStream: 'arn:aws:kinesis:eu-west-1:123456789012:stream/lake' },
+      /ledgerStream: is in eu-west-1, expected one in eu-central-1/,
+    ],
+    [
       { region: 'eu-central-1', encryptionKeyArn: keyArn },
       /encryptionKeyArn: is in us-east-1, expected one in eu-central-1/,
     ],

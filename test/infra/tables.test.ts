@@ -19,6 +19,7 @@ interface TableProperties {
   SSESpecification: { SSEEnabled: boolean };
   Replicas: {
     DeletionProtectionEnabled: boolean;
+    KinesisStreamSpecification?: { StreamArn: string };
     PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: boolean };
   }[];
 }
@@ -53,6 +54,19 @@ describe('tables', () => {
   test('keep the identity that deployed stacks have (a change replaces customers’ data)', () => {
     const golden: unknown = JSON.parse(readFileSync(join(import.meta.dirname, 'tables.golden.json'), 'utf8'));
     expect(tables.map(identity)).toEqual(golden);
+  });
+
+  test('send the rows of the ledger alone to the Kinesis stream of the option, and give no function a right to it', () => {
+    const ledgerStream = 'arn:aws:kinesis:eu-central-1:123456789012:stream/lake';
+    const { template } = synthesize({ region: 'eu-central-1', ledgerStream });
+    const sending = resourcesOf(template, 'AWS::DynamoDB::GlobalTable').flatMap(([, table]) => {
+      const [replica] = properties(table).Replicas;
+      return replica?.KinesisStreamSpecification ? [[properties(table).TableName, replica]] : [];
+    });
+    expect(sending).toMatchObject([
+      ['relay-ledger', { KinesisStreamSpecification: { StreamArn: ledgerStream } }],
+    ]);
+    expect(JSON.stringify(resourcesOf(template, 'AWS::IAM::Policy'))).not.toContain('kinesis');
   });
 
   test('are on demand, encrypted, recoverable to a point in time and protected from deletion', () => {

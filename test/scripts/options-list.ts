@@ -32,6 +32,7 @@ const explanations: { readonly [Name in OptionName]?: string } = {
   webAcl: '#the-edge',
   accessLog: '#the-edge',
   backupCopies: '#copies-in-another-region',
+  ledgerStream: '#the-ledger-in-a-data-lake',
   encryptionKeyArn: '#a-key-of-your-own',
   encryptionKeyArns: '#keys-for-what-is-not-a-table',
 };

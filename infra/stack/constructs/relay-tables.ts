@@ -12,6 +12,7 @@ import {
   type TablePropsV2,
 } from 'aws-cdk-lib/aws-dynamodb';
 import type { PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import type { IStream } from 'aws-cdk-lib/aws-kinesis';
 import type { IKey } from 'aws-cdk-lib/aws-kms';
 import { Construct } from 'constructs';
 import {
@@ -28,6 +29,8 @@ export interface RelayTablesProps {
   disposable: boolean;
   /** Default: DynamoDB's managed key. */
   encryptionKey?: IKey | undefined;
+  /** Receives every change of `ledger`. Default: none. */
+  ledgerStream?: IStream | undefined;
 }
 
 export class RelayTables extends Construct {
@@ -82,6 +85,7 @@ function buildTableProps(name: TableName, schema: TableSchema, props: RelayTable
     ...(schema.sortKey && { sortKey: describeAttribute(schema.sortKey) }),
     ...(schema.ttl !== undefined && { timeToLiveAttribute: schema.ttl }),
     ...(schema.stream && { dynamoStream: StreamViewType[schema.stream] }),
+    ...(name === 'ledger' && props.ledgerStream && { kinesisStream: props.ledgerStream }),
     globalSecondaryIndexes: (schema.indexes ?? []).map((index) => ({
       indexName: index.name,
       partitionKey: describeAttribute(index.partitionKey),

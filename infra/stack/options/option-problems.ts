@@ -20,7 +20,7 @@ const needs = (field: OptionName, needed: OptionName): Check => [
 ];
 
 /** Resources that must be in the region of the stack. */
-const requireOwnRegion = (field: 'alarmTopicArn' | 'encryptionKeyArn'): Check => [
+const requireOwnRegion = (field: 'alarmTopicArn' | 'encryptionKeyArn' | 'ledgerStream'): Check => [
   field,
   ({ region, [field]: found }) =>
     found !== undefined &&
@@ -129,6 +129,7 @@ const checks: readonly Check[] = [
       `the domain ${domain} is not in the zone ${hostedZone.name}`,
   ],
   requireOwnRegion('alarmTopicArn'),
+  requireOwnRegion('ledgerStream'),
   requireOwnRegion('encryptionKeyArn'),
   [
     'backupCopies.vaultArn',

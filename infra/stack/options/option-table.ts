@@ -179,6 +179,12 @@ const keyArn = matchArn({
   wanted: 'the ARN of a KMS key',
 });
 
+const kinesisArn = matchArn({
+  service: 'kinesis',
+  resource: 'stream/[A-Za-z0-9_.-]{1,128}',
+  wanted: 'the ARN of a Kinesis data stream',
+});
+
 const megabytes = z.optional(matchCount(128, 10_240));
 const memory = Object.fromEntries(functionNames.map((name) => [name, megabytes])) as Record<
   FunctionName,
@@ -471,6 +477,10 @@ export const optionTable = {
       hourly: z.optional(flag),
     }),
     'copies of the tables in a vault of another region, daily or hourly, kept for days (35)',
+  ),
+  ledgerStream: declareOption(
+    kinesisArn,
+    'your Kinesis data stream in the region of the stage, which gets every new row of the ledger',
   ),
   encryptionKeyArn: declareOption(
     keyArn,
