@@ -260,6 +260,10 @@ describe('customer off, on, set and close', () => {
     expect((await rig.ops('key check', String(key))).errors).toContain('disabled with its customer');
     await rig.ops('customer on off');
     expect((await rig.ops('key check', String(key))).code).toBe(0);
+    await rig.ops(['customer', 'set', 'off', 'budgets=[{"by":"tag:a","amount":1,"period":"day"}]', '--yes']);
+    expect(await rig.row('accounts', { account: 'off' })).toHaveProperty('budgets');
+    expect(await rig.ops('customer set off budgets=[]')).toMatchObject({ code: 0 });
+    expect(await rig.row('accounts', { account: 'off' })).not.toHaveProperty('budgets');
     await rig.ops('customer set off note=new rpm=5');
     expect(await rig.row('accounts', { account: 'off' })).toMatchObject({
       note: 'new',

@@ -50,7 +50,7 @@ import {
 } from '../../../../shared/operate/requests/find-request.ts';
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
-import { customerPriceFields, ruleFields } from '../../fields/price-fields.ts';
+import { customerPriceFields, ruleFormFields } from '../../fields/price-fields.ts';
 import { ruleSheet } from '../../fields/sheet.ts';
 import { defineChange, defineView, defineWrite, type CommandGroup } from '../command.ts';
 import { defineSave, waitOption, type WaitOption } from '../config-writing.ts';
@@ -82,7 +82,7 @@ const rules: RowGroup = {
 
 /** But prices, which are written for 1,000 tokens here and for a million in the console. */
 const isExact = ({ name }: { name: string }): boolean => ['models', 'from', 'until'].includes(name);
-const exactFields = ruleFields.filter(isExact);
+const exactFields = ruleFormFields.filter((field) => isExact(field) || field.entries);
 
 interface ExplainOptions {
   input: number;

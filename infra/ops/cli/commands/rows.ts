@@ -105,7 +105,7 @@ export const defineOff = ({ table, noun, keyOf, examples }: RowGroup): CommandDe
 
 /**
  * `rpm=60`, `budget.amount=20`, `models=a,b`, `from=`: as a form reads what is typed into its fields. A list or a map in JSON, and what has
- * no field, is meant as the table has it.
+ * no field, is meant as the table has it. An empty list of entries removes the attribute, because no schema accepts one.
  * @param row what parts of an attribute are put into
  */
 export function parseAttributes(
@@ -121,12 +121,16 @@ export function parseAttributes(
     const [, name, value] = /^([a-z][a-z0-9_.]*)=(.*)$/s.exec(pair) ?? [];
     if (name === undefined || value === undefined)
       throw usageFailure('write attributes as NAME=VALUE, for example models=a,b');
-    if (!/^[[{]/.test(value) && names.includes(name)) texts.set(name, value);
+    if (isEmptyList(fields, name, value)) texts.set(name, '');
+    else if (!/^[[{]/.test(value) && names.includes(name)) texts.set(name, value);
     else if (name.includes('.') && !names.includes(name)) throw explainUnknownField(name, names);
     else others[name] = value === '' ? undefined : parseWholeValue(name, value, names);
   }
   return { ...writeTypedRow(fields, texts, row), ...others };
 }
+
+const isEmptyList = (fields: readonly RowField[], name: string, value: string): boolean =>
+  /^[[{]\s*[\]}]$/.test(value) && fields.some((field) => field.name === name && field.entries);
 
 /** Attributes that are maps are written by their members. */
 function parseWholeValue(name: string, value: string, names: readonly string[]): unknown {
