@@ -245,6 +245,136 @@ describe('rows of fields', () => {
   });
 });
 
+describe('members of maps that the store returns in another order at each step', () => {
+  const reverse = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(reverse);
+    if (typeof value !== 'object' || value === null || value instanceof Set) return value;
+    return Object.fromEntries(
+      Object.entries(value)
+        .toReversed()
+        .map(([name, each]) => [name, reverse(each)]),
+    );
+  };
+  let isReversed = false;
+  const order = async <Value>(found: Promise<Value>): Promise<Value> =>
+    isReversed ? (reverse(await found) as Value) : found;
+  const serveReordered = async (): Promise<Visitor> => {
+    const { tables, config } = rig.ports;
+    return enter(
+      await rig.serve({
+        ports: {
+          ...rig.ports,
+          tables: {
+            ...tables,
+            get: (table, key) => order(tables.get(table, key)),
+            scan: (table) => order(tables.scan(table)),
+          },
+          config: { ...config, tables: () => order(config.tables()) },
+        },
+      }),
+    );
+  };
+
+  const rates = { input: 0.001, output: 0.002 };
+  const window = {
+    name: 'peak',
+    from: '09:00',
+    to: '10:00',
+    zone: 'UTC',
+    tiers: [{ above: 9, ...rates }],
+    ...rates,
+  };
+  const base = { endpoint: 'https://a.example/v1', models: ['m', 'n'], state: true };
+  it.each([
+    [
+      'accounts',
+      {
+        account: 'order',
+        contact: { webhook: 'https://a.example/hook', email: 'a@a.example' },
+        plan: { level: 1, since: '2026-11-01', until: '2099-01-01' },
+        prices: [
+          { models: ['m'], tiers: [{ above: 9, ...rates }], service_tiers: { flex: 0.5, fast: 2 }, ...rates },
+        ],
+        budgets: [{ by: 'tag:a', name: 'x', amount: 1, period: 'day' }],
+      },
+      ['customers/order/edit', { note: 'new', 'budgets.0.amount': '2' }],
+      { note: 'new', budgets: [{ by: 'tag:a', name: 'x', amount: 2, period: 'day' }] },
+    ],
+    [
+      'channels',
+      {
+        id: 'order',
+        ...base,
+        mapper: { n: 'b', m: 'a' },
+        cost: { b: { ...rates, windows: [window] }, a: { ...rates, service_tiers: { flex: 0.5, fast: 2 } } },
+        params: {
+          set: { top: { b: 1, a: 2 }, n: 1 },
+          model_rules: { m: { sampling: 'none', efforts: ['low'] } },
+        },
+      },
+      ['channels/order/edit', { weight: '3', 'cost.1.output': '9' }],
+      {
+        weight: 3,
+        cost: {
+          b: { ...rates, output: 0.009, windows: [window] },
+          a: { ...rates, service_tiers: { flex: 0.5, fast: 2 } },
+        },
+      },
+    ],
+    [
+      'charges',
+      {
+        id: 78,
+        type: 'token-billing',
+        models: ['order'],
+        ...rates,
+        windows: [window],
+        service_tiers: { flex: 0.5, fast: 2 },
+      },
+      ['charges/78', { output: '4', 'windows.0.output': '5' }],
+      { output: 0.004, windows: [{ ...window, output: 0.005 }] },
+    ],
+    [
+      'settings',
+      { name: 'aliases', value: { fast: { on_context_length: true, models: ['a'] }, able: ['b'] } },
+      ['settings/aliases', { 'value.0.models': 'c' }],
+      { value: { fast: { on_context_length: true, models: ['a'] }, able: ['c'] } },
+    ],
+    [
+      'plans',
+      { level: 3, price: 1, items: [{ value: 1, id: 'a', icon: 'a.svg', models: ['m'] }] },
+      ['settings/plans/3', { price: '2' }],
+      { price: 2 },
+    ],
+    [
+      'keys',
+      {
+        hash: 'd'.repeat(64),
+        account: 'order',
+        hint: 'sk-Orde...wXyZ',
+        budget: { period: 'day', amount: 1 },
+      },
+      [`keys/${'d'.repeat(64)}/edit`, { name: 'new' }],
+      { name: 'new' },
+    ],
+  ] as const)('lose no confirmation of %s, and no member', async (table, written, [path, typed], after) => {
+    await put(rig.client, 'accounts', [{ account: 'order' }]);
+    await put(rig.client, table, [written]);
+    const own = await serveReordered();
+    isReversed = false;
+    const fields = fieldsIn(await own.page(path));
+    isReversed = true;
+    const confirm = await own.follow(await own.post(path, { ...fields, ...typed }));
+    isReversed = false;
+    const [, at = ''] = /<form method="post" action="(confirm\/\w+)"/.exec(confirm) ?? [];
+    const reply = await own.post(at, { form_token: tokenIn(confirm) });
+    expect([path, reply.status, /role="alert">([^<]*)/.exec(confirm)?.[1]]).toEqual([path, 303, undefined]);
+    const [key = ''] = Object.keys(written);
+    const made = (await rig.ports.tables.scan(table)).find((each) => each[key] === Object.values(written)[0]);
+    expect(made).toMatchObject({ ...written, ...after });
+  });
+});
+
 it('makes a plan with two entries, takes one out, keeps what has no field, and deletes it', async () => {
   const entry = (index: number, id: string, value: string) => ({
     [`items.${index}.id`]: id,

@@ -81,8 +81,8 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit, trusted: Config
   const findings = findProblems(after, ports, { pricesBefore: before.charges, oldUses });
   // Without marks, as the rows after it are: what a probe found hides a warning.
   const earlier = findProblems(putOver(before, {}), ports);
-  const known = new Set(warningsOf(earlier).map(describeWarning));
-  const isBrought = (finding: Finding): boolean => !known.has(describeWarning(finding));
+  const known = new Set(warningsOf(earlier).map(identifyWarning));
+  const isBrought = (finding: Finding): boolean => !known.has(identifyWarning(finding));
   const warned = warningsOf(findings);
   const written = new Set(changes.filter(({ change }) => change !== 'removed').map(nameOf));
   const problems = problemsOf(findings).map((finding) => ({
@@ -162,6 +162,10 @@ function findLaterTakeovers(
 }
 
 const describeWarning = (finding: Finding): string => `${nameOf(finding)}: ${finding.warning}`;
+
+/** The store returns members of maps in any order, and a row is warned of them in that order. */
+const identifyWarning = (finding: Finding): string =>
+  `${nameOf(finding)}: ${finding.warning?.split('; ').toSorted().join('; ')}`;
 
 /**
  * Prices are written before the channels that serve the priced models, and new rules before those that they take models from;

@@ -4,7 +4,7 @@ import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { utcDay } from '../../wire/iso-time.ts';
-import { isRecord } from '../../wire/json.ts';
+import { canonicalJson, isRecord } from '../../wire/json.ts';
 import { compileRows, compileSettings } from '../config/row-changes.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { normalizeMoments } from '../moment.ts';
@@ -84,7 +84,7 @@ function addPlanStart(attributes: RawRow, row: RawRow, nowMs: number): RawRow {
 
 function describeAttribute(name: string, value: unknown): string {
   if (value === undefined) return `no ${name}`;
-  if (name !== 'plan' || !isRecord(value)) return `${name} ${JSON.stringify(value)}`;
+  if (name !== 'plan' || !isRecord(value)) return `${name} ${canonicalJson(value)}`;
   const { level, since, until } = value as Record<string, string | undefined>;
   const end = until === undefined ? 'no end' : `until ${until}`;
   return `level ${level} plan from ${since}, ${end}`;
