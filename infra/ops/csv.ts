@@ -6,6 +6,7 @@
 import { CsvError, parse } from 'csv-parse/sync';
 import { stringify } from 'csv-stringify/sync';
 import { usageFailure } from '../../shared/operate/plan.ts';
+import type { PriceSource } from '../../shared/operate/prices/price-list.ts';
 
 type CsvCell = string | number | undefined;
 
@@ -61,6 +62,9 @@ export function delimiterOf(text: string): string {
   const countOf = (delimiter: string): number => lines.filter((line) => line.includes(delimiter)).length;
   return ['\t', ';', ','].reduce((best, each) => (countOf(each) > countOf(best) ? each : best));
 }
+
+export const parsePriceList = (text: string): PriceSource =>
+  text.trimStart().startsWith('{') ? text : parseCsvLines(text, delimiterOf(text)).map(({ cells }) => cells);
 
 /** Control characters but tab and line feed, and the marks that turn the order of what follows. */
 // oxlint-disable-next-line no-control-regex -- they are what is looked for

@@ -228,6 +228,25 @@ const PriceGroupsValue = z.record(
   'a map of names of groups to lists of prices, such as {"resellers": [{"models": ["*"], "factor": 0.8}]}',
 );
 
+const wantedLists = 'a map of vendors to {columns, per, currency}';
+const wantedColumns =
+  'a map of prices to column names, such as {"model": "Model", "input": "In", "output": "Out"}';
+const PriceListsValue = z.record(
+  text,
+  z.strictObject(
+    {
+      columns: z.record(text, text, wantedColumns),
+      /** The number of tokens that a price covers. */
+      per: z.literal([1, 1000, 1_000_000], '1, 1000 or 1000000'),
+      currency: z.enum(['cny', 'usd'], '"cny" or "usd"'),
+    },
+    wantedLists,
+  ),
+  wantedLists,
+);
+/** How to read a vendor's price list. */
+export type PriceMapping = z.infer<typeof PriceListsValue>[string];
+
 /** The value while a row cannot be read, and how the row's problem says so. */
 interface SafeValue {
   value: unknown;
@@ -265,6 +284,8 @@ export const settingTable = {
   model_facts: setting(ModelFactsValue, (modelFacts) => ({ modelFacts })),
   cors_origins: setting(textList, (corsOrigins) => ({ corsOrigins })),
   time_zone: setting(TimeZoneValue, (timeZone) => ({ timeZone })),
+  // Only imports read it.
+  price_lists: setting(PriceListsValue, () => ({})),
   price_groups: setting(PriceGroupsValue, (priceGroups) => ({ priceGroups })),
   end_users: setting(EndUsersValue, (value) => ({ endUsers: { hashAccounts: value.hash_accounts } })),
   content_urls: setting(ContentUrlsValue, (contentUrls) => ({ contentUrls })),

@@ -157,6 +157,10 @@ describe('settings', () => {
     ['search', { type: 'searxng', endpoint: 'http://127.0.0.1:1', results: 3 }],
     ['end_users', { hash_accounts: false }],
     ['notices', [{ text: 'a', from: '2026-01-01', models: ['m'] }]],
+    [
+      'price_lists',
+      { 'v.1': { columns: { model: 'm', input: 'i', output: 'o' }, per: 1000, currency: 'usd' } },
+    ],
     ['top_up_bonus', [{ pay: 100, get: 110 }]],
     [
       'model_facts',
@@ -336,6 +340,7 @@ describe('members of maps that the store returns in another order at each step',
     ],
     [
       'settings',
+      // No channel serves their models, so each has a warning.
       { name: 'aliases', value: { fast: { on_context_length: true, models: ['a'] }, able: ['b'] } },
       ['settings/aliases', { 'value.0.models': 'c' }],
       { value: { fast: { on_context_length: true, models: ['a'] }, able: ['c'] } },
@@ -359,6 +364,7 @@ describe('members of maps that the store returns in another order at each step',
     ],
   ] as const)('lose no confirmation of %s, and no member', async (table, written, [path, typed], after) => {
     await put(rig.client, 'accounts', [{ account: 'order' }]);
+    await put(rig.client, 'settings', [{ name: 'unpriced_models', value: 'refuse' }]);
     await put(rig.client, table, [written]);
     const own = await serveReordered();
     isReversed = false;
@@ -518,10 +524,103 @@ describe('prices of customers', () => {
   });
 });
 
+describe('a vendor’s price list', () => {
+  const rows = Array.from(
+    { length: 12 },
+    (_, at) => `listed-${at};${at + 1}.00 元/百万tokens;¥${2 * at + 4};0.5;x`,
+  );
+  const csv = ['型号;输入;输出;缓存命中;备注', ...rows].join('\n');
+  const path = 'charges-import';
+  const read = async (text: string) =>
+    fieldsIn(await (await visitor.send(path, { csv: text, rows: 'read csv' })).text());
+
+  it('is imported with its own columns, which are asked for once', async () => {
+    const page = await (await visitor.send(path, { csv, rows: 'read csv' })).text();
+    expect(page).toMatch(/<td[^>]*>[^]*2\.00 元\/百万tokens/);
+    const fields = fieldsIn(page);
+    expect(fields).toMatchObject({
+      'columns.model': '型号',
+      'columns.cached_input': '缓存命中',
+      currency: 'cny',
+    });
+    const unnamed = await visitor.send(path, { ...fields, vendor: '' });
+    expect(await unnamed.text()).toContain('id="vendor-error"');
+    const unset = await visitor.send(path, { ...fields, vendor: 'v', 'columns.input': '' });
+    expect(await unset.text()).toContain('id="columns.model-error"');
+    const sent = { ...fields, vendor: 'volc', markup: '10' };
+    const confirm = await visitor.follow(await visitor.send(path, sent));
+    expect(confirm).toMatch(/Import 12 models in 12 rules[^]*Remember the columns of volc[^]*listed-11/);
+    const other = await visitor.send(path, sent);
+    expect(await confirmShown(confirm)).toContain('Created 12 rules');
+    const rules = (await rig.ports.tables.scan('charges')).filter(({ models }) =>
+      String(models).startsWith('listed-'),
+    );
+    expect(rules.find(({ models }) => String(models) === 'listed-3')).toMatchObject({
+      input: 0.0044,
+      output: 0.011,
+    });
+    // Another tab that had reviewed the same list.
+    expect(await confirmShown(await visitor.follow(other))).toContain('role="alert"');
+    expect(rules).toHaveLength(12);
+    const next = await read(`${csv.split('\n')[0]}\nlisted-next;1;2;;`);
+    expect(next).toMatchObject({ vendor: 'volc', 'columns.input': '输入', per: '1000000' });
+  });
+
+  it('in dollars needs a rate, and one in yuan none', async () => {
+    const fields = await read('Model,Input,Output\nlisted-usd,1,2');
+    const sent = { ...fields, vendor: 'other' };
+    expect(fields['currency']).toBe('usd');
+    expect(await (await visitor.send(path, sent)).text()).toContain('id="rate-error"');
+    expect(await (await visitor.send(path, { ...sent, currency: 'cny', rate: '7' })).text()).toContain(
+      'id="rate-error"',
+    );
+    expect(await visitor.follow(await visitor.send(path, { ...sent, rate: '7' }))).toMatch(
+      /\$1 = ¥7[^]*>\s*7\s*</,
+    );
+    const json = JSON.stringify({ listed: { input_cost_per_token: 1e-6, output_cost_per_token: 2e-6 } });
+    const known = await read(json);
+    expect(known).not.toHaveProperty('vendor');
+    expect(await visitor.follow(await visitor.send(path, { ...known, rate: '7' }))).toContain(
+      'Import 1 model',
+    );
+  });
+
+  it.each([
+    ['', /id="csv-mark"/],
+    ['<html>', /id="csv-mark">[^]*HTML/],
+    ['a,b\n"1', /id="csv-mark"/],
+    [`a,b\n${','.repeat(5)}\0`, /id="csv-mark"/],
+    [`${'a,'.repeat(200)}\n1`, /id="csv-mark"/],
+    ['{', /in this file|not valid|US dollars/],
+  ])('that is none is refused at its field: %j', async (text, said) => {
+    const reply = await visitor.send(path, { csv: text, rows: 'read csv' });
+    expect(await reply.text()).toMatch(said);
+  });
+
+  it('makes no model of a formula or a half line, and no markup', async () => {
+    const fields = await read(
+      `Model,Input,Output,Currency\n=cmd()|x,1,2,¥\n<img src=x>,1,2,¥\nlisted-ok,1,2,¥`,
+    );
+    const sent = { ...fields, vendor: '<img src=x>' };
+    const confirm = await visitor.follow(await visitor.send(path, sent));
+    expect(confirm).toContain('Import 1 model in 1 rule');
+    expect(confirm).not.toContain('<img');
+    const half = await visitor.send(path, { ...sent, csv: 'Model,Input,Output,Currency\nlisted-half,1' });
+    expect(await half.text()).toContain('is the line cut off?');
+    const long = `Model,Input,Output\n${'m,1,2\n'.repeat(100_000)}`;
+    expect((await visitor.send(path, { csv: long, rows: 'read csv' })).status).toBe(413);
+  });
+});
+
 it('shows none of these forms in a console that only reads', async () => {
   const reader = await enter(await rig.serve({ readOnly: true }));
   expect(await reader.page('settings')).not.toMatch(/href="settings\/|<form method="post"/);
-  for (const path of ['settings/notices', 'settings/plans/1', `keys/${'c'.repeat(64)}/edit`])
+  for (const path of [
+    'settings/notices',
+    'settings/plans/1',
+    'charges-import',
+    `keys/${'c'.repeat(64)}/edit`,
+  ])
     expect((await reader.get(path)).status).toBe(403);
 });
 

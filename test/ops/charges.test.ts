@@ -109,23 +109,36 @@ describe('charge import', () => {
   it("reads a vendor's own list in yuan per million, and remembers its columns", async () => {
     const list = (rows: string) => writeFileSync(file('vendor.csv'), `模型名称;输入;输出;缓存命中\n${rows}`);
     list('v-large;2.00 元/百万tokens;¥8;0.5\nv-free;免费;免费;-\n;;;\n');
-    const words = `import ${file('vendor.csv')} --rate 1 --dry-run`;
+    const words = `import ${file('vendor.csv')}`;
     expect((await charge(words)).errors).toContain('unknown columns: 模型名称, 输入, 输出, 缓存命中');
     const columns = 'model=模型名称,input=输入,output=输出,cached_input=缓存命中';
-    expect((await charge(`${words} --columns ${columns}`)).output).toMatch(
+    const dollars = await charge(`${words} --columns ${columns} --currency usd --dry-run`);
+    expect(dollars).toMatchObject({ code: 2, errors: expect.stringContaining('--rate') as string });
+    expect((await charge(`${words} --columns ${columns} --yes`)).output).toMatch(
       /token-billing +2 \(cached 0.5\) +8 +v-large/,
     );
-    const again = await charge(words);
-    expect(again.output).toMatch(/token-billing +2 \(cached 0.5\) +8 +v-large/);
+    expect(await rig.row('settings', { name: 'price_lists' })).toMatchObject({
+      value: { vendor: { per: 1_000_000, currency: 'cny' } },
+    });
+    await charge('off 10 --wait 0 --yes');
+    list('v-next;4;16;1\n');
+    const again = await charge(`${words} --dry-run`);
+    expect(again.output).toMatch(/token-billing +4 \(cached 1\) +16 +v-next/);
     for (const [rows, said] of [
       ['v;1,5;2;\n', 'line 2: found no price in column 输入'],
       ['v;1;2;\nv;3;4;\n', 'line 3: v is in the list twice'],
+      ['v;1;2;\nw;3\n', 'line 3: 2 cells, but the header has 4'],
     ] as const) {
       list(rows);
       expect(await charge(words)).toMatchObject({ code: 2, errors: expect.stringContaining(said) as string });
     }
     const wrong = await charge(`${words} --columns model=型号,input=输入,outptu=输出`);
     expect(wrong.errors).toContain('--columns: unknown name outptu');
+    writeFileSync(file('twice.csv'), 'm,in,in,out\nv,1,2,3');
+    const twice = await charge(
+      `import ${file('twice.csv')} --rate 1 --columns model=m,input=in,output=out --dry-run`,
+    );
+    expect(twice.errors).toContain('two columns are named in');
   });
 
   it('warns of a list that is not per token', async () => {
@@ -135,7 +148,7 @@ describe('charge import', () => {
 
   it.each([
     ['import /nowhere.json --rate 7', 'cannot read the file'],
-    ['import prices.json', "required option '--rate <yuan>'"],
+    ['import prices.json', '--rate: use yuan per US dollar'],
     ['import prices.json --rate 0', '--rate: use yuan per dollar, for example 7.2'],
     ['import prices.json --rate -7', 'Expected a number'],
   ])('refuses %j', async (words, message) => {

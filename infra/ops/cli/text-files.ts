@@ -4,7 +4,8 @@ import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { Failure, usageFailure } from '../../../shared/operate/plan.ts';
-import { delimiterOf, parseCsvLines } from '../csv.ts';
+import type { PriceSource } from '../../../shared/operate/prices/price-list.ts';
+import { parsePriceList } from '../csv.ts';
 
 const repository = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -72,10 +73,5 @@ const writeInFolder = <Written>(file: string, write: () => Promise<Written>): Pr
       throw new Failure(`cannot write the file ${file}`);
     });
 
-/** A price list: a JSON text, or the cells of CSV. */
-export async function readListFile(path: string): Promise<string | string[][]> {
-  const text = await readSheetFile(path);
-  return text.trimStart().startsWith('{')
-    ? text
-    : parseCsvLines(text, delimiterOf(text)).map(({ cells }) => cells);
-}
+export const readListFile = async (path: string): Promise<PriceSource> =>
+  parsePriceList(await readSheetFile(path));

@@ -106,7 +106,8 @@ const labelAll = () => document.querySelectorAll('table.data').forEach(labelCell
 /** As the command line reads files: spreadsheets write UTF-16 with its mark, or GB 18030. */
 function decoded(bytes) {
   const text = new TextDecoder().decode(bytes);
-  const name = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'gb18030';
+  const marked = { 0xff: 'utf-16le', 0xfe: 'utf-16be' }[bytes[0]];
+  const name = marked && (bytes[0] ^ bytes[1]) === 1 ? marked : 'gb18030';
   return text.includes('\ufffd') ? new TextDecoder(name).decode(bytes) : text;
 }
 
@@ -118,7 +119,7 @@ function takeSheet(area) {
     area.setCustomValidity(sent > 255 * 1024 ? words : '');
     area.reportValidity();
   };
-  const chooser = '<input type="file" aria-label="Or choose a file" accept=".csv,.tsv,.txt">';
+  const chooser = '<input type="file" aria-label="Or choose a file" accept=".csv,.tsv,.txt,.json">';
   area.addEventListener('input', bound);
   area.insertAdjacentHTML('beforebegin', chooser);
   area.previousElementSibling.addEventListener('change', async ({ target }) => {

@@ -1,4 +1,5 @@
 /** The fields of a setting and of a plan. Empty fields take the default. */
+import { mappedColumns, priceCurrencies, priceUnits } from '../../../shared/operate/prices/price-mapping.ts';
 import { asRecord, isRecord, listIn, parseJson } from '../../../shared/wire/json.ts';
 import { makeEntries } from './form-fields.ts';
 import { customerPriceEntries } from './price-fields.ts';
@@ -8,6 +9,7 @@ import {
   makeLines,
   makeNames,
   makeNumber,
+  parseText,
   parseTypedList,
   parseTypedNumber,
   type Entries,
@@ -170,6 +172,25 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     fields: [
       { name: 'group', label: 'Group', help: 'The name in `price_group` of its customers.' },
       ...customerPriceEntries.fields,
+    ],
+  }),
+  price_lists: makeEntriesForm('Columns of vendors’ price lists', {
+    key: 'vendor',
+    noun: 'Vendor',
+    about: 'Imports of price lists fill this in. Each column is named as in the first line of the list.',
+    fields: [
+      { name: 'vendor', label: 'Vendor', width: 'third' },
+      ...mappedColumns.map((name): RowField => ({
+        name: `columns.${name}`,
+        label: `Column of ${name.replaceAll('_', ' ')}`,
+        width: 'third',
+      })),
+      {
+        ...makeChoice('per', 'Unit', priceUnits),
+        width: 'third',
+        parse: parseTypedNumber,
+      },
+      { ...makeChoice('currency', 'Currency', priceCurrencies), width: 'third', parse: parseText },
     ],
   }),
   alerts: makeForm(

@@ -3,8 +3,8 @@ import { listPricedModels, type WrittenPrice, type WrittenRates } from '../../bi
 import { divideHalfUp, formatDecimal, parseDecimal } from '../../billing/money.ts';
 import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { plainValue, readRow } from '../../config/rows/read-row.ts';
-import { factsMax } from '../../config/setting-rows.ts';
-import { asRecord } from '../../wire/json.ts';
+import { factsMax, type PriceMapping } from '../../config/setting-rows.ts';
+import { asRecord, canonicalJson } from '../../wire/json.ts';
 import { listUsableChannels } from '../channels/list-channels.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { formatCount, Failure, requireValid, usageFailure } from '../plan.ts';
@@ -23,8 +23,8 @@ import {
 
 export interface ImportInput {
   list: PriceSource;
-  /** Yuan per US dollar, a decimal as text. */
-  rate: string;
+  /** Yuan per US dollar, a decimal as text. Missing for a list in yuan. */
+  rate?: string | undefined;
   markup: string;
   /** Import only models that a channel serves, under their public names. */
   onlyServed?: boolean;
@@ -34,6 +34,8 @@ export interface ImportInput {
   models?: string[];
   /** Models that may be free; others to which the list gives no price above 0 are left out. */
   free?: string[];
+  /** To remember for the next list of this vendor. */
+  mapping?: (PriceMapping & { vendor: string }) | undefined;
 }
 
 /**
@@ -49,7 +51,11 @@ const suspiciousDollars = 10n ** BigInt(dollarDecimals - 3);
 export async function planImport({ clock, tables, target }: OperatorPorts, input: ImportInput) {
   const factor = factorOf(input);
   const { prices, skipped } = selectPrices(readPriceList(input.list), input);
-  const [rows, known] = await Promise.all([tables.scan('charges'), tables.get('settings', 'model_facts')]);
+  const [rows, known, lists] = await Promise.all([
+    tables.scan('charges'),
+    tables.get('settings', 'model_facts'),
+    tables.get('settings', 'price_lists'),
+  ]);
   const { named, missing } = input.onlyServed
     ? findServedPrices(await tables.scan('channels'), target, prices)
     : { named: prices, missing: [] };
@@ -60,10 +66,11 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
   const charges = groupCharges(wanted, factor, chooseNextId(rows));
   refuseRoundedAway(charges, wanted);
   const facts = planFacts(known, named);
+  const remembered = planMapping(lists, input.mapping);
   return {
-    changes: [...charges.map(writeNewRule), ...facts.changes],
+    changes: [...charges.map(writeNewRule), ...facts.changes, ...remembered],
     effect: [
-      `$1 = ¥${input.rate}, plus ${input.markup} % markup. Prices are in yuan per million tokens.`,
+      `${input.rate === undefined ? 'The list is in yuan' : `$1 = ¥${input.rate}`}, plus ${input.markup} % markup. Prices are in yuan per million tokens.`,
       `Import ${formatCount(wanted.length, 'model')} in ${formatCount(charges.length, 'rule')}; skip ${named.length - unpriced.length} with a price and ${formatCount(skipped, 'entry', 'entries')} without a price of text`,
       ...(free.length > 0
         ? [
@@ -77,6 +84,9 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
         ? [
             `Note vendor, context and modalities of ${formatCount(facts.count, 'model')} (setting model_facts)`,
           ]
+        : []),
+      ...(remembered.length > 0
+        ? [`Remember the columns of ${input.mapping?.vendor} (setting price_lists)`]
         : []),
     ],
     questions: charges.length > 0 ? [`Create ${formatCount(charges.length, 'rule')}?`] : [],
@@ -99,19 +109,22 @@ function planFacts(known: RawRow | undefined, named: readonly ListedPrice[]) {
       .slice(0, Math.max(0, factsMax - Object.keys(before).length)),
   );
   const count = Object.keys(added).length;
-  const value = { ...before, ...added };
-  const conflict = new Failure('someone else changed the setting model_facts in the meantime: run it again');
-  const write: RowWrite = known
-    ? {
-        kind: 'update',
-        table: 'settings',
-        key: { name: 'model_facts' },
-        attributes: { value },
-        unchanged: { value: known['value'] },
-        conflict,
-      }
-    : { kind: 'create', table: 'settings', row: { name: 'model_facts', value }, conflict };
-  return { count, changes: count > 0 ? [write] : [] };
+  return { count, changes: count > 0 ? [writeSetting(known, 'model_facts', { ...before, ...added })] : [] };
+}
+
+function planMapping(known: RawRow | undefined, mapping: ImportInput['mapping']): RowWrite[] {
+  if (!mapping) return [];
+  const { vendor, ...how } = mapping;
+  const before = asRecord(plainValue(known?.['value']));
+  if (canonicalJson(before[vendor]) === canonicalJson(how)) return [];
+  return [writeSetting(known, 'price_lists', { ...before, [vendor]: how })];
+}
+
+function writeSetting(known: RawRow | undefined, name: string, value: RawRow): RowWrite {
+  const conflict = new Failure(`someone else changed the setting ${name} in the meantime: run it again`);
+  if (!known) return { kind: 'create', table: 'settings', row: { name, value }, conflict };
+  const unchanged = { value: known['value'] };
+  return { kind: 'update', table: 'settings', key: { name }, attributes: { value }, unchanged, conflict };
 }
 
 function describeHours(prices: readonly ListedPrice[]): string[] {
@@ -184,9 +197,9 @@ function refuseRoundedAway(charges: NewCharge[], prices: ListedPrice[]): void {
     );
 }
 
-function factorOf({ rate, markup }: ImportInput): bigint {
+function factorOf({ rate = '1', markup }: ImportInput): bigint {
   const yuan = parseDecimal(rate, factorDecimals) ?? 0n;
-  const percent = parseDecimal(markup, factorDecimals) ?? 0n;
+  const percent = parseDecimal(markup, factorDecimals) ?? -1n;
   if (yuan <= 0n) throw usageFailure('--rate: use yuan per dollar, for example 7.2');
   if (percent < 0n) throw usageFailure('--markup: use 0 or more percent');
   const hundred = 100n * 10n ** BigInt(factorDecimals);

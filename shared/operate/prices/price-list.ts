@@ -4,7 +4,7 @@
  */
 import * as z from 'zod/mini';
 import { partPrices, type PartPrice } from '../../wire/chat-response.ts';
-import { formatDecimal, parseDecimal } from '../../billing/money.ts';
+import { parseDecimal } from '../../billing/money.ts';
 import { minuteOf, weekdays, type HourWindow, type Weekday } from '../../billing/schedule.ts';
 import { createClock, isTimeZone, utcOf } from '../../billing/wall-clock.ts';
 import { modelName } from '../../config/rows/read-row.ts';
@@ -40,52 +40,6 @@ export interface PriceList {
   prices: ListedPrice[];
   /** Number of entries without a text price: other kinds of models, other units, invalid names. */
   skipped: number;
-}
-
-/** The columns of a list. The first three are required. */
-export const mappedColumns = ['model', ...rateNames];
-
-/**
- * Converts a vendor's list to the columns and the unit that `readPriceList` reads. Throws a usage failure for invalid prices.
- * @param asked the list's column names by ours, and the number of tokens that its prices cover: 1, 1,000 or 1,000,000
- */
-export function mapPriceColumns(
-  [head = [], ...rows]: string[][],
-  asked: { columns: Readonly<Record<string, string>>; per: number },
-): string[][] {
-  const { columns, per } = asked;
-  const names = mappedColumns.filter((name) => columns[name] !== undefined);
-  const places = names.map((name) => head.findIndex((each) => each.trim() === columns[name]));
-  const missing = names.filter((_, at) => places[at] === -1);
-  const unset = mappedColumns.slice(0, 3).filter((name) => columns[name] === undefined);
-  if (missing.length + unset.length > 0)
-    throw usageFailure(
-      `--columns: ${[...unset.map((name) => `set ${name}`), ...missing.map((name) => `no column ${columns[name]}`)].join(', ')}; the list has ${head.join(', ')}`,
-    );
-  const seen = new Set<string>();
-  const decimals = dollarDecimals - Math.round(Math.log10(per));
-  return [
-    names.map((name) => (name === 'model' ? name : (perToken[name as keyof ListedRates] ?? name))),
-    ...rows.map((row, line) =>
-      names.map((name, at) => {
-        const cell = (row[places[at] ?? -1] ?? '').trim();
-        if (name === 'model' && cell !== '' && seen.has(cell))
-          throw usageFailure(`line ${line + 2}: ${cell} is in the list twice: leave one line of it`);
-        if (name === 'model') seen.add(cell);
-        if (name === 'model' || /^[-–—/]?$/.test(cell)) return name === 'model' ? cell : '';
-        if (/^(免费|free)$/i.test(cell)) return '0';
-        // `¥2.00`, `2元` and `2 元/百万tokens`. A comma is refused, because it could separate decimals or thousands.
-        const [, number = ''] =
-          /^[¥￥$]?\s*(\d+(?:\.\d+)?)\s*(?:元|CNY|RMB|USD)?\s*(?:\/.*)?$/iu.exec(cell) ?? [];
-        const price = parseDecimal(number, decimals);
-        if (price === undefined)
-          throw usageFailure(
-            `line ${line + 2}: found no price in column ${columns[name]}: use a dot for decimals`,
-          );
-        return formatDecimal(price, dollarDecimals);
-      }),
-    ),
-  ];
 }
 
 /** Throws a Failure if the list has no price for a text model. */
@@ -171,7 +125,8 @@ function parseWholeNumber(value: unknown): number | undefined {
   return Number.isSafeInteger(number) && number > 0 ? number : undefined;
 }
 
-const perToken = {
+/** LiteLLM's names of prices. */
+export const perToken = {
   input: 'input_cost_per_token',
   output: 'output_cost_per_token',
   cached_input: 'cache_read_input_token_cost',

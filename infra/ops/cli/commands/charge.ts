@@ -1,12 +1,14 @@
 /** The commands of `charge`: billing rules, what they cost a call, prices now and from a time on, and price lists. */
 import path from 'node:path';
 import { Option } from 'commander';
+import type { PriceMapping } from '../../../../shared/config/setting-rows.ts';
 import {
+  findMapping,
+  guessCurrency,
   mapPriceColumns,
   mappedColumns,
-  type PriceSource,
-} from '../../../../shared/operate/prices/price-list.ts';
-import { asRecord, parseJson } from '../../../../shared/wire/json.ts';
+  needsMapping,
+} from '../../../../shared/operate/prices/price-mapping.ts';
 import {
   inputParts,
   mapInputParts,
@@ -52,7 +54,7 @@ import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { customerPriceFields, ruleFormFields } from '../../fields/price-fields.ts';
 import { ruleSheet } from '../../fields/sheet.ts';
-import { defineChange, defineView, defineWrite, type CommandGroup } from '../command.ts';
+import { defineChange, defineView, defineWrite, type CommandGroup, type CommandRun } from '../command.ts';
 import { defineSave, waitOption, type WaitOption } from '../config-writing.ts';
 import {
   parseCount,
@@ -66,7 +68,7 @@ import {
   parseTokens,
 } from '../option-values.ts';
 import { formatTable, type Column, type Terminal } from '../terminal.ts';
-import { readListFile, readTextFileIfAny, writeTextFile } from '../text-files.ts';
+import { readListFile } from '../text-files.ts';
 import { defineApply, defineExport } from './sheets.ts';
 import { parseAttributes, attributesAbout, defineOff, defineShow, type RowGroup } from './rows.ts';
 
@@ -261,27 +263,35 @@ prices, tiers, hours and token limits, lists the prices that rules can't express
     defineOff(rules),
     defineChange('import', {
       does: 'create rules from a public price list in US dollars',
-      needs: { '--rate <yuan>': ['yuan per US dollar', parseDecimalText] },
       takes: {
         '<file>': 'price list, JSON or CSV',
+        '--rate <yuan>': ['yuan per US dollar; not needed for a list in yuan', parseDecimalText],
         '--markup <percent>': ['markup in percent', parseDecimalText, '0'],
         '--only-served': 'only models that a channel serves, including mapped names',
         '--prefix <text>': 'only entries with this prefix; the prefix is removed',
         '--models <names>': ['only these models, without the prefix', parseList],
         '--columns <names>':
-          'for a list in yuan or with other columns, such as model=型号,input=输入,output=输出; remembered',
+          'for a list with other columns, such as model=型号,input=输入,output=输出; remembered',
         '--per <tokens>': ['with --columns: number of tokens that a price covers', parseCount, 1_000_000],
+        '--currency <code>': new Option(
+          '--currency <code>',
+          'with --columns: currency of the list (default: by its signs)',
+        ).choices(['cny', 'usd']),
+        '--vendor <name>': 'the columns are remembered under this name (default: the name of the file)',
         '--free <names>': ['models to make free if the list has no price for them', parseList],
       },
       examples: [
         'charge import prices.json --rate 7.2 --markup 20 --only-served --dry-run',
         'charge import api.json --rate 7.2 --prefix vendor/ --models model-a,model-b',
         'charge import prices.csv --rate 7.2 --yes',
-        'charge import vendor.csv --rate 1 --columns model=型号,input=输入,output=输出',
+        'charge import vendor.csv --columns model=型号,input=输入,output=输出',
       ],
-      async plan({ ports, terminal }, file: string, { columns, per, ...options }: ImportOptions) {
-        const list = await readMappedList(terminal, file, { columns, per });
-        const plan = await planImport(ports, { list, ...options });
+      async plan(run, file: string, { columns, per, currency, vendor, ...options }: ImportOptions) {
+        const { ports } = run;
+        const read = await readMappedList(run, file, { columns, per, currency, vendor });
+        if (options.rate === undefined && read.mapping?.currency !== 'cny')
+          throw usageFailure('--rate: use yuan per US dollar, for example 7.2');
+        const plan = await planImport(ports, { ...options, ...read });
         const { charges, missing, suspicious } = plan;
         return defineWrite({
           plan,
@@ -304,47 +314,41 @@ prices, tiers, hours and token limits, lists the prices that rules can't express
   ],
 };
 
-type ImportOptions = Omit<ImportInput, 'list'> & { columns?: string | undefined; per: number };
+type MappingOptions = { columns?: string; per: number; currency?: PriceMapping['currency']; vendor?: string };
 
-type MappingOptions = { columns?: string | undefined; per: number };
-
-/** Keeps the mapping of each list by its header, in the folder of the list, so that next month's list needs no questions. */
-const mappingsFile = 'price-columns.json';
+type ImportOptions = Omit<ImportInput, 'list' | 'mapping'> & MappingOptions;
 
 /**
  * Reads a list with LiteLLM's columns as it is. Any other list needs a mapping: the given one, else the remembered one, else the answers
  * that a terminal's user gives.
  */
-async function readMappedList(terminal: Terminal, file: string, given: MappingOptions): Promise<PriceSource> {
+async function readMappedList(
+  { ports, terminal }: CommandRun,
+  file: string,
+  { columns, per, currency, vendor = path.parse(file).name }: MappingOptions,
+): Promise<Pick<ImportInput, 'list' | 'mapping'>> {
   const list = await readListFile(file);
-  const [head = []] = typeof list === 'string' ? [] : list;
-  const isKnown = head.some((name) => name.toLowerCase() === 'input_cost_per_token');
-  if (typeof list === 'string' || (isKnown && given.columns === undefined)) return list;
-  const kept = path.join(path.dirname(file), mappingsFile);
-  const all = asRecord(parseJson((await readTextFileIfAny(kept)) ?? ''));
-  const remembered = asRecord(all[head.join()]);
-  const mustAsk = given.columns === undefined && typeof remembered['columns'] !== 'string';
-  const { columns = String(remembered['columns']), per } = mustAsk
-    ? { ...given, columns: await askColumns(terminal, head) }
-    : given.columns === undefined
-      ? { ...given, per: Number(remembered['per']) }
-      : given;
+  if (typeof list === 'string' || (columns === undefined && !needsMapping(list))) return { list };
+  if (![1, 1000, 1_000_000].includes(per)) throw usageFailure('--per: use 1, 1000 or 1000000');
+  const remembered = columns === undefined ? await findMapping(ports, list, vendor) : undefined;
+  const mapping = remembered ?? {
+    vendor,
+    columns: parseColumns(columns ?? (await askColumns(terminal, list[0] ?? []))),
+    per: per as PriceMapping['per'],
+    currency: currency ?? guessCurrency(list),
+  };
+  const pairs = Object.entries(mapping.columns).map((pair) => pair.join('='));
+  terminal.remark(
+    `Columns of ${mapping.vendor}: ${pairs.join(',')}, ${mapping.currency} per ${formatInteger(mapping.per)} tokens`,
+  );
+  return { list: mapPriceColumns(list, mapping), mapping };
+}
+
+function parseColumns(columns: string): Record<string, string> {
   const pairs = columns.split(',').map((pair) => pair.split('=').map((part) => part.trim()));
   const unknown = pairs.find(([name = '']) => !mappedColumns.includes(name));
   if (unknown) throw usageFailure(`--columns: unknown name ${unknown[0]}: use ${mappedColumns.join(', ')}`);
-  if (![1, 1000, 1_000_000].includes(per)) throw usageFailure('--per: use 1, 1000 or 1000000');
-  const mapped = mapPriceColumns(list, { columns: Object.fromEntries(pairs) as Record<string, string>, per });
-  const isKept = await writeTextFile(
-    kept,
-    `${JSON.stringify({ ...all, [head.join()]: { columns, per } }, null, 2)}\n`,
-  ).then(
-    () => true,
-    () => false,
-  );
-  terminal.remark(
-    `Columns${isKept ? ` (remembered in ${kept})` : ''}: ${columns}, prices per ${formatInteger(per)} tokens`,
-  );
-  return mapped;
+  return Object.fromEntries(pairs) as Record<string, string>;
 }
 
 async function askColumns(terminal: Terminal, head: readonly string[]): Promise<string> {

@@ -105,8 +105,8 @@ const splitByGroup = (fields: readonly Field[]): Field[][] => {
  */
 function keepSentValue(field: Field, tried: SentForm | undefined): Field {
   if (!tried || (field.kind === 'hidden' && tried.isOvertaken)) return field;
-  // An entry that was not sent is new.
-  const sent = tried.fields[field.name] ?? (field.entry ? field.value : undefined);
+  // A field that was not in the form is new. Browsers leave out boxes that are not ticked.
+  const sent = tried.fields[field.name] ?? (field.kind === 'check' ? '' : field.value);
   return { ...field, value: keepReferences(field.name, sent ?? '') };
 }
 

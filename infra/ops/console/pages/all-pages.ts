@@ -17,6 +17,7 @@ import { addUndoPages } from './outcome.ts';
 import { addMarginPages } from './margins.ts';
 import { addRequestPages } from './request-page.ts';
 import { addRequestListPages } from './requests.ts';
+import { addPriceImport } from './price-import.ts';
 import { addSelectionPages } from './selection.ts';
 import { addSettingPages } from './settings.ts';
 import { addStatementPages } from './statements.ts';
@@ -35,6 +36,7 @@ export const pages: readonly ((routes: Routes) => void)[] = [
   addSettingPages,
   addBulkPages,
   addSelectionPages,
+  addPriceImport,
   addRequestListPages,
   addRequestPages,
   addStatementPages,

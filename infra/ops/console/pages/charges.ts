@@ -1,6 +1,5 @@
 /** Lists price rules and models without one, and edits them; the impact on the last days is shown before saving. */
 import { perMillion } from '../../../../shared/billing/price.ts';
-import type { ChargeRow } from '../../../../shared/config/rows/charge-row.ts';
 import { joinNames } from '../../../../shared/config/rows/read-table.ts';
 import { findLaterRules, refuseChanged, fingerprintRow } from '../../../../shared/operate/rows.ts';
 import { planSetRow } from '../../../../shared/operate/config/write-rows.ts';
@@ -18,6 +17,7 @@ import {
   type ChargeList,
   type ChargeGap,
 } from '../../../../shared/operate/prices/list-charges.ts';
+import type { NewCharge } from '../../../../shared/operate/prices/import-charges.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, formatCell, type Content, type Markup } from '../../markup.ts';
 import { renderAge } from '../layout/figures.ts';
@@ -33,14 +33,7 @@ import {
 } from '../../fields/row-field.ts';
 import { fillWholeForm, readWholeForm } from '../../fields/form-fields.ts';
 import { readMarks } from '../layout/form.ts';
-import {
-  renderCommand,
-  renderEmptyState,
-  renderLead,
-  renderNotice,
-  renderWarnings,
-  type Page,
-} from '../layout/frame.ts';
+import { renderEmptyState, renderLead, renderNotice, renderWarnings, type Page } from '../layout/frame.ts';
 import {
   renderBadge,
   column,
@@ -69,6 +62,7 @@ async function renderPrices(visit: Visit): Promise<Page> {
       visit,
       html`<a class="button main" href="charges-new">New rule</a>
         <a class="button" href="settings/price_groups">Price groups</a>
+        <a class="button" href="charges-import">Import prices</a>
         <a class="button" href="charges-csv">Edit as CSV</a>`,
     ),
     body: html`${renderWarnings(charges.problems)} ${renderGaps(gaps)}
@@ -94,13 +88,20 @@ const renderGaps = ({ free, refused, unused }: ChargeGap): Content => [
     html`<p class="soft">Priced, but not served by an enabled channel: ${joinNames(unused, linkedMax)}.</p>`,
 ];
 
-function renderRules({ charges, shadowed }: ChargeList, { nowMs, options, ports }: Visit): Markup {
+type ShownRules = Pick<ChargeList, 'shadowed'> & { charges: readonly NewCharge[] };
+
+/** Rules that do not exist yet are shown as to readers, without links. */
+export function renderRules({ charges, shadowed }: ShownRules, { nowMs, options }: Visit): Markup {
   const shadowsOf = (id: number) => shadowed.filter((each) => each.id === id);
   return renderTable(charges, {
     caption: 'Billing rules',
     markOf: ({ id }) => (shadowsOf(id).length > 0 ? 'warning' : undefined),
-    empty: html`${renderEmptyState('No price rules yet', 'Import a public price list, or create a rule.')}
-    ${renderCommand(ports.target, 'charge import', '--help')}`,
+    empty: renderEmptyState(
+      'No price rules yet',
+      options.readOnly
+        ? 'An operator imports a price list, or creates rules.'
+        : html`<a href="charges-import">Import a vendor’s price list</a>, or create a rule.`,
+    ),
     columns: [
       head('Rule', ({ id }) => (options.readOnly ? id : renderDrawerLink(`charges/${id}`, id))),
       column('Type', ({ type }) => typeWords[type]),
@@ -149,8 +150,8 @@ const linkedMax = 12;
 const renderModelLink = (model: string): Markup =>
   html`${renderDrawerLink(`charges/model/${encodeURIComponent(model)}`, model)} `;
 
-function rateColumn(title: string, of: (rule: ChargeRow) => number | undefined): PageColumn<ChargeRow> {
-  const textOf = (rule: ChargeRow): string | undefined => {
+function rateColumn(title: string, of: (rule: NewCharge) => number | undefined): PageColumn<NewCharge> {
+  const textOf = (rule: NewCharge): string | undefined => {
     const price = of(rule);
     if (price === undefined || rule.type === 'non-billing') return undefined;
     if (rule.type === 'token-billing') return perMillion(price);

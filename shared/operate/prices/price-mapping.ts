@@ -1,0 +1,101 @@
+/**
+ * A vendor's own price list: which of its columns has which price, in which unit and currency. The mapping is asked for once and remembered
+ * in the setting `price_lists` under the vendor's name.
+ */
+import { formatDecimal, parseDecimal } from '../../billing/money.ts';
+import { plainValue } from '../../config/rows/read-row.ts';
+import type { PriceMapping } from '../../config/setting-rows.ts';
+import { asRecord } from '../../wire/json.ts';
+import type { OperatorPorts } from '../operator-ports.ts';
+import { usageFailure } from '../plan.ts';
+import { dollarDecimals, perToken, rateNames, type ListedRates, type PriceSource } from './price-list.ts';
+
+/** The columns of a list. The first three are required. */
+export const mappedColumns = ['model', ...rateNames];
+
+export const priceUnits = { 1000000: 'per 1M tokens', 1000: 'per 1,000 tokens', 1: 'per token' };
+export const priceCurrencies = { cny: 'yuan', usd: 'US dollars' };
+
+/** True if the list has other columns than LiteLLM's, so that it needs a mapping. */
+export const needsMapping = (list: PriceSource): list is string[][] =>
+  typeof list !== 'string' && !(list[0] ?? []).some((name) => name.toLowerCase() === perToken.input);
+
+/** Returns what is remembered for the vendor, else for a list that has the same columns. */
+export async function findMapping(
+  { tables }: OperatorPorts,
+  [head = []]: string[][],
+  vendor: string,
+): Promise<(PriceMapping & { vendor: string }) | undefined> {
+  const row = await tables.get('settings', 'price_lists');
+  const known = asRecord(plainValue(row?.['value'])) as Record<string, PriceMapping>;
+  const names = Object.keys(known).toSorted();
+  const fits = (name: string): boolean =>
+    Object.values(known[name]?.columns ?? {}).every((column) => head.includes(column));
+  const found = [vendor, ...names].find((name) => names.includes(name) && fits(name));
+  return found === undefined ? undefined : { ...(known[found] as PriceMapping), vendor: found };
+}
+
+const cacheColumn = /cache|缓存/i;
+const hints: Readonly<Record<string, RegExp>> = {
+  model: /model|模型|型号/i,
+  input: /input|prompt|输入/i,
+  output: /output|completion|输出/i,
+  cached_input: /^(?!.*(?:write|写|创建))/i,
+};
+
+/** Returns the column whose name says so; empty if none does. */
+export const guessColumn = (name: string, head: readonly string[]): string =>
+  head.find(
+    (column) => hints[name]?.test(column) && cacheColumn.test(column) === (name === 'cached_input'),
+  ) ?? '';
+
+/** By the signs of a list. */
+export const guessCurrency = (list: string[][]): PriceMapping['currency'] =>
+  /[¥￥元]|CNY|RMB/i.test(list.slice(0, 20).flat().join(' ')) ? 'cny' : 'usd';
+
+/** Converts a vendor's list to the columns and the unit that `readPriceList` reads. Throws a usage failure for invalid prices. */
+export function mapPriceColumns(
+  [head = [], ...rows]: string[][],
+  { columns, per }: Pick<PriceMapping, 'columns' | 'per'>,
+): string[][] {
+  const names = mappedColumns.filter((name) => columns[name] !== undefined);
+  const places = names.map((name) => head.findIndex((each) => each.trim() === columns[name]));
+  const missing = names.filter((_, at) => places[at] === -1);
+  const unset = mappedColumns.slice(0, 3).filter((name) => columns[name] === undefined);
+  if (missing.length + unset.length > 0)
+    throw usageFailure(
+      `--columns: ${[...unset.map((name) => `set ${name}`), ...missing.map((name) => `no column ${columns[name]}`)].join(', ')}; the list has ${head.join(', ')}`,
+    );
+  const twice = names.find(
+    (_, at) => head.filter((each) => each.trim() === columns[names[at] ?? '']).length > 1,
+  );
+  if (twice !== undefined) throw usageFailure(`--columns: two columns are named ${columns[twice]}`);
+  const seen = new Set<string>();
+  const decimals = dollarDecimals - Math.round(Math.log10(per));
+  return [
+    names.map((name) => (name === 'model' ? name : (perToken[name as keyof ListedRates] ?? name))),
+    ...rows.map((row, line) => {
+      if (row.length !== head.length)
+        throw usageFailure(
+          `line ${line + 2}: ${row.length} cells, but the header has ${head.length}: is the line cut off?`,
+        );
+      return names.map((name, at) => {
+        const cell = (row[places[at] ?? -1] ?? '').trim();
+        if (name === 'model' && cell !== '' && seen.has(cell))
+          throw usageFailure(`line ${line + 2}: ${cell} is in the list twice: leave one line of it`);
+        if (name === 'model') seen.add(cell);
+        if (name === 'model' || /^[-–—/]?$/.test(cell)) return name === 'model' ? cell : '';
+        if (/^(免费|free)$/i.test(cell)) return '0';
+        // `¥2.00`, `2元` and `2 元/百万tokens`. A comma is refused, because it could separate decimals or thousands.
+        const [, number = ''] =
+          /^[¥￥$]?\s*(\d+(?:\.\d+)?)\s*(?:元|CNY|RMB|USD)?\s*(?:\/.*)?$/iu.exec(cell) ?? [];
+        const price = parseDecimal(number, decimals);
+        if (price === undefined)
+          throw usageFailure(
+            `line ${line + 2}: found no price in column ${columns[name]}: use a dot for decimals`,
+          );
+        return formatDecimal(price, dollarDecimals);
+      });
+    }),
+  ];
+}
