@@ -77,9 +77,13 @@ export function compileSnapshot(raw: ConfigRows, options: CompileOptions): Compi
     ...settings.rows,
   );
   const { aliases } = written;
+  const draining = channels.rows.filter(
+    ({ state, params }) => !state && params.completion_windows === 'submit',
+  );
   const snapshot: Snapshot = {
     publishedAt: options.publishedAt,
     channels: enabled,
+    ...(draining.length > 0 && { drainingChannels: draining }),
     charges: charges.rows,
     plans: plans.rows,
     settings: { ...written, aliases: selectUsableAliases(aliases, channels.rows) },

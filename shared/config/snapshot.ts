@@ -15,6 +15,8 @@ export interface Snapshot {
   publishedAt: number;
   /** Enabled channels, by priority descending, then id. */
   channels: ChannelRow[];
+  /** Disabled channels whose vendors may still answer calls in background windows. */
+  drainingChannels?: ChannelRow[];
   /** Sorted by id. The first rule that names a model prices it. */
   charges: ChargeRow[];
   plans: PlanRow[];

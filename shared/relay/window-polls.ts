@@ -56,7 +56,7 @@ async function poll(relay: RelayDeps, snapshot: Snapshot, run: WaitingRun): Prom
   const { responses, runs } = ports.stored;
   const nowSeconds = Math.floor(ports.clock.now() / 1000);
   const head = (await retry(ports, () => responses.heads(account, [id]))).get(id);
-  const channel = snapshot.channels.find((one) => one.id === vendor.channel);
+  const channel = findVendorChannel(snapshot, run);
   const ask = async (cancels: boolean) => channel && askVendor(ports, channel, { vendor, cancels });
   if (!head) {
     await ask(true);
@@ -75,6 +75,10 @@ async function poll(relay: RelayDeps, snapshot: Snapshot, run: WaitingRun): Prom
   const until = head.background?.until ?? 0;
   if (until < endOfWaiting(run)) await retry(ports, () => runs.renew(run, endOfWaiting(run)));
 }
+
+/** A disabled channel takes no new calls, but its vendor answers those that it took. A deleted one can't be asked. */
+const findVendorChannel = ({ channels, drainingChannels = [] }: Snapshot, { vendor }: WaitingRun) =>
+  [...channels, ...drainingChannels].find(({ id }) => id === vendor.channel);
 
 /** True if an invocation died after it had stored the answer. */
 const isKept = ({ status }: ResponseHead): boolean => status === 'completed' || status === 'incomplete';
@@ -101,7 +105,7 @@ async function finish(
   const { ports } = relay;
   const { account, id, vendor, reservation } = run;
   const response = (await retry(ports, () => ports.stored.responses.read(account, [id]))).get(id);
-  const channel = snapshot.channels.find((one) => one.id === vendor.channel);
+  const channel = findVendorChannel(snapshot, run);
   if (!response || !channel) return abandonRun(relay, run);
   const { model, secret } = vendor;
   const served = {

@@ -288,13 +288,15 @@ export class CoreRig {
 
   #snapshot(): Snapshot {
     const rows = this.#options.channels ?? [{}];
-    const channels = rows.map(({ can, ...row }): ChannelRow => {
+    const all = rows.map(({ can, ...row }): ChannelRow => {
       const whole = { id: 'main', endpoint: 'https://upstream.test/v1', models: ['m'], state: true, ...row };
       return Object.assign(ChannelRow.parse(whole), can === undefined ? {} : { can: can as Capabilities });
     });
+    const channels = all.filter(({ state }) => state);
     return {
       publishedAt: 1,
       channels,
+      drainingChannels: all.filter(({ state }) => !state),
       charges: (this.#options.charges ?? []).map((row) => ChargeRow.parse(row)),
       plans: (this.#options.plans ?? []).map((row) => PlanRow.parse(row)),
       settings: { ...defaultSettings, ...this.#options.settings },

@@ -33,6 +33,18 @@ describe('the snapshot', () => {
     expect(snapshot.channels.map((row) => row.id)).toEqual(['top', 'Z', 'a', 'b', 'low']);
   });
 
+  it('keeps a channel that is off if its vendor may still answer calls in background windows', () => {
+    const params = { completion_windows: 'submit' };
+    const { snapshot } = compile({
+      channels: [
+        channel({ id: 'off', state: false }),
+        channel({ id: 'waits', state: false, params }),
+        channel({ params }),
+      ],
+    });
+    expect(snapshot.drainingChannels?.map((row) => row.id)).toEqual(['waits']);
+  });
+
   it.each(['bedrock-runtime', 'bedrock-runtime-fips'])(
     'holds the host of %s alone, and calls go by the dialect',
     (host) => {
