@@ -188,8 +188,8 @@ export interface ReserveWrite extends EntryWrite {
   balanceNeeded?: NanoYuan | undefined;
   /** The limits below are shares among so many shards. The write is refused if the account has another number by now. */
   shardCount?: number | undefined;
-  /** Crashed calls that limits do not count. The write is refused unless each is still open with this end of its lease. */
-  expiredLeases?: ReadonlyMap<string, number> | undefined;
+  /** Crashed and waiting calls that limits do not count. The write is refused unless each is still open with this end of its lease. */
+  uncountedLeases?: ReadonlyMap<string, number> | undefined;
   /** The account's limit of open entries in this shard. */
   openMax?: number | undefined;
   slot?: { key: string; staleKey: string; limit: number | null } | undefined;

@@ -82,7 +82,7 @@ export function planReservation(
   item: QuotaItem,
   { lastTry = false }: { lastTry?: boolean } = {},
 ): CallPayment | ReserveRefusal {
-  const { leases, countOfKey } = findExpiredLeases(need, item);
+  const { leases, countOfKey } = findUncountedLeases(need, item);
   if (item.open.size - leases.size >= (need.accountConcurrency ?? Infinity))
     return { reason: 'open_entries' };
   if ((item.permits.get(need.key)?.size ?? 0) - countOfKey >= (need.maxConcurrency ?? Infinity))
@@ -116,23 +116,29 @@ export const minuteOf = (ms: number): number => Math.floor(ms / 60_000);
 
 /** A renewal may be late, and clocks differ. */
 const toleranceMs = 5_000;
+/** Calls renew their lease every minute. Only calls that wait for hours, in a background window, have longer leases. */
+const runningMsMax = 20 * 60_000;
 /** Each becomes a condition of the write, and a write has a limited size. */
 const leasesMax = 100;
 
 /**
- * Finds crashed calls, whose lease has passed, so that limits of calls at once do not count them. The reserve requires that each
- * lease still ends then, so a renewal wins. `countOfKey` of them have a permit of the key.
+ * Finds calls that limits of calls at once do not count: crashed ones, whose lease has passed, and ones that wait at a vendor, where they
+ * keep nothing busy. The reserve requires that each lease still ends then, so a renewal wins. `countOfKey` of them have a permit of the
+ * key.
  */
-export function findExpiredLeases(
+export function findUncountedLeases(
   { key, maxConcurrency, accountConcurrency, nowMs }: ReserveNeed,
   { open, permits }: QuotaItem,
 ): { leases: ReadonlyMap<string, number>; countOfKey: number } {
   if ((maxConcurrency ?? accountConcurrency) === undefined) return { leases: new Map(), countOfKey: 0 };
   const ends = [...open].map(([id, { until }]) => [id, until] as const);
-  const ended = ends.filter(([, until]) => until * 1000 + toleranceMs < nowMs);
-  const own = ended.filter(([id]) => permits.get(key)?.has(id)).slice(0, leasesMax);
+  const uncounted = ends.filter(
+    ([, until]) => until * 1000 + toleranceMs < nowMs || until * 1000 > nowMs + runningMsMax,
+  );
+  const own = uncounted.filter(([id]) => permits.get(key)?.has(id)).slice(0, leasesMax);
   // Calls of other keys only count for a limit of the account.
-  const all = accountConcurrency === undefined ? own : [...new Map([...own, ...ended])].slice(0, leasesMax);
+  const all =
+    accountConcurrency === undefined ? own : [...new Map([...own, ...uncounted])].slice(0, leasesMax);
   return { leases: new Map(all), countOfKey: own.length };
 }
 

@@ -39,7 +39,7 @@ const shapes = fc.record({
   placeMax: maybe(fc.nat(2)),
   metered: fc.boolean(),
   rate: maybe(rates),
-  expiredLeases: maybe(fc.tuple(ids, fc.constantFrom(1, 2)).map((end) => new Map([end]))),
+  uncountedLeases: maybe(fc.tuple(ids, fc.constantFrom(1, 2)).map((end) => new Map([end]))),
 });
 
 const reserves = shapes.map(({ id, key, amount, slot, placeMax, metered, ...shape }): [string, Act] => {

@@ -36,7 +36,7 @@ const admitted: [string, Given, ReserveWish, object][] = [
   [
     'a call beside one that crashed',
     { open: opened(now - 9) },
-    { openMax: 2, expiredLeases: lapsed },
+    { openMax: 2, uncountedLeases: lapsed },
     { available: 0n },
   ],
   ['any number of entries without a bound', { open: openEntries(150) }, {}, { available: 0n }],
@@ -84,8 +84,12 @@ const refused: [string, Given | undefined, ReserveWish][] = [
   ['a share of an account that was joined', {}, { shardCount: 4 }],
   ['an id that is open', { available: 9n, open: new Map([['call', entryOf()]]) }, { amount: 1n }],
   ['the id of a tombstone', { open: new Map([['call', entryOf({ tombstone: true })]]) }, {}],
-  ['a call beside one that renewed its lease', { open: opened(now) }, { openMax: 2, expiredLeases: lapsed }],
-  ['a call beside one that was closed since', {}, { openMax: 2, expiredLeases: lapsed }],
+  [
+    'a call beside one that renewed its lease',
+    { open: opened(now) },
+    { openMax: 2, uncountedLeases: lapsed },
+  ],
+  ['a call beside one that was closed since', {}, { openMax: 2, uncountedLeases: lapsed }],
   ['a full plan slot', { plan: counted(slot(9).key, 9) }, { slot: slot(9) }],
   ['a plan slot of none', {}, { slot: slot(0) }],
   ['a key at its limit', { permits: placed('a', 'b', 'c') }, { permit: { key, max: 3 } }],

@@ -286,7 +286,7 @@ export class World {
     if (close?.entry.metered && after.shard >= firstCounter) this.seen.meteredOnCounters += 1;
     if (close?.entry.metered && after.shard < firstCounter) this.seen.meteredInParts += 1;
     if (renew) this.seen.renewed += 1;
-    if (reserve?.expiredLeases?.size) this.seen.pastCrashed += 1;
+    if (reserve?.uncountedLeases?.size) this.seen.pastCrashed += 1;
     if (amount < 0n && after.shard > 0) this.seen.correctedInParts += 1;
   }
 

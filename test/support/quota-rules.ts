@@ -16,7 +16,7 @@ import {
 export function mayReserve(item: QuotaItem, write: ReserveWrite): boolean {
   const { slot, permit: place, rate, entry, balanceNeeded: atLeast = entry.amount } = write;
   if (item.open.has(write.id)) return false;
-  if ([...(write.expiredLeases ?? [])].some(([id, until]) => item.open.get(id)?.until !== until))
+  if ([...(write.uncountedLeases ?? [])].some(([id, until]) => item.open.get(id)?.until !== until))
     return false;
   if (write.openMax !== undefined && item.open.size >= write.openMax) return false;
   if (write.shardCount !== undefined && item.shardCount !== write.shardCount) return false;

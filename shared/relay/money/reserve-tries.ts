@@ -5,7 +5,7 @@
 import { formatBudgetCounters } from '../../billing/ledger-row.ts';
 import { createQuotaItem, type QuotaItem, type ReserveWrite } from '../../billing/quota-item.ts';
 import {
-  findExpiredLeases,
+  findUncountedLeases,
   isOfAccount,
   isRefusal,
   minuteOf,
@@ -236,7 +236,7 @@ function reserveWriteOf(
   // Another environment's clock may be ahead; its later minute is then used.
   const minute = Math.max(minuteOf(need.nowMs), counted ?? 0);
   const { slot, amount, balanceNeeded } = payment;
-  const { leases, countOfKey } = findExpiredLeases(need, item);
+  const { leases, countOfKey } = findUncountedLeases(need, item);
   const shares = [slot?.limit ?? undefined, maxConcurrency, accountConcurrency, accountRpm, accountTpm];
   const hasRate = accountRpm !== undefined || accountTpm !== undefined;
   return {
@@ -260,7 +260,7 @@ function reserveWriteOf(
     },
     balanceNeeded,
     shardCount: shares.some((share) => share !== undefined) ? shardCount : undefined,
-    expiredLeases: leases,
+    uncountedLeases: leases,
     openMax: accountConcurrency === undefined ? undefined : accountConcurrency + leases.size,
     slot,
     permit: maxConcurrency === undefined ? undefined : { key, max: maxConcurrency + countOfKey },

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   type PlanSlot,
   computeReserveAmount,
-  findExpiredLeases,
+  findUncountedLeases,
   planReservation,
   type CallEstimate,
   type ReserveNeed,
@@ -118,7 +118,7 @@ describe('a call is refused', () => {
     ['for good when they do not', need(), quota(999n, { open: opened(1, 227_000n) }), short(999n, 228_000n)],
     [
       'when as many calls of the account are open as can be',
-      need({ reservesNothing: true, accountConcurrency: 100 }),
+      need({ reservesNothing: true, accountConcurrency: 100, nowMs: entry().until * 1000 }),
       quota(1n, { open: opened(100) }),
       { reason: 'open_entries' },
     ],
@@ -163,10 +163,23 @@ describe('calls that crashed', () => {
     ['both', { maxConcurrency: 1, accountConcurrency: 52 }, 100],
   ])('of other keys take no room from those of the key, where %s has a limit', (_whose, limits, count) => {
     const asked = need({ ...limits, nowMs });
-    const { leases: lapsed, countOfKey: ofKey } = findExpiredLeases(asked, item);
+    const { leases: lapsed, countOfKey: ofKey } = findUncountedLeases(asked, item);
     expect([...lapsed.keys()].at(0)).toBe('own');
     expect({ count: lapsed.size, ofKey }).toEqual({ count, ofKey: 1 });
     expect(planReservation(asked, item)).toEqual(paid(2_100_000n));
+  });
+});
+
+describe('calls that wait for hours at a vendor', () => {
+  it('take no room from calls that run', () => {
+    const nowMs = entry().until * 1000 - 3_600_000;
+    const running = { ...entry(), until: nowMs / 1000 + 60 };
+    const open = new Map([...opened(3), ['running', running] as const]);
+    const item = quota(fortune, { open, permits: new Map([['key1', new Set(open.keys())]]) });
+    const asked = (limits: Partial<ReserveNeed>) => planReservation(need({ ...limits, nowMs }), item);
+    expect(asked({ maxConcurrency: 2, accountConcurrency: 2 })).toEqual(paid(2_100_000n));
+    expect(asked({ maxConcurrency: 1 })).toEqual({ reason: 'concurrency' });
+    expect(asked({ accountConcurrency: 1 })).toEqual({ reason: 'open_entries' });
   });
 });
 

@@ -352,7 +352,7 @@ export function buildReserve(write: ReserveWrite): Expression {
   const amount = c.number('amount', taken);
   c.conditions.push(hasItem(c), isNotOpen(c, id));
   if (openMax !== undefined) c.conditions.push(hasRoom(c, openMax));
-  for (const [of, until] of write.expiredLeases ?? []) c.conditions.push(isOpenUntil(c, of, until));
+  for (const [of, until] of write.uncountedLeases ?? []) c.conditions.push(isOpenUntil(c, of, until));
   if (shardCount !== undefined) c.conditions.push(hasShardCount(c, shardCount));
   if (taken > 0n) {
     const needed = balanceNeeded === taken ? amount : c.number('atLeast', balanceNeeded);

@@ -240,6 +240,14 @@ describe('a call that waits for its vendor', () => {
     expect(await end()).toEqual({ open: 0, spent: inWindowOf8h, status: 'completed', waiting: 0 });
   });
 
+  it('does not count as one of the calls that its key may make at once', async () => {
+    const keys = { [demoKey]: { row: keyRow({ store: true, max_concurrency: 1 }) } };
+    const { vendor, rig, account } = await submitted('8h', { keys });
+    await rig.post(inWindow('8h'), { path, id: requestId.replace(/1$/, '2') });
+    await rig.clock.run(rig.runs());
+    expect([vendor.taken.length, account()?.open.size]).toEqual([2, 2]);
+  });
+
   it('is asked seldom, and no client waits in vain: it is cancelled an hour after its window', async () => {
     const { vendor, pass, poll, end, sweep } = await submitted('2h');
     const minutesUntil = async (minutes: number): Promise<void> => {
@@ -377,6 +385,10 @@ describe('a call that waits for its vendor', () => {
     [
       'the models of its channel',
       (options) => void (options.channels = [{ ...submitting[0], models: ['other'] }]),
+    ],
+    [
+      'its channel, which is disabled',
+      (options) => void (options.channels = [{ ...submitting[0], state: false }]),
     ],
   ])('ends as agreed after an edit of %s', async (_case, edit) => {
     const options: RigOptions = {};
