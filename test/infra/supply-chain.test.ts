@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { buildSync } from 'esbuild';
 import { describe, expect, it } from 'vitest';
 
 interface Locked {
@@ -73,6 +74,27 @@ describe('the packages', () => {
     expect(
       shipped.filter((name) => ['axios', 'dotenv', 'lodash', 'node-fetch', 'uuid'].includes(name)),
     ).toEqual([]);
+  });
+
+  it('that the construct imports are CDK and constructs: the tarball brings none along', () => {
+    const { metafile } = buildSync({
+      entryPoints: ['infra/stack/relay.ts', 'infra/stack/edge/relay-edge.ts'],
+      // The package bundles this file with what it imports.
+      external: ['*/prop-problems.ts'],
+      packages: 'external',
+      bundle: true,
+      write: false,
+      outdir: 'unwritten',
+      format: 'esm',
+      platform: 'node',
+      metafile: true,
+    });
+    const imported = Object.values(metafile.outputs).flatMap(({ imports }) =>
+      imports.map((each) => each.path),
+    );
+    const foreign = imported.filter((name) => !/^(aws-cdk-lib(\/|$)|constructs$|node:|\.)/.test(name));
+    expect(foreign).toEqual([]);
+    expect(imported.length).toBeGreaterThan(10);
   });
 
   it('are installed as the lock file has them', () => {

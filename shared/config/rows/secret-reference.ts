@@ -3,7 +3,7 @@
  * and the host that may receive it. Otherwise anyone who edits rows could send any secret of the stack to a host of their own.
  */
 
-import { attributeOf } from './read-row.ts';
+import { isRecord } from '../../wire/json.ts';
 
 export const secretPurposes = ['channels', 'payments', 'search', 'alerts', 'console', 'canary'] as const;
 export type SecretPurpose = (typeof secretPurposes)[number];
@@ -66,7 +66,7 @@ const notItsOwn = 'found a secret of ';
 
 /** Only the running stack knows its variables and deployment options, so the tool reads the `_problem` that the stack wrote. */
 export function findStackProblem(raw: unknown, { local }: ReferenceRules): string | undefined {
-  const mark = attributeOf(raw, '_problem');
+  const mark = isRecord(raw) ? raw['_problem'] : undefined;
   const isOfStack = (text: string): boolean =>
     (local && text.includes(notAllowed)) || text.includes(notItsOwn);
   return typeof mark === 'string' && isOfStack(mark) ? mark : undefined;
