@@ -14,6 +14,7 @@ const projectFolder = resolve(import.meta.dirname, '..', '..');
 interface Component {
   'bom-ref': string;
   scope?: string;
+  properties?: object[];
   hashes?: object[];
 }
 
@@ -35,12 +36,18 @@ export function makeBillOfMaterials(metaFolder = join(projectFolder, 'dist', 'me
     ...others,
     // npm takes the name of the folder.
     metadata: { ...metadata, component: { ...metadata.component, name: 'relay' } },
-    components: found.map((each) => ({ ...each, scope: 'required', properties: [] })),
+    components: found.map(requireComponent),
     dependencies: dependencies
       .filter(({ ref }) => bundled.has(ref))
       .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((each) => bundled.has(each)) })),
   };
 }
+
+const requireComponent = (component: Component): Component => ({
+  ...component,
+  scope: 'required',
+  properties: [],
+});
 
 /** Returns name and version of each: `zod@4.6.7`. */
 function findBundledPackages(metaFolder: string): Set<string> {

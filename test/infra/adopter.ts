@@ -57,8 +57,11 @@ export class AdopterApp {
     return readFileSync(path.join(this.folder, name), 'utf8');
   }
 
-  /** Runs node, npm, or a tool of the repository's `node_modules/.bin`. Returns the output, throws it after a failure. */
-  async run(command: string, parameters: string[]): Promise<string> {
+  /**
+   * Runs node, npm, or a tool of the repository's `node_modules/.bin`. Returns the output, throws it after a failure.
+   * @param variables credentials and addresses of AWS
+   */
+  async run(command: string, parameters: string[], variables: Record<string, string> = {}): Promise<string> {
     const env = {
       PATH: [path.dirname(process.execPath), path.join(modules, '.bin'), process.env['PATH']].join(
         path.delimiter,
@@ -68,6 +71,7 @@ export class AdopterApp {
       CDK_DISABLE_CLI_TELEMETRY: 'true',
       npm_config_registry: 'http://127.0.0.1:9',
       npm_config_update_notifier: 'false',
+      ...variables,
     };
     const { exitCode, output } = await runProgram(command, parameters, { cwd: this.folder, env });
     if (exitCode !== 0) throw new Error(`${command} ${parameters.join(' ')}: ${exitCode}\n${output}`);

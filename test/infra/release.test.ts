@@ -9,32 +9,13 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readPage, root } from '../docs/pages.ts';
 import { runProgram } from './run-program.ts';
+import { workflowOf, type Workflow } from './workflows.ts';
 
-interface Job {
-  needs?: string | string[];
-  permissions?: Record<string, string>;
-  'timeout-minutes'?: number;
-  steps: { run?: string; uses?: string; with?: Record<string, unknown> }[];
-}
-
-interface Workflow {
-  on: Record<string, unknown>;
-  permissions: Record<string, string>;
-  jobs: Record<string, Job>;
-}
-
-/** The parser of aws-cdk-lib. */
-const yaml = createRequire(createRequire(import.meta.url).resolve('aws-cdk-lib/package.json'))('yaml') as {
-  parse(text: string): unknown;
-};
-const workflow = (name: string): Workflow =>
-  yaml.parse(readPage(`.github/workflows/${name}.yml`)) as Workflow;
 const runs = ({ jobs }: Workflow, ...names: string[]): string[] =>
   names.flatMap((name) => jobs[name]?.steps.flatMap(({ run = [] }) => run) ?? []);
 
@@ -46,7 +27,7 @@ describe('the workflows', () => {
       .split('\n')
       .filter((line) => line.startsWith('npm '));
     expect(commands).toHaveLength(2);
-    const ci = workflow('ci');
+    const ci = workflowOf('ci');
     // The image needs a daemon, which not every machine has; all else runs anywhere.
     const anywhere = needsOf(ci, 'ci').filter((name) => name !== 'image');
     const given = runs(ci, ...anywhere).map((run) => run.replace(/ -- --shard=\S+ \S+ \S+$/, ''));
@@ -55,7 +36,7 @@ describe('the workflows', () => {
   });
 
   it('test what is released before it is packed, and give the right to write to a job that runs no code of packages', () => {
-    const release = workflow('release');
+    const release = workflowOf('release');
     const built = runs(release, 'build');
     const at = (command: string) => built.findIndex((run) => run.includes(command));
     expect(at('.ci/run')).toBeGreaterThan(at('changelog.mjs notes'));
@@ -70,14 +51,14 @@ describe('the workflows', () => {
   });
 
   it('attest every file of a release before it is published, after its checksums are compared', () => {
-    const steps = workflow('release').jobs['release']?.steps ?? [];
+    const steps = workflowOf('release').jobs['release']?.steps ?? [];
     const at = (part: string) => steps.findIndex((step) => JSON.stringify(step).includes(part));
     const attest = at('actions/attest-build-provenance');
     expect(attest).toBeGreaterThan(at('sha256sum --check'));
     expect(at('gh release create')).toBeGreaterThan(attest);
     expect(at('sha256sum --check')).toBeGreaterThan(at('actions/download-artifact'));
     expect(steps[attest]?.with).toEqual({ 'subject-path': 'relay-*\nSHA256SUMS\n' });
-    expect(workflow('release').jobs['release']?.permissions).toEqual({
+    expect(workflowOf('release').jobs['release']?.permissions).toEqual({
       contents: 'write',
       'id-token': 'write',
       attestations: 'write',
@@ -87,7 +68,7 @@ describe('the workflows', () => {
   const files = readdirSync(path.join(root, '.github/workflows')).map((file) => path.basename(file, '.yml'));
 
   it.each(files)('%s pins actions by commit, starts with the right to read, and ends by itself', (name) => {
-    const { on, permissions, jobs } = workflow(name);
+    const { on, permissions, jobs } = workflowOf(name);
     expect(permissions).toEqual({ contents: 'read' });
     // It would run code of a fork with the rights of this repository.
     expect(Object.keys(on)).not.toContain('pull_request_target');

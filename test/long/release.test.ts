@@ -1,0 +1,308 @@
+/**
+ * A release in a clone, as far as it goes without a network: `npm run release`, then the lines of the workflow's job that builds. Then
+ * the steps of docs/construct.md, as a stranger would type them: a deployment of the release before, the upgrade, and the rollback.
+ */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { fencesOf, readPage, root } from '../docs/pages.ts';
+import { AdopterApp } from '../infra/adopter.ts';
+import { LoopbackAws } from '../infra/loopback/aws.ts';
+import type { LoopbackStack } from '../infra/loopback/stacks.ts';
+import { runProgram } from '../infra/run-program.ts';
+import { workflowOf } from '../infra/workflows.ts';
+
+const line = '- A line that a release needs.\n';
+const minutes = 60_000;
+
+/** A clone with the packages of this repository, whose tests pass at once. */
+class Clone {
+  readonly folder = mkdtempSync(path.join(tmpdir(), 'relay-clone-'));
+  readonly #variables: Record<string, string>;
+
+  constructor(commit: string) {
+    execFileSync('git', ['clone', '-q', '--no-checkout', '--no-tags', root, this.folder]);
+    execFileSync('git', ['checkout', '-q', '-B', 'main', commit], { cwd: this.folder });
+    symlinkSync(path.join(root, 'node_modules'), path.join(this.folder, 'node_modules'));
+    this.write('.ci/run', '#!/bin/sh\necho tested\n');
+    chmodSync(path.join(this.folder, '.ci/run'), 0o755);
+    const person = ['AUTHOR', 'COMMITTER'].flatMap((role) => [
+      [`GIT_${role}_NAME`, 'a'],
+      [`GIT_${role}_EMAIL`, 'a@example.com'],
+    ]);
+    this.#variables = {
+      ...(Object.fromEntries(person) as Record<string, string>),
+      GITHUB_SERVER_URL: 'https://github.com',
+      GITHUB_REPOSITORY: 'acme/relay',
+      npm_config_update_notifier: 'false',
+    };
+  }
+
+  /** Runs a line as the workflow's shell does. Throws its output after a failure. */
+  async run(command: string, variables: Record<string, string> = {}): Promise<string> {
+    const env = { PATH: process.env['PATH'], HOME: this.folder, ...this.#variables, ...variables };
+    const options = { cwd: this.folder, env, timeout: 10 * minutes };
+    const { exitCode, output } = await runProgram('bash', ['-e', '-o', 'pipefail', '-c', command], options);
+    if (exitCode !== 0) throw new Error(`${command}: ${exitCode}\n${output}`);
+    return output;
+  }
+
+  read(file: string): string {
+    return readFileSync(path.join(this.folder, file), 'utf8');
+  }
+
+  write(file: string, text: string): void {
+    writeFileSync(path.join(this.folder, file), text);
+  }
+
+  get version(): string {
+    return (JSON.parse(this.read('package.json')) as { version: string }).version;
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Files of a release: the folder that has them, and its version. */
+interface Released {
+  folder: string;
+  version: string;
+}
+
+let before: Clone;
+let after: Clone;
+let old: Released;
+let fresh: Released;
+/** What ran, in order. */
+const ran: string[] = [];
+
+beforeAll(async () => {
+  const tags = execFileSync('git', ['tag', '--merged', 'HEAD', '--sort=-v:refname', '--list', 'v*'], {
+    cwd: root,
+    encoding: 'utf8',
+  });
+  // Until a release has a tag, these sources are it.
+  before = new Clone(tags.split('\n')[0] || 'HEAD');
+  old = { folder: before.folder, version: before.version };
+  await before.run('npm run package && npm run package:template');
+
+  after = new Clone('HEAD');
+  after.write('docs/CHANGELOG.md', after.read('docs/CHANGELOG.md').replace('## Unreleased\n', `$&\n${line}`));
+  ran.push(await after.run('git commit -q -a -m line && npm run release -- minor'));
+  const variables = { GITHUB_REF_NAME: `v${after.version}` };
+  fresh = { folder: path.join(after.folder, 'release'), version: after.version };
+  const steps = workflowOf('release').jobs['build']?.steps.flatMap(({ run = [] }) => run) ?? [];
+  // The tests of the package took their minutes before.
+  for (const step of steps.filter((each) => !each.includes('test:long')))
+    ran.push(await after.run(step, variables));
+}, 20 * minutes);
+
+afterAll(() => {
+  before?.remove();
+  after?.remove();
+});
+
+describe('a release', () => {
+  const read = (file: string): Buffer => readFileSync(path.join(fresh.folder, file));
+
+  it('is tested, and tagged in a clean tree with the snapshot of its names', async () => {
+    expect(ran[0]).toContain('tested');
+    expect(await after.run('git describe --exact-match && git status --porcelain -uno')).toBe(
+      `v${fresh.version}\n`,
+    );
+    expect(readdirSync(path.join(after.folder, 'test/compatibility'))).toContain(`${fresh.version}.json`);
+    expect(after.read('docs/construct.md')).not.toContain(`relay-${old.version}`);
+  });
+
+  it('has the tarball, the template with its assets, a bill of materials and checksums, under its version', () => {
+    const name = `relay-${fresh.version}`;
+    expect(readdirSync(fresh.folder).toSorted()).toEqual([
+      'SHA256SUMS',
+      'notes.md',
+      `${name}-assets.zip`,
+      `${name}.cdx.json`,
+      `${name}.template.json`,
+      `${name}.tgz`,
+    ]);
+    expect(String(read('notes.md'))).toBe(line);
+    expect(String(read(`${name}.template.json`))).toContain(`"RELAY_VERSION": "${fresh.version}"`);
+  });
+
+  it('has the checksum of each file', () => {
+    const sums = String(read('SHA256SUMS'))
+      .trim()
+      .split('\n')
+      .map((each) => each.split(/ +\*?/));
+    expect(sums.map(([, file]) => file)).toEqual(
+      readdirSync(fresh.folder)
+        .filter((file) => file.startsWith('relay-'))
+        .toSorted(),
+    );
+    for (const [sum, file = ''] of sums)
+      expect(createHash('sha256').update(read(file)).digest('hex')).toBe(sum);
+  });
+
+  it('lists every package whose code is in a bundle, with its hash', () => {
+    const bill = JSON.parse(String(read(`relay-${fresh.version}.cdx.json`))) as {
+      bomFormat: string;
+      components: { 'bom-ref': string; hashes: { alg: string }[] }[];
+    };
+    expect(bill.bomFormat).toBe('CycloneDX');
+    const names = bill.components.map((each) => each['bom-ref']);
+    const { dependencies } = JSON.parse(readPage('package.json')) as { dependencies: Record<string, string> };
+    // The console loads what no function does.
+    for (const [name, version] of [...Object.entries(dependencies), ['openid-client', '']])
+      expect(
+        names.some((each) => each.startsWith(`${name}@${version}`)),
+        `${name} is listed`,
+      ).toBe(true);
+    expect(names.filter((name) => /^(vitest|typescript|aws-cdk)/.test(name))).toEqual([]);
+    for (const { hashes } of bill.components) expect(hashes.map(({ alg }) => alg)).toEqual(['SHA-512']);
+  });
+});
+
+/** What an upgrade must not change, and the version that it must. */
+function stateOf(
+  aws: LoopbackAws,
+  stack: LoopbackStack | undefined,
+): { kept: unknown; versions: Set<unknown> } {
+  const standing = aws.account.standing.filter(({ stack: name }) => name === stack?.name);
+  const kept = standing
+    .filter(({ type }) => /GlobalTable|Distribution|Secret$|S3::Bucket|LogGroup|Lambda::Url/.test(type))
+    .map(({ id, type, physicalId }) => `${type} ${id} ${physicalId}`);
+  const functions = standing.filter(({ type }) => type === 'AWS::Lambda::Function');
+  const versions = functions.flatMap(({ properties }) => {
+    const { Variables = {} } = (properties['Environment'] ?? {}) as { Variables?: Record<string, string> };
+    return Variables['RELAY_VERSION'] ?? [];
+  });
+  return {
+    kept: { kept: kept.toSorted(), url: stack?.outputs.find(({ key }) => key.includes('BaseUrl'))?.value },
+    versions: new Set(versions),
+  };
+}
+
+const variablesFor = (endpoint: string) => ({
+  AWS_ENDPOINT_URL: endpoint,
+  AWS_REGION: 'eu-central-1',
+  AWS_DEFAULT_REGION: 'eu-central-1',
+  AWS_ACCESS_KEY_ID: 'AKIALOOPBACK',
+  AWS_SECRET_ACCESS_KEY: 'loopback',
+});
+
+describe('an upgrade from the release before, and the way back', () => {
+  let aws: LoopbackAws;
+  let endpoint: string;
+  beforeEach(async () => {
+    aws = new LoopbackAws();
+    endpoint = await aws.listen();
+  });
+  afterEach(() => aws.close());
+
+  const expectUpgrade = async (deploy: (release: Released) => Promise<LoopbackStack | undefined>) => {
+    const first = await deploy(old);
+    expect(first?.status).toBe('CREATE_COMPLETE');
+    const installed = stateOf(aws, first);
+    expect(installed.versions).toEqual(new Set([old.version]));
+    for (const [release, status] of [
+      [fresh, 'UPDATE_COMPLETE'],
+      [old, 'UPDATE_COMPLETE'],
+    ] as const) {
+      const stack = await deploy(release);
+      expect(stack?.failure).toBeUndefined();
+      expect(stack?.status).toBe(status);
+      const { kept, versions } = stateOf(aws, stack);
+      expect(versions).toEqual(new Set([release.version]));
+      expect(kept).toEqual(installed.kept);
+    }
+  };
+
+  it(
+    'keep tables, secrets and address of an app that installs the tarball',
+    { timeout: 15 * minutes },
+    async () => {
+      const apps = new Map<Released, AdopterApp>();
+      try {
+        for (const release of [old, fresh]) {
+          const tarball = path.join(release.folder, `relay-${release.version}.tgz`);
+          const app = new AdopterApp({ tarball, bytes: 0, unpackedBytes: 0, files: [] });
+          apps.set(release, app);
+          await app.install();
+          app.write(
+            'app.mjs',
+            `import { App, CliCredentialsStackSynthesizer, Stack } from 'aws-cdk-lib';
+import { Relay } from 'relay';
+const app = new App({ builtinCloudFormationValidation: false });
+// The stand-in gives CDK's role the policies of docs/deploy.md, which name the resources of this repository's own stacks.
+const synthesizer = new CliCredentialsStackSynthesizer();
+const env = { account: '000000000000', region: 'eu-central-1' };
+const stack = new Stack(app, 'Models', { env, synthesizer });
+new Relay(stack, 'Relay', { alarmEmail: 'ops@example.com' });
+`,
+          );
+        }
+        const cdk = async (release: Released, ...words: string[]) =>
+          apps.get(release)?.run('cdk', ['--app', 'node app.mjs', ...words], variablesFor(endpoint));
+        await cdk(old, 'bootstrap');
+        await expectUpgrade(async (release) => {
+          await cdk(release, 'deploy', '--require-approval', 'never');
+          return aws.stacks.named('Models', 'eu-central-1');
+        });
+      } finally {
+        for (const app of apps.values()) app.remove();
+      }
+    },
+  );
+
+  // The tests also have to pass on a machine that has Node and npm alone.
+  const hasTools = ['aws --version', 'unzip -v'].every((command) => {
+    try {
+      return execFileSync('sh', ['-c', command], { stdio: 'pipe' }).length > 0;
+    } catch {
+      return false;
+    }
+  });
+
+  it.skipIf(!hasTools)(
+    'keep tables, secrets and address of a stack that was made of the template, by the lines of the page',
+    { timeout: 15 * minutes },
+    async () => {
+      const lines = fencesOf('docs/construct.md').find(({ code }) => code.includes('unzip '))?.code ?? '';
+      expect(lines).not.toMatch(/\b(node|npm|npx|cdk)\b/);
+      const folder = mkdtempSync(path.join(tmpdir(), 'relay-template-'));
+      let isFirst = true;
+      try {
+        await expectUpgrade(async (release) => {
+          const updating = isFirst ? lines : lines.replace(' --disable-rollback', '');
+          isFirst = false;
+          const named = updating.replaceAll(
+            /relay-\d+\.\d+\.\d+(?=\.template|-assets)/g,
+            `relay-${release.version}`,
+          );
+          const fetched = `cp ${release.folder}/relay-${release.version}* . && rm -rf assets`;
+          const env = { ...process.env, ...variablesFor(endpoint) };
+          const { exitCode, output } = await runProgram('sh', ['-e', '-c', `${fetched}\n${named}`], {
+            cwd: folder,
+            env,
+            timeout: 5 * minutes,
+          });
+          expect({ exitCode, output }).toMatchObject({ exitCode: 0 });
+          return aws.stacks.named('relay', 'eu-central-1');
+        });
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    },
+  );
+});
