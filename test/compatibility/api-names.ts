@@ -91,9 +91,11 @@ export function apiNames(given: unknown): { requests: Names; answers: Names } {
       for (const [status, response] of Object.entries(operation.responses ?? {})) {
         const { content = {}, headers = {} } = resolve(response) ?? {};
         answers[`${route} ${status}`] = Object.keys(content).toSorted().join(' | ') || 'empty';
-        for (const name of Object.keys(headers)) answers[`${route} ${status} header ${name}`] = 'text';
+        // All refusals have the same forms: one for every route and status would be 500 KB.
+        const name = status < '400' ? `${route} ${status}` : 'refusal';
+        for (const header of Object.keys(headers)) answers[`${name} header ${header}`] = 'text';
         for (const { schema } of Object.values(content))
-          Object.assign(answers, mergeNames(answers, fields(schema, `${route} ${status}`)));
+          Object.assign(answers, mergeNames(answers, fields(schema, name)));
       }
     }
   return { requests, answers };
