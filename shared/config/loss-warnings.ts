@@ -41,16 +41,42 @@ interface Sales {
   windowsOf: (model: string) => readonly PriceWindow[];
   /** Lists when the price changes for other reasons. */
   datesOf?: (model: string) => readonly number[];
+  /** Returns what else the price depends on. Models with equal terms and costs are looked at once. */
+  termsOf?: (model: string) => unknown;
   channels: readonly ChannelRow[];
   nowMs: number;
 }
 
 /** Reports the largest loss at any moment of a week, from now on and from each announced change on. */
 export function findLossWarnings({ attribute, models, ...sales }: Sales): string[] {
-  const losses = Map.groupBy(models, (model) => describeLoss(model, sales) ?? '');
+  const costs = new Map(models.map((model) => [model, findCosts(model, sales.channels)]));
+  // A week with windows takes 20 ms.
+  const known = new Map<string, string>();
+  const losses = Map.groupBy(models, (model) => {
+    const key = JSON.stringify([sales.termsOf?.(model), costs.get(model)]);
+    const loss = known.get(key) ?? describeLoss(model, costs.get(model) ?? [], sales) ?? '';
+    known.set(key, loss);
+    return loss;
+  });
   losses.delete('');
   return [...losses].map(([loss, names]) => `${attribute}: ${joinNames(names)} ${loss}`);
 }
+
+interface ChannelCost {
+  id: string;
+  cost: BuyingPrice;
+}
+
+const findCosts = (model: string, channels: readonly ChannelRow[]): ChannelCost[] =>
+  channels.flatMap((channel) => {
+    const cost = channel.models.includes(model)
+      ? findBuyingPrice(channel.cost, upstreamModelOf(channel, model))
+      : undefined;
+    return cost ? [{ id: channel.id, cost }] : [];
+  });
+
+/** Later changes are looked at when they come nearer: the rows are compiled every 5 minutes. */
+const datesMax = 5;
 
 /** Warns about the prices in an account's row or a price group. */
 export function findCustomerWarnings(
@@ -74,7 +100,8 @@ export function findCustomerWarnings(
       models: config.models.filter(isOwn),
       priceOf: (model, atMs) => findCallerPrice(config, customer, model, atMs),
       windowsOf: (model) => findRule(charges, model, nowMs)?.windows ?? [],
-      datesOf: (model) => (ahead.get(model) ?? []).map(({ fromMs }) => fromMs),
+      datesOf: (model) => (ahead.get(model) ?? []).slice(0, datesMax).map(({ fromMs }) => fromMs),
+      termsOf: (model) => [charges.filter((rule) => rule.models.includes(model)), ahead.get(model)],
       channels,
       nowMs,
     }),
@@ -111,14 +138,9 @@ const decimals = priceDecimals + factorDecimals;
 /** Compares only prices that the channel's cost names, in the standard service tier and for short inputs. */
 function describeLoss(
   model: string,
-  { priceOf, windowsOf, datesOf, channels, nowMs }: Omit<Sales, 'attribute' | 'models'>,
+  costs: readonly ChannelCost[],
+  { priceOf, windowsOf, datesOf, nowMs }: Omit<Sales, 'attribute' | 'models'>,
 ): string | undefined {
-  const costs = channels.flatMap((channel) => {
-    const cost = channel.models.includes(model)
-      ? findBuyingPrice(channel.cost, upstreamModelOf(channel, model))
-      : undefined;
-    return cost ? [{ id: channel.id, cost }] : [];
-  });
   if (costs.length === 0) return undefined;
   const schedules = [windowsOf(model), ...costs.map(({ cost }) => cost.windows ?? [])];
   const dates = datesOf?.(model) ?? [nowMs];
@@ -138,7 +160,7 @@ function describeLoss(
   return `sold below cost${when}: ¥${sold} per million ${worst.name} tokens, channel ${worst.channel} costs ¥${bought}, a loss of ¥${loss}`;
 }
 
-function compareRates(price: Price, { id, cost }: { id: string; cost: BuyingPrice }, atMs: number) {
+function compareRates(price: Price, { id, cost }: ChannelCost, atMs: number) {
   if (price.type !== 'token-billing') return [];
   const [{ rates }] = price.tiers;
   const open = findOpenWindow(cost.windows, atMs);

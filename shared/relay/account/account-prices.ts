@@ -46,6 +46,9 @@ export const listOwnPrices = ({ snapshot, account, models, nowMs }: PricedAccoun
     }),
   );
 
+/** Of one model's entries. A customer may have 100 for each of 300 models. */
+const announcedMax = 10;
+
 /** Prices change when another rule or another entry of the customer's prices begins to apply. */
 export function listAnnouncedPrices({
   snapshot,
@@ -59,7 +62,7 @@ export function listAnnouncedPrices({
     ),
     ...models.flatMap((model) => {
       const [, ...ahead] = listEntriesAhead(snapshot.settings, account, model, nowMs);
-      return ahead.map(({ fromMs }) => ({ fromMs, model }));
+      return ahead.slice(0, announcedMax).map(({ fromMs }) => ({ fromMs, model }));
     }),
   ];
   return groupModels(
