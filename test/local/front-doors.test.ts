@@ -11,6 +11,7 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { consoleOption } from '../../infra/local/console.ts';
 import { createApp } from '../../infra/stack/create-app.ts';
+import { expectDocumented } from '../openapi/exchange.ts';
 import { startLocalStack, type LocalStack } from '../support/local-stack.ts';
 
 const doors = {
@@ -79,7 +80,18 @@ async function ask(
   const asked = sendRequest(baseUrl + path, { method, headers: given });
   asked.end(body);
   const [answer] = (await once(asked, 'response')) as [IncomingMessage];
-  return { status: answer.statusCode ?? 0, headers: answer.headers, body: await textOf(answer) };
+  const got = { status: answer.statusCode ?? 0, headers: answer.headers, body: await textOf(answer) };
+  const [plainPath = ''] = path.split('?');
+  const named = Object.fromEntries(Object.entries(got.headers).map(([name, value]) => [name, String(value)]));
+  expectDocumented({
+    method,
+    path: decodeURIComponent(`/v1${plainPath}`),
+    body: typeof body === 'string' && got.status === 200 ? JSON.parse(body) : undefined,
+    status: got.status,
+    headers: named,
+    text: got.body,
+  });
+  return got;
 }
 
 /** Of the hops themselves, or of the door. */
@@ -154,6 +166,7 @@ const same: Record<string, Sent> = {
   'an unknown path': { method: 'GET', path: '/nothing/here' },
   'a path that only begins so': { method: 'GET', path: '/chat' },
   'the list of models': { method: 'GET', path: '/models' },
+  'the OpenAPI document': { method: 'GET', path: '/openapi.json', key: undefined },
   'one model, by an escaped name': { method: 'GET', path: '/models/demo%2Dchat' },
   'a query': {
     method: 'GET',

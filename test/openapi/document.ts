@@ -37,6 +37,10 @@ const errorCode = z.union([refusalCode, z.string()]);
 const errorSchemas = {
   RefusalCode: refusalCode,
   Error: z.strictObject({
+    // API Gateway has one form for all paths, which clients of Messages read as well.
+    type: z.optional(
+      z.literal('error').check(z.describe('Only where an API refuses a body before the relay')),
+    ),
     error: z.strictObject({
       ...errorObject.shape,
       type: z.enum([...refusalTypes].toSorted()),
@@ -79,6 +83,8 @@ export function buildDocument({ isClosed = false }: DocumentOptions = {}): JsonR
           tags: ['account'],
           summary:
             'The relay tells your receiver of a low balance, the end of a plan or key, or a failing channel',
+          security: [],
+          parameters: describeHeaders(['x-relay-timestamp', 'x-relay-signature']),
           requestBody: { required: true, content: jsonContent(['Notice']) },
           responses: { '2XX': { description: 'Received. Anything else is sent again' } },
         },
@@ -114,6 +120,8 @@ function describeSchemas(isClosed: boolean): JsonRecord {
     override: ({ zodSchema, jsonSchema }) => {
       // The only checks in code among these schemas ask whether a value is an object.
       if (zodSchema._zod.def.type === 'custom') jsonSchema.type = 'object';
+      // Any value, or null.
+      if (jsonSchema.anyOf?.some((each) => Object.keys(each).length === 0)) delete jsonSchema.anyOf;
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
     },
@@ -171,6 +179,8 @@ const headers: Readonly<Record<string, string>> = {
   'x-relay-store': '`failed`: the answer is not stored',
   'x-relay-replayed': 'The id of the first request with this `Idempotency-Key`, whose answer this is',
   'x-relay-estimated': '`true`: the count is an estimate',
+  'anthropic-ratelimit-unified-status': 'Only for keys with a budget: `allowed` or `allowed_warning`',
+  'anthropic-ratelimit-unified-reset': 'Only for keys with a budget: when it resets, in Unix seconds',
 };
 const refusedHeaders = ['x-request-id', 'retry-after', 'x-should-retry', 'x-relay-attempts'];
 const isOfCalls = (name: string): boolean => name.startsWith('x-relay-') || name.startsWith('x-ratelimit-');
@@ -183,6 +193,8 @@ const requestHeaders: Readonly<Record<string, string>> = {
   'x-api-key': 'Any value: the answer has the form of Messages',
   'If-None-Match': 'The `etag` that is known',
   'stripe-signature': "Stripe's signature of the body",
+  'x-relay-timestamp': 'Unix seconds',
+  'x-relay-signature': '`v1=` and the hex HMAC-SHA256, with your secret, of timestamp + "." + body',
 };
 
 function describeOperation(path: string, operation: Operation): JsonRecord {
@@ -200,12 +212,7 @@ function describeOperation(path: string, operation: Operation): JsonRecord {
       const required = !(schema instanceof z.ZodMiniOptional);
       return Object.assign({ name, in: 'query', required, schema: rules }, description && { description });
     }),
-    ...asked.map((name) => ({
-      name,
-      in: 'header',
-      description: requestHeaders[name],
-      schema: { type: 'string' },
-    })),
+    ...describeHeaders(asked),
   ];
   return {
     operationId: id,
@@ -226,6 +233,14 @@ function describeOperation(path: string, operation: Operation): JsonRecord {
   };
 }
 
+const describeHeaders = (names: readonly string[]): JsonRecord[] =>
+  names.map((name) => ({
+    name,
+    in: 'header',
+    description: requestHeaders[name],
+    schema: { type: 'string' },
+  }));
+
 function describeAnswer(status: string, { json, events, media }: Answer, operation: Operation): JsonRecord {
   const { id, tag, form } = operation;
   const isCall = tag === 'calls' && operation.key !== 'none';
@@ -233,6 +248,7 @@ function describeAnswer(status: string, { json, events, media }: Answer, operati
     (name) =>
       name === 'x-request-id' ||
       (name === 'request-id' && form !== undefined) ||
+      (name.startsWith('anthropic-') && form === 'messages') ||
       (name === 'etag' && id === 'getDocument') ||
       (isOfCalls(name) && isCall),
   );

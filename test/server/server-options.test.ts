@@ -77,7 +77,15 @@ describe('a path', () => {
       responses: ['/v1/responses', '/v1/responses/x'],
       messages: ['/v1/messages', '/v1/messages/count_tokens'],
       // Payments are a function of their own, and their path is unknown here.
-      catalog: ['/', '/health', '/v1/models', '/v1/chat', '/v1/Chat/completions', '/hooks/payments/stripe'],
+      catalog: [
+        '/',
+        '/health',
+        '/v1/models',
+        '/v1/openapi.json',
+        '/v1/chat',
+        '/v1/Chat/completions',
+        '/hooks/payments/stripe',
+      ],
     };
     for (const [name, ofFunction] of Object.entries(paths))
       for (const path of ofFunction)

@@ -12,6 +12,7 @@ import { formatYuan } from '../../shared/billing/money.ts';
 import type { RelayResponse } from '../../shared/relay/http/http.ts';
 import { createPaymentsHandle } from '../../shared/relay/payments/payments-handle.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
+import { expectDocumented } from '../openapi/exchange.ts';
 import { MemoryAutoTopUps } from './memory-auto-top-ups.ts';
 import { MemoryPaymentStore } from './memory-payment-store.ts';
 
@@ -103,7 +104,7 @@ export class StripeRig {
       },
       metrics: { count: (name) => this.counted.push(name) },
     });
-    return handle({
+    const response = await handle({
       id: 'request-1',
       method: 'POST',
       path,
@@ -114,6 +115,9 @@ export class StripeRig {
       rawBody: () => new TextEncoder().encode(body),
       hostDeadlineMs: this.nowMs + 30_000,
     });
+    const { status, headers } = response;
+    expectDocumented({ method: 'POST', path, status, headers, text: response.body as string });
+    return response;
   }
 
   /** Delivers a signed event. @returns the status of the answer */
