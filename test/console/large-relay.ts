@@ -80,6 +80,7 @@ export const smallPages = [
   'keys/check',
   'settings',
   'settings/notices',
+  'charges-import',
   'settings/plans/1',
 ];
 

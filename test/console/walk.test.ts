@@ -61,19 +61,19 @@ it('makes a customer and a key without any script, and calls with it', async () 
   const { page, base } = await opened({ javaScriptEnabled: false });
   await page.getByRole('link', { name: 'Customers' }).click();
   await page.getByRole('link', { name: 'New customer' }).click();
-  await page.getByLabel('Name').fill('walker');
-  await page.getByLabel('Amount (¥)').fill('fifty');
+  await page.getByLabel('Name', { exact: true }).fill('walker');
+  await page.getByLabel('Amount (¥)', { exact: true }).fill('fifty');
   await page.getByRole('button', { name: 'Continue' }).click();
   expect(await page.locator('#amount-error').innerText()).toMatch(/expected/);
   expect(await page.locator(':focus').getAttribute('id')).toBe('field-amount');
-  expect(await page.getByLabel('Name').inputValue()).toBe('walker');
+  expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('walker');
 
-  await page.getByLabel('Amount (¥)').fill('50');
+  await page.getByLabel('Amount (¥)', { exact: true }).fill('50');
   await press(page, page.getByRole('button', { name: 'Continue' }));
   expect(await main(page)).toMatch(/customer walker[^]*¥50[^]*key[^]*\?/i);
   // What was typed is kept, to be changed once more.
   await page.getByRole('link', { name: 'Edit' }).click();
-  expect(await page.getByLabel('Name').inputValue()).toBe('walker');
+  expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('walker');
   await page.getByLabel('Note').fill('met at the fair');
   await page.getByLabel('Include a link with the key').check();
   await page.getByRole('button', { name: 'Continue' }).click();
@@ -133,6 +133,7 @@ it.each([
       'settings/notices',
       'settings/plans/1',
       'charges-csv',
+      'charges-import',
       'audit',
       'nowhere',
     ]),
@@ -331,7 +332,7 @@ it('is used by keyboard alone: skips to the content, sorts a table, goes through
   await page.keyboard.press('Enter');
   expect(await page.locator('th[aria-sort]').innerText()).toMatch(/^Balance/);
   await page.goto(`${base}customers/demo/grant`);
-  await page.getByLabel('Amount (¥)').focus();
+  await page.getByLabel('Amount (¥)', { exact: true }).focus();
   await page.keyboard.type('1');
   await page.keyboard.press('Enter');
   expect(await page.locator('.question').innerText()).toMatch(/¥1\.00 .*demo/);

@@ -174,7 +174,7 @@ function placeFields({ name, group, entries, list, order, sent }: EntryList): Ro
       // As messages name it: by its place in a list, by its name in a map.
       place: `${name}.${nameOf(at) || position}${nameOf(at) && isGrouped ? `.${before}` : ''}`,
       group,
-      entry: { list: name, at, noun, about, isAdded, isOpen },
+      entry: { list: name, at, number: position + 1, noun, about, isAdded, isOpen },
     });
   });
 }

@@ -32,7 +32,10 @@ export interface Field {
   /** Its name in messages, if it differs. */
   place?: string;
   /** The row of fields that it belongs to. */
-  entry?: { list: string; at: number; noun: string; isAdded: boolean } & Pick<Entries, 'about' | 'isOpen'>;
+  entry?: { list: string; at: number; number: number; noun: string; isAdded: boolean } & Pick<
+    Entries,
+    'about' | 'isOpen'
+  >;
 }
 
 /**

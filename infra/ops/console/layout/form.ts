@@ -77,7 +77,7 @@ function renderEntries(run: readonly Field[], render: (field: Field) => Markup):
     ${[...entries].map(
       ([at, fields], position) =>
         html`<fieldset class="entry">
-          <legend>${noun} ${position + 1}</legend>
+          <legend>${noun} ${fields[0]?.entry?.number}</legend>
           ${fields.map(render)}
           <div class="buttons">
             ${renderRowButton(`remove ${list}.${at}`, 'Remove')}
@@ -131,7 +131,9 @@ function renderField(
   ${error !== undefined && html`aria-invalid="true"`} ${isFirst && html`autofocus`}
   ${field.required && html`required aria-required="true"`}`;
   return html`<div class="field ${field.width ?? ''} ${error === undefined ? (mark?.kind ?? '') : 'bad'}">
-    <label for="field-${name}" ${field.required && html`data-needed`}>${label}</label>
+    <label for="field-${name}" ${field.required && html`data-needed`}
+      >${field.entry && html`<span class="unseen">${field.entry.noun} ${field.entry.number}: </span>`}${label}</label
+    >
     ${renderControl(field, state)}
     ${error !== undefined && html`<p class="error" id="${name}-error">${error}</p>`}
     ${
