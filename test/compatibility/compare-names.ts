@@ -29,7 +29,9 @@ export function findBreaks(
     });
     const required = Object.entries(after).flatMap(([name, text]) => {
       const parent = parentOf(name);
-      const isNew = before[name] === undefined && parent !== name && before[parent] !== undefined;
+      // The OpenAPI document has no line for the items of a list.
+      const isKnown = (before[parent] ?? before[parent.replace(/\[\]$/, '')]) !== undefined;
+      const isNew = before[name] === undefined && parent !== name && isKnown;
       const isRequired = isNew && writtenByUsers.has(kind) && !partsOf(text).includes('undefined');
       return isRequired ? [[name, 'new and required'] as const] : [];
     });

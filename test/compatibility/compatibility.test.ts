@@ -27,6 +27,8 @@ it('the snapshot has names of every kind', () => {
 
 describe('a change that only a major version may make fails by name', () => {
   it.each([
+    ['answers', 'POST /v1/chat/completions 200.choices[].finish_reason'],
+    ['answers', 'refusal.error.code'],
     ['attributes', 'keys.account'],
     ['attributes', 'channels.models'],
     ['commands', 'key rotate'],
@@ -36,6 +38,7 @@ describe('a change that only a major version may make fails by name', () => {
     ['members', 'Relay.baseUrl'],
     ['metrics', 'Requests'],
     ['options', 'frontDoor'],
+    ['requests', 'POST /v1/chat/completions.model'],
     ['props', 'RelayProps.alarmEmail'],
     ['settings', 'unpriced_models'],
     ['tables', 'relay-ledger index by_id'],
@@ -55,6 +58,13 @@ describe('a change that only a major version may make fails by name', () => {
     ['a value is refused', 'options', 'frontDoor', '"cloudfront" | undefined', 'was '],
     ['an attribute is required', 'attributes', 'keys.budget', 'map', 'required now'],
     ['a new attribute is required', 'attributes', 'keys.owner', 'string', 'new and required'],
+    [
+      'a new field of a request is required',
+      'requests',
+      'POST /v1/messages.team',
+      'string',
+      'new and required',
+    ],
     ['a new option of a command is required', 'commands', 'key new --owner', 'text', 'new and required'],
     ['a resource has another type', 'template', 'TablesledgerB795704C', 'AWS::DynamoDB::Table', 'was '],
     ['a metric loses a dimension', 'metrics', 'Requests', 'stack', 'was '],
