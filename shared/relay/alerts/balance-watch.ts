@@ -36,18 +36,30 @@ export const balanceWatch = (ports: BalanceWatchPorts) => ({
   },
 });
 
-async function settleMark({ marks, accounts, ...parts }: BalanceWatchPorts, account: string): Promise<void> {
-  const cause = balanceCause(account);
-  for (let looks = 0; looks < looksMax; looks += 1) {
-    const seen = (await marks.marks([cause])).get(cause);
+async function settleMark(ports: BalanceWatchPorts, account: string): Promise<void> {
+  const { accounts } = ports;
+  const findAlert = async () => {
     const [row, balance] = await Promise.all([accounts.row(account), accounts.balance(account)]);
-    const limit = row?.alertBelow;
-    const below = findLowBalance(balance, limit);
-    if ((below !== undefined) === (seen?.open ?? false)) return;
-    if (below) await marks.raise({ cause, seen, notice: createNotice(parts, { ...below, account }) });
-    else if (seen) await marks.clear(cause, seen);
-  }
+    const low = findLowBalance(balance, row?.alertBelow);
+    return low && { ...low, account };
+  };
+  for (let looks = 0; looks < looksMax; looks += 1)
+    if (!(await alignMark(ports, balanceCause(account), findAlert))) return;
   throw new StoreBusy('The mark of a balance keeps changing.');
+}
+
+/** Raises or clears a mark as what is found after its reading wants. Returns false if the mark says so already. */
+export async function alignMark(
+  { marks, ...parts }: NoticeInput & { marks: AlertStore },
+  cause: string,
+  findAlert: () => Promise<NoticeFacts | undefined>,
+): Promise<boolean> {
+  const seen = (await marks.marks([cause])).get(cause);
+  const alert = await findAlert();
+  if ((alert !== undefined) === (seen?.open ?? false)) return false;
+  if (alert) await marks.raise({ cause, seen, notice: createNotice(parts, alert) });
+  else if (seen) await marks.clear(cause, seen);
+  return true;
 }
 
 // Decides when a balance is worth a look, and when it is low. Pure; the sum over all parts counts.
@@ -92,7 +104,10 @@ export interface NoticeInput {
   ids: Ids;
 }
 
-export const createNotice = (
-  { clock, ids }: NoticeInput,
-  about: Pick<Notice, 'type' | 'account' | 'data'>,
-): Notice => ({ id: ids.next(), created: Math.floor(clock.now() / 1000), ...about });
+type NoticeFacts = Pick<Notice, 'type' | 'account' | 'data'>;
+
+export const createNotice = ({ clock, ids }: NoticeInput, about: NoticeFacts): Notice => ({
+  id: ids.next(),
+  created: Math.floor(clock.now() / 1000),
+  ...about,
+});

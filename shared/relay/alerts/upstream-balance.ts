@@ -12,7 +12,7 @@ import { exchangeText } from '../http/exchange-text.ts';
 import type { AlertStore, WatchedChannels } from '../ports/alerts.ts';
 import type { Clock, UpstreamTransport } from '../ports/host.ts';
 import { workOnEach } from '../retry.ts';
-import { createNotice, type NoticeInput } from './balance-watch.ts';
+import { alignMark, type NoticeInput } from './balance-watch.ts';
 
 /** The names of the fields are public: programs read them. */
 export interface FoundBalance {
@@ -54,16 +54,12 @@ export const createUpstreamWatch = (ports: UpstreamWatchPorts) => async (): Prom
 };
 
 /** An unknown balance changes no mark. If another pass wrote the mark in between, it also wrote the notice. */
-async function settleMark({ marks, ...ports }: UpstreamWatchPorts, found: FoundBalance): Promise<void> {
+async function settleMark(ports: UpstreamWatchPorts, found: FoundBalance): Promise<void> {
   const { channel, secret, balance_below: below = 0, amounts } = found;
-  const cause = `upstream_balance#${channel}#${secret}`;
-  const seen = (await marks.marks([cause])).get(cause);
-  const isLow = isBalanceLow(found);
-  if (!amounts || isLow === (seen?.open ?? false)) return;
+  if (!amounts) return;
   const data = { channel, secret, balance: formatBalance(found), balance_below: below };
-  const notice = createNotice(ports, { type: 'upstream.balance_low', data });
-  if (isLow) await marks.raise({ cause, seen, notice });
-  else if (seen) await marks.clear(cause, seen);
+  const alert = isBalanceLow(found) ? { type: 'upstream.balance_low' as const, data } : undefined;
+  await alignMark(ports, `upstream_balance#${channel}#${secret}`, async () => alert);
 }
 
 /** An account in yuan often has a dollar balance of 0, too, so the balance is low only if all units are below the threshold. */

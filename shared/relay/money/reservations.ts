@@ -14,6 +14,7 @@ import { Refusal } from '../http/refusal.ts';
 import { StoreBusy, tryMsMax } from '../ports/store-errors.ts';
 import type { WriteReply } from '../ports/money-stores.ts';
 import { Backoff, retry } from '../retry.ts';
+import { BudgetHolds } from './budget-hold.ts';
 import { CachedBalances } from './cached-balances.ts';
 import type { GuardedReserve } from './late-writes.ts';
 import {
@@ -129,7 +130,9 @@ export class Reservations {
     let { need } = request;
     const known = this.#balances.findStored(account) ?? createQuotaItem(account);
     if (!isFresh && !isRefusal(planReservation(need, known))) return;
-    const tightest = isFresh ? await this.#readBudgets(request) : undefined;
+    const holds = new BudgetHolds(this.#ports.counters, new Backoff(this.#ports, countBudgetMs), request);
+    if (isFresh) await holds.readUse();
+    const tightest = isFresh ? holds.tightest : undefined;
     if (tightest) need = { ...need, budgetLeft: tightest.left };
     const { readSums } = await import('./shards.ts');
     // An image that is a second old may pay. It must not say that an account has no money.
@@ -139,17 +142,6 @@ export class Reservations {
       if (isRefusal(plan) && exact) throw await this.createRefusal(request, nameBudget(plan, tightest), sums);
       if (!isRefusal(plan)) return this.#balances.storeSums(sums, sums.shards?.[0].shardCount ?? 1);
     }
-  }
-
-  /** Returns the budget with the least left. */
-  async #readBudgets({ budgets = [] }: ReservationRequest) {
-    const read = await Promise.all(
-      budgets.map(async (budget) => {
-        const { used, running } = await retry(this.#ports, () => this.#ports.counters.use(budget.counter));
-        return { budget, left: budget.most - used, isShared: running > 0 };
-      }),
-    );
-    return read.toSorted((a, b) => (a.left < b.left ? -1 : 1))[0];
   }
 
   /** The refusal of a call by the sums of its account, which is remembered unless it is the key's own. */
