@@ -1,11 +1,10 @@
 /** Reads, adds and corrects sums in `daily`. Amounts are exact yuan. */
 import type { AttributeValue, TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { formatYuan, parseYuan } from '../../billing/money.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../../billing/money.ts';
 import {
   amountNames,
   countNames,
   noFigures,
-  type DailyFigures,
   sumDaily,
   sumFigures,
   type DailySum,
@@ -112,33 +111,29 @@ export function addToDaily(stack: string, { key, figures, firstDay }: DailySum) 
 }
 
 export function dailySumOf(attributes: Attributes): DailySum {
-  const figures: DailyFigures = { counts: {}, amounts: {} };
+  const counts: Record<string, number> = {};
+  const amounts: Record<string, NanoYuan> = {};
   for (const [name, { N = '' }] of Object.entries(attributes)) {
-    if (isCountName(name)) {
+    if (knownCounts.has(name)) {
       const count = N === '' ? NaN : Number(N);
       if (!Number.isSafeInteger(count)) throw createFormatError(name);
-      if (count !== 0) figures.counts[name] = count;
-    } else if (isAmountName(name)) {
+      if (count !== 0) counts[name] = count;
+    } else if (knownAmounts.has(name)) {
       const amount = parseYuan(N);
       if (amount === undefined) throw createFormatError(name);
-      if (amount !== 0n) figures.amounts[name] = amount;
+      if (amount !== 0n) amounts[name] = amount;
     }
   }
   return {
     key: { id: attributes['id']?.S ?? '', period: attributes['period']?.S ?? '' },
-    figures,
+    figures: { counts, amounts },
     firstDay: attributes['first_day']?.S,
   };
 }
 
 // Overviews read 15,000 items that have 20 of the 190 figures.
-const isCountName = isOneOf(countNames);
-const isAmountName = isOneOf(amountNames);
-
-function isOneOf<Name extends string>(names: readonly Name[]): (name: string) => name is Name {
-  const known: ReadonlySet<string> = new Set(names);
-  return (name): name is Name => known.has(name);
-}
+const knownCounts: ReadonlySet<string> = new Set(countNames);
+const knownAmounts: ReadonlySet<string> = new Set(amountNames);
 
 const createFormatError = (name: string): Error => new Error(`daily: ${name} is not what functions write`);
 
