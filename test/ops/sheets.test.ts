@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseCsv } from '../../infra/ops/csv.ts';
 import { customerSheet, planSheet } from '../../infra/ops/fields/sheet.ts';
-import { carryOutLines, nameSheetKey, type SheetPlan } from '../../shared/operate/apply-sheet.ts';
+import { carryOutLines, nameSheetKey } from '../../shared/operate/apply-sheet.ts';
 import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import { keyHash } from '../../shared/wire/ids.ts';
 import { LedgerRig } from './ledger-rig.ts';
@@ -198,7 +198,7 @@ describe('a run that is killed', () => {
     };
   };
   const runOnce = async (ports: OperatorPorts, sheet: string, secrets: Map<string, string>) => {
-    const plan = (await planSheet(ports, customerSheet, { csv: sheet, max: 100 })) as SheetPlan;
+    const plan = await planSheet(ports, customerSheet, { csv: sheet, max: 100 });
     const keep = async ({ account, id, secretKey }: { account: string; id: string; secretKey: string }) =>
       void secrets.set(nameSheetKey(account, id), secretKey);
     return carryOutLines(ports, plan, { secrets: new Map(secrets), keep, waitMs: 0 });

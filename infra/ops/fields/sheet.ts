@@ -14,7 +14,6 @@ import {
   type Problems,
   readTablesOnce,
   type SheetLine,
-  type SheetPlan,
 } from '../../../shared/operate/apply-sheet.ts';
 import { planSetRows, type ConfigPlan } from '../../../shared/operate/config/write-rows.ts';
 import { sheetIdNote } from '../../../shared/operate/keys/edit-key.ts';
@@ -128,30 +127,39 @@ interface ReadLine {
   text: (name: string) => string;
 }
 
-/**
- * Plans the changes of lines that differ from their rows.
- * @param max the most lines that may differ
- */
-export async function planSheet(
-  ports: OperatorPorts,
-  sheet: Sheet,
-  { csv, max }: { csv: string; max: number },
-): Promise<SheetPlan | ConfigPlan> {
-  const { checked: lines, problems } = await readLines(sheet, csv);
+/** `max`: the most lines that may differ from their rows. */
+interface SheetInput {
+  csv: string;
+  max: number;
+}
+
+/** Plans the changes of a sheet of customers, credits or keys. */
+export async function planSheet(ports: OperatorPorts, sheet: Sheet, { csv, max }: SheetInput) {
+  const lines = await readLines(sheet, csv);
   const reads = readTablesOnce(ports);
-  const checkMax = (count: number): void => {
-    if (count > max)
-      throw usageFailure(`csv: ${formatCount(count, 'row')} differ: use at most ${max} at once`);
-  };
-  if (sheet.table === 'charges') {
-    const edits = await readRuleEdits(reads, lines, problems);
-    checkMax(edits.length);
-    return planSetRows(ports, 'charges', edits);
-  }
-  const found = await checkLines(lines, await createLineReader(reads, sheet), problems);
-  const edits = found.checked.filter(({ customer, credit, key }) => credit || [customer, key].some(isEdited));
-  checkMax(edits.length);
-  return planLines(reads, found.checked, found.problems);
+  const { checked, problems } = await checkLines(
+    lines.checked,
+    await createLineReader(reads, sheet),
+    lines.problems,
+  );
+  refuseMany(
+    checked.filter(({ customer, credit, key }) => credit || [customer, key].some(isEdited)),
+    max,
+  );
+  return planLines(reads, checked, problems);
+}
+
+/** Plans the changes of a sheet of prices. */
+export async function planRuleSheet(ports: OperatorPorts, { csv, max }: SheetInput): Promise<ConfigPlan> {
+  const { checked: lines, problems } = await readLines(ruleSheet, csv);
+  const edits = await readRuleEdits(ports, lines, problems);
+  refuseMany(edits, max);
+  return planSetRows(ports, 'charges', edits);
+}
+
+function refuseMany({ length }: readonly unknown[], max: number): void {
+  if (length > max)
+    throw usageFailure(`csv: ${formatCount(length, 'row')} differ: use at most ${max} at once`);
 }
 
 /** Reads the lines below the header, and checks column names, numbers of cells, and duplicates. */

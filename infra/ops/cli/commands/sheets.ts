@@ -9,7 +9,7 @@ import {
 } from '../../../../shared/operate/apply-sheet.ts';
 import { Failure, formatCount, type Plan } from '../../../../shared/operate/plan.ts';
 import { asRecord, parseJson } from '../../../../shared/wire/json.ts';
-import { listColumns, planSheet, readSheetLines, type Sheet } from '../../fields/sheet.ts';
+import { listColumns, planRuleSheet, planSheet, readSheetLines, type Sheet } from '../../fields/sheet.ts';
 import { describeResult, formatResult, readResultKeys } from '../../sheet-result.ts';
 import {
   defineChange,
@@ -50,21 +50,20 @@ export const defineExport = (noun: string, sheet: Sheet, readers: Policies = vie
   });
 
 export const defineApply = (noun: string, sheet: Sheet): CommandDefinition =>
-  sheet.table === 'charges' ? defineApplyRules(noun, sheet) : defineApplyLines(noun, sheet);
+  sheet.table === 'charges' ? defineApplyRules(noun) : defineApplyLines(noun, sheet);
 
 const applyWords = {
   does: 'apply a CSV file; blank cells and rows not in the file are left unchanged, `-` clears a value',
   takes: { '<file>': 'CSV file with a header; may omit rows and columns' },
 };
 
-const defineApplyRules = (noun: string, sheet: Sheet): CommandDefinition =>
+const defineApplyRules = (noun: string): CommandDefinition =>
   defineChange('apply', {
     ...applyWords,
     takes: { ...applyWords.takes, ...waitOption },
     examples: [`${noun} apply ${noun}s.csv --dry-run`],
     async plan(run, file: string, { wait }: WaitOption): Promise<CommandWrite<WrittenRules>> {
-      const plan = await planSheet(run.ports, sheet, { csv: await readSheetFile(file), max: linesMax });
-      if (!('edit' in plan)) throw new Failure('this is not a price sheet');
+      const plan = await planRuleSheet(run.ports, { csv: await readSheetFile(file), max: linesMax });
       return defineSave(run, plan, { wait });
     },
   });
@@ -85,7 +84,6 @@ ${listColumns(sheet).join(', ')}`,
     async plan(run, file: string, { wait, result = nameResult(file) }: ApplyOptions) {
       const csv = await readSheetFile(file);
       const plan = await planSheet(run.ports, sheet, { csv, max: linesMax });
-      if ('edit' in plan) throw new Failure('this is a price sheet');
       const journal = await openJournal(result);
       return defineWrite<LineOutcome[]>({
         plan: journal.kept.size > 0 ? addResultToPlan(plan) : plan,

@@ -6,6 +6,7 @@ import {
   grantSheet,
   keySheet,
   markColumn,
+  planRuleSheet,
   planSheet,
   ruleSheet,
   listColumns,
@@ -94,7 +95,9 @@ const buildCsvForm = ([, title, sheet, back, start]: Bulk) =>
   });
 
 async function propose(visit: Visit, [, title, sheet, back]: Bulk): Promise<Proposal> {
-  const plan = await planSheet(visit.ports, sheet, { csv: visit.field('csv'), max: editsMax });
+  const { ports } = visit;
+  const asked = { csv: visit.field('csv'), max: editsMax };
+  const plan = sheet === ruleSheet ? await planRuleSheet(ports, asked) : await planSheet(ports, sheet, asked);
   if (plan.changes.length === 0) throw usageFailure('csv: no row has changed');
   return 'edit' in plan ? proposeRowEdit(visit, plan, { title, back }) : proposeLines(visit, plan, back);
 }
