@@ -3,6 +3,13 @@ import { writtenByUsers, type PublicNames } from './public-names.ts';
 
 const partsOf = (text: string): string[] => text.split(' | ');
 
+/** Whether values of this kind are still possible. Who reads a value needs to know its kind, who writes one does not. */
+const isCovered = (part: string, now: readonly string[], isWritten: boolean): boolean =>
+  now.includes(part) ||
+  (part === 'integer' && now.includes('number')) ||
+  (/^["']/.test(part) && now.includes('string')) ||
+  (isWritten && part !== 'undefined' && now.includes('any'));
+
 /** `keys.budget` of `keys.budget.amount`, `key new` of `key new --models`. */
 const parentOf = (name: string): string =>
   name.replace(/(\.[\w$]+| --\S+| argument \d+| (query|header|path|cookie) \S+)$/, '');
@@ -22,7 +29,7 @@ export function findBreaks(
     const lost = Object.entries(before).flatMap(([name, text]) => {
       const now = after[name];
       if (now === undefined) return [[name, 'removed or renamed'] as const];
-      const gone = partsOf(text).filter((part) => !partsOf(now).includes(part));
+      const gone = partsOf(text).filter((part) => !isCovered(part, partsOf(now), writtenByUsers.has(kind)));
       if (gone.length === 0) return [];
       const isRequired = gone.includes('undefined') && writtenByUsers.has(kind);
       return [[name, isRequired ? 'required now' : `was ${text}, is ${now}`] as const];

@@ -67,6 +67,7 @@ describe('a change that only a major version may make fails by name', () => {
     ],
     ['a new option of a command is required', 'commands', 'key new --owner', 'text', 'new and required'],
     ['a resource has another type', 'template', 'TablesledgerB795704C', 'AWS::DynamoDB::Table', 'was '],
+    ['an answer may have any value', 'answers', 'POST /v1/chat/completions 200.id', 'any', 'was '],
     ['a metric loses a dimension', 'metrics', 'Requests', 'stack', 'was '],
   ])('%s', (_what, kind, name, text, fault) => {
     const breaks = findBreaks(
@@ -78,6 +79,8 @@ describe('a change that only a major version may make fails by name', () => {
 });
 
 it.each([
+  ['any text in place of a list of values', 'options', 'awsClient', 'string | undefined'],
+  ['any value in place of a map', 'attributes', 'keys.budget', 'any | undefined'],
   ['a new optional attribute', 'attributes', 'keys.owner', 'string | undefined'],
   ['a new map with a required member', 'settings', 'regions', 'map'],
   ['a new command', 'commands', 'key lend', 'command'],
