@@ -88,6 +88,7 @@ export interface RelayProps
       RelayFunctionsProps,
       | 'reservedConcurrency'
       | 'moneyConcurrency'
+      | 'backgroundMinutes'
       | 'memory'
       | 'logRetention'
       | 'compute'
@@ -208,6 +209,7 @@ const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
   sealKeys: 'sealKeys',
   reservedConcurrency: 'reservedConcurrency',
   moneyConcurrency: 'moneyConcurrency',
+  backgroundMinutes: 'backgroundMinutes',
   compute: 'compute',
   service: 'service',
   memory: 'memory',

@@ -6,7 +6,7 @@
 const relativeError = 0.05;
 const factor = (1 + relativeError) / (1 - relativeError);
 const lowestMs = 10;
-/** No call lasts longer than 890 s. Longer times count in the last bin. */
+/** Calls last 890 s at most. Longer times, of background runs, count in the last bin. */
 const highestMs = 900_000;
 const lastBin = Math.ceil(Math.log(highestMs / lowestMs) / Math.log(factor));
 

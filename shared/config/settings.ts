@@ -131,6 +131,9 @@ export interface SearchSettings {
   perMinute?: number | undefined;
 }
 
+/** The longest background run that a deployment can allow: Lambda ends functions that events invoke after this, or after 15 minutes. */
+export const runMinutesMax = 30;
+
 export const defaultSettings: Settings = {
   relayClosed: false,
   subscriptionEnabled: false,

@@ -44,10 +44,8 @@ export interface RunEvent {
   hostEnds?: AbortSignal | undefined;
 }
 
-/** How long a run may take. */
-const runMsMax = 14 * 60 * 1000;
-/** Time that the host keeps for the end of an answer, its storage and its settle. */
-const hostReserveMs = 40_000;
+/** Time that the host keeps for the end of an answer, its storage and its settle. A run may take the remainder: 14 or 29 minutes. */
+const hostReserveMs = 60_000;
 const claimMsMax = 20_000;
 
 /** Rejects only when it is not known whether there is something to run. */
@@ -95,7 +93,7 @@ export function prepareRun(
   const { streamed, until } = response.head.background ?? { streamed: false, until: 0 };
   const { clock, stored, log } = ports;
   const { eventMinutes } = snapshot.settings.store;
-  const deadlineMs = Math.min(clock.now() + runMsMax, hostDeadlineMs - hostReserveMs);
+  const deadlineMs = hostDeadlineMs - hostReserveMs;
   const run = { account, id, run: event.run };
   const watch = new RunWatch(ports, { run, until, deadlineMs, hostEnds });
   const written = {

@@ -2,6 +2,7 @@
  * Handles the header Idempotency-Key: one claim per API key and header value. A repeat of a key that may store gets the first
  * result; of others no answer is ever kept.
  */
+import { runMinutesMax } from '../config/settings.ts';
 import type { ClaimReply, IdempotencyClaimWrite } from './ports/runtime-stores.ts';
 import { ResponseTooLarge, type StoredResult } from './ports/stored.ts';
 import type { ChatCall } from './call/call.ts';
@@ -20,7 +21,7 @@ import { findAccepted, repeatResult } from './stored/repeated.ts';
 /** How long a killed invocation keeps its claim after its deadline, if it has no reservation that is swept. */
 const graceMs = 120_000;
 /** When a run has ended in any case: it begins a minute after its acceptance, and no function runs for longer. */
-const runEndsMsMax = 16 * 60_000;
+const runEndsMsMax = (1 + runMinutesMax) * 60_000;
 const keyPattern = /^[\x20-\x7e]{1,255}$/;
 /**
  * How long the end of a claim is tried, and where the call's own time is up. Without it the first request

@@ -22,7 +22,13 @@ describe('functions', () => {
     const functions = resourcesOf(template, 'AWS::Lambda::Function');
     const idOf = (name: string): string | undefined =>
       functions.find(([id]) => id.startsWith(`Functions${name}Function`))?.[0];
-    const readers = ['ledger', 'sweeper', 'grants', 'catalog'].map(idOf);
+    const shifted = ['ledger', 'sweeper', 'grants', 'catalog'];
+    const aliases = resourcesOf(template, 'AWS::Lambda::Alias').map(([id]) => id);
+    const readers = shifted.flatMap((name) => [
+      idOf(name),
+      aliases.find((id) => id.startsWith(`Functions${name}Live`)),
+    ]);
+    expect(readers).not.toContain(undefined);
     for (const name of callingFunctions) {
       const [, resource] = functions.find(([id]) => id === idOf(name)) ?? [];
       expect(resource?.DependsOn).toEqual(expect.arrayContaining(readers));
@@ -38,6 +44,19 @@ describe('functions', () => {
       .filter(({ Principal }) => Principal === '*');
     expect(open).toHaveLength(12);
     for (const { FunctionName } of open) expect(JSON.stringify(FunctionName)).toMatch(/Live/);
+  });
+
+  test('end after 15 minutes at most, and background runs after those of the option', () => {
+    const { template: patient } = synthesize({ backgroundMinutes: 30 });
+    const timeouts = (of: typeof template) =>
+      resourcesOf(of, 'AWS::Lambda::Function').map(
+        ([id, { Properties }]) => [id, Number(Properties['Timeout'])] as const,
+      );
+    for (const [, seconds] of timeouts(template)) expect(seconds).toBeLessThanOrEqual(900);
+    const changed = timeouts(patient).filter(
+      ([id, seconds]) => seconds !== new Map(timeouts(template)).get(id),
+    );
+    expect(changed).toEqual([[expect.stringContaining('background'), 1800]]);
   });
 
   test('that answer calls reserve what reservedConcurrency says, and know it', () => {

@@ -25,6 +25,7 @@ const explanations: { readonly [Name in OptionName]?: string } = {
   compute: 'server.md#on-ecs',
   service: 'server.md#on-ecs',
   moneyConcurrency: '#concurrency-of-the-books',
+  backgroundMinutes: '#background-runs',
   memory: '#memory',
   awsClient: 'operate.md#the-client-of-the-tables',
   limits: '#limits',

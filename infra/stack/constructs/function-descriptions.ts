@@ -82,7 +82,7 @@ const storing = ['BatchGetItem', 'BatchWriteItem', 'PutItem', 'Query', 'UpdateIt
 /** The settings that all functions of endpoints share. */
 const answering = {
   url: 'RESPONSE_STREAM',
-  // Lambda's maximum. The request deadline inside is shorter and ends the answer with a protocol error.
+  // What Function URLs and API Gateway stream. The request deadline inside is shorter and ends the answer with a protocol error.
   timeoutSeconds: 900,
   tables: {
     runtime: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'],

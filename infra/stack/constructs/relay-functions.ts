@@ -109,6 +109,11 @@ export interface RelayFunctionsProps {
    * can't starve billing. By default they share the concurrency of the AWS account.
    */
   moneyConcurrency?: number;
+  /**
+   * Minutes after which Lambda ends a background run. More than 15 need a region in which Lambda allows 1,800 s for functions that events
+   * invoke. Default: 15.
+   */
+  backgroundMinutes?: number;
   /** Megabytes by function. 256 for each by default; docs/options.md has measurements. */
   memory?: Readonly<Partial<Record<FunctionName, number | undefined>>>;
   /** The time that log groups keep lines. Default: one month. */
@@ -162,7 +167,9 @@ export class RelayFunctions extends Construct {
   }
 
   private made(name: FunctionName, props: RelayFunctionsProps): RelayFunction {
-    const description = functionDescriptions[name];
+    const usual = functionDescriptions[name];
+    const minutes = name === 'background' ? props.backgroundMinutes : undefined;
+    const description = minutes === undefined ? usual : { ...usual, timeoutSeconds: minutes * 60 };
     const { relayName, version, memory, tracing, publicHost, defaultLimits, logRetention } = props;
     const memoryMegabytes = memory?.[name] ?? usualMegabytes;
     const forAnswers = answersCalls(name) ? props.reservedConcurrency : undefined;

@@ -5,6 +5,7 @@
 import * as z from 'zod/mini';
 import { parseYuan } from '../../../shared/billing/money.ts';
 import { LimitsValue } from '../../../shared/config/setting-rows.ts';
+import { runMinutesMax } from '../../../shared/config/settings.ts';
 import { functionNames, type FunctionName } from '../constructs/function-descriptions.ts';
 import { frontDoors } from './front-door.ts';
 import { findRegionProblem } from './streaming-regions.ts';
@@ -413,6 +414,11 @@ export const optionTable = {
   moneyConcurrency: declareOption(
     matchCount(5, 1000),
     'concurrent calls reserved for each of ledger, grants, sweeper and config, and allowed at most',
+  ),
+  backgroundMinutes: declareOption(
+    matchCount(15, runMinutesMax),
+    'minutes after which Lambda ends a background run; more than 15 only where Lambda allows it',
+    15,
   ),
   memory: declareOption(matchFields(memory), 'megabytes by function, such as {"chat": 512}', {}),
   awsClient: declareOption(

@@ -23,6 +23,7 @@ import {
   type RowProblem,
   type RowReading,
 } from './read-row.ts';
+import { runMinutesMax } from '../settings.ts';
 import { windows } from './charge-row.ts';
 import { areTerms, rowPartPrices, serviceTiers, tiers } from './price-terms.ts';
 import type { OwnAttribute } from '../../upstreams/channel-type.ts';
@@ -124,7 +125,7 @@ const channelCost = z.optional(
   ),
 );
 
-const seconds = secondsUpTo(900);
+const seconds = secondsUpTo(runMinutesMax * 60);
 const wantedMapper = 'a map of public model name to upstream model name';
 /** `"a", "b" or "c"` */
 const oneOf = (names: readonly string[]): string =>

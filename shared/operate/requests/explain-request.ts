@@ -12,6 +12,7 @@ import {
   describeWhom,
   type RequestStep,
 } from './find-request.ts';
+import { runMinutesMax } from '../../config/settings.ts';
 import { dayMs } from '../../wire/iso-time.ts';
 
 /**
@@ -98,13 +99,14 @@ export async function findLoggedRequests(
 
 const isEnd = ({ fields }: LoggedLine): boolean => fields['message'] === 'request';
 
-/** Around the time in the id: a call lasts 15 minutes at most, and clocks differ a little. */
-const aroundMs = 15 * 60_000;
+/** Around the time in the id: a background run ends so long after its acceptance, and clocks differ a little. */
+const aroundMinutes = 1 + runMinutesMax;
+const aroundMs = aroundMinutes * 60_000;
 
 /** Why the log has no line of a request. What is deleted and what never was look the same, so both are said. */
 function explainMissingLines(timeMs: number, nowMs: number): string {
   const days = Math.floor((nowMs - timeMs) / dayMs);
-  const when = `the log has no entry within 15 minutes of ${new Date(timeMs).toISOString()}`;
+  const when = `the log has no entry within ${aroundMinutes} minutes of ${new Date(timeMs).toISOString()}`;
   if (timeMs > nowMs + aroundMs) return `${when}, which is in the future: check the id`;
   return days >= 1
     ? `${when} (${formatCount(days, 'day')} ago). Logs are kept for a month by default (option logRetention), locally up to 32 MB`

@@ -94,7 +94,10 @@ describe('a bad attribute of a channel is named, with what was found and what is
     [{ mapper: { a: 5 } }, 'mapper.a: found 5, expected a text'],
     [{ type: 'azzure' }, 'type: found "azzure", expected "openai"'],
     [{ id: ' main' }, 'id: found " main", expected a text on one line, without spaces'],
-    [{ idle_seconds: 0 }, 'idle_seconds: found 0, expected a number of seconds, more than 0 and at most 900'],
+    [
+      { idle_seconds: 0 },
+      'idle_seconds: found 0, expected a number of seconds, more than 0 and at most 1800',
+    ],
     [{ params: new Set([1]) }, 'params: found a set, expected a map {set'],
     [
       { params: { max_output_tokens: 0 } },

@@ -30,7 +30,7 @@ import { applyWait, defineGrantWrite, type WithWait } from './grant.ts';
 
 const notes = `
 A request id is the header x-request-id or the id of an answer (chatcmpl-..., resp-...); at least its first 10 characters
-are enough. \`show\` searches the log within 15 minutes of the time in the id.`;
+are enough. \`show\` searches the log within half an hour of the time in the id.`;
 
 const showRequest = defineView('show', {
   does: 'explain what happened to a request, what it cost and what to do next',

@@ -401,24 +401,29 @@ describe('a run', () => {
     balanced(rig);
   });
 
-  it('ends incomplete after 14 minutes, with its text and its charge', async () => {
-    const slow: Step[] = [delta('Hello there'), hang];
-    const patient = { channels: [{ first_content_seconds: 900, idle_seconds: 900 }] };
-    const rig = rigOf(slow, patient);
-    await accepted(rig);
-    const startedMs = rig.clock.now();
-    await rig.clock.run(rig.runs());
-    expect(rig.clock.now() - startedMs).toBeLessThan(14 * 60_000 + 10_000);
-    expect(rig.clock.now() - startedMs).toBeGreaterThanOrEqual(14 * 60_000);
-    expect(await object(rig)).toMatchObject({
-      status: 'incomplete',
-      incomplete_details: { reason: 'max_output_tokens' },
-      output: [{ content: [{ text: 'Hello there' }] }],
-    });
-    expect(spent(rig)).toBeGreaterThan(5_000_000n);
-    balanced(rig);
-    expect(rig.clock.pendingTimers).toBe(0);
-  });
+  it.each([15, 30])(
+    'ends incomplete a minute before its host, which allows %i, with its text and its charge',
+    async (minutes) => {
+      const slow: Step[] = [delta('Hello there'), hang];
+      const patient = {
+        channels: [{ first_content_seconds: 1800, idle_seconds: 1800, total_seconds: 1800 }],
+      };
+      const rig = rigOf(slow, patient);
+      await accepted(rig);
+      const startedMs = rig.clock.now();
+      await rig.clock.run(rig.runs({ hostDeadlineMs: startedMs + minutes * 60_000 }));
+      expect(rig.clock.now() - startedMs).toBeLessThan((minutes - 1) * 60_000 + 10_000);
+      expect(rig.clock.now() - startedMs).toBeGreaterThanOrEqual((minutes - 1) * 60_000);
+      expect(await object(rig)).toMatchObject({
+        status: 'incomplete',
+        incomplete_details: { reason: 'max_output_tokens' },
+        output: [{ content: [{ text: 'Hello there' }] }],
+      });
+      expect(spent(rig)).toBeGreaterThan(5_000_000n);
+      balanced(rig);
+      expect(rig.clock.pendingTimers).toBe(0);
+    },
+  );
 
   it('prolongs its claim and its lease while it runs', async () => {
     const rig = rigOf([delta('a'), 100_000, ...answered], { channels: [{ idle_seconds: 300 }] });
