@@ -34,6 +34,7 @@ body { margin: 0 auto; max-width: 62rem; padding: 2rem 1.5rem 3rem; font-size: 1
 h1 { font-size: 1.6rem; margin: 0; }
 h2 { font-size: 1.1rem; margin: 2.2rem 0 .6rem; }
 tr { break-inside: avoid; }
+.statement + .statement { break-before: page; margin-top: 4rem; }
 @media screen and (max-width: 40rem) {
   body { padding: 1.2rem 1rem 2rem; }
 }

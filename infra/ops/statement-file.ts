@@ -14,7 +14,7 @@ import { renderDoubts } from './console/layout/frame.ts';
 import { column, head, number, renderTable, renderWide } from './console/layout/table.ts';
 import { formatCsv, selectCsvCells } from './csv.ts';
 import { fileOf } from './html-file.ts';
-import { html, nothing } from './markup.ts';
+import { html, nothing, raw, type Markup } from './markup.ts';
 
 /** Formats the lines of one or more statements below one header. */
 export const formatStatementCsv = (statements: readonly Statement[]): string =>
@@ -67,61 +67,74 @@ const buildFigures = <Row extends { figures: DailyFigures }>() =>
   figureColumns.map(([, name, text]) => number<Row>(name, ({ figures }) => text(figures)));
 
 /** Renders the page that the customer gets. */
-export function renderStatementFile(statement: Statement): Promise<string> {
+export const renderStatementFile = (statement: Statement): Promise<string> =>
+  fileOf(titleOf(statement), renderStatement(statement));
+
+/** Renders a file of many statements piece by piece, so that only one is in memory. Each begins on a page of its own. */
+export async function* renderStatementsFile(
+  title: string,
+  statements: AsyncIterable<Statement | string>,
+): AsyncGenerator<string> {
+  const slot = '<!-- statements -->';
+  const [start = '', end = ''] = (await fileOf(title, raw(slot))).split(slot);
+  let before = start;
+  for await (const each of statements) {
+    const words = typeof each === 'string' ? renderDoubts([each]) : renderStatement(each);
+    yield before + String(await html`<section class="statement">${words}</section>`);
+    before = '';
+  }
+  yield before + end;
+}
+
+const titleOf = (statement: Statement): string => `Statement of ${nameStatement(statement)}`;
+
+function renderStatement(statement: Statement): Markup {
   const { grants, days, summed, sum, problems, prices = [] } = statement;
-  const title = `Statement of ${nameStatement(statement)}`;
-  return fileOf(
-    title,
-    html`<h1>${title}</h1>
-      ${problems.length > 0 && renderDoubts(problems)}
-      <h2>Balance, in yuan</h2>
-      ${renderTable(listBalanceLines(statement), {
-        caption: 'Balance, in yuan',
-        empty: nothing,
-        columns: [head('', (line) => line.title), number('Yuan', ({ yuan }) => yuan)],
-      })}
-      <h2>Top-ups and corrections</h2>
-      ${renderTable(grants, {
-        caption: 'Top-ups and corrections',
-        empty: 'None in this month.',
-        columns: [
-          head('Time', ({ applied = '' }) => applied),
-          column('Name', ({ grantId }) => grantId),
-          column('Reason', ({ reason = '' }) => renderWide(reason)),
-          number('Yuan', ({ amount }) => amount),
-        ],
-      })}
-      ${
-        prices.length > 0 &&
-        html`<h2>Own prices</h2>
-          ${renderTable(prices, {
-            caption: 'Own prices',
-            empty: nothing,
-            columns: [
-              head('Models', ({ models }) => models.join(', ')),
-              column('Price', (price) => renderWide(describeOwnPrice(price))),
-            ],
-          })}`
-      }
-      ${
-        summed &&
-        html`<h2>Calls by end user or tag</h2>
-          ${renderTable([...summed, { name: 'All', figures: sum }], {
-            caption: 'Calls by end user or tag',
-            empty: nothing,
-            columns: [head('For', ({ name }) => name), ...buildFigures<Summed>()],
-          })}`
-      }
-      <h2>Calls by day (UTC) and model</h2>
-      ${renderTable([...days, { day: 'All', model: '', figures: sum }], {
-        caption: 'Calls by day (UTC) and model',
-        empty: nothing,
-        columns: [
-          head('Day', ({ day }) => day),
-          column('Model', ({ model }) => model),
-          ...buildFigures<Day>(),
-        ],
-      })}
-      ${noteFailures(sum) ?? nothing}`,
-  );
+  return html`<h1>${titleOf(statement)}</h1>
+    ${problems.length > 0 && renderDoubts(problems)}
+    <h2>Balance, in yuan</h2>
+    ${renderTable(listBalanceLines(statement), {
+      caption: 'Balance, in yuan',
+      empty: nothing,
+      columns: [head('', (line) => line.title), number('Yuan', ({ yuan }) => yuan)],
+    })}
+    <h2>Top-ups and corrections</h2>
+    ${renderTable(grants, {
+      caption: 'Top-ups and corrections',
+      empty: 'None in this month.',
+      columns: [
+        head('Time', ({ applied = '' }) => applied),
+        column('Name', ({ grantId }) => grantId),
+        column('Reason', ({ reason = '' }) => renderWide(reason)),
+        number('Yuan', ({ amount }) => amount),
+      ],
+    })}
+    ${
+      prices.length > 0 &&
+      html`<h2>Own prices</h2>
+        ${renderTable(prices, {
+          caption: 'Own prices',
+          empty: nothing,
+          columns: [
+            head('Models', ({ models }) => models.join(', ')),
+            column('Price', (price) => renderWide(describeOwnPrice(price))),
+          ],
+        })}`
+    }
+    ${
+      summed &&
+      html`<h2>Calls by end user or tag</h2>
+        ${renderTable([...summed, { name: 'All', figures: sum }], {
+          caption: 'Calls by end user or tag',
+          empty: nothing,
+          columns: [head('For', ({ name }) => name), ...buildFigures<Summed>()],
+        })}`
+    }
+    <h2>Calls by day (UTC) and model</h2>
+    ${renderTable([...days, { day: 'All', model: '', figures: sum }], {
+      caption: 'Calls by day (UTC) and model',
+      empty: nothing,
+      columns: [head('Day', ({ day }) => day), column('Model', ({ model }) => model), ...buildFigures<Day>()],
+    })}
+    ${noteFailures(sum) ?? nothing}`;
 }

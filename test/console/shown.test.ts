@@ -20,7 +20,14 @@ describe('a console that only reads', () => {
       const page = await reader.page(path);
       expect(page).toContain('read-only');
       const writing = [...page.matchAll(/<form method="post" action="([^"]*)"/g)].map(([, action]) => action);
-      const reading = new Set(['audit', 'audit-all', 'export', 'statement-html', 'statements-csv']);
+      const reading = new Set([
+        'audit',
+        'audit-all',
+        'export',
+        'statement-html',
+        'statements-csv',
+        'statements-html',
+      ]);
       expect([path, writing.filter((action = '') => !reading.has(action))]).toEqual([path, []]);
       expect(page).not.toMatch(/href="[^"]*\/(edit|grant|rotate|disable|refund)"/);
     }
@@ -49,6 +56,29 @@ describe('a console that only reads', () => {
     expect(await html.text()).toMatch(/<h1>Statement of[^]*Closing balance/);
     const csv = await (await reader.post('statements-csv', { form_token, account: '', month })).text();
     expect(csv).toMatch(/^account,kind,day,[^]*\n\S+,("?DOES NOT ADD UP|closing)/);
+    const pages = await reader.post('statements-html', {
+      form_token,
+      account: '',
+      month,
+      from: '1',
+      to: '3',
+    });
+    expect(pages.headers.get('content-disposition')).toContain(`filename="statements-${month}-to-3.html"`);
+    const [file, count] = [
+      await pages.text(),
+      (text: string) => text.split('<section class="statement">').length - 1,
+    ];
+    expect([file.match(/<html/g)?.length, count(file), file.trimEnd().endsWith('</html>')]).toEqual([
+      1,
+      2,
+      true,
+    ]);
+    expect(file).not.toContain('<script');
+    const later = await reader.post('statements-html', { form_token, month: '2099-01' });
+    expect([later.headers.get('content-disposition'), await later.text()]).toEqual([
+      null,
+      expect.stringContaining('in the future'),
+    ]);
     const audit = await (await reader.post('audit-all', { form_token })).text();
     expect(audit).toMatch(/^Audited customers:\n[^]*\d+ rows?, \d+ problems?\.\n$/);
     const bad = await reader.post('statement-html', { form_token, account, month: '../x' });

@@ -12,6 +12,7 @@ import {
 } from '../../../../shared/operate/plan.ts';
 import {
   statedColumns,
+  refuseMonth,
   statementColumns,
   viewStatement,
   viewStatements,
@@ -21,7 +22,7 @@ import { utcMonth } from '../../../../shared/wire/iso-time.ts';
 import { compareCodeUnits } from '../../../../shared/wire/json.ts';
 import { formatCsv } from '../../csv.ts';
 import { html, maskKeys, nothing, type Markup } from '../../markup.ts';
-import { formatStatementCsv, renderStatementFile } from '../../statement-file.ts';
+import { formatStatementCsv, renderStatementFile, renderStatementsFile } from '../../statement-file.ts';
 import { renderClockTime, renderRowTime } from '../layout/figures.ts';
 import { renderActionButton, renderSearch } from '../layout/form.ts';
 import {
@@ -64,26 +65,63 @@ export function addStatementPages(routes: Routes): void {
     type: 'text/csv',
     lines: listCsv,
   });
+  routes.file('/statements-html', {
+    nameOf: (visit) => `${nameFile(visit)}${visit.field('to') && `-to-${visit.field('to')}`}.html`,
+    type: 'text/html',
+    async *lines(visit) {
+      const month = visit.field('month');
+      const [from, to] = [Number(visit.field('from')), Number(visit.field('to')) || undefined];
+      const wanted = { prices: month === utcMonth(visit.nowMs), from, to };
+      const title = `Statements of ${month}`;
+      for await (const piece of renderStatementsFile(title, selectStatements(visit, wanted)))
+        yield maskKeys(piece);
+    },
+  });
 }
 
-/** Lists one customer or all. A statement that does not add up must not look like one to send. */
-async function* listCsv({ ports, field, options, identity }: Visit): AsyncGenerator<string> {
+async function* selectStatements(visit: Visit, wanted: Wanted): AsyncGenerator<Statement | string> {
+  for await (const { account, statement } of listStatements(visit, wanted))
+    yield typeof statement === 'string' ? `${account}: ${statement}` : statement;
+}
+
+interface Wanted {
+  prices?: boolean;
+  from?: number;
+  to?: number | undefined;
+}
+
+/** One customer or all. A statement that does not add up must not look like one to send, so its problems take its place. */
+async function* listStatements(
+  { ports, field, options, identity, nowMs }: Visit,
+  { prices = false, from, to }: Wanted = {},
+): AsyncGenerator<{ account: string; statement: Statement | string }> {
   const [account, month] = [field('account'), field('month')];
+  refuseMonth(month, nowMs);
   if (account === '' && !options.exports) throw new Failure(explainRefusal(identity));
   const pages = account === '' ? await Array.fromAsync(ports.ledger.accounts()) : [[account]];
-  yield formatCsv([['account', ...statementColumns]]);
-  for (const each of [...new Set(pages.flat())].toSorted(compareCodeUnits)) {
-    const statement = await viewStatement(ports, { account: each, month, waitMs: 0 }).catch(
-      (error: unknown) => {
-        if (account !== '' || !(error instanceof Failure)) throw error;
-        return error.message;
-      },
-    );
-    if (typeof statement === 'string') yield formatCsv([[each, statement]]);
+  for (const each of [...new Set(pages.flat())].toSorted(compareCodeUnits).slice(from, to)) {
+    const wanted = { account: each, month, prices, waitMs: 0 };
+    const statement = await viewStatement(ports, wanted).catch((error: unknown) => {
+      if (account !== '' || !(error instanceof Failure)) throw error;
+      return error.message;
+    });
+    if (typeof statement === 'string') yield { account: each, statement };
     else if (statement.problems.length > 0)
-      yield formatCsv([[each, `DOES NOT ADD UP: ${statement.problems.join('; ')}`]]);
-    else if (account !== '' || hasLines(statement)) yield formatStatementCsv([statement]);
+      yield { account: each, statement: `DOES NOT ADD UP: ${statement.problems.join('; ')}` };
+    else if (account !== '' || hasLines(statement)) yield { account: each, statement };
   }
+}
+
+async function* listCsv(visit: Visit): AsyncGenerator<string> {
+  let header = formatCsv([['account', ...statementColumns]]);
+  for await (const { account, statement } of listStatements(visit)) {
+    yield (
+      header +
+        (typeof statement === 'string' ? formatCsv([[account, statement]]) : formatStatementCsv([statement]))
+    );
+    header = '';
+  }
+  yield header;
 }
 
 const hasLines = ({ opening, closing, days, grants }: Statement): boolean =>
@@ -133,10 +171,26 @@ async function renderAll({ ports, query, identity, options }: Visit, month: stri
     ],
   })}
   ${renderPager(`${formatCount(statements.length, 'customer')}${of}`, next && buildPath('statements', { month, after: next }))}
-  ${renderLead('A statement that does not add up is left out of the file; a line with its problems takes its place.')}
+  ${renderLead('A statement that does not add up is left out of the files; its problems take its place.')}
   ${options.exports && renderActionButton('statements-csv', identity.formToken, 'Download all as CSV', { month })}
+  ${options.exports && count !== undefined && renderHtmlButtons(count, month, identity.formToken)}
   ${renderCommand(ports.target, 'statement', `--all --month ${month} --html statements --csv > ${month}.csv`)}`;
 }
+
+/** A file of more statements is slow in a browser. The last file has the rest. */
+const htmlMax = 500;
+
+const renderHtmlButtons = (count: number, month: string, formToken: string): Markup[] =>
+  Array.from({ length: Math.max(1, Math.ceil(count / htmlMax)) }, (_, part) => {
+    const from = part * htmlMax;
+    const to = from + htmlMax < count ? from + htmlMax : undefined;
+    const words = from === 0 && to === undefined ? 'Download all as HTML' : `HTML ${from + 1}–${to ?? count}`;
+    return renderActionButton('statements-html', formToken, words, {
+      month,
+      from: `${from}`,
+      to: `${to ?? ''}`,
+    });
+  });
 
 function renderStatement(view: Statement, { ports: { target }, identity }: Visit): Markup {
   const { account, month, opening, granted, charged, metered, closing, grants, days, sum, isRunning } = view;
