@@ -2,6 +2,7 @@
 import { perMillion, convertToPerThousand } from '../../../shared/billing/price.ts';
 import type { RawRow } from '../../../shared/operate/operator-ports.ts';
 import { weekdays } from '../../../shared/billing/schedule.ts';
+import { mappedColumns } from '../../../shared/operate/prices/price-mapping.ts';
 import { inputParts } from '../../../shared/wire/chat-response.ts';
 import { formatCell } from '../markup.ts';
 import { makeEntries } from './form-fields.ts';
@@ -150,4 +151,22 @@ export const ruleFormFields: readonly RowField[] = [
     ],
   }),
   ...advanced.map((field) => Object.assign({}, field, { group: 'Advanced' })),
+];
+
+/** How to read a vendor's price list. */
+export const mappingFields: readonly RowField[] = [
+  { name: 'vendor', label: 'Vendor', width: 'third', help: 'The columns are remembered under this name.' },
+  ...mappedColumns.map((name): RowField => ({
+    name: `columns.${name}`,
+    // Messages about columns name none.
+    alsoNamed: 'columns',
+    label: `Column of ${name.replaceAll('_', ' ')}`,
+    width: 'third',
+  })),
+  {
+    ...makeChoice('per', 'Unit', { 1000000: 'per 1M tokens', 1000: 'per 1,000 tokens', 1: 'per token' }),
+    width: 'third',
+    parse: parseTypedNumber,
+  },
+  { ...makeChoice('currency', 'Currency', { cny: 'yuan', usd: 'US dollars' }), width: 'third' },
 ];

@@ -1,15 +1,13 @@
 /** The fields of a setting and of a plan. Empty fields take the default. */
-import { mappedColumns, priceCurrencies, priceUnits } from '../../../shared/operate/prices/price-mapping.ts';
 import { asRecord, isRecord, listIn, parseJson } from '../../../shared/wire/json.ts';
 import { makeEntries } from './form-fields.ts';
-import { customerPriceEntries } from './price-fields.ts';
+import { customerPriceEntries, mappingFields } from './price-fields.ts';
 import {
   makeChoice,
   makeFlag,
   makeLines,
   makeNames,
   makeNumber,
-  parseText,
   parseTypedList,
   parseTypedNumber,
   type Entries,
@@ -177,21 +175,7 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
   price_lists: makeEntriesForm('Columns of vendors’ price lists', {
     key: 'vendor',
     noun: 'Vendor',
-    about: 'Imports of price lists fill this in. Each column is named as in the first line of the list.',
-    fields: [
-      { name: 'vendor', label: 'Vendor', width: 'third' },
-      ...mappedColumns.map((name): RowField => ({
-        name: `columns.${name}`,
-        label: `Column of ${name.replaceAll('_', ' ')}`,
-        width: 'third',
-      })),
-      {
-        ...makeChoice('per', 'Unit', priceUnits),
-        width: 'third',
-        parse: parseTypedNumber,
-      },
-      { ...makeChoice('currency', 'Currency', priceCurrencies), width: 'third', parse: parseText },
-    ],
+    fields: mappingFields,
   }),
   alerts: makeForm(
     'Where account alerts go',

@@ -3,7 +3,7 @@ import { listPricedModels, type WrittenPrice, type WrittenRates } from '../../bi
 import { divideHalfUp, formatDecimal, parseDecimal } from '../../billing/money.ts';
 import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { plainValue, readRow } from '../../config/rows/read-row.ts';
-import { factsMax, type PriceMapping } from '../../config/setting-rows.ts';
+import { factsMax, readSetting, type PriceMapping } from '../../config/setting-rows.ts';
 import { asRecord, canonicalJson } from '../../wire/json.ts';
 import { listUsableChannels } from '../channels/list-channels.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
@@ -117,7 +117,9 @@ function planMapping(known: RawRow | undefined, mapping: ImportInput['mapping'])
   const { vendor, ...how } = mapping;
   const before = asRecord(plainValue(known?.['value']));
   if (canonicalJson(before[vendor]) === canonicalJson(how)) return [];
-  return [writeSetting(known, 'price_lists', { ...before, [vendor]: how })];
+  const value = { ...before, [vendor]: how };
+  requireValid(readSetting({ name: 'price_lists', value }));
+  return [writeSetting(known, 'price_lists', value)];
 }
 
 function writeSetting(known: RawRow | undefined, name: string, value: RawRow): RowWrite {

@@ -13,9 +13,6 @@ import { dollarDecimals, perToken, rateNames, type ListedRates, type PriceSource
 /** The columns of a list. The first three are required. */
 export const mappedColumns = ['model', ...rateNames];
 
-export const priceUnits = { 1000000: 'per 1M tokens', 1000: 'per 1,000 tokens', 1: 'per token' };
-export const priceCurrencies = { cny: 'yuan', usd: 'US dollars' };
-
 /** True if the list has other columns than LiteLLM's, so that it needs a mapping. */
 export const needsMapping = (list: PriceSource): list is string[][] =>
   typeof list !== 'string' && !(list[0] ?? []).some((name) => name.toLowerCase() === perToken.input);
@@ -43,15 +40,18 @@ const hints: Readonly<Record<string, RegExp>> = {
   cached_input: /^(?!.*(?:write|写|创建))/i,
 };
 
-/** Returns the column whose name says so; empty if none does. */
-export const guessColumn = (name: string, head: readonly string[]): string =>
-  head.find(
-    (column) => hints[name]?.test(column) && cacheColumn.test(column) === (name === 'cached_input'),
-  ) ?? '';
-
-/** By the signs of a list. */
-export const guessCurrency = (list: string[][]): PriceMapping['currency'] =>
-  /[¥￥元]|CNY|RMB/i.test(list.slice(0, 20).flat().join(' ')) ? 'cny' : 'usd';
+/** By the names of the columns and the signs of amounts. */
+export function guessMapping(list: string[][]): PriceMapping {
+  const [head = []] = list;
+  const columns = mappedColumns.flatMap((name) => {
+    const found = head.find(
+      (column) => hints[name]?.test(column) && cacheColumn.test(column) === (name === 'cached_input'),
+    );
+    return found === undefined ? [] : [[name, found] as const];
+  });
+  const isYuan = /[¥￥元]|CNY|RMB/i.test(list.slice(0, 20).flat().join(' '));
+  return { columns: Object.fromEntries(columns), per: 1_000_000, currency: isYuan ? 'cny' : 'usd' };
+}
 
 /** Converts a vendor's list to the columns and the unit that `readPriceList` reads. Throws a usage failure for invalid prices. */
 export function mapPriceColumns(

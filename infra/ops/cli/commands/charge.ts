@@ -4,7 +4,7 @@ import { Option } from 'commander';
 import type { PriceMapping } from '../../../../shared/config/setting-rows.ts';
 import {
   findMapping,
-  guessCurrency,
+  guessMapping,
   mapPriceColumns,
   mappedColumns,
   needsMapping,
@@ -335,7 +335,7 @@ async function readMappedList(
     vendor,
     columns: parseColumns(columns ?? (await askColumns(terminal, list[0] ?? []))),
     per: per as PriceMapping['per'],
-    currency: currency ?? guessCurrency(list),
+    currency: currency ?? guessMapping(list).currency,
   };
   const pairs = Object.entries(mapping.columns).map((pair) => pair.join('='));
   terminal.remark(

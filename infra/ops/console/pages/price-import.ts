@@ -9,17 +9,15 @@ import { planImport } from '../../../../shared/operate/prices/import-charges.ts'
 import type { PriceSource } from '../../../../shared/operate/prices/price-list.ts';
 import {
   findMapping,
-  guessColumn,
-  guessCurrency,
+  guessMapping,
   mapPriceColumns,
-  mappedColumns,
   needsMapping,
-  priceCurrencies,
-  priceUnits,
 } from '../../../../shared/operate/prices/price-mapping.ts';
 import { canonicalJson } from '../../../../shared/wire/json.ts';
 import { parsePriceList } from '../../csv.ts';
-import { makeChoice, makeNames, parseTypedList, type Field } from '../../fields/row-field.ts';
+import { readForm } from '../../fields/form-fields.ts';
+import { mappingFields } from '../../fields/price-fields.ts';
+import { fillFields, makeNames, parseTypedList, type Field } from '../../fields/row-field.ts';
 import { html, type Markup } from '../../markup.ts';
 import { renderLead } from '../layout/frame.ts';
 import { column, renderCut, renderTable } from '../layout/table.ts';
@@ -92,41 +90,14 @@ const renderExamples = ([names = [], ...rows]: string[][]): Markup =>
     columns: names.map((name, at) => column<string[]>(name, (row) => renderCut(row[at] ?? ''))),
   })}`;
 
+/** The fields of a mapping with the columns of the list as choices, filled with what is remembered, else with what the names say. */
 async function listMappingFields(ports: Visit['ports'], list: string[][]): Promise<Field[]> {
   const [names = []] = list;
-  const known = await findMapping(ports, list, '');
-  const choices = Object.fromEntries(names.filter((name) => name !== '').map((name) => [name, name]));
-  const none = { model: 'choose a column', input: 'choose a column', output: 'choose a column' } as Record<
-    string,
-    string
-  >;
-  return [
-    ...mappedColumns.map((name): Field => ({
-      ...makeChoice(
-        `columns.${name}`,
-        `Column of ${name.replaceAll('_', ' ')}`,
-        choices,
-        none[name] ?? 'none',
-      ),
-      ...(name === 'model' && { alsoNamed: 'columns' }),
-      width: 'third',
-      value: known ? (known.columns[name] ?? '') : guessColumn(name, names),
-    })),
-    { ...makeChoice('per', 'Unit', priceUnits), width: 'third', value: String(known?.per ?? 1_000_000) },
-    {
-      ...makeChoice('currency', 'Currency', priceCurrencies),
-      width: 'third',
-      value: known?.currency ?? guessCurrency(list),
-    },
-    {
-      name: 'vendor',
-      label: 'Vendor',
-      width: 'third',
-      required: true,
-      value: known?.vendor ?? '',
-      help: 'The columns are remembered under this name.',
-    },
-  ];
+  const known = (await findMapping(ports, list, '')) ?? guessMapping(list);
+  const choices = ['', ...names].map((name) => [name, name || 'none'] as const);
+  return fillFields(mappingFields, { ...known }).map((field) =>
+    field.name.startsWith('columns.') ? Object.assign(field, { kind: 'choice' as const, choices }) : field,
+  );
 }
 
 async function proposeImport(visit: Visit): Promise<Proposal> {
@@ -172,19 +143,8 @@ async function proposeImport(visit: Visit): Promise<Proposal> {
   return { ...proposal, details, basis: canonicalJson(plan.changes) };
 }
 
-const readMapping = ({ field }: Visit): PriceMapping & { vendor: string } => {
-  const vendor = field('vendor');
-  if (vendor === '') throw usageFailure('vendor: enter a name');
-  const columns = mappedColumns.flatMap((name) => {
-    const chosen = field(`columns.${name}`);
-    return chosen === '' ? [] : [[name, chosen]];
-  });
-  const { per, currency } = { per: Number(field('per')), currency: field('currency') };
-  if (!(per in priceUnits)) throw usageFailure('per: choose a unit');
-  return {
-    vendor,
-    columns: Object.fromEntries(columns) as Record<string, string>,
-    per: per as PriceMapping['per'],
-    currency: currency === 'usd' ? 'usd' : 'cny',
-  };
-};
+function readMapping({ fields }: Visit): PriceMapping & { vendor: string } {
+  const { vendor, columns = {}, ...how } = readForm(mappingFields, fields);
+  if (typeof vendor !== 'string') throw usageFailure('vendor: enter a name');
+  return { ...how, columns, vendor } as PriceMapping & { vendor: string };
+}
