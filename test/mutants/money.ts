@@ -69,6 +69,13 @@ export const money: Mutants = {
     noticed: busyLedger,
     by: /are counted once each/,
   },
+  'a ledger row may charge another amount than its write took': {
+    file: 'shared/relay/jobs/ledger-projector.ts',
+    find: 'if (row.charge === taken) return { row };',
+    replace: 'if (taken >= 0n) return { row };',
+    noticed: `${unit}/jobs/ledger-projector.test.ts`,
+    by: /a row that charges another amount/,
+  },
   'a lease is renewed after its end': {
     file: 'shared/relay/money/reserve-tries.ts',
     find: 'const renewEveryMs = leaseMs - 2_000;',

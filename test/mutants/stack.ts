@@ -31,6 +31,13 @@ export const stack: Mutants = {
     noticed: 'test/infra/alarm-states.test.ts',
     by: /counts calls whose function chat died/,
   },
+  'wrong money rolls back no function that keeps the books': {
+    file: 'infra/stack/rollout.ts',
+    find: "...(keepsBooks ? [alarms.named('MoneyWrong')] : [])",
+    replace: '',
+    noticed: 'test/infra/alarm-states.test.ts',
+    by: /ledger is rolled back when it fails in two of five minutes/,
+  },
   'a bad version is not rolled back by its alarm': {
     file: 'infra/stack/rollout.ts',
     find: 'deploymentInAlarm: true',
