@@ -37,7 +37,7 @@ const delta = z.union([
   typed('text_delta', { text }),
   typed('thinking_delta', { thinking: text }),
   typed('signature_delta', { signature: text }),
-  typed('input_json_delta', { partial_json: text }),
+  typed('input_json_delta', { partial_json: z.optional(text) }),
   typed('citations_delta', { citation: z.looseObject({ type: text }) }),
   others('text_delta', 'thinking_delta', 'signature_delta', 'input_json_delta', 'citations_delta'),
 ]);
@@ -96,12 +96,10 @@ export const item = full.discriminatedUnion('type', [
   full.strictObject({ id: text, type: full.literal('compaction'), encrypted_content: text }),
 ]);
 const [, ...givenItems] = itemPage.shape.data.element.options;
-const itemTypes =
-  'message reasoning function_call custom_tool_call compaction function_call_output custom_tool_call_output';
-/** Items of requests that the relay has no schema for stand in the list as they were sent. */
+/** Items that the relay does not read, and ids of the client's own, stand in the list as they were sent. */
 export const inputItems = z.strictObject({
   ...itemPage.shape,
-  data: z.array(z.union([item, ...givenItems, others(...itemTypes.split(' '))])),
+  data: z.array(z.union([item, ...givenItems, z.looseObject({ type: text })])),
 });
 
 export const response = storedResponse.extend({
