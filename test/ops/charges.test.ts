@@ -299,7 +299,7 @@ describe('charge explain', () => {
     });
     expect(await group(`big models=long from=${monday} --off`)).toMatchObject({ code: 2 });
     expect(await group('new models=a,b factor=0.5')).toMatchObject({
-      output: expect.stringContaining('Create the group') as string,
+      output: expect.stringContaining('for the new group new, now') as string,
       groups: { new: [{ models: ['a', 'b'], factor: 0.5 }] },
     });
     await rig.put('settings', { name: 'price_groups', value: { big: [{ models: ['lo*'], factor: 0.75 }] } });

@@ -77,20 +77,12 @@ const windowFields: readonly RowField[] = [
   ...rateFields,
 ];
 
-const dateHelp = 'UTC, unless it names a zone.';
-
 /** The fields of a price that one customer or group has. The form adds a price above those that it replaces. */
 export const customerPriceFields: readonly RowField[] = [
   makeNames('models', 'Models', 'Separated by commas or lines. `*` stands for any text.'),
   makeNumber('factor', 'Factor', 'Multiplies the price of everybody. Or enter prices:'),
-  { ...fromField, width: 'third', help: `${dateHelp} Leave empty for now.` },
-  {
-    name: 'until',
-    label: 'Ends',
-    placeholder: '30d',
-    width: 'third',
-    help: `${dateHelp} Leave empty for no end.`,
-  },
+  makeText('from', 'Starts', 'next monday', 'UTC, unless it names a zone. Leave empty for now.'),
+  makeText('until', 'Ends', '30d', 'UTC, unless it names a zone. Leave empty for no end.'),
   { ...makeChoice('type', 'Type', typeWords, 'by the factor, or per token'), width: 'third' },
   ...rateFields.slice(0, 3),
 ];

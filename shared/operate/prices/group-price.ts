@@ -34,17 +34,16 @@ export async function planGroupPrice(
   const left = before.filter((each) => !isReplaced(each, entry, nowMs));
   if (off && left.length === before.length)
     throw usageFailure(`group ${group} has no price for ${names} that begins ${start}`);
-  const others = Object.fromEntries(Object.entries(groups).filter(([name]) => name !== group));
   const after = off ? left : placeEntry(left, entry, nowMs);
-  const value = after.length === 0 ? others : { ...groups, [group]: after };
-  const edit = { table: 'settings', key: 'price_groups', attributes: { value } } as const;
-  const words = off
-    ? 'Delete the price'
-    : before.length > 0
-      ? 'Set the price'
-      : 'Create the group with a price';
-  const plan = await planSetRow(ports, edit, rows);
-  return { ...plan, effect: [`${words} of ${names} for group ${group}, ${start} (live within 10 s)`] };
+  const value = { ...groups, [group]: after.length > 0 ? after : undefined };
+  const plan = await planSetRow(
+    ports,
+    { table: 'settings', key: 'price_groups', attributes: { value } },
+    rows,
+  );
+  const whose = `${before.length > 0 ? 'group' : 'the new group'} ${group}`;
+  const effect = `${off ? 'Delete' : 'Set'} the price of ${names} for ${whose}, ${start} (live within 10 s)`;
+  return { ...plan, effect: [effect] };
 }
 
 const namesOf = ({ models }: RawRow): string =>

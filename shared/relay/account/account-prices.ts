@@ -12,7 +12,7 @@ import {
   type Rates,
 } from '../../billing/price.ts';
 import { findNextChange, findOpenWindow } from '../../billing/schedule.ts';
-import { findCallerPrice, listCustomerTerms, listEntriesAhead } from '../../config/customer-prices.ts';
+import { findCallerPrice, listEntriesAhead } from '../../config/customer-prices.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { formatUntil } from '../catalog/catalog-lists.ts';
@@ -35,11 +35,11 @@ export const listOwnPrices = ({ snapshot, account, models, nowMs }: PricedAccoun
       const open = findOpenWindow(rule.windows, nowMs);
       const windowEndMs = findNextChange(rule.windows ?? [], nowMs) ?? Infinity;
       return named.flatMap((model) => {
-        const terms = listCustomerTerms(snapshot.settings, account, model, nowMs);
+        const [{ entry }, next] = listEntriesAhead(snapshot.settings, account, model, nowMs);
+        const terms = entry ? [entry] : [];
         if (terms.length === 0 && !rule.windows) return [];
         const rates = describePrice(buildPrice(rule, terms, open));
         const changes = rule.windows && listPriceChanges(snapshot.charges, [model], nowMs);
-        const [, next] = listEntriesAhead(snapshot.settings, account, model, nowMs);
         const until = formatUntil(Math.min(windowEndMs, next?.fromMs ?? Infinity), changes);
         return [{ models: [model], ...rates, window: open?.name ?? null, until }];
       });
