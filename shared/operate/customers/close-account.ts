@@ -139,17 +139,12 @@ const keptNotes: ReadonlySet<string> = new Set(
  * An attribute that the relay does not know may be an address under a wrong name. Sorted, because attributes come from the table in any
  * order, and a form runs only if it still says what it showed.
  */
-const listErased = (row: RawRow, { shape }: { shape: object }): string[] =>
-  Object.keys(row)
-    .filter((name) =>
-      name.startsWith('_')
-        ? !keptNotes.has(name)
-        : contactAttributes.has(name) || !Object.hasOwn(shape, name),
-    )
-    .toSorted();
-
-const removeAll = (names: readonly string[]): RawRow =>
-  Object.fromEntries(names.map((name) => [name, undefined]));
+function eraseTexts(row: RawRow, { shape }: { shape: object }): RawRow {
+  const isErased = (name: string): boolean =>
+    name.startsWith('_') ? !keptNotes.has(name) : contactAttributes.has(name) || !Object.hasOwn(shape, name);
+  const names = Object.keys(row).filter(isErased).toSorted();
+  return Object.fromEntries(names.map((name) => [name, undefined]));
+}
 
 /** `remains`: the data that stays, and where, in sentences. */
 export type EraseAccountPlan = Awaited<ReturnType<typeof planEraseAccount>>;
@@ -166,17 +161,17 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
     row['enabled'] === false && all.every((key) => key['enabled'] === false)
       ? undefined
       : `${account} is not closed: close it first, because its alerts need the address`;
-  const names = listErased(row, AccountRow);
-  const keys = all.flatMap((key) => {
-    const erased = listErased(key, KeyRow);
-    return erased.length > 0 ? [editRow({ hash: key['hash'] }, removeAll(erased))] : [];
-  });
+  const erased = eraseTexts(row, AccountRow);
+  const names = Object.keys(erased);
+  const keys = all
+    .map((key) => editRow({ hash: key['hash'] }, eraseTexts(key, KeyRow)))
+    .filter((edit) => 'attributes' in edit && Object.keys(edit.attributes).length > 0);
   const conflict = new Failure(`someone opened ${account} again in the meantime; nothing was erased`);
-  const erased = { ...removeAll(names), _erased: isoTime(clock.now()) };
+  const attributes = { ...erased, _erased: isoTime(clock.now()) };
   const changes = [
     ...(names.length === 0
       ? []
-      : [editRow({ account }, erased, { unchanged: { enabled: false }, conflict })]),
+      : [editRow({ account }, attributes, { unchanged: { enabled: false }, conflict })]),
     ...keys,
   ];
   const ids = paid.filter((payment) => payment.account === account);
