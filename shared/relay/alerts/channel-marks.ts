@@ -105,10 +105,11 @@ const deviations = 4;
 /** Compares each model with itself, so that a different mix of models does not make a channel slower. */
 function findSlower(models: readonly ModelTallies[]): Finding | undefined {
   const known = models.filter(({ days }) => days.answered >= attemptsMin);
-  for (const at of [0, 1]) {
+  // A channel with fewer than a call a minute has too few answers in its slots, so the hour and the one before decide.
+  for (const at of [0, 1, 2]) {
     let [count, nowLog, usualLog] = [0, 0, 0];
-    for (const { windows, days, weekAgo } of known) {
-      const { answered, log } = windows[at] ?? emptyTally;
+    for (const { windows, hours, days, weekAgo } of known) {
+      const { answered, log } = windows[at] ?? hours;
       const mean = days.log / days.answered;
       const ofWeek = weekAgo.answered < weekAgoAnsweredMin ? mean : weekAgo.log / weekAgo.answered;
       count += answered;
@@ -116,8 +117,10 @@ function findSlower(models: readonly ModelTallies[]): Finding | undefined {
       usualLog += answered * Math.max(mean, Math.min(ofWeek, mean + Math.log(slowerMin)));
     }
     const difference = (nowLog - usualLog) / count;
-    if (count >= answeredMin && difference >= Math.max(Math.log(slowerMin), deviations / Math.sqrt(count)))
+    if (count < answeredMin) continue;
+    if (difference >= Math.max(Math.log(slowerMin), deviations / Math.sqrt(count)))
       return { mark: 'slower', now: Math.exp(nowLog / count), usual: Math.exp(usualLog / count) };
+    if (at === 1) return undefined;
   }
   return undefined;
 }

@@ -80,6 +80,22 @@ describe('a mark', () => {
     expect(marksOf([hour(nowMs, 'a', slotOf(50, 60_000, 1))], [])).toEqual([]);
   });
 
+  it('is set for a channel with fewer than a call a minute by two hours, but not for a busy one that recovered', () => {
+    const slowBefore = hour(nowMs - 60 * minuteMs, 'a', slotOf(6, 5000));
+    expect(marksOf([slowBefore, hour(nowMs, 'a', slotOf(4, 5000))], usualHours('a'))).toMatchObject([
+      { mark: 'slower', now: expect.closeTo(5000, -1) },
+    ]);
+    expect(
+      marksOf(
+        [
+          { ...slowBefore, figures: hour(nowMs, 'a', slotOf(60, 5000)).figures },
+          hour(nowMs, 'a', slotOf(9, 500)),
+        ],
+        usualHours('a'),
+      ),
+    ).toEqual([]);
+  });
+
   it('is set for a new channel that fails', () => {
     expect(marksOf([hour(nowMs, 'a', slotOf(10, 500, 40))], [])).toMatchObject([
       { mark: 'failing', now: 0.8 },
