@@ -69,6 +69,11 @@ export const formPages = [
   'channels/upstream-0/invoice',
   'charges/17',
   'charges-new',
+  // Over their lists.
+  `customers/${accountAt(0)}/edit?list=customers`,
+  `keys/${hashOf(1)}/edit?list=keys`,
+  'channels/upstream-0/edit?list=channels',
+  'charges/17?list=charges',
 ];
 
 /** What is the same however large the relay is. */

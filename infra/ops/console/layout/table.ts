@@ -182,11 +182,13 @@ function renderCell<Row>(
   pad: string,
 ): Markup {
   const key = sortBy?.(row);
-  const sort = key === undefined ? nothing : html` data-sort="${String(key)}"`;
-  if (isHead) return html`<th scope="row" ${sort}>${show(row)}</th>`;
-  return html`<td ${isNumber && html`class="number"`} ${opensForms && html`data-drawer`} ${sort}>
-    ${show(row)}${pad}
-  </td>`;
+  const attributes = [
+    isNumber && html` class="number"`,
+    opensForms && html` data-drawer`,
+    key !== undefined && html` data-sort="${String(key)}"`,
+  ];
+  if (isHead) return html`<th scope="row" ${attributes}>${show(row)}</th>`;
+  return html`<td ${attributes}>${show(row)}${pad}</td>`;
 }
 
 type CountName = keyof DailyFigures['counts'];

@@ -126,28 +126,33 @@ export const renderKeyTable = (
   visit: Visit,
   { empty, withAccount = false }: { empty: Content; withAccount?: boolean },
 ): Content =>
-  renderSelectable(visit, { list: 'keys', keyOf: tickedHashOf }, keys, {
-    caption: 'Keys',
-    empty,
-    markOf: ({ state }) => (state === 'invalid' ? 'bad' : undefined),
-    columns: [
-      head('Key', ({ row }) => (row['hint'] === undefined ? 'no hint' : renderId(formatCell(row['hint'])))),
-      column('Name', ({ row }) => renderCut(formatCell(row['name'])), {
-        has: ({ row }) => row['name'] !== undefined,
-      }),
-      column('State', ({ state }) => badges[state]),
-      ...(withAccount
-        ? [column('Customer', ({ row }: KeyView) => renderCustomerLink(formatCell(row['account'])))]
-        : []),
-      column('Permissions', ({ why }) => renderCut(why)),
-      column('Created', ({ row }) => renderRowTime(row['_created'], visit.nowMs)),
-      column('Created by key', ({ row }) => renderHash(formatCell(row['made_by'])), {
-        has: ({ row, state }) => row['made_by'] !== undefined && state !== 'invalid',
-      }),
-      column('Hash', ({ row }) => renderHash(maskHash(formatCell(row['hash'])))),
-      ...(visit.options.readOnly ? [] : [actions(renderActions)]),
-    ],
-  });
+  renderSelectable(
+    visit,
+    { list: 'keys', keyOf: tickedHashOf, nameOf: ({ row }) => textOf(row, 'hint') },
+    keys,
+    {
+      caption: 'Keys',
+      empty,
+      markOf: ({ state }) => (state === 'invalid' ? 'bad' : undefined),
+      columns: [
+        head('Key', ({ row }) => (row['hint'] === undefined ? 'no hint' : renderId(formatCell(row['hint'])))),
+        column('Name', ({ row }) => renderCut(formatCell(row['name'])), {
+          has: ({ row }) => row['name'] !== undefined,
+        }),
+        column('State', ({ state }) => badges[state]),
+        ...(withAccount
+          ? [column('Customer', ({ row }: KeyView) => renderCustomerLink(formatCell(row['account'])))]
+          : []),
+        column('Permissions', ({ why }) => renderCut(why)),
+        column('Created', ({ row }) => renderRowTime(row['_created'], visit.nowMs)),
+        column('Created by key', ({ row }) => renderHash(formatCell(row['made_by'])), {
+          has: ({ row, state }) => row['made_by'] !== undefined && state !== 'invalid',
+        }),
+        column('Hash', ({ row }) => renderHash(maskHash(formatCell(row['hash'])))),
+        ...(visit.options.readOnly ? [] : [actions(renderActions)]),
+      ],
+    },
+  );
 
 const tickedHashOf = ({ row, state }: KeyView): string | undefined =>
   state === 'invalid' ? undefined : textOf(row, 'hash');

@@ -82,10 +82,17 @@ const listActionFields = (list: List, visit: Pick<Visit, 'nowMs' | 'ports'>): Fi
   { name: 'id', label: '', kind: 'hidden', value: createFormId(visit) },
 ];
 
+interface SelectableRows<Row> {
+  list: List;
+  keyOf: (row: Row) => string | undefined;
+  /** For people; by default the key. */
+  nameOf?: (row: Row) => string | undefined;
+}
+
 /** Wraps a list in a form that changes its ticked rows. Readers get no ticks, and unreadable rows neither: their key may be a secret. */
 export function renderSelectable<Row>(
   { options, identity, ...visit }: Visit,
-  { list, keyOf }: { list: List; keyOf: (row: Row) => string | undefined },
+  { list, keyOf, nameOf = keyOf }: SelectableRows<Row>,
   rows: readonly Row[],
   table: TableInput<Row>,
 ): Content {
@@ -93,7 +100,12 @@ export function renderSelectable<Row>(
   const renderTick = (row: Row): Content => {
     const key = keyOf(row);
     if (key === undefined) return nothing;
-    return html`<input type="checkbox" name="${tickPrefix}${key}" value="yes" aria-label="Select ${key}" />`;
+    return html`<input
+      type="checkbox"
+      name="${tickPrefix}${key}"
+      value="yes"
+      aria-label="Select ${nameOf(row)}"
+    />`;
   };
   const columns = [column('Select', renderTick, { isActions: true }), ...table.columns];
   return html`<form method="post" action="${list}-selected">
