@@ -60,6 +60,7 @@ table.data tbody th { font-weight: 550; background: var(--back); }
 table.data :is(thead, tbody) th:first-child { position: sticky; left: 0; }
 table.data tbody a:not(.button) { text-decoration: none; }
 table.data tbody a:not(.button):hover, table.data tbody a:not(.button):focus-visible { text-decoration: underline; }
+table.data td:has(.badge) { white-space: normal; }
 table.data code { font-size: var(--note); }
 table.data .wide { white-space: normal; min-width: 14rem; max-width: 34rem; overflow-wrap: anywhere; }
 table.data .cut { display: inline-block; max-width: 15rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; }
@@ -114,7 +115,7 @@ form.stacked .entry > .field.third { grid-column: span 2; }
 .group > .help, .group > .buttons { margin: 0 0 .8rem; }
 .console .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); padding: 0; border: 0; }
 .group summary { cursor: pointer; font-weight: 550; margin: .3rem 0 .7rem; }
-@media (max-width: 560px) { form.stacked .field { grid-column: 1 / -1 !important; } }
+@media (max-width: 560px) { form.stacked .field { grid-column: 1 / -1 !important; } .inline:not(.dense) > .buttons { padding-top: 0 !important; } }
 .head form.inline { margin: 0; }
 form.dense { display: grid; grid-template-columns: repeat(auto-fill, minmax(8.4rem, 1fr)); }
 form.dense :is(input, select) { width: 100% !important; }
@@ -160,7 +161,7 @@ textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace
 .drawer .head { margin-right: 4rem; }
 .drawer .head h2 { margin: 0; }
 .drawer .close { position: absolute; top: 1.2rem; right: 1.4rem; }
-.console .notice[role=status] { position: sticky; top: 0; z-index: 1; }
+.console .notice[role=status]:has(.buttons) { position: sticky; top: 0; z-index: 1; }
 .notice .buttons:empty { display: none; }
 .question { font-size: var(--heading); font-weight: 600; margin: 0 0 .9rem; }
 .old { color: var(--bad); text-decoration: line-through; }
