@@ -257,7 +257,7 @@ function complete() {
   document.querySelectorAll('table[data-sortable]:not(:has(.sort))').forEach(makeSortable);
   document.querySelectorAll('table[data-sortable]').forEach(sortRows);
   labelAll();
-  document.querySelectorAll('[data-copy], [data-command]').forEach(offerCopy);
+  document.querySelectorAll('table [data-copy], :not(a)[data-copy], [data-command]').forEach(offerCopy);
   if (isLocal) showAllLocal();
 }
 

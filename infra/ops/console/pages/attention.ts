@@ -88,11 +88,13 @@ const findingKinds: readonly (readonly [title: string, fits: (finding: Finding) 
 
 function groupFindings(findings: readonly Finding[]): Concern[] {
   const isOther = (finding: Finding): boolean => !findingKinds.some(([, fits]) => fits(finding));
-  return [...findingKinds, ['Other warnings', isOther] as const].map(([title, fits], at) => ({
-    title,
-    names: findings.filter(fits).map(linkRow),
-    isGrave: at < 2,
-  }));
+  return [...findingKinds, ['Other warnings', isOther] as const].map(([title, fits], at) => {
+    const found = findings.filter(fits);
+    const isGrave = at < 2;
+    const explain = ({ problem, warning }: Finding): Content =>
+      isGrave && found.length === 1 && `: ${problem ?? warning}`;
+    return { title, names: found.map((finding) => [linkRow(finding), explain(finding)]), isGrave };
+  });
 }
 
 const linkRow = ({ table, key, problem, warning }: Finding): Markup =>
