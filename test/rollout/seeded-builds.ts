@@ -30,8 +30,8 @@ export const seeds = {
   },
   'settle refused': {
     file: 'shared/adapters/dynamodb/quotas/quota-store.ts',
-    find: 'update(write, closeExpression(write))',
-    replace: "update(write, { ...closeExpression(write), UpdateExpression: 'SET' })",
+    find: 'update(write, buildClose(write))',
+    replace: "update(write, { ...buildClose(write), UpdateExpression: 'SET' })",
   },
   /** Healthy, but for one call that is too large for the memory. */
   'out of memory once': {
