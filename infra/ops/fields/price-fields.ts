@@ -83,7 +83,7 @@ export const customerPriceFields: readonly RowField[] = [
   makeNumber('factor', 'Factor', 'Multiplies the price of everybody. Or enter prices:'),
   makeText('from', 'Starts', 'next monday', 'UTC, unless it names a zone. Leave empty for now.'),
   makeText('until', 'Ends', '30d', 'UTC, unless it names a zone. Leave empty for no end.'),
-  { ...makeChoice('type', 'Type', typeWords, 'by the factor, or per token'), width: 'third' },
+  { ...makeChoice('type', 'Type', typeWords, 'factor, or per token'), width: 'third' },
   ...rateFields.slice(0, 3),
 ];
 
