@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { testsWithBuiltPages } from './infra/pages/built-pages.ts';
@@ -38,6 +39,13 @@ class LongestFirst extends BaseSequencer {
 
 const mutant = process.env['RELAY_MUTANT'];
 export const plugins = [testsWithBuiltPages, ...(mutant === undefined ? [] : [mutate(mutant)])];
+/** Examples import the package by its name, as their readers do. */
+const resolve = {
+  alias: [
+    { find: 'relay/edge', replacement: path.join(import.meta.dirname, 'infra/stack/edge/relay-edge.ts') },
+    { find: 'relay', replacement: path.join(import.meta.dirname, 'infra/stack/relay.ts') },
+  ].map(({ find, replacement }) => ({ find: new RegExp(`^${find}$`), replacement })),
+};
 const limits = { testTimeout: 30_000, hookTimeout: 60_000 };
 
 export default defineConfig({
@@ -48,6 +56,7 @@ export default defineConfig({
     projects: [
       {
         plugins,
+        resolve,
         test: {
           ...limits,
           name: 'own',
@@ -57,6 +66,7 @@ export default defineConfig({
       // All others share their workers: loading the modules anew for each file took as long as the tests.
       {
         plugins,
+        resolve,
         test: {
           ...limits,
           name: 'shared',

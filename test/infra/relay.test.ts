@@ -266,6 +266,8 @@ describe('a prop that the options of a stage could not say', () => {
     const stack = newStack(newApp(), {});
     const bedrockModels = [`arn:${stack.partition}:bedrock:us-east-1::foundation-model/a-1:0`];
     expect(() => newRelay(stack, { webAclArn, bedrockModels })).not.toThrow();
+    const vpcEndpointIds = [Fn.importValue('endpoint')];
+    expect(() => newRelay(newStack(), { frontDoor: 'private-api', vpcEndpointIds })).not.toThrow();
   });
 });
 

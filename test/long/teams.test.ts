@@ -3,7 +3,7 @@
  * Their tools are in test/teams, and are installed when this file first runs.
  */
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { root } from '../docs/pages.ts';
@@ -113,6 +113,10 @@ new Relay(new Stack(app, 'Models', { env }), 'Relay', { name: 'models', webAclAr
 app.synth();
 `;
 
+const examples = readdirSync(path.join(root, 'examples')).filter((name) =>
+  existsSync(path.join(root, 'examples', name, 'app.ts')),
+);
+
 const installedLock = inModules('.package-lock.json');
 const lockText = (file: string): string => (existsSync(file) ? readFileSync(file, 'utf8') : '');
 
@@ -171,5 +175,14 @@ describe.each(Object.entries(versions))('in %s', (_, peers) => {
     const relay = JSON.stringify(stacks.find(({ region }) => region === 'eu-central-1')?.template);
     expect(relay).toContain('"WebACLId":{"Fn::GetStackOutput":');
     expect(relay).toContain('nodejs24.x');
+  });
+
+  test.each(examples)('the example %s compiles and is synthesized', async (name) => {
+    const from = path.join(root, 'examples', name);
+    cpSync(from, path.join(app.folder, name), { recursive: true });
+    const checks = ['--noEmit', '--strict', '--skipLibCheck', '--target', 'es2022', '--module', 'nodenext'];
+    await app.run('node', [older, ...checks, '--types', 'node', path.join(name, 'app.ts')]);
+    await app.run('node', [path.join(name, 'app.ts')], { CDK_OUTDIR: path.join(name, 'out') });
+    expect(app.stacks(path.join(name, 'out')).length).toBeGreaterThan(0);
   });
 });

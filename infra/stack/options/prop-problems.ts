@@ -30,7 +30,7 @@ export function findPropProblems(
   const place: Checked[] = region === undefined ? [] : [['region', 'region', region]];
   const problems = [...findProblems(props, rules, isKnown), ...place.flatMap(problemsOf)];
   if (problems.length > 0) return problems;
-  const given = [...listObjects(props, rules), ...checked];
+  const given = [...listObjects(props, rules), ...listUnknownLists(props, rules, isKnown), ...checked];
   const options = Object.fromEntries([...given, ...place].map(([, option, value]) => [option, value]));
   const propOf = new Map(given.map(([name, option]) => [option, name]));
   return checkOptions(options as StageOptions).map((each) => nameByProp(each, propOf));
@@ -61,6 +61,15 @@ const listObjects = (props: Props, rules: PropRules): Checked[] =>
   Object.entries(props).flatMap(([name, value]): Checked[] => {
     const option = ruleOf(rules, name);
     return typeof option === 'string' && option !== '' && !isPlain(value) ? [[name, option, value]] : [];
+  });
+
+/** Lists with values that only CloudFormation resolves: rules only ask whether such a list is given. */
+const listUnknownLists = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[] =>
+  Object.entries(props).flatMap(([name, value]): Checked[] => {
+    const option = ruleOf(rules, name);
+    return typeof option === 'string' && Array.isArray(value) && !isKnown(value)
+      ? [[name, option, value]]
+      : [];
   });
 
 /** Removes fields that hold an object of CDK, such as a VPC, where an option has a name. */

@@ -1,0 +1,115 @@
+/** The apps in `examples/`, synthesized with the CDK that is installed here. test/long/teams.test.ts does it with the oldest one. */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { runInNewContext } from 'node:vm';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { root } from '../docs/pages.ts';
+import { resourcesOf, type Template } from './synthesize.ts';
+
+const folder = path.join(root, 'examples');
+const examples = readdirSync(folder).filter((name) => !name.endsWith('.md'));
+const apps = examples.filter((name) => existsSync(path.join(folder, name, 'app.ts')));
+const outputs = mkdtempSync(path.join(tmpdir(), 'relay-examples-'));
+
+beforeAll(async () => {
+  // Copies of the bundles and CloudFormation's rules would take most of the time; other tests have them.
+  vi.stubEnv('CDK_CONTEXT_JSON', JSON.stringify({ 'aws:cdk:disable-asset-staging': true }));
+  for (const name of apps) {
+    vi.stubEnv('CDK_OUTDIR', path.join(outputs, name));
+    await import(path.join(folder, name, 'app.ts'));
+  }
+  vi.unstubAllEnvs();
+}, 120_000);
+afterAll(() => rmSync(outputs, { recursive: true }));
+
+/** Returns the template of the first stack whose file begins with this name, stacks of stages included. */
+function readTemplate(app: string, stack: string): Template {
+  const files = readdirSync(path.join(outputs, app), { recursive: true, encoding: 'utf8' });
+  // Stages add a hash to the name.
+  const pattern = new RegExp(`(^|/)${stack}[0-9A-F]*\\.template\\.json$`);
+  const found = files.find((file) => pattern.test(file)) ?? `${stack}.template.json`;
+  return JSON.parse(readFileSync(path.join(outputs, app, found), 'utf8')) as Template;
+}
+
+test.each([
+  ['own-domain-with-waf', 'relay-edge-us-east-1', 'AWS::WAFv2::WebACL', 1],
+  ['own-domain-with-waf', 'relay', 'AWS::CertificateManager::Certificate', 1],
+  ['own-domain-with-waf', 'relay', 'AWS::Route53::RecordSet', 2],
+  ['private-api', 'relay', 'AWS::EC2::VPCEndpoint', 2],
+  ['private-api', 'relay', 'AWS::CloudFront::Distribution', 0],
+  ['ecs', 'relay', 'AWS::ECS::Service', 1],
+  ['pipeline', 'relay-pipeline', 'AWS::CodePipeline::Pipeline', 1],
+  ['pipeline', 'betarelay', 'AWS::Lambda::Url', 6],
+  ['pipeline', 'liverelay', 'AWS::Lambda::Url', 6],
+  ['cells', 'cell-b', 'AWS::ApiGateway::RestApi', 1],
+  ['cells', 'router', 'AWS::CloudFront::KeyValueStore', 1],
+])('the example %s creates in %s of type %s: %i', (app, stack, type, count) => {
+  expect(resourcesOf(readTemplate(app, stack), type)).toHaveLength(count);
+});
+
+test.each(examples)('the example %s is short, and its page needs no other', (name) => {
+  const files = readdirSync(path.join(folder, name));
+  const code = files.filter((file) => /\.(ts|js|tf)$/.test(file));
+  const lines = code.map(
+    (file) => readFileSync(path.join(folder, name, file), 'utf8').split('\n').length - 1,
+  );
+  expect(Math.max(...lines)).toBeLessThanOrEqual(60);
+  const page = readFileSync(path.join(folder, name, 'README.md'), 'utf8');
+  for (const part of ['## Deploy', '## Check', '## Remove', '## Costs']) expect(page).toContain(part);
+  expect(page).not.toMatch(/\]\(\.\./);
+});
+
+describe('the router of cells', () => {
+  const hosts = ['a', 'b', 'c', 'd'].map((name) => `${name}.execute-api.us-east-1.amazonaws.com`);
+  const code = readFileSync(path.join(folder, 'cells', 'router.js'), 'utf8')
+    .replaceAll(/^import .*$/gm, '')
+    .replace('CELL_HOSTS', hosts.join(','));
+  let store: Record<string, string>;
+  let chosen: string[];
+  const get = (key: string) =>
+    Object.hasOwn(store, key) ? Promise.resolve(store[key]) : Promise.reject(new Error('key not found'));
+  const cf = {
+    kvs: () => ({ get }),
+    updateRequestOrigin: ({ domainName }: { domainName: string }) => void chosen.push(domainName),
+  };
+  const handle = runInNewContext(`${code}\nhandler`, { cf, crypto: { createHash } }) as (
+    event: object,
+  ) => Promise<unknown>;
+
+  /** Returns the host that CloudFront's function chooses for each account. */
+  async function route(accounts: string[], stored: Record<string, string>): Promise<string[]> {
+    store = stored;
+    chosen = [];
+    for (const account of accounts)
+      await handle({ request: { headers: { host: { value: `${account}.api.example.com` } } } });
+    return chosen;
+  }
+
+  const accounts = Array.from({ length: 1000 }, (_, index) => `account-${index}`);
+  const slots = '0123'.repeat(64);
+
+  test('spreads accounts evenly', async () => {
+    const counts = Map.groupBy(await route(accounts, { slots }), (host) => host);
+    expect([...counts.keys()].toSorted()).toEqual(hosts);
+    for (const { length } of counts.values()) expect(length).toBeGreaterThan(200);
+  });
+
+  test('moves the accounts of one slot alone when the slot gets another cell', async () => {
+    const before = await route(accounts, { slots });
+    const after = await route(accounts, { slots: `3${slots.slice(1)}` });
+    const moved = accounts.filter((_, index) => before[index] !== after[index]);
+    expect(moved.length).toBeGreaterThan(0);
+    expect(moved.every((account) => createHash('sha256').update(account).digest()[0] === 0)).toBe(true);
+  });
+
+  test('sends an account that has a cell of its own there', async () => {
+    const [usual = '', other] = await route(['acme', 'globex'], { slots });
+    const cell = (hosts.indexOf(usual) + 1) % 4;
+    expect(await route(['acme', 'globex'], { slots, 'account:acme': `${cell}` })).toEqual([
+      hosts[cell],
+      other,
+    ]);
+  });
+});
