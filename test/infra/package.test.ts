@@ -3,14 +3,31 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
-import { fencesOf } from '../docs/pages.ts';
+import { fencesOf, readPage } from '../docs/pages.ts';
 import { AdopterApp, type SynthesizedStack } from './adopter.ts';
 import { takenNames } from './physical-names.ts';
 import { resourcesOf, type Resource } from './synthesize.ts';
 
-const [tenLines = '', platform = '', edge = '', network = ''] = fencesOf('docs/construct.md')
+const [tenLines = '', platform = ''] = fencesOf('docs/construct.md')
   .filter(({ language }) => language === 'ts')
   .map(({ code }) => code);
+
+/** A relay outside us-east-1, the only region that CloudFront reads web ACLs from. */
+const edge = `import { App, Stack, Stage } from 'aws-cdk-lib';
+import { Relay } from 'relay';
+import { RelayEdge } from 'relay/edge';
+
+const env = { account: '123456789012', region: 'eu-central-1' };
+const app = new App();
+const live = new Stage(app, 'live', { env });
+
+const edge = new RelayEdge(live, { relayName: 'models', region: env.region, requestsPerMinute: 300 });
+const stack = new Stack(live, 'Models');
+stack.addStackDependency(edge); // addDependency in older versions of CDK
+
+new Relay(stack, 'Relay', { name: 'models', webAclArn: edge.webAclArn });
+`;
+const network = readPage('examples/private-api/app.ts');
 
 /** CloudFormation's rules take most of the time of a synthesis. The ten lines run with them. */
 const withoutRules = '{ builtinCloudFormationValidation: false }';
