@@ -147,11 +147,14 @@ export const ruleFormFields: readonly RowField[] = [
 
 /** How to read a vendor's price list. */
 export const mappingFields: readonly RowField[] = [
-  { name: 'vendor', label: 'Vendor', width: 'third', help: 'The columns are remembered under this name.' },
+  {
+    name: 'vendor',
+    label: 'Vendor',
+    width: 'third',
+    help: 'The columns are remembered under this name.',
+  },
   ...mappedColumns.map((name): RowField => ({
     name: `columns.${name}`,
-    // Messages about columns name none.
-    alsoNamed: 'columns',
     label: `Column of ${name.replaceAll('_', ' ')}`,
     width: 'third',
   })),

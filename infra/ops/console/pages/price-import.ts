@@ -95,9 +95,11 @@ async function listMappingFields(ports: Visit['ports'], list: string[][]): Promi
   const [names = []] = list;
   const known = (await findMapping(ports, list, '')) ?? guessMapping(list);
   const choices = ['', ...names].map((name) => [name, name || 'none'] as const);
-  return fillFields(mappingFields, { ...known }).map((field) =>
-    field.name.startsWith('columns.') ? Object.assign(field, { kind: 'choice' as const, choices }) : field,
-  );
+  return fillFields(mappingFields, { ...known }).map((field) => {
+    const required = /^vendor$|^columns\.(model|input|output)$/.test(field.name);
+    const columns = field.name.startsWith('columns.') && { kind: 'choice' as const, choices };
+    return Object.assign(field, { required }, columns);
+  });
 }
 
 async function proposeImport(visit: Visit): Promise<Proposal> {
