@@ -3,7 +3,7 @@ import { perMillion, convertToPerThousand } from '../../../shared/billing/price.
 import type { RawRow } from '../../../shared/operate/operator-ports.ts';
 import { weekdays } from '../../../shared/billing/schedule.ts';
 import { mappedColumns } from '../../../shared/operate/prices/price-mapping.ts';
-import { inputParts } from '../../../shared/wire/chat-response.ts';
+import { partPrices } from '../../../shared/wire/chat-response.ts';
 import { formatCell } from '../markup.ts';
 import { makeEntries } from './form-fields.ts';
 import {
@@ -36,10 +36,10 @@ export const makePrice = (name: string, label: string, help: string): RowField =
 
 /** Prices of parts of the input. @param unit ends the labels */
 export const makePartPrices = (unit: string): RowField[] =>
-  inputParts.map(({ price, label }) =>
+  partPrices.map((price) =>
     makePrice(
       price,
-      `${label === 'cached' ? 'Cached input' : label.replace(/^./, (first) => first.toUpperCase())} ${unit}`,
+      `${price.replaceAll('_', ' ').replace('c', 'C')} ${unit}`,
       'Per 1M tokens. Leave empty for the input price.',
     ),
   );

@@ -108,7 +108,7 @@ form.stacked :is(.field.third, .group > .field.third) { grid-column: span 2; }
 form.stacked > .group { display: grid; grid-template-columns: subgrid; }
 form.stacked .group > *, form.stacked .group::details-content { grid-column: 1 / -1; }
 form.stacked .group::details-content { display: grid; grid-template-columns: subgrid; }
-form.stacked .entry { display: grid; grid-template-columns: repeat(6, minmax(0, 1fr)); gap: 0 1rem; border: 1px solid var(--line); border-radius: 8px; margin: 0 0 .8rem; padding: .5rem .8rem .7rem; min-width: 0; }
+form.stacked .entry { display: grid; grid-template-columns: repeat(6, minmax(0, 1fr)); gap: 0 1rem; align-items: start; border: 1px solid var(--line); border-radius: 8px; margin: 0 0 .8rem; padding: .5rem .8rem .7rem; min-width: 0; }
 form.stacked .entry > * { grid-column: 1 / -1; }
 form.stacked .entry > .field.third { grid-column: span 2; }
 .entry legend { color: var(--soft); font-size: var(--note); padding: 0 .3rem; }

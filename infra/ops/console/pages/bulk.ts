@@ -72,6 +72,10 @@ const buildCsvForm = ([, title, sheet, back, start]: Bulk) =>
           'Choose or paste a CSV file. Missing or blank rows, columns and cells are left unchanged; - clears a value. ' +
             'Each id is credited or created only once, so you can apply a sheet again.',
         ),
+        sheet === ruleSheet &&
+          renderLead(
+            'Prices are in yuan per 1M tokens, or per call. Cells with JSON have them per 1,000 tokens.',
+          ),
         fitting.length < lines.length &&
           renderNotice(
             'warning',
