@@ -8,10 +8,12 @@ import type { PriceMapping } from '../../config/setting-rows.ts';
 import { asRecord } from '../../wire/json.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
-import { dollarDecimals, perToken, rateNames, type ListedRates, type PriceSource } from './price-list.ts';
+import { dollarDecimals, perToken, rateNames, type PriceSource } from './price-list.ts';
 
 /** The columns of a list. The first three are required. */
 export const mappedColumns = ['model', ...rateNames];
+
+const fieldNames: Readonly<Record<string, string>> = perToken;
 
 /** True if the list has other columns than LiteLLM's, so that it needs a mapping. */
 export const needsMapping = (list: PriceSource): list is string[][] =>
@@ -73,7 +75,7 @@ export function mapPriceColumns(
   const seen = new Set<string>();
   const decimals = dollarDecimals - Math.round(Math.log10(per));
   return [
-    names.map((name) => (name === 'model' ? name : (perToken[name as keyof ListedRates] ?? name))),
+    names.map((name) => fieldNames[name] ?? name),
     ...rows.map((row, line) => {
       if (row.length !== head.length)
         throw usageFailure(
