@@ -229,8 +229,7 @@ const grantPage = buildFormPage((visit, tried) => ({
   fields: listGrantFields(visit, tried),
 }));
 
-/** Also used by the form on the customer's page. */
-export const listGrantFields = (visit: Visit, tried?: SentForm): Field[] => [
+const listGrantFields = (visit: Visit, tried?: SentForm): Field[] => [
   {
     name: 'amount',
     label: 'Amount (¥)',

@@ -34,7 +34,7 @@ import {
   renderYuan,
   formatYuanShort,
 } from '../layout/figures.ts';
-import { renderForm, renderSearch } from '../layout/form.ts';
+import { renderSearch } from '../layout/form.ts';
 import {
   renderEmptyBox,
   renderEmptyState,
@@ -72,7 +72,6 @@ import {
   type Routes,
   type Visit,
 } from '../visit/visit.ts';
-import { listGrantFields } from './customer-forms.ts';
 import { renderKeyTable } from './keys.ts';
 import { renderSelectable } from './selection.ts';
 
@@ -279,18 +278,6 @@ async function renderCustomer(visit: Visit): Promise<Page> {
         </p>`
       }
       <h2>Grants</h2>
-      ${hideFromReaders(
-        visit,
-        html`<details class="group">
-          <summary>Top up</summary>
-          ${renderForm({
-            action: `${path}/grant`,
-            formToken: visit.identity.formToken,
-            fields: listGrantFields(visit),
-            verb: 'Continue',
-          })}
-        </details>`,
-      )}
       ${renderGrants(view, visit)}
       <p>
         <a href="requests?account=${named}">Requests</a> · <a href="ledger?account=${named}">Ledger</a> ·

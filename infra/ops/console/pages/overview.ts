@@ -196,13 +196,12 @@ const renderFigures = (view: OverviewNow): Markup =>
       : renderPlots(view.points)
   }`;
 
-function renderSummary({ total, channels, findings, underWay }: OverviewNow): Markup {
+function renderSummary({ total, channels, underWay }: OverviewNow): Markup {
   const { counts, amounts } = total;
   const calls = counts.calls ?? 0;
   const failures = counts.failures ?? 0;
   const resting = channels.filter(({ rests }) => rests.some(({ kind }) => kind !== 'failures')).length;
   const on = channels.filter(({ state }) => state === 'on').length;
-  const problems = findings.filter(({ problem }) => problem !== undefined).length;
   const tokens = (counts.prompt_tokens ?? 0) + (counts.completion_tokens ?? 0);
   const { looked = 0, accounts = 0 } = underWay ?? {};
   return renderTiles([
@@ -233,12 +232,6 @@ function renderSummary({ total, channels, findings, underWay }: OverviewNow): Ma
       value: `${on - resting} of ${on}`,
       note: resting > 0 ? `${resting} cooling down` : 'ready',
       mark: resting > 0 ? 'warning' : on > 0 ? 'good' : 'bad',
-    },
-    {
-      name: 'Configuration warnings',
-      value: findings.length,
-      note: problems > 0 ? formatCount(problems, 'invalid row') : 'all rows valid',
-      mark: findings.length > 0 && (problems > 0 ? 'bad' : 'warning'),
     },
   ]);
 }
