@@ -60,7 +60,7 @@ table.data tbody th { font-weight: 550; background: var(--back); }
 table.data :is(thead, tbody) th:first-child { position: sticky; left: 0; }
 table.data tbody a:not(.button) { text-decoration: none; }
 table.data tbody a:not(.button):hover, table.data tbody a:not(.button):focus-visible { text-decoration: underline; }
-table.data td:has(.badge) { white-space: normal; }
+table.data :is(td:has(.badge), .badge) { white-space: normal; }
 table.data code { font-size: var(--note); }
 table.data .wide { white-space: normal; min-width: 14rem; max-width: 34rem; overflow-wrap: anywhere; }
 table.data .cut { display: inline-block; max-width: 15rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; }

@@ -72,7 +72,9 @@ function renderLastCall(
 ): Content {
   if (lastCall !== undefined) return renderDay(lastCall, nowMs);
   if (state !== 'on' || knownFrom === undefined) return '–';
-  return isIdle ? renderBadge(`idle since ${knownFrom}`, 'warning') : `no calls since ${knownFrom}`;
+  return isIdle
+    ? renderBadge('idle', 'warning')
+    : html`<span title="known since ${knownFrom}">no calls</span>`;
 }
 
 const renderLastFailure = ({ lastFailure }: ChannelWithSums, nowMs: number): Content =>

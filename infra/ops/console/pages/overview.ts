@@ -282,7 +282,6 @@ const renderChannels = (
         'attempts',
         'failedAttempts',
         'firstContent',
-        'margin',
       ),
     ],
   });
