@@ -1,9 +1,10 @@
 /**
- * Accepted cdk-nag findings, each with its reason. A finding of AwsSolutions that is not listed here fails the synthesis. The findings of
- * three more packs are listed for apps that use them and for a test, because the reasons belong to the construct.
+ * Accepted findings of scanners, each with its reason. A finding of cdk-nag's AwsSolutions that is not listed here fails the synthesis. The
+ * findings of three more packs are listed for apps that use them and for a test, because the reasons belong to the construct. Scanners
+ * that read templates find their names in the metadata of resources; docs/scanners.md has their figures.
  */
 import * as cdk from 'aws-cdk-lib';
-import { CfnElement, Stack, type Acknowledgment, Token } from 'aws-cdk-lib';
+import { CfnElement, CfnResource, Stack, type Acknowledgment, Token } from 'aws-cdk-lib';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { IConstruct } from 'constructs';
 import { secretPurposes } from '../../shared/config/rows/secret-reference.ts';
@@ -11,11 +12,13 @@ import { functionDescriptions } from './constructs/function-descriptions.ts';
 import { accountOf, hasUnknownKey } from './constructs/operator-policies.ts';
 import type { RelayFunctions } from './constructs/relay-functions.ts';
 import { type Triggers, findEmptyingProvider } from './constructs/triggers.ts';
+import type { RelayTables } from './constructs/relay-tables.ts';
 import type { RelayService } from './constructs/relay-service.ts';
 import type { ShiftRole } from './rollout.ts';
 
 interface AcknowledgedConstructs {
   relayName: string;
+  tables: RelayTables;
   functions: RelayFunctions;
   originSecrets: IConstruct | undefined;
   sealKeys: IConstruct;
@@ -39,13 +42,68 @@ interface AcknowledgedConstructs {
   ownLog?: IConstruct | undefined;
 }
 
-/** Maps rules to reasons: `own` for AwsSolutions, `listed` for HIPAA Security and NIST 800-53 revisions 4 and 5. */
+/**
+ * Maps rules to reasons: `own` for AwsSolutions, `listed` for HIPAA Security and NIST 800-53 revisions 4 and 5, `scanned` for rules that only
+ * `scannerNames` has.
+ */
 interface Reasons {
   own?: Readonly<Record<string, string>>;
   listed?: Readonly<Record<string, string>>;
+  scanned?: Readonly<Record<string, string>>;
 }
 
+/**
+ * The type of resource that a rule looks at, and its names in checkov (`CKV_`) and in AWS's registry of rules for CloudFormation Guard.
+ */
+const scannerNames: Readonly<Record<string, string | readonly string[]>> = {
+  SecretsManagerRotationEnabled: 'SecretsManager::Secret SECRETSMANAGER_ROTATION_ENABLED_CHECK',
+  SecretsManagerUsingKMSKey: 'SecretsManager::Secret CKV_AWS_149 SECRETSMANAGER_USING_CMK',
+  APIG1: 'ApiGateway::Stage CKV_AWS_76 API_GW_STAGE_ACCESS_LOGGING_RULE',
+  APIGWCacheEnabledAndEncrypted: 'ApiGateway::Stage CKV_AWS_120',
+  APIGWXrayEnabled: 'ApiGateway::Stage CKV_AWS_73',
+  CFR2: 'CloudFront::Distribution CKV_AWS_68',
+  CFR3: 'CloudFront::Distribution CKV_AWS_86 CLOUDFRONT_ACCESSLOGS_ENABLED',
+  CFR4: 'CloudFront::Distribution CKV_AWS_174 CLOUDFRONT_CUSTOM_SSL_CERTIFICATE CLOUDFRONT_MINIMUM_PROTOCOL_VERSION_RULE CLOUDFRONT_SNI_ENABLED',
+  OneOrigin: 'CloudFront::Distribution CLOUDFRONT_ORIGIN_FAILOVER_ENABLED',
+  NoRootObject: 'CloudFront::Distribution CLOUDFRONT_DEFAULT_ROOT_OBJECT_CONFIGURED',
+  CloudWatchLogGroupEncrypted: 'Logs::LogGroup CKV_AWS_158 CLOUDWATCH_LOG_GROUP_ENCRYPTED',
+  LambdaConcurrency: 'Lambda::Function CKV_AWS_115 LAMBDA_CONCURRENCY_CHECK',
+  LambdaDLQ: 'Lambda::Function CKV_AWS_116 LAMBDA_DLQ_CHECK',
+  LambdaInsideVPC: 'Lambda::Function CKV_AWS_117 LAMBDA_INSIDE_VPC',
+  LambdaVariablesKey: 'Lambda::Function CKV_AWS_173',
+  LambdaFunctionPublicAccessProhibited: [
+    'Lambda::Url CKV_AWS_258',
+    'Lambda::Permission LAMBDA_FUNCTION_PUBLIC_ACCESS_PROHIBITED LAMBDA_NO_WILDCARD_PRINCIPALS LAMBDA_PERMISSION_INVOKE_FUNCTION_ACTION',
+  ],
+  WildcardResource: [
+    'IAM::Policy IAM_POLICYDOCUMENT_NO_WILDCARD_RESOURCE',
+    'IAM::ManagedPolicy IAM_POLICYDOCUMENT_NO_WILDCARD_RESOURCE',
+  ],
+  Recovery: 'DynamoDB::GlobalTable CKV_AWS_165',
+  S3BucketLoggingEnabled: 'S3::Bucket CKV_AWS_18 S3_BUCKET_LOGGING_ENABLED',
+  S3BucketReplicationEnabled: 'S3::Bucket S3_BUCKET_REPLICATION_ENABLED',
+  S3BucketVersioningEnabled: 'S3::Bucket CKV_AWS_21 S3_BUCKET_VERSIONING_ENABLED',
+  S3BucketDefaultLockEnabled: 'S3::Bucket S3_BUCKET_DEFAULT_LOCK_ENABLED',
+  BucketPolicyUnseen: [
+    'S3::Bucket S3_BUCKET_NO_PUBLIC_RW_ACL',
+    'S3::BucketPolicy S3_BUCKET_SSL_REQUESTS_ONLY',
+  ],
+  CloudWatchAlarmAction: 'CloudWatch::Alarm CLOUDWATCH_ALARM_ACTION_CHECK',
+  SNSEncryptedKMS: 'SNS::Topic CKV_AWS_26 SNS_ENCRYPTED_KMS',
+  NoManagedRules: 'WAFv2::WebACL CKV_AWS_192',
+  EC23: 'EC2::SecurityGroup CKV_AWS_260 EC2_SECURITY_GROUP_INGRESS_OPEN_TO_WORLD_RULE SECURITY_GROUP_INGRESS_CIDR_NON_32_RULE SECURITY_GROUP_MISSING_EGRESS_RULE',
+  UpstreamsAnywhere:
+    'EC2::SecurityGroup EC2_SECURITY_GROUP_EGRESS_OPEN_TO_WORLD_RULE SECURITY_GROUP_EGRESS_ALL_PROTOCOLS_RULE',
+  VPCNoUnrestrictedRouteToIGW: 'EC2::Route NO_UNRESTRICTED_ROUTE_TO_IGW',
+  ECS4: 'ECS::Cluster CKV_AWS_65',
+  ELB2: 'ElasticLoadBalancingV2::LoadBalancer CKV_AWS_91 ELBV2_ACCESS_LOGGING_RULE',
+  ELBDeletionProtectionEnabled: 'ElasticLoadBalancingV2::LoadBalancer ELB_DELETION_PROTECTION_ENABLED',
+  ELBv2ACMCertificateRequired:
+    'ElasticLoadBalancingV2::Listener CKV_AWS_2 CKV_AWS_103 ELBV2_LISTENER_PROTOCOL_RULE ELBV2_LISTENER_SSL_POLICY_RULE',
+};
+
 const ownKey = 'Encrypted by a key that AWS manages, unless encryptionKeys names one of yours';
+const noResource = 'AWS knows no resource of these actions, or none before they are called';
 const oneRole = 'What one role may; a policy of its own would let others take it';
 const noAcl =
   'Every billed call needs a key, and keys have limits; an ACL costs a fee each month: option webAcl makes one or takes yours';
@@ -87,6 +145,10 @@ const reasons = {
       CFR3: 'A second log, at the edge, keeps client addresses, so an operator asks for it',
       CFR4: 'Without a domain CloudFront fixes the policy of its own certificate; with one the minimum is TLS 1.2 (2021)',
     },
+    scanned: {
+      OneOrigin: 'A second origin would repeat a call that may have been answered and charged',
+      NoRootObject: 'Functions answer every path',
+    },
   },
   functions: {
     listed: {
@@ -100,7 +162,13 @@ const reasons = {
       LambdaFunctionPublicAccessProhibited:
         'The URLs are public, since no SDK signs for IAM; functions refuse whoever does not show the origin secret',
     },
+    scanned: {
+      LambdaVariablesKey:
+        'Encrypted by a key that AWS manages; who may read the configuration of functions is a matter of IAM',
+    },
   },
+  wildcards: { scanned: { WildcardResource: noResource } },
+  responses: { scanned: { Recovery: 'Stored responses expire within 30 days; every other table has it' } },
   triggers: { listed: { CloudWatchLogGroupEncrypted: ownKey } },
   buckets: {
     own: { S1: 'Readable by the account alone; a log of who reads it is for the account to keep' },
@@ -112,8 +180,11 @@ const reasons = {
       S3BucketVersioningEnabled: 'AWS writes each object once, under a name of its own',
       S3BucketDefaultLockEnabled: 'Expires within weeks; nobody but the account can delete from it',
     },
+    scanned: {
+      BucketPolicyUnseen: 'Object ownership turns ACLs off, and the policy beside it denies plain HTTP',
+    },
   },
-  roles: { listed: { IAMNoInlinePolicy: oneRole } },
+  roles: { listed: { IAMNoInlinePolicy: oneRole }, scanned: { WildcardResource: noResource } },
   service: {
     own: {
       EC23: inside,
@@ -135,6 +206,7 @@ const reasons = {
       VPCNoUnrestrictedRouteToIGW:
         'Upstreams are anywhere; without NAT tasks have addresses that let nobody in but the balancer',
     },
+    scanned: { UpstreamsAnywhere: 'Upstreams are anywhere', WildcardResource: noResource },
   },
   alarms: {
     listed: {
@@ -150,6 +222,10 @@ const reasons = {
       CloudWatchAlarmAction: 'Somebody to tell is the operator’s to name',
       SNSEncryptedKMS: 'Says which alarm it is, and nothing of customers',
     },
+    scanned: {
+      NoManagedRules:
+        'Nothing behind it runs Java, and rules that look for attacks in bodies refuse prompts about code',
+    },
   },
 } satisfies Record<string, Reasons>;
 
@@ -157,6 +233,9 @@ const reasons = {
 export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
   const { functions, operatorPolicies, ownLog, shiftRoles, canary, topic, service, backup } = constructs;
   const { failures } = constructs.triggers;
+  acknowledge('wildcards', operatorPolicies, constructs.console);
+  if (constructs.inVpc) acknowledge('wildcards', functions, canary);
+  acknowledge('responses', constructs.tables.byName.responses);
   acknowledge('secrets', constructs.originSecrets, constructs.sealKeys);
   acknowledge('api', constructs.api);
   acknowledge('distribution', constructs.distribution);
@@ -260,7 +339,7 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
 export const acknowledgeEdge = (construct: IConstruct): void => acknowledge('edge', construct);
 
 function acknowledge(what: keyof typeof reasons, ...constructs: (IConstruct | undefined)[]): void {
-  const { own = {}, listed = {} }: Reasons = reasons[what];
+  const { own = {}, listed = {}, scanned = {} }: Reasons = reasons[what];
   const findings = [
     ...Object.entries(own).map(([rule, reason]) => finding(rule, reason)),
     ...Object.entries(listed).flatMap(([rule, reason]) =>
@@ -270,7 +349,39 @@ function acknowledge(what: keyof typeof reasons, ...constructs: (IConstruct | un
       })),
     ),
   ];
-  for (const construct of constructs) if (construct) accept(construct, ...findings);
+  for (const construct of constructs)
+    if (construct) {
+      accept(construct, ...findings);
+      for (const [rule, reason] of Object.entries({ ...own, ...listed, ...scanned }))
+        suppress(construct, [scannerNames[rule] ?? []].flat(), reason);
+    }
+}
+
+interface Suppressions {
+  checkov?: { skip: { id: string; comment: string }[] };
+  guard?: { SuppressedRules: string[] };
+}
+
+/** Writes into the metadata of resources below a construct. checkov reads a reason for each rule, CloudFormation Guard only names. */
+function suppress(construct: IConstruct, rules: readonly string[], comment: string): void {
+  const resources = construct.node.findAll().filter(CfnResource.isCfnResource);
+  for (const [type, ...names] of rules.map((rule) => rule.split(' ')))
+    for (const { cfnOptions } of resources.filter(
+      ({ cfnResourceType }) => cfnResourceType === `AWS::${type}`,
+    )) {
+      const { checkov, guard, ...others }: Suppressions = cfnOptions.metadata ?? {};
+      const ids = names.filter((name) => name.startsWith('CKV'));
+      const skip = [...(checkov?.skip ?? []), ...ids.map((id) => ({ id, comment }))];
+      const SuppressedRules = [
+        ...(guard?.SuppressedRules ?? []),
+        ...names.filter((name) => !ids.includes(name)),
+      ];
+      cfnOptions.metadata = {
+        ...others,
+        ...(skip.length > 0 && { checkov: { skip } }),
+        ...(SuppressedRules.length > 0 && { guard: { SuppressedRules } }),
+      };
+    }
 }
 
 const finding = (rule: string, reason: string): Acknowledgment => ({

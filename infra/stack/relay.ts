@@ -436,6 +436,7 @@ export class Relay extends Construct {
     });
     acknowledgeFindings({
       relayName,
+      tables,
       functions,
       originSecrets,
       sealKeys,

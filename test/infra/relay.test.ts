@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Annotations, App, CfnOutput, Fn, NestedStack, Stack, type Environment } from 'aws-cdk-lib';
 import { Annotations as WarningsOf, Match } from 'aws-cdk-lib/assertions';
 import { Certificate } from 'aws-cdk-lib/aws-certificatemanager';
-import { SecurityGroup, SubnetType, Vpc } from 'aws-cdk-lib/aws-ec2';
+import { InterfaceVpcEndpointAwsService, SecurityGroup, SubnetType, Vpc } from 'aws-cdk-lib/aws-ec2';
 import { ContainerImage } from 'aws-cdk-lib/aws-ecs';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Key } from 'aws-cdk-lib/aws-kms';
@@ -128,6 +128,16 @@ describe('functions in a VPC', () => {
       securityGroups: groups,
     });
     expect(resourcesOf(templateOf(given), 'AWS::EC2::SecurityGroup')).toHaveLength(1);
+  });
+
+  test('may be behind a private API whose endpoint the app creates', () => {
+    const stack = newStack();
+    const vpc = new Vpc(stack, 'Vpc', { maxAzs: 2 });
+    const { vpcEndpointId } = vpc.addInterfaceEndpoint('Door', {
+      service: InterfaceVpcEndpointAwsService.APIGATEWAY,
+    });
+    const relay = newRelay(stack, { frontDoor: 'private-api', vpcEndpointIds: [vpcEndpointId], vpc });
+    expect(relay.distribution).toBeUndefined();
   });
 
   test.each([

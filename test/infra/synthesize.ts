@@ -11,6 +11,10 @@ export interface Resource {
   DependsOn?: string[];
   DeletionPolicy?: string;
   UpdateReplacePolicy?: string;
+  Metadata?: {
+    checkov?: { skip: { id: string; comment: string }[] };
+    guard?: { SuppressedRules: string[] };
+  };
 }
 
 export interface Template {

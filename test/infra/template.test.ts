@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { checkResources } from '../../infra/local/template/template.ts';
 import { optionSets } from './option-sets.ts';
+import { readPage } from '../docs/pages.ts';
 import { synthesize } from './synthesize.ts';
 
 /** The options of the golden file: those with the most resources. */
@@ -15,8 +16,25 @@ const options = {
   certificateArn: 'arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012',
 };
 
+/** This rule of the registry looks at all resources once one is not suppressed. */
+const notSuppressible = 'CFN_NO_EXPLICIT_RESOURCE_NAMES';
+
 test('the template is the one that was looked at last', async () => {
   await expect(shown(synthesize(options).template)).toMatchFileSnapshot('template.golden.json');
+});
+
+test('docs/scanners.md names each finding that a template suppresses, and each suppression of checkov has a reason', () => {
+  const resources = Object.values(optionSets).flatMap((each) => {
+    const { template, edge } = synthesize(each);
+    return [template, ...Object.values(edge)].flatMap(({ Resources }) => Object.values(Resources));
+  });
+  const skipped = resources.flatMap(({ Metadata }) => Metadata?.checkov?.skip ?? []);
+  expect(skipped.filter(({ comment }) => comment.length < 10)).toEqual([]);
+  const suppressed = resources.flatMap(({ Metadata }) => Metadata?.guard?.SuppressedRules ?? []);
+  const named = readPage('docs/scanners.md').match(/(?<=`)(CKV_AWS_\d+|[A-Z][A-Z\d]+_[A-Z\d_]+)(?=`)/g) ?? [];
+  expect(new Set([...suppressed, ...skipped.map(({ id }) => id)])).toEqual(
+    new Set(named.filter((name) => name !== notSuppressible)),
+  );
 });
 
 describe.each(Object.entries(optionSets))('a stage with %s', (name, given) => {

@@ -312,7 +312,7 @@ const millionLines = (megabytes: number): Line[] => {
 };
 
 /** Months by number of calls. */
-const volumes = [1, 2.5, 10, 50, 100, 125];
+const volumes = [1, 2.5, 10, 50, 100];
 
 /** Dollars a month by what answers and how CloudFront is paid, everything included but rest. */
 function monthsOf(millions: number) {
@@ -327,7 +327,6 @@ function monthsOf(millions: number) {
     smallWithPlan: total([...functionLines(small), byPlan(small)]),
     servers: total([...serverLines(workload), byBytes(workload)]),
     serversWithPlan: total([...serverLines(workload), byPlan(workload)]),
-    plan: planOf(workload)?.plan ?? '',
   };
 }
 
@@ -342,7 +341,6 @@ function monthsTable(): string {
     ['millions of calls a month', ...volumes.map(String)],
     [
       row('open at once, mean', ({ open }) => String(Math.round(open))),
-      row('smallest plan', ({ plan }) => plan),
       row('functions of 256 MB, by the byte', ({ functions }) => whole(functions)),
       row('functions of 256 MB, plan', ({ functionsWithPlan }) => whole(functionsWithPlan)),
       row('functions of 128 MB, plan', ({ smallWithPlan }) => whole(smallWithPlan)),
@@ -362,20 +360,6 @@ const writesText = (): string =>
     .map((units) => `${units.toFixed(1)} ($${usd(units * 1_000_000 * prices.write.usd)})`)
     .join(', ');
 
-const writePrice = (each: number): string =>
-  each < 0.0001
-    ? `${Number((each * 1_000_000).toPrecision(6))} a million`
-    : String(Number(each.toPrecision(6)));
-
-function pricesTable(): string {
-  const bySource = new Map<string, string[]>();
-  for (const [name, { usd: each, source, read }] of Object.entries(prices)) {
-    const key = `${source} (${read})`;
-    bySource.set(key, [...(bySource.get(key) ?? []), `\`${name}\` ${writePrice(each)}`]);
-  }
-  return [...bySource].map(([source, names]) => `- ${source}: ${names.join(', ')}`).join('\n');
-}
-
 const idleOf = (options: Record<string, unknown>): string => usd(sum(idleLines(options)).billed);
 
 /** By name. Each stands in the page after `<!-- made by test/scripts/cost-page.ts: NAME -->`, up to the next empty line. */
@@ -385,7 +369,6 @@ export const costBlocks = (): Readonly<Record<string, string>> => ({
   million: tableOf(millionLines(256)),
   writes: `Row and sums take ${writesText()} write units for a lone call, and at 1, 10 and 100 calls a second (in parentheses a million calls, list).`,
   months: monthsTable(),
-  prices: pricesTable(),
 });
 
 export const costBlock = (name: string): RegExp =>

@@ -30,7 +30,7 @@ export function findPropProblems(
   const place: Checked[] = region === undefined ? [] : [['region', 'region', region]];
   const problems = [...findProblems(props, rules, isKnown), ...place.flatMap(problemsOf)];
   if (problems.length > 0) return problems;
-  const given = [...listObjects(props, rules), ...listUnknownLists(props, rules, isKnown), ...checked];
+  const given = [...listUnchecked(props, rules, isKnown), ...checked];
   const options = Object.fromEntries([...given, ...place].map(([, option, value]) => [option, value]));
   const propOf = new Map(given.map(([name, option]) => [option, name]));
   return checkOptions(options as StageOptions).map((each) => nameByProp(each, propOf));
@@ -56,20 +56,12 @@ const listChecked = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[
     return isKnown(said) ? [[name, option, said]] : [];
   });
 
-/** Objects of CDK where an option has a value. Only their combination with others is checked. */
-const listObjects = (props: Props, rules: PropRules): Checked[] =>
+/** Objects of CDK, and lists that only CloudFormation can resolve. Only their combination with others is checked. */
+const listUnchecked = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[] =>
   Object.entries(props).flatMap(([name, value]): Checked[] => {
     const option = ruleOf(rules, name);
-    return typeof option === 'string' && option !== '' && !isPlain(value) ? [[name, option, value]] : [];
-  });
-
-/** Lists with values that only CloudFormation resolves: rules only ask whether such a list is given. */
-const listUnknownLists = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[] =>
-  Object.entries(props).flatMap(([name, value]): Checked[] => {
-    const option = ruleOf(rules, name);
-    return typeof option === 'string' && Array.isArray(value) && !isKnown(value)
-      ? [[name, option, value]]
-      : [];
+    if (typeof option !== 'string' || option === '') return [];
+    return !isPlain(value) || (Array.isArray(value) && !isKnown(value)) ? [[name, option, value]] : [];
   });
 
 /** Removes fields that hold an object of CDK, such as a VPC, where an option has a name. */
