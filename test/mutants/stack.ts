@@ -73,4 +73,18 @@ export const stack: Mutants = {
     noticed: 'test/infra/deploy-stage.test.ts',
     by: /refuses a rotation of/,
   },
+  'an attribute of keys is renamed': {
+    file: 'shared/config/rows/key-row.ts',
+    find: '  manage: z.optional(flag),',
+    replace: '  manages: z.optional(flag),',
+    noticed: 'test/compatibility/compatibility.test.ts',
+    by: /every name of the last release is still there/,
+  },
+  'a command is renamed': {
+    file: 'infra/ops/cli/commands/key.ts',
+    find: "defineChange('rotate',",
+    replace: "defineChange('renew',",
+    noticed: 'test/compatibility/compatibility.test.ts',
+    by: /every name of the last release is still there/,
+  },
 };
