@@ -192,6 +192,7 @@ textarea { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace
 @container (max-width: 20rem) { .plot .tick { font-size: 24px; } }
 @media (max-width: 1500px) {
   table.data :is(th, td) { padding-inline: .35rem; }
+  table.data tr:has(> :nth-child(12)) > * { padding-inline: .18rem; }
   table.data .cut { max-width: 6.5rem; }
   table.data .second-line { display: block; margin: 0; font-size: var(--note); }
   table.data .second-line .cut { max-width: 7.5rem; }
