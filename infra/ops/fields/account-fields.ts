@@ -3,26 +3,24 @@ import { makeEntries } from './form-fields.ts';
 import { customerPriceEntries } from './price-fields.ts';
 import {
   makeChoice,
+  makeCount,
   makeFlag,
   makeNumber,
+  makeShort,
   parseText,
   parseFlag,
   parseTypedNumber,
   type RowField,
 } from './row-field.ts';
 
-const limitField = (name: string, label: string): RowField =>
-  makeNumber(name, label, 'Across all keys. Leave empty for no limit.', { input: 'numeric' });
+const limitHelp = 'Across all keys. Leave empty for no limit.';
 
 /** Without a level there is no plan. */
-const planTime = (part: string, label: string, placeholder: string, help: string): RowField => ({
-  name: `plan.${part}`,
-  label,
-  width: 'third',
-  placeholder,
-  help,
-  parse: (text, field) => (field('plan.level') === '' ? undefined : parseText(text)),
-});
+const planTime = (part: string, label: string, placeholder: string, help: string): RowField =>
+  makeShort(`plan.${part}`, label, help, {
+    placeholder,
+    parse: (text, field) => (field('plan.level') === '' ? undefined : parseText(text)),
+  });
 
 export const accountFields: readonly RowField[] = [
   { name: 'note', label: 'Note', help: 'For you; the customer does not see it.' },
@@ -31,17 +29,13 @@ export const accountFields: readonly RowField[] = [
     format: (value) => (value === undefined || value === true ? 'yes' : 'no'),
     parse: (text) => (parseFlag(text) === true ? undefined : parseFlag(text)),
   },
-  limitField('concurrency', 'Concurrent calls'),
-  limitField('rpm', 'Calls per minute'),
-  limitField('tpm', 'Tokens per minute'),
-  {
-    name: 'alert_below',
-    label: 'Alert below (¥)',
-    input: 'decimal',
-    help: 'Leave empty for no alert.',
-    parse: parseTypedNumber,
-  },
-  makeFlag('auto_top_up', 'Automatic top-up', 'yes', '`no`: the stored card of the customer is not charged.'),
+  makeCount('concurrency', 'Concurrent calls', limitHelp),
+  makeCount('rpm', 'Calls per minute', limitHelp),
+  makeCount('tpm', 'Tokens per minute', limitHelp),
+  makeNumber('alert_below', 'Alert below (¥)', 'Leave empty for no alert.'),
+  makeFlag('auto_top_up', 'Automatic top-up', 'yes', {
+    help: '`no`: the stored card of the customer is not charged.',
+  }),
   { name: 'price_group', label: 'Price group', help: 'A name in the setting `price_groups`.' },
   makeEntries(
     'prices',
@@ -58,20 +52,10 @@ export const accountFields: readonly RowField[] = [
       noun: 'Budget',
       about: 'The most that calls of a tag or an end user may spend of the balance.',
       fields: [
-        {
-          name: 'by',
-          label: 'By',
-          width: 'third',
-          placeholder: 'tag:team',
-          help: '`end_user`, or `tag:` and its name.',
-        },
-        { name: 'name', label: 'Name', width: 'third', help: 'Leave empty for all names without a budget.' },
+        makeShort('by', 'By', '`end_user`, or `tag:` and its name.', { placeholder: 'tag:team' }),
+        makeShort('name', 'Name', 'Leave empty for all names without a budget.'),
         makeNumber('amount', 'Amount (¥)', 'At most 9 decimals.'),
-        {
-          ...makeChoice('period', 'Period', { day: 'per day', month: 'per month' }),
-          width: 'third',
-          parse: parseText,
-        },
+        { ...makeChoice('period', 'Period', { day: 'per day', month: 'per month' }), width: 'third' },
       ],
     },
   ),
@@ -84,18 +68,14 @@ export const accountFields: readonly RowField[] = [
     placeholder: 'uprof_...',
     help: 'Names the customer to Anthropic, which then restricts it alone. `customer profile` registers one.',
   },
-  makeFlag(
-    'metered',
-    'Metered',
-    'no',
-    'Calls are counted but not paid from the balance, so the balance does not limit them.',
-  ),
-  {
-    ...makeChoice('plan.level', 'Plan', { 1: 'level 1', 2: 'level 2', 3: 'level 3' }, 'no plan'),
+  makeFlag('metered', 'Metered', 'no', {
+    help: 'Calls are counted but not paid from the balance, so the balance does not limit them.',
+  }),
+  makeChoice('plan.level', 'Plan', { 1: 'level 1', 2: 'level 2', 3: 'level 3' }, 'no plan', {
     width: 'third',
     help: 'Pays for calls instead of the balance. Plans are defined in the settings.',
     parse: parseTypedNumber,
-  },
+  }),
   planTime(
     'since',
     'Plan since',

@@ -28,11 +28,13 @@ import {
   makeJson,
   makeLines,
   makeNames,
+  makeCount,
   makeNumber,
+  makeShort,
   parseFlag,
+  parseNames,
   parseText,
   parseTypedList,
-  parseTypedNumber,
   type RowField,
 } from './row-field.ts';
 
@@ -77,8 +79,7 @@ const mapperField: RowField = {
   },
 };
 
-const makeSeconds = (name: string, label: string, byDefault: string): RowField =>
-  makeNumber(name, label, `Default: ${byDefault}.`, { format: formatNumber });
+const formatted = { format: formatNumber };
 
 /** Lists the attributes of the type, or of all types if none is set, plus others that the row has, so that they can be removed. */
 const listTypeFields = (type: string | undefined, row: RawRow): RowField[] =>
@@ -92,12 +93,6 @@ const listTypeFields = (type: string | undefined, row: RawRow): RowField[] =>
       help: `${about.charAt(0).toUpperCase()}${about.slice(1)} (${findTypesWith(name).join(', ')})`,
     }));
 
-const makeThird = (field: Omit<RowField, 'width'>, help: string): RowField => ({
-  ...field,
-  help,
-  width: 'third',
-});
-
 const costFields: readonly RowField[] = [
   {
     name: 'model',
@@ -107,11 +102,8 @@ const costFields: readonly RowField[] = [
   makePrice('input', 'Input cost', 'Per 1M tokens.'),
   makePrice('output', 'Output cost', 'Per 1M tokens.'),
   ...makePartPrices('cost'),
-  makeThird({ name: 'currency', label: 'Cost currency', placeholder: 'USD' }, 'Leave empty for yuan.'),
-  makeThird(
-    { name: 'rate', label: 'Yuan per unit', input: 'decimal', parse: parseTypedNumber },
-    'Of the currency.',
-  ),
+  makeShort('currency', 'Cost currency', 'Leave empty for yuan.', { placeholder: 'USD' }),
+  makeNumber('rate', 'Yuan per unit', 'Of the currency.'),
 ];
 
 export const listFieldsOfType = (
@@ -134,25 +126,28 @@ export const listFieldsOfType = (
   },
   makeNames('models', 'Models', 'Names that clients use, separated by commas or lines.'),
   mapperField,
-  makeNumber('priority', 'Priority', 'Higher is tried first. Default: 0.', {
-    input: 'numeric',
-    format: formatNumber,
-  }),
-  makeNumber('weight', 'Weight', 'Share among channels of the same priority. Default: 1.', {
-    format: formatNumber,
-  }),
+  makeCount('priority', 'Priority', 'Higher is tried first. Default: 0.', formatted),
+  makeNumber('weight', 'Weight', 'Share among channels of the same priority. Default: 1.', formatted),
   {
     ...makeChoice('state', 'State', { on: 'enabled', off: 'disabled' }),
     width: 'third',
     format: (value) => (value === true ? 'on' : 'off'),
     parse: (text) => (text === 'on' || text === 'off' ? text === 'on' : parseFlag(text)),
   },
-  makeNumber('balance_below', 'Alert below', 'Alerts if the upstream reports less, in the vendor’s unit.', {
-    format: formatNumber,
-  }),
-  makeSeconds('connect_seconds', 'Connect timeout (s)', '5'),
-  makeSeconds('first_content_seconds', 'First content timeout (s)', '120, more for long prompts'),
-  makeSeconds('total_seconds', 'Total timeout (s)', '600'),
+  makeNumber(
+    'balance_below',
+    'Alert below',
+    'Alerts if the upstream reports less, in the vendor’s unit.',
+    formatted,
+  ),
+  makeNumber('connect_seconds', 'Connect timeout (s)', 'Default: 5.', formatted),
+  makeNumber(
+    'first_content_seconds',
+    'First content timeout (s)',
+    'Default: 120, more for long prompts.',
+    formatted,
+  ),
+  makeNumber('total_seconds', 'Total timeout (s)', 'Default: 600.', formatted),
   makeEntries(
     'cost',
     'Costs by upstream model',
@@ -183,33 +178,32 @@ const flags: readonly (readonly [name: string, label: string, help: string, none
 ];
 
 const acceptedGroup: readonly RowField[] = [
-  makeNumber('params.max_output_tokens', 'Max output tokens', 'Higher limits are lowered to this.', {
-    input: 'numeric',
-    format: formatNumber,
-  }),
-  ...flags.map(([name, label, help, none]) => makeThird(makeFlag(`params.${name}`, label, none), help)),
-  ...choices.map(([name, label, help, none, values]) =>
-    makeThird(
-      makeChoice(`params.${name}`, label, Object.fromEntries(values.map((each) => [each, each])), none),
-      help,
-    ),
+  makeCount('params.max_output_tokens', 'Max output tokens', 'Higher limits are lowered to this.', formatted),
+  ...flags.map(([name, label, help, none]) =>
+    makeFlag(`params.${name}`, label, none, { help, width: 'third' }),
   ),
-  {
-    name: 'params.efforts',
-    label: 'Efforts',
+  ...choices.map(([name, label, help, none, values]) =>
+    makeChoice(`params.${name}`, label, Object.fromEntries(values.map((each) => [each, each])), none, {
+      help,
+      width: 'third',
+    }),
+  ),
+  makeShort('params.efforts', 'Efforts', 'The efforts that it supports.', {
     placeholder: 'low, high',
     parse: parseNames,
-    help: 'The efforts that it supports.',
-    width: 'third',
-  },
+  }),
 ];
 
 const wordsHelp = 'One per line: `finish eos = stop` or `errors no_quota = account`.';
 const dialectHelp = 'One for all models, such as `messages`, or one per line: `smart = messages`.';
 const advancedGroup: readonly RowField[] = [
   makeLines('params.set', 'Set fields', 'One per line, in every request: `temperature = 1`.'),
-  makeNameFields('params.drop', 'Drop fields', 'Removed from requests'),
-  makeNameFields('params.allow', 'Allow fields', 'Extra fields that customers may send'),
+  makeNames('params.drop', 'Drop fields', 'Removed from requests, separated by commas or lines.'),
+  makeNames(
+    'params.allow',
+    'Allow fields',
+    'Extra fields that customers may send, separated by commas or lines.',
+  ),
   makeLines(
     'params.model_rules',
     'Model rules',
@@ -222,7 +216,7 @@ const advancedGroup: readonly RowField[] = [
     format: (value) => (typeof value === 'string' ? value : formatLines(value)),
     parse: (text) => (text.includes('=') ? parseLines('dialect', text) : parseText(text)),
   },
-  makeSeconds('idle_seconds', 'Idle timeout (s)', '60'),
+  makeNumber('idle_seconds', 'Idle timeout (s)', 'Default: 60.', formatted),
 ];
 
 /** The form needs no JSON: it has a row for each model's cost, a field for each parameter, and `name = value` lines for each map. */
@@ -235,15 +229,6 @@ export const listFormFields = (
   ...acceptedGroup.map((field) => Object.assign({}, field, { group: 'What the upstream accepts' })),
   ...advancedGroup.map((field) => Object.assign({}, field, { group: 'Advanced' })),
 ];
-
-function makeNameFields(name: string, label: string, about: string): RowField {
-  return { ...makeNames(name, label, `${about}, separated by commas or lines.`), parse: parseNames };
-}
-
-function parseNames(text: string): string[] | undefined {
-  const names = parseTypedList(text);
-  return names.length === 0 ? undefined : names;
-}
 
 export const typeField: RowField = makeChoice(
   'type',

@@ -12,7 +12,6 @@ import { formatLines, parseLines } from './map-lines.ts';
 import {
   fillFields,
   makeJson,
-  makeJsonList,
   parseText,
   parseTypedRow,
   readAttribute,
@@ -28,7 +27,7 @@ export type SentTexts = Readonly<Record<string, string>>;
 
 /** @param help for sheets and commands, which write JSON */
 export const makeEntries = (name: string, label: string, help: string, entries: Entries): RowField => ({
-  ...(entries.key === undefined ? makeJsonList : makeJson)(name, label, help),
+  ...makeJson(name, label, help, entries.key === undefined),
   entries,
 });
 

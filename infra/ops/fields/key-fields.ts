@@ -1,6 +1,15 @@
 /** The fields of a key that an operator can edit. */
 import { formatCell } from '../markup.ts';
-import { makeChoice, makeFlag, makeNumber, parseTypedList, type RowField } from './row-field.ts';
+import {
+  makeChoice,
+  makeCount,
+  makeFlag,
+  makeNames,
+  makeNumber,
+  makeShort,
+  parseNames,
+  type RowField,
+} from './row-field.ts';
 
 /** No name of a model has parentheses. */
 const noModels = '(none)';
@@ -8,30 +17,20 @@ const noModels = '(none)';
 /** Fields of a new key. */
 export const keyFields: readonly RowField[] = [
   { name: 'name', label: 'Name', help: 'Who or what uses the key.' },
-  {
-    name: 'models',
-    label: 'Models',
-    kind: 'area',
-    help: `The only models it may call, separated by commas or lines. Leave empty for all models, or enter ${noModels}.`,
-    format: (value) => {
-      const shown = formatCell(value).replaceAll(', ', '\n');
-      return value !== undefined && shown === '' ? noModels : shown;
+  makeNames(
+    'models',
+    'Models',
+    `The only models it may call, separated by commas or lines. Leave empty for all models, or enter ${noModels}.`,
+    {
+      format: (value) => (value === undefined ? '' : formatCell(value).replaceAll(', ', '\n') || noModels),
+      parse: (text) => (text === noModels ? [] : parseNames(text)),
     },
-    parse(text) {
-      const list = parseTypedList(text);
-      if (text === noModels) return [];
-      return list.length === 0 ? undefined : list;
-    },
-  },
-  makeNumber('rpm', 'Calls per minute', 'Leave empty for no limit.', { input: 'numeric' }),
-  makeNumber('max_concurrency', 'Concurrent calls', 'Leave empty for no limit.', { input: 'numeric' }),
-  {
-    name: 'expires_at',
-    label: 'Expires',
-    width: 'third',
+  ),
+  makeCount('rpm', 'Calls per minute', 'Leave empty for no limit.'),
+  makeCount('max_concurrency', 'Concurrent calls', 'Leave empty for no limit.'),
+  makeShort('expires_at', 'Expires', 'For example 30d or 2027-01-01. Leave empty for never.', {
     placeholder: '2027-01-01',
-    help: 'For example 30d or 2027-01-01. Leave empty for never.',
-  },
+  }),
   makeNumber(
     'budget.amount',
     'Budget (¥)',
@@ -42,14 +41,11 @@ export const keyFields: readonly RowField[] = [
     width: 'third',
     parse: (text, field) => (field('budget.amount') === '' ? undefined : text || 'month'),
   },
-  { ...makeFlag('store', 'May store responses', 'as in the setting store'), width: 'third' },
-  makeFlag('official', 'Official mode', 'no', 'Calls are not charged to the balance.'),
-  makeFlag(
-    'manage',
-    'Can manage keys',
-    'no',
-    'May create, change and revoke keys that have no more permissions than itself.',
-  ),
+  makeFlag('store', 'May store responses', 'as in the setting store', { width: 'third' }),
+  makeFlag('official', 'Official mode', 'no', { help: 'Calls are not charged to the balance.' }),
+  makeFlag('manage', 'Can manage keys', 'no', {
+    help: 'May create, change and revoke keys that have no more permissions than itself.',
+  }),
 ];
 
 /** Fields of an existing key. */

@@ -8,10 +8,13 @@ import { formatCell } from '../markup.ts';
 import { makeEntries } from './form-fields.ts';
 import {
   makeChoice,
+  makeCount,
   makeFlag,
   makeLines,
   makeNames,
   makeNumber,
+  makeShort,
+  parseNames,
   parseTypedList,
   parseTypedNumber,
   type RowField,
@@ -50,29 +53,16 @@ const rateFields: readonly RowField[] = [
   ...makePartPrices('(¥)'),
 ];
 
-const parseListIfAny = (text: string): string[] | undefined => {
-  const list = parseTypedList(text);
-  return list.length === 0 ? undefined : list;
-};
-
-const makeText = (name: string, label: string, placeholder: string, help: string): RowField => ({
-  name,
-  label,
-  placeholder,
-  help,
-  width: 'third',
-});
-
 const windowFields: readonly RowField[] = [
-  makeText('name', 'Name', 'peak', 'Shown in usage.'),
-  makeText('from', 'From', '09:00', 'The first minute.'),
-  makeText('to', 'To', '18:00', 'The first minute after it; may be on the next day.'),
-  {
-    ...makeText('days', 'Days', 'mon, tue', `Among ${weekdays.join(', ')}. Leave empty for all.`),
-    parse: parseListIfAny,
-  },
-  makeText('zone', 'Time zone', 'Asia/Shanghai', 'The same for all windows.'),
-  { ...makeText('except', 'Except on', '2026-10-01', 'Dates.'), parse: parseListIfAny },
+  makeShort('name', 'Name', 'Shown in usage.', { placeholder: 'peak' }),
+  makeShort('from', 'From', 'The first minute.', { placeholder: '09:00' }),
+  makeShort('to', 'To', 'The first minute after it; may be on the next day.', { placeholder: '18:00' }),
+  makeShort('days', 'Days', `Among ${weekdays.join(', ')}. Leave empty for all.`, {
+    placeholder: 'mon, tue',
+    parse: parseNames,
+  }),
+  makeShort('zone', 'Time zone', 'The same for all windows.', { placeholder: 'Asia/Shanghai' }),
+  makeShort('except', 'Except on', 'Dates.', { placeholder: '2026-10-01', parse: parseNames }),
   makeNumber('factor', 'Factor', 'Multiplies all prices of the rule. Or enter prices:'),
   ...rateFields,
 ];
@@ -81,9 +71,11 @@ const windowFields: readonly RowField[] = [
 export const customerPriceFields: readonly RowField[] = [
   makeNames('models', 'Models', 'Separated by commas or lines. `*` stands for any text.'),
   makeNumber('factor', 'Factor', 'Multiplies the price of everybody. Or enter prices:'),
-  makeText('from', 'Starts', 'next monday', 'UTC, unless it names a zone. Leave empty for now.'),
-  makeText('until', 'Ends', '30d', 'UTC, unless it names a zone. Leave empty for no end.'),
-  { ...makeChoice('type', 'Type', typeWords, 'factor, or per token'), width: 'third' },
+  makeShort('from', 'Starts', 'UTC, unless it names a zone. Leave empty for now.', {
+    placeholder: 'next monday',
+  }),
+  makeShort('until', 'Ends', 'UTC, unless it names a zone. Leave empty for no end.', { placeholder: '30d' }),
+  makeChoice('type', 'Type', typeWords, 'factor, or per token', { width: 'third' }),
   ...rateFields.slice(0, 3),
 ];
 
@@ -104,7 +96,7 @@ export const ruleFields: readonly RowField[] = [
     ),
     parse: (text) => text,
   },
-  { ...makeNames('models', 'Models', 'Separated by commas or lines.'), required: true },
+  { ...makeNames('models', 'Models'), required: true, parse: parseTypedList },
   ...rateFields.slice(0, 3),
   makeEntries(
     'windows',
@@ -118,17 +110,14 @@ export const ruleFields: readonly RowField[] = [
   },
 ];
 
-const limitHelp = 'Leave empty for no limit.';
 const advanced: readonly RowField[] = [
   ...rateFields.slice(3),
   makeLines('service_tiers', 'Service tiers', 'Factors, one per line: `priority = 2`.'),
-  makeNumber('max_output_tokens', 'Max output tokens', limitHelp, { input: 'numeric' }),
-  makeNumber('default_output_tokens', 'Default output tokens', 'Reserved if a call sets no limit.', {
-    input: 'numeric',
-  }),
-  makeNumber('image_tokens', 'Tokens per image', 'Reserved for each image.', { input: 'numeric' }),
+  makeCount('max_output_tokens', 'Max output tokens', 'Leave empty for no limit.'),
+  makeCount('default_output_tokens', 'Default output tokens', 'Reserved if a call sets no limit.'),
+  makeCount('image_tokens', 'Tokens per image', 'Reserved for each image.'),
   makeNumber('input_factor', 'Input factor', 'Multiplies the reserved input: 1 to 4.'),
-  makeFlag('anonymous', 'Anonymous', 'no', 'Published only: calls always need a key.'),
+  makeFlag('anonymous', 'Anonymous', 'no', { help: 'Published only: calls always need a key.' }),
 ];
 
 /** The fields of a rule's form, which also has what sheets leave out. */
@@ -137,31 +126,22 @@ export const ruleFormFields: readonly RowField[] = [
   makeEntries('tiers', 'Prices of long inputs', 'JSON', {
     noun: 'Tier',
     about: 'All tokens of a call whose input is longer cost these prices. The shortest input comes first.',
-    fields: [
-      makeNumber('above', 'Above input tokens', 'Cached tokens count too.', { input: 'numeric' }),
-      ...rateFields,
-    ],
+    fields: [makeCount('above', 'Above input tokens', 'Cached tokens count too.'), ...rateFields],
   }),
   ...advanced.map((field) => Object.assign({}, field, { group: 'Advanced' })),
 ];
 
 /** How to read a vendor's price list. */
 export const mappingFields: readonly RowField[] = [
-  {
-    name: 'vendor',
-    label: 'Vendor',
-    width: 'third',
-    help: 'The columns are remembered under this name.',
-  },
+  makeShort('vendor', 'Vendor', 'The columns are remembered under this name.'),
   ...mappedColumns.map((name): RowField => ({
     name: `columns.${name}`,
     label: `Column of ${name.replaceAll('_', ' ')}`,
     width: 'third',
   })),
-  {
-    ...makeChoice('per', 'Unit', { 1000000: 'per 1M tokens', 1000: 'per 1,000 tokens', 1: 'per token' }),
+  makeChoice('per', 'Unit', { 1e6: 'per 1M tokens', 1000: 'per 1,000 tokens', 1: 'per token' }, undefined, {
     width: 'third',
     parse: parseTypedNumber,
-  },
-  { ...makeChoice('currency', 'Currency', { cny: 'yuan', usd: 'US dollars' }), width: 'third' },
+  }),
+  makeChoice('currency', 'Currency', { cny: 'yuan', usd: 'US dollars' }, undefined, { width: 'third' }),
 ];

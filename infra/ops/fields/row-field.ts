@@ -70,29 +70,42 @@ export interface Entries {
 
 type ReadField = (name: string) => string;
 
-export const makeNumber = (
-  name: string,
-  label: string,
-  help: string,
-  more: Partial<RowField> = {},
-): RowField => ({
+type More = Partial<RowField>;
+
+/** A field of a third of the width. */
+export const makeShort = (name: string, label: string, help: string, more: More = {}): RowField => ({
   name,
   label,
   help,
   width: 'third',
-  input: 'decimal',
-  parse: parseTypedNumber,
   ...more,
 });
 
-export const makeNames = (name: string, label: string, help: string): RowField => ({
+export const makeNumber = (name: string, label: string, help: string, more: More = {}): RowField =>
+  makeShort(name, label, help, { input: 'decimal', parse: parseTypedNumber, ...more });
+
+export const makeCount = (name: string, label: string, help: string, more: More = {}): RowField =>
+  makeNumber(name, label, help, { input: 'numeric', ...more });
+
+const makeArea = (name: string, label: string, help: string, more: More): RowField => ({
   name,
   label,
   help,
   kind: 'area',
-  format: (value) => formatCell(value).replaceAll(', ', '\n'),
-  parse: parseTypedList,
+  ...more,
 });
+
+export const makeNames = (
+  name: string,
+  label: string,
+  help = 'Separated by commas or lines.',
+  more: More = {},
+): RowField =>
+  makeArea(name, label, help, {
+    format: (value) => formatCell(value).replaceAll(', ', '\n'),
+    parse: parseNames,
+    ...more,
+  });
 
 /** @param none the words for no choice, if that is one */
 export const makeChoice = (
@@ -100,20 +113,22 @@ export const makeChoice = (
   label: string,
   choices: Readonly<Record<string, string>>,
   none?: string,
+  more: More = {},
 ): RowField => ({
   name,
   label,
   kind: 'choice',
   choices: [...(none === undefined ? [] : [['', none] as const]), ...Object.entries(choices)],
+  ...more,
 });
 
 /** @param none what nothing typed means */
-export const makeFlag = (name: string, label: string, none: string, help?: string): RowField => ({
-  ...makeChoice(name, label, { yes: 'yes', no: 'no' }, none),
-  ...(help !== undefined && { help }),
-  format: (value) => (value === undefined ? '' : value === true ? 'yes' : 'no'),
-  parse: parseFlag,
-});
+export const makeFlag = (name: string, label: string, none: string, more: More = {}): RowField =>
+  makeChoice(name, label, { yes: 'yes', no: 'no' }, none, {
+    format: (value) => (value === undefined ? '' : value === true ? 'yes' : 'no'),
+    parse: parseFlag,
+    ...more,
+  });
 
 /** As people and spreadsheets write it. What is neither stays as typed, for the row's schema to refuse. */
 export const parseFlag = (text: string): boolean | string | undefined =>
@@ -126,36 +141,26 @@ const flags = new Map([
   ['false', false],
 ]);
 
-export const makeJson = (name: string, label: string, help: string): RowField => ({
-  name,
-  label,
-  help,
-  kind: 'area',
-  format: (value) => (value === undefined ? '' : JSON.stringify(value, replaceSet, 2)),
-  parse(text) {
-    const map = parseTypedJson(name, text);
-    return Object.keys(map).length === 0 ? undefined : map;
-  },
-});
-
-export const makeJsonList = (name: string, label: string, help: string): RowField => ({
-  ...makeJson(name, label, help),
-  parse(text) {
-    const list = text === '' ? [] : parseJson(text);
-    if (!Array.isArray(list)) throw usageFailure(`${name}: enter a JSON list. ${help}`);
-    return list.length === 0 ? undefined : list;
-  },
-});
+export const makeJson = (name: string, label: string, help: string, isList = false): RowField =>
+  makeArea(name, label, help, {
+    format: (value) => (value === undefined ? '' : JSON.stringify(value, replaceSet, 2)),
+    parse(text) {
+      const value = text === '' ? (isList ? [] : {}) : parseJson(text);
+      // Without the parser's message, which quotes the text: it may contain a secret.
+      if (!(isList ? Array.isArray(value) : isRecord(value)))
+        throw usageFailure(
+          `${name}: enter a JSON ${isList ? `list. ${help}` : 'object such as {"params": {...}}'}`,
+        );
+      return Object.keys(value as object).length === 0 ? undefined : value;
+    },
+  });
 
 /** One name per line, or two for a map of maps: `gpt-5 sampling = none`. */
-export const makeLines = (name: string, label: string, help: string, isNested = false): RowField => ({
-  name,
-  label,
-  help,
-  kind: 'area',
-  format: (value) => formatLines(value, isNested),
-  parse: (text) => parseLines(name, text, isNested),
-});
+export const makeLines = (name: string, label: string, help: string, isNested = false): RowField =>
+  makeArea(name, label, help, {
+    format: (value) => formatLines(value, isNested),
+    parse: (text) => parseLines(name, text, isNested),
+  });
 
 export const fillFields = (fields: readonly RowField[], row: RawRow): Field[] =>
   fields.map((field) =>
@@ -247,10 +252,8 @@ export function parseTypedNumber(text: string): number | string | undefined {
 /** Names apart by commas, blanks or lines. */
 export const parseTypedList = (text: string): string[] => text.split(/[\s,]+/).filter((name) => name !== '');
 
-export function parseTypedJson(name: string, text: string): Record<string, unknown> {
-  if (text === '') return {};
-  const value = parseJson(text);
-  if (isRecord(value)) return value;
-  // Without the parser's message, which quotes the text: it may contain a secret.
-  throw usageFailure(`${name}: enter a JSON object such as {"params": {...}}`);
+/** Empty: the attribute is removed. */
+export function parseNames(text: string): string[] | undefined {
+  const names = parseTypedList(text);
+  return names.length === 0 ? undefined : names;
 }

@@ -4,11 +4,13 @@ import { makeEntries } from './form-fields.ts';
 import { customerPriceEntries, mappingFields } from './price-fields.ts';
 import {
   makeChoice,
+  makeCount,
   makeFlag,
   makeLines,
   makeNames,
   makeNumber,
-  parseTypedList,
+  makeShort,
+  parseNames,
   parseTypedNumber,
   type Entries,
   type RowField,
@@ -31,21 +33,16 @@ const makeTextForm = (about: string, more: Partial<RowField> = {}): SettingForm 
   makeForm(about, { name: 'value', label: about, help: 'Leave empty for the default.', ...more });
 
 const makeNamesForm = (about: string, help: string): SettingForm =>
-  makeTextForm(about, {
-    ...makeNames('value', about, `${help} Separated by commas or lines. Leave empty for the default.`),
-    parse: parseNames,
-  });
-
-const parseNames = (typed: string): string[] | undefined => {
-  const list = parseTypedList(typed);
-  return list.length === 0 ? undefined : list;
-};
+  makeForm(
+    about,
+    makeNames('value', about, `${help} Separated by commas or lines. Leave empty for the default.`),
+  );
 
 const isSwitchedOn = (value: unknown): boolean =>
   value === true || (isRecord(value) && value['all_keys'] !== false);
 
 const makeFigure = (name: string, label: string, byDefault: string): RowField =>
-  makeNumber(`value.${name}`, label, `Default: ${byDefault}.`, { input: 'numeric' });
+  makeCount(`value.${name}`, label, `Default: ${byDefault}.`);
 
 const makeSecret = (name: string, path: string): RowField => ({
   name,
@@ -65,32 +62,17 @@ const makeSecrets = (name: string, label: string, path: string): RowField => ({
 
 const checkoutFields: readonly RowField[] = [
   { ...makeSecret('secret_key', 'payments/<name>'), label: 'Secret key' },
-  { name: 'currency', label: 'Currency', width: 'third', placeholder: 'usd', help: 'One of the rates.' },
-  { ...makeFlag('auto_top_up', 'Automatic top-ups', 'no'), width: 'third' },
-  {
-    name: 'plans',
-    label: 'Plans for sale',
-    width: 'third',
-    help: 'Levels, such as 1, 2.',
+  makeShort('currency', 'Currency', 'One of the rates.', { placeholder: 'usd' }),
+  makeFlag('auto_top_up', 'Automatic top-ups', 'no', { width: 'third' }),
+  makeShort('plans', 'Plans for sale', 'Levels, such as 1, 2.', {
     format: (value) => listIn(value).join(', '),
     parse: (text) => parseNames(text)?.map(parseTypedNumber),
-  },
+  }),
   { name: 'endpoint', label: 'Endpoint', help: 'Leave empty for Stripe.' },
 ];
 
-const makeTime = (name: string, label: string, none: string): RowField => ({
-  name,
-  label,
-  width: 'third',
-  placeholder: 'tomorrow 14:00',
-  help: `UTC. Leave empty for ${none}.`,
-});
-
-const makeThirdNames = (name: string, label: string, help: string): RowField => ({
-  ...makeNames(name, label, help),
-  width: 'third',
-  parse: parseNames,
-});
+const makeTime = (name: string, label: string, none: string): RowField =>
+  makeShort(name, label, `UTC. Leave empty for ${none}.`, { placeholder: 'tomorrow 14:00' });
 
 const kindsHelp = 'Such as text, image, audio, video, file.';
 
@@ -103,7 +85,7 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
       { name: 'text', label: 'Text', kind: 'area' },
       makeTime('from', 'From', 'now'),
       makeTime('until', 'Until', 'no end'),
-      makeThirdNames('models', 'Affected models', 'Leave empty for none.'),
+      makeNames('models', 'Affected models', 'Leave empty for none.', { width: 'third' }),
     ],
   }),
   relay_closed: makeFlagForm('Close the relay: reject every call', false),
@@ -154,11 +136,8 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     noun: 'Alias',
     fields: [
       { name: 'name', label: 'Public name', width: 'third', placeholder: 'smart' },
-      makeThirdNames('models', 'Models', 'In the order to try them, one per line.'),
-      {
-        ...makeFlag('on_context_length', 'Next model if a prompt is too long', 'no'),
-        width: 'third',
-      },
+      makeNames('models', 'Models', 'In the order to try them, one per line.', { width: 'third' }),
+      makeFlag('on_context_length', 'Next model if a prompt is too long', 'no', { width: 'third' }),
     ],
     unpack: (value) => (Array.isArray(value) ? { models: value } : asRecord(value)),
     pack: (alias) => ('on_context_length' in alias ? alias : alias['models']),
@@ -229,16 +208,16 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     fields: [
       { name: 'model', label: 'Model', width: 'third' },
       { name: 'vendor', label: 'Vendor', width: 'third' },
-      makeNumber('context', 'Context length', 'Tokens.', { input: 'numeric' }),
-      makeNumber('output', 'Max output', 'Tokens.', { input: 'numeric' }),
-      { ...makeThirdNames('takes', 'Takes', kindsHelp), kind: 'text' },
-      { ...makeThirdNames('makes', 'Makes', kindsHelp), kind: 'text' },
+      makeCount('context', 'Context length', 'Tokens.'),
+      makeCount('output', 'Max output', 'Tokens.'),
+      makeNames('takes', 'Takes', kindsHelp, { width: 'third', kind: 'text' }),
+      makeNames('makes', 'Makes', kindsHelp, { width: 'third', kind: 'text' }),
       { name: 'about', label: 'Description' },
     ],
   }),
   payments: makeForm(
     'Payments by Stripe',
-    makeFlag('value.stripe.live', 'Live mode', 'not set', 'no: Stripe’s test mode.'),
+    makeFlag('value.stripe.live', 'Live mode', 'not set', { help: 'no: Stripe’s test mode.' }),
     makeSecrets('value.stripe.webhook_secret', 'Webhook secret', 'payments/<name>'),
     makeSecrets('value.stripe.link_secret', 'Link secret', 'payments/<name>'),
     makeLines('value.stripe.rates', 'Rates', 'Yuan per unit of a currency, one per line: `usd = 7.1`.'),
@@ -268,21 +247,15 @@ export const listSettingFields = (name: string): readonly RowField[] =>
   ];
 
 export const planFields: readonly RowField[] = [
-  {
-    name: 'price',
-    label: 'Price (¥)',
-    input: 'decimal',
-    help: 'Shown to customers.',
-    parse: parseTypedNumber,
-  },
+  makeNumber('price', 'Price (¥)', 'Shown to customers.'),
   makeEntries('items', 'Covered calls', 'JSON', {
     noun: 'Entry',
     isOpen: true,
     fields: [
-      { name: 'id', label: 'ID', width: 'third', help: 'Its ID in usage.' },
-      { name: 'name', label: 'Name', width: 'third', help: 'Shown to customers.' },
-      makeNumber('value', 'Calls per month', '-1 means unlimited.', { input: 'numeric' }),
-      { ...makeNames('models', 'Models', 'Separated by commas or lines.'), parse: parseNames },
+      makeShort('id', 'ID', 'Its ID in usage.'),
+      makeShort('name', 'Name', 'Shown to customers.'),
+      makeCount('value', 'Calls per month', '-1 means unlimited.'),
+      makeNames('models', 'Models'),
     ],
   }),
 ];
