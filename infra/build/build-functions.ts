@@ -16,9 +16,7 @@ export interface BuildFolders {
   functionsFolder: string;
   /** Receives one folder per function, and `meta/<name>.json` with the inputs of each bundle. */
   outputFolder: string;
-  /** The entry of the server, if it is built. */
   serverEntry?: string;
-  /** The entry of the console, if it is built. */
   consoleEntry?: string;
 }
 

@@ -71,7 +71,6 @@ const choosesStacks = ({ stackName }: Stage, forCdk: readonly string[]): boolean
       /^[^-].*[*?]|^[*?]/.test(arg),
   );
 
-/** The arguments of `npm run deploy`: its own, and those for CDK. */
 interface DeployArguments {
   /** The default stage if undefined. */
   stage: string | undefined;

@@ -177,7 +177,6 @@ export function compareOptions(
   };
 }
 
-/** The deployed value, else the default. */
 const findDeployedValue = (deployed: PublishedOptions, name: string): unknown =>
   Object.hasOwn(deployed, name) ? deployed[name] : findOption(name)?.default;
 

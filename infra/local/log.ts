@@ -136,7 +136,6 @@ export const keepLines =
     shown(line);
   };
 
-/** The name of a function's log group. */
 const logGroupOf = (stack: string, functionName: string): string => `${stack}-${functionName}`;
 
 /** The functions whose lines have calls; `server` answers in their place. */

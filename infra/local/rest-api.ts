@@ -42,7 +42,6 @@ interface Definition {
   'x-amazon-apigateway-gateway-responses'?: Record<string, GatewayResponse>;
 }
 
-/** Facts about the API that an event contains. */
 interface ApiFacts {
   id: string;
   stage: string;

@@ -16,7 +16,6 @@ import { formatCsv, selectCsvCells } from './csv.ts';
 import { fileOf } from './html-file.ts';
 import { html, nothing, raw, type Markup } from './markup.ts';
 
-/** Formats the lines of one or more statements below one header. */
 export const formatStatementCsv = (statements: readonly Statement[]): string =>
   formatCsv(
     selectCsvCells(

@@ -37,7 +37,6 @@ interface Sales {
   attribute: string;
   models: readonly string[];
   priceOf: (model: string, atMs: number) => Price;
-  /** Returns the windows of the model's rule. */
   windowsOf: (model: string) => readonly PriceWindow[];
   /** Lists when the price changes for other reasons. */
   datesOf?: (model: string) => readonly number[];

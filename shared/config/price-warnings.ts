@@ -100,7 +100,6 @@ interface Known {
   cost: boolean;
 }
 
-/** Takes the highest limits of the channels that serve the model. */
 function findKnown(model: string, channels: readonly ChannelRow[]): Known {
   const serving = channels.filter(({ models }) => models.includes(model));
   const costs = serving.flatMap(({ cost, ...channel }) => {

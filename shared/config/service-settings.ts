@@ -176,7 +176,6 @@ export const SearchValue = z.strictObject(
     type: z.enum(['searxng', 'tavily'], '"searxng" or "tavily"'),
     /** Optional for Tavily, which has a default. */
     endpoint: z.optional(text),
-    /** A secret reference. */
     secret: z.optional(text),
     /** The number of results put into the prompt; fewer if they do not fit. */
     results: z._default(integerBetween(1, 10, 'a whole number from 1 to 10'), 5),

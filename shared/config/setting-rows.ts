@@ -244,7 +244,6 @@ const PriceListsValue = z.record(
   ),
   wantedLists,
 );
-/** How to read a vendor's price list. */
 export type PriceMapping = z.infer<typeof PriceListsValue>[string];
 
 /** The value while a row cannot be read, and how the row's problem says so. */

@@ -104,7 +104,6 @@ export interface StripeSettings {
 
 /** For checkout sessions that the relay makes for customers. */
 export interface CheckoutSettings {
-  /** A reference of Stripe's secret key. */
   secretKey: string;
   /** Must have a rate. */
   currency: string;

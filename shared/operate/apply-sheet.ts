@@ -33,7 +33,6 @@ export interface SheetLine {
   account: string;
   /** The customer's address after the change, for the result. */
   email?: string;
-  /** Present if the line changes or creates the customer's row. */
   customer?: { attributes: RawRow; isNew: boolean };
   credit?: { id: string; amount: string; reason?: string };
   key?: { id: string; hash: string | undefined; attributes: RawRow; isNew: boolean };
@@ -95,7 +94,6 @@ const atOnce = 16;
 /** By the place of the line: each line has one problem at most, the first that was found. */
 export type Problems = Map<string, string>;
 
-/** Checks each line, and adds the problems found to the earlier ones. */
 export async function checkLines<Line extends { place: string }, Checked>(
   lines: readonly Line[],
   check: (line: Line) => Promise<Checked> | Checked,

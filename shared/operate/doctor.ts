@@ -34,7 +34,6 @@ export interface StageFile {
 interface Examination {
   account: AwsAccount;
   file: StageFile;
-  /** Reads the deployed options from the outputs of a stack. */
   readOptions: (outputs: ReadonlyMap<string, string>) => Options | undefined;
   /** Why a relay cannot run in a region; undefined: it can. */
   regionProblem: (region: string) => string | undefined;
@@ -156,7 +155,6 @@ function checkOptions(
   return findings.length > 0 ? findings : [reportOk(check, `${name} matches the deployed stack`)];
 }
 
-/** The line of the file that sets an option. */
 function lineOf(name: string, option: string, value: unknown): DoctorFinding['set'] {
   const [first = option, ...fields] = option.split('.');
   const nested = fields.reduceRight((inner, field) => ({ [field]: inner }), value);

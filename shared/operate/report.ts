@@ -58,7 +58,6 @@ export async function viewReport(ports: OperatorPorts, asked: AskedPeriod) {
 /** Kinds of credits, recognized by the ids that the relay gives to grants. */
 const creditKinds = { bonus: /-bonus$/, code: /^code-/, payment: /^(pi|re|dp|du)_/, other: /^/ } as const;
 
-/** Sums credits less what was taken back, by kind. */
 async function sumCredits({ ledger }: OperatorPorts, { from, to }: DayRange) {
   const pages = await Array.fromAsync(ledger.grants());
   const applied = pages

@@ -73,7 +73,6 @@ export function createBackgroundRuns(
   };
 }
 
-/** A run that has claimed its response. */
 interface ClaimedRun {
   response: StoredResponse;
   snapshot: Snapshot;

@@ -38,7 +38,6 @@ const keptSeconds = 24 * 60 * 60;
 /** How long the end of an answer waits for its keeping. */
 const keepMsMax = 2_000;
 
-/** A request's claim on its Idempotency-Key. */
 export interface IdempotencyClaim extends ResultKeeper {
   /** Ends the claim. `free`: nothing was charged, so the key may be used again. Never rejects. */
   finish(free: boolean): Promise<void>;

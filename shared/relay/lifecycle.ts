@@ -279,7 +279,6 @@ export const applyLimits = (checked: CheckedCall, { bill, turns }: ReservedWithS
 
 interface ReservedWithStates {
   bill: Bill;
-  /** States of earlier turns, if there can be any. */
   turns: TurnStates | undefined;
 }
 

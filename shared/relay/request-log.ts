@@ -23,7 +23,6 @@ interface AnswerFacts {
   ending: { status: number; end: string; refusal: Refusal | undefined; durationMs: number };
 }
 
-/** The log line of a dispatched call. */
 function buildAnswerLine({ call, report, billed, measure, ending }: AnswerFacts): RequestLog {
   const { status, end, refusal, durationMs } = ending;
   const counted = measure.anyContent || !refusal;
@@ -154,7 +153,6 @@ export interface RefusedFacts {
   refusal: Refusal;
 }
 
-/** The log line of a request that was refused before any call to an upstream. */
 function buildRefusalLine(facts: RefusedFacts): RequestLog {
   const { refusal, key } = facts;
   return {

@@ -15,7 +15,6 @@ export interface LocalOptions {
   secretsEndpoint?: string;
   /** Folder of the tables and the demo key. Without it nothing is kept. */
   dataFolder: string | undefined;
-  /** Folder of the synthesized template. */
   templateFolder: string;
   seed: 'demo' | 'none';
   /** Port of the operators' console; 0 picks a free one. */

@@ -140,7 +140,6 @@ export interface Listening {
   close: (this: void) => Promise<void>;
 }
 
-/** On a free port of loopback. */
 export async function listenOnFreePort(server: Server): Promise<Listening> {
   const port = await listenOnLoopback(server, 0);
   return { endpoint: `http://127.0.0.1:${port}`, close: () => closeServer(server) };

@@ -269,7 +269,6 @@ export interface Invocation extends PromiseWithResolvers<Answered> {
   event: string;
 }
 
-/** The settings of all environments of one function. */
 export interface FunctionSettings {
   /** Short name for log lines: `chat`. */
   name: string;

@@ -80,7 +80,6 @@ function rateMs(expression: string): number | undefined {
   return match === null ? undefined : Number(match[1]) * (unitMs[match[2] ?? ''] ?? 0);
 }
 
-/** Runs each function at the rate of its schedule. */
 export function startSchedules(schedules: Schedule[], log: StackLog): RunningSchedules {
   const timers: NodeJS.Timeout[] = [];
   const run = ({ id, target, event }: Schedule): Promise<void> =>

@@ -162,7 +162,6 @@ export interface LocalReferences extends References {
 export const nameFunctionUrlHost = (urlId: string): string =>
   `${urlId.toLowerCase()}.lambda-url.${localRegion}.on.aws`;
 
-/** @param id of the API */
 export const nameRestApiHost = (id: string): string => `${id}.execute-api.${localRegion}.amazonaws.com`;
 
 export function createReferences(template: Template): LocalReferences {

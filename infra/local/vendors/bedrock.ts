@@ -168,7 +168,6 @@ function readSignature(request: VendorRequest): SignedRequest {
   return { ...facts, ...(authorization !== undefined && { expected: authorization }) };
 }
 
-/** Headers that signing adds. */
 const signedByItself = new Set(['x-amz-date', 'x-amz-security-token']);
 
 /** `20261122T000256Z` in milliseconds; NaN for anything else. */

@@ -73,7 +73,6 @@ interface CallPlace {
   index: number;
 }
 
-/** A double that serves chat completions alone. */
 export function createChatDouble(
   { path, notFound, ...named }: Pick<Vendor, 'name' | 'base' | 'models'> & { path: RegExp; notFound: string },
   server: ChatServer,
@@ -205,7 +204,6 @@ function readSchema(format: unknown): { schema?: JsonSchema } {
   return isRecord(schema) ? { schema } : {};
 }
 
-/** The highest number of tokens that the request allows. */
 export const readTokenLimit = ({ body }: VendorChatCall): number =>
   Number(body['max_completion_tokens'] ?? body['max_tokens'] ?? Infinity);
 
@@ -226,7 +224,6 @@ const cacheScope = ({
 export const findUnknownField = (body: Record<string, unknown>, known: string[]): string | undefined =>
   Object.keys(body).find((name) => !known.includes(name));
 
-/** The fields that OpenAI-compatible servers have in common. */
 export const commonFields = (
   'model messages stream stream_options max_tokens max_completion_tokens temperature top_p n stop tools ' +
   'tool_choice response_format'

@@ -41,7 +41,6 @@ export interface JsonSchema {
   minimum?: number;
 }
 
-/** One turn of the model. */
 export interface ModelTurn {
   thinking: string;
   text: string;

@@ -54,12 +54,10 @@ export interface Vendor {
   listed?: (model: string) => object;
   /** Path below the vendor's prefix that a channel's endpoint ends with. */
   base: string;
-  /** The names of its rules. */
   rules: string[];
   serve(request: VendorRequest): VendorReply | Promise<VendorReply>;
 }
 
-/** The refusal of the first rule that the call breaks. */
 export function refuseByRule<Call>(
   rules: Rules<Call>,
   call: Call,

@@ -235,7 +235,6 @@ export const limitRows = (rows: string) =>
 export const limitOf = (format: Format, limit: number | undefined): number =>
   limit ?? (format === 'text' ? rowsMax : Infinity);
 
-/** Runs a command that writes, once its plan is made. */
 export interface CommandWrite<Made> {
   plan: Plan<unknown>;
   /** Prints what of the plan its effect does not say, such as a table of differences. Text only. */

@@ -65,7 +65,6 @@ export interface ConsoleHost {
   refusedRefund(identity: Identity, amount: NanoYuan): Promise<string | undefined>;
   /** Returns false when too many pages are live. */
   countWatch(identity: Identity): Promise<boolean>;
-  /** Ends the session of a request. */
   leave(request: Request): Promise<Response>;
   watchMs: number;
 }

@@ -68,9 +68,7 @@ interface EntryList {
   name: string;
   group: string;
   entries: Entries;
-  /** The entries of the row. */
   list: readonly RawRow[];
-  /** The numbers of the entries of the form. */
   order: readonly number[];
   sent: SentTexts | undefined;
 }

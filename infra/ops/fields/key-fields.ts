@@ -14,7 +14,6 @@ import {
 /** No name of a model has parentheses. */
 const noModels = '(none)';
 
-/** Fields of a new key. */
 export const keyFields: readonly RowField[] = [
   { name: 'name', label: 'Name', help: 'Who or what uses the key.' },
   makeNames(
@@ -48,7 +47,6 @@ export const keyFields: readonly RowField[] = [
   }),
 ];
 
-/** Fields of an existing key. */
 export const existingKeyFields: readonly RowField[] = [
   {
     name: 'account',

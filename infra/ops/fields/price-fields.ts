@@ -131,7 +131,6 @@ export const ruleFormFields: readonly RowField[] = [
   ...advanced.map((field) => Object.assign({}, field, { group: 'Advanced' })),
 ];
 
-/** How to read a vendor's price list. */
 export const mappingFields: readonly RowField[] = [
   makeShort('vendor', 'Vendor', 'The columns are remembered under this name.'),
   ...mappedColumns.map((name): RowField => ({

@@ -233,7 +233,6 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
   ),
 };
 
-/** The value of a setting's row, or members of it. */
 export const listSettingFields = (name: string): readonly RowField[] =>
   settingForms[name]?.fields ?? [
     {

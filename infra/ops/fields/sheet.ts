@@ -133,7 +133,6 @@ interface SheetInput {
   max: number;
 }
 
-/** Plans the changes of a sheet of customers, credits or keys. */
 export async function planSheet(ports: OperatorPorts, sheet: Sheet, { csv, max }: SheetInput) {
   const lines = await readLines(sheet, csv);
   const reads = readTablesOnce(ports);
@@ -149,7 +148,6 @@ export async function planSheet(ports: OperatorPorts, sheet: Sheet, { csv, max }
   return planLines(reads, checked, problems);
 }
 
-/** Plans the changes of a sheet of prices. */
 export async function planRuleSheet(ports: OperatorPorts, { csv, max }: SheetInput): Promise<ConfigPlan> {
   const { checked: lines, problems } = await readLines(ruleSheet, csv);
   const edits = await readRuleEdits(ports, lines, problems);

@@ -25,7 +25,6 @@ export const listFurtherCopies = ({ copies }: Pointer): number[] =>
 export const listRowsPartIds = ({ version, rowParts }: Pointer): string[] =>
   Array.from({ length: rowParts }, (_, part) => buildRowsPartId(version, part));
 
-/** Fields of a pointer by attribute. */
 export const pointerAttributes = {
   version: 'version',
   format: 'format',

@@ -121,7 +121,6 @@ export interface TableClient {
   ): Promise<TableOperations[Name]['output']>;
 }
 
-/** The dependencies of a store. */
 export interface StoreDeps {
   client: TableClient;
   clock: Pick<Clock, 'now'>;

@@ -68,7 +68,6 @@ interface TracedRunsDeps extends TracerDeps {
   runsOf: (ports: ChatPorts) => (event: RunEvent) => Promise<void>;
 }
 
-/** A run joins the trace of the call that accepted it. */
 export function traceRuns({ runsOf, ...parts }: TracedRunsDeps) {
   const traces = createTracer(parts);
   const run = runsOf(traces.ports);

@@ -49,7 +49,6 @@ export type ProbeResult = Awaited<ReturnType<typeof carryOutProbe>>;
 const callsMax = 12;
 /** A model that thinks has room for it; a short answer never needs as much. */
 const tokensMax = 2048;
-/** Attributes on which the findings depend. */
 const dependedOn = ['type', 'endpoint', 'dialect', 'models', 'mapper', 'params'];
 
 /** `probed` holds the secret, so it must not be shown. */

@@ -174,7 +174,6 @@ export function readReply(body: string, { dialect, context }: DirectCall) {
   return { chunks, model, usage: reader.report().usage, failure };
 }
 
-/** The name of the model in an event, or in the object that the event carries. */
 function findModelName(event: unknown): string | undefined {
   if (!isRecord(event)) return undefined;
   const names = [event, ...Object.values(event).filter(isRecord)].map((object) => object['model']);

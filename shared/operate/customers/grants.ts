@@ -129,7 +129,6 @@ async function grantOf({ ledger }: OperatorPorts, { account, grantId }: GrantOf)
 /** `available`: the balance afterwards; absent: the grant is not applied yet, or the item cannot be read. */
 export type GrantMade = Awaited<ReturnType<typeof carryOutGrant>>;
 
-/** Writes the grant, or a refund, and waits until it is applied. */
 export const carryOutGrant = async (ports: OperatorPorts, plan: GrantPlan, waitMs: number) => ({
   made: await writeGrant(ports, plan),
   ...(await awaitApplied(ports, plan, waitMs)),

@@ -116,7 +116,6 @@ export function formatLedgerRow(row: LedgerRow): Record<string, string | number 
 const groupOf = {
   account: (row: LedgerRow) => row.account,
   model: (row: LedgerRow) => (row.kind === 'grant' ? '(grants)' : row.model),
-  /** The UTC day on which the call began. */
   day: (row: LedgerRow) => utcDay(findLedgerTimeMs(row)),
 };
 export type Grouping = keyof typeof groupOf | AttributedBy;

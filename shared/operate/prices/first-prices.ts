@@ -94,7 +94,6 @@ const describeRule = ({ models, input, output }: OwnRule): string =>
     ? `Make ${models.join(', ')} free`
     : `Price ${models.join(', ')} at ¥${perMillion(input)} per million input tokens, ¥${perMillion(output ?? 0)} per million output tokens`;
 
-/** The setting that refuses calls of models without a price. */
 const settingName = 'unpriced_models';
 const namesMax = 5;
 

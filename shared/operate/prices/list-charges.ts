@@ -40,7 +40,6 @@ export async function listCharges({ clock, tables }: OperatorPorts) {
   return { charges, problems, shadowed };
 }
 
-/** The id after the highest. */
 export const chooseNextId = (charges: readonly unknown[]): number =>
   Math.max(0, ...charges.map((row) => Number(attributeOf(row, 'id'))).filter(Number.isSafeInteger)) + 1;
 

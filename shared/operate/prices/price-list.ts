@@ -30,7 +30,6 @@ export type ListedPrice = ListedRates & {
   facts?: ModelFacts | undefined;
   /** `unread`: hours that no windows can express, so only the standard price is known. */
   offPeak?: OffPeak | 'unread' | undefined;
-  /** Factors of service tiers. */
   serviceTiers: Record<string, number>;
   /** Price fields that no rule can express, except those that cost the same as a field that is read. */
   unreadFields: string[];

@@ -107,7 +107,6 @@ export function parseAskedId(written: string) {
 
 export type RequestStep = [what: string, words: string];
 
-/** Drops the steps without words. */
 export const keepStepsWithWords = (
   steps: readonly [what: string, words: string | undefined][],
 ): RequestStep[] => steps.flatMap(([what, words]) => (words ? [[what, words] satisfies RequestStep] : []));

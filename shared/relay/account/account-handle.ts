@@ -133,7 +133,6 @@ interface AccountFacts {
   quota: QuotaItem | undefined;
   key: KeyRow;
   snapshot: Pick<Snapshot, 'plans' | 'settings' | 'charges' | 'models'>;
-  /** Sums of the months that `listPaceMonths` names. */
   months: readonly DailySum[];
   refusals: readonly HourOfRefusals[];
   days: AccountDays | undefined;

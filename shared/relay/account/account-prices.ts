@@ -22,7 +22,6 @@ import type { AccountPrice, AccountPriceChange, AccountRates } from '../../wire/
 interface PricedAccount {
   snapshot: Pick<Snapshot, 'charges' | 'settings'>;
   account: AccountRow | undefined;
-  /** The models that are offered. */
   models: readonly string[];
   nowMs: number;
 }

@@ -56,7 +56,6 @@ const least = 5;
 const most = 50_000;
 const monthlyMost = 1_000_000;
 
-/** The way of payment that the settings offer. */
 export const describeTopUpOffer = ({ payments, topUpUrl }: Settings): 'checkout' | 'link' | null => {
   if (payments?.stripe.checkout) return 'checkout';
   return topUpUrl === undefined ? null : 'link';

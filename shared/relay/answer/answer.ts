@@ -49,7 +49,6 @@ export interface ResultKeeper {
   keep(result: Omit<StoredResult, 'requestId'> | 'too_large'): Promise<void>;
 }
 
-/** How an answer ended. */
 export interface AnswerReport {
   report: DispatchReport;
   measure: Measure;

@@ -63,7 +63,6 @@ export class Delivery {
     else if (ms === stuckMs) this.cut('stuck');
   }
 
-  /** Waits for the event until the time is up or the signal aborts. */
   #within(waitMs: number, event: Promise<void>, signal?: AbortSignal): Promise<boolean> {
     return within(this.#clock, waitMs, { work: event.then(() => true), late: false, signal });
   }

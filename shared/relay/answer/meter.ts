@@ -18,7 +18,6 @@ import type { ChatCall, DispatchedCall, DispatchReport } from '../call/call.ts';
 import type { Bill } from '../money/bill.ts';
 
 export interface Measure extends CheckedUsage {
-  /** The answer had content. */
   anyContent: boolean;
   /** An answer ended because of its limit on output tokens. */
   atLimit: boolean;
@@ -102,7 +101,6 @@ const outputTokensEver = 512 * 1024;
 /** Vendors stop some tokens after the limit and count the end marks. */
 const outputSlack = 1.05;
 const outputSlackTokens = 64;
-/** Tokens that hosted tools may read. */
 const hostedToolsTokens = 200_000;
 
 export function computeUsageBounds(

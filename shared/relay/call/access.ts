@@ -47,7 +47,6 @@ export function judgeKey(lookup: KeyLookup, nowMs: number): AdmittedKey | KeyRef
   return lookup;
 }
 
-/** Finds the alias of a name. */
 export function aliasOf({ settings, models }: Snapshot, name: string): AliasSettings | undefined {
   const alias = settings.aliases.find((one) => one.name === name);
   return alias && !models.includes(name) ? alias : undefined;

@@ -32,7 +32,6 @@ export type CallRefusal =
   /** An unexpected error: the store failed, or the relay has a bug. */
   | { reason: 'fault'; error: unknown };
 
-/** Builds the answer to a call that was refused before it reserved. */
 export function explainRefusal(refused: CallRefusal): Refusal {
   switch (refused.reason) {
     case 'route':

@@ -27,7 +27,6 @@ export interface ServingModel extends Serving {
   readonly outputTokensLimit?: number | undefined;
 }
 
-/** The alias that a call asked for. */
 export interface CalledAlias {
   readonly name: string;
   /** The next model is also asked when one finds the request too long for its context. */
@@ -81,7 +80,6 @@ export interface ChatCall extends CanonicalCall, Serving {
   readonly isRun?: boolean | undefined;
   /** When the request must end, in epoch milliseconds. */
   readonly deadlineMs: number;
-  /** Aborts at the deadline. */
   readonly signal: AbortSignal;
 }
 
@@ -104,7 +102,6 @@ export interface Candidate {
   readonly hash: number;
 }
 
-/** Limits on output tokens that channels set. */
 export interface ChannelLimits {
   /** The largest maximum of any of them. Infinity: one has none. */
   readonly most: number;
@@ -163,7 +160,6 @@ export interface PassedOver {
   candidate: Candidate;
   /** A state of health, `cannot_carry` (it can't take this call) or `not_needed` (no problem is known). */
   is: string;
-  /** The kind of its rest. */
   kind?: string;
   untilMs?: number;
 }

@@ -137,7 +137,6 @@ export function candidatesOf(channel: ChannelRow, model: string): Candidate[] {
 // Leaves out channels of which a probe found that they cannot do what a call needs, and those whose row does not allow
 // what its messages name at the vendor. Must never leave out others.
 
-/** The field of a request that needs a capability, as its path in chat form. */
 const fieldThatNeeds: Record<NeededCapability, (request: ChatRequest) => string | undefined> = {
   // Tools of other types run at the upstream, or are dropped.
   tools: ({ tools }) =>

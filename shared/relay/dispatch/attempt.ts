@@ -60,7 +60,6 @@ interface AttemptInput {
   noteWord?: (kind: WordKind, word: string) => void;
 }
 
-/** A candidate that was tried, with its newest attempt. */
 export interface Tried extends TriedCandidate {
   attempt: Attempt;
 }
@@ -406,7 +405,6 @@ export const isOrigin = (
   hashSecretReference(secret) === origin.secret &&
   upstreamModelOf(channel, model) === origin.model;
 
-/** The origin of the newest turn with state. */
 export function findNewestOrigin({
   states,
   request,

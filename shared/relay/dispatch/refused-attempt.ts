@@ -128,11 +128,9 @@ export interface Variant {
   readonly quirks: Partial<Quirks>;
   /** Limits from this one on are not sent, because the model refused it. */
   readonly refusedLimit?: number | undefined;
-  /** Features of the API that the upstream refused. */
   readonly refusedFeatures?: readonly string[] | undefined;
   /** The model's maximum as its refusal named it. */
   readonly limitMost?: number | undefined;
-  /** The refusal of a limit that led to this form. */
   readonly limitRefusal?: LimitRefusal | undefined;
 }
 
@@ -165,7 +163,6 @@ const readingOf = ({ built }: Pick<RefusedAttempt, 'built'>) => ({
   sentBody: built.request.body,
 });
 
-/** The error of an answer with status 200. */
 export function readAnswerError(error: UpstreamError, refused: RefusedAttempt): Error | Repeated {
   const failure = readErrorInAnswer(error, readingOf(refused));
   return repeatOrRefuse(failure, { ...refused, error, status: failure.status ?? 0 });
@@ -255,7 +252,6 @@ function noteUnknown(
   if (word !== undefined) noteUnknownWord?.(word);
 }
 
-/** The upstream's own refusal, with its status. */
 function refuseCaller({ status, message, param, code, details }: CallerFault): Refusal {
   if (code === customerRefused) {
     const words = `The provider of this model refuses your account: ${message}`;

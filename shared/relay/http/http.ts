@@ -11,7 +11,6 @@ export interface MemoryRoom {
   give(bytes: number): void;
 }
 
-/** How a body is read. */
 export interface BodyReading {
   /** How many values it may have. */
   valuesMax?: number | undefined;

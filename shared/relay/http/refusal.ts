@@ -142,7 +142,6 @@ export function toRefusal(error: unknown): Refusal {
   );
 }
 
-/** The form of refusals and answers at an endpoint. */
 export type AnswerForm = Pick<Endpoint, 'refused' | 'answerHeaders'>;
 
 export const respondRefusal = (

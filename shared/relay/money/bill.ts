@@ -32,7 +32,6 @@ import {
   type Costs,
 } from './call-costs.ts';
 
-/** How a call ended, for its close record. */
 interface CallEnding {
   outcome: AnswerOutcome;
   /** Charged counts that are not the upstream's own, and why. */
@@ -237,7 +236,6 @@ export class Bill {
     return this.#input.call.tariff.search ?? 0n;
   }
 
-  /** The operator's cost of a search. */
   get #searchCost(): NanoYuan {
     return parseYuan(this.#input.call.snapshot.settings.search?.cost ?? 0) ?? 0n;
   }

@@ -301,7 +301,6 @@ function findCallBudgets({ key, account, attribution, snapshot, startedMs }: Bil
   return [...(ofKey ? [ofKey] : []), ...ofTags];
 }
 
-/** Returns the budget of a key in the period that contains `nowMs`. */
 export const findKeyBudget = (
   key: Pick<KeyRow, 'budget' | 'hash'>,
   timeZone: string,

@@ -109,7 +109,6 @@ export interface ReserveStep extends ShardSearch {
   readonly reads: Backoff;
   /** Remembers the sums of an account with several shards. */
   keepSums(sums: QuotaItem, shardCount: number): void;
-  /** An estimate of one of the account's shards. */
   estimateShard(): QuotaItem;
   /** The need without plan slots that are full in the sum of the shards. */
   needWithRoom(item: Pick<QuotaItem, 'shardCount'>): ReserveNeed;
@@ -117,7 +116,6 @@ export interface ReserveStep extends ShardSearch {
   refuse(refusal: ReserveRefusal, sums: QuotaItem): Promise<Refusal>;
 }
 
-/** Progress of the search for another shard. */
 export interface ShardSearch {
   /** The sums of the account, if one shard refused the call. */
   readonly sums?: QuotaItem | undefined;
@@ -127,7 +125,6 @@ export interface ShardSearch {
   readonly searchEndMs?: number | undefined;
 }
 
-/** The shard for the next try. */
 export interface NextTry {
   item: QuotaItem;
   search: ShardSearch;

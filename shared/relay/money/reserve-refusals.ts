@@ -31,7 +31,6 @@ export interface RefusedReserve {
   isLeast?: true;
 }
 
-/** Every refusal of a reserve, as its client gets it. */
 export function refuseReserve(refused: RefusedReserve): Refusal {
   const { call, need, reason, nowMs, unknownPart } = refused;
   if ('need' in reason && unknownPart !== undefined) return refuseUnknownContent(unknownPart);

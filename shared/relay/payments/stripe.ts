@@ -13,7 +13,6 @@ import type { Hmac } from '../ports/host.ts';
 import type { SecretStore } from '../ports/config-store.ts';
 import { StoreUnavailable } from '../ports/store-errors.ts';
 
-/** A checkout that was paid. */
 export interface PaidCheckout {
   kind: 'checkout';
   payment: string;
@@ -22,7 +21,6 @@ export interface PaidCheckout {
   isSingle: boolean;
   /** Texts of which one may be a reference of ours. */
   references: string[];
-  /** The card that this payment stored for later ones. */
   card?: StoredCard | undefined;
 }
 

@@ -113,11 +113,9 @@ export type Receiver = (typeof receivers)[number];
 
 export interface StoredNotice {
   notice: Notice;
-  /** Tries that were begun. */
   tries: number;
   /** Epoch milliseconds before which nobody tries again. */
   dueMs: number;
-  /** The receivers that still wait for it. */
   left: Receiver[];
 }
 

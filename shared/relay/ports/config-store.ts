@@ -76,7 +76,6 @@ export type Publication = 'published' | 'taken' | 'moved';
 export interface SnapshotStore {
   /** The hash of a content's canonical text, for `Pointer.digest`. */
   digest(canonicalContent: string): string;
-  /** The pointer to the newest snapshot. */
   newest(): Promise<Pointer | undefined>;
   /** Reads a snapshot. Throws SnapshotBroken, or an Error when its format is unknown. */
   snapshot(pointer: Pointer): Promise<Snapshot>;

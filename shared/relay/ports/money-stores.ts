@@ -143,9 +143,7 @@ export interface GrantMarks {
 
 /** Every method rejects with the store's error. A retry may succeed unless the error is Poisoned. */
 export interface GrantStore {
-  /** The applied grant from its ledger row. */
   find(account: string, grantId: string): Promise<AppliedGrant | undefined>;
-  /** The table `accounts` has the account. */
   hasAccount(account: string): Promise<boolean>;
   /**
    * Writes ledger row and balance in one transaction. Writes nothing if the ledger already has the row.

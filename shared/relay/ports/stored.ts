@@ -52,7 +52,6 @@ export const ancestorsMax = 32;
 export interface BackgroundState {
   /** Its events are kept: it was created with `stream: true`. */
   streamed: boolean;
-  /** The run that has claimed it. */
   run?: string | undefined;
   /**
    * Unix seconds. A run that has not prolonged this is dead, and what is queued longer never begins: whoever reads the
@@ -65,7 +64,6 @@ export interface BackgroundState {
   eventsUntil?: number | undefined;
 }
 
-/** The content of a stored response. */
 export interface ResponseBody {
   /** The items that the request added to the conversation, each with an id. References stay references. */
   input: readonly JsonRecord[];

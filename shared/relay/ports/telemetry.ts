@@ -45,7 +45,6 @@ export interface RequestLog extends PartCounts, Attribution {
   /** The reported counts, if any of them was not used. */
   reported_input?: number | undefined;
   reported_output?: number | undefined;
-  /** The service tier that was charged. */
   service_tier?: string | undefined;
   /** The reported tier, if it was not charged because the client had asked for a cheaper one. */
   reported_tier?: string | undefined;

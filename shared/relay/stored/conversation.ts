@@ -31,7 +31,6 @@ const turnsMax = 1_000;
 export const referredMax = 128;
 /** UTF-16 code units of the items before a request as JSON, each as often as it is referred to. */
 const conversationLengthMax = 10 * 1024 * 1024;
-/** How many responses are read at once. */
 const readAtOnce = 8;
 
 const field = 'previous_response_id';

@@ -47,7 +47,6 @@ import { messageRules } from './tool-rules.ts';
 type Json = Record<string, unknown>;
 
 export interface MessagesServer {
-  /** Rules for headers. */
   gate: Rules<Gate>;
   isNewer(gate: Gate): boolean;
   /** Taken out of the body before it is read against the schema. */

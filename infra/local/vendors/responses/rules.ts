@@ -135,7 +135,6 @@ const unseen = new Set('id status summary annotations logprobs prompt_cache_brea
 const serializeItem = (item: VendorInputItem): string =>
   JSON.stringify(item, (field, value: unknown) => (unseen.has(field) ? undefined : value));
 
-/** The end user that the request names. */
 export const endUserOf = ({ body }: ResponsesCall): string =>
   jsonText(body['safety_identifier'] ?? body['user']);
 

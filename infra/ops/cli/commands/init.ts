@@ -247,7 +247,6 @@ const createAsker =
     return typed;
   };
 
-/** Asks for the new channel, except its models and secret. */
 async function askUpstream(answer: OptionAsker, options: InitOptions): Promise<Omit<ChannelInput, 'models'>> {
   const names = channelTypeNames.join(', ');
   const usual = defaultChannelType;

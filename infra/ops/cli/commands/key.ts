@@ -267,7 +267,6 @@ async function planLeaked(
   });
 }
 
-/** This many characters of a hash identify a key. */
 const shownHashCharacters = 12;
 const hintCharacters = 'sk-AbCd...wXyZ'.length;
 

@@ -27,7 +27,6 @@ export interface RowGroup {
   examples: Readonly<Partial<Record<'new' | 'show' | 'set' | 'off', readonly string[]>>>;
   /** Attributes without a field are written as the table has them. */
   fields?: (ports: Pick<OperatorPorts, 'target'>) => readonly RowField[];
-  /** Default attributes of a new row. */
   defaults?: RawRow;
   notes?: string;
 }
@@ -167,7 +166,6 @@ const formatAttribute = (value: unknown): string =>
 
 interface ListInput {
   does: string;
-  /** Attributes that are shown. */
   attributes: readonly string[];
   empty: string;
 }

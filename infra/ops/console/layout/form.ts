@@ -91,7 +91,6 @@ function renderEntries(run: readonly Field[], render: (field: Field) => Markup):
 const renderRowButton = (value: string, words: string): Markup =>
   html`<button type="submit" name="rows" value="${value}" formnovalidate>${words}</button>`;
 
-/** Collects neighbouring fields of the same group. */
 const splitByGroup = (fields: readonly Field[]): Field[][] => {
   const starts = fields.flatMap(({ group }, at) =>
     at === 0 || group === undefined || group !== fields[at - 1]?.group ? [at] : [],

@@ -115,7 +115,6 @@ export interface TableInput<Row> {
   caption: string;
   columns: readonly PageColumn<Row>[];
   empty: Content;
-  /** Rows with a mark: a problem or a warning. */
   markOf?: (row: Row) => 'bad' | 'warning' | undefined;
   /** Rows arrive live, so they keep their order and no column is left out. */
   live?: { id: string; keyOf: (row: Row) => string };

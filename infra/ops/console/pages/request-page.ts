@@ -137,7 +137,6 @@ export function renderStatus({ status, outcome, code, reason, retries }: ListedR
   >`;
 }
 
-/** Shows a ledger row like a log line. */
 export const requestLineOf = ({ charge, reserved: _reserved, ...row }: CloseRow): ListedRequest => ({
   atMs: Date.parse(row.at),
   at: row.at,

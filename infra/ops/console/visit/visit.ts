@@ -249,7 +249,6 @@ export function proposeWrites(
   );
 }
 
-/** Links to the first three written rows. */
 const linkRows = (made: readonly RowWrite[]): [path: string, words: string][] =>
   made.slice(0, 3).flatMap((write) => {
     const row = 'row' in write ? write.row : write.key;
@@ -299,7 +298,6 @@ export type KeptResult = Pick<Outcome, 'lines' | 'warnings' | 'next' | 'undo'> &
 /** A proposal as shown, in texts and markup. */
 export type FrozenProposal = Omit<Proposal, 'carryOut' | 'refunds' | 'details'> & { details: string };
 
-/** A form that waits for its confirmation. */
 export interface PendingForm {
   id: string;
   path: string;
