@@ -1,4 +1,4 @@
-/** The process of `npm run first-deployment -- --stage S [--from N] [--yes]`. */
+/** The process of `npm run first-deployment -- --stage S [--from N|last] [--yes]`. */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { readDeployed } from './deployed-options.ts';

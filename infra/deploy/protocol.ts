@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { maskKeys } from '../ops/markup.ts';
+import { hasDistribution } from '../stack/options/front-door.ts';
 import { readStageFile, resolveStage } from '../stack/options/read-options.ts';
 
 export interface ProtocolPorts {
@@ -30,7 +31,11 @@ export async function runProtocol(
   const { folder, environment, print } = ports;
   if (name === undefined) throw new Error('--stage is required: do not use the default stage for trials');
   const { file: options, stackName } = resolveStage(name);
-  const { disposable, region } = readStageFile(folder, { file: options, stackName });
+  const {
+    disposable,
+    region,
+    frontDoor = 'cloudfront',
+  } = readStageFile(folder, { file: options, stackName });
   if (disposable !== true)
     throw new Error(`${options} lacks "disposable": true, and the last step deletes stack ${stackName}`);
   const page = readFileSync(join(folder, 'docs', 'first-deployment.md'), 'utf8');
@@ -38,10 +43,9 @@ export async function runProtocol(
   const transcript = join(folder, notes, 'transcript.md');
   const written = existsSync(transcript) ? readFileSync(transcript, 'utf8') : '';
   const done = new Set([...written.matchAll(/^\*\*Step (\d+) done/gm)].map(([, number]) => Number(number)));
-  const steps = readSteps(page);
-  const left = steps.filter(({ number }) =>
-    from === undefined ? !done.has(number) : number >= Number(from),
-  );
+  const steps = readSteps(page).filter((step) => !step.withCloudFront || hasDistribution(frontDoor));
+  const first = Number(from === 'last' ? steps.at(-1)?.number : from);
+  const left = steps.filter(({ number }) => (from === undefined ? !done.has(number) : number >= first));
   if (left.length === 0) throw new Error(`all steps are done; to start over, move ${transcript} away`);
   if (written === '' && (await ports.isDeployed({ stackName, region })))
     throw new Error(
@@ -62,30 +66,33 @@ export async function runProtocol(
     if (failure === undefined) continue;
     print(`step ${step.number} (${step.name}) failed: ${failure}. Its output is in ${transcript}`);
     print(`to retry it: ${command}; to skip it: ${command} --from ${step.number + 1}`);
-    print(`to delete the stack: ${command} --from ${steps.at(-1)?.number}`);
+    print(`to delete the stack: ${command} --from last`);
     return 1;
   }
   return 0;
 }
 
-/** A section `### N. Name` of the page, with a line `Expected: exit N, M minutes. Note: ...` before its blocks. */
+/** A section `### N. Name` of the page, with a line `Expected: exit N, M minutes[, with CloudFront]. Note: ...` before its blocks. */
 interface Step {
   number: number;
   name: string;
   /** Valid exit codes of the last block. All other blocks must exit with 0. */
   exits: string[];
   minutes: number;
+  /** The step needs a distribution, so other front doors skip it. */
+  withCloudFront: boolean;
   /** Text for the person to write down. */
   note: string;
   /** `json` holds options of the stage to write. `sh` holds commands to run until one fails. */
   blocks: { language: string; code: string }[];
 }
 
-const stepHead = /^(\d+)\. (.+)\n[^]*?^Expected: exit (\d+(?: or \d+)*), (\d+) minutes\. Note: ([^]+?)\n\n/m;
+const stepHead =
+  /^(\d+)\. (.+)\n[^]*?^Expected: exit (\d+(?: or \d+)*), (\d+) minutes(, with CloudFront)?\. Note: ([^]+?)\n\n/m;
 
 export const readSteps = (page: string): Step[] =>
   (page.match(/(?<=^### )[^]+?(?=^##|$(?![^]))/gm) ?? []).map((text) => {
-    const [, number, name = '', exits = '', minutes, note = ''] = stepHead.exec(text) ?? [];
+    const [, number, name = '', exits = '', minutes, withCloudFront, note = ''] = stepHead.exec(text) ?? [];
     if (number === undefined) throw new Error(`docs/first-deployment.md: "Expected" is missing in ${text}`);
     const blocks = [...text.matchAll(/^```(json|sh)\n([^]*?)\n```$/gm)];
     return {
@@ -93,6 +100,7 @@ export const readSteps = (page: string): Step[] =>
       name,
       exits: exits.split(' or '),
       minutes: Number(minutes),
+      withCloudFront: withCloudFront !== undefined,
       note: note.replaceAll('\n', ' '),
       blocks: blocks.map(([, language = '', code = '']) => ({ language, code })),
     };

@@ -95,15 +95,29 @@ describe('a first deployment', () => {
       expect.stringMatching(/^step 2 \(Step 2\) failed: block 1 ended with 1, expected 0/),
     );
     expect(printed.at(-1)).toBe(
-      'to delete the stack: npm run first-deployment -- --stage try --yes --from 3',
+      'to delete the stack: npm run first-deployment -- --stage try --yes --from last',
     );
     expect(transcript()).toContain('**Step 2 failed**');
     write('mended', '');
     expect(await run()).toBe(0);
     expect(transcript().match(/^(once|never|last)$/gm)).toEqual(['once', 'never', 'last']);
     await expect(run()).rejects.toThrow('all steps are done; to start over, move');
-    expect(await run({ from: '3' })).toBe(0);
+    expect(await run({ from: 'last' })).toBe(0);
     expect(transcript().match(/^(once|never|last)$/gm)).toEqual(['once', 'never', 'last', 'last']);
+  });
+
+  it('leaves out what needs CloudFront where an API is the front door', async () => {
+    protocol([block('echo distribution')], [block('echo everywhere')]);
+    write(
+      'docs/first-deployment.md',
+      read('docs/first-deployment.md').replace('5 minutes.', '5 minutes, with CloudFront.'),
+    );
+    write('relay.try.json', '{"disposable": true, "frontDoor": "api"}');
+    expect(await run()).toBe(0);
+    expect(transcript().match(/^(distribution|everywhere)$/gm)).toEqual(['everywhere']);
+    write('relay.try.json', '{"disposable": true}');
+    expect(await run()).toBe(0);
+    expect(transcript().match(/^(distribution|everywhere)$/gm)).toEqual(['everywhere', 'distribution']);
   });
 
   it('that is killed keeps what the block said so far, and goes on with its step', async () => {

@@ -1,14 +1,5 @@
 /** How a release is made: the changelog, the version with its tag, and what the workflows run. */
-import {
-  chmodSync,
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -63,28 +54,6 @@ describe('the workflows', () => {
       'id-token': 'write',
       attestations: 'write',
     });
-  });
-
-  const files = readdirSync(path.join(root, '.github/workflows')).map((file) => path.basename(file, '.yml'));
-
-  it.each(files)('%s pins actions by commit, starts with the right to read, and ends by itself', (name) => {
-    const { on, permissions, jobs } = workflowOf(name);
-    expect(permissions).toEqual({ contents: 'read' });
-    // It would run code of a fork with the rights of this repository.
-    expect(Object.keys(on)).not.toContain('pull_request_target');
-    for (const job of Object.values(jobs)) {
-      expect(job['timeout-minutes']).toBeGreaterThan(0);
-      const uses = job.steps.flatMap((step) => step.uses ?? []);
-      expect(uses.filter((used) => !/@[0-9a-f]{40}$/.test(used))).toEqual([]);
-      for (const { uses: used = '', with: inputs } of job.steps)
-        if (used.startsWith('actions/checkout@'))
-          expect(inputs).toMatchObject({ 'persist-credentials': false });
-      // A title or a branch's name would be run as shell.
-      for (const line of job.steps.flatMap(({ run = [] }) => run))
-        expect(line).not.toMatch(/\$\{\{ *(github\.(event|head_ref|ref_name)|inputs)/);
-    }
-    const text = readPage(`.github/workflows/${name}.yml`);
-    expect(text.match(/uses: .*/g)?.filter((line) => !/ # v\d+\.\d+\.\d+$/.test(line)) ?? []).toEqual([]);
   });
 });
 

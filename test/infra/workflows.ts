@@ -6,17 +6,21 @@ export interface Job {
   needs?: string | string[];
   permissions?: Record<string, string>;
   'timeout-minutes'?: number;
-  steps: { run?: string; uses?: string; with?: Record<string, unknown> }[];
+  strategy?: { matrix: Record<string, string[]> };
+  steps: { run?: string; if?: string; uses?: string; with?: Record<string, unknown> }[];
 }
 
 export interface Workflow {
-  on: Record<string, unknown>;
+  name: string;
+  on: string | Record<string, unknown>;
   permissions: Record<string, string>;
   jobs: Record<string, Job>;
 }
 
 /** The parser of aws-cdk-lib. */
-const yaml = createRequire(createRequire(import.meta.url).resolve('aws-cdk-lib/package.json'))('yaml') as {
+export const yaml = createRequire(createRequire(import.meta.url).resolve('aws-cdk-lib/package.json'))(
+  'yaml',
+) as {
   parse(text: string): unknown;
 };
 

@@ -1,0 +1,77 @@
+/** Rules for every workflow: least rights, pinned actions, nothing of a stranger run as shell, and commands that exist. */
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { readPage, root } from '../docs/pages.ts';
+import { workflowOf, type Job } from './workflows.ts';
+
+const names = readdirSync(path.join(root, '.github/workflows')).map((file) => path.basename(file, '.yml'));
+const { scripts } = JSON.parse(readPage('package.json')) as { scripts: Record<string, string> };
+
+/** Jobs that may write, and what: a new one is a decision. */
+const writers: Record<string, Record<string, string>> = {
+  'release release': { contents: 'write', 'id-token': 'write', attestations: 'write' },
+  'nightly-aws steps': { 'id-token': 'write' },
+};
+
+const runsOf = ({ steps }: Job): string[] => steps.flatMap(({ run = [] }) => run);
+
+describe.each(names)('the workflow %s', (name) => {
+  const { name: title, on, permissions, jobs } = workflowOf(name);
+  const text = readPage(`.github/workflows/${name}.yml`);
+
+  it('has its name, and no event that runs code of strangers with rights of this repository', () => {
+    expect(title).toBe(name);
+    const events = typeof on === 'string' ? [on] : Object.keys(on);
+    const known = ['push', 'pull_request', 'schedule', 'workflow_dispatch'];
+    expect(events.filter((event) => !known.includes(event))).toEqual([]);
+  });
+
+  it('starts with the right to read at most, writes only where it is listed, and uses no stored secret', () => {
+    expect([{}, { contents: 'read' }]).toContainEqual(permissions);
+    for (const [id, job] of Object.entries(jobs)) {
+      const written = Object.entries(job.permissions ?? {}).filter(([, level]) => level !== 'read');
+      expect(Object.fromEntries(written)).toEqual(writers[`${name} ${id}`] ?? {});
+    }
+    expect(text).not.toMatch(/\bsecrets\b[.[]/);
+  });
+
+  it('pins actions by commit with their version beside, and leaves no credentials in the clone', () => {
+    for (const { steps } of Object.values(jobs))
+      for (const { uses, with: inputs } of steps)
+        if (uses?.startsWith('actions/checkout@'))
+          expect(inputs).toMatchObject({ 'persist-credentials': false });
+    const used = text.match(/uses: .*/g) ?? [];
+    expect(used.filter((line) => !/^uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(line))).toEqual([]);
+  });
+
+  it('ends by itself', () => {
+    const endless = Object.values(jobs).filter((job) => !((job['timeout-minutes'] ?? 0) > 0));
+    expect(endless).toEqual([]);
+  });
+
+  it('puts nothing into shell but names of its matrix and results of its jobs', () => {
+    const expressions = Object.values(jobs)
+      .flatMap(runsOf)
+      .flatMap((run) => [...run.matchAll(/\$\{\{ *(.*?) *\}\}/g)].map(([, expression]) => expression));
+    // A title or a branch's name would be run as shell.
+    expect(expressions.filter((one = '') => !/^(matrix\.\w+|needs\.\w+\.result)$/.test(one))).toEqual([]);
+  });
+
+  it('runs scripts and files that exist', () => {
+    const runs = Object.values(jobs).flatMap(runsOf).join('\n');
+    const called = [...runs.matchAll(/\bnpm (?:run )?([\w:-]+)/g)].map(([, script = '']) => script);
+    expect(called.filter((script) => !(script in scripts))).toEqual([]);
+    const files = runs.match(/(?<![\w./-])(?:infra|test|\.ci|\.github)\/[\w./-]+\w/g) ?? [];
+    expect(files.filter((file) => !existsSync(path.join(root, file)))).toEqual([]);
+  });
+});
+
+it('a job that may write runs no code of packages, unless it is the one that may only take a role in AWS', () => {
+  for (const writer of Object.keys(writers)) {
+    const [name = '', id = ''] = writer.split(' ');
+    const job = workflowOf(name).jobs[id];
+    expect(job).toBeDefined();
+    if (writer !== 'nightly-aws steps') expect(runsOf(job as Job).join()).not.toMatch(/\bnp[mx]\b|\bnode\b/);
+  }
+});
