@@ -25,13 +25,22 @@ export interface Emulator {
 
 const program = new URL('../../node_modules/@dynoxide/linux-x64/dynoxide', import.meta.url).pathname;
 
+/** The command of an emulator. `DYNAMODB_LOCAL` is a folder with the jars of Amazon's: test/contract/dynamodb-local. */
+function emulatorCommand(port: number): [program: string, args: string[]] {
+  const jars = process.env['DYNAMODB_LOCAL'];
+  if (!jars) return [program, ['serve', '--host', '127.0.0.1', '--port', String(port)]];
+  const main = 'com.amazonaws.services.dynamodbv2.local.main.ServerRunner';
+  const java = [`-Djava.library.path=${jars}`, '-cp', `${jars}/*`, main];
+  return ['java', [...java, '-inMemory', '-sharedDb', '-disableTelemetry', '-port', String(port)]];
+}
+
 /**
  * Starts a DynamoDB emulator in memory, with every table of the stack `relay`, empty. `streams: false`: for tests that write
  * thousands of items, each of which takes longer the more stream records there are.
  */
 export async function startEmulator(stack = 'relay', { streams = true } = {}): Promise<Emulator> {
   const port = await freePort();
-  const child = spawn(program, ['serve', '--host', '127.0.0.1', '--port', String(port)], { stdio: 'ignore' });
+  const child = spawn(...emulatorCommand(port), { stdio: 'ignore' });
   const stop = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const exited = once(child, 'exit');
