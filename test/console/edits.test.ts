@@ -169,13 +169,28 @@ describe('after a write', () => {
     expect(await read('accounts', 'listed')).toMatchObject({ note: 'from the list' });
   });
 
-  it.each(['//evil.example', 'https://evil.example/', 'undo/x', 'customers\\..\\', 'keys#x', '../keys'])(
-    'a form leads to no other place, such as %s',
+  it.each([
+    '//evil.example',
+    'https://evil.example/',
+    'undo/x',
+    'customers\\..\\',
+    'keys#x',
+    '../keys',
+    'customers/../../x',
+    'keys/.%2e/\t%2e./x',
+  ])('a form leads to no other place, such as %s', async (list) => {
+    await put(rig.client, 'accounts', [{ account: 'placed' }]);
+    const path = `customers/placed/edit?${new URLSearchParams({ list }).toString()}`;
+    expect(await visitor.page(path)).not.toContain('<dialog');
+    expect(await save(path, { note: list, list })).toMatch(/<h1>placed<\/h1>/);
+  });
+
+  it.each(['customers?name=liste&done=0123', 'customers?name=li\nste'])(
+    'the result is shown over the list %j, whatever else stands in its address',
     async (list) => {
-      await put(rig.client, 'accounts', [{ account: 'placed' }]);
-      const path = `customers/placed/edit?${new URLSearchParams({ list }).toString()}`;
-      expect(await visitor.page(path)).not.toContain('<dialog');
-      expect(await save(path, { note: list, list })).toMatch(/<h1>placed<\/h1>/);
+      await put(rig.client, 'accounts', [{ account: 'listed' }]);
+      const path = `customers/listed/edit?${new URLSearchParams({ list }).toString()}`;
+      expect(await save(path, { note: 'shown', list })).toMatch(/role="status"[^]*shown/);
     },
   );
 

@@ -75,8 +75,17 @@ export interface Visit {
 /** The lists and pages with rows. Other addresses could lead away from the console. */
 const listPattern = /^(?:customers|keys|channels|charges|settings)(?:[/?][^#\\]*)?$/;
 
-export const readList = (address = ''): string | undefined =>
-  listPattern.test(address) ? address : undefined;
+/**
+ * Returns the address as browsers resolve it, because dots lead to other pages, and a line end breaks the redirect after a write. Without
+ * the result of an earlier form, which would take the place of the next one.
+ */
+export function readList(address = ''): string | undefined {
+  if (!listPattern.test(address)) return undefined;
+  const url = new URL(address, 'http://console');
+  if (url.searchParams.has('done')) url.searchParams.delete('done');
+  const path = url.pathname.slice(1) + url.search;
+  return listPattern.test(path) ? path : undefined;
+}
 
 /** The address of a page that is shown over a list. Scripts build the same for links with `data-drawer`. */
 export const overList = (path: string, list: string | undefined): string =>
