@@ -108,12 +108,13 @@ describe('charge import', () => {
 
   it("reads a vendor's own list in yuan per million, and remembers its columns", async () => {
     const list = (rows: string) => writeFileSync(file('vendor.csv'), `模型名称;输入;输出;缓存命中\n${rows}`);
-    list('v-large;2.00 元/百万tokens;¥8;0.5\nv-free;免费;免费;-\n;;;\n');
+    list('v-large;2;8;0.5\n');
     const words = `import ${file('vendor.csv')}`;
     expect((await charge(words)).errors).toContain('unknown columns: 模型名称, 输入, 输出, 缓存命中');
     const columns = 'model=模型名称,input=输入,output=输出,cached_input=缓存命中';
     const dollars = await charge(`${words} --columns ${columns} --currency usd --dry-run`);
     expect(dollars).toMatchObject({ code: 2, errors: expect.stringContaining('--rate') as string });
+    list('v-large;2.00 元/百万tokens;¥8;0.5\nv-free;免费;免费;-\n;;;\n');
     expect((await charge(`${words} --columns ${columns} --yes`)).output).toMatch(
       /token-billing +2 \(cached 0.5\) +8 +v-large/,
     );
@@ -128,6 +129,10 @@ describe('charge import', () => {
       ['v;1,5;2;\n', 'line 2: found no price in column 输入'],
       ['v;1;2;\nv;3;4;\n', 'line 3: v is in the list twice'],
       ['v;1;2;\nw;3\n', 'line 3: 2 cells, but the header has 4'],
+      [`v;1${' '.repeat(200_000)}x;2;\n`, 'line 2: found no price in column 输入'],
+      ['v;0.002 元/千tokens;2;\n', 'is not cny per 1000000'],
+      ['v;1;2 / 1K tokens;\n', 'is not cny per 1000000'],
+      ['v;1;$2;\n', 'is not cny per 1000000'],
     ] as const) {
       list(rows);
       expect(await charge(words)).toMatchObject({ code: 2, errors: expect.stringContaining(said) as string });

@@ -55,10 +55,23 @@ export function guessMapping(list: string[][]): PriceMapping {
   return { columns: Object.fromEntries(columns), per: 1_000_000, currency: isYuan ? 'cny' : 'usd' };
 }
 
+/** A price for a thousand tokens that is taken for one of a million is a thousandth of what the vendor takes. */
+const unitWords = [
+  [1_000_000, /百万|million|1,?000,?000|\b1?m(?:tok\w*)?\b/i],
+  [1000, /千|thousand|\b1,?000\b|\b1?k(?:tok\w*)?\b/i],
+] as const;
+const signs = [
+  ['usd', /\$|USD|美元/i],
+  ['cny', /[¥￥元]|CNY|RMB/i],
+] as const;
+
+const findSaid = <Said>(all: readonly (readonly [Said, RegExp])[], words: string): Said | undefined =>
+  all.find(([, pattern]) => pattern.test(words))?.[0];
+
 /** Converts a vendor's list to the columns and the unit that `readPriceList` reads. Throws a usage failure for invalid prices. */
 export function mapPriceColumns(
   [head = [], ...rows]: string[][],
-  { columns, per }: Pick<PriceMapping, 'columns' | 'per'>,
+  { columns, per, currency }: PriceMapping,
 ): string[][] {
   const names = mappedColumns.filter((name) => columns[name] !== undefined);
   const places = names.map((name) => head.findIndex((each) => each.trim() === columns[name]));
@@ -90,11 +103,16 @@ export function mapPriceColumns(
         if (/^(免费|free)$/i.test(cell)) return '0';
         // `¥2.00`, `2元` and `2 元/百万tokens`. A comma is refused, because it could separate decimals or thousands.
         const [, number = ''] =
-          /^[¥￥$]?\s*(\d+(?:\.\d+)?)\s*(?:元|CNY|RMB|USD)?\s*(?:\/.*)?$/iu.exec(cell) ?? [];
+          /^[¥￥$]?\s*(\d+(?:\.\d+)?)(?:\s*(?:元|CNY|RMB|USD))?\s*(?:\/.*)?$/iu.exec(cell) ?? [];
         const price = parseDecimal(number, decimals);
         if (price === undefined)
           throw usageFailure(
             `line ${line + 2}: found no price in column ${columns[name]}: use a dot for decimals`,
+          );
+        const words = `${columns[name]} ${cell}`;
+        if ((findSaid(unitWords, words) ?? per) !== per || (findSaid(signs, words) ?? currency) !== currency)
+          throw usageFailure(
+            `line ${line + 2}: "${words}" is not ${currency} per ${per}: choose the unit and the currency of the list`,
           );
         return formatDecimal(price, dollarDecimals);
       });
