@@ -2,6 +2,7 @@
 import type { CloseAccountPlan, EraseAccountPlan } from '../../shared/operate/customers/close-account.ts';
 import type { GrantMade, GrantPlan } from '../../shared/operate/customers/grants.ts';
 import { formatMoney } from '../../shared/operate/plan.ts';
+import { listTexts } from '../../shared/wire/json.ts';
 
 interface ActionReport {
   lines: string[];
@@ -19,18 +20,17 @@ export function describeGrantOutcome(
   { made, isApplied, available }: GrantMade,
 ): ActionReport {
   const isWritten = isGrantWritten(made);
-  const sentences = [
-    ...(isWritten ? [`${describeCredit(account, amount, grantId)}.`] : []),
-    ...(available === undefined ? [] : [`Balance: ${formatMoney(available)}.`]),
-  ];
+  const sentences = listTexts(
+    isWritten && `${describeCredit(account, amount, grantId)}.`,
+    available !== undefined && `Balance: ${formatMoney(available)}.`,
+  );
   return {
     lines: isApplied && sentences.length > 0 ? [sentences.join(' ')] : [],
-    warnings: [
-      ...(isWritten ? [] : [`Grant "${grantId}" already existed; nothing was written.`]),
-      ...(isApplied
-        ? []
-        : [`Grant "${grantId}" is pending and will be applied within minutes: see \`customer show\`.`]),
-    ],
+    warnings: listTexts(
+      !isWritten && `Grant "${grantId}" already existed; nothing was written.`,
+      !isApplied &&
+        `Grant "${grantId}" is pending and will be applied within minutes: see \`customer show\`.`,
+    ),
   };
 }
 

@@ -7,6 +7,7 @@ import { nameSheetKey, type LineOutcome } from '../../shared/operate/apply-sheet
 import { formatCount, formatMoney } from '../../shared/operate/plan.ts';
 import { isSecretKey } from '../../shared/wire/ids.ts';
 import { formatCsv, parseCsvLines } from './csv.ts';
+import { listTexts } from '../../shared/wire/json.ts';
 
 const resultColumns = [
   'account',
@@ -86,24 +87,17 @@ export function describeResult(outcomes: readonly LineOutcome[]): { lines: strin
   );
   const total = credits.reduce((sum, amount) => sum + amount, 0n);
   return {
-    lines: [
-      ...(done.length > 0 || failed.length === 0
-        ? [`Saved ${formatCount(done.length, 'row')} (live within 30 s).`]
-        : []),
-      ...(credits.length > 0
-        ? [`Credited ${formatMoney(total)} in ${formatCount(credits.length, 'grant')}.`]
-        : []),
-    ],
-    warnings: [
-      ...(failed.length > 0
-        ? [`${formatCount(failed.length, 'line')} failed. Apply the sheet again: nothing is done twice.`]
-        : []),
-      ...(pending.length > 0
-        ? [
-            `${formatCount(pending.length, 'grant is', 'grants are')} pending and will be applied within minutes.`,
-          ]
-        : []),
+    lines: listTexts(
+      (done.length > 0 || failed.length === 0) &&
+        `Saved ${formatCount(done.length, 'row')} (live within 30 s).`,
+      credits.length > 0 && `Credited ${formatMoney(total)} in ${formatCount(credits.length, 'grant')}.`,
+    ),
+    warnings: listTexts(
+      failed.length > 0 &&
+        `${formatCount(failed.length, 'line')} failed. Apply the sheet again: nothing is done twice.`,
+      pending.length > 0 &&
+        `${formatCount(pending.length, 'grant is', 'grants are')} pending and will be applied within minutes.`,
       ...failed.slice(0, 20).map(({ line, problem }) => `${line.place} (${line.account}): ${problem}`),
-    ],
+    ),
   };
 }

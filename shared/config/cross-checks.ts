@@ -1,7 +1,7 @@
 /** Warnings that depend on several tables. Rows with a warning are still used. */
 import { buildPrice, findRule, startMsOf, listPricedModels } from '../billing/price.ts';
 import { findOpenWindow } from '../billing/schedule.ts';
-import { asRecord, compareCodeUnits } from '../wire/json.ts';
+import { asRecord, compareCodeUnits, listTexts } from '../wire/json.ts';
 import { isoTime } from '../wire/iso-time.ts';
 import { findRowRules } from '../upstreams/called-channel.ts';
 import {
@@ -221,9 +221,9 @@ const isAlias = (name: string, { settings }: Config): boolean =>
 const warnOfUnservedPlanItems = ({ items }: PlanRow, config: Config): string[] =>
   items.flatMap(({ models }, index) => {
     const unserved = selectUnserved(models, config).filter((name) => !isAlias(name, config));
-    return unserved.length > 0
-      ? [`items[${index}].models: no enabled channel serves ${joinNames(unserved)}`]
-      : [];
+    return listTexts(
+      unserved.length > 0 && `items[${index}].models: no enabled channel serves ${joinNames(unserved)}`,
+    );
   });
 
 /** Includes disabled channels, because an edit of a setting must not change the meaning of a channel's model. */

@@ -24,7 +24,7 @@ import { formatDecimal } from '../billing/money.ts';
 import { upstreamModelOf } from '../upstreams/called-channel.ts';
 import type { ChannelRow } from './rows/channel-row.ts';
 import type { ChargeRow } from './rows/charge-row.ts';
-import { canonicalJson } from '../wire/json.ts';
+import { canonicalJson, listTexts } from '../wire/json.ts';
 import { isoTime } from '../wire/iso-time.ts';
 import { keyAttributes, joinNames } from './rows/read-table.ts';
 import { attributeOf } from './rows/read-row.ts';
@@ -185,16 +185,13 @@ function findJumps(rule: ChargeRow, { charges, before, nowMs }: Omit<ChargesArou
     describeJump(findPrice(before, model, atMs), findPrice(charges, model, atMs)),
   );
   jumps.delete('');
-  return [
-    ...(late
-      ? [
-          `from: at ${isoTime(nowMs)} this time (${isoTime(startMsOf(rule))}) was already past, so the price took effect at once`,
-        ]
-      : []),
+  return listTexts(
+    late &&
+      `from: at ${isoTime(nowMs)} this time (${isoTime(startMsOf(rule))}) was already past, so the price took effect at once`,
     ...[...jumps].map(
       ([jump, names]) => `models: at ${isoTime(atMs)} the price of ${joinNames(names)} ${jump}`,
     ),
-  ];
+  );
 }
 
 /** The operator typed a time for a new price that was over at its publication. */

@@ -7,7 +7,7 @@ import { parseYuan, type NanoYuan } from '../billing/money.ts';
 import { textOf } from '../config/rows/read-row.ts';
 import { workOnEach } from '../relay/retry.ts';
 import { keyHash, keyHint } from '../wire/ids.ts';
-import { canonicalJson } from '../wire/json.ts';
+import { canonicalJson, listTexts } from '../wire/json.ts';
 import { compileSettings } from './config/row-changes.ts';
 import { planEditAccount } from './customers/edit-account.ts';
 import { awaitApplied, carryOutGrant, planGrantAmount, type GrantPlan } from './customers/grants.ts';
@@ -160,24 +160,21 @@ export async function planLines(ports: OperatorPorts, lines: readonly SheetLine[
     effect:
       changed.length === 0
         ? ['Nothing to change.']
-        : [
+        : listTexts(
             ...sums.lines,
             ...effect.slice(0, effectShown),
-            ...(effect.length > effectShown
-              ? [`and ${formatCount(effect.length - effectShown, 'more change')}`]
-              : []),
-          ],
+            effect.length > effectShown && `and ${formatCount(effect.length - effectShown, 'more change')}`,
+          ),
     questions:
       changed.length === 0
         ? []
         : [
-            [
+            listTexts(
               `Apply ${formatCount(changed.length, 'line')}${sums.total === 0n ? '' : ` and credit ${formatMoney(sums.total)}`}?`,
-              ...(questions.length > 0 ? ['This includes:', ...questions.slice(0, questionsShown)] : []),
-              ...(questions.length > questionsShown
-                ? [`And ${questions.length - questionsShown} more.`]
-                : []),
-            ].join(' '),
+              questions.length > 0 && 'This includes:',
+              ...questions.slice(0, questionsShown),
+              questions.length > questionsShown && `And ${questions.length - questionsShown} more.`,
+            ).join(' '),
           ],
     warnings: [...new Set(plans.flatMap(({ warnings }) => warnings))],
     lines: plans,
@@ -227,11 +224,11 @@ async function planLine(
     credit: grant,
     /** The row of a key to create, without hash and hint. */
     newKey,
-    effect: [
+    effect: listTexts(
       ...rows.flatMap(({ changes, effect }) => (changes.length > 0 ? effect : [])),
       ...(grant && !grant.isWritten ? grant.effect.slice(-1) : []),
-      ...(made ? [`Create key ${key?.id} for ${account} (${made.rights})`] : []),
-    ],
+      made && `Create key ${key?.id} for ${account} (${made.rights})`,
+    ),
     questions: rows.flatMap(({ questions }) => questions),
     warnings: [...rows, grant, made].flatMap((part) => part?.warnings ?? []),
     /** True if the customer has no other key: then the message with the new key is a welcome. */

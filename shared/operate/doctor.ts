@@ -6,7 +6,7 @@ import { secretsOf, type ChannelRow } from '../config/rows/channel-row.ts';
 import { isUnbound, type NamedSecret } from '../config/rows/secret-reference.ts';
 import { upstreamModelOf } from '../upstreams/called-channel.ts';
 import { channelTypes } from '../upstreams/types/channel-types.ts';
-import { canonicalJson } from '../wire/json.ts';
+import { canonicalJson, listTexts } from '../wire/json.ts';
 import { listSecrets } from './config/row-changes.ts';
 import { listUsableChannels } from './channels/list-channels.ts';
 import type { AwsAccount, Concurrency, ListedModel, OperatorPorts, TableLimits } from './operator-ports.ts';
@@ -305,12 +305,12 @@ async function assessModel(
       ),
     ];
   const access = await known.account.modelAccess(region, found.id);
-  const missing = [
+  const missing = listTexts(
     !access.isInRegion && 'the model is not available in this region',
     !access.isAuthorized && 'this account is not authorized for the model',
     !access.isEntitled && 'this account has no entitlement to the model',
     !access.hasAgreement && "the model vendor's agreement is not accepted",
-  ].filter((why) => why !== false);
+  );
   const catalog = `https://${region}.console.aws.amazon.com/bedrock/home?region=${region}#/model-catalog`;
   const findings = [
     ...missing.map((why) => reportAttention(check, `${of}: ${why}`, { where: 'browser', line: catalog })),

@@ -21,6 +21,7 @@ import { listSecrets } from './config/row-changes.ts';
 import { awaitPublished } from './config/write-rows.ts';
 import type { OperatorPorts, RawRow, RowWrite } from './operator-ports.ts';
 import { deniedExitCode, Failure, usageFailure } from './plan.ts';
+import { listTexts } from '../wire/json.ts';
 
 interface SecretInput {
   /** `channels/<host>/<name>` and the like. */
@@ -127,7 +128,7 @@ export async function planMoveSecrets(ports: OperatorPorts) {
   );
   return {
     changes,
-    effect: [
+    effect: listTexts(
       ...changes.flatMap(({ moves }) =>
         moves.map(
           ({ named: { row, at, reference }, to }) => `Change ${row} ${at} from ${reference} to ${to}`,
@@ -136,12 +137,9 @@ export async function planMoveSecrets(ports: OperatorPorts) {
       ...findRowsToMove(rows).flatMap(({ old }) =>
         old.map((each) => `Delete ${each}, which an earlier run moved`),
       ),
-      ...(changes.length === 0
-        ? [
-            'Nothing to move: all paths name a purpose. Set the option unboundSecrets to false, so that functions can read no other secrets.',
-          ]
-        : []),
-    ],
+      changes.length === 0 &&
+        'Nothing to move: all paths name a purpose. Set the option unboundSecrets to false, so that functions can read no other secrets.',
+    ),
     questions: changes.length > 0 ? ['Copy these secrets, update the rows and delete the old secrets?'] : [],
     warnings: refused,
   };

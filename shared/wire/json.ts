@@ -235,3 +235,7 @@ function kindOf(value: unknown): string {
 
 const shorten = (value: string): string =>
   value.length > shownCharactersMax ? `${value.slice(0, shownCharactersMax)}…` : value;
+
+/** Lists the texts whose condition holds: `listTexts(count > 0 && 'has some')`. */
+export const listTexts = (...texts: readonly (string | false | undefined)[]): string[] =>
+  texts.filter((text) => typeof text === 'string');

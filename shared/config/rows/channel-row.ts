@@ -61,7 +61,7 @@ import {
 import { errorMeanings, finishMeanings } from '../../upstreams/vocabulary.ts';
 import { hostOf, normaliseEndpoint, type EndpointRules } from '../../upstreams/endpoint-rules.ts';
 import { channelIdMax } from '../../wire/ids.ts';
-import { asRecord } from '../../wire/json.ts';
+import { asRecord, listTexts } from '../../wire/json.ts';
 import { lastGoodNotice, type TableReader } from './read-table.ts';
 import {
   checkReferences,
@@ -276,25 +276,25 @@ const checkVitalFields = ({ set, drop }: { set: object; drop: readonly string[] 
 ];
 
 const checkChannel = (row: ChannelRow): string[] => [
-  ...(row.id.length > channelIdMax
-    ? [
-        `id: has over ${channelIdMax} characters, so figures and marks are those of all channels that begin alike`,
-      ]
-    : []),
-  ...(row.models.length === 0 ? ['models: empty, so this channel serves no models'] : []),
-  // If a probe was answered, the address is right.
-  ...(usesDialectPath(row) && new URL(row.endpoint).pathname === '/' && !row.can?.dialects?.length
-    ? ['endpoint: has no path; most upstreams need /v1 at the end']
-    : []),
+  ...listTexts(
+    row.id.length > channelIdMax &&
+      `id: has over ${channelIdMax} characters, so figures and marks are those of all channels that begin alike`,
+    row.models.length === 0 && 'models: empty, so this channel serves no models',
+    // If a probe was answered, the address is right.
+    usesDialectPath(row) &&
+      new URL(row.endpoint).pathname === '/' &&
+      !row.can?.dialects?.length &&
+      'endpoint: has no path; most upstreams need /v1 at the end',
+    row.balance_below !== undefined &&
+      !findBalanceReport(row) &&
+      'balance_below: nothing is checked, because the upstream reports no balance in a known form',
+  ),
   ...Object.keys(row.mapper)
     .filter((name) => !row.models.includes(name))
     .map((name) => `mapper: maps ${name}, which is not in models`),
   ...row.models
     .filter((name) => name.startsWith('web-') || name.endsWith('-official'))
     .map((name) => `models: ${name} is unreachable: the relay removes web- and -official from model names`),
-  ...(row.balance_below !== undefined && !findBalanceReport(row)
-    ? ['balance_below: nothing is checked, because the upstream reports no balance in a known form']
-    : []),
   ...findStrangeCosts(row).map((name) => `cost: has ${name}, which is not a model name of the upstream`),
   ...checkVitalFields(row.params),
   ...checkModelRules(row),
@@ -335,12 +335,15 @@ function checkAgainstProbe(row: ChannelRow): string[] {
     ...unknown.map(
       (effort) => `params.efforts: has ${effort}, but the probe found only ${joinOrNone(efforts)}`,
     ),
-    ...(can.system_anywhere === false && everywhere
-      ? ['params.system: is "anywhere", but the probe found that a system message must come first']
-      : []),
-    ...(can.usage_streaming === false && params.stream && params.include_usage
-      ? ['params.include_usage: is true, but the probe found no usage in streams']
-      : []),
+    ...listTexts(
+      can.system_anywhere === false &&
+        everywhere &&
+        'params.system: is "anywhere", but the probe found that a system message must come first',
+      can.usage_streaming === false &&
+        params.stream &&
+        params.include_usage &&
+        'params.include_usage: is true, but the probe found no usage in streams',
+    ),
   ];
 }
 
@@ -353,20 +356,17 @@ export function readChannel(raw: unknown, rules: EndpointRules & ReferenceRules)
   const { can, warnings } = readCapabilities(raw);
   const row = { ...reading.row, endpoint: endpointOf(reading.row) ?? '', ...(can && { can }) };
   const secrets = checkReferences(listChannelSecrets(reading.row), rules);
-  const problems = [
+  const problems = listTexts(
     ...findTypeProblems(reading.row, rules),
     ...findStrangers(row).map((name) => `dialect: found ${name}, expected names from models`),
     ...secrets.problems,
-    row.secret?.length === 0
-      ? 'secret: found an empty list, expected a reference or no attribute'
-      : undefined,
-  ].filter((problem) => problem !== undefined);
+    row.secret?.length === 0 && 'secret: found an empty list, expected a reference or no attribute',
+  );
   if (problems.length > 0) return readSwitch(raw, { problem: [...new Set(problems)].join('; ') });
   const absent =
-    attributeOf(raw, 'state') === undefined
-      ? ['state: missing, so this channel is disabled (write true to enable it, or false)']
-      : [];
-  const said = [...absent, ...checkChannel(row), ...secrets.warnings, ...warnings];
+    attributeOf(raw, 'state') === undefined &&
+    'state: missing, so this channel is disabled (write true to enable it, or false)';
+  const said = listTexts(absent, ...checkChannel(row), ...secrets.warnings, ...warnings);
   return acceptRow({ ...row, endpoint: normaliseEndpoint(row.endpoint) }, said);
 }
 

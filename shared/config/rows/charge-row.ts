@@ -27,6 +27,7 @@ import {
   tiers,
   wantedTerms,
 } from './price-terms.ts';
+import { listTexts } from '../../wire/json.ts';
 
 const wantedName = 'a name of up to 32 characters a-z 0-9 _ -, starting with a letter';
 const wantedHour = 'a time of day such as "09:00"';
@@ -104,21 +105,21 @@ const isNothing = (price: number): boolean => convertToPico(price) === 0n;
 
 function checkCharge(row: ChargeRow): string[] {
   const { type, models, input, output } = row;
-  const empty = models.length === 0 ? ['models: empty, so this rule has no effect'] : [];
+  const empty = models.length === 0 && 'models: empty, so this rule has no effect';
   if (type === 'non-billing') {
-    const idle = input > 0 || output > 0 ? ['input, output: ignored, because the type is non-billing'] : [];
-    const hours = row.windows ? ['windows: ignored, because the type is non-billing'] : [];
-    return [...empty, ...idle, ...hours, ...warnOfUnusedAttributes(row)];
+    const idle = (input > 0 || output > 0) && 'input, output: ignored, because the type is non-billing';
+    const hours = row.windows && 'windows: ignored, because the type is non-billing';
+    return listTexts(empty, idle, hours, ...warnOfUnusedAttributes(row));
   }
   const free =
-    isNothing(output) && (isNothing(input) || type === 'times-billing')
-      ? ['input, output: nothing is charged (use the type non-billing if intended)']
-      : [];
+    isNothing(output) &&
+    (isNothing(input) || type === 'times-billing') &&
+    'input, output: nothing is charged (use the type non-billing if intended)';
   if (type === 'times-billing') {
-    const idle = input > 0 ? ['input: ignored, because the type is times-billing'] : [];
-    return [...empty, ...free, ...idle, ...warnOfUnusedAttributes(row)];
+    const idle = input > 0 && 'input: ignored, because the type is times-billing';
+    return listTexts(empty, free, idle, ...warnOfUnusedAttributes(row));
   }
-  return [...empty, ...free, ...warnOfTierPrices(row), ...checkLimits(row)];
+  return listTexts(empty, free, ...warnOfTierPrices(row), ...checkLimits(row));
 }
 
 function warnOfUnusedAttributes({

@@ -15,6 +15,7 @@ import {
 } from './read-row.ts';
 import type { Settings } from '../settings.ts';
 import { joinNames, warnOf, type ValidationResult } from './read-table.ts';
+import { listTexts } from '../../wire/json.ts';
 
 const hashPattern = /^[0-9a-f]{64}$/;
 
@@ -64,13 +65,10 @@ export type KeyRow = z.infer<typeof KeyRow>;
 export function validateKeyRow(raw: unknown): ValidationResult {
   const reading = readRow(KeyRow, raw);
   if ('problem' in reading) return { problem: `${reading.problem}; until it is fixed, the key is rejected` };
-  const isEmpty = reading.row.models?.length === 0;
-  return warnOf([
-    ...(isEmpty
-      ? ['models: empty, so this key cannot call any model (remove the attribute to allow all)']
-      : []),
-    ...findPaddedNames(raw),
-  ]);
+  const idle =
+    reading.row.models?.length === 0 &&
+    'models: empty, so this key cannot call any model (remove the attribute to allow all)';
+  return warnOf(listTexts(idle, ...findPaddedNames(raw)));
 }
 
 export function findKeyRefusal(key: KeyRow, nowMs: number): 'kind' | 'disabled' | 'expired' | undefined {
@@ -97,14 +95,13 @@ export const listOfferedNames = ({
 export function findKeyWarnings(raw: unknown, { offered, accounts }: KeyContext): string[] {
   const account = attributeOf(raw, 'account');
   const unserved = offered ? listKeyModels(raw).filter((name) => !offered.has(name)) : [];
-  return [
-    ...(accounts && typeof account === 'string' && !accounts.has(account)
-      ? ['account: had no row at the last check, so the key has no plan and no account limits']
-      : []),
-    ...(unserved.length > 0
-      ? [`models: no enabled channel served ${joinNames(unserved)} at the last check`]
-      : []),
-  ];
+  return listTexts(
+    accounts &&
+      typeof account === 'string' &&
+      !accounts.has(account) &&
+      'account: had no row at the last check, so the key has no plan and no account limits',
+    unserved.length > 0 && `models: no enabled channel served ${joinNames(unserved)} at the last check`,
+  );
 }
 
 export function listKeyModels(raw: unknown): string[] {

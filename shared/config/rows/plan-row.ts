@@ -1,6 +1,7 @@
 /** The schema of a row of `plans`. */
 import * as z from 'zod/mini';
 import { amount, integerBetween, modelList, text, readRow, type RowReading } from './read-row.ts';
+import { listTexts } from '../../wire/json.ts';
 
 const PlanItem = z.strictObject(
   {
@@ -34,9 +35,9 @@ export type PlanRow = z.infer<typeof PlanRow>;
 export const readPlan = (raw: unknown): RowReading<PlanRow> => readRow(PlanRow, raw, warnOfIdleItems);
 
 const warnOfIdleItems = ({ items }: PlanRow): string[] =>
-  items.flatMap((item, index) => [
-    ...(item.models.length === 0 ? [`items[${index}].models: empty, so this entry covers nothing`] : []),
-    ...(item.value === 0
-      ? [`items[${index}].value: 0, so this entry covers no calls (-1 is unlimited)`]
-      : []),
-  ]);
+  items.flatMap((item, index) =>
+    listTexts(
+      item.models.length === 0 && `items[${index}].models: empty, so this entry covers nothing`,
+      item.value === 0 && `items[${index}].value: 0, so this entry covers no calls (-1 is unlimited)`,
+    ),
+  );

@@ -17,7 +17,7 @@ import {
   storedName,
   usualVariable,
 } from '../../config/rows/secret-reference.ts';
-import { compareCodeUnits } from '../../wire/json.ts';
+import { compareCodeUnits, listTexts } from '../../wire/json.ts';
 import type { OperatorPorts, PublishedVersion, RawRow, RowWrite } from '../operator-ports.ts';
 import { normalizeMoments } from '../moment.ts';
 import { formatCount, Failure, usageFailure } from '../plan.ts';
@@ -105,13 +105,13 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit, trusted: Config
     }),
     differences: differencesOf(changes, listBadRows([...findings, ...earlier])),
     brought: [...warned.filter(isBrought).map(describeWarning), ...effects],
-    warnings: [
+    warnings: listTexts(
       ...told.map(describeWarning),
       ...effects,
-      ...(others > 0 && changes.length > 0
-        ? [`${formatCount(others, 'other row has', 'other rows have')} warnings, as before: see \`check\``]
-        : []),
-    ],
+      others > 0 &&
+        changes.length > 0 &&
+        `${formatCount(others, 'other row has', 'other rows have')} warnings, as before: see \`check\``,
+    ),
     problems,
     edit,
   };

@@ -12,6 +12,7 @@ import { listKeys } from '../keys/list-keys.ts';
 import { readAllRows } from '../ledger/ledger.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { formatCount, formatMoney, Failure, quoteShellWord, usageFailure, type Plan } from '../plan.ts';
+import { listTexts } from '../../wire/json.ts';
 
 /** `reserved`: the amount that calls in flight still hold. `next`: the steps to settle the balance, in order. */
 export type CloseAccountPlan = Awaited<ReturnType<typeof planCloseAccount>>;
@@ -175,24 +176,20 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
     ...keys,
   ];
   const ids = paid.filter((payment) => payment.account === account);
-  const remains = [
+  const remains = listTexts(
     `The name ${account}, its balance, ledger${grants.length > 0 ? ' and grants' : ''}, without contact data${isAll && grants.length === 0 ? '' : '; reasons of grants stay as they were written'}`,
-    ...(ids.length > 0
-      ? [
-          `At Stripe: what the customer entered there, under ${formatCount(ids.length, 'payment')} (${ids[0]?.id}) and the customer id of a saved card; delete the customer in Stripe's dashboard`,
-        ]
-      : []),
-    ...(customerProfileOf(row as RawRow & AccountRow) === undefined
-      ? []
-      : ['At the vendor: the profile that the row names; its name can only be changed there']),
+    ids.length > 0 &&
+      `At Stripe: what the customer entered there, under ${formatCount(ids.length, 'payment')} (${ids[0]?.id}) and the customer id of a saved card; delete the customer in Stripe's dashboard`,
+    customerProfileOf(row as RawRow & AccountRow) !== undefined &&
+      'At the vendor: the profile that the row names; its name can only be changed there',
     'Stored responses until they expire, and the log of calls until its retention ends: neither contains contact data',
     'In the console: forms of the last half hour and their results. They expire within days',
     'Backups: earlier copies of the tables, for up to 35 days; exported files',
-  ];
-  const parts = [
+  );
+  const parts = listTexts(
     ...names.map((name) => (name.startsWith('_') ? `the note ${name}` : name)),
-    ...(keys.length > 0 ? [`the names and notes of ${formatCount(keys.length, 'key')}`] : []),
-  ];
+    keys.length > 0 && `the names and notes of ${formatCount(keys.length, 'key')}`,
+  );
   return {
     changes,
     effect:

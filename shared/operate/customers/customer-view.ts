@@ -10,7 +10,7 @@ import { createQuotaItem, findImbalance } from '../../billing/quota-item.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { plainValue, readRow } from '../../config/rows/read-row.ts';
 import { utcDay, dayMs } from '../../wire/iso-time.ts';
-import { compareCodeUnits } from '../../wire/json.ts';
+import { compareCodeUnits, listTexts } from '../../wire/json.ts';
 import { compileSettings } from '../config/row-changes.ts';
 import { keyViewsOf } from '../keys/list-keys.ts';
 import { compareCharges, readingsOf, sumBy, sumOfFigures, type Summed } from '../ledger/ledger.ts';
@@ -47,7 +47,7 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
   const subscription = reading && 'row' in reading ? reading.row.plan : undefined;
   const facts = { subscription, counts: item.plan, plans, nowMs };
   const plan = settings.subscriptionEnabled ? describePlan(facts) : null;
-  const warnings = [
+  const warnings = listTexts(
     !row && `the table accounts has no row ${account}, so it can hold no plan`,
     reading && 'problem' in reading && `the account row is invalid: ${reading.problem}`,
     grants.length > 0 &&
@@ -59,7 +59,7 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
     (findImbalance(item) !== undefined || item.moved !== 0n) &&
       'this account does not balance: see the audit',
     ...use.problems,
-  ];
+  );
   const attributes = Object.entries(row ?? {}).filter(([name]) => Object.hasOwn(shown, name));
   return {
     account,
@@ -77,7 +77,7 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
     grants: grants.map(hideInvalidAmount),
     hasAllGrants: isAll,
     use,
-    warnings: warnings.filter((each) => typeof each === 'string'),
+    warnings,
   };
 }
 

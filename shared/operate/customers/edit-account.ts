@@ -4,7 +4,7 @@ import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { utcDay } from '../../wire/iso-time.ts';
-import { canonicalJson, isRecord } from '../../wire/json.ts';
+import { canonicalJson, isRecord, listTexts } from '../../wire/json.ts';
 import { compileRows, compileSettings } from '../config/row-changes.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { normalizeMoments } from '../moment.ts';
@@ -56,18 +56,18 @@ export async function planEditAccount(
     held && former && (held.level < former.level || (held.until ?? Infinity) < (former.until ?? Infinity));
   return {
     changes,
-    effect: [
+    effect: listTexts(
       ...found.effect,
-      ...(changes.length === 0 ? ['Nothing to change'] : []),
-      ...(shown.length > 0 ? [`Set ${shown.join(', ')} for ${account} (live within 30 s)`] : []),
-      ...(isDisabled ? [`Reject all keys of ${account} within 30 s`] : []),
-      ...(isAccountOff(row) && !isAccountOff(after) ? [`Accept calls of ${account} again`] : []),
-    ],
-    questions: [
-      ...(isDisabled ? [`Disable ${account}?`] : []),
-      ...(isPlanned && row['plan'] !== undefined && !held ? [`End the plan of ${account}?`] : []),
-      ...(isPlanned && isCut ? [`Downgrade or shorten the plan of ${account}?`] : []),
-    ],
+      changes.length === 0 && 'Nothing to change',
+      shown.length > 0 && `Set ${shown.join(', ')} for ${account} (live within 30 s)`,
+      isDisabled && `Reject all keys of ${account} within 30 s`,
+      isAccountOff(row) && !isAccountOff(after) && `Accept calls of ${account} again`,
+    ),
+    questions: listTexts(
+      isDisabled && `Disable ${account}?`,
+      isPlanned && row['plan'] !== undefined && !held && `End the plan of ${account}?`,
+      isPlanned && isCut && `Downgrade or shorten the plan of ${account}?`,
+    ),
     warnings: [
       ...(isPlanned && held ? await planWarnings(ports, held.level) : []),
       ...(names.some((name) => name.startsWith('price')) ? await priceWarnings(ports, after) : []),

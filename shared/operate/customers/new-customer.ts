@@ -12,6 +12,7 @@ import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { formatMoney, formatWrittenMoney, Failure, usageFailure } from '../plan.ts';
 import { planEditAccount } from './edit-account.ts';
 import { awaitApplied, planGrantAmount, type GrantMade } from './grants.ts';
+import { listTexts } from '../../wire/json.ts';
 
 export interface NewCustomerInput {
   account: string;
@@ -53,14 +54,12 @@ export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerIn
   ];
   return {
     changes,
-    effect: [
-      ...(earlier.row ? [`Complete customer ${account}, which exists without a key`] : []),
+    effect: listTexts(
+      earlier.row && `Complete customer ${account}, which exists without a key`,
       ...(edit.changes.length > 0 ? edit.effect : []),
-      ...(grant
-        ? [granted ? `${yuan} was already credited by an earlier run` : (grant.effect.at(-1) ?? '')]
-        : []),
+      grant && (granted ? `${yuan} was already credited by an earlier run` : grant.effect.at(-1)),
       `Create a key (${key.rights})`,
-    ],
+    ),
     warnings: [...edit.warnings, ...(key.warnings ?? [])],
     questions: [
       ...edit.questions,
@@ -149,19 +148,18 @@ export function writeWelcome(
         'The grant is pending and will be applied within minutes: see `customer show`.'),
   ];
   return {
-    message: [
+    message: listTexts(
       `Your account ${account} is ready${grant ? ` with a balance of ${formatMoney(grant.amount)}` : ''}.`,
       '',
       `Base URL: ${address}`,
       `API key:  ${secretKey}`,
       '',
       `For any OpenAI client, set OPENAI_BASE_URL=${address} and OPENAI_API_KEY=<your key>`,
-      ...(baseUrl === undefined || !pages.models ? [] : [`Models and prices: ${pageOf(baseUrl)}/`]),
-      ...(pages.account
-        ? [`Balance, usage and limits: ${link ?? `${pageOf(address)}/account (asks for your key)`}`]
-        : []),
+      baseUrl !== undefined && pages.models && `Models and prices: ${pageOf(baseUrl)}/`,
+      pages.account &&
+        `Balance, usage and limits: ${link ?? `${pageOf(address)}/account (asks for your key)`}`,
       'Anyone who has this key can spend your balance: keep it out of code and chats. If it leaks, tell us at once.',
-    ],
-    warnings: warnings.filter((warning) => typeof warning === 'string'),
+    ),
+    warnings: listTexts(...warnings),
   };
 }

@@ -11,6 +11,7 @@ import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
 import { formatCount, Failure, formatMoney, quoteShellWord, usageFailure } from '../plan.ts';
 import { carryOutKey, warnOfMadeKeys, successorOf, type MadeKey } from './edit-key.ts';
 import { findKey, judgeKey, listKeys, type FoundKey } from './list-keys.ts';
+import { listTexts } from '../../wire/json.ts';
 
 /** `rights`: what the successor may do; undefined: none is made. `earlier`: it was done before; undefined: it was not. */
 export type LeakedKeyPlan = Awaited<ReturnType<typeof planLeakedKey>>;
@@ -164,17 +165,14 @@ const spentOf = ({ sum }: KeyUse): bigint => chargedOf({ figures: sum });
 
 /** The text that the customer is sent: lines, ready to send. */
 export function writeLeakMessage({ plan: { account, hint }, secretKey, use }: Leak): string[] {
-  return [
+  return listTexts(
     `Your key ${hint} (account ${account}) was exposed, so we have disabled it.`,
-    ...(use
-      ? [
-          `Since ${isoTime(use.sinceMs)} it made ${formatCount(use.sum.counts.calls ?? 0, 'call')} for ${formatMoney(spentOf(use))}. Please tell us which calls are not yours.`,
-        ]
-      : []),
+    use &&
+      `Since ${isoTime(use.sinceMs)} it made ${formatCount(use.sum.counts.calls ?? 0, 'call')} for ${formatMoney(spentOf(use))}. Please tell us which calls are not yours.`,
     ...(secretKey === undefined
       ? []
       : ['', `Your new key, with the same rights: ${secretKey}`, 'Please replace the old key with it.']),
-  ];
+  );
 }
 
 /** @param key first 12 hex digits of its hash, as in ledger rows */

@@ -4,7 +4,7 @@ import { KeyRow, findKeyRefusal, maskHash } from '../../config/rows/key-row.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { isSecretKey, keyHash, keyHint } from '../../wire/ids.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { compareCodeUnits } from '../../wire/json.ts';
+import { compareCodeUnits, listTexts } from '../../wire/json.ts';
 import type { OperatorPorts, RawRow, RowsWanted } from '../operator-ports.ts';
 import { formatWrittenMoney, usageFailure } from '../plan.ts';
 
@@ -126,18 +126,16 @@ const reasons: Record<NonNullable<ReturnType<typeof findKeyRefusal>> | 'usable',
   disabled: () => 'enabled is false',
   expired: ({ expires_at: expiresAt = 0 }) => `it expired at ${isoTime(expiresAt)}`,
   usable: (row) =>
-    [
+    listTexts(
       row.models === undefined ? 'every model' : `models: ${row.models.join(', ') || 'none'}`,
-      ...(row.official ? ['official mode'] : []),
-      ...(row.manage ? ['can create keys'] : []),
-      ...(row.expires_at === undefined ? [] : [`until ${isoTime(row.expires_at)}`]),
-      ...(row.max_concurrency === undefined ? [] : [`${row.max_concurrency} concurrent`]),
-      ...(row.rpm === undefined ? [] : [`${row.rpm} a minute`]),
-      ...(row.store === undefined ? [] : [row.store ? 'stores responses' : 'stores nothing']),
-      ...(row.budget === undefined
-        ? []
-        : [`budget ${formatWrittenMoney(row.budget.amount)} a ${row.budget.period}`]),
-    ].join('; '),
+      row.official && 'official mode',
+      row.manage && 'can create keys',
+      row.expires_at !== undefined && `until ${isoTime(row.expires_at)}`,
+      row.max_concurrency !== undefined && `${row.max_concurrency} concurrent`,
+      row.rpm !== undefined && `${row.rpm} a minute`,
+      row.store !== undefined && (row.store ? 'stores responses' : 'stores nothing'),
+      row.budget && `budget ${formatWrittenMoney(row.budget.amount)} a ${row.budget.period}`,
+    ).join('; '),
 };
 
 /** `name`: the key's in messages; undefined: the text cannot be a key. */

@@ -4,7 +4,7 @@ import { divideHalfUp, formatDecimal, parseDecimal } from '../../billing/money.t
 import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { plainValue, readRow } from '../../config/rows/read-row.ts';
 import { factsMax, readSetting, type PriceMapping } from '../../config/setting-rows.ts';
-import { asRecord, canonicalJson } from '../../wire/json.ts';
+import { asRecord, canonicalJson, listTexts } from '../../wire/json.ts';
 import { listUsableChannels } from '../channels/list-channels.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { formatCount, Failure, requireValid, usageFailure } from '../plan.ts';
@@ -69,26 +69,18 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
   const remembered = planMapping(lists, input.mapping);
   return {
     changes: [...charges.map(writeNewRule), ...facts.changes, ...remembered],
-    effect: [
+    effect: listTexts(
       `${input.rate === undefined ? 'The list is in yuan' : `$1 = ¥${input.rate}`}, plus ${input.markup} % markup. Prices are in yuan per million tokens.`,
       `Import ${formatCount(wanted.length, 'model')} in ${formatCount(charges.length, 'rule')}; skip ${named.length - unpriced.length} with a price and ${formatCount(skipped, 'entry', 'entries')} without a price of text`,
-      ...(free.length > 0
-        ? [
-            `Skip ${formatCount(free.length, 'model that is', 'models that are')} free in this list (use --free to import them): ${free.slice(0, 5).join(', ')}`,
-          ]
-        : []),
+      free.length > 0 &&
+        `Skip ${formatCount(free.length, 'model that is', 'models that are')} free in this list (use --free to import them): ${free.slice(0, 5).join(', ')}`,
       ...describeHours(wanted),
       ...describeTiers(wanted),
       ...describeUnread(wanted),
-      ...(facts.count > 0
-        ? [
-            `Note vendor, context and modalities of ${formatCount(facts.count, 'model')} (setting model_facts)`,
-          ]
-        : []),
-      ...(remembered.length > 0
-        ? [`Remember the columns of ${input.mapping?.vendor} (setting price_lists)`]
-        : []),
-    ],
+      facts.count > 0 &&
+        `Note vendor, context and modalities of ${formatCount(facts.count, 'model')} (setting model_facts)`,
+      remembered.length > 0 && `Remember the columns of ${input.mapping?.vendor} (setting price_lists)`,
+    ),
     questions: charges.length > 0 ? [`Create ${formatCount(charges.length, 'rule')}?`] : [],
     charges,
     missing,
@@ -133,24 +125,20 @@ function describeHours(prices: readonly ListedPrice[]): string[] {
   const withHours = prices.filter(({ offPeak }) => offPeak !== undefined);
   const priced = withHours.filter(({ offPeak }) => offPeak !== 'unread').map(({ model }) => model);
   const left = withHours.filter(({ offPeak }) => offPeak === 'unread').map(({ model }) => model);
-  return [
-    ...(priced.length > 0 ? [`Off-peak prices become windows: ${priced.slice(0, 5).join(', ')}`] : []),
-    ...(left.length > 0
-      ? [
-          `Off-peak hours can't be read, so the standard price applies all day: ${left.slice(0, 5).join(', ')}`,
-        ]
-      : []),
-  ];
+  return listTexts(
+    priced.length > 0 && `Off-peak prices become windows: ${priced.slice(0, 5).join(', ')}`,
+    left.length > 0 &&
+      `Off-peak hours can't be read, so the standard price applies all day: ${left.slice(0, 5).join(', ')}`,
+  );
 }
 
 /** Calls may ask for a tier once a rule has its factor. */
 function describeTiers(prices: readonly ListedPrice[]): string[] {
   const counted = countNames(prices.flatMap(({ serviceTiers }) => Object.keys(serviceTiers)));
-  return counted.length > 0
-    ? [
-        `Calls may ask for service tiers, so add their factors to the costs of channels: ${counted.join(', ')}`,
-      ]
-    : [];
+  return listTexts(
+    counted.length > 0 &&
+      `Calls may ask for service tiers, so add their factors to the costs of channels: ${counted.join(', ')}`,
+  );
 }
 
 const countNames = (names: readonly string[]): string[] =>

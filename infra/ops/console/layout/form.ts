@@ -2,6 +2,7 @@
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { isReference, parseTypedList, type Field } from '../../fields/row-field.ts';
 import { html, type Content, type Markup } from '../../markup.ts';
+import { listTexts } from '../../../../shared/wire/json.ts';
 
 export interface SentForm {
   fields: Readonly<Record<string, string>>;
@@ -120,11 +121,11 @@ function renderField(
 ): Markup {
   const { name, label, kind = 'text', value = '', help, mark } = field;
   if (kind === 'hidden') return html`<input type="hidden" name="${name}" value="${value}" />`;
-  const described = [
+  const described = listTexts(
     help !== undefined && `${name}-help`,
     mark !== undefined && `${name}-mark`,
     error !== undefined && `${name}-error`,
-  ].filter((id) => id !== false);
+  );
   const state = html`id="field-${name}" name="${name}"
   ${described.length > 0 && html`aria-describedby="${described.join(' ')}"`}
   ${error !== undefined && html`aria-invalid="true"`} ${isFirst && html`autofocus`}

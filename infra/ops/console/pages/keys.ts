@@ -65,6 +65,7 @@ import {
 import { momentOf, wantedMoment } from '../../../../shared/operate/moment.ts';
 import { formatCount, formatMoney, usageFailure } from '../../../../shared/operate/plan.ts';
 import { isoTime, dayMs } from '../../../../shared/wire/iso-time.ts';
+import { listTexts } from '../../../../shared/wire/json.ts';
 
 const pageRows = 100;
 
@@ -328,16 +329,13 @@ function describeOutcome(plan: LeakedKeyPlan, { successor, use, problem }: Leake
   const { name, earlier } = plan;
   const message = writeLeakMessage({ plan, secretKey: successor?.secretKey, use });
   return {
-    lines: [
+    lines: listTexts(
       earlier
         ? `${name} was disabled before.`
         : `${name} stops working within 30 seconds. Calls that still run, and calls until then, are not listed yet: check again before you refund.`,
-      ...(use
-        ? [
-            `Since ${isoTime(use.sinceMs)} it made ${formatCount(use.sum.counts.calls ?? 0, 'call')} for ${formatMoney(use.sum.amounts.charged ?? 0n)}, of which ${formatMoney(use.refunded)} was refunded.`,
-          ]
-        : []),
-    ],
+      use &&
+        `Since ${isoTime(use.sinceMs)} it made ${formatCount(use.sum.counts.calls ?? 0, 'call')} for ${formatMoney(use.sum.amounts.charged ?? 0n)}, of which ${formatMoney(use.refunded)} was refunded.`,
+    ),
     warnings: use
       ? use.problems
       : [`Its usage could not be read: ${problem}. Report the leak again to see it.`],

@@ -23,6 +23,7 @@ import { renderLead } from '../layout/frame.ts';
 import { column, renderCut, renderTable } from '../layout/table.ts';
 import { buildFormPage, proposeWrites, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 import { renderRules } from './charges.ts';
+import { listTexts } from '../../../../shared/wire/json.ts';
 
 export const addPriceImport = (routes: Routes): void =>
   routes.form('/charges-import', { page: importPage, propose: proposeImport });
@@ -122,12 +123,10 @@ async function proposeImport(visit: Visit): Promise<Proposal> {
     mapping,
   });
   const { charges, missing, suspicious } = plan;
-  const warnings = [
-    ...(missing.length > 0 ? [`Not in the price list: ${joinNames(missing)}`] : []),
-    ...(suspicious === undefined
-      ? []
-      : [`${suspicious} and others cost more than 1 per 1,000 tokens: check the unit`]),
-  ];
+  const warnings = listTexts(
+    missing.length > 0 && `Not in the price list: ${joinNames(missing)}`,
+    suspicious !== undefined && `${suspicious} and others cost more than 1 per 1,000 tokens: check the unit`,
+  );
   const proposal = proposeWrites(
     visit,
     { ...plan, warnings },
