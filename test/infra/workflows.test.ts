@@ -46,6 +46,13 @@ describe.each(names)('the workflow %s', (name) => {
     expect(used.filter((line) => !/^uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(line))).toEqual([]);
   });
 
+  it('stops at a tag that is not the version, before it builds anything to publish', () => {
+    if (!/^ +tags:/m.test(text)) return;
+    const first = Object.values(jobs).filter(({ needs }) => needs === undefined);
+    for (const job of first)
+      expect(runsOf(job)[0]).toContain('infra/build/changelog.mjs notes "$GITHUB_REF_NAME"');
+  });
+
   it('ends by itself', () => {
     const endless = Object.values(jobs).filter((job) => !((job['timeout-minutes'] ?? 0) > 0));
     expect(endless).toEqual([]);
