@@ -1,6 +1,7 @@
 /** Renders plots over time as SVG bars or lines, without script: each point shows its figures in a tooltip. */
 import { convertToYuanNumber, parseYuan } from '../../../../shared/billing/money.ts';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
+import { summarizeAttempts } from '../../../../shared/operate/channels/channel-health.ts';
 import type { RequestPoint } from '../../../../shared/operate/requests/list-requests.ts';
 import { html, nothing, type Markup } from '../../markup.ts';
 import { formatShort, formatYuanShort } from './figures.ts';
@@ -159,6 +160,20 @@ export const renderChargesPlot = (all: DatedFigures, points: readonly string[], 
     unit,
     points,
     series: [{ name: 'charged', tone: 'third', values, format: formatYuanNumber }],
+  });
+};
+
+export const renderFirstContentPlot = (all: DatedFigures, points: readonly string[]): Markup => {
+  const readTimes = (name: 'p50Ms' | 'p95Ms') =>
+    all.map(({ figures }) => summarizeAttempts(figures)[name] ?? null);
+  return renderPlot({
+    title: 'Time to first content',
+    unit: 'ms',
+    points,
+    series: [
+      { name: 'p50', tone: 'first', isLine: true, values: readTimes('p50Ms') },
+      { name: 'p95', tone: 'second', isLine: true, values: readTimes('p95Ms') },
+    ],
   });
 };
 

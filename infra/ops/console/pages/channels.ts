@@ -16,7 +16,7 @@ import { html, formatCell, nothing, type Content, type Markup } from '../../mark
 import { formatSpan, renderAge, renderLastChange } from '../layout/figures.ts';
 import { renderActionButton } from '../layout/form.ts';
 import { renderEmptyState, renderLead, renderNotice, renderWarnings, type Page } from '../layout/frame.ts';
-import { renderPlot, renderSparkline } from '../layout/plot.ts';
+import { renderFirstContentPlot, renderPlot, renderSparkline } from '../layout/plot.ts';
 import {
   actions,
   renderBadge,
@@ -253,7 +253,8 @@ function renderHours(hours: readonly HealthHour[], nowMs: number): Markup {
   if (hours.length === 0) return nothing;
   const byHour = new Map(sumBy(hours, ({ hour }) => hour).map(({ name, figures: sum }) => [name, sum]));
   const points = Array.from({ length: 25 }, (_, at) => utcHour(nowMs - (24 - at) * hourMs));
-  const sums = points.map((hour) => summarizeAttempts(byHour.get(hour) ?? noFigures));
+  const sums = points.map((hour) => ({ figures: byHour.get(hour) ?? noFigures }));
+  const attempts = sums.map(({ figures: sum }) => summarizeAttempts(sum));
   const names = points.map((hour) => `${hour.replace('T', ' ')}:00`);
   return html`<div class="columns">
     ${renderPlot({
@@ -261,19 +262,11 @@ function renderHours(hours: readonly HealthHour[], nowMs: number): Markup {
       unit: 'per hour',
       points: names,
       series: [
-        { name: 'attempts', tone: 'first', values: sums.map(({ attempts }) => attempts) },
-        { name: 'failed', tone: 'bad', values: sums.map(({ failed }) => failed) },
+        { name: 'attempts', tone: 'first', values: attempts.map((each) => each.attempts) },
+        { name: 'failed', tone: 'bad', values: attempts.map(({ failed }) => failed) },
       ],
     })}
-    ${renderPlot({
-      title: 'Time to first content',
-      unit: 'ms',
-      points: names,
-      series: [
-        { name: 'p50', tone: 'first', isLine: true, values: sums.map(({ p50Ms }) => p50Ms ?? null) },
-        { name: 'p95', tone: 'second', isLine: true, values: sums.map(({ p95Ms }) => p95Ms ?? null) },
-      ],
-    })}
+    ${renderFirstContentPlot(sums, names)}
   </div>`;
 }
 

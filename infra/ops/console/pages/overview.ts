@@ -40,7 +40,7 @@ import {
   renderWarnings,
   type Page,
 } from '../layout/frame.ts';
-import { renderCallsPlot, renderChargesPlot, renderPlot } from '../layout/plot.ts';
+import { renderCallsPlot, renderChargesPlot, renderFirstContentPlot } from '../layout/plot.ts';
 import {
   column,
   pickFigureColumns,
@@ -238,19 +238,9 @@ function renderSummary({ total, channels, underWay }: OverviewNow): Markup {
 
 function renderPlots(all: readonly TrafficPoint[]): Markup {
   const points = all.map(({ startMs }) => formatMinute(startMs));
-  const readLatencies = (name: 'p50Ms' | 'p95Ms') =>
-    all.map(({ figures }) => summarizeAttempts(figures)[name] ?? null);
   return html`<div class="columns three">
     ${renderCallsPlot(all, points, 'per interval')} ${renderChargesPlot(all, points, '¥')}
-    ${renderPlot({
-      title: 'Time to first content',
-      unit: 'ms',
-      points,
-      series: [
-        { name: 'p50', values: readLatencies('p50Ms'), tone: 'first', isLine: true },
-        { name: 'p95', values: readLatencies('p95Ms'), tone: 'second', isLine: true },
-      ],
-    })}
+    ${renderFirstContentPlot(all, points)}
   </div>`;
 }
 
