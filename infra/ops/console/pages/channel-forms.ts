@@ -39,17 +39,7 @@ const listFields = (row: RawRow, target: Target, sent?: SentTexts): readonly Row
 
 /** In an invalid row any text may be a misplaced secret, so only fields that hold no text are shown. */
 const isHidden = (name: string): boolean =>
-  ![
-    'type',
-    'models',
-    'priority',
-    'weight',
-    'balance_below',
-    'state',
-    'connect_seconds',
-    'first_content_seconds',
-    'total_seconds',
-  ].includes(name);
+  !/^(type|models|priority|weight|balance_below|state|(connect|first_content|total)_seconds)$/.test(name);
 
 const othersHelp = 'Other attributes (docs/tables.md), one per line: `name = value`.';
 

@@ -2,7 +2,7 @@
 import { reconcileChannel, reconciledColumns } from '../../../../shared/operate/reconcile.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
 import { parseCsvLines, delimiterOf } from '../../csv.ts';
-import { makeChoice, type Field } from '../../fields/row-field.ts';
+import { makeChoice, makeShort, type Field } from '../../fields/row-field.ts';
 import { html, nothing } from '../../markup.ts';
 import { renderForm } from '../layout/form.ts';
 import { renderLead } from '../layout/frame.ts';
@@ -17,16 +17,11 @@ export function addInvoicePages(routes: Routes): void {
 const marks = { '.': 'point', ',': 'comma' };
 const fields: readonly Field[] = [
   { name: 'csv', label: 'Invoice (CSV)', kind: 'area', help: 'One model and one amount per line.' },
-  { name: 'month', label: 'Month (UTC)', help: 'For example 2026-10.', width: 'third' },
-  {
-    name: 'rate',
-    label: 'Exchange rate',
-    help: 'Yuan per unit of the invoice’s currency. Default: 1.',
-    width: 'third',
-  },
-  { ...makeChoice('decimal', 'Decimal separator', marks, 'detect'), width: 'third' },
-  { name: 'model_column', label: 'Model column', help: 'Default: Model.', width: 'third' },
-  { name: 'amount_column', label: 'Amount column', help: 'Default: Amount.', width: 'third' },
+  makeShort('month', 'Month (UTC)', 'For example 2026-10.'),
+  makeShort('rate', 'Exchange rate', 'Yuan per unit of the invoice’s currency. Default: 1.'),
+  makeChoice('decimal', 'Decimal separator', marks, 'detect', { width: 'third' }),
+  makeShort('model_column', 'Model column', 'Default: Model.'),
+  makeShort('amount_column', 'Amount column', 'Default: Amount.'),
 ];
 
 const invoicePage = buildFormPage(({ parameter }) => ({

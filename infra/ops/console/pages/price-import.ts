@@ -17,7 +17,7 @@ import { canonicalJson } from '../../../../shared/wire/json.ts';
 import { parsePriceList } from '../../csv.ts';
 import { readForm } from '../../fields/form-fields.ts';
 import { mappingFields } from '../../fields/price-fields.ts';
-import { fillFields, makeNames, parseTypedList, type Field } from '../../fields/row-field.ts';
+import { fillFields, makeNames, makeNumber, parseTypedList, type Field } from '../../fields/row-field.ts';
 import { html, type Markup } from '../../markup.ts';
 import { renderLead } from '../layout/frame.ts';
 import { column, renderCut, renderTable } from '../layout/table.ts';
@@ -52,14 +52,7 @@ const importPage = buildFormPage(async ({ ports }, tried) => {
     fields: [
       { name: 'csv', label: '', kind: 'hidden', value: '' },
       ...(isOwn ? await listMappingFields(ports, source) : []),
-      {
-        name: 'rate',
-        label: 'Yuan per US dollar',
-        width: 'third',
-        input: 'decimal',
-        placeholder: '7.2',
-        help: 'For a list in dollars.',
-      },
+      makeNumber('rate', 'Yuan per US dollar', 'For a list in dollars.', { placeholder: '7.2' }),
       { name: 'markup', label: 'Markup (%)', width: 'third', input: 'decimal', value: '0' },
       makeNames('free', 'Free models', 'Models without a price in the list that may be free.'),
       { name: 'only_served', label: 'Only models that a channel serves', kind: 'check' },
