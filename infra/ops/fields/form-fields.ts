@@ -159,36 +159,30 @@ const listRemoved = ({ name, group, list, order, sent }: EntryList): RowField[] 
     .filter((at) => !order.includes(at))
     .map((at) => ({ name: `${name}.${at}.removed`, label: '', kind: 'hidden', group, format: () => '' }));
 
-function placeFields({ name, group, entries, list, order, sent }: EntryList): RowField[] {
+function placeFields({ name: list, group, entries, list: rows, order, sent }: EntryList): RowField[] {
   const { fields, noun, key, isGrouped, about, isOpen } = entries;
   const nameOf = (at: number): string =>
-    key === undefined ? '' : (sent?.[`${name}.${at}.${key}`] ?? formatCell(list[at]?.[key]));
+    key === undefined ? '' : (sent?.[`${list}.${at}.${key}`] ?? formatCell(rows[at]?.[key]));
+  const isMember = (name: string): boolean => fields.some((each) => each.name === name);
   return order.flatMap((at, position) => {
     const before = order.slice(0, position).filter((each) => nameOf(each) === nameOf(at)).length;
-    const isAdded = sent?.['rows'] === `add ${name}` && at === Math.max(...order);
-    return placeEntry(fields, {
-      path: `${name}.${at}`,
-      // As messages name it: by its place in a list, by its name in a map.
-      place: `${name}.${nameOf(at) || position}${nameOf(at) && isGrouped ? `.${before}` : ''}`,
-      group,
-      entry: { list: name, at, number: position + 1, noun, about, isAdded, isOpen },
-    });
-  });
-}
-
-type Placed = Pick<Field, 'group' | 'entry' | 'place'> & { path: string };
-
-function placeEntry(fields: readonly RowField[], { path, place, ...placed }: Placed): RowField[] {
-  const isMember = (name: string): boolean => fields.some((each) => each.name === name);
-  return fields.map((field): RowField => {
-    const { name, format = formatCell, parse = parseText } = field;
-    return Object.assign({}, field, placed, {
-      name: `${path}.${name}`,
-      place: `${place}.${name}`,
-      format: (value: unknown, row: RawRow) =>
-        format(value, { ...row, ...asRecord(readAttribute(row, path)) }),
-      parse: (text: string, read: (name: string) => string) =>
-        parse(text, (other) => read(isMember(other) ? `${path}.${other}` : other)),
+    const isAdded = sent?.['rows'] === `add ${list}` && at === Math.max(...order);
+    const entry = { list, at, number: position + 1, noun, about, isAdded, isOpen };
+    const path = `${list}.${at}`;
+    // As messages name it: by its place in a list, by its name in a map.
+    const place = `${list}.${nameOf(at) || position}${nameOf(at) && isGrouped ? `.${before}` : ''}`;
+    return fields.map((field): RowField => {
+      const { name, format = formatCell, parse = parseText } = field;
+      return Object.assign({}, field, {
+        group,
+        entry,
+        name: `${path}.${name}`,
+        place: `${place}.${name}`,
+        format: (value: unknown, row: RawRow) =>
+          format(value, { ...row, ...asRecord(readAttribute(row, path)) }),
+        parse: (text: string, read: (name: string) => string) =>
+          parse(text, (other) => read(isMember(other) ? `${path}.${other}` : other)),
+      });
     });
   });
 }

@@ -73,18 +73,17 @@ export function mapPriceColumns(
   [head = [], ...rows]: string[][],
   { columns, per, currency }: PriceMapping,
 ): string[][] {
+  const titles = head.map((each) => each.trim());
+  const problems = mappedColumns.flatMap((name, at) => {
+    const { [name]: title } = columns;
+    const found = titles.filter((each) => each === title).length;
+    if (title === undefined) return at < 3 ? [`set ${name}`] : [];
+    return found === 1 ? [] : [found === 0 ? `no column ${title}` : `two columns are named ${title}`];
+  });
+  if (problems.length > 0)
+    throw usageFailure(`--columns: ${problems.join(', ')}; the list has ${head.join(', ')}`);
   const names = mappedColumns.filter((name) => columns[name] !== undefined);
-  const places = names.map((name) => head.findIndex((each) => each.trim() === columns[name]));
-  const missing = names.filter((_, at) => places[at] === -1);
-  const unset = mappedColumns.slice(0, 3).filter((name) => columns[name] === undefined);
-  if (missing.length + unset.length > 0)
-    throw usageFailure(
-      `--columns: ${[...unset.map((name) => `set ${name}`), ...missing.map((name) => `no column ${columns[name]}`)].join(', ')}; the list has ${head.join(', ')}`,
-    );
-  const twice = names.find(
-    (_, at) => head.filter((each) => each.trim() === columns[names[at] ?? '']).length > 1,
-  );
-  if (twice !== undefined) throw usageFailure(`--columns: two columns are named ${columns[twice]}`);
+  const places = names.map((name) => titles.indexOf(columns[name] ?? ''));
   const seen = new Set<string>();
   const decimals = dollarDecimals - Math.round(Math.log10(per));
   return [
