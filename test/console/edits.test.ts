@@ -318,10 +318,16 @@ it('a closed customer lists what is left to do until it is done: to pay the bala
   expect(todo).toMatch(new RegExp(`To do[^]*${path}"[^>]*>Pay back ¥12\\.50<[^]*leaving/erase`));
   const form = await visitor.page(path);
   expect(form).toMatch(/value="12\.5"\s+id="field-amount"/);
-  expect((await visitor.send(path, { amount: '-5' })).status).toBe(422);
+  for (const amount of ['-5', '12.500000001', '999']) {
+    const reply = await visitor.send(path, { amount });
+    expect([amount, reply.status]).toEqual([amount, 422]);
+    expect(await reply.text()).toContain('id="amount-error"');
+  }
+  const correction = await visitor.send('customers/leaving/grant', { amount: '-20', id: 'y' });
+  expect(await visitor.follow(correction)).toContain('Balance after: −¥7.50');
   expect(
     await visitor.follow(await visitor.send(path, { amount: '12.5', reason: 'paid back', id: 'x' })),
-  ).toMatch(/Take ¥12\.50 from leaving/);
+  ).toMatch(/Take ¥12\.50 from leaving[^]*Balance after: ¥0\.00/);
   await put(rig.client, 'accounts', [row]);
   await putItem(0);
   expect(await visitor.page('customers/leaving')).not.toContain('To do');

@@ -12,7 +12,7 @@ import {
   writeWelcome,
 } from '../../../../shared/operate/customers/new-customer.ts';
 import { carryOutKey, planCreateKey } from '../../../../shared/operate/keys/edit-key.ts';
-import { formatYuan, parseYuan } from '../../../../shared/billing/money.ts';
+import { formatYuan, parseYuan, type NanoYuan } from '../../../../shared/billing/money.ts';
 import { formatMoney, usageFailure } from '../../../../shared/operate/plan.ts';
 import { describeClosure, describeErasure, describeGrantOutcome } from '../../outcomes.ts';
 import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
@@ -255,9 +255,13 @@ const listGrantFields = (visit: Visit, tried?: SentForm): Field[] => [
   },
 ];
 
+async function readBalance({ ports, parameter }: Visit): Promise<NanoYuan> {
+  const quota = await ports.ledger.quota(parameter('account'));
+  return quota && 'row' in quota ? quota.row.available : 0n;
+}
+
 const paybackPage = buildFormPage(async (visit, tried) => {
-  const quota = await visit.ports.ledger.quota(visit.parameter('account'));
-  const available = quota && 'row' in quota ? quota.row.available : 0n;
+  const available = await readBalance(visit);
   const filled: Record<string, Partial<Field>> = {
     amount: { value: available > 0n ? formatYuan(available) : '', help: 'The amount that you paid back.' },
     reason: { value: 'paid back' },
@@ -279,21 +283,33 @@ async function proposePayback(visit: Visit): Promise<Proposal> {
   const amount = parseYuan(visit.field('amount'));
   if (amount === undefined || amount <= 0n)
     throw usageFailure('amount: enter yuan above 0, with at most 9 decimals');
+  const balance = await readBalance(visit);
+  if (amount > balance)
+    throw usageFailure(
+      `amount: exceeds the balance of ${formatMoney(balance)}. To correct a mistake, top up a negative amount`,
+    );
   const title = `Pay back ${formatMoney(amount)} to ${visit.parameter('account')}`;
   return proposeCredit(visit, formatYuan(-amount), { title, verb: `Pay back ${formatMoney(amount)}` });
 }
 
 async function proposeCredit(
-  { ports, parameter, field }: Visit,
+  visit: Visit,
   amount: string,
   words: Pick<Proposal, 'title' | 'verb'>,
 ): Promise<Proposal> {
+  const { ports, parameter, field } = visit;
   const account = parameter('account');
   const input = { account, amount, reason: parseText(field('reason')), id: parseText(field('id')) };
   const plan = await planGrantAmount(ports, input);
   const path = customerPathOf(account);
-  return createProposal(plan, { ...words, back: path, grave: plan.amount < 0n }, async () => {
+  const proposal = createProposal(plan, { ...words, back: path, grave: plan.amount < 0n }, async () => {
     const made = await carryOutGrant(ports, plan, grantWaitMs);
     return { ...describeGrantOutcome(plan, made), next: [[path, `Open ${account}`]] };
   });
+  const balance = await readBalance(visit);
+  // Calls change the balance until the confirmation, so it is no part of the effect, which must stay the same.
+  const details = renderLead(
+    `Balance now: ${formatMoney(balance)}. Balance after: ${formatMoney(balance + plan.amount)}.`,
+  );
+  return { ...proposal, details };
 }
