@@ -50,8 +50,7 @@ export async function startEmulator(stack = 'relay', { streams = true } = {}): P
   const endpoint = `http://127.0.0.1:${port}`;
   const client = emulatorClient(endpoint);
   try {
-    // Retried by the SDK until the emulator listens.
-    await client.send(new ListTablesCommand());
+    await waitUntilListening(client);
     await Promise.all(
       tableNames.map((table) =>
         client.send(
@@ -69,6 +68,19 @@ export async function startEmulator(stack = 'relay', { streams = true } = {}): P
     client.destroy();
   }
   return { endpoint, stop };
+}
+
+/** The SDK's retries are enough for the emulator, but Java listens after seconds. */
+async function waitUntilListening(client: DynamoDBClient): Promise<void> {
+  const endMs = Date.now() + 60_000;
+  for (;;) {
+    try {
+      await client.send(new ListTablesCommand());
+      return;
+    } catch (error) {
+      if (Date.now() > endMs) throw error;
+    }
+  }
 }
 
 /** A client of the emulator for a test's own reads and writes. */
