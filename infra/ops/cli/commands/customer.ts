@@ -48,7 +48,6 @@ import {
   usageFailure,
 } from '../../../../shared/operate/plan.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
-import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import type { AccountPlan } from '../../../../shared/wire/public-api.ts';
 import { accountFields, newAccountFields } from '../../fields/account-fields.ts';
@@ -207,34 +206,21 @@ A customer is an account with keys and grants. Top up with \`grant new\`; create
       does: 'close a customer: disables all keys and shows how to pay back the balance; deletes nothing',
       takes: accountArgument,
       examples: ['customer close acme'],
-      async plan({ ports }, account: string) {
-        const plan = await planCloseAccount(ports, account);
-        return defineWrite({
-          plan,
-          carryOut: () => carryOutWrites(ports, plan),
-          print: ({ print }) => describeClosure(plan).forEach(print),
-          facts: () => ({
-            account,
-            available: formatYuan(plan.available),
-            reserved: formatYuan(plan.reserved),
-            keys_disabled: plan.keys,
-            next: plan.next,
-          }),
-        });
+      async plan(run, account: string) {
+        const plan = await planCloseAccount(run.ports, account);
+        const [available, reserved] = [formatYuan(plan.available), formatYuan(plan.reserved)];
+        const facts = { account, available, reserved, keys_disabled: plan.keys, next: plan.next };
+        return defineRows(run, plan, { message: describeClosure(plan).join('\n'), facts });
       },
     }),
     defineChange('erase', {
       does: 'erase the contact data of a closed customer, and list the data that stays',
       takes: accountArgument,
       examples: ['customer erase acme'],
-      async plan({ ports }, account: string) {
-        const plan = await planEraseAccount(ports, account);
-        return defineWrite({
-          plan,
-          carryOut: () => carryOutWrites(ports, plan),
-          print: ({ print }) => describeErasure(plan).forEach(print),
-          facts: () => ({ account, remains: plan.remains }),
-        });
+      async plan(run, account: string) {
+        const plan = await planEraseAccount(run.ports, account);
+        const facts = { account, remains: plan.remains };
+        return defineRows(run, plan, { message: describeErasure(plan).join('\n'), facts });
       },
     }),
     defineChange('profile', {
