@@ -94,7 +94,7 @@ export const listOfferedNames = ({
 /** Warns of a valid row in the past tense, because the warning stays until the row is written again. */
 export function findKeyWarnings(raw: unknown, { offered, accounts }: KeyContext): string[] {
   const account = attributeOf(raw, 'account');
-  const unserved = offered ? listKeyModels(raw).filter((name) => !offered.has(name)) : [];
+  const unserved = offered ? listRowModels(raw).filter((name) => !offered.has(name)) : [];
   return listTexts(
     accounts &&
       typeof account === 'string' &&
@@ -104,7 +104,7 @@ export function findKeyWarnings(raw: unknown, { offered, accounts }: KeyContext)
   );
 }
 
-export function listKeyModels(raw: unknown): string[] {
+export function listRowModels(raw: unknown): string[] {
   const models = attributeOf(raw, 'models');
   const names = models instanceof Set || Array.isArray(models) ? [...(models as Iterable<unknown>)] : [];
   return names.filter((name) => typeof name === 'string');

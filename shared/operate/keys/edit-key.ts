@@ -3,7 +3,7 @@
  * is made is in the result and stored nowhere. `carryOutWrites` carries out plans that make none.
  */
 import { isAccountOff } from '../../config/rows/account-row.ts';
-import { listKeyModels, listOfferedNames } from '../../config/rows/key-row.ts';
+import { listRowModels, listOfferedNames } from '../../config/rows/key-row.ts';
 import { textOf } from '../../config/rows/read-row.ts';
 import { joinNames } from '../../config/rows/read-table.ts';
 import { keyHash, keyHint } from '../../wire/ids.ts';
@@ -56,7 +56,7 @@ export async function planCreateKey(
   if (state !== 'usable') throw usageFailure(`this key would not work: ${rights}`);
   const found = await findAccount(ports, account, true);
   const off = `customer ${account} is disabled: the key is rejected until you run \`customer on ${account}\``;
-  const called = listKeyModels(row);
+  const called = listRowModels(row);
   return {
     // Without a conflict: nobody else can have made a row of this key's hash. The reply to an earlier try was lost.
     changes: [...found.changes, { kind: 'create', table: 'keys', row }],
@@ -202,7 +202,7 @@ export async function planEditKey(ports: OperatorPorts, written: string, typed: 
     questions: isMoved ? [`Move ${name} to ${account}?`] : [],
     warnings: await findUnservedModels(
       ports,
-      attributes['models'] === undefined ? undefined : listKeyModels(attributes),
+      attributes['models'] === undefined ? undefined : listRowModels(attributes),
     ),
     name,
     rights,

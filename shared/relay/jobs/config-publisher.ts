@@ -30,7 +30,7 @@ import type { LearnedFactsReader } from '../ports/runtime-stores.ts';
 import type { ConfigMetrics } from '../ports/telemetry.ts';
 import {
   findKeyWarnings,
-  listKeyModels,
+  listRowModels,
   listOfferedNames,
   validateKeyRow,
   type KeyContext,
@@ -208,7 +208,7 @@ async function readSnapshot({ snapshots }: RowMarkerPorts): Promise<Snapshot | u
 async function besideOf(ports: RowMarkerPorts, keys: unknown[]): Promise<KeyContext> {
   if (keys.length === 0) return {};
   const names = keys.map((raw) => attributeOf(raw, 'account')).filter((name) => typeof name === 'string');
-  const snapshot = keys.some((raw) => listKeyModels(raw).length > 0) ? await readSnapshot(ports) : undefined;
+  const snapshot = keys.some((raw) => listRowModels(raw).length > 0) ? await readSnapshot(ports) : undefined;
   return {
     accounts: await ports.accounts.existing([...new Set(names)]),
     offered: snapshot && listOfferedNames(snapshot),

@@ -1,6 +1,7 @@
 /** Searches requests, customers, keys, channels, models and settings at once. Reads the configuration and one page of accounts. */
 import { listBadRows, findProblemsInTables, nameOf } from '../../../../shared/operate/config/row-changes.ts';
-import { attributeOf, textOf } from '../../../../shared/config/rows/read-row.ts';
+import { listRowModels } from '../../../../shared/config/rows/key-row.ts';
+import { textOf } from '../../../../shared/config/rows/read-row.ts';
 import type { ConfigRows } from '../../../../shared/config/rows/read-table.ts';
 import { requestTimeMs } from '../../../../shared/wire/ids.ts';
 import { html } from '../../markup.ts';
@@ -81,9 +82,7 @@ function findRows(
   const ids = channels.map((row) => textOf(row, 'id')).filter(fits);
   // In an invalid row any text may be a misplaced secret.
   const models = channels.flatMap((row) =>
-    bad.has(nameOf({ table: 'channels', key: textOf(row, 'id') }))
-      ? []
-      : listTexts(attributeOf(row, 'models')),
+    bad.has(nameOf({ table: 'channels', key: textOf(row, 'id') })) ? [] : listRowModels(row),
   );
   return [
     ...ids.map((id) => ({ kind: 'Channel', name: id, path: channelPathOf(id) })),
@@ -97,8 +96,3 @@ function findRows(
       .map((name) => ({ kind: 'Setting', name, path: `settings/${encodeURIComponent(name)}` })),
   ];
 }
-
-const listTexts = (value: unknown): string[] =>
-  value instanceof Set || Array.isArray(value)
-    ? [...(value as Iterable<unknown>)].filter((each) => typeof each === 'string')
-    : [];
