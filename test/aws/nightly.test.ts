@@ -1,4 +1,5 @@
 /** What the nightly run in an AWS account consists of, as far as no account is needed. */
+import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { once } from 'node:events';
@@ -11,6 +12,7 @@ import { runInNewContext } from 'node:vm';
 import OpenAI from 'openai';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readOptions, resolveStage } from '../../infra/stack/options/read-options.ts';
+import { generateSecretKey } from '../../shared/adapters/system/node-ports.ts';
 import { readPage, root } from '../docs/pages.ts';
 import { workflowOf, yaml } from '../infra/workflows.ts';
 import { findShortfall, sendLoad } from './load.ts';
@@ -74,6 +76,13 @@ describe('the workflow', () => {
       },
     ]);
   });
+});
+
+it('the page finds the keys of the customers that call', () => {
+  const pattern = /grep -oE '([^']+)'/.exec(readPage('docs/first-deployment.md'))?.[1] ?? 'none';
+  const key = generateSecretKey();
+  const printed = `Key (save it now):\n  ${key}\n`;
+  expect(execFileSync('grep', ['-oE', pattern], { input: printed, encoding: 'utf8' })).toBe(`${key}\n`);
 });
 
 describe('the load', () => {
