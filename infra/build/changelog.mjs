@@ -1,5 +1,5 @@
 /**
- * The changelog at a release. The version stands in package.json alone; the pages that name files of a release follow it.
+ * Updates the changelog for a release. Only package.json holds the version; pages that name release files are rewritten to match it.
  *
  *     node infra/build/changelog.mjs release       dates the section of package.json's version, and renames files in the pages
  *     node infra/build/changelog.mjs notes v0.1.0  prints what the release says
@@ -23,11 +23,11 @@ function releaseOf(text, { version, date, isTagged }) {
   if (after === undefined || more.length > 0) throw new Error(`wanted one heading "${unreleased}"`);
   const isEmpty = /^\s*(## |$)/.test(after);
   const heading = headingOf(text, version);
-  if (heading !== undefined && !isEmpty) throw new Error(`move what is unreleased into "${heading}"`);
+  if (heading !== undefined && !isEmpty) throw new Error(`move the unreleased lines into "${heading}"`);
   if (heading !== undefined) return text.replace(heading, `## ${version} - ${date}`);
   if (isEmpty) throw new Error('nothing is unreleased');
   if (!version.endsWith('.0') && /^### (Added|Deprecated|Removed)$/m.test(after.split('\n## ')[0]))
-    throw new Error('a patch only corrects: choose minor or major (docs/compatibility.md)');
+    throw new Error('a patch may contain only fixes: choose minor or major (docs/compatibility.md)');
   return `${before}${unreleased}\n\n## ${version} - ${date}\n${after}`;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Writes the bill of materials of a release (CycloneDX): the packages whose code is in a bundle, with their hashes from the lock file.
- * npm's list also has all tools of the build, and marks what only the console and the server load as development.
+ * `npm sbom` alone would also list all build tools, and mark packages that only the console and the server load as development.
  *
  *     npm run package:sbom
  */
@@ -31,7 +31,8 @@ export function makeBillOfMaterials(metaFolder = join(projectFolder, 'dist', 'me
   const output = execFileSync('npm', words, { cwd: projectFolder, encoding: 'utf8' });
   const { metadata, components, dependencies, ...others } = JSON.parse(output) as BillOfMaterials;
   const found = components.filter((each) => bundled.has(each['bom-ref']));
-  if (found.length < bundled.size) throw new Error('a bundle has a package that the lock file lacks');
+  if (found.length < bundled.size)
+    throw new Error('a bundle contains a package that is missing in package-lock.json');
   return {
     ...others,
     // npm takes the name of the folder.

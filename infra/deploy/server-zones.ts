@@ -25,13 +25,13 @@ export async function findZoneProblem(
   if (vpc === undefined) {
     if (usable.length === ids.size) return undefined;
     const example = JSON.stringify({ service: { zones: usable.slice(0, 2) } });
-    return `CloudFormation may choose ${excluded}, where CloudFront's VPC origins reach no balancer. Name two other zones, such as ${example}`;
+    return `CloudFormation may choose the zone ${excluded}, which CloudFront's VPC origins can't reach. Name two other zones, such as ${example}`;
   }
   const wrong = named.find((name) => ids.get(name) === excluded || !ids.has(name));
   if (wrong === undefined) return undefined;
   return ids.has(wrong)
-    ? `service.vpc.zones: in this account ${wrong} is ${excluded}, where CloudFront's VPC origins reach no balancer. Name another zone and its subnet`
-    : `service.vpc.zones: this account has no ${wrong}; it has ${[...ids.keys()].join(', ')}`;
+    ? `service.vpc.zones: in this account ${wrong} is ${excluded}, which CloudFront's VPC origins can't reach. Name another zone and its subnet`
+    : `service.vpc.zones: this account has no zone ${wrong}; it has ${[...ids.keys()].join(', ')}`;
 }
 
 /** The servers of a deployed stack are where CloudFront reached them. Another zone would replace their subnets. */

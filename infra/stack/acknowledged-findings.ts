@@ -1,7 +1,7 @@
 /**
  * Accepted findings of scanners, each with its reason. A finding of cdk-nag's AwsSolutions that is not listed here fails the synthesis. The
  * findings of three more packs are listed for apps that use them and for a test, because the reasons belong to the construct. Scanners
- * that read templates find their names in the metadata of resources; docs/scanners.md has their figures.
+ * that read templates find the names of their rules in the metadata of resources; docs/scanners.md lists their results.
  */
 import * as cdk from 'aws-cdk-lib';
 import { CfnElement, CfnResource, Stack, type Acknowledgment, Token } from 'aws-cdk-lib';
@@ -43,8 +43,8 @@ interface AcknowledgedConstructs {
 }
 
 /**
- * Maps rules to reasons: `own` for AwsSolutions, `listed` for HIPAA Security and NIST 800-53 revisions 4 and 5, `scanned` for rules that only
- * `scannerNames` has.
+ * Maps rules to reasons: `own` for AwsSolutions, `listed` for HIPAA Security and NIST 800-53 revisions 4 and 5, `scanned` for rules that only these scanners have: see
+ * `scannerNames`.
  */
 interface Reasons {
   own?: Readonly<Record<string, string>>;
@@ -53,7 +53,7 @@ interface Reasons {
 }
 
 /**
- * The type of resource that a rule looks at, and its names in checkov (`CKV_`) and in AWS's registry of rules for CloudFormation Guard.
+ * For each rule, the type of resource that it checks, and its names in checkov (`CKV_`) and in AWS's rules registry for CloudFormation Guard.
  */
 const scannerNames: Readonly<Record<string, string | readonly string[]>> = {
   SecretsManagerRotationEnabled: 'SecretsManager::Secret SECRETSMANAGER_ROTATION_ENABLED_CHECK',
@@ -362,7 +362,7 @@ interface Suppressions {
   guard?: { SuppressedRules: string[] };
 }
 
-/** Writes into the metadata of resources below a construct. checkov reads a reason for each rule, CloudFormation Guard only names. */
+/** Adds suppressions to the metadata of a construct's resources. checkov reads a reason for each rule, CloudFormation Guard only names. */
 function suppress(construct: IConstruct, rules: readonly string[], comment: string): void {
   const resources = construct.node.findAll().filter(CfnResource.isCfnResource);
   for (const [type, ...names] of rules.map((rule) => rule.split(' ')))

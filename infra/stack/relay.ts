@@ -149,8 +149,8 @@ export interface RelayProps
   /** Copies of the tables in another region, in case this one is lost. Default: none. */
   backupCopies?: RelayBackupCopies;
   /**
-   * A Kinesis data stream of this account and region that gets every new row of the ledger, such as for a data lake. The streams of the
-   * tables have no reader to spare: DynamoDB supports two, and `quotas` and `runtime` have two. Default: none.
+   * A Kinesis data stream of this account and region that receives every new ledger row, for example for a data lake. Use it instead of table
+   * streams: DynamoDB supports two readers of each, and those of `quotas` and `runtime` already have two. Default: none.
    */
   ledgerStream?: IStream;
   /**

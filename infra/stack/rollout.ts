@@ -30,14 +30,14 @@ export interface ShiftProps {
   alarms: Alarms;
   /**
    * True shifts a tenth more each minute. False shifts a tenth for five minutes, the window of the alarms, then the rest; functions
-   * without callers are shifted linearly in both cases, because a tenth of the runs of a schedule is less than one.
+   * without callers always shift linearly, because a tenth of a schedule's runs in five minutes is less than one.
    */
   linear: boolean;
 }
 
 /**
  * Shifts calls and runs to the new versions in steps, and back when an alarm triggers. Must never react to single errors: one process
- * that runs out of memory does not make a version bad. An account that does not balance is no single error.
+ * that runs out of memory does not make a version bad. The exception is MoneyWrong: a single wrong balance rolls back.
  */
 export function shiftTraffic(scope: Construct, { functions, alarms, linear }: ShiftProps): ShiftRole[] {
   // Only the alarms of versions use these counts.

@@ -122,8 +122,8 @@ const runningMsMax = 20 * 60_000;
 const leasesMax = 100;
 
 /**
- * Finds calls that limits of calls at once do not count: crashed ones, whose lease has passed, and ones that wait at a vendor, where they
- * keep nothing busy. The reserve requires that each lease still ends then, so a renewal wins. `countOfKey` of them have a permit of the
+ * Finds calls that do not count towards limits of calls at once: crashed calls, whose lease has passed, and calls that wait at a vendor, because
+ * they use no capacity. The reserve requires that each lease still has this end, so a renewal wins. `countOfKey` of them have a permit of the
  * key.
  */
 export function findUncountedLeases(

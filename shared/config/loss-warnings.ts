@@ -40,7 +40,7 @@ interface Sales {
   windowsOf: (model: string) => readonly PriceWindow[];
   /** Lists when the price changes for other reasons. */
   datesOf?: (model: string) => readonly number[];
-  /** Returns what else the price depends on. Models with equal terms and costs are looked at once. */
+  /** Returns everything that the price depends on. Models with equal terms and costs are checked once. */
   termsOf?: (model: string) => unknown;
   channels: readonly ChannelRow[];
   nowMs: number;
@@ -74,7 +74,7 @@ const findCosts = (model: string, channels: readonly ChannelRow[]): ChannelCost[
     return cost ? [{ id: channel.id, cost }] : [];
   });
 
-/** Later changes are looked at when they come nearer: the rows are compiled every 5 minutes. */
+/** The most times to check. Later changes are checked in time, because rows are compiled every 5 minutes. */
 const datesMax = 5;
 
 /** Warns about the prices in an account's row or a price group. */
@@ -107,7 +107,7 @@ export function findCustomerWarnings(
   ];
 }
 
-/** An entry applies to no model if it has ended, or if it follows an entry that takes its place, such as the one that it was to replace. */
+/** Warns about entries that never apply: they have ended, or an earlier entry applies to the same models, such as the one to replace. */
 const findIdleEntries = (
   attribute: string,
   { prices = [] }: PricedCustomer,

@@ -130,7 +130,7 @@ export interface SearchSettings {
   perMinute?: number | undefined;
 }
 
-/** The longest background run that a deployment can allow: Lambda ends functions that events invoke after this, or after 15 minutes. */
+/** The most minutes that a deployment can allow a background run. Lambda ends functions that events invoke after 30 or 15 minutes. */
 export const runMinutesMax = 30;
 
 export const defaultSettings: Settings = {

@@ -62,7 +62,7 @@ export const describeStack = ({ stack, local }: { stack: string; local: boolean 
   return `${stack}${stage === undefined ? '' : ` (stage ${stage})`}${local ? ', local tables' : ''}`;
 };
 
-/** `¥0.36`, `−¥1,202.50`: the one form of amounts for people, exact, with two decimals or as many as are needed. */
+/** Formats an exact amount for people, with at least two decimals: `¥0.36`, `−¥1,202.50`. All screens and commands use this form. */
 export function formatMoney(amount: NanoYuan): string {
   const [whole = '', fraction = ''] = formatYuan(amount < 0n ? -amount : amount).split('.');
   return `${amount < 0n ? '−' : ''}¥${formatInteger(BigInt(whole))}.${fraction.padEnd(2, '0')}`;

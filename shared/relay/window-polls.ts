@@ -76,7 +76,7 @@ async function poll(relay: RelayDeps, snapshot: Snapshot, run: WaitingRun): Prom
   if (until < endOfWaiting(run)) await retry(ports, () => runs.renew(run, endOfWaiting(run)));
 }
 
-/** A disabled channel takes no new calls, but its vendor answers those that it took. A deleted one can't be asked. */
+/** A disabled channel takes no new calls, but its vendor still answers calls that it accepted before. A deleted channel can't be polled. */
 const findVendorChannel = ({ channels, drainingChannels = [] }: Snapshot, { vendor }: WaitingRun) =>
   [...channels, ...drainingChannels].find(({ id }) => id === vendor.channel);
 

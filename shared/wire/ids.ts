@@ -38,7 +38,7 @@ export const keyHint = (secretKey: string): string => `${secretKey.slice(0, 7)}.
 
 export const isTagName = (text: string): boolean => /^[A-Za-z][\w-]{0,31}$/.test(text);
 
-/** Figures, cooldowns and marks know only the beginning of a longer id: a sort key has 1,024 bytes, and all marks are one item of 400 KB. */
+/** Figures and marks keep only the start of a longer id: a sort key has at most 1,024 bytes, and one item of 400 KB holds all marks. */
 export const channelIdMax = 200;
 export const shortenChannelId = (id: string): string => id.slice(0, channelIdMax);
 

@@ -1,5 +1,5 @@
 /**
- * Bodies of the public lists and of everything about an account: each schema is the type of its answer, and stands in docs/openapi.json.
+ * Bodies of the public lists and of all account routes. Each schema is also the type of its answer, and docs/openapi.json includes it.
  * Amounts are yuan as JSON numbers, times are Unix seconds. Every key is always present; a missing value is null. Functions must import
  * only types from here, because they never parse their own answers.
  */
@@ -107,7 +107,7 @@ const AccountDay = z.strictObject({
   day: explain(seconds, 'The start of a UTC day'),
   model: text,
   calls: explain(count, 'Calls that the model answered'),
-  failed_calls: explain(count, 'Those of `calls` that had no complete answer'),
+  failed_calls: explain(count, 'The part of `calls` without a complete answer'),
   prompt_tokens: count,
   completion_tokens: count,
   cached_tokens: count,
@@ -119,9 +119,9 @@ export type AccountDays = z.infer<typeof AccountDays>;
 const AccountDays = z.strictObject({
   from: explain(
     seconds,
-    'Start of the first complete day; later than asked for if there are too many models',
+    'Start of the first complete day; later than requested if there are too many models',
   ),
-  data: explain(z.array(AccountDay), 'Newest day first, without days that had no call'),
+  data: explain(z.array(AccountDay), 'Newest day first. Days without calls are left out'),
 });
 
 export type AccountBody = z.infer<typeof AccountBody>;
@@ -133,17 +133,17 @@ export const AccountBody = z.strictObject({
   reserved: number,
   spent: number,
   granted: number,
-  days_left: explain(maybeNumber, "How long `available` lasts at this month's pace; null: it does not fall"),
+  days_left: explain(maybeNumber, "Days that `available` lasts at this month's pace; null: it does not fall"),
   alert_below: explain(maybeNumber, 'The operator is alerted below this balance; null: never'),
   search_price: explain(maybeNumber, 'Yuan for each web search; null: searches have no price of their own'),
   metered: z.optional(explain(number, 'Only for metered accounts: the part of `spent` that no balance paid')),
   plan: z.nullable(AccountPlan),
-  plan_ended_at: explain(maybeSeconds, 'When the last plan ended; null: the account holds one, or had none'),
+  plan_ended_at: explain(maybeSeconds, 'When the last plan ended; null: a plan is active, or there was none'),
   key: AccountKey,
   notices: z.array(AccountNotice),
   prices: explain(z.array(AccountPrice), "The account's own prices, and those that depend on the hour"),
-  price_changes: explain(z.array(AccountPriceChange), 'Prices that begin later, by time'),
-  budgets: explain(z.array(AccountTagBudget), 'Limits of calls of an end user or with a tag'),
+  price_changes: explain(z.array(AccountPriceChange), 'Future prices, by start'),
+  budgets: explain(z.array(AccountTagBudget), 'Budgets for calls of an end user or with a tag'),
   errors: explain(
     z.array(AccountErrors),
     'Refused and failed calls of the last 24 hours, newest hour first. Up to a minute late; some may be missing',
@@ -164,7 +164,10 @@ export const AccountStatement = z.strictObject({
   charged: number,
   metered: explain(number, 'The part of `charged` that no balance paid'),
   closing: explain(number, 'opening + granted - charged + metered'),
-  final: explain(flag, 'False while the month or a call of it runs. Such a statement may change'),
+  final: explain(
+    flag,
+    'False while the month or one of its calls is still running: the statement may change',
+  ),
   grants: z.array(z.strictObject({ id: text, created: seconds, amount: number, reason: text })),
   prices: explain(z.nullable(z.array(AccountPrice)), 'Current prices; null once the month is over'),
   models: explain(
@@ -184,9 +187,9 @@ export const ManagedKey = z.strictObject({
   rpm: maybeNumber,
   max_concurrency: maybeNumber,
   expires_at: maybeSeconds,
-  store: explain(z.nullable(flag), 'Whether calls may store responses; null: as the relay is set'),
+  store: explain(z.nullable(flag), "Whether calls may store responses; null: the relay's setting decides"),
   state: z.enum(['usable', 'disabled', 'expired']),
-  made_by: explain(z.enum(['customer', 'operator']), '`operator`: it cannot be changed here'),
+  made_by: explain(z.enum(['customer', 'operator']), '`operator`: only the operator can change it'),
   created_at: maybeSeconds,
   self: explain(flag, 'The key of this request'),
 });
@@ -303,7 +306,7 @@ export const ModelList = z.strictObject({
   object: z.literal('list'),
   data: z.array(ModelEntry),
   models: z.optional(
-    explain(z.array(z.never()), 'Only for coding agents that send `client_version`, which require it'),
+    explain(z.array(z.never()), 'Only for coding agents that send `client_version`: they require this field'),
   ),
 });
 
@@ -353,7 +356,7 @@ export const PlanEntry = z.strictObject({ level: number, price: number, items: z
 export type Notice = z.infer<typeof Notice>;
 /** One event, for receivers of operators and customers. */
 export const Notice = z.strictObject({
-  id: explain(text, 'The same however often it is sent'),
+  id: explain(text, 'The same in every retry'),
   type: z.enum([
     'balance.low',
     'plan.ending',

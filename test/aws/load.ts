@@ -23,7 +23,7 @@ export interface Load {
 
 export interface Figures {
   sent: number;
-  /** How often each came: `complete`, a status, `cut` or an error's code. */
+  /** Number of calls by how they ended: `complete`, a status, `cut` or an error's code. */
   ends: Record<string, number>;
   /** Milliseconds of complete calls, in order. */
   times: number[];

@@ -1,4 +1,4 @@
-/** What the nightly run in an AWS account consists of, as far as no account is needed. */
+/** Tests the parts of the nightly run on AWS that need no account. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -35,7 +35,7 @@ const templateOf = (file: string): unknown => yaml.parse(readPage(file));
 describe('the workflow', () => {
   const { jobs } = workflowOf('nightly-aws');
 
-  it('tries every front door that has options, on a stage that may go', () => {
+  it('tries every front door that has options, on a disposable stage', () => {
     const files = readdirSync(path.join(root, '.github/nightly')).filter((file) => file.endsWith('.json'));
     const doors = files.map((file) => path.basename(file, '.json'));
     expect(jobs['steps']?.strategy?.matrix['door']?.toSorted()).toEqual(doors.toSorted());
@@ -88,7 +88,7 @@ it('the page finds the keys of the customers that call', () => {
 describe('the load', () => {
   const load = { keys: ['a', 'b'], rate: 100, seconds: 0.3 };
 
-  it('sends its calls by all customers, and is content when all end', async () => {
+  it('sends calls with the keys of all customers, and passes if all calls complete', async () => {
     const keys = new Set<string>();
     const url = await listen((request, response) => {
       keys.add(String(request.headers.authorization));
@@ -133,7 +133,7 @@ describe('the vendor in the account', () => {
     },
   };
   const exports: { handler?: (event: object, output: PassThrough) => Promise<void> } = {};
-  // Seconds pass at once.
+  // Ends every sleep at once.
   const require = (name: string): unknown =>
     name === 'node:timers/promises'
       ? { setTimeout: async () => undefined }

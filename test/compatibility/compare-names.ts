@@ -3,7 +3,7 @@ import { writtenByUsers, type PublicNames } from './public-names.ts';
 
 const partsOf = (text: string): string[] => text.split(' | ');
 
-/** Whether values of this kind are still possible. Who reads a value needs to know its kind, who writes one does not. */
+/** True if values of this kind are still possible. For names that users write, `any` covers every kind; readers need the exact kind. */
 const isCovered = (part: string, now: readonly string[], isWritten: boolean): boolean =>
   now.includes(part) ||
   (part === 'integer' && now.includes('number')) ||
@@ -15,7 +15,7 @@ const parentOf = (name: string): string =>
   name.replace(/(\.[\w$]+| --\S+| argument \d+| (query|header|path|cookie) \S+)$/, '');
 
 /**
- * Returns a line for each name that a patch or minor version must not change so.
+ * Returns a line for each change of a name that only a major version may make.
  * @param removed names with their kind, which the changelog lists as removed: `commands key rotate`
  */
 export function findBreaks(

@@ -9,7 +9,7 @@ beforeAll(async () => {
   current = await collectPublicNames();
 });
 
-/** The names of the release, but for one. */
+/** Returns the released names with one edit. */
 function changed(kind: string, edit: (names: Record<string, string>) => void): PublicNames {
   const names = { ...released[kind] };
   edit(names);
@@ -100,7 +100,7 @@ it.each([
   ).toEqual([]);
 });
 
-it('only what stands under Removed, above the last release, counts as removed', () => {
+it('only names listed under Removed in the unreleased section count as removed', () => {
   const changelog =
     '## Unreleased\n\n### Added\n\n- `a`\n\n### Removed\n\n- `commands key rotate`\n\n### Fixed\n\n- `b`\n\n## 0.1.0\n\n### Removed\n\n- `c`\n';
   expect(readRemovedNames(changelog)).toEqual(new Set(['commands key rotate']));

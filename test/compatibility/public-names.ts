@@ -163,7 +163,7 @@ function constructNames(): { props: Names; members: Names } {
 /** Ids of these types change with every deployment: a hash of their content is part of them. */
 const regenerated = /^AWS::(Lambda::Version|ApiGateway::Deployment)$/;
 
-/** Reads the golden files of test/infra/template.test.ts: the stack of most resources, and what options add to one without any. */
+/** Reads the golden files of test/infra/template.test.ts: the template with the most resources, and the resources that options add. */
 function templateNames(): Names {
   const { Resources, Outputs } = readJson('test/infra/template.golden.json') as {
     Resources: Record<string, { Type: string }>;

@@ -178,7 +178,7 @@ describe('after a write', () => {
     '../keys',
     'customers/../../x',
     'keys/.%2e/\t%2e./x',
-  ])('a form leads to no other place, such as %s', async (list) => {
+  ])('a form ignores an address that is not a list, such as %s', async (list) => {
     await put(rig.client, 'accounts', [{ account: 'placed' }]);
     const path = `customers/placed/edit?${new URLSearchParams({ list }).toString()}`;
     expect(await visitor.page(path)).not.toContain('<dialog');
@@ -186,7 +186,7 @@ describe('after a write', () => {
   });
 
   it.each(['customers?name=liste&done=0123', 'customers?name=li\nste'])(
-    'the result is shown over the list %j, whatever else stands in its address',
+    'the result is shown over the list %j, whatever else its address contains',
     async (list) => {
       await put(rig.client, 'accounts', [{ account: 'listed' }]);
       const path = `customers/listed/edit?${new URLSearchParams({ list }).toString()}`;
@@ -301,7 +301,7 @@ it('rotates a key, shows the new one once, and disables it', async () => {
   expect(await visitor.page(`keys?text=${made.slice(0, 7)}`)).toContain('>disabled<');
 });
 
-it('a closed customer lists what is left to do until it is done: to pay the balance back, and to erase the contact', async () => {
+it('the page of a closed customer lists the remaining steps until they are done: pay the balance back, erase the contact', async () => {
   const row = { account: 'leaving', enabled: false, _closed: '2026-11-01T00:00:00Z' };
   const item = (yuan: number) => ({
     ...buildEmptyQuota({ account: 'leaving' }),

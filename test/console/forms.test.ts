@@ -45,7 +45,7 @@ function fieldsIn(page: string): Record<string, string> {
   );
 }
 
-/** The fields after a button that changes rows of fields, which the server answers. */
+/** Presses a button that changes entries, and returns the fields of the form that the server answers. */
 async function pressed(path: string, fields: Record<string, string>, rows: string) {
   const reply = await visitor.send(path, { ...fields, rows });
   expect([path, rows, reply.status]).toEqual([path, rows, 200]);
@@ -191,7 +191,7 @@ describe('rows of fields', () => {
   const path = 'settings/plans/1';
   const [a, b] = ['a', 'b'].map((id) => ({ id, icon: `${id}.svg`, value: 1, models: [id] }));
 
-  it('are added, moved and removed by buttons that the server answers, and keep what has no field', async () => {
+  it('are added, moved and removed by buttons without script, and keep members that have no field', async () => {
     await put(rig.client, 'plans', [{ level: 1, items: [a, b] }]);
     const added = await pressed(path, fieldsIn(await visitor.page(path)), 'add items');
     const named = { ...added, 'items.2.id': 'c', 'items.2.value': '3', 'items.2.models': 'c' };
@@ -202,7 +202,7 @@ describe('rows of fields', () => {
     expect((await row('plans', '1'))?.['items']).toEqual([{ id: 'c', value: 3, models: ['c'] }, b]);
   });
 
-  it('show an error at its entry, however many were removed before it', async () => {
+  it('show an error at its entry, even after entries above it were removed', async () => {
     await put(rig.client, 'plans', [{ level: 1, items: [a, b] }]);
     const fields = await pressed(path, fieldsIn(await visitor.page(path)), 'remove items.0');
     const wrong = await visitor.send(path, { ...fields, 'items.1.value': 'many' });
@@ -229,7 +229,7 @@ describe('rows of fields', () => {
     expect(await inner.text()).toContain('id="value.1.name-error"');
   });
 
-  it('lose no entry that somebody else added meanwhile', async () => {
+  it('keep an entry that somebody else added in the meantime', async () => {
     await put(rig.client, 'plans', [{ level: 1, items: [a] }]);
     const fields = fieldsIn(await visitor.page(path));
     await put(rig.client, 'plans', [{ level: 1, items: [a, b] }]);
@@ -240,7 +240,7 @@ describe('rows of fields', () => {
     expect((await row('plans', '1'))?.['items']).toEqual([{ ...a, value: 5 }, b]);
   });
 
-  it('are written as JSON where they are too many for a page', async () => {
+  it('become one JSON field if they are too many for a page', async () => {
     const items = Array.from({ length: 400 }, (_, at) => ({ id: `e${at}`, value: 5, models: ['a'] }));
     await put(rig.client, 'plans', [{ level: 1, items }]);
     const fields = fieldsIn(await visitor.page(path));
@@ -362,23 +362,28 @@ describe('members of maps that the store returns in another order at each step',
       [`keys/${'d'.repeat(64)}/edit`, { name: 'new' }],
       { name: 'new' },
     ],
-  ] as const)('lose no confirmation of %s, and no member', async (table, written, [path, typed], after) => {
-    await put(rig.client, 'accounts', [{ account: 'order' }]);
-    await put(rig.client, 'settings', [{ name: 'unpriced_models', value: 'refuse' }]);
-    await put(rig.client, table, [written]);
-    const own = await serveReordered();
-    isReversed = false;
-    const fields = fieldsIn(await own.page(path));
-    isReversed = true;
-    const confirm = await own.follow(await own.post(path, { ...fields, ...typed }));
-    isReversed = false;
-    const [, at = ''] = /<form method="post" action="(confirm\/\w+)"/.exec(confirm) ?? [];
-    const reply = await own.post(at, { form_token: tokenIn(confirm) });
-    expect([path, reply.status, /role="alert">([^<]*)/.exec(confirm)?.[1]]).toEqual([path, 303, undefined]);
-    const [key = ''] = Object.keys(written);
-    const made = (await rig.ports.tables.scan(table)).find((each) => each[key] === Object.values(written)[0]);
-    expect(made).toMatchObject({ ...written, ...after });
-  });
+  ] as const)(
+    'neither prevent a confirmation of %s nor get lost',
+    async (table, written, [path, typed], after) => {
+      await put(rig.client, 'accounts', [{ account: 'order' }]);
+      await put(rig.client, 'settings', [{ name: 'unpriced_models', value: 'refuse' }]);
+      await put(rig.client, table, [written]);
+      const own = await serveReordered();
+      isReversed = false;
+      const fields = fieldsIn(await own.page(path));
+      isReversed = true;
+      const confirm = await own.follow(await own.post(path, { ...fields, ...typed }));
+      isReversed = false;
+      const [, at = ''] = /<form method="post" action="(confirm\/\w+)"/.exec(confirm) ?? [];
+      const reply = await own.post(at, { form_token: tokenIn(confirm) });
+      expect([path, reply.status, /role="alert">([^<]*)/.exec(confirm)?.[1]]).toEqual([path, 303, undefined]);
+      const [key = ''] = Object.keys(written);
+      const made = (await rig.ports.tables.scan(table)).find(
+        (each) => each[key] === Object.values(written)[0],
+      );
+      expect(made).toMatchObject({ ...written, ...after });
+    },
+  );
 });
 
 it('makes a plan with two entries, takes one out, keeps what has no field, and deletes it', async () => {
@@ -473,7 +478,7 @@ describe('prices of customers', () => {
     { models: ['*'], factor: 0.8 },
   ];
 
-  it('rise for a group on a day: a new price goes above the one that it replaces, which keeps what has no field', async () => {
+  it('rise for a group from a date: a new price goes above the old one, which keeps members that have no field', async () => {
     await put(rig.client, 'settings', [{ name: 'price_groups', value: { gold, iron: [gold[1]] } }]);
     expect(await visitor.page('charges')).toContain(`href="${path}"`);
     const added = await pressed(path, fieldsIn(await visitor.page(path)), 'add value');
@@ -501,7 +506,7 @@ describe('prices of customers', () => {
     [{ 'value.2.from': '2098-12-02', 'value.2.until': '2098-12-01' }, 'value.2.until', 'later than from'],
     [{ 'value.2.input': '1' }, 'value.2.group', 'either a factor or prices'],
     [{ 'value.2.models': '' }, 'value.2.models', '1 to 100 model names'],
-  ])('name the field of a mistake: %j', async (wrong, field, words) => {
+  ])('show an error at the invalid field: %j', async (wrong, field, words) => {
     await put(rig.client, 'settings', [{ name: 'price_groups', value: { gold, iron: [gold[1]] } }]);
     const reply = await visitor.send(path, { ...fieldsIn(await visitor.page(path)), ...wrong });
     const [, error = ''] = new RegExp(`id="${field}-error">([^<]*)`).exec(await reply.text()) ?? [];
@@ -534,7 +539,7 @@ describe('a vendor’s price list', () => {
   const read = async (text: string) =>
     fieldsIn(await (await visitor.send(path, { csv: text, rows: 'read csv' })).text());
 
-  it('is imported with its own columns, which are asked for once', async () => {
+  it('is imported with its own columns, and the form asks for them only once', async () => {
     const page = await (await visitor.send(path, { csv, rows: 'read csv' })).text();
     expect(page).toMatch(/<td[^>]*>[^]*2\.00 元\/百万tokens/);
     const fields = fieldsIn(page);
@@ -566,7 +571,7 @@ describe('a vendor’s price list', () => {
     expect(next).toMatchObject({ vendor: 'volc', 'columns.input': '输入', per: '1000000' });
   });
 
-  it('in dollars needs a rate, and one in yuan none', async () => {
+  it('needs a rate if it is in dollars, and refuses one if it is in yuan', async () => {
     const fields = await read('Model,Input,Output\nlisted-usd,1,2');
     const sent = { ...fields, vendor: 'other' };
     expect(fields['currency']).toBe('usd');
@@ -592,12 +597,12 @@ describe('a vendor’s price list', () => {
     [`a,b\n${','.repeat(5)}\0`, /id="csv-mark"/],
     [`${'a,'.repeat(200)}\n1`, /id="csv-mark"/],
     ['{', /in this file|not valid|US dollars/],
-  ])('that is none is refused at its field: %j', async (text, said) => {
+  ])('is refused at its field if it is invalid: %j', async (text, said) => {
     const reply = await visitor.send(path, { csv: text, rows: 'read csv' });
     expect(await reply.text()).toMatch(said);
   });
 
-  it('makes no model of a formula or a half line, and no markup', async () => {
+  it('skips a formula, refuses a line that is cut off, and escapes markup', async () => {
     const fields = await read(
       `Model,Input,Output,Currency\n=cmd()|x,1,2,¥\n<img src=x>,1,2,¥\nlisted-ok,1,2,¥`,
     );

@@ -143,7 +143,7 @@ describe('the page that is watched', () => {
     await page.evaluate(`sendRows(10000, 9999, 9998)`);
     expect(await rows()).toEqual(shown);
     expect(await page.evaluate('document.querySelectorAll("*").length')).toBeLessThan(1_000);
-    // In the order that somebody chose, too, the oldest row goes.
+    // The oldest row is removed in any order that somebody chose.
     await page.evaluate(
       'const body = document.querySelector("#rows"); body.append(...[...body.rows].reverse())',
     );

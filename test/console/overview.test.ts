@@ -99,7 +99,7 @@ describe('the overview that is watched', () => {
     expect(complaints).toEqual([]);
   });
 
-  it('keeps the order that one chose for a table, while it is live and in its address', async () => {
+  it('keeps the chosen order of a table while it is live and after a reload', async () => {
     const { page } = await opened();
     const table = page.locator('#overview-channels table');
     const names = () => table.locator('tbody th').allInnerTexts();

@@ -1,4 +1,4 @@
-/** docs/cost.md against unit prices, what a call takes, and the template: node test/scripts/cost-page.ts writes its tables. */
+/** Compares docs/cost.md with unit prices, the resources of a call, and the template. test/scripts/cost-page.ts writes its tables. */
 import { describe, expect, test } from 'vitest';
 import { costBlock, costBlocks, quotedFigures } from '../scripts/cost-page.ts';
 import { readPage } from './pages.ts';

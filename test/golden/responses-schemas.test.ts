@@ -53,7 +53,7 @@ describe.each(Object.entries(cases))('what is sent for %s', (_name, one) => {
 });
 
 describe.each(Object.entries(cases))('what is sent on Messages for %s', (_name, one) => {
-  it('is as docs/openapi.json has it, streamed or not', async () => {
+  it('matches docs/openapi.json, streamed or not', async () => {
     const body = { max_tokens: 50, thinking: { type: 'adaptive' }, messages };
     const streamed = await post(one, { ...body, stream: true }, '/v1/messages');
     expect(streamed.text).toMatch(one.fails ? /^event: error$/m : /^event: message_stop$/m);

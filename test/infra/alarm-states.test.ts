@@ -40,7 +40,7 @@ const calls = (all: number, failed: number): Record<string, number[]> => ({
 });
 
 describe('the alarm on rows', () => {
-  test('triggers when one is bad, and compares what three runs of function config found', () => {
+  test('triggers when one of three runs of function config finds an invalid row', () => {
     const schedule = resourcesOf(template, 'AWS::Events::Rule').find(([id]) => id.includes('config'));
     expect(schedule?.[1].Properties).toMatchObject({ ScheduleExpression: 'rate(5 minutes)' });
     expect(triggers('BadRows', { BadRows: [0, 0, 0] })).toBe(false);
@@ -139,7 +139,7 @@ describe('a burn rate', () => {
   });
 });
 
-describe('an alarm on what a schedule does', () => {
+describe('an alarm on the runs of a schedule', () => {
   const { template: withCanary } = synthesize({
     canary: { model: 'm', key: 'ssm:/relay/relay/canary/key' },
     alarmEmail: 'a@example.com',
@@ -152,12 +152,12 @@ describe('an alarm on what a schedule does', () => {
   );
   const runs = { SweeperStopped: 'OpenReservations', BadRows: 'BadRows', CanaryFailed: 'CanarySuccesses' };
 
-  test('is one of each schedule whose end only its silence shows', () => {
+  test('exists for each schedule that shows a failure only by silence', () => {
     expect([...byName.keys()].toSorted()).toEqual(Object.keys(runs).toSorted());
   });
 
   test.each(Object.entries(runs))(
-    '%s waits for the first run of a new stack, and hears when runs stop',
+    '%s is silent before the first run of a new stack, and triggers when runs stop',
     (name, metric) => {
       const { id = '', Properties = {} } = byName.get(name) ?? {};
       expect(Properties['InsufficientDataActions']).toEqual(Properties['AlarmActions']);

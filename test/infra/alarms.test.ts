@@ -119,7 +119,7 @@ describe('alarms', () => {
     expect(JSON.stringify(alarms)).not.toContain('SEARCH');
   });
 
-  test('of the scheduled call and of the edge look at one metric each: AWS bills an alarm by them', () => {
+  test('on the scheduled call and on the edge use one metric each: AWS bills an alarm by its metrics', () => {
     expect(billedOf(all)).toBe(billedOf(resourcesOf(plain, 'AWS::CloudWatch::Alarm')) + 2);
   });
 

@@ -96,7 +96,7 @@ describe('the router of cells', () => {
     for (const { length } of counts.values()) expect(length).toBeGreaterThan(200);
   });
 
-  test('moves the accounts of one slot alone when the slot gets another cell', async () => {
+  test('moves only the accounts of a slot that gets another cell', async () => {
     const before = await route(accounts, { slots });
     const after = await route(accounts, { slots: `3${slots.slice(1)}` });
     const moved = accounts.filter((_, index) => before[index] !== after[index]);

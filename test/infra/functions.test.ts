@@ -46,7 +46,7 @@ describe('functions', () => {
     for (const { FunctionName } of open) expect(JSON.stringify(FunctionName)).toMatch(/Live/);
   });
 
-  test('end after 15 minutes at most, and background runs after those of the option', () => {
+  test('end after 15 minutes at most, and background runs after backgroundMinutes', () => {
     const { template: patient } = synthesize({ backgroundMinutes: 30 });
     const timeouts = (of: typeof template) =>
       resourcesOf(of, 'AWS::Lambda::Function').map(

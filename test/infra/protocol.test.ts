@@ -106,7 +106,7 @@ describe('a first deployment', () => {
     expect(transcript().match(/^(once|never|last)$/gm)).toEqual(['once', 'never', 'last', 'last']);
   });
 
-  it('leaves out what needs CloudFront where an API is the front door', async () => {
+  it('leaves out steps that need CloudFront if an API is the front door', async () => {
     protocol([block('echo distribution')], [block('echo everywhere')]);
     write(
       'docs/first-deployment.md',

@@ -66,7 +66,7 @@ test('servers take a VPC and an image of the app, run in its private subnets wit
   );
 });
 
-test('servers in a VPC of their own are in the zones that are named by id, and synthesis warns where none are', () => {
+test('servers in a new VPC are in the zones that are set by id, and synthesis warns if none are set', () => {
   const synthesizeZones = (service: RelayProps['service']) => {
     const stack = newStack(newApp(), { ...here, region: 'us-east-1' });
     const image = ContainerImage.fromRegistry('registry.example.com/relay:1');
@@ -100,7 +100,7 @@ test('servers in a VPC of their own are in the zones that are named by id, and s
 describe('functions in a VPC', () => {
   const inside = { frontDoor: 'api' } as const;
 
-  test('take it, its subnets and groups as CDK’s own functions do, and wait for its routes', () => {
+  test('accept a VPC, subnets and groups as CDK’s own functions do, and wait for the routes', () => {
     const stack = newStack();
     const vpc = new Vpc(stack, 'Vpc', { maxAzs: 2 });
     newRelay(stack, { ...inside, vpc });
@@ -142,7 +142,7 @@ describe('functions in a VPC', () => {
 
   test.each([
     [{}, {}, /vpc: frontDoor is "cloudfront": Function URLs do not stream from a VPC/],
-    [inside, { vpcSubnets: { subnetType: SubnetType.PUBLIC } }, /nothing outside from a public subnet/],
+    [inside, { vpcSubnets: { subnetType: SubnetType.PUBLIC } }, /reach the internet from a public subnet/],
     [inside, { vpc: undefined, securityGroups: [] }, /vpcSubnets and securityGroups need vpc as an object/],
   ])('are refused with %j and %j', (door, network, says) => {
     const stack = newStack();

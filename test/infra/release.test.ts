@@ -126,8 +126,13 @@ describe('a release', () => {
   it.each([
     ['of which the changelog says nothing', 'release -- minor', 'nothing is unreleased'],
     ['a second time', 'release -- 0.2.0', '0.2.0 is released already'],
-    ['as a patch that adds', 'release -- patch', 'a patch only corrects', '### Added\n\n- A thing.\n'],
-    ['that leaves lines out', 'release -- 0.1.0', 'move what is unreleased into "## 0.1.0', '- A thing.\n'],
+    [
+      'as a patch that adds',
+      'release -- patch',
+      'a patch may contain only fixes',
+      '### Added\n\n- A thing.\n',
+    ],
+    ['that leaves lines out', 'release -- 0.1.0', 'move the unreleased lines into "## 0.1.0', '- A thing.\n'],
   ])('%s is refused, and leaves no tag', async (_what, command, reason, unreleased = '') => {
     const text = read('docs/CHANGELOG.md').replace('## Unreleased\n', `## Unreleased\n\n${unreleased}`);
     write('docs/CHANGELOG.md', text);
@@ -139,7 +144,7 @@ describe('a release', () => {
     await run('git checkout -q . && git reset -q --hard v0.2.0');
   });
 
-  it('of a section that was prepared gets the date of its tag', async () => {
+  it('dates a changelog section that was prepared', async () => {
     await run('git reset -q --hard main~1');
     const prepared = changelog.replace('- A thing.\n\n', '');
     write('docs/CHANGELOG.md', prepared);

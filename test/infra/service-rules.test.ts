@@ -73,7 +73,7 @@ describe('CloudFormation’s double', () => {
     expect(account.ownedBy(stack.id)).toEqual([]);
   });
 
-  it('refuses servers in a zone that CloudFront does not reach, which the first two of an account may include', () => {
+  it('refuses servers in a zone that CloudFront can’t reach; the first two zones of an account may include one', () => {
     const servers = (service: object) => synthesize({ compute: 'ecs', service }).template;
     const { stacks } = emptied();
     expect(deploy(stacks, servers({})).failure?.reason).toContain('the VPC origin is in use1-az3');

@@ -36,7 +36,7 @@ describe.each(['', 'test/teams/'])('the packages of ./%s', (folder) => {
     expect(wanted.filter(([, version]) => !/^(npm:[@\w/-]+@)?\d+\.\d+\.\d+$/.test(version))).toEqual([]);
   });
 
-  it('are locked by what is in them; a part of another package is locked with that', () => {
+  it('are locked by hash; a package inside another package is locked with that package', () => {
     const open = locked.filter(([, { integrity, inBundle }]) => integrity === undefined && !inBundle);
     expect(open.map(([at]) => at)).toEqual([]);
     const hashes = locked.flatMap(([at, { integrity = 'sha512-' }]) =>
@@ -76,7 +76,7 @@ describe('the packages', () => {
     ).toEqual([]);
   });
 
-  it('that the construct imports are CDK and constructs: the tarball brings none along', () => {
+  it('that the construct imports are only aws-cdk-lib and constructs, because the tarball has no dependencies', () => {
     const { metafile } = buildSync({
       entryPoints: ['infra/stack/relay.ts', 'infra/stack/edge/relay-edge.ts'],
       // The package bundles this file with what it imports.

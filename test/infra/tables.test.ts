@@ -56,7 +56,7 @@ describe('tables', () => {
     expect(tables.map(identity)).toEqual(golden);
   });
 
-  test('send the rows of the ledger alone to the Kinesis stream of the option, and give no function a right to it', () => {
+  test('send only ledger rows to the Kinesis stream of the option, and let no function access it', () => {
     const ledgerStream = 'arn:aws:kinesis:eu-central-1:123456789012:stream/lake';
     const { template } = synthesize({ region: 'eu-central-1', ledgerStream });
     const sending = resourcesOf(template, 'AWS::DynamoDB::GlobalTable').flatMap(([, table]) => {

@@ -16,7 +16,7 @@ const options = {
   certificateArn: 'arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012',
 };
 
-/** This rule of the registry looks at all resources once one is not suppressed. */
+/** If one resource does not suppress this rule, the rule checks all resources. */
 const notSuppressible = 'CFN_NO_EXPLICIT_RESOURCE_NAMES';
 
 test('the template is the one that was looked at last', async () => {

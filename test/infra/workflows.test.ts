@@ -1,4 +1,4 @@
-/** Rules for every workflow: least rights, pinned actions, nothing of a stranger run as shell, and commands that exist. */
+/** Rules for every workflow: least rights, pinned actions, no foreign text run as shell, and only commands that exist. */
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -21,14 +21,14 @@ describe.each(names)('the workflow %s', (name) => {
   const { name: title, on, permissions, jobs } = workflowOf(name);
   const text = readPage(`.github/workflows/${name}.yml`);
 
-  it('has its name, and no event that runs code of strangers with rights of this repository', () => {
+  it('has its name, and no event that runs foreign code with the rights of this repository', () => {
     expect(title).toBe(name);
     const events = typeof on === 'string' ? [on] : Object.keys(on);
     const known = ['push', 'pull_request', 'schedule', 'workflow_dispatch'];
     expect(events.filter((event) => !known.includes(event))).toEqual([]);
   });
 
-  it('starts with the right to read at most, writes only where it is listed, and uses no stored secret', () => {
+  it('may at most read by default, writes only in listed jobs, and uses no stored secret', () => {
     expect([{}, { contents: 'read' }]).toContainEqual(permissions);
     for (const [id, job] of Object.entries(jobs)) {
       const written = Object.entries(job.permissions ?? {}).filter(([, level]) => level !== 'read');
@@ -58,11 +58,11 @@ describe.each(names)('the workflow %s', (name) => {
     expect(endless).toEqual([]);
   });
 
-  it('puts nothing into shell but names of its matrix and results of its jobs', () => {
+  it('puts only matrix values and job results into shell lines', () => {
     const expressions = Object.values(jobs)
       .flatMap(runsOf)
       .flatMap((run) => [...run.matchAll(/\$\{\{ *(.*?) *\}\}/g)].map(([, expression]) => expression));
-    // A title or a branch's name would be run as shell.
+    // The shell would run a title or a branch name as code.
     expect(expressions.filter((one = '') => !/^(matrix\.\w+|needs\.\w+\.result)$/.test(one))).toEqual([]);
   });
 

@@ -1,6 +1,6 @@
 /**
- * A release in a clone, as far as it goes without a network: `npm run release`, then the lines of the workflow's job that builds. Then
- * the steps of docs/construct.md, as a stranger would type them: a deployment of the release before, the upgrade, and the rollback.
+ * Makes a release in a clone, as far as possible without a network: `npm run release`, then the steps of the workflow's build job. Then
+ * runs the commands of docs/construct.md unchanged: a deployment of the previous release, the upgrade, and the rollback.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -93,7 +93,7 @@ beforeAll(async () => {
     cwd: root,
     encoding: 'utf8',
   });
-  // Until a release has a tag, these sources are it.
+  // Without a release tag, these sources stand for the previous release.
   before = new Clone(tags.split('\n')[0] || 'HEAD');
   old = { folder: before.folder, version: before.version };
   await before.run('npm run package && npm run package:template');
@@ -104,7 +104,7 @@ beforeAll(async () => {
   const variables = { GITHUB_REF_NAME: `v${after.version}` };
   fresh = { folder: path.join(after.folder, 'release'), version: after.version };
   const steps = workflowOf('release').jobs['build']?.steps.flatMap(({ run = [] }) => run) ?? [];
-  // The tests of the package took their minutes before.
+  // Skips test:long: it takes minutes, and it ran before.
   for (const step of steps.filter((each) => !each.includes('test:long')))
     ran.push(await after.run(step, variables));
 }, 20 * minutes);
@@ -173,7 +173,7 @@ describe('a release', () => {
   });
 });
 
-/** What an upgrade must not take away, and the version that it must change. */
+/** Returns the resources that an upgrade must keep, and the versions that it must change. */
 function stateOf(
   aws: LoopbackAws,
   stack: LoopbackStack | undefined,
@@ -201,7 +201,7 @@ const variablesFor = (endpoint: string) => ({
   AWS_SECRET_ACCESS_KEY: 'loopback',
 });
 
-describe('an upgrade from the release before, and the way back', () => {
+describe('an upgrade from the previous release, and the rollback', () => {
   let aws: LoopbackAws;
   let endpoint: string;
   beforeEach(async () => {
@@ -249,7 +249,7 @@ describe('an upgrade from the release before, and the way back', () => {
             `import { App, CliCredentialsStackSynthesizer, Stack } from 'aws-cdk-lib';
 import { Relay } from 'relay';
 const app = new App({ builtinCloudFormationValidation: false });
-// The stand-in gives CDK's role the policies of docs/deploy.md, which name the resources of this repository's own stacks.
+// The AWS double limits CDK's role to the policies of docs/deploy.md, which name only the resources of this repository's stacks.
 const synthesizer = new CliCredentialsStackSynthesizer();
 const env = { account: '000000000000', region: 'eu-central-1' };
 const stack = new Stack(app, 'Models', { env, synthesizer });
@@ -281,7 +281,7 @@ new Relay(stack, 'Relay', { alarmEmail: 'ops@example.com' });
   });
 
   it.skipIf(!hasTools)(
-    'keep tables, secrets and address of a stack that was made of the template, by the lines of the page',
+    'keep tables, secrets and address of a stack created from the template with the commands of docs/construct.md',
     { timeout: 15 * minutes },
     async () => {
       const lines = fencesOf('docs/construct.md').find(({ code }) => code.includes('unzip '))?.code ?? '';

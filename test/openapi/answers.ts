@@ -1,4 +1,4 @@
-/** Answers of the paths whose schemas stand in no other file: the form of Messages, and short ones. As strict as `wire-schemas.ts`. */
+/** Schemas of Messages and of short answers, which no other file has. As strict as `wire-schemas.ts`. */
 import * as full from 'zod';
 import * as z from 'zod/mini';
 import { AutoTopUpBody, ManagedKey } from '../../shared/wire/public-api.ts';
@@ -10,7 +10,7 @@ const count = z.int().check(z.gte(0));
 const maybeText = z.nullable(text);
 const quota = z.optional(z.number());
 
-/** What a vendor of the same form sends is passed on, so parts may have fields and types that no list here has. */
+/** The relay passes on parts from vendors of the same form, so parts may have fields and types that are not listed here. */
 const typed = <Type extends string>(type: Type, shape: z.core.$ZodLooseShape) =>
   z.looseObject({ type: z.literal(type), ...shape });
 const others = (...known: string[]) =>
@@ -96,7 +96,7 @@ export const item = full.discriminatedUnion('type', [
   full.strictObject({ id: text, type: full.literal('compaction'), encrypted_content: text }),
 ]);
 const [, ...givenItems] = itemPage.shape.data.element.options;
-/** Items that the relay does not read, and ids of the client's own, stand in the list as they were sent. */
+/** The list returns unknown items and the client's own ids unchanged. */
 export const inputItems = z.strictObject({
   ...itemPage.shape,
   data: z.array(z.union([item, ...givenItems, z.looseObject({ type: text })])),

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document of the HTTP surface, made of the schemas by which requests are checked, of the types of account and lists, of
- * the schemas to which tests hold all other answers, and of the table of refusals: run it to write docs/openapi.json.
+ * Builds the OpenAPI document of the HTTP surface from the schemas that check requests, the schemas of account and lists,
+ * the schemas by which tests check all other answers, and the table of refusals. Run it to write docs/openapi.json.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import * as z from 'zod/mini';
@@ -39,13 +39,15 @@ const errorSchemas = {
   Error: z.strictObject({
     // API Gateway has one form for all paths, which clients of Messages read as well.
     type: z.optional(
-      z.literal('error').check(z.describe('Only where an API refuses a body before the relay')),
+      z.literal('error').check(z.describe('Only if API Gateway refuses a body before the relay reads it')),
     ),
     error: z.strictObject({
       ...errorObject.shape,
       type: z.enum([...refusalTypes].toSorted()),
       code: errorCode.check(
-        z.describe("A code of the relay, of a wrong field, or the upstream's. New ones may come"),
+        z.describe(
+          'A code of the relay, of an invalid field, or of the upstream. New versions may add codes',
+        ),
       ),
     }),
   }),
@@ -53,7 +55,7 @@ const errorSchemas = {
 };
 
 interface DocumentOptions {
-  /** Refuses fields of answers that no schema has. Published it allows them, because answers may grow. */
+  /** Refuses undocumented fields in answers, for tests. The published document allows them, because new fields may be added. */
   isClosed?: boolean;
 }
 
@@ -70,7 +72,7 @@ export function buildDocument({ isClosed = false }: DocumentOptions = {}): JsonR
       title: 'Relay',
       version,
       description:
-        'LLM calls in the forms of OpenAI and Anthropic, prepaid. Amounts are yuan, times are Unix seconds. Answers may get more fields. HEAD is answered wherever GET is.',
+        'LLM calls in the forms of OpenAI and Anthropic, prepaid. Amounts are yuan, times are Unix seconds. New versions may add fields to answers. HEAD works wherever GET does.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/', description: 'The relay that serves this document' }],
@@ -82,11 +84,11 @@ export function buildDocument({ isClosed = false }: DocumentOptions = {}): JsonR
           operationId: 'receiveNotice',
           tags: ['account'],
           summary:
-            'The relay tells your receiver of a low balance, the end of a plan or key, or a failing channel',
+            'The relay notifies your receiver of a low balance, the end of a plan or key, or a failing channel',
           security: [],
           parameters: describeHeaders(['x-relay-timestamp', 'x-relay-signature']),
           requestBody: { required: true, content: jsonContent(['Notice']) },
-          responses: { '2XX': { description: 'Received. Anything else is sent again' } },
+          responses: { '2XX': { description: 'Received. The relay retries after any other status' } },
         },
       },
     },
@@ -135,7 +137,7 @@ function describeSchemas(isClosed: boolean): JsonRecord {
   );
 }
 
-/** Allows more fields, and leaves out patterns by which tests tell apart what readers need not. */
+/** Allows more fields, and leaves out the patterns that only tests need to tell types apart. */
 function openSchema(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(openSchema);
   if (!isRecord(value)) return value;
@@ -171,10 +173,10 @@ const headers: Readonly<Record<string, string>> = {
   'x-ratelimit-reset-requests': 'Only for keys with a limit: such as `12s`',
   'x-relay-attempts': 'How many channels were tried',
   'x-relay-model': 'The model that answers for an alias',
-  'x-relay-dropped': 'Fields of the request that did not go up',
+  'x-relay-dropped': 'Fields of the request that were not sent to the upstream',
   'x-relay-effort': 'The effort that was sent, if it is not the requested one',
   'x-relay-tool-choice': 'The tool choice that was sent, if it is not the requested one',
-  'x-relay-limited-by': '`balance` or `budget`: what is left limits the answer',
+  'x-relay-limited-by': '`balance` or `budget`: the remaining amount limits the answer',
   'x-relay-max-tokens': 'That limit, in tokens',
   'x-relay-store': '`failed`: the answer is not stored',
   'x-relay-replayed': 'The id of the first request with this `Idempotency-Key`, whose answer this is',
@@ -186,12 +188,13 @@ const refusedHeaders = ['x-request-id', 'retry-after', 'x-should-retry', 'x-rela
 const isOfCalls = (name: string): boolean => name.startsWith('x-relay-') || name.startsWith('x-ratelimit-');
 
 const requestHeaders: Readonly<Record<string, string>> = {
-  'Idempotency-Key': 'The request runs and costs once: a repeat within 24 hours is refused or answered again',
-  'x-relay-tags': 'For whom the call is: `team=search,env=prod`',
+  'Idempotency-Key':
+    'The request runs and costs once: a repeat within 24 hours is refused or gets the first answer',
+  'x-relay-tags': 'Tags of the call: `team=search,env=prod`',
   'anthropic-version': 'Such as 2023-06-01',
-  'anthropic-beta': 'Features that go up to upstreams of the same form',
+  'anthropic-beta': 'Beta features, sent only to upstreams that speak Messages',
   'x-api-key': 'Any value: the answer has the form of Messages',
-  'If-None-Match': 'The `etag` that is known',
+  'If-None-Match': 'The `etag` of your copy',
   'stripe-signature': "Stripe's signature of the body",
   'x-relay-timestamp': 'Unix seconds',
   'x-relay-signature': '`v1=` and the hex HMAC-SHA256, with your secret, of timestamp + "." + body',
@@ -266,24 +269,24 @@ function describeAnswer(status: string, { json, events, media }: Answer, operati
 
 function describeStatus(status: number, { json, events }: Answer): string {
   if (status === 404) return 'No page, or no model of this name';
-  if (status === 304) return 'The document that is known is the current one';
+  if (status === 304) return 'Your copy is current';
   if (status === 201) return 'Created';
   const words = [
     'OK',
-    // White space was sent before the call failed.
+    // The status was sent with white space before the call failed.
     ...(json?.some((name) => name.endsWith('Error'))
-      ? ['A call that fails after 45 s has this status and an error as its body']
+      ? ['If a call fails after 45 s, it has this status and an error as its body']
       : []),
     ...(events === undefined
       ? []
       : [
-          'As a stream: the schema is that of the `data` of each event. Comments and events may be heartbeats',
+          'In a stream, the schema describes the `data` of each event; comments and some events are heartbeats',
         ]),
   ];
   return words.join('. ');
 }
 
-/** By their form. The answers of an operation add which codes they have. */
+/** One answer for each form of errors. Each operation adds its codes. */
 function listRefusalAnswers(): JsonRecord {
   const forms = {
     Error: ['Error'],
@@ -304,12 +307,12 @@ function describeRefusals({ form, refusals: listed, passesRefusals = false }: Op
   const byStatus = Map.groupBy(new Set(listed), (code) =>
     isMessages ? refusedOnMessages(code).status : refusals[code][0],
   );
-  // Wrong values of fields have codes of their own.
+  // Any request may get 400 for an invalid field, whose code is not in the list.
   if (!byStatus.has(400)) byStatus.set(400, []);
   if (isMessages) byStatus.set(overloaded, []);
   const describe = (description: string): JsonRecord => ({ ...refOf('responses', name), description });
   const words = new Map([
-    [400, 'a field of the request is wrong, `param` names it'],
+    [400, 'a field of the request is invalid; `param` names it'],
     [overloaded, 'all upstreams are overloaded'],
   ]);
   const described = [...byStatus]

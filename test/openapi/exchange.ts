@@ -1,4 +1,4 @@
-/** Compares one exchange with the OpenAPI document: its body if it was accepted, its status, headers and answer. */
+/** Compares one exchange with the OpenAPI document: status, headers and answer, and the request's body if it was accepted. */
 import { dereference, validate, type OutputUnit, type Schema } from '@cfworker/json-schema';
 import { asRecord, isRecord, textIn, type JsonRecord } from '../../shared/wire/json.ts';
 import { buildDocument } from './document.ts';

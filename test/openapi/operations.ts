@@ -1,4 +1,4 @@
-/** What docs/openapi.json says of each route, and the schemas that it names. */
+/** Describes each route for docs/openapi.json, and names its schemas. */
 import * as z from 'zod/mini';
 import { EmbeddingsRequest } from '../../shared/endpoints/embeddings/embeddings-endpoint.ts';
 import { AnsweredRequest, CountedRequest } from '../../shared/endpoints/messages/request.ts';
@@ -19,7 +19,7 @@ const explain = <Schema extends z.ZodMiniType>(schema: Schema, words: string): S
 const open = z.looseObject({});
 const optional = <Schema extends z.ZodMiniType>(schema: Schema) => z.optional(z.nullable(schema));
 
-/** Fields that the relay reads without a schema, because a value of another kind is ignored or refused in its own words. */
+/** Fields that the relay reads without a schema: it ignores values of another type, or refuses them with a message of its own. */
 const responsesFields = {
   store: optional(explain(flag, 'Only for keys that may store')),
   background: optional(explain(flag, 'Needs `store`')),
@@ -34,7 +34,7 @@ const responsesFields = {
   truncation: optional(text),
 };
 
-/** As the account's key has it where a field is absent or null. */
+/** An absent or null field takes the value of the calling key. */
 const keyFields = z.partial(
   z.pick(api.ManagedKey, {
     models: true,
@@ -54,7 +54,7 @@ const embeddingInput = z.union([
   z.array(z.array(count).check(z.minLength(1))).check(z.minLength(1)),
 ]);
 
-/** Bodies of requests. The relay passes fields that they lack on to upstreams of the same form. */
+/** Bodies of requests. The relay passes fields that are not listed to upstreams of the same form. */
 export const requestSchemas = {
   ChatRequest,
   ResponsesRequest: z.looseObject({ ...ResponsesRequest.shape, ...responsesFields }),
@@ -232,7 +232,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     ...calling,
     ...bearer,
     id: 'compactResponse',
-    summary: 'Summarize a conversation into one item, from which it goes on',
+    summary: 'Summarize a conversation into one item, with which it can continue',
     headers: callHeaders,
     body: 'ResponsesInput',
     answers: { 200: { json: ['Compaction', 'Error'] } },
@@ -259,7 +259,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   'GET /v1/responses/{id}/input_items': {
     ...ofStored,
     id: 'listInputItems',
-    summary: 'List the items that a stored response was made of',
+    summary: 'List the input items of a stored response',
     query: {
       limit: pageLimit(100),
       order: z.optional(z.enum(['asc', 'desc'])),
@@ -306,7 +306,8 @@ export const operations: Readonly<Record<string, Operation>> = {
   'GET /v1/models': {
     ...listed,
     id: 'listModels',
-    summary: 'List models. Requests with a header of Messages clients get the list in their form, by pages',
+    summary:
+      'List models. Requests with a header of Messages clients get the list in the Messages form, in pages',
     headers: listHeaders,
     query: {
       limit: pageLimit(1000),
@@ -357,7 +358,10 @@ export const operations: Readonly<Record<string, Operation>> = {
     summary: 'Balance, plan, limits, own prices and recent errors of the account',
     query: {
       days: z.optional(
-        explain(z.int().check(z.gte(1), z.lte(31)), 'Adds the usage of so many UTC days, today included'),
+        explain(
+          z.int().check(z.gte(1), z.lte(31)),
+          'Adds the usage of this number of UTC days, including today',
+        ),
       ),
     },
     answers: { 200: { json: ['Account'] } },
@@ -407,7 +411,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   'POST /v1/account/keys/{id}': {
     ...manages,
     id: 'changeKey',
-    summary: 'Change a key. A field that is null becomes that of the calling key',
+    summary: 'Change a key. A field set to null takes the value of the calling key',
     body: 'KeyChange',
     answers: { 200: { json: ['Key'] } },
     refusals: [...keyWrites, ...ownedKey],
@@ -487,7 +491,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     id: 'receiveStripeEvent',
     tag: 'payments',
     key: 'none',
-    summary: 'For Stripe alone: signed events about payments. Unknown without the setting `payments`',
+    summary: 'For Stripe only: signed events about payments. 404 without the setting `payments`',
     headers: ['stripe-signature'],
     body: 'StripeEvent',
     answers: { 200: { json: ['ReceivedEvent'] } },

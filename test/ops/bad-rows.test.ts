@@ -7,7 +7,7 @@ import { enter, type Visitor } from '../console/console-rig.ts';
 import { idAt, LedgerRig, yuan } from './ledger-rig.ts';
 
 /**
- * Two rows that nobody could have written in each table, one without any attribute and one whose attributes are all of a wrong type,
+ * Puts two invalid rows into each table, one without attributes and one whose attributes all have a wrong type,
  * beside a healthy row.
  */
 type Row = Record<string, unknown>;
@@ -100,7 +100,7 @@ const healthyIn = {
   ledger: call,
 };
 
-describe('a row that nobody could have written', () => {
+describe('an invalid row', () => {
   it.each([
     ['channel list', healthyIn.channels],
     ['charge list', healthyIn.charges],

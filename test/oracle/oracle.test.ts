@@ -88,7 +88,7 @@ describe('a cost', () => {
     expect(costOf(ruleOf(byCall, 'm', prices), split)).toBe(40_000_000n);
   });
 
-  it('is that of the entries of a customer that are in force when the call begins', () => {
+  it('uses the customer’s entries that are in force when the call begins', () => {
     const prices = [
       { models: ['m'], factor: 2, from: '2026-11-30T00:00:00+08:00', until: '2026-12-01' },
       { models: ['m'], factor: 0.8, until: '2026-12-02' },

@@ -89,7 +89,7 @@ export class CloudWatch {
     this.#points.set(key, points);
   }
 
-  /** Whether the alarm's receivers hear of it now: it is in the state ALARM, or has lost its data after it had some. */
+  /** True if the alarm notifies its receivers now: it is in the state ALARM, or its data stopped. */
   triggers(alarmId: string): boolean {
     const alarm = this.#template.Resources[alarmId];
     if (alarm?.Type !== 'AWS::CloudWatch::Alarm') throw new Error(`no alarm ${alarmId}`);

@@ -169,7 +169,7 @@ async function roll({ seed, of = 'chat', plan = canary, callsEachMinute = 20, sp
 }
 
 let calls = 0;
-/** Each call has its row, also those whose records a bad version gave back. */
+/** Every call must have its row, even if a bad version failed on its records. */
 const awaitRows = (): Promise<void> =>
   expect
     .poll(() => client.send(new ScanCommand(calledRows)).then(({ Count: count }) => count), {
@@ -186,7 +186,7 @@ const calledRows = {
 describe('a deployment of the function that writes the ledger', () => {
   const plan = planOf(template, aliasIdOf('ledger'));
 
-  test('is shifted a tenth more each minute, and given up by its errors and by wrong money', () => {
+  test('shifts a tenth more each minute, and has alarms on its errors and on wrong money', () => {
     expect(plan).toEqual({
       alarms: ['ledgerNewVersion', 'MoneyWrong'].map((id) => idOf('AWS::CloudWatch::Alarm', `Alarms${id}`)),
       weights: linear.weights,

@@ -1,5 +1,5 @@
 /**
- * The tables of docs/cost.md, made of AWS's unit prices, of what a call takes and of what the template has: run it to write them. With a
+ * Computes the tables of docs/cost.md from AWS's unit prices, the resources of a call, and the template. Run it to write them. With a
  * JSON object, such as '{"calls":1500000,"seconds":12}', it prints what those calls cost instead.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -80,7 +80,7 @@ interface Workload {
   channels: number;
 }
 
-/** One a second until that fills the month. */
+/** One call a second, or more if the calls need a higher rate to fit into a month. */
 const reference = (calls: number, megabytes = 256): Workload => ({
   calls,
   callsPerSecond: Math.max(1, calls / hours / 3600),
@@ -93,7 +93,7 @@ const reference = (calls: number, megabytes = 256): Workload => ({
   channels: 2,
 });
 
-/** What a call takes: each figure is held by a test or, if it says so, assumed. */
+/** The resources of a call. A test checks each figure, unless its comment says "Assumed". */
 const perCall = {
   /** Around the stream, and cold starts of 1.5 s for one call in a hundred. Assumed. */
   addedSeconds: 0.03 + 0.015,
@@ -204,7 +204,7 @@ function functionLines(workload: Workload): Line[] {
   ];
 }
 
-/** Two tasks at least, and one for each 100 of twice the mean of open streams. */
+/** At least two tasks, and one for every 100 open streams at twice the mean load. */
 function serverLines(workload: Workload): Line[] {
   const open = meanOpen(workload);
   const bytes = answerGigabytes(workload) + requestGigabytes(workload);
@@ -221,7 +221,7 @@ function serverLines(workload: Workload): Line[] {
 
 const meanOpen = ({ calls, seconds }: Workload): number => (calls * seconds) / hours / 3600;
 
-/** Whatever answers the calls. */
+/** Costs that are the same for functions and servers. */
 function commonLines(workload: Workload): Line[] {
   const { calls, callsPerSecond, channels } = workload;
   const runs = calls / callsOfBatch(workload, 'ledger') + calls / callsOfBatch(workload, 'alerts');
@@ -241,7 +241,7 @@ function commonLines(workload: Workload): Line[] {
       line('', 'lambdaCall', runs, 0),
     ]),
     merge('log', [line('', 'log', logs), line('', 'logStored', logs * 0.2)]),
-    // What is at rest uses the free ones up.
+    // An idle stack uses up free metrics first.
     line('metrics in hours with traffic', 'metric', busy * (10 + 3 * channels), 10 - restMetrics),
   ];
 }
@@ -314,7 +314,7 @@ const millionLines = (megabytes: number): Line[] => {
 /** Months by number of calls. */
 const volumes = [1, 2.5, 10, 50, 100];
 
-/** Dollars a month by what answers and how CloudFront is paid, everything included but rest. */
+/** Dollars a month, by compute and by CloudFront's way of billing, without the idle stack. */
 function monthsOf(millions: number) {
   const workload = reference(millions * 1_000_000);
   const small = reference(millions * 1_000_000, 128);
@@ -347,7 +347,7 @@ function monthsTable(): string {
       row('servers, by the byte', ({ servers }) => whole(servers)),
       row('servers, plan', ({ serversWithPlan }) => whole(serversWithPlan)),
       row(
-        'share of the last in the first',
+        'servers, plan: share of functions by the byte',
         ({ functions, serversWithPlan }) => `${Math.round((100 * serversWithPlan) / functions)} %`,
       ),
     ],
@@ -367,7 +367,7 @@ export const costBlocks = (): Readonly<Record<string, string>> => ({
   idle: tableOf(idleLines()),
   'idle options': `It is $${idleOf({ alarms: false })} with \`"alarms": false\` and $${idleOf({ shifting: false })} with \`"shifting": false\`.`,
   million: tableOf(millionLines(256)),
-  writes: `Row and sums take ${writesText()} write units for a lone call, and at 1, 10 and 100 calls a second (in parentheses a million calls, list).`,
+  writes: `For a lone call, and at 1, 10 and 100 calls a second, row and sums take ${writesText()} write units (in parentheses: a million calls, list).`,
   months: monthsTable(),
 });
 

@@ -25,7 +25,7 @@ it('no call is paid by a sum below zero, whichever part owes and whatever goes w
   for (const times of [overdrawn, overdraftsEnded, joined, joinedInDebt]) expect(times).toBeGreaterThan(0);
 }, 60_000);
 
-it('no money is lost or made where reserves have an unknown outcome, because the store seldom replies', async () => {
+it('no money is lost or made if reserves have an unknown outcome because the store seldom replies', async () => {
   const tale = await simulateRange(40_031, 20, {
     roughness: { busy: 0.1, dropped: 0.4, lost: 0.2, late: 0 },
   });

@@ -48,7 +48,7 @@ export function buildFunctions(
     ((Properties['Targets'] ?? []) as { Arn: unknown }[]).map(({ Arn }) => functionOf(Arn, template)),
   );
   const patient = new Set([...calledBy('AWS::Lambda::EventSourceMapping'), ...scheduled]);
-  // Background answers take minutes, and must begin within one.
+  // Background runs take minutes and must begin within one, so they may use all environments.
   for (const id of calledBy('AWS::Lambda::EventInvokeConfig')) patient.delete(id);
   return new Map(
     resourcesOf(template, 'AWS::Lambda::Function').map(([id]) => {

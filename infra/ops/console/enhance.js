@@ -15,7 +15,7 @@ function compare(a, b) {
   return a.localeCompare(b, 'en', { numeric: true });
 }
 
-/** Rows that arrive while the page is watched find their place, too. Moves nothing while the order is right. */
+/** Also sorts in rows that arrive while the page is live. Moves nothing if the order is already right. */
 function sortRows(table) {
   const head = table.tHead.querySelector('[aria-sort]');
   if (!head) return;
@@ -26,7 +26,7 @@ function sortRows(table) {
   if (rows.some((row, at) => row !== before[at])) table.tBodies[0].append(...rows);
 }
 
-/** The address keeps the order of one table, as its name, the title of a column and a direction. */
+/** The page's address holds the order of one table: its name, the title of a column and a direction. */
 const readOrder = () => new URLSearchParams(location.search).getAll('sort');
 
 function chooseOrder(table, head) {
@@ -43,7 +43,7 @@ function chooseOrder(table, head) {
 }
 
 const nameOf = (table) => table.caption.textContent.trim();
-/** Without the zone, which people switch. */
+/** Leaves out the time zone, because people can switch it. */
 const titleOf = (head) => head.textContent.trim().replace(/ \((UTC|local)\)$/, '');
 
 function makeSortable(table) {
@@ -177,7 +177,7 @@ function offerZones(button) {
   });
 }
 
-/** Adds a button that copies a key, an id or a message. Hides commands, which can only be copied. In a table the button is a sign. */
+/** Adds a button that copies a key, an id or a message. Hides commands, which can only be copied. In a table the button shows only a symbol. */
 function offerCopy(element) {
   if (element.dataset.offered) return;
   element.dataset.offered = 'yes';
@@ -208,7 +208,7 @@ function offerCopy(element) {
   element.after(button);
 }
 
-/** Opens a form over the list that links to it. The list keeps its order and its place. */
+/** Opens a form over the list that links to it. The list keeps its order and its scroll position. */
 function openOverList(event) {
   const link = event.target.closest?.('a');
   if (!link?.closest('[data-drawer]') || event.button > 0 || event.ctrlKey || event.metaKey || event.shiftKey)

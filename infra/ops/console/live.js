@@ -9,7 +9,7 @@ const gapMsMax = 10 * 60_000;
 
 const timeIn = (row) => Number(row.querySelector('time')?.dataset.sort ?? 0);
 
-/** Newest first, each once, and the oldest go when there are too many. A repeat after a broken connection has rows that are there already. */
+/** Adds each row once, newest first, and removes the oldest if there are too many. After a broken connection the server repeats rows. */
 function addRows(body, rows, rowsMax) {
   const present = new Set([...body.rows].map(({ dataset }) => dataset.key));
   for (const row of rows.toReversed()) {

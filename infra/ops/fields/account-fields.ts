@@ -40,7 +40,7 @@ export const accountFields: readonly RowField[] = [
   makeEntries(
     'prices',
     'Prices',
-    'JSON, per 1,000 tokens; the first match counts, then the group: `[{"models": ["gpt-*"], "factor": 0.8}]`.',
+    'JSON, per 1,000 tokens; the first entry in force that matches counts, then the group: `[{"models": ["gpt-*"], "factor": 0.8}]`.',
     customerPriceEntries,
   ),
   makeEntries(
@@ -50,16 +50,16 @@ export const accountFields: readonly RowField[] = [
       '`[{"by": "tag:team", "name": "*", "amount": 5, "period": "day"}]`. `[]` removes all.',
     {
       noun: 'Budget',
-      about: 'The most that calls of a tag or an end user may spend of the balance.',
+      about: 'The most that a tag or an end user may spend from the balance.',
       fields: [
-        makeShort('by', 'By', '`end_user`, or `tag:` and its name.', { placeholder: 'tag:team' }),
-        makeShort('name', 'Name', 'Leave empty for all names without a budget.'),
+        makeShort('by', 'By', '`end_user`, or `tag:` and the name of the tag.', { placeholder: 'tag:team' }),
+        makeShort('name', 'Name', 'Leave empty for all names that have no budget of their own.'),
         makeNumber('amount', 'Amount (¥)', 'At most 9 decimals.'),
         { ...makeChoice('period', 'Period', { day: 'per day', month: 'per month' }), width: 'third' },
       ],
     },
   ),
-  { name: 'contact.name', label: 'Contact', help: 'The person. For you; the customer does not see it.' },
+  { name: 'contact.name', label: 'Contact', help: 'The person to call. The customer does not see it.' },
   { name: 'contact.email', label: 'Email', input: 'email', help: 'Receives the alerts of this customer.' },
   { name: 'contact.webhook', label: 'Webhook', help: 'An address that receives signed alerts.' },
   {

@@ -1,7 +1,7 @@
 /**
  * The fields of a form. A list or map of a row becomes entries with a row of fields each, so that no form needs JSON; sheets and commands
- * write the same attribute as JSON. While a form is edited an entry keeps its number, because the members of an entry that have no field
- * must stay with it; the order of the entries is that of the form.
+ * write the same attribute as JSON. An entry keeps its number while its form is edited, because its members that have no field are found by
+ * the number. The order of the entries is that of the form.
  */
 import { plainValue } from '../../../shared/config/rows/read-row.ts';
 import type { RawRow } from '../../../shared/operate/operator-ports.ts';
@@ -22,7 +22,7 @@ import {
   type RowField,
 } from './row-field.ts';
 
-/** The texts of a form by the names of their fields. `rows` names a button such as `add windows`. */
+/** The texts of a form by the names of their fields. `rows` is the pressed button, such as `add windows`. */
 export type SentTexts = Readonly<Record<string, string>>;
 
 /** @param help for sheets and commands, which write JSON */
@@ -73,7 +73,7 @@ interface EntryList {
   sent: SentTexts | undefined;
 }
 
-/** `row` has each attribute with entries as a list, because names of models contain dots. */
+/** The returned `row` has a list for each attribute with entries, because model names contain dots. */
 function layOut(fields: readonly RowField[], row: RawRow, sent: SentTexts | undefined, isShown: boolean) {
   const lists: EntryList[] = [];
   let listed = row;
@@ -91,7 +91,7 @@ function layOut(fields: readonly RowField[], row: RawRow, sent: SentTexts | unde
   return { fields: flat, row: listed, lists };
 }
 
-/** Sorts the members of a map, because the store returns them in any order, and an entry keeps its number. */
+/** Sorts the members of a map, because the store returns them in any order, but an entry must keep its number. */
 function splitEntries({ key, isGrouped, unpack = asRecord }: Entries, value: unknown): RawRow[] {
   const plain = plainValue(value);
   if (key === undefined) return listIn(plain).map(unpack);
@@ -120,7 +120,7 @@ function joinEntries(list: string, { key, isGrouped, pack }: Entries, all: reado
   );
 }
 
-/** A form that is shown also has entries that somebody else added, and an empty one if it has none. */
+/** When a form is shown, also lists entries that somebody else added, and an empty entry if there is none. */
 function orderEntries({ name, entries, list, sent }: Omit<EntryList, 'order'>, isShown: boolean): number[] {
   const [, verb, target] = /^(add|remove|up) (.+)$/.exec(sent?.['rows'] ?? '') ?? [];
   const isTarget = (at: number): boolean => target === `${name}.${at}`;
@@ -169,7 +169,7 @@ function placeFields({ name: list, group, entries, list: rows, order, sent }: En
     const isAdded = sent?.['rows'] === `add ${list}` && at === Math.max(...order);
     const entry = { list, at, number: position + 1, noun, about, isAdded, isOpen };
     const path = `${list}.${at}`;
-    // As messages name it: by its place in a list, by its name in a map.
+    // Messages name an entry by its position in a list, or by its name in a map.
     const place = `${list}.${nameOf(at) || position}${nameOf(at) && isGrouped ? `.${before}` : ''}`;
     return fields.map((field): RowField => {
       const { name, format = formatCell, parse = parseText } = field;

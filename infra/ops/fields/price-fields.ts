@@ -22,7 +22,7 @@ import {
 
 export const typeWords = { 'token-billing': 'per token', 'times-billing': 'per call', 'non-billing': 'free' };
 
-/** As they are shown everywhere: for a million tokens. A price by call is one, and what is no number stays as it is. */
+/** Formats a price for a million tokens, as everywhere in the console. A price per call or an invalid price stays unchanged. */
 const formatPrice = (price: unknown, row: RawRow): string =>
   row['type'] !== 'times-billing' && typeof price === 'number' ? perMillion(price) : formatCell(price);
 
@@ -56,13 +56,18 @@ const rateFields: readonly RowField[] = [
 const windowFields: readonly RowField[] = [
   makeShort('name', 'Name', 'Shown in usage.', { placeholder: 'peak' }),
   makeShort('from', 'From', 'The first minute.', { placeholder: '09:00' }),
-  makeShort('to', 'To', 'The first minute after it; may be on the next day.', { placeholder: '18:00' }),
-  makeShort('days', 'Days', `Among ${weekdays.join(', ')}. Leave empty for all.`, {
+  makeShort('to', 'To', 'The first minute after the window; may be on the next day.', {
+    placeholder: '18:00',
+  }),
+  makeShort('days', 'Days', `Any of ${weekdays.join(', ')}. Leave empty for all.`, {
     placeholder: 'mon, tue',
     parse: parseNames,
   }),
-  makeShort('zone', 'Time zone', 'The same for all windows.', { placeholder: 'Asia/Shanghai' }),
-  makeShort('except', 'Except on', 'Dates.', { placeholder: '2026-10-01', parse: parseNames }),
+  makeShort('zone', 'Time zone', 'Must be the same for all windows.', { placeholder: 'Asia/Shanghai' }),
+  makeShort('except', 'Except on', 'Dates on which the window does not begin.', {
+    placeholder: '2026-10-01',
+    parse: parseNames,
+  }),
   makeNumber('factor', 'Factor', 'Multiplies all prices of the rule. Or enter prices:'),
   ...rateFields,
 ];
@@ -70,18 +75,18 @@ const windowFields: readonly RowField[] = [
 /** The fields of a price that one customer or group has. The form adds a price above those that it replaces. */
 export const customerPriceFields: readonly RowField[] = [
   makeNames('models', 'Models', 'Separated by commas or lines. `*` stands for any text.'),
-  makeNumber('factor', 'Factor', 'Multiplies the price of everybody. Or enter prices:'),
-  makeShort('from', 'Starts', 'UTC, unless it names a zone. Leave empty for now.', {
+  makeNumber('factor', 'Factor', 'Multiplies the standard price. Or enter prices:'),
+  makeShort('from', 'Starts', 'UTC unless you add a zone. Leave empty for now.', {
     placeholder: 'next monday',
   }),
-  makeShort('until', 'Ends', 'UTC, unless it names a zone. Leave empty for no end.', { placeholder: '30d' }),
+  makeShort('until', 'Ends', 'UTC unless you add a zone. Leave empty for no end.', { placeholder: '30d' }),
   makeChoice('type', 'Type', typeWords, 'factor, or per token', { width: 'third' }),
   ...rateFields.slice(0, 3),
 ];
 
 export const customerPriceEntries = {
   noun: 'Price',
-  about: 'The first price in force that names the model counts, so a new price goes to the top.',
+  about: 'The first price in force that matches the model counts, so add a new price at the top.',
   fields: customerPriceFields,
   addsFirst: true,
 };
@@ -120,12 +125,12 @@ const advanced: readonly RowField[] = [
   makeFlag('anonymous', 'Anonymous', 'no', { help: 'Published only: calls always need a key.' }),
 ];
 
-/** The fields of a rule's form, which also has what sheets leave out. */
+/** The fields of a rule's form: those of a sheet and more. */
 export const ruleFormFields: readonly RowField[] = [
   ...ruleFields,
   makeEntries('tiers', 'Prices of long inputs', 'JSON', {
     noun: 'Tier',
-    about: 'All tokens of a call whose input is longer cost these prices. The shortest input comes first.',
+    about: 'A call with a longer input has these prices for all its tokens. List the lowest limit first.',
     fields: [makeCount('above', 'Above input tokens', 'Cached tokens count too.'), ...rateFields],
   }),
   ...advanced.map((field) => Object.assign({}, field, { group: 'Advanced' })),

@@ -29,7 +29,7 @@ export interface Field {
   placeholder?: string;
   /** A mark of the relay at this attribute of the row: `_problem` or `_warning`. */
   mark?: { kind: 'bad' | 'warning'; words: string } | undefined;
-  /** Its name in messages, if it differs. */
+  /** Its path in messages, if it differs from its name. */
   place?: string;
   /** The row of fields that it belongs to. */
   entry?: { list: string; at: number; number: number; noun: string; isAdded: boolean } & Pick<
@@ -59,7 +59,7 @@ export interface Entries {
   addsFirst?: boolean;
   /** Shown even while it is empty. */
   isOpen?: boolean | undefined;
-  /** The attribute is a map: the name of the field with the key. */
+  /** Set if the attribute is a map: the name of the field that holds the key. */
   key?: string;
   /** Each key has a list of entries. */
   isGrouped?: boolean;

@@ -62,7 +62,7 @@ const makeSecrets = (name: string, label: string, path: string): RowField => ({
 
 const checkoutFields: readonly RowField[] = [
   { ...makeSecret('secret_key', 'payments/<name>'), label: 'Secret key' },
-  makeShort('currency', 'Currency', 'One of the rates.', { placeholder: 'usd' }),
+  makeShort('currency', 'Currency', 'A currency that has a rate below.', { placeholder: 'usd' }),
   makeFlag('auto_top_up', 'Automatic top-ups', 'no', { width: 'third' }),
   makeShort('plans', 'Plans for sale', 'Levels, such as 1, 2.', {
     format: (value) => listIn(value).join(', '),
@@ -136,8 +136,10 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     noun: 'Alias',
     fields: [
       { name: 'name', label: 'Public name', width: 'third', placeholder: 'smart' },
-      makeNames('models', 'Models', 'In the order to try them, one per line.', { width: 'third' }),
-      makeFlag('on_context_length', 'Next model if a prompt is too long', 'no', { width: 'third' }),
+      makeNames('models', 'Models', 'One per line, in the order in which they are tried.', {
+        width: 'third',
+      }),
+      makeFlag('on_context_length', 'Try the next model if a prompt is too long', 'no', { width: 'third' }),
     ],
     unpack: (value) => (Array.isArray(value) ? { models: value } : asRecord(value)),
     pack: (alias) => ('on_context_length' in alias ? alias : alias['models']),
@@ -199,7 +201,7 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
   }),
   top_up_bonus: makeEntriesForm('Bonus for larger top-ups', {
     noun: 'Step',
-    about: 'The lowest payment comes first. The bonus must not fall.',
+    about: 'List the lowest payment first. A larger payment must not get a smaller bonus.',
     fields: [makeNumber('pay', 'Pays (¥)', 'At least.'), makeNumber('get', 'Gets (¥)', 'For that payment.')],
   }),
   model_facts: makeEntriesForm('Facts shown on model pages', {
@@ -210,8 +212,8 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
       { name: 'vendor', label: 'Vendor', width: 'third' },
       makeCount('context', 'Context length', 'Tokens.'),
       makeCount('output', 'Max output', 'Tokens.'),
-      makeNames('takes', 'Takes', kindsHelp, { width: 'third', kind: 'text' }),
-      makeNames('makes', 'Makes', kindsHelp, { width: 'third', kind: 'text' }),
+      makeNames('takes', 'Input types', kindsHelp, { width: 'third', kind: 'text' }),
+      makeNames('makes', 'Output types', kindsHelp, { width: 'third', kind: 'text' }),
       { name: 'about', label: 'Description' },
     ],
   }),
@@ -224,7 +226,7 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     makeChoice(
       'value.stripe.unsigned',
       'Payments of unknown customers',
-      { park: 'park: wait for you', ignore: 'ignore' },
+      { park: 'park: hold until you assign them', ignore: 'ignore' },
       'park (default)',
     ),
     ...checkoutFields.map((field) =>

@@ -60,9 +60,9 @@ export interface RelayNetwork {
    * Everything that functions call must be reachable from there: docs/deploy.md lists it. Default: none.
    */
   vpc?: IVpc | RelayVpc;
-  /** The subnets of `vpc`. By default its private subnets with a way out. */
+  /** The subnets of `vpc`. Default: its private subnets with internet access. */
   vpcSubnets?: SubnetSelection;
-  /** The security groups of all functions. By default one is created in `vpc`, which lets everything out and nothing in. */
+  /** The security groups of all functions. Default: a new one in `vpc` that allows all outbound and no inbound traffic. */
   securityGroups?: readonly ISecurityGroup[];
 }
 
@@ -110,7 +110,7 @@ export interface RelayFunctionsProps {
    */
   moneyConcurrency?: number;
   /**
-   * Minutes after which Lambda ends a background run. More than 15 need a region in which Lambda allows 1,800 s for functions that events
+   * Minutes after which Lambda ends a background run. More than 15 work only in regions where Lambda allows 1,800 s for functions that events
    * invoke. Default: 15.
    */
   backgroundMinutes?: number;
@@ -392,7 +392,7 @@ interface VpcIds extends RelayVpc {
   routes?: IDependable;
 }
 
-/** Reads the ids of CDK's objects. Throws an Error for subnets from which functions reach nothing. */
+/** Reads the ids of CDK's objects. Throws an Error for public subnets, because functions can't reach the internet from them. */
 export function readNetwork(
   scope: Construct,
   { vpc, vpcSubnets, securityGroups }: RelayNetwork,
@@ -403,7 +403,9 @@ export function readNetwork(
   }
   const { subnetIds, hasPublic, internetConnectivityEstablished: routes } = vpc.selectSubnets(vpcSubnets);
   if (hasPublic)
-    throw new Error(`${scope.node.path}: vpcSubnets: functions reach nothing outside from a public subnet`);
+    throw new Error(
+      `${scope.node.path}: vpcSubnets: functions can't reach the internet from a public subnet`,
+    );
   const groups = securityGroups ?? [
     new SecurityGroup(scope, 'FunctionsGroup', { vpc, description: 'Functions of the relay' }),
   ];

@@ -65,8 +65,8 @@ export interface RelayServiceOptions {
    */
   vpc?: IVpc;
   /**
-   * The ids of two availability zones for the VPC that is created, such as `use1-az1`. By default CloudFormation chooses two, which in five
-   * regions may include one that CloudFront's VPC origins can't reach.
+   * The ids of two availability zones for the new VPC, such as `use1-az1`. By default CloudFormation chooses two; in five
+   * regions these may include one that CloudFront's VPC origins can't reach.
    */
   zones?: readonly string[];
   /** Two by default, in two zones. */
@@ -273,7 +273,7 @@ function createVpc(scope: Construct, zones: readonly string[] | undefined): Vpc 
     restrictDefaultSecurityGroup: false,
     gatewayEndpoints: { Tables: { service: GatewayVpcEndpointAwsService.DYNAMODB } },
   });
-  // CDK knows only names, which mean other zones in each account.
+  // CDK sets zones by name, but a name means a different zone in each account.
   for (const [index, zone] of zones?.entries() ?? []) {
     const subnet = vpc.publicSubnets[index]?.node.defaultChild as CfnSubnet;
     subnet.availabilityZone = undefined;

@@ -95,8 +95,8 @@ export class Alarms extends Construct {
         evaluationPeriods: row.periods ?? 1,
         ...(row.periodsMin !== undefined && { datapointsToAlarm: row.periodsMin }),
         ...(row.wantsManyValues && { evaluateLowSampleCountPercentile: 'ignore' }),
-        // An alarm starts in the state of missing data, and only a change of state runs an action. So a new stack alarms nobody before
-        // the first run of its schedules, which BREACHING would do.
+        // A new alarm is in the state INSUFFICIENT_DATA, and only a change of state runs an action. So a new stack is silent until its
+        // schedules have run once. With BREACHING it would alarm at once.
         treatMissingData: missing ? TreatMissingData.MISSING : TreatMissingData.NOT_BREACHING,
       });
       const receiver = row.severity === 'page' ? pageTopic : topic;
@@ -148,9 +148,9 @@ interface AlarmRow {
   metric: IMetric;
   /** The value per period that triggers the alarm. */
   threshold: number;
-  /** With `below`, values under the threshold trigger, and data that stop. By default values at or above it do. */
+  /** With `below`, the alarm triggers on values under the threshold and when data stops. By default it triggers on values at or above it. */
   triggers?: 'below';
-  /** True if data that stop trigger too, for metrics with at least one value in each period. */
+  /** True if the alarm also triggers when data stops. Only for metrics with at least one value in each period. */
   missingTriggers?: boolean;
   /** The number of periods that the alarm evaluates. Default: 1. */
   periods?: number;
@@ -208,7 +208,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       threshold: 1,
     },
     {
-      // An alarm of its own, because MoneyWrong must not depend on the mapping: deployments of the mapping's alias wait for MoneyWrong.
+      // Not part of MoneyWrong: deployments of the mapping's alias depend on MoneyWrong, so MoneyWrong must not depend on the mapping.
       id: 'RecordsGivenUp',
       severity: 'page',
       description:
@@ -457,7 +457,7 @@ const onlyFailuresMin = 5;
 const failurePercentMax = 10;
 /** For a function without log lines to count. Uses runs that end in an error, by minute. */
 const minutes = { looked: 5, bad: 3 };
-/** Of a function without callers, which a schedule runs once a minute at most, and in the old version too while it is shifted. */
+/** For functions without callers: they may run only once a minute, and during a shift some of these runs use the old version. */
 const badMinutesOfRuns = 2;
 
 const nameNewVersionAlarm = (name: FunctionName): string => `${name}NewVersion`;

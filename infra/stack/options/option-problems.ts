@@ -205,7 +205,9 @@ const checks: readonly Check[] = [
   [
     'service.zones',
     ({ service }) =>
-      service?.zones !== undefined && service.vpc !== undefined && 'are of a new VPC, and service.vpc exists',
+      service?.zones !== undefined &&
+      service.vpc !== undefined &&
+      'are only for a new VPC, but service.vpc names an existing one',
   ],
   [
     'service',

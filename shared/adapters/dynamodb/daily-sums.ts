@@ -131,7 +131,7 @@ export function dailySumOf(attributes: Attributes): DailySum {
   };
 }
 
-// Overviews read 15,000 items that have 20 of the 190 figures.
+// Reading only the attributes present is faster: overviews read 15,000 items, each with 20 of the 190 figures.
 const knownCounts: ReadonlySet<string> = new Set(countNames);
 const knownAmounts: ReadonlySet<string> = new Set(amountNames);
 

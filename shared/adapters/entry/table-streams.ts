@@ -1,7 +1,7 @@
 /**
  * Builds Lambda handlers of table streams. Each passes records to a job, and reports and skips poisoned ones. After a failure of the
- * store, the event source mapping retries the batch from that record on, splits it, and finally drops it. Any other failure is the
- * code's: the run fails, so that Lambda counts it and a deployment of bad code is rolled back.
+ * store, the event source mapping retries the batch from that record on, splits it, and finally drops it. Any other failure is a fault in the
+ * code: the run fails, so that Lambda counts an error and a deployment of bad code is rolled back.
  */
 import type { Context, DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import type { Log, MetricName, Metrics } from '../../relay/ports/telemetry.ts';

@@ -278,7 +278,7 @@ const checkVitalFields = ({ set, drop }: { set: object; drop: readonly string[] 
 const checkChannel = (row: ChannelRow): string[] => [
   ...listTexts(
     row.id.length > channelIdMax &&
-      `id: has over ${channelIdMax} characters, so figures and marks are those of all channels that begin alike`,
+      `id: has over ${channelIdMax} characters, so channels whose ids start alike share figures and marks`,
     row.models.length === 0 && 'models: empty, so this channel serves no models',
     // If a probe was answered, the address is right.
     usesDialectPath(row) &&

@@ -163,7 +163,7 @@ function findLaterTakeovers(
 
 const describeWarning = (finding: Finding): string => `${nameOf(finding)}: ${finding.warning}`;
 
-/** The store returns members of maps in any order, and a row is warned of them in that order. */
+/** The store returns members of maps in any order, so the parts of a warning have no fixed order either. */
 const identifyWarning = (finding: Finding): string =>
   `${nameOf(finding)}: ${finding.warning?.split('; ').toSorted().join('; ')}`;
 

@@ -137,8 +137,8 @@ const keptNotes: ReadonlySet<string> = new Set(
 );
 
 /**
- * An attribute that the relay does not know may be an address under a wrong name. Sorted, because attributes come from the table in any
- * order, and a form runs only if it still says what it showed.
+ * An unknown attribute may be an address under a wrong name, so it is erased too. Sorted, because the table returns attributes in any
+ * order, and a form is carried out only if its plan is still the one that was shown.
  */
 function eraseTexts(row: RawRow, { shape }: { shape: object }): RawRow {
   const isErased = (name: string): boolean =>

@@ -11,9 +11,9 @@ import { usageFailure } from '../plan.ts';
 
 interface GroupPrice {
   group: string;
-  /** An entry of the group, as its row has it. */
+  /** An entry of the group, in the form of its row. */
   attributes: RawRow;
-  /** Deletes the entries of these models that begin then. */
+  /** Delete the entries for these models that have the same start. */
   off?: boolean | undefined;
 }
 
@@ -54,7 +54,7 @@ const startOf = ({ from }: RawRow, nowMs: number): number =>
 
 const endOf = ({ until }: RawRow): number => (typeof until === 'string' ? Date.parse(until) : Infinity);
 
-/** An entry of the same models that begins then and does not outlast the new one would never apply again. */
+/** An old entry for the same models would never apply again if it starts with the new one and does not outlast it. */
 const isReplaced = (old: RawRow, entry: RawRow, nowMs: number): boolean =>
   namesOf(old) === namesOf(entry) &&
   startOf(old, nowMs) === startOf(entry, nowMs) &&

@@ -34,7 +34,7 @@ export interface ImportInput {
   models?: string[];
   /** Models that may be free; others to which the list gives no price above 0 are left out. */
   free?: string[];
-  /** To remember for the next list of this vendor. */
+  /** Saved for the vendor's next list. */
   mapping?: (PriceMapping & { vendor: string }) | undefined;
 }
 

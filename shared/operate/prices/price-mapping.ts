@@ -1,6 +1,6 @@
 /**
- * A vendor's own price list: which of its columns has which price, in which unit and currency. The mapping is asked for once and remembered
- * in the setting `price_lists` under the vendor's name.
+ * Reads a vendor's own price list by a mapping: which column has which price, in which unit and currency. Operators enter it once, and it is
+ * saved in the setting `price_lists` under the vendor's name.
  */
 import { formatDecimal, parseDecimal } from '../../billing/money.ts';
 import { plainValue } from '../../config/rows/read-row.ts';
@@ -15,11 +15,11 @@ export const mappedColumns = ['model', ...rateNames];
 
 const fieldNames: Readonly<Record<string, string>> = perToken;
 
-/** True if the list has other columns than LiteLLM's, so that it needs a mapping. */
+/** True if the columns are not those of LiteLLM. */
 export const needsMapping = (list: PriceSource): list is string[][] =>
   typeof list !== 'string' && !(list[0] ?? []).some((name) => name.toLowerCase() === perToken.input);
 
-/** Returns what is remembered for the vendor, else for a list that has the same columns. */
+/** Returns the saved mapping of the vendor, or else one whose columns are all in the list. */
 export async function findMapping(
   { tables }: OperatorPorts,
   [head = []]: string[][],
@@ -42,7 +42,7 @@ const hints: Readonly<Record<string, RegExp>> = {
   cached_input: /^(?!.*(?:write|写|创建))/i,
 };
 
-/** By the names of the columns and the signs of amounts. */
+/** Uses the names of the columns and the currency signs of the amounts. */
 export function guessMapping(list: string[][]): PriceMapping {
   const [head = []] = list;
   const columns = mappedColumns.flatMap((name) => {
@@ -55,7 +55,7 @@ export function guessMapping(list: string[][]): PriceMapping {
   return { columns: Object.fromEntries(columns), per: 1_000_000, currency: isYuan ? 'cny' : 'usd' };
 }
 
-/** A price for a thousand tokens that is taken for one of a million is a thousandth of what the vendor takes. */
+/** A price per thousand tokens that is read as one per million would be 1,000 times too low. */
 const unitWords = [
   [1_000_000, /百万|million|1,?000,?000|\b1?m(?:tok\w*)?\b/i],
   [1000, /千|thousand|\b1,?000\b|\b1?k(?:tok\w*)?\b/i],

@@ -99,7 +99,7 @@ export async function findLoggedRequests(
 
 const isEnd = ({ fields }: LoggedLine): boolean => fields['message'] === 'request';
 
-/** Around the time in the id: a background run ends so long after its acceptance, and clocks differ a little. */
+/** The range to search around the time in the id: a background run ends at most this long after its acceptance, and clocks differ slightly. */
 const aroundMinutes = 1 + runMinutesMax;
 const aroundMs = aroundMinutes * 60_000;
 

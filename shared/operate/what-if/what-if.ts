@@ -60,7 +60,7 @@ const readPricedCustomers = async ({ tables }: OperatorPorts): Promise<AccountRo
 const textOf = (result: { table: string; key: string | number; problem?: string }): string =>
   `${nameOf(result)} ${result.problem ?? ''}`;
 
-/** When the last of the rules and entries of price groups begins that the edit adds or changes. */
+/** Returns the latest start of the rules and price group entries that the edit adds or changes. */
 function chooseCompareTime(before: Snapshot, after: Snapshot, nowMs: number): number {
   const listDated = ({ charges, settings }: Snapshot) => [
     ...charges,

@@ -48,7 +48,7 @@ async function settleMark(ports: BalanceWatchPorts, account: string): Promise<vo
   throw new StoreBusy('The mark of a balance keeps changing.');
 }
 
-/** Raises or clears a mark as what is found after its reading wants. Returns false if the mark says so already. */
+/** Reads the mark, then looks for an alert, and raises or clears the mark to match it. Returns false if they match already. */
 export async function alignMark(
   { marks, ...parts }: NoticeInput & { marks: AlertStore },
   cause: string,

@@ -105,7 +105,7 @@ const deviations = 4;
 /** Compares each model with itself, so that a different mix of models does not make a channel slower. */
 function findSlower(models: readonly ModelTallies[]): Finding | undefined {
   const known = models.filter(({ days }) => days.answered >= attemptsMin);
-  // A channel with fewer than a call a minute has too few answers in its slots, so the hour and the one before decide.
+  // With less than one call a minute, a channel's slots hold too few answers, so the running hour and the one before decide.
   for (const at of [0, 1, 2]) {
     let [count, nowLog, usualLog] = [0, 0, 0];
     for (const { windows, hours, days, weekAgo } of known) {

@@ -128,7 +128,7 @@ function assetOf({ request, snapshot }: PageRequest): PageAnswer {
   };
 }
 
-/** `GET /v1/openapi.json`. It changes with the deployed version alone, so a reader that has it gets a 304. */
+/** `GET /v1/openapi.json`. It changes only with the deployed version, so a client that has this version gets 304. */
 function answerDocument({ request }: PageRequest): PageAnswer {
   // Caches on the way may have marked the tag as weak.
   const known = (request.headers['if-none-match'] ?? '')

@@ -155,8 +155,8 @@ const nameOf = ({ account, id }: CloseRow): string => `${account}\u0000${id}`;
 const toError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)));
 
 /**
- * Rows are permanent, so none is put that charges another amount than its write took: this version may be wrong, and another one that a
- * deployment shifts back to is right. Older rows are put as they are, because then the item is wrong and the shard must go on.
+ * Rows are permanent, so a row whose charge differs from the deducted amount is refused at first: this version may be wrong, and a
+ * rollback may correct it. After this time the row is written unchanged: then the item is wrong, and the shard must go on.
  */
 const refusedSecondsMax = 15 * 60;
 

@@ -175,7 +175,7 @@ export interface PaymentStore {
   write(change: PaymentChange): Promise<PaymentWrite>;
   /** Undefined if the table `accounts` has no row of this name. */
   account(name: string): Promise<SeenAccount | undefined>;
-  /** Every payment, unordered, or why its row cannot be read. */
+  /** Every payment, in any order. `problem` says why a row can't be read. */
   all(): AsyncIterable<({ row: Payment } | { key: string; problem: string })[]>;
 }
 

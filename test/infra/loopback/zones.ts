@@ -1,4 +1,4 @@
-/** Availability zones of the account: its names mean other zones than those of the next account. */
+/** Availability zones of the account. A name means a different zone in each account. */
 import type { ServerResponse } from 'node:http';
 
 /** In us-east-1 the first name is the zone that CloudFront's VPC origins can't reach. */

@@ -112,7 +112,7 @@ export const operationThreats: readonly Removal[] = [
     find: '      "integrity": "sha512-g8W2D2kU6a8untc053fX1uVBKzM7yqAxW/3zwk83+6RyF2+SKOuV+c0wBDhUwzV1PaGapmZH+rmcUzPf+3CGwg==",\n',
     replace: '',
     test: 'test/infra/supply-chain.test.ts',
-    name: 'are locked by what is in them; a part of another package is locked with that',
+    name: 'are locked by hash; a package inside another package is locked with that package',
   },
   {
     rows: ['S22'],

@@ -171,7 +171,7 @@ describe('calls that crashed', () => {
 });
 
 describe('calls that wait for hours at a vendor', () => {
-  it('take no room from calls that run', () => {
+  it('do not count towards limits of calls at once', () => {
     const nowMs = entry().until * 1000 - 3_600_000;
     const running = { ...entry(), until: nowMs / 1000 + 60 };
     const open = new Map([...opened(3), ['running', running] as const]);

@@ -33,7 +33,7 @@ describe('the snapshot', () => {
     expect(snapshot.channels.map((row) => row.id)).toEqual(['top', 'Z', 'a', 'b', 'low']);
   });
 
-  it('keeps a channel that is off if its vendor may still answer calls in background windows', () => {
+  it('keeps a disabled channel if its vendor may still answer calls in background windows', () => {
     const params = { completion_windows: 'submit' };
     const { snapshot } = compile({
       channels: [

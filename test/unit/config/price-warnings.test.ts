@@ -163,7 +163,7 @@ describe('a price below what a channel costs', () => {
   });
 });
 
-describe('an entry of a group of customers', () => {
+describe('an entry of a price group', () => {
   const cost = { m: { input: 0.001, output: 0.004 } };
   const charges = [{ id: 1, type: 'token-billing', models: ['m', 'n'], input: 0.002, output: 0.008 }];
   const warningOf = (gold: object[], ofChannel: object = cost) => {
@@ -176,7 +176,7 @@ describe('an entry of a group of customers', () => {
   };
   const dated = { models: ['m'], factor: 0.4, from: '2099-12-07', until: '2099-12-08' };
 
-  it('that will sell below cost is named before it begins, at its worst hour', () => {
+  it('that will sell below cost gets a warning before it begins, for its worst hour', () => {
     const loss = '¥3.2 per million output tokens, channel main costs ¥4, a loss of ¥0.8';
     expect(warningOf([dated])).toBe(`value.gold: m sold below cost from 2099-12-07T00:00:00Z: ${loss}`);
     const peak = { name: 'peak', from: '10:00', to: '11:00', zone: 'UTC', factor: 2 };

@@ -244,11 +244,11 @@ prices, tiers, hours and token limits, lists the prices that rules can't express
       },
     }),
     defineChange('group', {
-      does: 'set a price of a price group, now or from a date; prices are per 1,000 tokens',
+      does: 'set a price for a price group, now or from a date; prices are per 1,000 tokens',
       takes: {
         '<name>': 'a group of the setting price_groups; a new name creates it',
         '<attributes...>': attributesAbout,
-        '--off': 'delete the price of these models that starts then',
+        '--off': 'delete the price of these models that starts at `from` (default: now)',
         ...waitOption,
       },
       examples: [
@@ -262,7 +262,7 @@ prices, tiers, hours and token limits, lists the prices that rules can't express
     }),
     defineOff(rules),
     defineChange('import', {
-      does: 'create rules from a public price list in US dollars',
+      does: 'create rules from a price list of a vendor or of LiteLLM',
       takes: {
         '<file>': 'price list, JSON or CSV',
         '--rate <yuan>': ['yuan per US dollar; not needed for a list in yuan', parseDecimalText],
@@ -271,13 +271,13 @@ prices, tiers, hours and token limits, lists the prices that rules can't express
         '--prefix <text>': 'only entries with this prefix; the prefix is removed',
         '--models <names>': ['only these models, without the prefix', parseList],
         '--columns <names>':
-          'for a list with other columns, such as model=型号,input=输入,output=输出; remembered',
+          'columns of another list, such as model=型号,input=输入,output=输出; remembered for its vendor',
         '--per <tokens>': ['with --columns: number of tokens that a price covers', parseCount, 1_000_000],
         '--currency <code>': new Option(
           '--currency <code>',
-          'with --columns: currency of the list (default: by its signs)',
+          'with --columns: currency of the list (default: cny if it has yuan signs, else usd)',
         ).choices(['cny', 'usd']),
-        '--vendor <name>': 'the columns are remembered under this name (default: the name of the file)',
+        '--vendor <name>': 'remember the columns under this name (default: the name of the file)',
         '--free <names>': ['models to make free if the list has no price for them', parseList],
       },
       examples: [

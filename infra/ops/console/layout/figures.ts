@@ -29,7 +29,7 @@ export function renderYuan(amount: NanoYuan): Markup {
 
 export const formatYuanShort = (amount: NanoYuan): string => formatMoney(roundYuan(amount));
 
-/** Keeps two decimals, or of less than a yuan four, or of less than a thousandth all. */
+/** Rounds to two decimals; amounts below one yuan to four. Keeps all decimals below a thousandth. */
 export function roundYuan(amount: NanoYuan): NanoYuan {
   const size = amount < 0n ? -amount : amount;
   const unit = size >= 1_000_000_000n ? 10_000_000n : size >= 1_000_000n ? 100_000n : 1n;

@@ -65,7 +65,7 @@ export function renderForm({ action, formToken, fields, verb, cancel, tried, lis
   </form>`;
 }
 
-/** Renders each entry as a frame with its buttons, and a button that adds one. The server answers them with the form, so they need no script. */
+/** Renders each entry as a frame with its buttons, and a button that adds one. They need no script: the server answers with the changed form. */
 function renderEntries(run: readonly Field[], render: (field: Field) => Markup): Content {
   const { list, about, noun = '' } = run.find(({ entry }) => entry)?.entry ?? {};
   if (list === undefined) return run.map(render);

@@ -68,7 +68,7 @@ const applyIfKnown = <Shown>(
   show: (amount: NanoYuan) => Shown,
 ): Shown | undefined => (amount === undefined ? undefined : show(amount));
 
-/** Columns of a view that the command line prints too. Decimals as text are amounts. */
+/** Builds the columns of a view that the command line also prints. Decimal texts are amounts. */
 export const buildViewColumns = <Row>(columns: readonly ViewColumn<Row>[]): PageColumn<Row>[] =>
   columns.map(([, title, value, text]) => {
     const sortBy = (row: Row): string | number => value(row) ?? '';
@@ -103,7 +103,7 @@ export const renderCut = (whole: string, shown: Content = whole): Content =>
 
 const wholeMax = 20;
 
-/** An id that a button copies; without script it is text to select. Links take the attribute, too. */
+/** Renders an id with a button that copies it. Without script it is selectable text. Links can have `data-copy`, too. */
 export const renderId = (id: string, shown = id): Markup =>
   html`<code data-copy="${shown === id ? '' : id}">${shown}</code>`;
 

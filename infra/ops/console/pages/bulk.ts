@@ -73,9 +73,7 @@ const buildCsvForm = ([, title, sheet, back, start]: Bulk) =>
             'Each id is credited or created only once, so you can apply a sheet again.',
         ),
         sheet === ruleSheet &&
-          renderLead(
-            'Prices are in yuan per 1M tokens, or per call. Cells with JSON have them per 1,000 tokens.',
-          ),
+          renderLead('Prices are in yuan per 1M tokens, or per call. Prices in JSON are per 1,000 tokens.'),
         fitting.length < lines.length &&
           renderNotice(
             'warning',

@@ -99,7 +99,7 @@ export function renderRules({ charges, shadowed }: ShownRules, { nowMs, options 
     empty: renderEmptyState(
       'No price rules yet',
       options.readOnly
-        ? 'An operator imports a price list, or creates rules.'
+        ? 'An operator can import a price list or create rules.'
         : html`<a href="charges-import">Import a vendor’s price list</a>, or create a rule.`,
     ),
     columns: [
@@ -168,7 +168,7 @@ function rateColumn(title: string, of: (rule: NewCharge) => number | undefined):
   );
 }
 
-const othersHelp = 'One per line, as in the table (docs/tables.md): `name = value`.';
+const othersHelp = 'One attribute per line, with its name in the table (docs/tables.md): `name = value`.';
 
 async function rowOf({ ports }: Visit, id: number): Promise<RawRow> {
   const rows = await ports.tables.scan('charges');

@@ -269,7 +269,7 @@ const paybackPage = buildFormPage(async (visit, tried) => {
   return {
     ...linkCustomer(visit),
     title: 'Pay back',
-    intro: renderLead('Deducts from the balance what you paid back to the customer.'),
+    intro: renderLead('Deducts from the balance the amount that you paid back to the customer.'),
     fields: listGrantFields(visit, tried).map((each) => Object.assign({}, each, filled[each.name])),
   };
 });

@@ -223,20 +223,20 @@ const listForms = (isOff: boolean) => [
   isOff ? ['reopen', 'Reopen'] : ['close', 'Close'],
 ];
 
-/** The steps that are left after a closing. They follow from the customer's state, so they stay until they are done. */
+/** Lists the remaining steps after a customer is closed. They are derived from the customer's state, so each stays until it is done. */
 function renderClosingSteps({ account, isOff, item, attributes }: CustomerView): Content {
   const path = customerPathOf(account);
   const reserved = sumReserved(item);
   const amount = formatMoney(item.available);
   const steps = [
     reserved > 0n &&
-      html`Wait until no call is in flight: ${renderYuan(reserved)} are reserved by
+      html`Wait until no call is in flight: ${renderYuan(reserved)} is reserved for
       ${formatCount(item.open.size, 'call')}.`,
     item.available > 0n &&
-      html`Pay the balance back to the customer (it is final a minute after the closing), then record it:
-        <a class="button" href="${path}/payback" data-drawer>Pay back ${amount}</a>`,
+      html`Pay the balance back to the customer (it is final one minute after you close the customer), then
+        record the payment: <a class="button" href="${path}/payback" data-drawer>Pay back ${amount}</a>`,
     ['contact', 'note'].some((name) => Object.hasOwn(attributes, name)) &&
-      html`Nobody needs the contact data:
+      html`Erase the contact data when you no longer need it:
         <a class="button" href="${path}/erase" data-drawer>Erase contact data</a>`,
   ].filter((step) => step !== false);
   return (

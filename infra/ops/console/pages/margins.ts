@@ -29,7 +29,7 @@ async function renderMargins(visit: Visit): Promise<Page> {
   const by = groupings.find((each) => each === visit.query('by')) ?? 'model';
   const [month, week] = [visit.query('month'), visit.query('week')];
   const thisMonth = new Date(visit.nowMs).toISOString().slice(0, 7);
-  // The sums of 300 models are 2 MB a week. Those of customers are kept by month.
+  // By default a week, because a week's sums of 300 models are 2 MB. Customers have only monthly sums.
   const isMonth = by === 'customer' || month !== '';
   const period = reportPeriod(
     visit.nowMs,
@@ -68,7 +68,7 @@ async function renderMargins(visit: Visit): Promise<Page> {
     ${renderTable([...sums.slice(0, rowsMax), ...(rest.length > 0 ? [others] : [])], {
       caption: `Margins by ${by}`,
       markOf: ({ figures }) => ((marginOf(figures).earned ?? 0n) < 0n ? 'bad' : undefined),
-      empty: renderEmptyState('No calls in this time', 'Choose another time.'),
+      empty: renderEmptyState('No calls in this period', 'Choose another period.'),
       columns: [
         head(by.charAt(0).toUpperCase() + by.slice(1), (row) =>
           row === others ? row.name : links[by](row.name),

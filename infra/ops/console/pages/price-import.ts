@@ -1,5 +1,5 @@
 /**
- * Creates rules from a price list that is typed or uploaded: shows example rows, asks once which column has which price, and shows the
+ * Creates rules from a pasted or uploaded price list: shows example rows, asks once which column has which price, and shows the
  * rules before it writes them, as the command `charge import` does.
  */
 import type { PriceMapping } from '../../../../shared/config/setting-rows.ts';
@@ -28,7 +28,7 @@ import { listTexts } from '../../../../shared/wire/json.ts';
 export const addPriceImport = (routes: Routes): void =>
   routes.form('/charges-import', { page: importPage, propose: proposeImport });
 
-/** First the list alone. Once it is sent, `csv` stays in the form, with the questions that the list raises. */
+/** Asks only for the list first. Then the form keeps the list in the hidden field `csv` and asks about its columns. */
 const importPage = buildFormPage(async ({ ports }, tried) => {
   const list = tried && readList(tried.fields['csv'] ?? '');
   const words = { title: 'Import prices', cancel: 'charges' };
@@ -36,7 +36,7 @@ const importPage = buildFormPage(async ({ ports }, tried) => {
     return {
       ...words,
       intro: renderLead(
-        'Choose or paste a vendor’s price list, or LiteLLM’s. No rule is changed; models with a price are skipped.',
+        'Choose or paste a price list of a vendor or of LiteLLM. Existing rules stay unchanged; models that have a price are skipped.',
       ),
       marks: list ?? {},
       fields: [
@@ -54,7 +54,7 @@ const importPage = buildFormPage(async ({ ports }, tried) => {
       ...(isOwn ? await listMappingFields(ports, source) : []),
       makeNumber('rate', 'Yuan per US dollar', 'For a list in dollars.', { placeholder: '7.2' }),
       { name: 'markup', label: 'Markup (%)', width: 'third', input: 'decimal', value: '0' },
-      makeNames('free', 'Free models', 'Models without a price in the list that may be free.'),
+      makeNames('free', 'Free models', 'Models to make free if the list has no price for them.'),
       { name: 'only_served', label: 'Only models that a channel serves', kind: 'check' },
     ],
   };
@@ -84,7 +84,7 @@ const renderExamples = ([names = [], ...rows]: string[][]): Markup =>
     columns: names.map((name, at) => column<string[]>(name, (row) => renderCut(row[at] ?? ''))),
   })}`;
 
-/** The fields of a mapping with the columns of the list as choices, filled with what is remembered, else with what the names say. */
+/** Offers the list's columns as choices. Fills in the saved mapping, or else a guess from the names of the columns. */
 async function listMappingFields(ports: Visit['ports'], list: string[][]): Promise<Field[]> {
   const [names = []] = list;
   const known = (await findMapping(ports, list, '')) ?? guessMapping(list);
@@ -118,7 +118,8 @@ async function proposeImport(visit: Visit): Promise<Proposal> {
   const { charges, missing, suspicious } = plan;
   const warnings = listTexts(
     missing.length > 0 && `Not in the price list: ${joinNames(missing)}`,
-    suspicious !== undefined && `${suspicious} and others cost more than 1 per 1,000 tokens: check the unit`,
+    suspicious !== undefined &&
+      `The price of ${suspicious} is above 1 per 1,000 tokens: check the unit of the list`,
   );
   const proposal = proposeWrites(
     visit,

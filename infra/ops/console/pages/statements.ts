@@ -90,7 +90,7 @@ interface Wanted {
   to?: number | undefined;
 }
 
-/** One customer or all. A statement that does not add up must not look like one to send, so its problems take its place. */
+/** Lists statements of one customer or of all. Replaces a statement that does not add up by its problems, so that nobody sends it. */
 async function* listStatements(
   { ports, field, options, identity, nowMs }: Visit,
   { prices = false, from, to }: Wanted = {},
@@ -171,13 +171,13 @@ async function renderAll({ ports, query, identity, options }: Visit, month: stri
     ],
   })}
   ${renderPager(`${formatCount(statements.length, 'customer')}${of}`, next && buildPath('statements', { month, after: next }))}
-  ${renderLead('A statement that does not add up is left out of the files; its problems take its place.')}
+  ${renderLead('If a statement does not add up, the files show its problems instead.')}
   ${options.exports && renderActionButton('statements-csv', identity.formToken, 'Download all as CSV', { month })}
   ${options.exports && count !== undefined && renderHtmlButtons(count, month, identity.formToken)}
   ${renderCommand(ports.target, 'statement', `--all --month ${month} --html statements --csv > ${month}.csv`)}`;
 }
 
-/** A file of more statements is slow in a browser. The last file has the rest. */
+/** Browsers are slow with more statements in one file. The last file has all remaining ones. */
 const htmlMax = 500;
 
 const renderHtmlButtons = (count: number, month: string, formToken: string): Markup[] =>

@@ -76,8 +76,8 @@ export interface Visit {
 const listPattern = /^(?:customers|keys|channels|charges|settings)(?:[/?][^#\\]*)?$/;
 
 /**
- * Returns the address as browsers resolve it, because dots lead to other pages, and a line end breaks the redirect after a write. Without
- * the result of an earlier form, which would take the place of the next one.
+ * Resolves the address as browsers do: otherwise dots could lead to other pages, and a line end would break the redirect after a write. Drops
+ * the result of an earlier form, which would replace the next one.
  */
 export function readList(address = ''): string | undefined {
   if (!listPattern.test(address)) return undefined;

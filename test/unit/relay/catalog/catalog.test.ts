@@ -303,7 +303,7 @@ describe('the page of accounts', () => {
 describe('the OpenAPI document', () => {
   const path = '/v1/openapi.json';
 
-  test('is read without a key, whether or not there is a page, and may be kept under a strong entity tag', async () => {
+  test('needs no key, is served without the models page, and has a strong entity tag for caches', async () => {
     const { response, json } = await call(path, {}, withSettings({ page: false }));
     expect(response.status).toBe(200);
     expect(response.headers).toMatchObject({

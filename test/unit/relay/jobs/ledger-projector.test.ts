@@ -167,7 +167,7 @@ describe('every image is checked', () => {
     expect(await rows()).toHaveLength(1);
   });
 
-  test('a row that charges another amount than its write took fails the run, and is kept after a quarter of an hour', async () => {
+  test('a row that charges another amount than was deducted fails the run, and is written after 15 minutes', async () => {
     await close('call', { charge: 7n });
     const records = await stream.next();
     for (const { dynamodb: { NewImage } = {} } of records)

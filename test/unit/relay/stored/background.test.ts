@@ -402,7 +402,7 @@ describe('a run', () => {
   });
 
   it.each([15, 30])(
-    'ends incomplete a minute before its host, which allows %i, with its text and its charge',
+    'ends incomplete a minute before its host ends it after %i minutes, with its text and its charge',
     async (minutes) => {
       const slow: Step[] = [delta('Hello there'), hang];
       const patient = {

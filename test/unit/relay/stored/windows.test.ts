@@ -240,7 +240,7 @@ describe('a call that waits for its vendor', () => {
     expect(await end()).toEqual({ open: 0, spent: inWindowOf8h, status: 'completed', waiting: 0 });
   });
 
-  it('does not count as one of the calls that its key may make at once', async () => {
+  it('does not count towards its key’s limit of calls at once', async () => {
     const keys = { [demoKey]: { row: keyRow({ store: true, max_concurrency: 1 }) } };
     const { vendor, rig, account } = await submitted('8h', { keys });
     await rig.post(inWindow('8h'), { path, id: requestId.replace(/1$/, '2') });
