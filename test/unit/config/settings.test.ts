@@ -305,7 +305,7 @@ describe('a row of accounts', () => {
       { alert_below: 0 },
       /^alert_below: found 0, expected an amount in yuan.*no alerts are sent for the account$/,
     ],
-    [{ contact: 'me@example.com' }, /^contact: .*a map \{email, webhook\}/],
+    [{ contact: 'me@example.com' }, /^contact: .*a map \{name, email, webhook\}/],
     [{ contact: { email: 'a@b.example.com\nBcc: c@d.example.com' } }, /^contact\.email: /],
     [{ contact: { email: 'a@example.com,b@example.com' } }, /^contact\.email: /],
     [{ contact: { webhook: 'https://192.168.0.1/' } }, /^contact\.webhook: found 192\.168\.0\.1/],
