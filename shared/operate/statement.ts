@@ -62,8 +62,7 @@ export async function viewStatement(ports: OperatorPorts, wanted: StatementWante
 
 /** Throws a Failure for what is no month, and for one that has not begun. */
 export function refuseMonth(month: string, nowMs: number): void {
-  if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(month))
-    throw usageFailure(`--month${month && ` ${month}`}: use a month such as 2026-10`);
+  if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(month)) throw usageFailure('--month: use a month such as 2026-10');
   if (month > utcMonth(nowMs)) throw usageFailure(`--month: ${month} is in the future`);
 }
 

@@ -74,6 +74,18 @@ describe('a console that only reads', () => {
       true,
     ]);
     expect(file).not.toContain('<script');
+    for (const [query, field] of [
+      ['account=acme&month=november', 'month'],
+      ['month=2099-01', 'month'],
+      ['account=nobody&month=2026-11', 'account'],
+    ]) {
+      const refused = await reader.get(`statements?${query}`);
+      expect([query, refused.status, await refused.text()]).toEqual([
+        query,
+        422,
+        expect.stringMatching(new RegExp(`id="field-account" name="account"[^]*id="${field}-mark"`)),
+      ]);
+    }
     const later = await reader.post('statements-html', { form_token, month: '2099-01' });
     expect([later.headers.get('content-disposition'), await later.text()]).toEqual([
       null,

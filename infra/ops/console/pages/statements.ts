@@ -24,7 +24,8 @@ import { formatCsv } from '../../csv.ts';
 import { html, maskKeys, nothing, type Markup } from '../../markup.ts';
 import { formatStatementCsv, renderStatementFile, renderStatementsFile } from '../../statement-file.ts';
 import { renderClockTime, renderRowTime } from '../layout/figures.ts';
-import { renderActionButton, renderSearch } from '../layout/form.ts';
+import type { Field } from '../../fields/row-field.ts';
+import { addMarks, renderActionButton, renderSearch } from '../layout/form.ts';
 import {
   renderCommand,
   renderDoubts,
@@ -131,23 +132,25 @@ async function renderStatements(visit: Visit): Promise<Page> {
   const { ports, nowMs, query } = visit;
   const account = query('account');
   const month = query('month') || utcMonth(nowMs);
-  return {
-    title: 'Statements',
-    body: html`${renderSearch({
-      action: 'statements',
-      verb: 'Show',
-      fields: [
-        { name: 'account', label: 'Customer', value: account },
-        { name: 'month', label: 'Month (UTC)', value: month, placeholder: '2026-11' },
-      ],
-    })}
-    ${
+  const fields = [
+    { name: 'account', label: 'Customer', value: account },
+    { name: 'month', label: 'Month (UTC)', value: month, placeholder: '2026-11' },
+  ];
+  const renderForm = (shown: readonly Field[]): Markup =>
+    renderSearch({ action: 'statements', verb: 'Show', fields: shown });
+  try {
+    const shown =
       account === ''
         ? await renderAll(visit, month)
         : // A page does not wait for sums; it says that they follow.
-          renderStatement(await viewStatement(ports, { account, month, waitMs: 0 }), visit)
-    }`,
-  };
+          renderStatement(await viewStatement(ports, { account, month, waitMs: 0 }), visit);
+    return { title: 'Statements', body: html`${renderForm(fields)} ${shown}` };
+  } catch (error) {
+    if (!(error instanceof Failure) || error.exitCode !== 2) throw error;
+    // A customer without a statement is named, not the field.
+    const problem = error.message.startsWith('--') ? error.message : `account: ${error.message}`;
+    return { title: 'Statements', status: 422, body: renderForm(addMarks(fields, { problem })) };
+  }
 }
 
 const amounts = buildViewColumns(statedColumns).slice(1);
