@@ -10,7 +10,7 @@ import { keyHash, keyHint } from '../../wire/ids.ts';
 import { hourMs, isoTime } from '../../wire/iso-time.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { normalizeMoments } from '../moment.ts';
-import { Failure, usageFailure, type Plan } from '../plan.ts';
+import { Failure, formatInteger, usageFailure, type Plan } from '../plan.ts';
 import { compileRows } from '../config/row-changes.ts';
 import {
   carryOutWrites,
@@ -122,7 +122,7 @@ export async function planRotateKey(
   { written, graceHours }: { written: string; graceHours: number },
 ): Promise<RotateKeyPlan> {
   if (!(graceHours >= 0 && graceHours <= graceHoursMax))
-    throw usageFailure(`--grace: use at most ${graceHoursMax} hours`);
+    throw usageFailure(`--grace: enter hours from 0 to ${formatInteger(graceHoursMax)}`);
   const old = await findKey(ports, written);
   const nowMs = ports.clock.now();
   const { state, why, row: read } = judgeKey(old.row, nowMs);
