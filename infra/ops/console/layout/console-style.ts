@@ -16,7 +16,7 @@ export const consoleStyle = `
 html { scrollbar-gutter: stable; background: var(--back); scroll-padding-top: 0; }
 body.console { font-size: var(--text); line-height: 1.45; display: grid; grid-template: auto 1fr auto / 11.5rem minmax(0, 1fr); min-height: 100vh; }
 .console main { max-width: 120rem; width: 100%; margin: 0; padding: 1.25rem 1.75rem 2.5rem; }
-.console main:focus { outline: none; }
+.console :is(main, h2):focus { outline: none; }
 .skip { position: absolute; left: -100vw; top: 0; z-index: 2; padding: .5rem 1rem; background: var(--back); }
 .skip:focus { left: 0; }
 .top { grid-column: 1 / -1; display: flex; gap: 1.25rem; align-items: center; padding: .55rem 1.25rem; border-bottom: 1px solid var(--line); background: var(--panel); }

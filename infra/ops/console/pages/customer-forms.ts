@@ -176,7 +176,7 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
 
 const closePage = buildFormPage((visit) => ({
   ...linkCustomer(visit),
-  title: 'Close',
+  title: `Close customer ${visit.parameter('account')}`,
   intro: renderLead('All keys are rejected. Nothing is deleted, so you can still create statements.'),
 }));
 
@@ -184,7 +184,7 @@ async function proposeClose(visit: Visit): Promise<Proposal> {
   const account = visit.parameter('account');
   const plan = await planCloseAccount(visit.ports, account);
   return proposeWrites(visit, plan, {
-    title: `Close ${account}`,
+    title: `Close customer ${account}`,
     back: customerPathOf(account),
     verb: 'Close customer',
     grave: true,
@@ -193,12 +193,15 @@ async function proposeClose(visit: Visit): Promise<Proposal> {
   });
 }
 
-const reopenPage = buildFormPage((visit) => ({ ...linkCustomer(visit), title: 'Reopen' }));
+const reopenPage = buildFormPage((visit) => ({
+  ...linkCustomer(visit),
+  title: `Reopen customer ${visit.parameter('account')}`,
+}));
 
 async function proposeReopen(visit: Visit): Promise<Proposal> {
   const account = visit.parameter('account');
   return proposeWrites(visit, await planReopenAccount(visit.ports, account), {
-    title: `Reopen ${account}`,
+    title: `Reopen customer ${account}`,
     back: customerPathOf(account),
     verb: 'Reopen customer',
     report: () => ({ lines: [`Reopened ${account} (live within 30 s).`] }),
@@ -207,7 +210,7 @@ async function proposeReopen(visit: Visit): Promise<Proposal> {
 
 const erasePage = buildFormPage((visit) => ({
   ...linkCustomer(visit),
-  title: 'Erase contact data',
+  title: `Erase the contact data of ${visit.parameter('account')}`,
   intro: renderLead('The ledger and grants stay. The next page lists all data that is erased or stays.'),
 }));
 

@@ -47,6 +47,7 @@ export const basisOf = (shown: FrozenProposal): string =>
       .toSorted(),
   });
 
+/** The focus is on the heading, so that a second Enter does not press the button. */
 export function renderConfirmation(
   { identity, list }: Visit,
   { id, shown, path, fields }: PendingForm,
@@ -59,7 +60,7 @@ export function renderConfirmation(
     back,
     body: html`${refusal !== undefined && renderNotice('bad', renderWithCommandLinks(refusal))}
       ${renderWarnings(warnings)}
-      <h2>What will happen</h2>
+      <h2 tabindex="-1" autofocus>What will happen</h2>
       ${renderEffect(effect)} ${raw(details)}
       ${questions.map((question) => html`<p class="question">${question}</p>`)}
       ${
