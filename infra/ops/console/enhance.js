@@ -215,24 +215,34 @@ function openOverList(event) {
     return;
   event.preventDefault();
   const list = location.href.replace(location.hash, '').slice(document.baseURI.length);
-  keepPlace(list);
+  sessionStorage.setItem('place', JSON.stringify([list, scrollY, link.getAttribute('href')]));
   location.assign(`${link.href}?${new URLSearchParams({ list })}`);
 }
 
-const keepPlace = (list) => sessionStorage.setItem('place', JSON.stringify([list, scrollY]));
-
 function restorePlace(list) {
-  const [address, y] = JSON.parse(sessionStorage.getItem('place') ?? '[]');
+  const [address, y, path] = JSON.parse(sessionStorage.getItem('place') ?? '[]');
   if (address !== list) return;
   // The browser would scroll to the result, which stays in sight anyway.
-  document.querySelector('.notice[autofocus]')?.focus({ preventScroll: true });
+  const opener = drawer
+    ? null
+    : document.querySelector(`:is([data-drawer] a, a[data-drawer])[href="${path}"]`);
+  (document.querySelector('.notice[autofocus]') ?? opener)?.focus({ preventScroll: true });
   scrollTo(0, y);
 }
 
-function showDrawer(drawer) {
+function showDrawer() {
   drawer.open = false;
   drawer.showModal();
-  drawer.addEventListener('cancel', () => location.assign(drawer.dataset.list));
+  const isTyped = () =>
+    [...drawer.querySelectorAll('input, textarea')].some(
+      (field) => field.value !== field.defaultValue || field.checked !== field.defaultChecked,
+    );
+  const leave = (event) => {
+    event.preventDefault();
+    if (!isTyped() || confirm('Discard your changes?')) location.assign(drawer.dataset.list);
+  };
+  drawer.addEventListener('cancel', leave);
+  drawer.querySelector('.close').addEventListener('click', leave);
 }
 
 /** `/` focuses the search field of the page, else the global one; `g` and a letter open a section. */
@@ -280,6 +290,6 @@ document.addEventListener('click', openOverList);
 goByKey();
 complete();
 const drawer = document.querySelector('dialog.drawer');
-if (drawer) showDrawer(drawer);
+if (drawer) showDrawer();
 restorePlace(drawer?.dataset.list ?? location.href.slice(document.baseURI.length));
 new MutationObserver(complete).observe(document.body, { childList: true, subtree: true });
