@@ -1,6 +1,6 @@
 /** View: how the relay does now. Reads minutes and sums of `daily`, health and configuration; never the ledger. */
-import { utcDay, utcMonth } from '../wire/iso-time.ts';
-import { sortChannels } from './channels/list-channels.ts';
+import { dayMs, utcDay, utcMonth } from '../wire/iso-time.ts';
+import { findFailing, sortChannels } from './channels/list-channels.ts';
 import { findProblemsInTables } from './config/row-changes.ts';
 import { compareCharges, readAllRows, sumBy, sumOfFigures, type Summed } from './ledger/ledger.ts';
 import { marginOf } from './report.ts';
@@ -96,14 +96,20 @@ const joinOverview = (
 ) => ({ ...now, findings, channels: sortChannels(tables.channels, ports, now.entries) });
 
 async function readToday({ clock, ledger }: OperatorPorts) {
-  const day = utcDay(clock.now());
-  const { rows, problems } = await readAllRows(ledger.served({ from: day, to: day }));
+  const [from, to] = [utcDay(clock.now() - dayMs), utcDay(clock.now())];
+  const { rows: recent, problems } = await readAllRows(ledger.served({ from, to }));
+  const rows = recent.filter(({ day }) => day === to);
+  const failing = [...Map.groupBy(recent, ({ channel }) => channel)].flatMap(([channel, own]) => {
+    const found = findFailing(own);
+    return channel !== undefined && found ? [{ channel, ...found }] : [];
+  });
   const channels = sumBy(rows, ({ channel }) => channel);
   const losing = channels
     .map(({ name, figures }) => ({ channel: name, earned: marginOf(figures).earned ?? 0n }))
     .filter(({ earned }) => earned < 0n)
     .toSorted((a, b) => Number(a.earned - b.earned));
-  return { models: sumBy(rows, ({ model }) => model).toSorted(compareCharges), channels, losing, problems };
+  const models = sumBy(rows, ({ model }) => model).toSorted(compareCharges);
+  return { models, channels, failing, losing, problems };
 }
 
 const customersMax = 10;

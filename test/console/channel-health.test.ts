@@ -1,4 +1,4 @@
-/** Six channels, of which one fails behind failover, one stalls, one is slow and one loses money: each is found by console and command line. */
+/** Seven channels, of which two fail behind failover, one stalls, one is slow and one loses money: each is found by console and command line. */
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createChannelHours } from '../../shared/adapters/dynamodb/alerts/channel-hours.ts';
@@ -17,6 +17,8 @@ import { enter, startConsoleRig, type ConsoleRig, type Visitor } from './console
 import { put } from './large-relay.ts';
 
 const names = ['main', 'backup', 'slow', 'stalls', 'loses', 'fine'];
+/** Too few attempts for a mark. Its last ones were yesterday. */
+const quiet = 'quiet';
 const secrets = ['env:ONE', 'env:TWO'];
 const dayMs = 86_400_000;
 const nowMs = Date.now();
@@ -65,7 +67,7 @@ beforeAll(async () => {
   await put(
     rig.client,
     'channels',
-    names.map((id) => ({ ...channel, id })),
+    [...names, quiet].map((id) => ({ ...channel, id })),
   );
   const days = [1, 2, 3, 4, 5, 6, 7].map((back) => nowMs - back * dayMs);
   const usual = days.flatMap((ms) =>
@@ -77,7 +79,10 @@ beforeAll(async () => {
     rowOf(nowMs, [good('slow', { contentMs: 6000, endMs: 9000 })]),
     rowOf(nowMs, [good('loses')]),
   ]).flat();
-  for (const sum of sumDaily([...usual, ...now]))
+  const rescued = Array.from({ length: 6 }, () =>
+    rowOf(nowMs - dayMs, [bad(quiet, 'upstream_status_503'), good('fine')]),
+  );
+  for (const sum of sumDaily([...usual, ...now, ...rescued]))
     await rig.client.send(new UpdateItemCommand(addToDaily('relay', sum)));
   await createChannelWatch({
     clock: { now: () => nowMs },
@@ -102,6 +107,15 @@ it('the overview names them before anything else', async () => {
   );
   expect(marks.match(/loses/g)).toHaveLength(1);
   expect(marks).not.toMatch(/backup|fine/);
+});
+
+it('a channel whose few attempts all failed is failing everywhere, also on the next day', async () => {
+  const page = await shown('');
+  expect(page).toMatch(/Failing behind failover \(1\): quiet 100 % of 6 attempts/);
+  expect(page).toMatch(/Channels 4 of 7 3 failing/);
+  expect(page).toMatch(/quiet failing 0 /);
+  expect(await shown('channels')).toMatch(/quiet failing 0 .* 100\.0 %/);
+  expect(await shown('channels/quiet')).toMatch(/State failing/);
 });
 
 it('the list and the page of a channel say how often it fails, and by which secret', async () => {

@@ -147,8 +147,8 @@ export type ChannelsView = Awaited<ReturnType<typeof viewChannels>>;
 
 /**
  * View: all channels with their last attempts and failures, even if another channel answered the call. For 300 models on two channels, the
- * days are about 3 MB. `isIdle`: undefined if there are no sums of earlier days; `isFailing`: the channel is on, and all of its last
- * attempts failed; `marks`: the differences from the same hours of the last week.
+ * days are about 3 MB. `isIdle`: undefined if there are no sums of earlier days; `isFailing`: the channel is on, and all attempts
+ * of its last day failed; `marks`: the differences from the same hours of the last week.
  */
 export async function viewChannels(ports: OperatorPorts) {
   const { clock, ledger, pages, tables } = ports;
@@ -168,24 +168,36 @@ export async function viewChannels(ports: OperatorPorts) {
     const id = shortenChannelId(each.id);
     const own = byChannel.get(id) ?? [];
     const activity = activityOf(own, nowMs);
+    const failing = findFailing(own.filter(isRecent))?.attempts ?? 0;
     const isOn = each.state === 'on';
     const isIdle = isOn && activity.attempts === 0 ? isKnown || undefined : false;
     const sum = sumOfFigures(own.filter(isRecent));
     const marksOfChannel = marks.filter(({ channel }) => isOn && channel === id);
-    const facts = { isIdle, isFailing: isOn && activity.failing > 0, sum, marks: marksOfChannel };
+    const facts = { isIdle, failing, isFailing: isOn && failing > 0, sum, marks: marksOfChannel };
     return Object.assign({}, each, activity, facts);
   });
   return { days, knownFrom, served: served.filter(isRecent), problems, channels };
 }
 
-/** `failing` counts the attempts of the last day if all of them failed, and is 0 otherwise. */
+/**
+ * Finds the attempts of a channel's last day with any, if all of them failed. The overview reads only today and yesterday, so no page looks
+ * further back. `isRescued`: other channels answered the calls.
+ */
+export function findFailing(recent: readonly ServedDay[]) {
+  const last = recent.reduce((day, each) => (each.day > day ? each.day : day), '');
+  const sum = sumOfFigures(recent.filter(({ day }) => day === last));
+  const { attempts, failed } = summarizeAttempts(sum);
+  return attempts > 0 && failed === attempts
+    ? { attempts, isRescued: (sum.counts.calls ?? 0) === 0 }
+    : undefined;
+}
+
 function activityOf(served: readonly ServedDay[], nowMs: number) {
   const days = sumBy(served, ({ day }) => day).map(({ name, figures }) => {
     const { attempts, failed } = summarizeAttempts(figures);
     return { day: name, attempts, failed };
   });
   const tried = days.filter(({ attempts }) => attempts > 0);
-  const last = tried.at(-1);
   return {
     /** Attempts by day. The last entry is today. */
     trend: listDaysBack(nowMs, activityDays).map(
@@ -193,9 +205,8 @@ function activityOf(served: readonly ServedDay[], nowMs: number) {
     ),
     attempts: tried.reduce((sum, { attempts }) => sum + attempts, 0),
     failures: tried.reduce((sum, { failed }) => sum + failed, 0),
-    lastCall: last?.day,
+    lastCall: tried.at(-1)?.day,
     lastFailure: tried.findLast(({ failed }) => failed > 0)?.day,
-    failing: last && last.failed === last.attempts ? last.attempts : 0,
   };
 }
 

@@ -23,7 +23,7 @@ interface Concern {
 
 export function renderAttention(
   { marks, channels, findings }: Pick<OverviewNow, 'marks' | 'channels' | 'findings'>,
-  { losing }: Pick<OverviewToday, 'losing'>,
+  { losing, failing }: Pick<OverviewToday, 'losing' | 'failing'>,
 ): Markup {
   // A channel that was disabled meanwhile may still have a mark.
   const enabledIds = new Set(
@@ -32,6 +32,15 @@ export function renderAttention(
   const shown = marks
     .filter(({ channel }) => enabledIds.has(channel))
     .toSorted((a, b) => compareCodeUnits(a.channel, b.channel));
+  const marked = new Set(shown.flatMap(({ channel, mark }) => (mark === 'failing' ? [channel] : [])));
+  const unmarked = failing.filter(({ channel }) => enabledIds.has(channel) && !marked.has(channel));
+  const listFailing = (isBehind: boolean): Content[] =>
+    unmarked
+      .filter(({ isRescued }) => isRescued === isBehind)
+      .map(({ channel, attempts }) => [
+        linkChannel(channel),
+        ` 100 % of ${formatCount(attempts, 'attempt')}`,
+      ]);
   const [losses, ...configuration] = groupFindings(findings);
   const concerns: Concern[] = [
     {
@@ -44,9 +53,11 @@ export function renderAttention(
       title: markTitles[kind],
       names: shown
         .filter(({ mark }) => mark === kind)
-        .map((mark) => [linkChannel(mark.channel), ' ', describeMark(mark).replace(`${kind}: `, '')]),
+        .map((mark): Content => [linkChannel(mark.channel), ' ', describeMark(mark).replace(`${kind}: `, '')])
+        .concat(kind === 'failing' ? listFailing(false) : []),
       isGrave: true,
     })),
+    { title: 'Failing behind failover', names: listFailing(true), isGrave: true },
     ...configuration,
   ].filter(({ names }) => names.length > 0);
   if (concerns.length === 0) return nothing;

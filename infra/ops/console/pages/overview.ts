@@ -92,13 +92,17 @@ async function renderOverview(visit: Visit, refused: RefusedCounts): Promise<Pag
         addressOf(visit, hours),
       )}
       ${renderLiveBar(visit, {
-        address: buildPath('live', { hours: String(hours), refused: visit.query('refused') }),
+        address: buildPath('live', {
+          hours: String(hours),
+          refused: visit.query('refused'),
+          failing: String(countFailing(view, today)),
+        }),
         isOn: visit.query('live') !== 'off',
         isPaid: isPaid(visit),
         words: html`<span id="overview-look"></span>`,
       })}
       <div id="overview-attention">${renderAttention(view, today)}</div>
-      <div id="overview-now">${renderFigures(view)}</div>
+      <div id="overview-now">${renderFigures(view, countFailing(view, today))}</div>
       <div class="columns">
         <section>
           <h2>Channels <span class="soft">since midnight UTC</span></h2>
@@ -143,19 +147,21 @@ const watchPage = (visit: Visit): LiveView => {
   const isFree = visit.ports.target.local;
   let refusedAtMs = 0;
   let lastToday: OverviewToday | undefined;
+  // Until the first sums of the day are read, the page keeps those that it was loaded with.
+  let failing = Number(visit.query('failing')) || 0;
   return {
     everyMs: watch.everyMs,
     async look() {
       const { found, cost } = await visit.counted(() => watch.look());
       const { nowMs, now, month, today } = found;
       lastToday = today ?? lastToday;
+      if (now && lastToday) failing = countFailing(now, lastToday);
       const fragments: LiveFragment[] = [];
       const put = (id: string, markup: Markup): void => void fragments.push({ id: `overview-${id}`, markup });
       if (now) {
         put('version', renderVersion(now, nowMs));
-        put('now', renderFigures(now));
+        put('now', renderFigures(now, failing));
       }
-      // Until the first sums of the day are read, the page keeps those that it was loaded with.
       if (now && lastToday) {
         put('attention', renderAttention(now, lastToday));
         put('channels', renderChannels(now, lastToday, nowMs));
@@ -185,8 +191,8 @@ const unpublished = renderNotice(
   published within seconds.`,
 );
 
-const renderFigures = (view: OverviewNow): Markup =>
-  html`${!view.served && unpublished} ${renderWarnings(view.problems)} ${renderSummary(view)}
+const renderFigures = (view: OverviewNow, failing: number): Markup =>
+  html`${!view.served && unpublished} ${renderWarnings(view.problems)} ${renderSummary(view, failing)}
   ${
     (view.total.counts.calls ?? 0) === 0
       ? renderEmptyBox(
@@ -196,11 +202,24 @@ const renderFigures = (view: OverviewNow): Markup =>
       : renderPlots(view.points)
   }`;
 
-function renderSummary({ total, channels, underWay }: OverviewNow): Markup {
+const isResting = ({ rests }: OverviewNow['channels'][number]): boolean =>
+  rests.some(({ kind }) => kind !== 'failures');
+
+const isFailing = (
+  { id, state }: OverviewNow['channels'][number],
+  { failing }: Pick<OverviewToday, 'failing'>,
+): boolean => state === 'on' && failing.some(({ channel }) => channel === shortenChannelId(id));
+
+/** Counts channels that are not resting already. */
+const countFailing = ({ channels }: OverviewNow, today: OverviewToday): number =>
+  channels.filter((each) => isFailing(each, today) && !isResting(each)).length;
+
+function renderSummary({ total, channels, underWay }: OverviewNow, failing: number): Markup {
   const { counts, amounts } = total;
   const calls = counts.calls ?? 0;
   const failures = counts.failures ?? 0;
-  const resting = channels.filter(({ rests }) => rests.some(({ kind }) => kind !== 'failures')).length;
+  const resting = channels.filter(isResting).length;
+  const unready = [failing > 0 && `${failing} failing`, resting > 0 && `${resting} cooling down`];
   const on = channels.filter(({ state }) => state === 'on').length;
   const tokens = (counts.prompt_tokens ?? 0) + (counts.completion_tokens ?? 0);
   const { looked = 0, accounts = 0 } = underWay ?? {};
@@ -229,9 +248,9 @@ function renderSummary({ total, channels, underWay }: OverviewNow): Markup {
     { name: 'Charged', value: renderYuan(amounts.charged ?? 0n), note: formatMargin(total) },
     {
       name: 'Channels',
-      value: `${on - resting} of ${on}`,
-      note: resting > 0 ? `${resting} cooling down` : 'ready',
-      mark: resting > 0 ? 'warning' : on > 0 ? 'good' : 'bad',
+      value: `${on - resting - failing} of ${on}`,
+      note: unready.filter(Boolean).join(', ') || 'ready',
+      mark: failing > 0 ? 'bad' : resting > 0 ? 'warning' : on > 0 ? 'good' : 'bad',
     },
   ]);
 }
@@ -245,15 +264,12 @@ function renderPlots(all: readonly TrafficPoint[]): Markup {
 }
 
 /** Counts attempts since midnight, so that a channel that fails or is slow shows, even if others answered its calls. */
-const renderChannels = (
-  { channels, marks }: OverviewNow,
-  { channels: sums }: OverviewToday,
-  nowMs: number,
-): Markup => {
+const renderChannels = ({ channels, marks }: OverviewNow, today: OverviewToday, nowMs: number): Markup => {
   const rows = channels.map((channel) => ({
     ...channel,
     marks: marks.filter((mark) => channel.state === 'on' && mark.channel === shortenChannelId(channel.id)),
-    sum: sums.find(({ name }) => name === shortenChannelId(channel.id))?.figures ?? noFigures,
+    isFailing: isFailing(channel, today),
+    sum: today.channels.find(({ name }) => name === shortenChannelId(channel.id))?.figures ?? noFigures,
   }));
   return renderTable(rows, {
     caption: 'Channels and their state',
