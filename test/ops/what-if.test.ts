@@ -89,8 +89,9 @@ describe('what-if', () => {
     const { models, accounts } = await shown({ charges: [charge({ input: 0.18, output: 0.72 })] });
     expect(models[0]?.revenue).toEqual({ before: exact('0.09'), after: exact('0.9') });
     expect(accounts).toMatchObject({
-      looked_at: 2,
-      of: 2,
+      // A customer without calls is not counted.
+      looked_at: 1,
+      of: 1,
       // Its first call was today, so it is judged by today.
       empty_sooner: [{ account: 'acme', days_after: 1 }],
     });
@@ -112,9 +113,29 @@ describe('what-if', () => {
     await ledger.grant('acme', '1');
     await call('acme', '0.09');
     const gold = [{ models: ['gpt-4o'], factor: 2, from: '2099-01-01T00:00:00Z' }];
+    await ledger.put('accounts', { account: 'acme', price_group: 'gold' });
     const { models, total } = await shown({ settings: [{ name: 'price_groups', value: { gold } }] });
-    expect(models[0]?.revenue).toMatchObject({ after: { low: '0.09', high: '0.18' } });
+    expect(models[0]?.revenue).toEqual({ before: exact('0.09'), after: exact('0.18') });
     expect(total.charged).toBe('0.09');
+  });
+
+  it('computes a price of a group from the calls of its members alone', async () => {
+    const edit = {
+      settings: [{ name: 'price_groups', value: { gold: [{ models: ['gpt-4o'], factor: 3 }] } }],
+    };
+    await ledger.put('accounts', { account: 'member', price_group: 'gold' }, { account: 'other' });
+    for (const account of ['member', 'other', 'other']) {
+      await ledger.grant(account, '1');
+      await call(account, '0.09');
+    }
+    const { models, accounts, ...more } = await shown(edit);
+    expect(models[0]?.revenue).toEqual({ before: exact('0.27'), after: exact('0.45') });
+    expect(accounts).toMatchObject({ looked_at: 1, of: 1, empty_sooner: [{ account: 'member' }] });
+    expect(more).toMatchObject({ empty_groups: [] });
+    await ledger.put('accounts', { account: 'member' });
+    const { output } = await ledger.ops(['what-if', config.file('edit.json', edit)]);
+    expect(output).toContain('Price groups without a customer: gold');
+    expect(output).not.toContain('run out sooner');
   });
 
   it('names models that lose their last channel, become free, or have no price any more', async () => {

@@ -27,7 +27,7 @@ import {
   type TokenPrice,
 } from '../../billing/price.ts';
 import { divideHalfUp, larger, smaller, type NanoYuan } from '../../billing/money.ts';
-import { addFigures, type DailyFigures } from '../../billing/daily-figures.ts';
+import { addFigures, noFigures, type DailyFigures, type DailySum } from '../../billing/daily-figures.ts';
 import { buildServedKey, parseServedKey } from '../../billing/daily-keys.ts';
 import { listCallerPrices, type PricedCustomer } from '../../config/customer-prices.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
@@ -46,6 +46,8 @@ interface Edit {
   atMs: number;
   /** Customers with their own prices. They widen the bounds, because the sums do not record who made the calls. */
   customers: readonly PricedCustomer[];
+  /** The only customers whose prices the edit changes, with their sums. Undefined: it may change the price of anybody. */
+  members?: readonly { customer: PricedCustomer; sums: readonly DailySum[] }[] | undefined;
 }
 
 /** Between a smallest and a largest amount. */
@@ -110,7 +112,7 @@ function computeModelEffect(edit: Edit, model: string, items: ServedDay[]) {
   const isRefused = isLost || (!isOffered(after, model, atMs) && isOffered(before, model, atMs));
   const sums = items.map((item): EffectSums => {
     const { counts, amounts } = item.figures;
-    const revenue = boundRevenue(prices, item.figures);
+    const revenue = edit.members ? keepRevenue(item.figures) : boundRevenue(prices, item.figures);
     const bought = boundCost(item, { before: before.channels, after: after.channels });
     return {
       calls: counts.calls ?? 0,
@@ -121,20 +123,49 @@ function computeModelEffect(edit: Edit, model: string, items: ServedDay[]) {
     };
   });
   const isPriceChanged = !areSamePrices(prices.before, prices.after);
-  return { model, ...sumEffects(sums), isPriceChanged, isLost };
+  const added = isRefused ? [] : boundMembers(edit, model);
+  return { model, ...sumEffects([...sums, ...added]), isPriceChanged, isLost };
 }
 
-/** Lists the rule's own price, then those of its windows, price groups and customers. */
+export const modelOfSum = ({ key }: DailySum): string => key.period.split('#')[2] ?? '';
+
+const keepRevenue = ({ amounts: { charged = 0n } }: DailyFigures): Around => ({
+  before: boundExactly(charged),
+  after: boundExactly(charged),
+});
+
+/** What each member would have paid more or less. Sums of accounts count unpaid calls, too, so the difference is scaled to the charge. */
+const boundMembers = ({ before, after, members = [], atMs }: Edit, model: string): EffectSums[] =>
+  members.map(({ customer, sums }) => {
+    const figures = sums.filter((sum) => modelOfSum(sum) === model).reduce(sumFigures, noFigures);
+    const [old, next] = [before, after].map(
+      (config) => listCallerPrices(config, customer, model, atMs) as unknown as Prices,
+    ) as [Prices, Prices];
+    const revenue = boundRevenue({ before: old, after: next }, figures);
+    const charged = figures.amounts.charged ?? 0n;
+    const least = revenue.before.low;
+    const [one, other] = (['low', 'high'] as const)
+      .map((side) => revenue.after[side] - revenue.before[side])
+      .map((rise) => (charged < least ? (rise * charged) / least : rise)) as [NanoYuan, NanoYuan];
+    return {
+      calls: 0,
+      charged: 0n,
+      revenue: { before: nothing, after: { low: smaller(one, other), high: larger(one, other) } },
+      bought: { before: nothing, after: nothing },
+      unknownCostCalls: 0,
+    };
+  });
+
+const sumFigures = (sum: DailyFigures, { figures }: DailySum): DailyFigures => addFigures(sum, figures);
+
+/** Lists the rule's own price, then those of its windows and of customers. */
 function listPossiblePrices(
   config: EditedConfig,
   { customers, atMs }: Pick<Edit, 'customers' | 'atMs'>,
   model: string,
 ): Prices {
   const base = buildPrice(findRule(config.charges, model, atMs));
-  const groups = Object.keys(config.settings.priceGroups ?? {}).map((name) => ({ price_group: name }));
-  const own = [undefined, ...groups, ...customers].flatMap((each) =>
-    listCallerPrices(config, each, model, atMs),
-  );
+  const own = [undefined, ...customers].flatMap((each) => listCallerPrices(config, each, model, atMs));
   const others = new Map(own.map((price) => [contentOf(price), price]));
   others.delete(contentOf(base));
   return [base, ...others.values()];

@@ -17,7 +17,7 @@ import { canonicalJson } from '../../wire/json.ts';
 import { compileRows, nameOf, readServedRows, type ConfigEdit } from '../config/row-changes.ts';
 import { readPaceMonths, readingsOf, readAllRows } from '../ledger/ledger.ts';
 import type { DayRange, OperatorPorts } from '../operator-ports.ts';
-import { editEffects, middleOf, type ModelEffect } from './edit-effects.ts';
+import { editEffects, middleOf, modelOfSum, type ModelEffect } from './edit-effects.ts';
 
 /** Today is one of them. */
 const dayCount = 7;
@@ -37,17 +37,69 @@ export async function planWhatIf(ports: OperatorPorts, edit: ConfigEdit) {
   const { rows: served, problems: unreadable } = await readAllRows(ledger.served(days));
   const atMs = chooseCompareTime(before.snapshot, after.snapshot, nowMs);
   const customers = await readPricedCustomers(ports);
-  const effects = editEffects({ before: before.snapshot, after: after.snapshot, served, atMs, customers });
+  const groups = listEditedGroups(before.snapshot, after.snapshot);
+  const isMember = ({ price_group: group = '' }: AccountRow): boolean => groups?.includes(group) === true;
+  const concerned = groups && customers.filter(isMember);
+  const members = await readMembers(ports, days, concerned);
+  const effects = editEffects({
+    before: before.snapshot,
+    after: after.snapshot,
+    served,
+    atMs,
+    customers,
+    members,
+  });
   const old = new Set(before.results.map(textOf));
   return {
     ...effects,
     days,
     atMs,
-    accounts: await findRunningEmpty(ports, days, effects.models),
+    isOfGroups: groups !== undefined,
+    emptyGroups: groups?.filter((name) => !customers.some((each) => each.price_group === name)) ?? [],
+    accounts: await findRunningEmpty(
+      ports,
+      days,
+      members ? effects.models.map((each) => takeShare(each, members)) : effects.models,
+      concerned && new Set(concerned.map(({ account }) => account)),
+    ),
     problems: after.results
       .filter((result) => result.problem !== undefined && !old.has(textOf(result)))
       .map(({ table, key, problem }) => ({ table, key: String(key), problem })),
     unreadable,
+  };
+}
+
+/** The price groups that the edit changes. Undefined if it changes other prices, too, or none. */
+function listEditedGroups(before: Snapshot, after: Snapshot): string[] | undefined {
+  if (canonicalJson(before.charges) !== canonicalJson(after.charges)) return undefined;
+  const [old, next] = [before.settings.priceGroups ?? {}, after.settings.priceGroups ?? {}];
+  const names = [...new Set([...Object.keys(old), ...Object.keys(next)])].filter(
+    (name) => canonicalJson(old[name] ?? []) !== canonicalJson(next[name] ?? []),
+  );
+  return names.length > 0 ? names : undefined;
+}
+
+type Members = NonNullable<Awaited<ReturnType<typeof readMembers>>>;
+
+/** Undefined for more customers than are read one by one: then the sums of all give bounds. */
+async function readMembers({ ledger }: OperatorPorts, days: DayRange, concerned: AccountRow[] | undefined) {
+  if (!concerned || concerned.length > accountsMax) return undefined;
+  return Promise.all(
+    concerned.map(async (customer) => {
+      const { rows: sums } = await readAllRows(ledger.daily(formatAccountId(customer.account), days));
+      return { customer, sums };
+    }),
+  );
+}
+
+/** Only members share what the model brings in more. */
+function takeShare(effect: ModelEffect, members: Members): ModelEffect {
+  const sums = members.flatMap((each) => each.sums.filter((sum) => modelOfSum(sum) === effect.model));
+  const charged = sums.reduce((sum, { figures }) => sum + computePaid(figures), 0n);
+  return {
+    ...effect,
+    charged,
+    calls: sums.reduce((sum, { figures }) => sum + (figures.counts.calls ?? 0), 0),
   };
 }
 
@@ -83,13 +135,25 @@ const daysLeftMax = 365;
 /**
  * Accounts, among those that spend most, that would run out of balance sooner after an edit.
  * @param models whose revenue the edit changes; the calls of an account are taken to be like those of all
+ * @param concerned the only accounts whose prices change
  */
-export async function findRunningEmpty(ports: OperatorPorts, days: DayRange, models: readonly ModelEffect[]) {
+export async function findRunningEmpty(
+  ports: OperatorPorts,
+  days: DayRange,
+  models: readonly ModelEffect[],
+  concerned?: ReadonlySet<string>,
+) {
   const { ledger } = ports;
   const rose = new Map(models.filter((each) => riseOf(each) > 0n).map((each) => [each.model, each]));
   if (rose.size === 0) return { looked: 0, accounts: 0, sooner: [], problems: [] };
   const { byAccount, paid, ...months } = await readPaceMonths(ports);
-  const most = [...paid].toSorted(([, a], [, b]) => compareLargestFirst(a, b)).slice(0, accountsMax);
+  // A top-up alone makes a sum of the month, too.
+  const hasCalls = (account: string): boolean =>
+    byAccount.get(account)?.some(({ figures }) => (figures.counts.calls ?? 0) > 0) === true;
+  const callers = [...paid].filter(
+    ([account]) => hasCalls(account) && (concerned === undefined || concerned.has(account)),
+  );
+  const most = callers.toSorted(([, a], [, b]) => compareLargestFirst(a, b)).slice(0, accountsMax);
   const { rows: found, problems } = readingsOf(await ledger.quotas(most.map(([account]) => account)));
   const sooner: SoonerEmpty[] = [];
   for (let at = 0; at < found.length; at += atOnce) {
@@ -103,7 +167,7 @@ export async function findRunningEmpty(ports: OperatorPorts, days: DayRange, mod
   sooner.sort((a, b) => a.daysAfter - b.daysAfter);
   return {
     looked: found.length,
-    accounts: paid.size,
+    accounts: callers.length,
     sooner,
     problems: [...months.problems, ...problems],
   };
@@ -121,7 +185,7 @@ function shareOf(effect: ModelEffect, charged: NanoYuan, calls: number): NanoYua
 /** How much more the account would have paid in these days. */
 const sumRise = (sums: readonly DailySum[], rose: ReadonlyMap<string, ModelEffect>): NanoYuan =>
   sums.reduce((sum, { key, figures }) => {
-    const effect = rose.get(key.period.split('#')[2] ?? '');
+    const effect = rose.get(modelOfSum({ key, figures }));
     return sum + (effect ? shareOf(effect, computePaid(figures), figures.counts.calls ?? 0) : 0n);
   }, 0n);
 

@@ -102,6 +102,7 @@ function printText(terminal: Terminal, effects: WhatIf): void {
   printNames(terminal, 'Models that would lose their last channel', effects.lost);
   printNames(terminal, 'Models that would become free', effects.free);
   printNames(terminal, 'Models that would be served without a price', effects.unpriced);
+  printNames(terminal, 'Price groups without a customer', effects.emptyGroups);
   if (looked === 0) return;
   print('');
   print(
@@ -164,6 +165,7 @@ const formatEffectsJson = ({ days, atMs, models, total, lost, free, unpriced, ..
   lost,
   free,
   unpriced,
+  empty_groups: effects.emptyGroups,
   accounts: {
     looked_at: effects.accounts.looked,
     of: effects.accounts.accounts,

@@ -97,6 +97,7 @@ function renderEffects(effects: WhatIf): Markup {
     ${renderNames('No longer served', 'calls would be rejected', lost)}
     ${renderNames('Free from now on', 'calls would cost nothing', free)}
     ${renderNames('No price', 'see the setting unpriced_models', unpriced)}
+    ${renderWarnings(effects.emptyGroups.map((name) => `No customer is in the group ${name}.`))}
     ${renderWarnings(problems.map((each) => `${nameOf(each)} would be invalid: ${each.problem}`))}
     ${renderWarnings([...unreadable, ...accounts.problems])}
     ${renderLead(
@@ -120,7 +121,7 @@ function renderEffects(effects: WhatIf): Markup {
         The margin leaves out ${formatCount(total.unknownCostCalls, 'call')} of unknown cost.
       </p>`
     }
-    ${renderSooner(accounts)}`;
+    ${renderSooner(accounts, effects.isOfGroups ? ['member of the group', 'members of the group'] : ['customer'])}`;
 }
 
 const sizeOf = ({ revenue, bought }: ModelEffect): bigint =>
@@ -163,15 +164,19 @@ const soonerColumns: PageColumn<SoonerEmpty>[] = [
   number('Days left after', ({ daysAfter }) => daysAfter.toFixed(1)),
 ];
 
-const renderSooner = ({ looked, accounts, sooner }: WhatIf['accounts']): Markup =>
+const renderSooner = (
+  { looked, accounts, sooner }: WhatIf['accounts'],
+  noun: [one: string, more?: string],
+): Markup =>
   looked === 0
     ? nothing
     : html`<h3>Customers who would run out sooner</h3>
         ${renderTable(sooner, {
           caption: 'Customers who would run out sooner',
-          empty: `None of the top ${looked} spenders of this month would run out sooner within a year.`,
+          empty: 'None of them would run out sooner within a year.',
           columns: soonerColumns,
         })}
         <p class="soft">
-          Covers the top ${looked} spenders among ${formatCount(accounts, 'customer')} with calls this month.
+          Covers ${looked < accounts ? `the top ${looked} spenders among` : 'all'}
+          ${formatCount(accounts, ...noun)} with calls this month.
         </p>`;
