@@ -1,5 +1,7 @@
 /** Two stages of a relay, deployed by a pipeline: each push goes to beta, then to live after somebody has approved it. */
 import { App, Stack, Stage } from 'aws-cdk-lib';
+import { BuildSpec } from 'aws-cdk-lib/aws-codebuild';
+import { PipelineType } from 'aws-cdk-lib/aws-codepipeline';
 import { CodePipeline, CodePipelineSource, ManualApprovalStep, ShellStep } from 'aws-cdk-lib/pipelines';
 import type { Construct } from 'constructs';
 import { Relay, type RelayProps } from 'relay';
@@ -26,6 +28,13 @@ class RelayStage extends Stage {
 
 const app = new App();
 const pipeline = new CodePipeline(new Stack(app, 'relay-pipeline', { env }), 'Pipeline', {
+  pipelineType: PipelineType.V2,
+  // `app.ts` needs Node 22.18 or later; CodeBuild's default is older.
+  codeBuildDefaults: {
+    partialBuildSpec: BuildSpec.fromObject({
+      phases: { install: { 'runtime-versions': { nodejs: '24' } } },
+    }),
+  },
   synth: new ShellStep('Synth', {
     input: CodePipelineSource.connection(repository, 'main', { connectionArn }),
     commands: ['npm ci', 'npx cdk synth'],
