@@ -146,6 +146,20 @@ describe('charge import', () => {
     expect(twice.errors).toContain('two columns are named in');
   });
 
+  it('leaves out a model without a price of output, until the operator says that it costs nothing', async () => {
+    const rows = 'half,0.000001,\nvec,,2e-6\nfull,1e-6,2e-6\nzero,1e-6,0\n';
+    writeFileSync(file('half.csv'), `model,input_cost_per_token,output_cost_per_token\n${rows}`);
+    const words = `import ${file('half.csv')} --rate 7 --dry-run`;
+    const run = await charge(words);
+    expect(run.output).toMatch(/token-billing +7 +14 +full/);
+    expect(run.output).toMatch(/token-billing +7 +0 +zero/);
+    expect(run.output).not.toContain('half');
+    expect(run.errors).toMatch(/2 models .*: half, vec/);
+    const freed = await charge(`${words} --free half`);
+    expect(freed.output).toMatch(/token-billing +7 +0 +half zero/);
+    expect(freed.errors).toMatch(/1 model .*: vec/);
+  });
+
   it('warns of a list that is not per token', async () => {
     const run = await charge(`import ${file('million.csv')} --rate 7 --dry-run`);
     expect(run.errors).toContain('is the list per token?');

@@ -32,7 +32,7 @@ export interface ImportInput {
   prefix?: string;
   /** Import only these models, by their names without the prefix. */
   models?: string[];
-  /** Models that may be free; others to which the list gives no price above 0 are left out. */
+  /** Models whose missing prices are 0. Others are left out if the list lacks a price, or has none above 0. */
   free?: string[];
   /** Saved for the vendor's next list. */
   mapping?: (PriceMapping & { vendor: string }) | undefined;
@@ -61,8 +61,12 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
     : { named: prices, missing: [] };
   const priced = listPricedModels(readCharges(rows).charges, clock.now());
   const unpriced = named.filter(({ model }) => !priced.has(model));
-  const wanted = unpriced.filter((price) => !isFree(price) || input.free?.includes(price.model));
-  const free = unpriced.filter((price) => !wanted.includes(price)).map(({ model }) => model);
+  const wanted = unpriced.filter(
+    (price) => input.free?.includes(price.model) || !(isFree(price) || price.isIncomplete),
+  );
+  const left = unpriced.filter((price) => !wanted.includes(price));
+  const free = left.filter(isFree).map(({ model }) => model);
+  const incomplete = left.filter((price) => !isFree(price)).map(({ model }) => model);
   const charges = groupCharges(wanted, factor, chooseNextId(rows));
   refuseRoundedAway(charges, wanted);
   const facts = planFacts(known, named);
@@ -80,6 +84,10 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
       facts.count > 0 &&
         `Note vendor, context and modalities of ${formatCount(facts.count, 'model')} (setting model_facts)`,
       remembered.length > 0 && `Remember the columns of ${input.mapping?.vendor} (setting price_lists)`,
+    ),
+    warnings: listTexts(
+      incomplete.length > 0 &&
+        `Skip ${formatCount(incomplete.length, 'model')} without a price of input or of output (use --free to import it as 0): ${incomplete.join(', ')}`,
     ),
     questions: charges.length > 0 ? [`Create ${formatCount(charges.length, 'rule')}?`] : [],
     charges,

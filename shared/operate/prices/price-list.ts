@@ -16,8 +16,13 @@ import { usageFailure } from '../plan.ts';
 export type PriceSource = string | string[][];
 
 /** US dollars per token, as whole numbers of 10^-`dollarDecimals` dollars. Of a part absent: as `input`. */
-export type ListedRates = { input: bigint; output: bigint } & Partial<Record<PartPrice, bigint | undefined>>;
-export const rateNames: readonly (keyof ListedRates)[] = ['input', 'output', ...partPrices];
+export type ListedRates = { input: bigint; output: bigint } & Partial<
+  Record<PartPrice, bigint | undefined>
+> & {
+    /** The list lacks the price of input or of output, which is 0 here. */
+    isIncomplete?: boolean;
+  };
+export const rateNames: readonly ('input' | 'output' | PartPrice)[] = ['input', 'output', ...partPrices];
 export const dollarDecimals = 18;
 
 type ListedTier = ListedRates & { above: number };
@@ -94,7 +99,7 @@ function parseCsvEntries([head = [], ...rows]: string[][]): [string, unknown][] 
 }
 
 /** The names under which an entry writes rates; absent: it has none. */
-type RateWords = Partial<Record<keyof ListedRates, string>>;
+type RateWords = Partial<Record<(typeof rateNames)[number], string>>;
 
 /**
  * A missing input or output price is that of `base`, else 0. Returns nothing if both are missing or a price is
@@ -112,7 +117,13 @@ function readRates(record: unknown, words: RateWords, base?: ListedRates): Liste
   }
   const { input, output } = rates;
   if (input === undefined && output === undefined) return undefined;
-  return { ...rates, input: input ?? base?.input ?? 0n, output: output ?? base?.output ?? 0n };
+  const isIncomplete = base === undefined && (input === undefined || output === undefined);
+  return {
+    ...rates,
+    input: input ?? base?.input ?? 0n,
+    output: output ?? base?.output ?? 0n,
+    ...(isIncomplete && { isIncomplete }),
+  };
 }
 
 const isScalar = (value: unknown): value is number | string =>
@@ -162,8 +173,14 @@ function readListedPrice(raw: Record<string, unknown>): Omit<ListedPrice, 'model
   return {
     serviceTiers,
     unreadFields: listUnread(raw, new Set([...readFields, ...ofTiers])),
-    ...(Object.fromEntries(rateNames.map((name) => [name, rates[name]])) as ListedRates),
+    ...(Object.fromEntries(rateNames.map((name) => [name, rates[name]])) as Pick<
+      ListedRates,
+      (typeof rateNames)[number]
+    >),
     tiers: [...steps, ...ranges.slice(1)],
+    // Embeddings have no output.
+    isIncomplete:
+      raw['mode'] !== 'embedding' && [rates, ...ranges].some(({ isIncomplete }) => isIncomplete === true),
     maxOutputTokens: parseWholeNumber(raw['max_output_tokens']),
     offPeak: readOffPeak(raw['off_peak_pricing'], rates),
   };

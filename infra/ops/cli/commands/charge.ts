@@ -278,7 +278,7 @@ prices, tiers, hours and token limits, lists the prices that rules can't express
           'with --columns: currency of the list (default: cny if it has yuan signs, else usd)',
         ).choices(['cny', 'usd']),
         '--vendor <name>': 'remember the columns under this name (default: the name of the file)',
-        '--free <names>': ['models to make free if the list has no price for them', parseList],
+        '--free <names>': ['models whose missing prices are 0, and that may be free', parseList],
       },
       examples: [
         'charge import prices.json --rate 7.2 --markup 20 --only-served --dry-run',

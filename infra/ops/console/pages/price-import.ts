@@ -117,6 +117,7 @@ async function proposeImport(visit: Visit): Promise<Proposal> {
   });
   const { charges, missing, suspicious } = plan;
   const warnings = listTexts(
+    ...plan.warnings,
     missing.length > 0 && `Not in the price list: ${joinNames(missing)}`,
     suspicious !== undefined &&
       `The price of ${suspicious} is above 1 per 1,000 tokens: check the unit of the list`,
