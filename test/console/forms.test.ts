@@ -480,7 +480,11 @@ describe('prices of customers', () => {
 
   it('rise for a group from a date: a new price goes above the old one, which keeps members that have no field', async () => {
     await put(rig.client, 'settings', [{ name: 'price_groups', value: { gold, iron: [gold[1]] } }]);
-    expect(await visitor.page('charges')).toContain(`href="${path}"`);
+    const prices = (await visitor.page('charges')).replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
+    expect(prices).toMatch(/gold m ¥2 input, ¥8 output .*gold \* standard price × 0\.8 .*iron/);
+    expect(await visitor.page(path)).toMatch(/href="charges"[^>]*>Cancel/);
+    await put(rig.client, 'accounts', [{ account: 'grouped', price_group: 'gold' }]);
+    expect(await visitor.page('customers/grouped')).toContain('<a href="charges#groups">gold</a>');
     const added = await pressed(path, fieldsIn(await visitor.page(path)), 'add value');
     const raised = {
       'value.3.group': 'gold',

@@ -102,17 +102,23 @@ async function readTerms(
   return listCustomerTerms(settings, reading.row, model, atMs);
 }
 
-/** Models served without a price, which are `free` or `refused`; `unused`: priced, and served by no channel that is on. */
+/**
+ * Models served without a price, which are `free` or `refused`; `unused`: priced, and served by no channel that is on; `groups`: prices
+ * of customers that take the place of the rules'.
+ */
 export type ChargeGap = Awaited<ReturnType<typeof findServiceGaps>>;
 
 export async function findServiceGaps(ports: OperatorPorts) {
   const { snapshot } = compileRows(ports, await ports.config.tables());
-  const { models, charges } = snapshot;
+  const { models, charges, settings } = snapshot;
   const priced = listPricedModels(charges, ports.clock.now());
   const unpriced = models.filter((model) => !priced.has(model)).toSorted();
   return {
     free: unpriced.filter((model) => !needsPrice(snapshot, model)),
     refused: unpriced.filter((model) => needsPrice(snapshot, model)),
     unused: [...priced].filter((model) => !models.includes(model)).toSorted(),
+    groups: Object.entries(settings.priceGroups ?? {}).flatMap(([group, prices]) =>
+      prices.map((price) => Object.assign({ group }, price)),
+    ),
   };
 }

@@ -67,7 +67,7 @@ async function renderPrices(visit: Visit): Promise<Page> {
     ),
     body: html`${renderWarnings(charges.problems)} ${renderGaps(gaps)}
     ${renderLead('Prices are in yuan per 1M tokens, or per call. Table rows hold them per 1,000 tokens.')}
-    ${renderRules(charges, visit)}`,
+    ${renderRules(charges, visit)} ${renderGroups(gaps, visit)}`,
   };
 }
 
@@ -145,6 +145,30 @@ export function renderRules({ charges, shadowed }: ShownRules, { nowMs, options 
 }
 
 const linkedMax = 12;
+
+const renderGroups = ({ groups }: ChargeGap, { nowMs, options }: Visit): Content =>
+  groups.length > 0 &&
+  html`<h2 id="groups">Price groups</h2>
+    ${renderTable(groups, {
+      caption: 'Prices of groups',
+      empty: nothing,
+      columns: [
+        head('Group', ({ group }) =>
+          options.readOnly ? group : renderDrawerLink('settings/price_groups', group),
+        ),
+        column('Models', ({ models }) => joinNames(models, linkedMax)),
+        column('Price', ({ factor, type = 'token-billing', input, output }) => {
+          if (factor !== undefined) return `standard price × ${factor}`;
+          if (type === 'non-billing') return typeWords[type];
+          if (type === 'times-billing') return `¥${output ?? 0} per call`;
+          return `¥${perMillion(input ?? 0)} input, ¥${perMillion(output ?? 0)} output`;
+        }),
+        column('From', ({ from }) => (from === undefined ? 'always' : renderAge(from, nowMs))),
+        column('Until', ({ until }) => (until === undefined ? '' : renderAge(until, nowMs)), {
+          has: ({ until }) => until !== undefined,
+        }),
+      ],
+    })}`;
 
 /** Leads to the form that changes the price of this model alone. */
 const renderModelLink = (model: string): Markup =>

@@ -348,6 +348,7 @@ function renderContact(value: unknown): Content {
 const attributeFormats: Readonly<Record<string, (value: unknown) => Content>> = {
   contact: renderContact,
   alert_below: (value) => formatWrittenMoney(formatCell(value)),
+  price_group: (value) => html`<a href="charges#groups">${formatCell(value)}</a>`,
 };
 
 /** `alert_below` -> `Alert below`. */

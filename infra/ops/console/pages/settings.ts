@@ -114,6 +114,8 @@ const kinds = {
   },
 };
 
+const pageOf = (key: string | number): string => (key === 'price_groups' ? 'charges' : 'settings');
+
 /** Values of an invalid row are hidden: one may be a misplaced secret. */
 async function rowOf({ ports, parameter }: Visit, of: keyof typeof kinds) {
   const kind = kinds[of];
@@ -140,7 +142,7 @@ const buildRowForm = (of: keyof typeof kinds): FormRoute => ({
         ...fillForm(fields, row, tried?.fields),
         ...(mark === undefined ? [] : [createSeenField(mark)]),
       ],
-      cancel: 'settings',
+      cancel: pageOf(key),
     };
   }),
   async propose(visit) {
@@ -154,6 +156,6 @@ const buildRowForm = (of: keyof typeof kinds): FormRoute => ({
       ? await planRemoveRow(ports, edit, field('seen'))
       : await planSetRow(ports, { ...edit, attributes, seen: found && field('seen'), isNew: !found });
     const grave = isEmpty && of === 'plans';
-    return proposeRowEdit(visit, plan, { title: kind.named(key), back: 'settings', grave });
+    return proposeRowEdit(visit, plan, { title: kind.named(key), back: pageOf(key), grave });
   },
 });
