@@ -20,6 +20,7 @@ import {
   findCallerPrice,
   findPriceGroup,
   isNamed,
+  listCustomerTerms,
   listEntriesAhead,
   type EntryAhead,
   type PricedCustomer,
@@ -36,7 +37,8 @@ interface Sales {
   /** The attribute to edit. The warning begins with it. */
   attribute: string;
   models: readonly string[];
-  priceOf: (model: string, atMs: number) => Price;
+  /** Undefined: another row sets the price at that time, and has the warning. */
+  priceOf: (model: string, atMs: number) => Price | undefined;
   windowsOf: (model: string) => readonly PriceWindow[];
   /** Lists when the price changes for other reasons. */
   datesOf?: (model: string) => readonly number[];
@@ -46,7 +48,7 @@ interface Sales {
   nowMs: number;
 }
 
-/** Reports the largest loss at any moment of a week, from now on and from each announced change on. */
+/** Reports the largest loss of each kind of tokens at any moment of a week, from now on and from each announced change on. */
 export function findLossWarnings({ attribute, models, ...sales }: Sales): string[] {
   const costs = new Map(models.map((model) => [model, findCosts(model, sales.channels)]));
   // A week with windows takes 20 ms.
@@ -97,7 +99,10 @@ export function findCustomerWarnings(
     ...findLossWarnings({
       attribute,
       models: config.models.filter(isOwn),
-      priceOf: (model, atMs) => findCallerPrice(config, customer, model, atMs),
+      priceOf: (model, atMs) =>
+        listCustomerTerms(settings, customer, model, atMs).length > 0
+          ? findCallerPrice(config, customer, model, atMs)
+          : undefined,
       windowsOf: (model) => findRule(charges, model, nowMs)?.windows ?? [],
       datesOf: (model) => (ahead.get(model) ?? []).slice(0, datesMax).map(({ fromMs }) => fromMs),
       termsOf: (model) => [charges.filter((rule) => rule.models.includes(model)), ahead.get(model)],
@@ -150,17 +155,22 @@ function describeLoss(
       return costs.flatMap((each) => compareRates(price, each, atMs));
     })
     .toSorted((a, b) => (a.loss < b.loss ? 1 : -1));
-  const [worst] = losses;
-  if (!worst) return undefined;
-  const [sold, bought, loss] = [worst.sold, worst.bought, worst.loss].map(formatPerMillion);
-  const sinceMs = dates.findLast((date) => date <= worst.atMs) ?? nowMs;
-  const since = sinceMs > nowMs ? ` from ${isoTime(sinceMs)}` : '';
-  const when = since + (worst.window === undefined ? '' : ` in the window ${worst.window}`);
-  return `sold below cost${when}: ¥${sold} per million ${worst.name} tokens, channel ${worst.channel} costs ¥${bought}, a loss of ¥${loss}`;
+  const [first, ...others] = [...Map.groupBy(losses, ({ name }) => name).values()].flatMap(([worst]) => {
+    if (!worst) return [];
+    const [sold, bought, loss] = [worst.sold, worst.bought, worst.loss].map(formatPerMillion);
+    const sinceMs = dates.findLast((date) => date <= worst.atMs) ?? nowMs;
+    const since = sinceMs > nowMs ? ` from ${isoTime(sinceMs)}` : '';
+    const when = since + (worst.window === undefined ? '' : ` in the window ${worst.window}`);
+    const text = `¥${sold} per million ${worst.name} tokens, channel ${worst.channel} costs ¥${bought}, a loss of ¥${loss}`;
+    return { when, text };
+  });
+  if (!first) return undefined;
+  const more = others.map(({ when, text }) => `, and${when === first.when ? '' : when} ${text}`);
+  return `sold below cost${first.when}: ${first.text}${more.join('')}`;
 }
 
-function compareRates(price: Price, { id, cost }: ChannelCost, atMs: number) {
-  if (price.type !== 'token-billing') return [];
+function compareRates(price: Price | undefined, { id, cost }: ChannelCost, atMs: number) {
+  if (price?.type !== 'token-billing') return [];
   const [{ rates }] = price.tiers;
   const open = findOpenWindow(cost.windows, atMs);
   const buying = buildBuyingPrice(cost, open);

@@ -111,9 +111,11 @@ describe('a price below what a channel costs', () => {
   it.each([
     ['is fine at cost', { input: 0.007, output: 0.028 }, undefined],
     [
-      'names the largest loss of a million tokens',
+      'names the largest loss of each kind of tokens, the largest first',
       { input: 0.006, output: 0.02 },
-      sold('¥20 per million output tokens, channel main costs ¥28, a loss of ¥8'),
+      sold(
+        '¥20 per million output tokens, channel main costs ¥28, a loss of ¥8, and ¥6 per million input tokens, channel main costs ¥7, a loss of ¥1',
+      ),
     ],
     [
       'counts the prices that the cost names',
@@ -135,12 +137,13 @@ describe('a price below what a channel costs', () => {
       const { results } = compile({ channels: [channel({ models: ['m'], cost })], charges: [row] });
       return results.find(({ table }) => table === 'charges')?.warning;
     };
-    const loss = 'in the window peak: ¥6 per million output tokens, channel main costs ¥8, a loss of ¥2';
+    const loss =
+      'in the window peak: ¥6 per million output tokens, channel main costs ¥8, a loss of ¥2, and ¥1.5 per million input tokens, channel main costs ¥2, a loss of ¥0.5';
     expect(warningOf(undefined)).toBe(`models: m sold below cost ${loss}`);
     expect(warningOf([{ ...hours, factor: 2 }])).toBeUndefined();
     const night = { ...hours, name: 'night', from: '00:00', to: '06:00', factor: 0.5 };
     expect(warningOf([{ ...hours, factor: 2 }, night])).toBe(
-      'models: m sold below cost in the window night: ¥3 per million output tokens, channel main costs ¥4, a loss of ¥1',
+      'models: m sold below cost in the window night: ¥3 per million output tokens, channel main costs ¥4, a loss of ¥1, and ¥0.75 per million input tokens, channel main costs ¥1, a loss of ¥0.25',
     );
   });
 
@@ -150,7 +153,8 @@ describe('a price below what a channel costs', () => {
     const groups = { cheap: [{ models: ['m'], factor: 0.6 }], fair: [{ models: ['*'], factor: 0.8 }] };
     const settings = [{ name: 'price_groups', value: groups }];
     const { results, snapshot } = compile({ channels, charges, settings });
-    const below = '¥24 per million output tokens, channel main costs ¥28, a loss of ¥4';
+    const below =
+      '¥24 per million output tokens, channel main costs ¥28, a loss of ¥4, and ¥6 per million input tokens, channel main costs ¥7, a loss of ¥1';
     expect(results.find(({ table }) => table === 'settings')?.warning).toBe(sold(below, 'value.cheap: m'));
     const warnings = (row: object) => findAccountWarnings({ account: 'acme', ...row }, snapshot);
     expect(warnings({ price_group: 'fair' })).toEqual([]);
@@ -177,11 +181,20 @@ describe('an entry of a price group', () => {
   const dated = { models: ['m'], factor: 0.4, from: '2099-12-07', until: '2099-12-08' };
 
   it('that will sell below cost gets a warning before it begins, for its worst hour', () => {
-    const loss = '¥3.2 per million output tokens, channel main costs ¥4, a loss of ¥0.8';
+    const loss =
+      '¥3.2 per million output tokens, channel main costs ¥4, a loss of ¥0.8, and ¥0.8 per million input tokens, channel main costs ¥1, a loss of ¥0.2';
     expect(warningOf([dated])).toBe(`value.gold: m sold below cost from 2099-12-07T00:00:00Z: ${loss}`);
     const peak = { name: 'peak', from: '10:00', to: '11:00', zone: 'UTC', factor: 2 };
     expect(warningOf([{ ...dated, factor: 0.6 }], { m: { ...cost.m, windows: [peak] } })).toContain(
       'sold below cost from 2099-12-07T00:00:00Z in the window peak: ¥4.8',
+    );
+  });
+
+  it('that will end a loss gets no warning for the price of everybody before and after it', () => {
+    const dear = { m: { input: 0.003, output: 0.009 } };
+    expect(warningOf([{ ...dated, factor: 2 }], dear)).toBeUndefined();
+    expect(warningOf([{ ...dated, factor: 1.2 }], dear)).toBe(
+      'value.gold: m sold below cost from 2099-12-07T00:00:00Z: ¥2.4 per million input tokens, channel main costs ¥3, a loss of ¥0.6',
     );
   });
 
