@@ -70,7 +70,7 @@ describe('customer new', () => {
     const run = await rig.ops([...words, '--yes']);
     expect(run.code).toBe(2);
     expect(run.errors).toContain(
-      'customer acme already exists: use `key new acme` for another key, `key rotate` to replace a lost key, or `grant new` to top up',
+      'customer acme already exists: use `key new acme` for another key, `key rotate` to replace a lost key, or `grant new acme` to top up',
     );
     await rig.applyGrants();
     expect((await rig.item('acme'))?.granted).toBe(yuan('50'));

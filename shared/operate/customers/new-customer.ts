@@ -96,7 +96,7 @@ async function findEarlierRun(ports: OperatorPorts, account: string) {
   const isUnreadable = quota !== undefined && item === undefined;
   if (hasCalled || isUnreadable || keys.length > 0)
     throw usageFailure(
-      `customer ${account} already exists: use \`key new ${account}\` for another key, \`key rotate\` to replace a lost key, or \`grant new\` to top up`,
+      `customer ${account} already exists: use \`key new ${account}\` for another key, \`key rotate\` to replace a lost key, or \`grant new ${account}\` to top up`,
     );
   return { row, grants: grants.flat() };
 }

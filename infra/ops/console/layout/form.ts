@@ -2,6 +2,7 @@
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { isReference, parseTypedList, type Field } from '../../fields/row-field.ts';
 import { html, type Content, type Markup } from '../../markup.ts';
+import { renderWithCommandLinks } from './command-links.ts';
 import { listTexts } from '../../../../shared/wire/json.ts';
 
 export interface SentForm {
@@ -40,7 +41,7 @@ export function renderForm({ action, formToken, fields, verb, cancel, tried, lis
     ${
       problem !== undefined &&
       html`<p class="notice bad" role="alert">
-        ${errors.size === 0 ? problem : `Nothing was saved. ${needed}`}
+        ${errors.size === 0 ? renderWithCommandLinks(problem) : `Nothing was saved. ${needed}`}
       </p>`
     }
     ${splitByGroup(fields.map((field) => keepSentValue(field, tried))).map((run) => {
@@ -135,7 +136,7 @@ function renderField(
       >${field.entry && html`<span class="unseen">${field.entry.noun} ${field.entry.number}: </span>`}${label}</label
     >
     ${renderControl(field, state)}
-    ${error !== undefined && html`<p class="error" id="${name}-error">${error}</p>`}
+    ${error !== undefined && html`<p class="error" id="${name}-error">${renderWithCommandLinks(error)}</p>`}
     ${
       mark !== undefined &&
       html`<p class="mark ${mark.kind}" id="${name}-mark">

@@ -66,6 +66,7 @@ const newPage = buildFormPage((_, tried) => ({
   fields: [
     {
       name: 'account',
+      alsoNamed: 'customer',
       label: 'Name',
       required: true,
       placeholder: 'acme',

@@ -2,14 +2,8 @@
 import { Failure } from '../../../../shared/operate/plan.ts';
 import { canonicalJson } from '../../../../shared/wire/json.ts';
 import { html, nothing, raw, type Markup } from '../../markup.ts';
-import {
-  renderNotice,
-  renderOutcome,
-  renderWithCommandLinks,
-  sectionOf,
-  renderWarnings,
-  type Page,
-} from '../layout/frame.ts';
+import { renderNotice, renderOutcome, sectionOf, renderWarnings, type Page } from '../layout/frame.ts';
+import { renderWithCommandLinks } from '../layout/command-links.ts';
 import { renderActionButton } from '../layout/form.ts';
 import { proposeRowEdit } from '../visit/row-proposal.ts';
 import {
