@@ -287,13 +287,17 @@ it('rotates a key, shows the new one once, and disables it', async () => {
     expect((await visitor.post(at, { form_token: tokenIn(confirm) })).status).toBe(404);
     return reply;
   };
+  const taken = await (await visitor.send('customers-new', { account: 'acme' })).text();
+  expect(taken).toMatch(
+    /id="account-error">[^\n]*href="customers\/acme\/keys\/new"[^\n]*"customers\/acme\/grant"/,
+  );
   const rotated = await done(`keys/${key.hash}/rotate`, { grace: '24' });
   const result = await visitor.follow(rotated);
   const [, made = ''] = /data-secret>(sk-[\w-]+)</.exec(result) ?? [];
   expect(made).not.toBe('');
   const [, message = ''] = /<pre class="command" data-copy>([^<]*)</.exec(result) ?? [];
   expect(message).toMatch(
-    new RegExp(`${made}[^]*${key.hint.replaceAll('.', '\\.')}[^]*\\d{4}-\\d\\d-\\d\\dT`),
+    new RegExp(`${made}[^]*${key.hint.replaceAll('.', '\\.')}[^]*\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d UTC`),
   );
   const list = await visitor.page(`keys?text=${made.slice(0, 7)}`);
   const [, path = ''] = /href="(keys\/\w+\/disable)"/.exec(list) ?? [];

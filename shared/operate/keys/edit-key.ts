@@ -161,11 +161,11 @@ export async function planRotateKey(
 
 /** Composes the message for the customer. It contains the new key. */
 export const writeRotationMessage = (
-  { account, oldHint, oldWorksUntil }: RotateKeyPlan,
+  { oldHint, oldWorksUntil }: RotateKeyPlan,
   secretKey: string,
 ): string[] => [
-  `Your new key (account ${account}), with the same rights: ${secretKey}`,
-  `It replaces ${oldHint}, which works until ${oldWorksUntil}. Please replace the old key before then.`,
+  `Your new API key: ${secretKey}`,
+  `It has the same rights as ${oldHint}, which works until ${oldWorksUntil.slice(0, 16).replace('T', ' ')} UTC. Please replace the old key before then.`,
 ];
 
 /** `rights`: what it may do afterwards, in words. */
