@@ -3,6 +3,7 @@ import { formatYuan } from '../../shared/billing/money.ts';
 import type { DailyFigures } from '../../shared/billing/daily-figures.ts';
 import type { Summed } from '../../shared/operate/ledger/ledger.ts';
 import { describeOwnPrice } from '../../shared/relay/account/account-prices.ts';
+import { formatMoney, formatWrittenMoney } from '../../shared/operate/plan.ts';
 import {
   noteFailures,
   formatFigures,
@@ -37,7 +38,7 @@ const pickFigure =
 export const figureColumns: readonly (readonly [
   head: string,
   title: string,
-  text: (of: DailyFigures) => string,
+  text: (of: DailyFigures, formatAmount?: (amount: bigint) => string) => string,
 ])[] = [
   ['CALLS', 'Calls', pickFigure('calls')],
   ['FAILED', 'Failed', pickFigure('failed_calls')],
@@ -45,7 +46,7 @@ export const figureColumns: readonly (readonly [
   ['INPUT', 'Input', pickFigure('prompt_tokens')],
   ['', 'Cached input', pickFigure('cached_tokens')],
   ['OUTPUT', 'Output', pickFigure('completion_tokens')],
-  ['CHARGED', 'Yuan', ({ amounts }) => formatYuan(amounts.charged ?? 0n)],
+  ['CHARGED', 'Charged', ({ amounts }, formatAmount = formatYuan) => formatAmount(amounts.charged ?? 0n)],
 ];
 
 /** The lines before the last one add up to it. */
@@ -63,7 +64,7 @@ export const nameStatement = ({ account, month, isRunning }: Statement): string 
   `${account}, ${month}${isRunning ? ' (until now)' : ''}`;
 
 const buildFigures = <Row extends { figures: DailyFigures }>() =>
-  figureColumns.map(([, name, text]) => number<Row>(name, ({ figures }) => text(figures)));
+  figureColumns.map(([, name, text]) => number<Row>(name, ({ figures }) => text(figures, formatMoney)));
 
 /** Renders the page that the customer gets. */
 export const renderStatementFile = (statement: Statement): Promise<string> =>
@@ -88,24 +89,25 @@ export async function* renderStatementsFile(
 const titleOf = (statement: Statement): string => `Statement of ${nameStatement(statement)}`;
 
 function renderStatement(statement: Statement): Markup {
-  const { grants, days, summed, sum, problems, prices = [] } = statement;
+  const { grants, days, summed, sum, problems, prices = [], contact } = statement;
   return html`<h1>${titleOf(statement)}</h1>
+    ${contact.length > 0 && html`<p>${contact.join(', ')}</p>`}
     ${problems.length > 0 && renderDoubts(problems)}
-    <h2>Balance, in yuan</h2>
+    <h2>Balance</h2>
     ${renderTable(listBalanceLines(statement), {
-      caption: 'Balance, in yuan',
+      caption: 'Balance',
       empty: nothing,
-      columns: [head('', (line) => line.title), number('Yuan', ({ yuan }) => yuan)],
+      columns: [head('', (line) => line.title), number('Amount', ({ yuan }) => formatWrittenMoney(yuan))],
     })}
     <h2>Top-ups and corrections</h2>
     ${renderTable(grants, {
       caption: 'Top-ups and corrections',
       empty: 'None in this month.',
       columns: [
-        head('Time', ({ applied = '' }) => applied),
+        head('Time (UTC)', ({ applied = '' }) => applied.slice(0, 16).replace('T', ' ')),
         column('Name', ({ grantId }) => grantId),
         column('Reason', ({ reason = '' }) => renderWide(reason)),
-        number('Yuan', ({ amount }) => amount),
+        number('Amount', ({ amount }) => formatWrittenMoney(amount)),
       ],
     })}
     ${

@@ -10,13 +10,13 @@ import type { AttributedBy, LedgerRow, WrittenGrant } from '../billing/ledger-ro
 import type { WholeAccount } from '../billing/shards.ts';
 import { requestTimeMs } from '../wire/ids.ts';
 import { AccountRow } from '../config/rows/account-row.ts';
-import { parseRow } from '../config/rows/read-row.ts';
+import { parseRow, textOf } from '../config/rows/read-row.ts';
 import { listOwnPrices } from '../relay/account/account-prices.ts';
 import { listOfferedModels } from '../relay/catalog/catalog-lists.ts';
 import type { AccountPrice } from '../wire/public-api.ts';
 import { utcMonth } from '../wire/iso-time.ts';
 import { compileRows } from './config/row-changes.ts';
-import { compareCodeUnits } from '../wire/json.ts';
+import { compareCodeUnits, listTexts } from '../wire/json.ts';
 import { readCustomerRows } from './customers/customer-list.ts';
 import {
   groupIn,
@@ -43,6 +43,8 @@ interface StatementWanted {
   by?: AttributedBy | undefined;
   /** Adds the customer's current own prices, which requires reading the configuration. */
   prices?: boolean | undefined;
+  /** Adds the customer's name and address, for what is sent to them. */
+  contact?: boolean | undefined;
   /** Sums follow calls within seconds: for so long they are read again until they agree. */
   waitMs: number;
 }
@@ -66,16 +68,17 @@ export function refuseMonth(month: string, nowMs: number): void {
   if (month > utcMonth(nowMs)) throw usageFailure(`--month: ${month} is in the future`);
 }
 
-async function read(ports: OperatorPorts, { account, month, by, prices }: StatementWanted) {
+async function read(ports: OperatorPorts, { account, month, by, prices, contact }: StatementWanted) {
   const { clock, ledger } = ports;
   const nowMs = clock.now();
-  const [quota, readings, days, pages, summed, ownPrices] = await Promise.all([
+  const [quota, readings, days, pages, summed, ownPrices, row] = await Promise.all([
     ledger.quota(account),
     ledger.accountMonths(listMonthsUntil(nowMs).map((each) => ({ account, month: each }))),
     readAllRows(ledger.daily(formatAccountId(account), { from: `${month}-01`, to: `${month}-31` })),
     Array.fromAsync(ledger.grants(account)),
     by && sumCalls(ports, { account, month, by }),
     prices ? readOwnPrices(ports, account) : undefined,
+    contact ? ports.tables.get('accounts', account) : undefined,
   ]);
   if (!quota) throw usageFailure(`${account} has no grants and no calls`);
   if ('problem' in quota) throw new Failure(quota.problem);
@@ -98,6 +101,7 @@ async function read(ports: OperatorPorts, { account, month, by, prices }: Statem
     sum,
     /** Present only if the caller asked for them. */
     prices: ownPrices,
+    contact: listTexts(...['name', 'email'].map((name) => textOf(row?.['contact'], name))),
     isRunning,
     problems: [
       ...months.problems,

@@ -192,7 +192,7 @@ describe('statement', () => {
   it('as HTML is one page without script, with the same figures, in which no name is markup', async () => {
     await statement(`--month 2026-11 --html ${file('acme.html')}`);
     const html = readFileSync(file('acme.html'), 'utf8');
-    for (const text of ['>92.999999996</td>', '>start-acme</td>', '>paid</', 'm&lt;b&gt;ini'])
+    for (const text of ['>¥92.999999996</td>', '>start-acme</td>', '>paid</', 'm&lt;b&gt;ini'])
       expect(html).toContain(text);
     expect(html).not.toMatch(/<b>|<script|https?:/);
     expect(html).not.toContain('does not add up');
@@ -211,6 +211,7 @@ describe('statement', () => {
       account: 'acme',
       prices: [{ models: ['x'], factor: 0.8 }],
       price_group: 'some',
+      contact: { name: 'Ann Lee', email: 'ann@acme.example' },
     });
     const asked = `--month 2026-11 --prices`;
     const { output } = await statement(asked);
@@ -222,7 +223,9 @@ describe('statement', () => {
       { models: ['y'], input: 0.005 },
     ]);
     await statement(`${asked} --html ${file('priced.html')}`);
-    expect(readFileSync(file('priced.html'), 'utf8')).toContain('¥8 input, ¥16 output per million tokens');
+    const page = readFileSync(file('priced.html'), 'utf8');
+    expect(page).toContain('¥8 input, ¥16 output per million tokens');
+    expect(page).toMatch(/<h1>Statement of acme[^]*Ann Lee, ann@acme\.example[^]*<h2>/);
     expect((await statement('--month 2026-11')).output).not.toContain('price of');
   });
 
@@ -243,7 +246,7 @@ describe('statement', () => {
     const figures = { calls: '4', failed_calls: '2', plan_calls: '1', prompt_tokens: '48' };
     expect(day).toMatchObject({ ...figures, completion_tokens: '160', amount: '-4' });
     // The day and the sum.
-    const row = ['4', '2', '1', '48', '0', '160', '4'].join(' ');
+    const row = ['4', '2', '1', '48', '0', '160', '¥4.00'].join(' ');
     const texts = readFileSync(file('mixed.html'), 'utf8')
       .replaceAll(/<[^>]*>/g, ' ')
       .replaceAll(/\s+/g, ' ');

@@ -67,7 +67,14 @@ export const statementCommand = defineView('statement', {
     const { month, by, prices, html: file, marked = false, wait, all = false } = options;
     if (all === (account !== undefined)) throw usageFailure('specify either a customer or --all');
     if (account === undefined) return writeAllStatements(run, options);
-    const statement = await viewStatement(ports, { account, month, by, prices, waitMs: wait * 1000 });
+    const statement = await viewStatement(ports, {
+      account,
+      month,
+      by,
+      prices,
+      contact: prices,
+      waitMs: wait * 1000,
+    });
     if (statement.problems.length > 0 && !marked) refuse(terminal, statement);
     printStatement(terminal, statement);
     if (file === undefined) return;
@@ -86,7 +93,7 @@ async function writeAllStatements({ ports, terminal }: CommandRun, options: Stat
   if (terminal.format === 'csv') terminal.printCsv(['account', ...statementColumns], []);
   for (const [at, account] of accounts.entries()) {
     terminal.count(`${at} of ${accounts.length} customers`);
-    const wanted = { account, month, by, prices, waitMs: wait * 1000 };
+    const wanted = { account, month, by, prices, contact: prices, waitMs: wait * 1000 };
     const statement = await viewStatement(ports, wanted).catch((error: unknown) => {
       if (!(error instanceof Failure) || error.exitCode === deniedExitCode) throw error;
       terminal.remark(`${account}: ${error.message}`);
