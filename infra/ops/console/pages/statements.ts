@@ -57,7 +57,13 @@ export function addStatementPages(routes: Routes): void {
     type: 'text/html',
     async *lines({ ports, field, nowMs }) {
       const month = field('month');
-      const wanted = { account: field('account'), month, waitMs: 0, prices: month === utcMonth(nowMs) };
+      const wanted = {
+        account: field('account'),
+        month,
+        waitMs: 0,
+        contact: true,
+        prices: month === utcMonth(nowMs),
+      };
       yield maskKeys(await renderStatementFile(await viewStatement(ports, wanted)));
     },
   });
@@ -101,7 +107,7 @@ async function* listStatements(
   if (account === '' && !options.exports) throw new Failure(explainRefusal(identity));
   const pages = account === '' ? await Array.fromAsync(ports.ledger.accounts()) : [[account]];
   for (const each of [...new Set(pages.flat())].toSorted(compareCodeUnits).slice(from, to)) {
-    const wanted = { account: each, month, prices, waitMs: 0 };
+    const wanted = { account: each, month, prices, contact: true, waitMs: 0 };
     const statement = await viewStatement(ports, wanted).catch((error: unknown) => {
       if (account !== '' || !(error instanceof Failure)) throw error;
       return error.message;
@@ -144,7 +150,7 @@ async function renderStatements(visit: Visit): Promise<Page> {
         ? await renderAll(visit, month)
         : // A page does not wait for sums; it says that they follow.
           renderStatement(await viewStatement(ports, { account, month, waitMs: 0 }), visit);
-    return { title: 'Statements', body: html`${renderForm(fields)} ${shown}` };
+    return { title: 'Statements', actions: shown.actions, body: html`${renderForm(fields)} ${shown.body}` };
   } catch (error) {
     if (!(error instanceof Failure) || error.exitCode !== 2) throw error;
     // A customer without a statement is named, not the field.
@@ -155,11 +161,18 @@ async function renderStatements(visit: Visit): Promise<Page> {
 
 const amounts = buildViewColumns(statedColumns).slice(1);
 
-async function renderAll({ ports, query, identity, options }: Visit, month: string): Promise<Markup> {
+type ShownStatements = Pick<Page, 'actions' | 'body'>;
+
+async function renderAll(visit: Visit, month: string): Promise<ShownStatements> {
+  const { ports, query, identity, options } = visit;
   const after = query('after');
   const { statements, count, next, problems } = await viewStatements(ports, month, after);
   const of = count === undefined ? ', unsorted; there are more' : ` of ${formatInteger(count)}, by name`;
-  return html`${renderWarnings(problems)}
+  const downloads = options.exports && [
+    renderActionButton('statements-csv', identity.formToken, 'Download all as CSV', { month }),
+    count !== undefined && renderHtmlButtons(count, month, identity.formToken),
+  ];
+  const body = html`${renderWarnings(problems)}
   ${renderTable(statements, {
     caption: `Statements of ${month}`,
     empty: renderEmptyState(`No calls or grants up to ${month}`, 'Enter a name, or another month.'),
@@ -175,9 +188,8 @@ async function renderAll({ ports, query, identity, options }: Visit, month: stri
   })}
   ${renderPager(`${formatCount(statements.length, 'customer')}${of}`, next && buildPath('statements', { month, after: next }))}
   ${renderLead('If a statement does not add up, the files show its problems instead.')}
-  ${options.exports && renderActionButton('statements-csv', identity.formToken, 'Download all as CSV', { month })}
-  ${options.exports && count !== undefined && renderHtmlButtons(count, month, identity.formToken)}
   ${renderCommand(ports.target, 'statement', `--all --month ${month} --html statements --csv > ${month}.csv`)}`;
+  return { actions: downloads, body };
 }
 
 /** Browsers are slow with more statements in one file. The last file has all remaining ones. */
@@ -195,9 +207,13 @@ const renderHtmlButtons = (count: number, month: string, formToken: string): Mar
     });
   });
 
-function renderStatement(view: Statement, { ports: { target }, identity }: Visit): Markup {
+function renderStatement(view: Statement, { ports: { target }, identity }: Visit): ShownStatements {
   const { account, month, opening, granted, charged, metered, closing, grants, days, sum, isRunning } = view;
-  return html`<h2>
+  const downloads = [
+    renderActionButton('statement-html', identity.formToken, 'Download page', { account, month }),
+    renderActionButton('statements-csv', identity.formToken, 'Download CSV', { account, month }),
+  ];
+  const body = html`<h2>
       ${renderCustomerLink(account)}, ${month} ${isRunning && html`<span class="soft">so far</span>`}
     </h2>
     ${
@@ -251,11 +267,8 @@ function renderStatement(view: Statement, { ports: { target }, identity }: Visit
         columns: [head('Day', ({ day }) => day), column('Model', ({ model }) => model), ...columns],
       })}
     </details>
-    <p class="buttons">
-      ${renderActionButton('statement-html', identity.formToken, 'Download page', { account, month })}
-      ${renderActionButton('statements-csv', identity.formToken, 'Download CSV', { account, month })}
-    </p>
     ${renderCommand(target, `statement ${quoteShellWord(account)}`, `--month ${month} --html ${month}.html --csv > ${month}.csv`)}`;
+  return { actions: downloads, body };
 }
 
 const linesMax = 150;
