@@ -285,6 +285,9 @@ document.addEventListener('submit', ({ target }) => {
       field.value = field.value.replace(/\b(sk-[\w-]{4})[\w-]{12,}([\w-]{4})/, '$1...$2');
 });
 
+// On a phone the sections scroll sideways.
+const current = document.querySelector('.sections [aria-current]');
+if (current) current.closest('.sections').scrollLeft = current.offsetLeft - 60;
 document.querySelectorAll('[data-zone]').forEach(offerZones);
 document.addEventListener('click', openOverList);
 goByKey();

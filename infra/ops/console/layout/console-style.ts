@@ -67,6 +67,7 @@ table.data .cut { display: inline-block; max-width: 15rem; overflow: hidden; tex
 table.data code.cut { max-width: 7.5rem; }
 @media (min-width: 561px) { table.data tbody th > a { display: inline-block; max-width: 22rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; } }
 .number { text-align: right !important; }
+data { white-space: nowrap; }
 .console th button.sort { font: inherit; color: inherit; text-align: inherit; background: none; border: 0; padding: 0; }
 tbody tr:is(.bad, .warning) > :first-child { box-shadow: inset 3px 0 0 var(--tone); }
 th button.sort:hover { color: var(--ink); text-decoration: underline; }
