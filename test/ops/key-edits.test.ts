@@ -140,10 +140,13 @@ describe('a key that makes keys', () => {
   });
 });
 
-it('the old one of a rotated key works for as many days as are given', async () => {
+it("a rotated key works for as many days as are given, which the customer's message says", async () => {
   const { hash } = await made('rotated');
-  await rig.ops(`key rotate ${hash} --grace 7d --yes`);
-  const end = Date.parse(String((await rowOf(hash))['expires_at']));
+  const { output } = await rig.ops(`key rotate ${hash} --grace 7d --yes`);
+  const written = String((await rowOf(hash))['expires_at']);
+  expect(output).toMatch(/ {2}Your new key \(account rotated\).*: sk-\S+\n.*works until/);
+  expect(output).toContain(`works until ${written}`);
+  const end = Date.parse(written);
   expect(Math.round((end - Date.now()) / 86_400_000)).toBe(7);
 });
 

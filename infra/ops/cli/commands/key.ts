@@ -17,6 +17,7 @@ import {
   planEditKey,
   planEnableKey,
   planRotateKey,
+  writeRotationMessage,
   type MadeKey,
   type NewKeyPlan,
   type EditKeyPlan,
@@ -195,13 +196,16 @@ The relay rejects it with 401 invalid_api_key.`);
           plan,
           carryOut: () => terminal.revealMade(carryOutKey(ports, plan)),
           print(shown, made) {
-            printNewKey(shown, { ...plan, ...made });
-            shown.remark(`${plan.oldName} expires at ${plan.oldWorksUntil}.`);
+            shown.print(
+              `${plan.oldName} expires at ${plan.oldWorksUntil}. Send this message now; the new key can't be shown again:`,
+            );
+            shown.printMessage(writeRotationMessage(plan, made.secretKey));
           },
           facts: (made) => ({
             ...formatNewKey(plan, made),
             old: plan.oldName,
             old_works_until: plan.oldWorksUntil,
+            ...(made && { message: writeRotationMessage(plan, made.secretKey).join('\n') }),
           }),
         });
       },
