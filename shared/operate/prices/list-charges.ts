@@ -15,6 +15,7 @@ import { listCustomerTerms } from '../../config/customer-prices.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { attributeOf, readRow } from '../../config/rows/read-row.ts';
 import { needsPrice } from '../../config/snapshot.ts';
+import { compareCodeUnits } from '../../wire/json.ts';
 import { compileRows, compileSettings } from '../config/row-changes.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { usageFailure } from '../plan.ts';
@@ -117,8 +118,9 @@ export async function findServiceGaps(ports: OperatorPorts) {
     free: unpriced.filter((model) => !needsPrice(snapshot, model)),
     refused: unpriced.filter((model) => needsPrice(snapshot, model)),
     unused: [...priced].filter((model) => !models.includes(model)).toSorted(),
-    groups: Object.entries(settings.priceGroups ?? {}).flatMap(([group, prices]) =>
-      prices.map((price) => Object.assign({ group }, price)),
-    ),
+    // The store returns members of maps in any order.
+    groups: Object.entries(settings.priceGroups ?? {})
+      .toSorted(([a], [b]) => compareCodeUnits(a, b))
+      .flatMap(([group, prices]) => prices.map((price) => Object.assign({ group }, price))),
   };
 }
