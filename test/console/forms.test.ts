@@ -517,6 +517,24 @@ describe('prices of customers', () => {
     expect([reply.status, error]).toEqual([422, expect.stringContaining(words)]);
   });
 
+  it('are shown for confirmation in the units of the form, as are prices of rules', async () => {
+    await put(rig.client, 'settings', [{ name: 'price_groups', value: { iron: [gold[1]] } }]);
+    await put(rig.client, 'charges', [{ id: 78, type: 'times-billing', models: ['calls'], output: 1 }]);
+    const confirmed = async (form: string, typed: Record<string, string>) => {
+      const reply = await visitor.send(form, { ...fieldsIn(await visitor.page(form)), ...typed });
+      const shown = await visitor.follow(reply);
+      return shown
+        .slice(shown.indexOf('Changes'))
+        .replaceAll(/<[^>]*>/g, ' ')
+        .replaceAll(/\s+/g, ' ');
+    };
+    const priced = { 'value.0.factor': '', 'value.0.input': '6', 'value.0.output': '10' };
+    expect(await confirmed(path, priced)).toMatch(
+      /iron: factor 0\.8, models \* iron: input 6 per 1M tokens, models \*, output 10 per 1M tokens/,
+    );
+    expect(await confirmed('charges/78', { output: '2' })).toMatch(/output 1 per call 2 per call/);
+  });
+
   it('are fields on the form of one customer, too', async () => {
     await put(rig.client, 'accounts', [{ account: 'priced', prices: [gold[1]] }]);
     const form = 'customers/priced/edit';

@@ -2,8 +2,15 @@
 import type { ConfigPlan } from '../../../../shared/operate/config/write-rows.ts';
 import { joinNames } from '../../../../shared/config/rows/read-table.ts';
 import { plainValue } from '../../../../shared/config/rows/read-row.ts';
-import { canonicalJson } from '../../../../shared/wire/json.ts';
-import { nameOf, type RowDifference } from '../../../../shared/operate/config/row-changes.ts';
+import { perMillion } from '../../../../shared/billing/price.ts';
+import { partPrices } from '../../../../shared/wire/chat-response.ts';
+import { canonicalJson, compareCodeUnits, isRecord } from '../../../../shared/wire/json.ts';
+import {
+  indexRows,
+  nameOf,
+  type ConfigEdit,
+  type RowDifference,
+} from '../../../../shared/operate/config/row-changes.ts';
 import { formatCount, formatInteger, Failure } from '../../../../shared/operate/plan.ts';
 import {
   certaintyOf,
@@ -26,7 +33,7 @@ export async function proposeRowEdit(
 ): Promise<Proposal> {
   const proposal = proposeWrites(visit, plan, { verb: 'Save', ...words, report: reportSaved });
   const comparison = proposal.refusal === undefined && (await compareEffects(visit.ports, plan));
-  const details = html`${renderDifferences(plan.differences)} ${comparison}`;
+  const details = html`${renderDifferences(plan.differences, plan.edit)} ${comparison}`;
   return { ...proposal, basis: basisOf(plan.differences), details };
 }
 
@@ -55,10 +62,26 @@ const basisOf = (differences: readonly RowDifference[]): string =>
     .toSorted()
     .join('\n');
 
-export function renderDifferences(differences: readonly RowDifference[]): Markup {
+/** @param edit shows prices in the units of forms: a rule's type says whether they are per call */
+export function renderDifferences(differences: readonly RowDifference[], edit?: ConfigEdit): Markup {
   if (differences.length === 0) return nothing;
   const all = differences.flatMap(({ table: of, key, change, attributes }) =>
-    attributes.map((attribute) => ({ ...attribute, row: `${of} ${key}`, change })),
+    attributes.map(({ name, before, after }) => {
+      const hasPrices = edit && (of === 'charges' || name === 'cost' || key === 'price_groups');
+      const show = (value: unknown, side: keyof ConfigEdit): string =>
+        shorten(
+          hasPrices
+            ? describePrices(plainValue(value), indexRows(of, edit[side][of]).get(key)?.['type'], name)
+            : formatCell(value),
+        );
+      return {
+        name,
+        before: show(before, 'before'),
+        after: show(after, 'after'),
+        row: `${of} ${key}`,
+        change,
+      };
+    }),
   );
   const more = all.length - differencesMax;
   return html`${renderTable(all.slice(0, differencesMax), {
@@ -68,8 +91,8 @@ export function renderDifferences(differences: readonly RowDifference[]): Markup
       head('Row', ({ row }) => row),
       column('Change', ({ change }) => change),
       column('Attribute', ({ name }) => html`<code>${name}</code>`),
-      column('Before', ({ before }) => html`<span class="wide old">${formatValue(before)}</span>`),
-      column('After', ({ after }) => html`<span class="wide new">${formatValue(after)}</span>`),
+      column('Before', ({ before }) => html`<span class="wide old">${before}</span>`),
+      column('After', ({ after }) => html`<span class="wide new">${after}</span>`),
     ],
   })}
   ${more > 0 && renderLead(`${formatCount(more, 'more attribute')} not shown.`)}`;
@@ -79,9 +102,23 @@ const differencesMax = 200;
 
 const charactersMax = 400;
 
-function formatValue(value: unknown): string {
-  const text = formatCell(value);
-  return text.length > charactersMax ? `${text.slice(0, charactersMax)}… (${text.length} characters)` : text;
+const shorten = (text: string): string =>
+  text.length > charactersMax ? `${text.slice(0, charactersMax)}… (${text.length} characters)` : text;
+
+const priceNames: ReadonlySet<string> = new Set(['input', 'output', ...partPrices]);
+
+/** Rows have prices per 1,000 tokens, forms per million. Sorted, because the store returns members of maps in any order. */
+function describePrices(value: unknown, type: unknown, name = ''): string {
+  if (typeof value === 'number' && priceNames.has(name))
+    return type === 'times-billing' ? `${value} per call` : `${perMillion(value)} per 1M tokens`;
+  if (Array.isArray(value) && value.some(isRecord))
+    return value.map((each) => describePrices(each, type)).join('; ');
+  if (!isRecord(value)) return formatCell(value);
+  const isNested = Object.values(value).flat().some(isRecord);
+  return Object.entries(value)
+    .toSorted(([a], [b]) => compareCodeUnits(a, b))
+    .map(([key, each]) => `${key}${isNested ? ':' : ''} ${describePrices(each, value['type'] ?? type, key)}`)
+    .join(isNested ? '; ' : ', ');
 }
 
 const namesMax = 20;
