@@ -58,6 +58,19 @@ describe('grant new', () => {
     expect((await rig.item('unlucky'))?.granted).toBe(yuan('5'));
   });
 
+  it('shows the balance before and after a negative amount, and warns before it falls below zero', async () => {
+    await rig.put('accounts', { account: 'small' });
+    await rig.ops('grant new small 99.92 --id paid --wait 0 --yes');
+    await rig.applyGrants();
+    const part = await rig.ops('grant new small -9.92 --dry-run');
+    expect(part.output).toContain('¥99.92 → ¥90.00');
+    expect(part.errors).not.toContain('warning');
+    const all = await rig.ops('grant new small -999.92 --dry-run');
+    expect(all.output).toContain('¥99.92 → −¥900.00');
+    expect(all.errors).toMatch(/warning: .*more than the balance of small/);
+    expect((await rig.ops('grant new small 1 --dry-run')).output).not.toContain('→');
+  });
+
   it('accepts a correction below zero, and does not repeat it by itself', async () => {
     const words = 'grant new acme -2.5 --wait 0 --yes';
     expect(await rig.ops(words)).toMatchObject({ code: 0 });

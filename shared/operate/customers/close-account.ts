@@ -41,12 +41,14 @@ export async function planCloseAccount(ports: OperatorPorts, account: string) {
     ...keys.map(({ hash }) => editRow({ hash }, attributes)),
   ];
   const effect = [
-    `Disable ${account} and ${keys.length === 1 ? 'its key' : `its ${keys.length} keys`} within 30 s; no data is deleted`,
+    isClosed
+      ? `${account} is already closed`
+      : `Disable ${account} and ${keys.length === 1 ? 'its key' : `its ${keys.length} keys`} within 30 s; no data is deleted`,
     `Remaining balance: ${formatMoney(available)}${reserved > 0n ? `, plus ${formatMoney(reserved)} reserved by calls in flight` : ''}`,
   ];
   return {
     changes: isClosed ? [] : changes,
-    effect: isClosed ? [`${account} is already closed`, ...next] : effect,
+    effect: isClosed ? [...effect, ...next] : effect,
     questions: isClosed ? [] : [`Close ${account}?`],
     account,
     available,

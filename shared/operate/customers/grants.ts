@@ -5,7 +5,7 @@ import { isAccountOff } from '../../config/rows/account-row.ts';
 import { GrantRow } from '../../config/rows/grant-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import { compareCodeUnits } from '../../wire/json.ts';
+import { compareCodeUnits, listTexts } from '../../wire/json.ts';
 import { ExactNumber, type OperatorPorts, type RawRow, type RowWrite } from '../operator-ports.ts';
 import { formatMoney, formatWrittenMoney, Failure, requireValid, usageFailure, type Plan } from '../plan.ts';
 import { carryOutWrites, findAccount } from '../rows.ts';
@@ -24,6 +24,8 @@ export interface GrantPlan extends Plan<RowWrite> {
   account: string;
   grantId: string;
   amount: NanoYuan;
+  /** The balance before a negative amount. Calls change it, so it is no part of the effect, which must stay the same. */
+  balance?: NanoYuan | undefined;
 }
 
 export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): Promise<GrantPlan> {
@@ -35,6 +37,7 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
   const reading = readRow(GrantRow, { ...facts, amount: input.amount });
   const { amount } = requireValid(reading, 'nothing was written: ').row;
   const found = await findAccount(ports, account, input.new);
+  const balance = amount < 0n ? await readBalance(ports, account) : undefined;
   const refusal = input.id === undefined ? await findRepeatedGrant(ports, account, amount) : undefined;
   return {
     changes: [
@@ -48,11 +51,20 @@ export async function planGrantAmount(ports: OperatorPorts, input: GrantInput): 
         : `Credit ${formatMoney(amount)} to ${account}?`,
     ],
     ...(refusal !== undefined && { refusal }),
-    warnings: isAccountOff(found.row) ? [`${account} is disabled: its keys are rejected`] : [],
+    warnings: listTexts(
+      isAccountOff(found.row) && `${account} is disabled: its keys are rejected`,
+      balance !== undefined && balance + amount < 0n && `this takes more than the balance of ${account}`,
+    ),
     account,
     grantId,
     amount,
+    balance,
   };
+}
+
+async function readBalance({ ledger }: OperatorPorts, account: string): Promise<NanoYuan | undefined> {
+  const quota = await ledger.quota(account);
+  return quota && 'problem' in quota ? undefined : (quota?.row.available ?? 0n);
 }
 
 export const grantRow = (facts: RawRow, amount: NanoYuan): RawRow => ({

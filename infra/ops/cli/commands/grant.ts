@@ -22,7 +22,7 @@ import {
   planRevokeCodes,
   type CodesInput,
 } from '../../../../shared/operate/customers/codes.ts';
-import { Failure, formatCount } from '../../../../shared/operate/plan.ts';
+import { Failure, formatCount, formatMoney } from '../../../../shared/operate/plan.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { grantSheet } from '../../fields/sheet.ts';
 import { describeGrantOutcome, isGrantWritten } from '../../outcomes.ts';
@@ -52,6 +52,10 @@ type GrantOptions = Omit<GrantInput, 'account' | 'amount'>;
 export const defineGrantWrite = (ports: OperatorPorts, plan: GrantPlan, wait: number) =>
   defineWrite({
     plan,
+    preview({ print }) {
+      const { balance, amount } = plan;
+      if (balance !== undefined) print(`Balance: ${formatMoney(balance)} → ${formatMoney(balance + amount)}`);
+    },
     carryOut: () => carryOutGrant(ports, plan, wait * 1000),
     print: (terminal, made) => printOutcome(terminal, describeGrantOutcome(plan, made)),
     facts: (made) => formatGrantJson(plan, made),
