@@ -689,6 +689,8 @@ describe('a channel', () => {
     const params = { 'params.set': 'temperature = 1', 'params.model_rules': 'gpt-4* efforts = ["low"]' };
     const named = { id: 'az', models: 'smart', mapper: 'smart = gpt-4o' };
     const fields = { ...fieldsIn(page), ...named, ...cost, ...params, 'params.stream': 'no' };
+    const halved = await visitor.send('channels-new', { ...fields, 'cost.0.output': '' });
+    expect(await halved.text()).toContain('id="cost.0.output-error"');
     const wrong = await visitor.send('channels-new', { ...fields, api_version: '?' });
     const again = await wrong.text();
     expect([wrong.status, again]).toEqual([422, expect.stringContaining('id="api_version-error"')]);

@@ -92,6 +92,14 @@ const CostEntry = z
   )
   .check(
     z.refine(isPriced, 'prices of both input and output, or per_call alone'),
+    z.refine(({ input, output }) => input !== undefined || output === undefined, {
+      error: 'an input cost',
+      path: ['input'],
+    }),
+    z.refine(({ input, output }) => input === undefined || output !== undefined, {
+      error: 'an output cost',
+      path: ['output'],
+    }),
     z.refine(({ windows: all = [] }) => all.every((each) => areTerms(each)), {
       error: 'windows that each have either a factor or prices of both input and output',
       path: ['windows'],
@@ -110,7 +118,7 @@ interface Priced {
 
 /** Other prices and tiers need both. */
 function isPriced({ input, output, per_call, ...more }: Priced): boolean {
-  if (input !== undefined || output !== undefined) return input !== undefined && output !== undefined;
+  if (input !== undefined || output !== undefined) return true;
   const { currency: _currency, rate: _rate, ...others } = more as Record<string, unknown>;
   return per_call !== undefined && Object.values(others).every((value) => value === undefined);
 }
