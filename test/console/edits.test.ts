@@ -319,6 +319,7 @@ it('the page of a closed customer lists the remaining steps until they are done:
   const path = 'customers/leaving/payback';
   const todo = await visitor.page('customers/leaving');
   expect(todo).toMatch(/Eve [^]*mailto:/);
+  expect(todo).not.toMatch(/class="button main"/);
   expect(todo).toMatch(new RegExp(`To do[^]*${path}"[^>]*>Pay back ¥12\\.50<[^]*leaving/erase`));
   const form = await visitor.page(path);
   expect(form).toMatch(/value="12\.5"\s+id="field-amount"/);

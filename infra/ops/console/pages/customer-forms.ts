@@ -190,7 +190,7 @@ async function proposeClose(visit: Visit): Promise<Proposal> {
     verb: 'Close customer',
     grave: true,
     // The page lists the steps that are left, from the customer's state.
-    report: () => ({ lines: describeClosure(plan).slice(0, 1) }),
+    report: () => ({ lines: describeClosure(plan).slice(0, 1), next: [] }),
   });
 }
 
@@ -223,7 +223,7 @@ async function proposeErase(visit: Visit): Promise<Proposal> {
     back: customerPathOf(account),
     verb: 'Erase contact data',
     grave: true,
-    report: () => ({ lines: describeErasure(plan) }),
+    report: () => ({ lines: describeErasure(plan), next: [] }),
   });
 }
 

@@ -254,7 +254,7 @@ async function renderCustomer(visit: Visit): Promise<Page> {
     title: account,
     above: [],
     actions: hideFromReaders(visit, [
-      html`<a class="button main" href="${path}/grant" data-drawer>Top up</a>`,
+      html`<a class="button ${!view.isOff && 'main'}" href="${path}/grant" data-drawer>Top up</a>`,
       ...listForms(view.isOff).map(
         ([at, words]) => html`<a class="button" href="${path}/${at}" data-drawer>${words}</a>`,
       ),
@@ -287,7 +287,7 @@ async function renderCustomer(visit: Visit): Promise<Page> {
   };
 }
 
-function renderBalanceTiles({ item, plan, use }: CustomerView): Markup {
+function renderBalanceTiles({ item, isOff, plan, use }: CustomerView): Markup {
   const { counts, amounts } = use.sum;
   const calls = counts.calls ?? 0;
   const reserved = sumReserved(item);
@@ -298,9 +298,9 @@ function renderBalanceTiles({ item, plan, use }: CustomerView): Markup {
       name: 'Balance',
       value: renderYuan(item.available),
       note: reserved > 0n ? underWay : 'no calls in flight',
-      mark: item.available <= 0n && 'bad',
+      mark: item.available < (isOff ? 0n : 1n) && 'bad',
     },
-    { name: 'Granted', value: renderYuan(item.granted), note: 'all time' },
+    { name: 'Granted', value: renderYuan(item.granted), note: 'all time, less money paid back' },
     { name: 'Spent', value: renderYuan(item.spent), note: formatCount(item.settled, 'call') },
     {
       name: use.isWhole ? `Last ${useDays} days` : `Since ${use.from}`,

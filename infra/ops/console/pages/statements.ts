@@ -134,6 +134,9 @@ async function* listCsv(visit: Visit): AsyncGenerator<string> {
 const hasLines = ({ opening, closing, days, grants }: Statement): boolean =>
   opening !== 0n || closing !== 0n || days.length > 0 || grants.length > 0;
 
+const renderForm = (fields: readonly Field[]): Markup =>
+  renderSearch({ action: 'statements', verb: 'Show', fields });
+
 async function renderStatements(visit: Visit): Promise<Page> {
   const { ports, nowMs, query } = visit;
   const account = query('account');
@@ -142,8 +145,6 @@ async function renderStatements(visit: Visit): Promise<Page> {
     { name: 'account', label: 'Customer', value: account },
     { name: 'month', label: 'Month (UTC)', value: month, placeholder: '2026-11' },
   ];
-  const renderForm = (shown: readonly Field[]): Markup =>
-    renderSearch({ action: 'statements', verb: 'Show', fields: shown });
   try {
     const shown =
       account === ''
@@ -228,7 +229,11 @@ function renderStatement(view: Statement, { ports: { target }, identity }: Visit
     }
     ${renderTiles([
       { name: 'Opening balance', value: formatMoney(opening), note: `${month}-01` },
-      { name: '+ Granted', value: formatMoney(granted), note: formatCount(grants.length, 'top-up') },
+      {
+        name: '+ Top-ups and corrections',
+        value: formatMoney(granted),
+        note: `${grants.length} in this month`,
+      },
       {
         name: '− Charged',
         value: formatMoney(charged),
