@@ -244,7 +244,9 @@ export const isEdited = (part: SheetLine['customer']): boolean =>
 const prefixFailure = <Part>(name: string | undefined, work: Promise<Part>): Promise<Part> =>
   work.catch((error: unknown) => {
     if (name === undefined || !(error instanceof Failure) || error.exitCode !== 2) throw error;
-    throw usageFailure(`${name}: ${error.message.replace(/^nothing was written: /, '')}`);
+    const words = error.message.replace(/^nothing was written: /, '');
+    // Names the column, such as `grant.amount`.
+    throw usageFailure(`${name}${/^[\w.]+: /.test(words) ? '.' : ': '}${words}`);
   });
 
 /** Plans no changes for a credit that an earlier run wrote. */

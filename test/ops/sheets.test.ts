@@ -134,7 +134,7 @@ describe('a sheet of customers', () => {
     ['acount,rpm\na,1\n', 'unknown column acount: did you mean account?'],
     ['account,rpm,rpm\na,1,2\n', 'two columns are named rpm'],
     ['account,key.id,key.expires_at\na,main,30d\n', 'line 2: expires_at: use a date'],
-    ['account,key.id,key.rpm\na,main,-1\n', 'line 2: key: rpm: found -1'],
+    ['account,key.id,key.rpm\na,main,-1\n', 'line 2: key.rpm: found -1'],
     ['account\0\n', 'this is not a text file'],
   ])('%j is refused: %s', async (csv, words) => {
     const run = await apply('customer', fileOf('refused.csv', csv));

@@ -68,6 +68,7 @@ table.data code.cut { max-width: 7.5rem; }
 @media (min-width: 561px) { table.data tbody th > a { display: inline-block; max-width: 22rem; overflow: hidden; text-overflow: ellipsis; vertical-align: bottom; } }
 .number { text-align: right !important; }
 data { white-space: nowrap; }
+.loss { color: var(--bad); }
 .console th button.sort { font: inherit; color: inherit; text-align: inherit; background: none; border: 0; padding: 0; }
 tbody tr:is(.bad, .warning) > :first-child { box-shadow: inset 3px 0 0 var(--tone); }
 th button.sort:hover { color: var(--ink); text-decoration: underline; }
@@ -131,7 +132,7 @@ form.single { display: inline; }
 .field label { display: block; font-weight: 550; margin: 0 0 .2rem; }
 .field label[data-needed]::after { content: " (required)"; color: var(--soft); font-weight: 400; }
 .field .help { color: var(--soft); font-size: var(--note); margin: .2rem 0 0; }
-.field .error { color: var(--bad); margin: .25rem 0 0; font-weight: 500; }
+.field .error { white-space: pre-line; color: var(--bad); margin: .25rem 0 0; font-weight: 500; }
 .field .mark { font-size: var(--note); margin: .25rem 0 0; padding: .3rem .6rem; border-radius: 5px; overflow-wrap: anywhere; color: var(--tone); background: var(--tone-back); }
 .field .mark strong { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: var(--note); }
 input, textarea, select { border-color: var(--edge); border-radius: 6px; padding: .36rem .55rem; }
