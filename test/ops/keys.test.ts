@@ -248,7 +248,7 @@ describe('key rotate', () => {
     await ops(`key off ${hash} --yes`);
     const run = await ops(`key rotate ${hint}`);
     expect(run.code).toBe(1);
-    expect(run.errors).toContain('does not work (enabled is false)');
+    expect(run.errors).toContain('does not work (it is disabled)');
     expect(run.output).not.toContain('sk-');
   });
 });

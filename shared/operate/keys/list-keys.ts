@@ -123,7 +123,7 @@ export function judgeKey(raw: RawRow | undefined, nowMs: number): KeyState {
 
 const reasons: Record<NonNullable<ReturnType<typeof findKeyRefusal>> | 'usable', (row: KeyRow) => string> = {
   kind: ({ agent }) => `agent is ${agent}; only api keys can make calls`,
-  disabled: () => 'enabled is false',
+  disabled: () => 'it is disabled',
   expired: ({ expires_at: expiresAt = 0 }) => `it expired at ${isoTime(expiresAt)}`,
   usable: (row) =>
     listTexts(

@@ -106,10 +106,13 @@ export const renderWriter = (who: string): Markup =>
 
 export function renderMargin(figures: DailyFigures): Content {
   const { earned } = marginOf(figures);
+  if (earned === undefined && !figures.amounts.charged) return '–';
   if (earned === undefined)
     return html`<span class="soft" title="No channel that served these calls has a cost">unknown</span>`;
   const charged = figures.amounts.bought_charged ?? 0n;
-  return html`<span title="${formatPercent(earned, charged)} of charges">${renderYuan(earned)}</span>`;
+  return html`<span class="${earned < 0n && 'loss'}" title="${formatPercent(earned, charged)} of charges"
+    >${renderYuan(earned)}</span
+  >`;
 }
 
 export function formatMargin(figures: DailyFigures): string {

@@ -222,7 +222,7 @@ function renderActions({ id, state }: ChannelWithSums, { identity }: Visit): Mar
 }
 
 function renderBalance({ balance }: ChannelWithSums, nowMs: number): Content {
-  if (!balance) return 'not watched: set `Alert below`';
+  if (!balance) return 'not watched: set Alert below';
   const { text, atMs, isLow } = balance;
   return html`${text}, ${renderAge(atMs, nowMs)} ${isLow && renderBadge('low', 'warning')}`;
 }
