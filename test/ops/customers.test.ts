@@ -352,7 +352,7 @@ describe('a closed customer', () => {
     await rig.put('keys', { hash: 'd'.repeat(64), account: 'gone', enabled: false, ...sheetId });
     // The console runs a form only if it still says what it showed, so the order of attributes may not change it.
     expect((await rig.ops('customer erase gone --dry-run')).output).toContain(
-      'Erase the note _problem, contact, mail, note, the names and notes of 2 keys of gone;',
+      'Erase contact, mail, note, the names and notes of 2 keys of gone;',
     );
     const erased = await json(['customer', 'erase', 'gone', '--yes']);
     expect((erased['remains'] as string[]).join(' ')).toMatch(/ledger and grants.*expire.*35 days/);

@@ -68,14 +68,22 @@ const windowFields: readonly RowField[] = [
     placeholder: '2026-10-01',
     parse: parseNames,
   }),
-  makeNumber('factor', 'Factor', 'Multiplies all prices of the rule. Or enter prices:'),
+  makeNumber(
+    'factor',
+    'Factor',
+    'Multiplies all prices of the rule, such as 0.5. Leave empty to enter prices below.',
+  ),
   ...rateFields,
 ];
 
 /** The fields of a price that one customer or group has. The form adds a price above those that it replaces. */
 export const customerPriceFields: readonly RowField[] = [
   makeNames('models', 'Models', 'Separated by commas or lines. `*` stands for any text.'),
-  makeNumber('factor', 'Factor', 'Multiplies the standard price. Or enter prices:'),
+  makeNumber(
+    'factor',
+    'Factor',
+    'Multiplies the standard price, such as 1.2. Leave empty to enter prices below.',
+  ),
   makeShort('from', 'Starts', 'UTC unless you add a zone. Leave empty for now.', {
     placeholder: 'next monday',
   }),
@@ -122,7 +130,7 @@ const advanced: readonly RowField[] = [
   makeCount('default_output_tokens', 'Default output tokens', 'Reserved if a call sets no limit.'),
   makeCount('image_tokens', 'Tokens per image', 'Reserved for each image.'),
   makeNumber('input_factor', 'Input factor', 'Multiplies the reserved input: 1 to 4.'),
-  makeFlag('anonymous', 'Anonymous', 'no', { help: 'Published only: calls always need a key.' }),
+  makeFlag('anonymous', 'Anonymous', 'no', { help: 'Show this price to visitors without a key.' }),
 ];
 
 /** The fields of a rule's form: those of a sheet and more. */

@@ -149,7 +149,7 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     key: 'group',
     isGrouped: true,
     fields: [
-      { name: 'group', label: 'Group', help: 'The name in `price_group` of its customers.' },
+      { name: 'group', label: 'Group', help: 'Any name. Enter it as Price group at each customer.' },
       ...customerPriceEntries.fields,
     ],
   }),

@@ -3,7 +3,7 @@ import * as z from 'zod/mini';
 import { accountName, rowId, yuanThat } from './read-row.ts';
 
 const grantAmount = yuanThat(
-  'an amount in yuan: not 0, at most 9 decimals, below a trillion (negative: a correction)',
+  'an amount in yuan: not 0, such as 1000 or 12.50, at most 9 decimals (negative: a correction)',
   (amount) => amount !== 0n,
 );
 

@@ -189,7 +189,7 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
     'Backups: earlier copies of the tables, for up to 35 days; exported files',
   );
   const parts = listTexts(
-    ...names.map((name) => (name.startsWith('_') ? `the note ${name}` : name)),
+    ...names.filter((name) => !name.startsWith('_')),
     keys.length > 0 && `the names and notes of ${formatCount(keys.length, 'key')}`,
   );
   return {
@@ -197,7 +197,7 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
     effect:
       changes.length === 0
         ? [`The contact data of ${account} is already erased`]
-        : [`Erase ${parts.join(', ')} of ${account}; this cannot be undone`],
+        : [`Erase ${parts.join(', ') || 'internal notes'} of ${account}; this cannot be undone`],
     questions: changes.length === 0 ? [] : [`Erase the contact data of ${account}?`],
     warnings: [...problems, ...remains.map((each) => `Stays: ${each}`)],
     ...(refusal !== undefined && { refusal }),

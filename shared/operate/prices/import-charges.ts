@@ -75,7 +75,10 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
     changes: [...charges.map(writeNewRule), ...facts.changes, ...remembered],
     effect: listTexts(
       `${input.rate === undefined ? 'The list is in yuan' : `$1 = ¥${input.rate}`}, plus ${input.markup} % markup. Prices are in yuan per million tokens.`,
-      `Import ${formatCount(wanted.length, 'model')} in ${formatCount(charges.length, 'rule')}; skip ${named.length - unpriced.length} with a price and ${formatCount(skipped, 'entry', 'entries')} without a price of text`,
+      `Import ${formatCount(wanted.length, 'model')} in ${formatCount(charges.length, 'rule')}`,
+      named.length > unpriced.length &&
+        `Skip ${formatCount(named.length - unpriced.length, 'model')} that already ${named.length - unpriced.length === 1 ? 'has' : 'have'} a price`,
+      skipped > 0 && `Skip ${formatCount(skipped, 'entry', 'entries')} without a price per token of text`,
       free.length > 0 &&
         `Skip ${formatCount(free.length, 'model that is', 'models that are')} free in this list (use --free to import them): ${free.slice(0, 5).join(', ')}`,
       ...describeHours(wanted),

@@ -69,7 +69,7 @@ const buildCsvForm = ([, title, sheet, back, start]: Bulk) =>
       title,
       intro: [
         renderLead(
-          'Choose or paste a CSV file. Missing or blank rows, columns and cells are left unchanged; - clears a value. ' +
+          'Choose or paste a CSV file. A blank cell changes nothing, and - clears a value. Columns and rows that are not in the sheet stay as they are. ' +
             'Each id is credited or created only once, so you can apply a sheet again.',
         ),
         sheet === ruleSheet &&
