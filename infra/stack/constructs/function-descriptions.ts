@@ -67,6 +67,9 @@ export interface StreamTrigger {
   onlyNewWithPrefix?: string;
 }
 
+/** The most that AWS allows. */
+const retriesMax = 10_000;
+
 /** Each record only triggers a compilation of the whole configuration, like the schedule. */
 const describeConfigurationStream = (table: TableName): StreamTrigger => ({
   table,
@@ -186,14 +189,15 @@ const descriptions = {
     purpose: 'Puts and counts a ledger row for every reservation that was closed, and registers open ones',
     keepsBooks: true,
     timeoutSeconds: 60,
-    // Retries for 12 hours, so that an outage of DynamoDB delays rows but loses none.
     streams: [
       {
         table: 'quotas',
         recordsAtOnce: 1_000,
         // The sums of a batch take one write for all its calls, and rows may be a few seconds late.
         gathersSeconds: 5,
-        retries: 100,
+        // The age decides, because AWS states no interval of retries. 12 hours outlast outages of DynamoDB and a night with a bad version,
+        // and leave 12 until the stream drops what nobody kept.
+        retries: retriesMax,
         maxAgeHours: 12,
         keepsFailures: true,
         countsEvents: true,

@@ -173,6 +173,7 @@ export function readQuotaRecord({ dynamodb }: DynamoDBRecord): QuotaChange {
     account,
     before: OldImage && readQuota(OldImage as Attributes),
     after: NewImage && readQuota(NewImage as Attributes),
+    writtenAt: dynamodb?.ApproximateCreationDateTime,
   };
 }
 

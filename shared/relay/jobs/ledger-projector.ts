@@ -162,16 +162,17 @@ const refusedSecondsMax = 15 * 60;
 
 function rowOf(
   ports: LedgerProjectorPorts,
-  { before, after }: QuotaChange,
+  { before, after, writtenAt = 0 }: QuotaChange,
 ): { row: CloseRow } | { refused: Error } | undefined {
   try {
     const row = findCloseRow(before, after);
-    if (!row || !before || !after?.last) return undefined;
+    if (!row || !before || !after) return undefined;
     const taken = after.spent - before.spent;
     if (row.charge === taken) return { row };
     const why = `the row charges ${formatYuan(row.charge)} yuan, and ${formatYuan(taken)} were taken`;
     reportImbalance(ports, { account: row.account, last_id: row.id, why });
-    const isNew = ports.clock.now() / 1000 < after.last.at + refusedSecondsMax;
+    // By the stream's clock: a bad version may write any time into the item.
+    const isNew = ports.clock.now() / 1000 < writtenAt + refusedSecondsMax;
     return isNew ? { refused: new Error(`ledger: ${why}`) } : { row };
   } catch (error) {
     return { refused: new Poisoned(toError(error).message, { cause: error }) };

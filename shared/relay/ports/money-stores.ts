@@ -118,6 +118,8 @@ export interface QuotaChange {
   account: string;
   before: QuotaItem | undefined;
   after: QuotaItem | undefined;
+  /** When the table took the write, in seconds, by its clock. */
+  writtenAt?: number | undefined;
 }
 
 // Grants, and the one transaction that applies each.
