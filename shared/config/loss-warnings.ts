@@ -14,6 +14,7 @@ import {
 } from '../billing/price.ts';
 import { formatDecimal } from '../billing/money.ts';
 import { upstreamModelOf } from '../upstreams/called-channel.ts';
+import { matchesAny } from '../upstreams/channel-type.ts';
 import { findOpenWindow, listChanges } from '../billing/schedule.ts';
 import { isoTime } from '../wire/iso-time.ts';
 import {
@@ -95,6 +96,7 @@ export function findCustomerWarnings(
   const isOwn = (model: string): boolean => ahead.get(model)?.some(({ entry }) => entry) === true;
   return [
     ...(isUnknown ? [`price_group: the setting price_groups has no ${group}, so it changes no price`] : []),
+    ...findUnknownModels(attribute, customer, config, nowMs),
     ...findIdleEntries(attribute, customer, ahead, nowMs),
     ...findLossWarnings({
       attribute,
@@ -110,6 +112,25 @@ export function findCustomerWarnings(
       nowMs,
     }),
   ];
+}
+
+/** Warns about names that are typing mistakes, or models that come later. */
+function findUnknownModels(
+  attribute: string,
+  { prices = [] }: PricedCustomer,
+  { charges, channels, models }: Config,
+  nowMs: number,
+): string[] {
+  if (prices.length === 0) return [];
+  const known = [...models, ...[...charges, ...channels].flatMap((row) => row.models)];
+  return prices.flatMap((entry, at) => {
+    // The models of a former price may be gone.
+    if (entry.until !== undefined && entry.until <= nowMs) return [];
+    const unknown = entry.models.filter((pattern) => !matchesAny(pattern, known));
+    return unknown.length > 0
+      ? [`${attribute}[${at}].models: no rule or channel has ${joinNames(unknown)}`]
+      : [];
+  });
 }
 
 /** Warns about entries that never apply: they have ended, or an earlier entry applies to the same models, such as the one to replace. */

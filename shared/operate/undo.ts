@@ -7,7 +7,7 @@ import { attributeOf, plainRow, plainValue } from '../config/rows/read-row.ts';
 import type { ConfigTable } from '../config/rows/read-table.ts';
 import type { TableName } from '../tables/table-names.ts';
 import { tableSchemas } from '../tables/table-schemas.ts';
-import { addLostGroups } from './config/lost-groups.ts';
+import { addGroupWarnings } from './config/group-warnings.ts';
 import { configTables, nameOf } from './config/row-changes.ts';
 import { normalizeRow, planRows, type ConfigPlan } from './config/write-rows.ts';
 import type { OperatorPorts, RawRow, RowWrite } from './operator-ports.ts';
@@ -113,7 +113,7 @@ async function planConfigUndo(
   const plan = planRows(ports, { before, after });
   const wrong = plan.problems.find(({ written }) => written)?.finding;
   if (wrong) throw usageFailure(`${nameOf(wrong)}: ${wrong.problem}`);
-  return addLostGroups(ports, { ...plan, warnings: plan.brought });
+  return addGroupWarnings(ports, { ...plan, warnings: plan.brought });
 }
 
 async function planRowUndo({ tables }: OperatorPorts, steps: readonly UndoStep[]): Promise<Plan<RowWrite>> {

@@ -315,7 +315,11 @@ describe('charge explain', () => {
       groups: { big: [later, now, base] },
     });
     expect(await group(`big models=long from=${monday} --off`)).toMatchObject({ code: 2 });
+    expect((await group('big models=long factor=1.1')).errors).not.toContain('warning');
     expect(await group('new models=a,b factor=0.5')).toMatchObject({
+      errors: expect.stringMatching(
+        /value\.new\[0\]\.models: no rule or channel has a, b[^]*no customer has new/,
+      ) as string,
       output: expect.stringContaining('for the new group new, now') as string,
       groups: { new: [{ models: ['a', 'b'], factor: 0.5 }] },
     });

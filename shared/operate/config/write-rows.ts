@@ -21,7 +21,7 @@ import { compareCodeUnits, listTexts } from '../../wire/json.ts';
 import type { OperatorPorts, PublishedVersion, RawRow, RowWrite } from '../operator-ports.ts';
 import { normalizeMoments } from '../moment.ts';
 import { formatCount, Failure, usageFailure } from '../plan.ts';
-import { addLostGroups } from './lost-groups.ts';
+import { addGroupWarnings } from './group-warnings.ts';
 import {
   listBadRows,
   changesBetween,
@@ -60,7 +60,7 @@ export async function planRollback(ports: OperatorPorts, version: number): Promi
     const unused = rows.flatMap(([key, row]) => (served.has(key) || known.has(key) ? [] : [row]));
     after[table] = [...after[table], ...unused];
   }
-  const plan = await addLostGroups(ports, planRows(ports, { before, after }, after));
+  const plan = await addGroupWarnings(ports, planRows(ports, { before, after }, after));
   if (goal.version !== newest?.version) return plan;
   const isSame = plan.changes.length === 0;
   const said = isSame ? 'nothing to change' : 'edits that are not in use yet would be undone';
@@ -239,7 +239,7 @@ export async function planSetRow(
   if (found) refuseChanged(name, found, seen);
   const typedRow = { ...(plainRow(found ?? {}) as RawRow), ...attributes, [keyAttributes[table]]: key };
   const row = normalizeRow(table === 'channels' ? expandSecretNames(ports, typedRow) : typedRow);
-  const plan = await addLostGroups(ports, planPutting(ports, before, { table, rows: [row] }));
+  const plan = await addGroupWarnings(ports, planPutting(ports, before, { table, rows: [row] }));
   const effect =
     plan.changes.length === 0
       ? 'Nothing to change.'
@@ -326,7 +326,7 @@ export async function planRemoveRow(ports: OperatorPorts, name: RowName, seen?: 
   refuseChanged(nameOf(name), found, seen);
   const after = { ...before, [name.table]: before[name.table].filter((each) => each !== found) };
   const plan = planRows(ports, { before, after });
-  return addLostGroups(ports, {
+  return addGroupWarnings(ports, {
     ...plan,
     effect: [
       `Delete ${name.table.slice(0, -1)} ${name.key} (live within 10 s; undo with \`version rollback\`)`,

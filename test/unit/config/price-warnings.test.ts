@@ -161,6 +161,9 @@ describe('a price below what a channel costs', () => {
     expect(warnings({ price_group: 'cheap', prices: [{ models: ['n'], factor: 0.5 }] })).toEqual([
       sold(below, 'prices: m'),
     ]);
+    expect(warnings({ prices: [{ models: ['n', 'm*', 'typo', 'x*'], factor: 1 }] })).toEqual([
+      'prices[0].models: no rule or channel has typo, x*',
+    ]);
     expect(warnings({ price_group: 'gone' })).toEqual([
       'price_group: the setting price_groups has no gone, so it changes no price',
     ]);

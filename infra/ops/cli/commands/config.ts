@@ -1,6 +1,6 @@
 /** The commands of `check`, `config` and `version`: the rows that operators edit, compared, checked, written, and their published versions. */
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
-import { addLostGroups } from '../../../../shared/operate/config/lost-groups.ts';
+import { addGroupWarnings } from '../../../../shared/operate/config/group-warnings.ts';
 import { planRollback, planRows, type ConfigPlan } from '../../../../shared/operate/config/write-rows.ts';
 import {
   checkFile,
@@ -100,7 +100,7 @@ export const configCommands: CommandGroup = {
         const file = { name: path, text: await readTextFile(path) };
         return defineSave(
           run,
-          await addLostGroups(
+          await addGroupWarnings(
             run.ports,
             planRows(run.ports, await editByFile(run.ports, file, options.prune)),
           ),

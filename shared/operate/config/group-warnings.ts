@@ -1,4 +1,7 @@
-/** Warns about customers who lose their group prices, because an edit deletes or empties the group. Reads accounts only then. */
+/**
+ * Warns about customers who lose their group prices, because an edit deletes or empties the group, and about an edited group that no
+ * customer has. Reads accounts only then.
+ */
 import { findPriceGroup } from '../../config/customer-prices.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { parseRow } from '../../config/rows/read-row.ts';
@@ -6,6 +9,7 @@ import { joinNames } from '../../config/rows/read-table.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { describeOwnPrice, listOwnPrices } from '../../relay/account/account-prices.ts';
 import { listOfferedModels } from '../../relay/catalog/catalog-lists.ts';
+import { canonicalJson } from '../../wire/json.ts';
 import type { AccountPrice } from '../../wire/public-api.ts';
 import type { OperatorPorts } from '../operator-ports.ts';
 import { formatCount } from '../plan.ts';
@@ -14,8 +18,8 @@ import { compileRows, type ConfigEdit } from './row-changes.ts';
 /** A warning shows the prices of at most this many models. */
 const modelsMax = 3;
 
-/** Adds a warning to the plan for each group that no longer has prices, but that accounts still name. */
-export async function addLostGroups<Plan extends { edit: ConfigEdit; warnings: string[] }>(
+/** Adds warnings to the plan: groups that no longer have prices, but that accounts still name, and edited groups without customers. */
+export async function addGroupWarnings<Plan extends { edit: ConfigEdit; warnings: string[] }>(
   ports: OperatorPorts,
   plan: Plan,
 ): Promise<Plan> {
@@ -24,7 +28,12 @@ export async function addLostGroups<Plan extends { edit: ConfigEdit; warnings: s
   );
   const names = Object.keys(before?.settings.priceGroups ?? {});
   const lostGroups = after ? names.filter((name) => !findPriceGroup(after.settings, name)?.length) : [];
-  if (!before || !after || lostGroups.length === 0) return plan;
+  if (!before || !after) return plan;
+  const writeGroup = ({ settings }: Snapshot, name: string) => canonicalJson(findPriceGroup(settings, name));
+  const edited = Object.entries(after.settings.priceGroups ?? {})
+    .filter(([name, prices]) => prices.length > 0 && writeGroup(before, name) !== writeGroup(after, name))
+    .map(([name]) => name);
+  if (lostGroups.length === 0 && edited.length === 0) return plan;
   const accounts = (await ports.tables.scan('accounts')).flatMap((raw) => parseRow(AccountRow, raw) ?? []);
   const warnings = lostGroups.flatMap((group) => {
     const customers = accounts.filter((row) => row.price_group === group).map(({ account }) => account);
@@ -35,7 +44,9 @@ export async function addLostGroups<Plan extends { edit: ConfigEdit; warnings: s
         `Without own prices they pay what everybody pays${effects.length === 0 ? '' : ` (${effects.join('; ')})`}`,
     ];
   });
-  return { ...plan, warnings: [...plan.warnings, ...warnings] };
+  const unused = edited.filter((group) => accounts.every((row) => row.price_group !== group));
+  const idle = `settings price_groups: no customer has ${joinNames(unused)} yet: set price_group of a customer to it`;
+  return { ...plan, warnings: [...plan.warnings, ...warnings, ...(unused.length > 0 ? [idle] : [])] };
 }
 
 /** Lists price changes, such as `gpt-4o: ¥5 input, ¥10 output per million tokens, instead of ...`. */
