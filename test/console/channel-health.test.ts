@@ -63,11 +63,11 @@ function rowOf(atMs: number, tried: CallAttempt[]): CloseRow {
 
 beforeAll(async () => {
   rig = await startConsoleRig();
-  const channel = { endpoint: 'https://api.example.com/v1', models: ['m'], secret: secrets, state: true };
+  const endpoint = 'https://api.example.com/v1';
   await put(
     rig.client,
     'channels',
-    [...names, quiet].map((id) => ({ ...channel, id })),
+    [...names, quiet].map((id) => ({ id, endpoint, models: ['m'], secret: secrets, state: true })),
   );
   const days = [1, 2, 3, 4, 5, 6, 7].map((back) => nowMs - back * dayMs);
   const usual = days.flatMap((ms) =>

@@ -114,14 +114,15 @@ const textOf = (result: { table: string; key: string | number; problem?: string 
 
 /** Returns the latest start of the rules and price group entries that the edit adds or changes. */
 function chooseCompareTime(before: Snapshot, after: Snapshot, nowMs: number): number {
-  const listDated = ({ charges, settings }: Snapshot) => [
-    ...charges,
-    ...Object.values(settings.priceGroups ?? {}).flat(),
-  ];
   const old = new Set(listDated(before).map((dated) => canonicalJson(dated)));
   const edited = listDated(after).filter((dated) => !old.has(canonicalJson(dated)));
   return Math.max(nowMs, ...edited.map(({ from = nowMs }) => from));
 }
+
+const listDated = ({ charges, settings }: Snapshot) => [
+  ...charges,
+  ...Object.values(settings.priceGroups ?? {}).flat(),
+];
 
 /** `daysBefore` undefined: it did not run empty within a year. */
 export type SoonerEmpty = ReturnType<typeof soonerOf>[number];
