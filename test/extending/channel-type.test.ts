@@ -19,6 +19,6 @@ it('a trial type with its own header, attribute, limit field, model list and fai
 
 it('the CLI says what the attribute is, in the type’s own words', async () => {
   const help = await tree.node('infra/ops/cli/main.ts', 'channel', 'new', '--help');
-  expect(help).toMatch(/  tenant +tenant at the upstream \(trial\)/);
+  expect(help).toMatch(/  tenant +Tenant at the upstream \(trial\)/);
   expect(help).toMatch(/  type +openai, .*trial/);
 });
