@@ -101,6 +101,9 @@ describe('statement', () => {
     await rig.put('accounts', ...listed.map((each) => ({ account: (each as { account: string }).account })));
     const { statements } = await viewStatements(await rig.ports(), '2026-11', '');
     expect(statements.map((each) => nameValues(statedColumns, each))).toEqual(listed);
+    const invalid = await rig.ops('statement --all --month 2026-13');
+    expect(invalid).toMatchObject({ code: 2, errors: expect.stringMatching(/^--month/) as string });
+    expect(invalid.output).not.toContain('No customer');
     expect((await rig.ops(`statement acme --all --month 2026-11`)).errors).toContain(
       'specify either a customer or --all',
     );

@@ -17,6 +17,7 @@ import {
   statedColumns,
   statementColumns,
   listStatementRows,
+  refuseMonth,
   viewStatement,
   type Statement,
 } from '../../../../shared/operate/statement.ts';
@@ -86,6 +87,7 @@ export const statementCommand = defineView('statement', {
 /** One after the other, so that memory stays small. One that does not add up is named, and does not stop the others. */
 async function writeAllStatements({ ports, terminal }: CommandRun, options: StatementOptions): Promise<void> {
   const { month, by, prices, html: folder, marked = false, wait } = options;
+  refuseMonth(month, ports.clock.now());
   const pages = await Array.fromAsync(ports.ledger.accounts());
   const accounts = [...new Set(pages.flat())].toSorted(compareCodeUnits);
   const stated: Statement[] = [];
