@@ -699,7 +699,7 @@ describe('a secret of another purpose or host', () => {
       await rig.ports.tables.scan('settings'),
     ]);
     return (
-      said.includes('store the secret with `npx --no relay-ops secret new') &&
+      /store the secret with <code data-command>npx --no relay-ops secret new/.test(said) &&
       !written.includes('evil.example')
     );
   };

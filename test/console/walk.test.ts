@@ -96,7 +96,7 @@ it('makes a customer and a key without any script, and calls with it', async () 
   expect(await page.locator('figure.plot svg').count()).toBe(2);
   await page.getByRole('link', { name: 'Statement', exact: true }).click();
   expect(await page.locator('.tiles').innerText()).toMatch(
-    /Opening balance\s+¥0\.00\s[^]*Granted\s+¥50\.00\s+1 top-up[^]*Charged\s+¥0\.000042\s+1 call\s[^]*Balance now\s+¥49\.999958\s+exact/,
+    /Opening balance\s+¥0\.00\s[^]*Top-ups and corrections\s+¥50\.00\s[^]*Charged\s+¥0\.000042\s+1 call\s[^]*Balance now\s+¥49\.999958\s+exact/,
   );
 });
 

@@ -47,7 +47,8 @@ export function renderWithCommandLinks(text: string): Content {
   const shown: Content[] = [];
   let from = 0;
   for (const match of text.matchAll(commandWords)) {
-    const command = match.slice(1).find((each) => each !== undefined) ?? '';
+    const found = match.slice(1).find((each) => each !== undefined) ?? '';
+    const command = found.replace(/^npx --no relay-ops /, '');
     shown.push(
       text.slice(from, match.index),
       linkCommand(command) ?? renderCommandWithoutPage(match[0], command),
@@ -68,5 +69,7 @@ function linkCommand(command: string): Markup | undefined {
 }
 
 /** Offers a command without a page for copying. Other words in backquotes name fields and settings, and stay as they are. */
-const renderCommandWithoutPage = (whole: string, command: string): Content =>
-  /^(?:npx|run |with )/.test(whole) ? renderCopyableCommand(command) : whole;
+function renderCommandWithoutPage(whole: string, command: string): Content {
+  const [start, verb] = /^`?npx|^(run |with )/.exec(whole) ?? [];
+  return start === undefined ? whole : [verb ?? '', renderCopyableCommand(command)];
+}
