@@ -158,6 +158,21 @@ it("a rotated key works for as many days as are given, which the customer's mess
 const keysOf = async (account: string): Promise<unknown[]> =>
   JSON.parse((await rig.ops(`key list --account ${account} --json`)).output) as unknown[];
 
+it.each([undefined, '2099-01-01T00:00:00Z'])(
+  'the successor of a rotated key gets its original expiry %s, not the end of its grace',
+  async (expiry) => {
+    const { hash } = await made('again-1');
+    await rig.put('keys', { ...(await rowOf(hash)), ...(expiry && { expires_at: expiry }) });
+    const next = async (words: string) =>
+      rowOf((JSON.parse((await rig.ops(`key ${words} --yes --json`)).output) as Made).hash);
+    const first = await next(`rotate ${hash}`);
+    // The first successor is rotated, too, so its row has the end of a grace.
+    await next(`rotate ${String(first['hash'])}`);
+    for (const words of [`rotate ${hash}`, `leaked ${hash}`])
+      expect((await next(words))['expires_at']).toBe(expiry);
+  },
+);
+
 it('a key that is rotated again says which key replaces it already', async () => {
   const { hash } = await made('again-2');
   const first = JSON.parse((await rig.ops(`key rotate ${hash} --yes --json`)).output) as Made;

@@ -20,7 +20,7 @@ import {
   updateOf,
   setAttributes,
 } from '../rows.ts';
-import { findKey, judgeKey, listKeys, type FoundKey } from './list-keys.ts';
+import { findKey, judgeKey, listKeys, type FoundKey, type KeyView } from './list-keys.ts';
 
 interface NewKeyInput {
   account: string;
@@ -84,11 +84,22 @@ export async function carryOutKey(ports: OperatorPorts, plan: Plan<RowWrite>) {
 }
 
 /** The row of a key's successor, before it has a hash and a hint. It is the operator's, whoever made the old one. */
-export function successorOf({ row, hash }: FoundKey, nowMs: number): RawRow {
+export function successorOf({ row, hash }: FoundKey, keys: readonly KeyView[], nowMs: number): RawRow {
   const kept = Object.entries(row).filter(
     ([name]) => name === sheetIdNote || (!name.startsWith('_') && name !== 'made_by'),
   );
-  return { ...Object.fromEntries(kept), enabled: true, _created: isoTime(nowMs), _replaces: hash };
+  const notes = { _created: isoTime(nowMs), _replaces: hash };
+  const attributes = { enabled: true, expires_at: findOriginalExpiry(row, keys), ...notes };
+  return setAttributes(Object.fromEntries(kept), attributes);
+}
+
+/** A rotation sets the old key's expiry to the end of its grace. Only the successor still has the original expiry. */
+function findOriginalExpiry(row: RawRow, keys: readonly KeyView[]): unknown {
+  const successor = keys.find((each) => each.row['_replaces'] === row['hash']);
+  if (!successor) return row['expires_at'];
+  // Rows that replace each other would never end the search.
+  const others = keys.filter((each) => each !== successor);
+  return findOriginalExpiry(successor.row, others);
 }
 
 /**
@@ -125,16 +136,18 @@ export async function planRotateKey(
     throw usageFailure(`--grace: enter hours from 0 to ${formatInteger(graceHoursMax)}`);
   const old = await findKey(ports, written);
   const nowMs = ports.clock.now();
-  const { state, why, row: read } = judgeKey(old.row, nowMs);
+  const { state, why: problem, row: read } = judgeKey(old.row, nowMs);
   if (read === undefined || state !== 'usable')
-    throw new Failure(`${old.name} does not work (${why}), so a copy would not work either`);
-  const earlier = (await listKeys(ports, { account: read.account })).filter(
-    (each) => each.row['_replaces'] === old.hash && each.state === 'usable',
-  );
+    throw new Failure(`${old.name} does not work (${problem}), so a copy would not work either`);
+  const keys = await listKeys(ports, { account: read.account });
+  const earlier = keys.filter((each) => each.row['_replaces'] === old.hash && each.state === 'usable');
+  const successor = successorOf(old, keys, nowMs);
+  const { state: nextState, why } = judgeKey(successor, nowMs);
+  if (nextState !== 'usable') throw new Failure(`a copy of ${old.name} would not work: ${why}`);
   const end = isoTime(Math.min(nowMs + graceHours * hourMs, read.expires_at ?? Infinity));
   return {
     changes: [
-      { kind: 'create', table: 'keys', row: successorOf(old, nowMs) },
+      { kind: 'create', table: 'keys', row: successor },
       {
         kind: 'update',
         table: 'keys',

@@ -33,7 +33,9 @@ export async function planLeakedKey(
   const nowMs = ports.clock.now();
   const since = sinceMs ?? (earlier ? Date.parse(earlier.at) : nowMs) - dayMs;
   if (since >= nowMs) throw usageFailure('--since: use a time in the past');
-  const { state, why, row: read } = judgeKey({ ...row, enabled: true }, nowMs);
+  const successorRow = successorOf(found, await listKeys(ports, { account }), nowMs);
+  const leaked = judgeKey({ ...row, enabled: true }, nowMs);
+  const { state, why, row: read } = leaked.state === 'usable' ? judgeKey(successorRow, nowMs) : leaked;
   const hasSuccessor = !earlier && !alone && state === 'usable';
   const refused: RowWrite = {
     kind: 'update',
@@ -43,7 +45,7 @@ export async function planLeakedKey(
     // Two at once make one successor.
     unchanged: { _leaked: undefined },
   };
-  const successor: RowWrite = { kind: 'create', table: 'keys', row: successorOf(found, nowMs) };
+  const successor: RowWrite = { kind: 'create', table: 'keys', row: successorRow };
   const effect = [
     `Disable ${name} within 30 s`,
     hasSuccessor
