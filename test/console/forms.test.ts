@@ -423,6 +423,12 @@ it('edits a plan of many entries, and says of too many that the command line tak
   const more = Object.fromEntries(Array.from({ length: 2_100 }, (_, at) => [`x${at}`, '']));
   const reply = await visitor.send('settings/plans/3', more);
   expect([reply.status, await reply.text()]).toEqual([413, expect.stringContaining('too many fields')]);
+  const rows = Object.fromEntries(Array.from({ length: 1_900 }, (_, at) => [`items.${at}.value`, 'x']));
+  const bounded = await visitor.send('settings/plans/3', rows);
+  const text = await bounded.text();
+  expect([bounded.status, text.length < 3_000_000]).toEqual([422, true]);
+  expect(text).toContain('id="items.0.id-error"');
+  expect((await row('plans', '3'))?.['items']).toHaveLength(120);
 });
 
 it('edits the hours, long inputs and service tiers of a rule without JSON', async () => {

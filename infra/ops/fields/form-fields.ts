@@ -125,6 +125,13 @@ function orderEntries({ name, entries, list, sent }: Omit<EntryList, 'order'>, i
   const [, verb, target] = /^(add|remove|up) (.+)$/.exec(sent?.['rows'] ?? '') ?? [];
   const isTarget = (at: number): boolean => target === `${name}.${at}`;
   const numbers = listNumbers(name, sent);
+  const entriesMax = Math.floor(entryFieldsMax / entries.fields.length);
+  // The page that shows this error has the first ones.
+  if (numbers.length > entriesMax && !isShown)
+    throw usageFailure(
+      `${name}.${numbers[0]}.${entries.fields[0]?.name}: a form takes at most ${entriesMax} entries`,
+    );
+  numbers.splice(entriesMax);
   const isBlank = (at: number): boolean =>
     entries.fields.every(({ name: member, choices = [] }) =>
       ['', choices[0]?.[0]].includes(sent?.[`${name}.${at}.${member}`] ?? ''),
