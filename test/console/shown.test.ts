@@ -56,14 +56,12 @@ describe('a console that only reads', () => {
     expect(await html.text()).toMatch(/<h1>Statement of[^]*Closing balance/);
     const csv = await (await reader.post('statements-csv', { form_token, account: '', month })).text();
     expect(csv).toMatch(/^account,kind,day,[^]*\n\S+,("?DOES NOT ADD UP|closing)/);
-    const pages = await reader.post('statements-html', {
-      form_token,
-      account: '',
-      month,
-      from: '1',
-      to: '3',
-    });
-    expect(pages.headers.get('content-disposition')).toContain(`filename="statements-${month}-to-3.html"`);
+    const names = new Set(csv.split('\n').flatMap((line) => /^[\w-]+(?=,)/.exec(line) ?? []));
+    const [, from = '', , before = ''] = [...names].filter((name) => name !== 'account');
+    const pages = await reader.post('statements-html', { form_token, account: '', month, from, before });
+    expect(pages.headers.get('content-disposition')).toContain(
+      `filename="statements-${month}-from-${from}.html"`,
+    );
     const [file, count] = [
       await pages.text(),
       (text: string) => text.split('<section class="statement">').length - 1,
@@ -73,6 +71,8 @@ describe('a console that only reads', () => {
       2,
       true,
     ]);
+    const first = file.split('<section class="statement">')[1];
+    expect(first).toContain(from);
     expect(file).not.toContain('<script');
     for (const [query, field] of [
       ['account=acme&month=november', 'month'],

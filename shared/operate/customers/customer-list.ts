@@ -35,11 +35,11 @@ const buildNameCondition = (name: string | undefined) =>
   name === undefined ? undefined : { attribute: 'account', contains: name };
 
 export async function listCustomers(ports: OperatorPorts, wanted: CustomersWanted) {
-  const { rows, ...page } = await readCustomerRows(ports, wanted);
+  const { rows, names: _names, ...page } = await readCustomerRows(ports, wanted);
   return { ...(await addMoney(ports, rows)), ...page };
 }
 
-/** A page of `accounts`. `count` is the number of all matches. Without it the table continues after this page. */
+/** A page of `accounts`. `names` and `count` are those of all matches. Without them the table continues after this page. */
 export async function readCustomerRows(ports: OperatorPorts, { name, after, limit }: CustomersWanted) {
   // In a table that one request returns whole, a page starts at an offset such as `+100`. A name that
   // starts with + has one more +.
@@ -59,6 +59,7 @@ export async function readCustomerRows(ports: OperatorPorts, { name, after, limi
   const last = goesOn ? nameOf(shown.at(-1)) : next;
   return {
     rows: shown,
+    names: isWhole ? sorted.map(nameOf) : undefined,
     count: isWhole ? rows.length : undefined,
     next: isWhole ? (goesOn ? `+${from + limit}` : undefined) : last?.replace(/^\+/, '++'),
   };

@@ -73,12 +73,12 @@ export function addStatementPages(routes: Routes): void {
     lines: listCsv,
   });
   routes.file('/statements-html', {
-    nameOf: (visit) => `${nameFile(visit)}${visit.field('to') && `-to-${visit.field('to')}`}.html`,
+    nameOf: (visit) => `${nameFile(visit)}${visit.field('from') && `-from-${visit.field('from')}`}.html`,
     type: 'text/html',
     async *lines(visit) {
       const month = visit.field('month');
-      const [from, to] = [Number(visit.field('from')), Number(visit.field('to')) || undefined];
-      const wanted = { prices: month === utcMonth(visit.nowMs), from, to };
+      const prices = month === utcMonth(visit.nowMs);
+      const wanted = { prices, from: visit.field('from'), before: visit.field('before') };
       const title = `Statements of ${month}`;
       for await (const piece of renderStatementsFile(title, selectStatements(visit, wanted)))
         yield maskKeys(piece);
@@ -93,20 +93,22 @@ async function* selectStatements(visit: Visit, wanted: Wanted): AsyncGenerator<S
 
 interface Wanted {
   prices?: boolean;
-  from?: number;
-  to?: number | undefined;
+  from?: string;
+  /** Excluded. Empty: no end. */
+  before?: string;
 }
 
 /** Lists statements of one customer or of all. Replaces a statement that does not add up by its problems, so that nobody sends it. */
 async function* listStatements(
   { ports, field, options, identity, nowMs }: Visit,
-  { prices = false, from, to }: Wanted = {},
+  { prices = false, from = '', before = '' }: Wanted = {},
 ): AsyncGenerator<{ account: string; statement: Statement | string }> {
   const [account, month] = [field('account'), field('month')];
   refuseMonth(month, nowMs);
   if (account === '' && !options.exports) throw new Failure(explainRefusal(identity));
   const pages = account === '' ? await Array.fromAsync(ports.ledger.accounts()) : [[account]];
-  for (const each of [...new Set(pages.flat())].toSorted(compareCodeUnits).slice(from, to)) {
+  const isWanted = (each: string): boolean => each >= from && (before === '' || each < before);
+  for (const each of [...new Set(pages.flat())].filter(isWanted).toSorted(compareCodeUnits)) {
     const wanted = { account: each, month, prices, contact: true, waitMs: 0 };
     const statement = await viewStatement(ports, wanted).catch((error: unknown) => {
       if (account !== '' || !(error instanceof Failure)) throw error;
@@ -167,11 +169,11 @@ type ShownStatements = Pick<Page, 'actions' | 'body'>;
 async function renderAll(visit: Visit, month: string): Promise<ShownStatements> {
   const { ports, query, identity, options } = visit;
   const after = query('after');
-  const { statements, count, next, problems } = await viewStatements(ports, month, after);
+  const { statements, names, count, next, problems } = await viewStatements(ports, month, after);
   const of = count === undefined ? ', unsorted; there are more' : ` of ${formatInteger(count)}, by name`;
   const downloads = options.exports && [
     renderActionButton('statements-csv', identity.formToken, 'Download all as CSV', { month }),
-    count !== undefined && renderHtmlButtons(count, month, identity.formToken),
+    names && renderHtmlButtons(names, month, identity.formToken),
   ];
   const body = html`${renderWarnings(problems)}
   ${renderTable(statements, {
@@ -196,15 +198,17 @@ async function renderAll(visit: Visit, month: string): Promise<ShownStatements> 
 /** Browsers are slow with more statements in one file. The last file has all remaining ones. */
 const htmlMax = 500;
 
-const renderHtmlButtons = (count: number, month: string, formToken: string): Markup[] =>
-  Array.from({ length: Math.max(1, Math.ceil(count / htmlMax)) }, (_, part) => {
-    const from = part * htmlMax;
-    const to = from + htmlMax < count ? from + htmlMax : undefined;
-    const words = from === 0 && to === undefined ? 'Download all as HTML' : `HTML ${from + 1}–${to ?? count}`;
+/** Cuts by name, because a customer who is added between two downloads would shift positions. */
+const renderHtmlButtons = (names: readonly string[], month: string, formToken: string): Markup[] =>
+  Array.from({ length: Math.max(1, Math.ceil(names.length / htmlMax)) }, (_, part) => {
+    const start = part * htmlMax;
+    const { [start]: from = '', [start + htmlMax]: before = '' } = names;
+    const end = Math.min(start + htmlMax, names.length);
+    const words = names.length <= htmlMax ? 'Download all as HTML' : `HTML ${start + 1}–${end}`;
     return renderActionButton('statements-html', formToken, words, {
       month,
-      from: `${from}`,
-      to: `${to ?? ''}`,
+      from: start === 0 ? '' : from,
+      before,
     });
   });
 
