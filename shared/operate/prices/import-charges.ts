@@ -3,6 +3,7 @@ import { listPricedModels, type WrittenPrice, type WrittenRates } from '../../bi
 import { divideHalfUp, formatDecimal, parseDecimal } from '../../billing/money.ts';
 import { ChargeRow } from '../../config/rows/charge-row.ts';
 import { plainValue, readRow } from '../../config/rows/read-row.ts';
+import { joinNames } from '../../config/rows/read-table.ts';
 import { factsMax, readSetting, type PriceMapping } from '../../config/setting-rows.ts';
 import { asRecord, canonicalJson, listTexts } from '../../wire/json.ts';
 import { listUsableChannels } from '../channels/list-channels.ts';
@@ -46,7 +47,6 @@ const suspiciousDollars = 10n ** BigInt(dollarDecimals - 3);
 
 /**
  * `charges`: the rules to write, with ids after the highest existing one. `missing`: served models that the list does not price.
- * `suspicious`: a model with a price so high that the list is probably not per token.
  */
 export async function planImport({ clock, tables, target }: OperatorPorts, input: ImportInput) {
   const factor = factorOf(input);
@@ -67,6 +67,9 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
   const left = unpriced.filter((price) => !wanted.includes(price));
   const free = left.filter(isFree).map(({ model }) => model);
   const incomplete = left.filter((price) => !isFree(price)).map(({ model }) => model);
+  const suspicious = wanted
+    .filter(({ input: cost, output }) => cost > suspiciousDollars || output > suspiciousDollars)
+    .map(({ model }) => model);
   const charges = groupCharges(wanted, factor, chooseNextId(rows));
   refuseRoundedAway(charges, wanted);
   const facts = planFacts(known, named);
@@ -77,8 +80,9 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
       `${input.rate === undefined ? 'The list is in yuan' : `$1 = ¥${input.rate}`}, plus ${input.markup} % markup. Prices are in yuan per million tokens.`,
       `Import ${formatCount(wanted.length, 'model')} in ${formatCount(charges.length, 'rule')}`,
       named.length > unpriced.length &&
-        `Skip ${formatCount(named.length - unpriced.length, 'model')} that already ${named.length - unpriced.length === 1 ? 'has' : 'have'} a price`,
-      skipped > 0 && `Skip ${formatCount(skipped, 'entry', 'entries')} without a price per token of text`,
+        `Skip ${formatCount(named.length - unpriced.length, 'model')} that already ${named.length - unpriced.length === 1 ? 'has' : 'have'} a price: ${joinNames(named.filter((price) => !unpriced.includes(price)).map(({ model }) => model))}`,
+      skipped.length > 0 &&
+        `Skip ${formatCount(skipped.length, 'entry', 'entries')} without a price per token of text: ${joinNames(skipped)}`,
       free.length > 0 &&
         `Skip ${formatCount(free.length, 'model that is', 'models that are')} free in this list (use --free to import them): ${free.slice(0, 5).join(', ')}`,
       ...describeHours(wanted),
@@ -90,14 +94,13 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
     ),
     warnings: listTexts(
       incomplete.length > 0 &&
-        `Skip ${formatCount(incomplete.length, 'model')} without a price of input or of output (use --free to import it as 0): ${incomplete.join(', ')}`,
+        `Skip ${formatCount(incomplete.length, 'model')} without a price of input or of output (use --free to import it as 0): ${joinNames(incomplete)}`,
+      suspicious.length > 0 &&
+        `${joinNames(suspicious)}: above ${input.rate === undefined ? '¥' : '$'}1 per 1,000 tokens: check the unit of the list`,
     ),
     questions: charges.length > 0 ? [`Create ${formatCount(charges.length, 'rule')}?`] : [],
     charges,
     missing,
-    suspicious: wanted.find(
-      ({ input: cost, output }) => cost > suspiciousDollars || output > suspiciousDollars,
-    )?.model,
   };
 }
 

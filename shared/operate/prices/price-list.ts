@@ -42,8 +42,8 @@ export type ListedPrice = ListedRates & {
 
 export interface PriceList {
   prices: ListedPrice[];
-  /** Number of entries without a text price: other kinds of models, other units, invalid names. */
-  skipped: number;
+  /** Entries without a text price: other kinds of models, other units, invalid names. */
+  skipped: string[];
 }
 
 /** Throws a Failure if the list has no price for a text model. */
@@ -59,7 +59,11 @@ export function readPriceList(source: PriceSource): PriceList {
       : [];
   });
   if (prices.length === 0) throw usageFailure('this file has no prices of chat models');
-  return { prices, skipped: entries.length - prices.length };
+  const read = new Set(prices.map(({ model }) => model));
+  return {
+    prices,
+    skipped: entries.flatMap(([model]) => (read.has(model) ? [] : [model.slice(0, 60) || '(no name)'])),
+  };
 }
 
 const inputWords = { image: 'vision', audio: 'audio_input', file: 'pdf_input', video: 'video_input' };

@@ -101,8 +101,8 @@ export const chargeCommands: CommandGroup = {
   name: 'charge',
   does: 'manage prices (billing rules)',
   notes: `
-\`charge import\` reads a public price list in US dollars: LiteLLM's model_prices_and_context_window.json, or a CSV with
-the columns model, input_cost_per_token and output_cost_per_token (and others named as in that list). It also imports cache
+\`charge import\` reads a price list: LiteLLM's model_prices_and_context_window.json, a CSV with its columns (model,
+input_cost_per_token, output_cost_per_token and others), or a vendor's CSV with --columns. It also imports cache
 prices, tiers, hours and token limits, lists the prices that rules can't express, and skips models that already have a price.`,
   commands: [
     defineView('list', {
@@ -289,22 +289,29 @@ prices, tiers, hours and token limits, lists the prices that rules can't express
       async plan(run, file: string, { columns, per, currency, vendor, ...options }: ImportOptions) {
         const { ports } = run;
         const read = await readMappedList(run, file, { columns, per, currency, vendor });
-        if (options.rate === undefined && read.mapping?.currency !== 'cny')
-          throw usageFailure('--rate: use yuan per US dollar, for example 7.2');
+        const { mapping } = read;
+        if (options.rate !== undefined && mapping?.currency === 'cny')
+          throw usageFailure('--rate: leave it out for a list in yuan');
+        if (options.rate === undefined && mapping?.currency !== 'cny')
+          throw usageFailure(
+            mapping && currency === undefined
+              ? 'is the list in yuan? Then --columns ... --currency cny; else --rate, such as 7.2'
+              : '--rate: use yuan per US dollar, for example 7.2',
+          );
         const plan = await planImport(ports, { ...options, ...read });
-        const { charges, missing, suspicious } = plan;
+        const { charges, missing } = plan;
         return defineWrite({
           plan,
-          preview({ print, printTable, remark, warn }) {
+          preview({ print, printTable, remark }) {
             if (missing.length > 0) remark(`Not in the price list: ${missing.join(', ')}`);
             if (charges.length > 0) printTable(formatChargeTable(charges));
-            if (suspicious !== undefined)
-              warn([`${suspicious} and others cost more than $1 per 1,000 tokens: is the list per token?`]);
             if (charges.length === 0) print('Nothing to import.');
           },
           carryOut: () => carryOutWrites(ports, plan),
-          print: ({ print }, written) =>
-            print(`Created ${formatCount(written.length, 'rule')}; live within 10 s.`),
+          print({ print }, written) {
+            const rulesMade = written.filter(({ table }) => table === 'charges').length;
+            print(`Created ${formatCount(rulesMade, 'rule')}; live within 10 s.`);
+          },
           facts: () => ({ charges, missing }),
         });
       },

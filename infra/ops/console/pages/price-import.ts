@@ -115,12 +115,10 @@ async function proposeImport(visit: Visit): Promise<Proposal> {
     free: parseTypedList(field('free')),
     mapping,
   });
-  const { charges, missing, suspicious } = plan;
+  const { charges, missing } = plan;
   const warnings = listTexts(
     ...plan.warnings,
     missing.length > 0 && `Not in the price list: ${joinNames(missing)}`,
-    suspicious !== undefined &&
-      `The price of ${suspicious} is above 1 per 1,000 tokens: check the unit of the list`,
   );
   const proposal = proposeWrites(
     visit,
