@@ -145,6 +145,10 @@ describe('charge import', () => {
       `import ${file('twice.csv')} --rate 1 --columns model=m,input=in,output=out --dry-run`,
     );
     expect(twice.errors).toContain('two columns are named in');
+    writeFileSync(file('plain.csv'), 'm,in,out\nv,1,2');
+    const plain = `import ${file('plain.csv')} --columns model=m,input=in,output=out`;
+    expect((await charge(plain)).errors).toContain('--currency cny');
+    expect((await charge(`${plain} --currency cny --dry-run`)).output).toMatch(/token-billing +1 +2 +v/);
   });
 
   it('leaves out a model without a price of output, until the operator says that it costs nothing', async () => {
