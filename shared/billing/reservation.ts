@@ -45,6 +45,8 @@ export interface ReserveNeed extends ModelCost {
   nowMs: number;
   /** Official calls, and free calls of keys with limits that make no priced search. */
   reservesNothing: boolean;
+  /** A call in a background window, which waits for hours. */
+  waits?: boolean | undefined;
 }
 
 /** With a slot, the balance pays only for the search. A low balance may lower the output limit. */
@@ -63,7 +65,7 @@ export type ReserveRefusal =
   | { reason: 'quota' | 'reserved'; available: NanoYuan; need: NanoYuan }
   | { reason: 'concurrency' }
   | { reason: 'budget'; left: NanoYuan; need: NanoYuan }
-  | { reason: 'rate' | 'search_rate' | 'account_rpm' | 'account_tpm' }
+  | { reason: 'rate' | 'search_rate' | 'account_rpm' | 'account_tpm' | 'account_waiting' }
   | { reason: 'open_entries' };
 
 export function computeReserveAmount(
@@ -83,6 +85,8 @@ export function planReservation(
   { lastTry = false }: { lastTry?: boolean } = {},
 ): CallPayment | ReserveRefusal {
   const { leases, countOfKey } = findUncountedLeases(need, item);
+  // One more would count as a running call, and block its key for hours.
+  if (need.waits && leases.size >= leasesMax) return { reason: 'account_waiting' };
   if (item.open.size - leases.size >= (need.accountConcurrency ?? Infinity))
     return { reason: 'open_entries' };
   if ((item.permits.get(need.key)?.size ?? 0) - countOfKey >= (need.maxConcurrency ?? Infinity))
@@ -119,7 +123,7 @@ const toleranceMs = 5_000;
 /** Calls renew their lease every minute. Only calls that wait for hours, in a background window, have longer leases. */
 const runningMsMax = 20 * 60_000;
 /** Each becomes a condition of the write, and a write has a limited size. */
-const leasesMax = 100;
+export const leasesMax = 100;
 
 /**
  * Finds calls that do not count towards limits of calls at once: crashed calls, whose lease has passed, and calls that wait at a vendor, because

@@ -4,6 +4,7 @@
  */
 import type { ChatRequest } from '../../wire/canonical-call.ts';
 import { keyHash } from '../../wire/ids.ts';
+import { readWindow } from '../../wire/service-tier.ts';
 import type { AccountBudget } from '../../config/rows/account-row.ts';
 import type { KeyRow } from '../../config/rows/key-row.ts';
 import type { BudgetShare } from '../../endpoints/endpoint.ts';
@@ -153,6 +154,7 @@ function buildCallRequest(call: BillableCall, costs: Costs): ReservationRequest 
       estimate,
       ...(others.length > 0 && { alternatives: others }),
       reservesNothing,
+      ...(readWindow(call.request.service_tier) !== undefined && { waits: true }),
     },
     entry: {
       input: reservesNothing ? 0n : computeInputCost(asked, estimate.inputTokens),
@@ -223,7 +225,15 @@ export const planQuery = ({
 interface RequestTerms {
   need: Pick<
     ReserveNeed,
-    'id' | 'price' | 'searchPrice' | 'searchRpm' | 'slots' | 'estimate' | 'alternatives' | 'reservesNothing'
+    | 'id'
+    | 'price'
+    | 'searchPrice'
+    | 'searchRpm'
+    | 'slots'
+    | 'estimate'
+    | 'alternatives'
+    | 'reservesNothing'
+    | 'waits'
   >;
   entry: Omit<ReservationRequest['entry'], 'key'>;
   budgets?: readonly Budget[];

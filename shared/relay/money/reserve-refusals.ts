@@ -6,6 +6,7 @@ import {
   endlessBalance,
   isForMoney,
   isRefusal,
+  leasesMax,
   planReservation,
   type ReserveNeed,
   type ReserveRefusal,
@@ -60,6 +61,7 @@ export function refuseReserve(refused: RefusedReserve): Refusal {
     case 'concurrency':
     case 'account_rpm':
     case 'account_tpm':
+    case 'account_waiting':
     case 'open_entries':
       return refuseForLimit(call.key, { need, reason: reason.reason, nowMs });
     default:
@@ -83,6 +85,7 @@ export function refuseForLimit(
     concurrency: [key.max_concurrency, 'API key', 'requests at the same time'],
     account_rpm: [need?.accountRpm, 'account', 'requests a minute'],
     account_tpm: [need?.accountTpm, 'account', 'tokens a minute'],
+    account_waiting: [leasesMax, 'account', 'calls that wait at once'],
     open_entries: [need?.accountConcurrency, 'account', 'requests at the same time'],
   }[reason];
   const message = `This ${who} is limited to ${most} ${what}. Please try again in ${seconds}s.`;

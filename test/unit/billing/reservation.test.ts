@@ -181,6 +181,20 @@ describe('calls that wait for hours at a vendor', () => {
     expect(asked({ maxConcurrency: 1 })).toEqual({ reason: 'concurrency' });
     expect(asked({ accountConcurrency: 1 })).toEqual({ reason: 'open_entries' });
   });
+
+  it('are 100 at once at most, so that one more does not block the others', () => {
+    const nowMs = entry().until * 1000 - 3_600_000;
+    const asked = (count: number, limits: Partial<ReserveNeed>) => {
+      const open = new Map(opened(count));
+      const item = quota(fortune, { open, permits: new Map([['key1', new Set(open.keys())]]) });
+      return planReservation(need({ ...limits, nowMs }), item);
+    };
+    for (const limits of [{ maxConcurrency: 1 }, { accountConcurrency: 1 }]) {
+      expect(asked(99, { ...limits, waits: true })).toEqual(paid(2_100_000n));
+      expect(asked(100, { ...limits, waits: true })).toEqual({ reason: 'account_waiting' });
+      expect(asked(100, limits)).toEqual(paid(2_100_000n));
+    }
+  });
 });
 
 describe('a limit that the client asked for, or the usual one', () => {
