@@ -37,14 +37,14 @@ export function makeBillOfMaterials(metaFolder = join(projectFolder, 'dist', 'me
     ...others,
     // npm takes the name of the folder.
     metadata: { ...metadata, component: { ...metadata.component, name: 'relay' } },
-    components: found.map(requireComponent),
+    components: found.map(markRequired),
     dependencies: dependencies
       .filter(({ ref }) => bundled.has(ref))
       .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((each) => bundled.has(each)) })),
   };
 }
 
-const requireComponent = (component: Component): Component => ({
+const markRequired = (component: Component): Component => ({
   ...component,
   scope: 'required',
   properties: [],

@@ -33,7 +33,7 @@ const listEntries = (
 const isInForce = ({ from = -Infinity, until = Infinity }: CustomerPrice, atMs: number): boolean =>
   from <= atMs && atMs < until;
 
-export const isNamed = ({ models }: CustomerPrice, model: string): boolean =>
+export const matchesModel = ({ models }: CustomerPrice, model: string): boolean =>
   models.some((pattern) => matchesAny(pattern, [model]));
 
 /**
@@ -47,32 +47,32 @@ export function listCustomerTerms(
   atMs: number,
 ): CustomerTerms[] {
   const entries = listEntries(settings, customer);
-  const found = entries.find((entry) => isInForce(entry, atMs) && isNamed(entry, model));
+  const found = entries.find((entry) => isInForce(entry, atMs) && matchesModel(entry, model));
   if (!found) return [];
   const source = customer?.prices?.includes(found) ? 'customer' : `price group ${customer?.price_group}`;
   return [{ ...found, source }];
 }
 
 /** `entry` applies to the model from `fromMs` on, until the next one does. Undefined: the price of everybody. */
-export interface EntryAhead {
+export interface ScheduledEntry {
   fromMs: number;
   entry: CustomerPrice | undefined;
 }
 
 /** Lists the entry that applies to the model now, then those that replace it at announced times. */
-export function listEntriesAhead(
+export function listScheduledEntries(
   settings: Groups,
   customer: PricedCustomer | undefined,
   model: string,
   nowMs: number,
-): [EntryAhead, ...EntryAhead[]] {
-  const named = listEntries(settings, customer).filter((entry) => isNamed(entry, model));
-  const findAt = (fromMs: number): EntryAhead => ({
+): [ScheduledEntry, ...ScheduledEntry[]] {
+  const named = listEntries(settings, customer).filter((entry) => matchesModel(entry, model));
+  const findAt = (fromMs: number): ScheduledEntry => ({
     fromMs,
     entry: named.find((each) => isInForce(each, fromMs)),
   });
   const dates = named.flatMap(({ from = nowMs, until = nowMs }) => [from, until]);
-  const ahead = [findAt(nowMs)] as [EntryAhead, ...EntryAhead[]];
+  const ahead = [findAt(nowMs)] as [ScheduledEntry, ...ScheduledEntry[]];
   for (const date of [...new Set(dates)].filter((each) => each > nowMs).toSorted((a, b) => a - b)) {
     const next = findAt(date);
     if (next.entry !== ahead.at(-1)?.entry) ahead.push(next);

@@ -20,10 +20,10 @@ import { isoTime } from '../wire/iso-time.ts';
 import {
   findCallerPrice,
   findPriceGroup,
-  isNamed,
+  matchesModel,
   listCustomerTerms,
-  listEntriesAhead,
-  type EntryAhead,
+  listScheduledEntries,
+  type ScheduledEntry,
   type PricedCustomer,
 } from './customer-prices.ts';
 import { AccountRow } from './rows/account-row.ts';
@@ -91,13 +91,13 @@ export function findCustomerWarnings(
   const isUnknown = group !== undefined && findPriceGroup(config.settings, group) === undefined;
   const { charges, channels, settings } = config;
   const ahead = new Map(
-    config.models.map((model) => [model, listEntriesAhead(settings, customer, model, nowMs)]),
+    config.models.map((model) => [model, listScheduledEntries(settings, customer, model, nowMs)]),
   );
   const isOwn = (model: string): boolean => ahead.get(model)?.some(({ entry }) => entry) === true;
   return [
     ...(isUnknown ? [`price_group: the setting price_groups has no ${group}, so it changes no price`] : []),
     ...findUnknownModels(attribute, customer, config, nowMs),
-    ...findIdleEntries(attribute, customer, ahead, nowMs),
+    ...findIneffectiveEntries(attribute, customer, ahead, nowMs),
     ...findLossWarnings({
       attribute,
       models: config.models.filter(isOwn),
@@ -134,15 +134,15 @@ function findUnknownModels(
 }
 
 /** Warns about entries that never apply: they have ended, or an earlier entry applies to the same models, such as the one to replace. */
-const findIdleEntries = (
+const findIneffectiveEntries = (
   attribute: string,
   { prices = [] }: PricedCustomer,
-  ahead: ReadonlyMap<string, readonly EntryAhead[]>,
+  ahead: ReadonlyMap<string, readonly ScheduledEntry[]>,
   nowMs: number,
 ): string[] => {
   const used = new Set([...ahead.values()].flat().map(({ entry }) => entry));
   return prices.flatMap((entry, at) => {
-    if (used.has(entry) || ![...ahead.keys()].some((model) => isNamed(entry, model))) return [];
+    if (used.has(entry) || ![...ahead.keys()].some((model) => matchesModel(entry, model))) return [];
     const hasEnded = entry.until !== undefined && entry.until <= nowMs;
     return [
       `${attribute}[${at}]: has no effect, because ${hasEnded ? 'it has ended' : 'an earlier entry applies to its models'}`,

@@ -12,7 +12,7 @@ import { html, maskKeys } from '../markup.ts';
 import type { NanoYuan } from '../../../shared/billing/money.ts';
 import { admitForm, readQuery, guardHeaders } from './guard.ts';
 import { consoleStyle } from './layout/console-style.ts';
-import { renderFrame, renderOver, type Page } from './layout/frame.ts';
+import { renderFrame, renderOverList, type Page } from './layout/frame.ts';
 import { pages } from './pages/all-pages.ts';
 import {
   basisOf,
@@ -32,7 +32,7 @@ import {
   createMemoryForms,
   chooseRequiredRole,
   explainRefusal,
-  overList,
+  addListToAddress,
   readList,
   type ConsoleOptions,
   type CountReads,
@@ -259,7 +259,7 @@ function answerWithPages(
       const result = done && (await visit.readResult(done));
       return result ? { ...page, body: [renderDone(result, done, visit), page.body] } : page;
     };
-    const makeSafely = (): Promise<Page> =>
+    const makePageOrFault = (): Promise<Page> =>
       makePage().catch((error: unknown) => {
         if (error instanceof Failure) return renderFailure(error, visit.path);
         onFault(error, visit.path);
@@ -267,13 +267,13 @@ function answerWithPages(
       });
     const { take } = call.env;
     if (take) {
-      take(await makeSafely());
+      take(await makePageOrFault());
       return call.body(null);
     }
     const { found: page, cost } = await counted(async () => {
       const { list } = visit;
-      const made = await makeSafely();
-      return list === undefined ? made : renderOver(await loadPage(call, list), made, list);
+      const made = await makePageOrFault();
+      return list === undefined ? made : renderOverList(await loadPage(call, list), made, list);
     });
     const at = visit.path + new URL(call.req.url).search;
     const framing = { ...options, identity: visit.identity, isHosted, path: at, style, scripts, cost };
@@ -350,7 +350,9 @@ function routeActions(deps: CountingDeps, answer: AnswerPage) {
     const { refusal, refunds } = proposal;
     if (refusal !== undefined) return answer(call, () => renderNote(409, refusal));
     if (basisOf(await freezeProposal(proposal)) !== basisOf(kept.shown))
-      return answer(call, () => renderOvertaken(overList(`${kept.path}?again=${kept.id}`, visit.list)));
+      return answer(call, () =>
+        renderOvertaken(addListToAddress(`${kept.path}?again=${kept.id}`, visit.list)),
+      );
     // Support may only refund, because refunds are counted.
     if (!may(identity, 'operator') && refunds === undefined) return answer(call, renderRefusal);
     if (!(await forms.take(identity.formToken, kept.id))) return answer(call, () => expiredStep);
@@ -387,7 +389,7 @@ function routeActions(deps: CountingDeps, answer: AnswerPage) {
         const shown = await freezeProposal(proposal);
         const text = JSON.stringify({ path, fields, atMs, shown } satisfies Omit<PendingForm, 'id'>);
         const id = await forms.keep({ owner: identity.formToken, text });
-        return call.redirect(options.base + overList(`confirm/${id}`, visit.list), 303);
+        return call.redirect(options.base + addListToAddress(`confirm/${id}`, visit.list), 303);
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
         const { message: problem, exitCode } = error;

@@ -182,16 +182,17 @@ function offerCopy(element) {
   if (element.dataset.offered) return;
   element.dataset.offered = 'yes';
   const isCommand = element.hasAttribute('data-command');
-  const isSign = element.closest('table') !== null;
+  const isSymbol = element.closest('table') !== null;
   const text = element.dataset.copy || element.textContent.trim();
   const button = document.createElement('button');
   button.type = 'button';
-  button.className = isSign ? 'copy sign' : 'copy';
-  const label = (words) => (isSign ? button.setAttribute('aria-label', words) : (button.textContent = words));
+  button.className = isSymbol ? 'copy sign' : 'copy';
+  const label = (words) =>
+    isSymbol ? button.setAttribute('aria-label', words) : (button.textContent = words);
   const show = (isCopied) => {
     element.hidden = isCommand;
     button.classList.toggle('copied', isCopied);
-    label(isCopied ? 'Copied' : isSign ? `Copy ${text}` : isCommand ? 'Copy as command' : 'Copy');
+    label(isCopied ? 'Copied' : isSymbol ? `Copy ${text}` : isCommand ? 'Copy as command' : 'Copy');
   };
   button.title = isCommand ? text : '';
   button.addEventListener('click', () => {

@@ -33,7 +33,7 @@ export const makeEntries = (name: string, label: string, help: string, entries: 
 
 /** Fills the fields of a form with the values of a row. `sent` is a form that is shown again. */
 export function fillForm(fields: readonly RowField[], row: RawRow, sent?: SentTexts): Field[] {
-  const form = layOut(fields, row, sent, true);
+  const form = layOutFields(fields, row, sent, true);
   return fillFields(form.fields, form.row);
 }
 
@@ -44,7 +44,7 @@ export function readForm(
   row: RawRow = {},
   isKept: (name: string) => boolean = () => false,
 ): RawRow {
-  const form = layOut(fields, row, sent, false);
+  const form = layOutFields(fields, row, sent, false);
   const own = form.fields.filter(({ name }) => !isKept(name));
   const made = parseTypedRow(own, (name) => sent[name] ?? '', form.row);
   for (const { name, entries, order } of form.lists) {
@@ -74,7 +74,12 @@ interface EntryList {
 }
 
 /** The returned `row` has a list for each attribute with entries, because model names contain dots. */
-function layOut(fields: readonly RowField[], row: RawRow, sent: SentTexts | undefined, isShown: boolean) {
+function layOutFields(
+  fields: readonly RowField[],
+  row: RawRow,
+  sent: SentTexts | undefined,
+  isShown: boolean,
+) {
   const lists: EntryList[] = [];
   let listed = row;
   const flat = fields.flatMap((field): RowField[] => {

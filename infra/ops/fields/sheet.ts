@@ -141,7 +141,7 @@ export async function planSheet(ports: OperatorPorts, sheet: Sheet, { csv, max }
     await createLineReader(reads, sheet),
     lines.problems,
   );
-  refuseMany(
+  refuseTooManyEdits(
     checked.filter(({ customer, credit, key }) => credit || [customer, key].some(isEdited)),
     max,
   );
@@ -151,11 +151,11 @@ export async function planSheet(ports: OperatorPorts, sheet: Sheet, { csv, max }
 export async function planRuleSheet(ports: OperatorPorts, { csv, max }: SheetInput): Promise<ConfigPlan> {
   const { checked: lines, problems } = await readLines(ruleSheet, csv);
   const edits = await readRuleEdits(ports, lines, problems);
-  refuseMany(edits, max);
+  refuseTooManyEdits(edits, max);
   return planSetRows(ports, 'charges', edits);
 }
 
-function refuseMany({ length }: readonly unknown[], max: number): void {
+function refuseTooManyEdits({ length }: readonly unknown[], max: number): void {
   if (length > max)
     throw usageFailure(`csv: ${formatCount(length, 'row')} differ: use at most ${max} at once`);
 }

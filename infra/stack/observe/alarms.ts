@@ -458,7 +458,7 @@ const failurePercentMax = 10;
 /** For a function without log lines to count. Uses runs that end in an error, by minute. */
 const minutes = { looked: 5, bad: 3 };
 /** For functions without callers: they may run only once a minute, and during a shift some of these runs use the old version. */
-const badMinutesOfRuns = 2;
+const badMinutesWithoutCallers = 2;
 
 const nameNewVersionAlarm = (name: FunctionName): string => `${name}NewVersion`;
 
@@ -480,7 +480,7 @@ function alarmOnNewVersion({ relayName, functions }: AlarmParts, name: FunctionN
         metric: errors.with({ statistic: Stats.AVERAGE, period: Duration.minutes(1) }),
         threshold: failurePercentMax / 100,
         periods: minutes.looked,
-        periodsMin: functionDescriptions[name].url ? minutes.bad : badMinutesOfRuns,
+        periodsMin: functionDescriptions[name].url ? minutes.bad : badMinutesWithoutCallers,
       },
     ];
   const metric = new MathExpression({

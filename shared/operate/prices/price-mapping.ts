@@ -65,7 +65,7 @@ const signs = [
   ['cny', /[¥￥元]|CNY|RMB/i],
 ] as const;
 
-const findSaid = <Said>(all: readonly (readonly [Said, RegExp])[], words: string): Said | undefined =>
+const findMention = <Said>(all: readonly (readonly [Said, RegExp])[], words: string): Said | undefined =>
   all.find(([, pattern]) => pattern.test(words))?.[0];
 
 /** Converts a vendor's list to the columns and the unit that `readPriceList` reads. Throws a usage failure for invalid prices. */
@@ -109,7 +109,10 @@ export function mapPriceColumns(
             `line ${line + 2}, column ${columns[name]}: "${cell.slice(0, 20)}" is no price; write ${/^\d+,(?!\d{3}$)\d+$/.test(cell) ? cell.replace(',', '.') : 'a number such as 4.5'}`,
           );
         const words = `${columns[name]} ${cell}`;
-        if ((findSaid(unitWords, words) ?? per) !== per || (findSaid(signs, words) ?? currency) !== currency)
+        if (
+          (findMention(unitWords, words) ?? per) !== per ||
+          (findMention(signs, words) ?? currency) !== currency
+        )
           throw usageFailure(
             `line ${line + 2}: "${words}" is not ${currency} per ${per}: choose the unit and the currency of the list`,
           );

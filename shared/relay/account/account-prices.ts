@@ -12,7 +12,7 @@ import {
   type Rates,
 } from '../../billing/price.ts';
 import { findNextChange, findOpenWindow } from '../../billing/schedule.ts';
-import { findCallerPrice, listEntriesAhead } from '../../config/customer-prices.ts';
+import { findCallerPrice, listScheduledEntries } from '../../config/customer-prices.ts';
 import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { formatUntil } from '../catalog/catalog-lists.ts';
@@ -34,7 +34,7 @@ export const listOwnPrices = ({ snapshot, account, models, nowMs }: PricedAccoun
       const open = findOpenWindow(rule.windows, nowMs);
       const windowEndMs = findNextChange(rule.windows ?? [], nowMs) ?? Infinity;
       return named.flatMap((model) => {
-        const [{ entry }, next] = listEntriesAhead(snapshot.settings, account, model, nowMs);
+        const [{ entry }, next] = listScheduledEntries(snapshot.settings, account, model, nowMs);
         const terms = entry ? [entry] : [];
         if (terms.length === 0 && !rule.windows) return [];
         const rates = describePrice(buildPrice(rule, terms, open));
@@ -60,7 +60,7 @@ export function listAnnouncedPrices({
       changed.map((model) => ({ fromMs, model })),
     ),
     ...models.flatMap((model) => {
-      const [, ...ahead] = listEntriesAhead(snapshot.settings, account, model, nowMs);
+      const [, ...ahead] = listScheduledEntries(snapshot.settings, account, model, nowMs);
       return ahead.slice(0, announcedMax).map(({ fromMs }) => ({ fromMs, model }));
     }),
   ];

@@ -44,15 +44,15 @@ async function settleMark(ports: BalanceWatchPorts, account: string): Promise<vo
     return low && { ...low, account };
   };
   for (let looks = 0; looks < looksMax; looks += 1)
-    if (!(await alignMark(ports, balanceCause(account), findAlert))) return;
+    if (!(await updateMark(ports, balanceCause(account), findAlert))) return;
   throw new StoreBusy('The mark of a balance keeps changing.');
 }
 
 /** Reads the mark, then looks for an alert, and raises or clears the mark to match it. Returns false if they match already. */
-export async function alignMark(
+export async function updateMark(
   { marks, ...parts }: NoticeInput & { marks: AlertStore },
   cause: string,
-  findAlert: () => Promise<NoticeFacts | undefined>,
+  findAlert: () => Promise<NoticeContent | undefined>,
 ): Promise<boolean> {
   const seen = (await marks.marks([cause])).get(cause);
   const alert = await findAlert();
@@ -104,9 +104,9 @@ export interface NoticeInput {
   ids: Ids;
 }
 
-type NoticeFacts = Pick<Notice, 'type' | 'account' | 'data'>;
+type NoticeContent = Pick<Notice, 'type' | 'account' | 'data'>;
 
-export const createNotice = ({ clock, ids }: NoticeInput, about: NoticeFacts): Notice => ({
+export const createNotice = ({ clock, ids }: NoticeInput, about: NoticeContent): Notice => ({
   id: ids.next(),
   created: Math.floor(clock.now() / 1000),
   ...about,

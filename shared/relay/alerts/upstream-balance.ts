@@ -12,7 +12,7 @@ import { exchangeText } from '../http/exchange-text.ts';
 import type { AlertStore, WatchedChannels } from '../ports/alerts.ts';
 import type { Clock, UpstreamTransport } from '../ports/host.ts';
 import { workOnEach } from '../retry.ts';
-import { alignMark, type NoticeInput } from './balance-watch.ts';
+import { updateMark, type NoticeInput } from './balance-watch.ts';
 
 /** The names of the fields are public: programs read them. */
 export interface FoundBalance {
@@ -59,7 +59,7 @@ async function settleMark(ports: UpstreamWatchPorts, found: FoundBalance): Promi
   if (!amounts) return;
   const data = { channel, secret, balance: formatBalance(found), balance_below: below };
   const alert = isBalanceLow(found) ? { type: 'upstream.balance_low' as const, data } : undefined;
-  await alignMark(ports, `upstream_balance#${channel}#${secret}`, async () => alert);
+  await updateMark(ports, `upstream_balance#${channel}#${secret}`, async () => alert);
 }
 
 /** An account in yuan often has a dollar balance of 0, too, so the balance is low only if all units are below the threshold. */

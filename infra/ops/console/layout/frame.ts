@@ -127,7 +127,7 @@ export function renderFrame(page: Page, framing: FrameInput): Markup {
 }
 
 /** Shows a page over a list: a script opens it as a modal dialog; without script it stands above the list. */
-export const renderOver = (list: Page, { title, actions, ...page }: Page, address: string): Page => ({
+export const renderOverList = (list: Page, { title, actions, ...page }: Page, address: string): Page => ({
   ...list,
   ...(page.status !== undefined && { status: page.status }),
   ...(page.secrets !== undefined && { secrets: page.secrets }),

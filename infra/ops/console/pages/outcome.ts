@@ -8,7 +8,7 @@ import { renderActionButton } from '../layout/form.ts';
 import { proposeRowEdit } from '../visit/row-proposal.ts';
 import {
   buildFormPage,
-  overList,
+  addListToAddress,
   proposeWrites,
   type ActionEnd,
   type PendingForm,
@@ -48,7 +48,7 @@ export function renderConfirmation(
 ): Page {
   const { title, back, effect, questions, warnings, refusal, details, verb, grave } = shown;
   const isTyped = Object.keys(fields).some((name) => name !== 'form_token' && name !== 'list');
-  const again = isTyped ? html`<a href="${overList(`${path}?again=${id}`, list)}">Edit</a>` : nothing;
+  const again = isTyped ? html`<a href="${addListToAddress(`${path}?again=${id}`, list)}">Edit</a>` : nothing;
   return {
     title,
     back,

@@ -88,7 +88,7 @@ export function readList(address = ''): string | undefined {
 }
 
 /** The address of a page that is shown over a list. Scripts build the same for links with `data-drawer`. */
-export const overList = (path: string, list: string | undefined): string =>
+export const addListToAddress = (path: string, list: string | undefined): string =>
   list === undefined
     ? path
     : `${path}${path.includes('?') ? '&' : '?'}${new URLSearchParams({ list }).toString()}`;
