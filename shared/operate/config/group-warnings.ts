@@ -29,7 +29,6 @@ export async function addGroupWarnings<Plan extends { edit: ConfigEdit; warnings
   const names = Object.keys(before?.settings.priceGroups ?? {});
   const lostGroups = after ? names.filter((name) => !findPriceGroup(after.settings, name)?.length) : [];
   if (!before || !after) return plan;
-  const writeGroup = ({ settings }: Snapshot, name: string) => canonicalJson(findPriceGroup(settings, name));
   const edited = Object.entries(after.settings.priceGroups ?? {})
     .filter(([name, prices]) => prices.length > 0 && writeGroup(before, name) !== writeGroup(after, name))
     .map(([name]) => name);
@@ -48,6 +47,8 @@ export async function addGroupWarnings<Plan extends { edit: ConfigEdit; warnings
   const idle = `settings price_groups: no customer has ${joinNames(unused)} yet: set price_group of a customer to it`;
   return { ...plan, warnings: [...plan.warnings, ...warnings, ...(unused.length > 0 ? [idle] : [])] };
 }
+
+const writeGroup = ({ settings }: Snapshot, name: string) => canonicalJson(findPriceGroup(settings, name));
 
 /** Lists price changes, such as `gpt-4o: ¥5 input, ¥10 output per million tokens, instead of ...`. */
 function describeEffects(
