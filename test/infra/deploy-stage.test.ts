@@ -224,9 +224,13 @@ describe('npm run deploy', () => {
     };
 
     test.each([
-      ['us-east-1', {}, /may choose use1-az3.* \{"service":\{"zones":\["use1-az1","use1-az6"\]\}\}/],
+      ['us-east-1', {}, /may choose the zone use1-az3.* \{"service":\{"zones":\["use1-az1","use1-az6"\]\}\}/],
       ['us-east-1', inVpc('us-east-1b', 'us-east-1a'), /in this account us-east-1a is use1-az3/],
-      ['us-east-1', inVpc('us-east-1b', 'us-east-1f'), /has no us-east-1f; it has us-east-1a, us-east-1b/],
+      [
+        'us-east-1',
+        inVpc('us-east-1b', 'us-east-1f'),
+        /has no zone us-east-1f; it has us-east-1a, us-east-1b/,
+      ],
     ])('in %s with %j stops, because CloudFront would not reach them', async (region, service, says) => {
       const { exitCode, said, cdkCalls } = await deploy(region, service);
       expect(said).toMatch(says);

@@ -6,7 +6,7 @@ import { buildDocument } from './document.ts';
 export interface Exchange {
   method: string;
   path: string;
-  /** The JSON body. */
+  /** The JSON body, also as text. */
   body?: unknown;
   status: number;
   headers: Readonly<Record<string, string>>;
@@ -40,7 +40,8 @@ export function expectDocumented(exchange: Exchange): void {
 export function findProblems(exchange: Exchange, checked: CheckedDocument): string[] {
   const operation = findOperation(exchange, checked.document);
   if (!operation) return [];
-  const { status, body } = exchange;
+  const { status } = exchange;
+  const body = exchange.body === '' ? undefined : exchange.body;
   const responses = asRecord(operation['responses']);
   const found = responses[status] ?? responses[`${Math.floor(status / 100)}XX`];
   if (!isRecord(found)) return [`status ${status} is not documented`];
@@ -48,11 +49,15 @@ export function findProblems(exchange: Exchange, checked: CheckedDocument): stri
   const isAccepted = status < 300 && body !== undefined;
   const requested = asRecord(operation['requestBody']);
   return [
-    ...(isAccepted ? validateContent('request', requested, 'application/json', [body], checked) : []),
+    ...(isAccepted
+      ? validateContent('request', requested, 'application/json', [parseBody(body)], checked)
+      : []),
     ...(status < 300 ? findUnknownHeaders(exchange, answer) : []),
     ...validateAnswer(exchange, answer, checked),
   ];
 }
+
+const parseBody = (body: unknown): unknown => (typeof body === 'string' ? JSON.parse(body) : body);
 
 function findOperation({ method, path }: Exchange, document: JsonRecord): JsonRecord | undefined {
   const paths = asRecord(document['paths']);

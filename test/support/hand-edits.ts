@@ -92,7 +92,7 @@ const channels: HandEdit[] = [
   channel({ 'id ': 'x' }, 'id : '),
   channel({ Weight: 2 }, 'Weight: '),
   channel({ cost: { other: { input: 0.001, output: 0.002 } } }, /cost: has other/),
-  channel({ cost: { served: { input: 0.001 } } }, 'cost.served: '),
+  channel({ cost: { served: { input: 0.001 } } }, 'cost.served.output: '),
   channel(
     { cost: { served: { input: 2.5, output: 10 } } },
     /cost\.served\.input: 2\.5 CNY|cost\.served\.input: 2\.5 yuan/,
