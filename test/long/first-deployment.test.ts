@@ -221,7 +221,7 @@ test('the same command goes on to the end, and leaves nothing of the stage', asy
     1_500_000,
   );
   await functions.stop();
-  expect(output.split('\n').slice(-40).join('\n')).toContain('What stays is');
+  expect(output.split('\n').slice(-40).join('\n')).toContain('what the lists still show; all must be empty');
   expect(exitCode).toBe(0);
   const done = [...transcript().matchAll(/^\*\*Step (\d+) done/gm)].map(([, number]) => Number(number));
   expect(done).toEqual(Array.from({ length: 14 }, (_, index) => index + 1));
