@@ -12,12 +12,8 @@ import {
   type PublishedOptions,
   selectWrittenOptions,
 } from '../stack/options/published-options.ts';
-import {
-  BedrockModels,
-  listModelArns,
-  findOption,
-  type StageOptions,
-} from '../stack/options/option-table.ts';
+import { BedrockModels, listModelArns } from '../stack/options/bedrock-models.ts';
+import { findOption, type StageOptions } from '../stack/options/option-table.ts';
 
 interface Place {
   stackName: string;

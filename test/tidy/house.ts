@@ -27,6 +27,7 @@ export const typeNameHolders: Record<string, string> = {
   'shared/upstreams/model-rules.ts': "a vendor's models are named after it",
   'shared/upstreams/dialects/messages/request.ts': 'the header `anthropic-version` is the protocol',
   'infra/stack/options/option-table.ts': 'the option bedrockModels, which is public',
+  'infra/stack/options/bedrock-models.ts': 'the option bedrockModels, which is public',
   'infra/stack/relay.ts': 'the option bedrockModels, which is public',
   'infra/deploy/deployed-options.ts': 'the option bedrockModels, which is public',
   'infra/stack/constructs/relay-service.ts': 'the option bedrockModels, which is public',

@@ -85,7 +85,7 @@ const storing = ['BatchGetItem', 'BatchWriteItem', 'PutItem', 'Query', 'UpdateIt
 /** The settings that all functions of endpoints share. */
 const answering = {
   url: 'RESPONSE_STREAM',
-  // What Function URLs and API Gateway stream. The request deadline inside is shorter and ends the answer with a protocol error.
+  // The longest stream of Function URLs and API Gateway. The request deadline inside is shorter and ends the answer with a protocol error.
   timeoutSeconds: 900,
   tables: {
     runtime: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'],

@@ -1,6 +1,7 @@
 /** Rules that involve several options. */
 import * as z from 'zod/mini';
-import { regionOf, type OptionName, type StageOptions, findOption, optionNames } from './option-table.ts';
+import { type OptionName, type StageOptions, findOption, optionNames } from './option-table.ts';
+import { regionOf } from './option-values.ts';
 import { findNearestName } from '../../../shared/wire/nearest-name.ts';
 import { servedFunctions } from '../constructs/function-descriptions.ts';
 import { type FrontDoor, hasDistribution } from './front-door.ts';
