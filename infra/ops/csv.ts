@@ -28,10 +28,10 @@ function formatCsvCell(value: unknown): CsvCell {
   return JSON.stringify(value);
 }
 
-/** Parses CSV. Quoted cells may contain delimiters, quotes, line ends. Unmatched quotes throw a Failure. */
-export const parseCsv = (text: string): string[][] => parseCsvLines(text, ',').map(({ cells }) => cells);
-
-/** Lines with their numbers in the file, from 1; of a cell with line ends, the last. */
+/**
+ * Parses CSV. Quoted cells may contain delimiters, quotes and line ends. Unmatched quotes throw a Failure. `number`: the line in the file, from
+ * 1; the last one if a cell has line ends.
+ */
 export function parseCsvLines(text: string, delimiter: string): { number: number; cells: string[] }[] {
   if (/^\s*<[!?a-z]/i.test(text)) throw usageFailure('csv: this is HTML or XML, not CSV');
   if (text.includes('\0')) throw usageFailure('csv: this is not a text file: save the sheet as CSV UTF-8');

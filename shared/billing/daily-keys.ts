@@ -101,6 +101,9 @@ const formatDayPeriod = (day: string, model: string): string => `day#${day}#${mo
 export const dayOf = ({ period }: DailyKey): string | undefined =>
   period.startsWith('day#') ? period.slice(4, 14) : undefined;
 
+/** Returns the model of a sum by account, day and model. */
+export const modelOf = ({ key }: { key: DailyKey }): string => key.period.split('#')[2] ?? '';
+
 /** Returns the day of a daily or hourly item. */
 export const spreadDayOf = ({ period }: DailyKey): string | undefined =>
   /^(?:day|hour)#/.test(period) ? period.slice(period.indexOf('#') + 1).slice(0, 10) : undefined;

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { formatCsv, parseCsv } from '../../infra/ops/csv.ts';
+import { formatCsv, parseCsvLines } from '../../infra/ops/csv.ts';
 import { Terminal } from '../../infra/ops/cli/terminal.ts';
 
 describe('CSV', () => {
@@ -19,7 +19,8 @@ describe('CSV', () => {
   });
 
   it('is read with quoted cells, either line end, a byte order mark, blanks and empty lines', () => {
-    expect(parseCsv('\uFEFFmodel, b ,c\r\n"x, ""y""", 2 ,\r\n\r\nm,1\nlast,"q"')).toEqual([
+    const lines = parseCsvLines('\uFEFFmodel, b ,c\r\n"x, ""y""", 2 ,\r\n\r\nm,1\nlast,"q"', ',');
+    expect(lines.map(({ cells }) => cells)).toEqual([
       ['model', 'b', 'c'],
       ['x, "y"', '2', ''],
       ['m', '1'],
@@ -28,7 +29,9 @@ describe('CSV', () => {
   });
 
   it('is refused when a quote is not closed', () => {
-    expect(() => parseCsv('"a,b\n1,2')).toThrow('csv: this is not readable as CSV: Quote Not Closed');
+    expect(() => parseCsvLines('"a,b\n1,2', ',')).toThrow(
+      'csv: this is not readable as CSV: Quote Not Closed',
+    );
   });
 });
 

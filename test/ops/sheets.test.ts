@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseCsv } from '../../infra/ops/csv.ts';
+import { parseCsvLines } from '../../infra/ops/csv.ts';
 import { customerSheet, planSheet } from '../../infra/ops/fields/sheet.ts';
 import { carryOutLines, nameSheetKey } from '../../shared/operate/apply-sheet.ts';
 import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
@@ -28,7 +28,8 @@ const fileOf = (name: string, content: string | Uint8Array): string => {
 const apply = (noun: string, file: string, ...more: string[]) =>
   rig.ops([noun, 'apply', file, '--yes', '--wait', '0', ...more]);
 const resultOf = (name: string): Record<string, string>[] => {
-  const [head = [], ...rows] = parseCsv(readFileSync(path.join(folder, `${name}.result.csv`), 'utf8'));
+  const lines = parseCsvLines(readFileSync(path.join(folder, `${name}.result.csv`), 'utf8'), ',');
+  const [head = [], ...rows] = lines.map(({ cells }) => cells);
   return rows.map((row) => Object.fromEntries(head.map((each, at) => [each, row[at] ?? ''])));
 };
 const keysOf = async (account: string) =>

@@ -3,8 +3,7 @@
  * and the console's page render it. Every read is bounded, however old the account is: at most 11 requests.
  */
 import { buildAutoTopUpId, type AutoTopUp } from '../../billing/auto-top-up.ts';
-import type { DailySum } from '../../billing/daily-figures.ts';
-import { dayOf, grantsModel } from '../../billing/daily-keys.ts';
+import { dayOf, grantsModel, modelOf } from '../../billing/daily-keys.ts';
 import { describePlan } from '../../billing/reservation.ts';
 import { createQuotaItem, findImbalance } from '../../billing/quota-item.ts';
 import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
@@ -120,6 +119,3 @@ async function viewCustomerUse({ clock, pages }: OperatorPorts, account: string)
 }
 
 const compareNames = (a: Summed, b: Summed): number => compareCodeUnits(a.name, b.name);
-
-/** The period of a day's sum is `day#2026-11-22#model`. */
-const modelOf = ({ key }: DailySum): string => key.period.slice('day#2026-11-22#'.length);

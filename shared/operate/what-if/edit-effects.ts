@@ -27,8 +27,8 @@ import {
   type TokenPrice,
 } from '../../billing/price.ts';
 import { divideHalfUp, larger, smaller, type NanoYuan } from '../../billing/money.ts';
-import { addFigures, noFigures, type DailyFigures, type DailySum } from '../../billing/daily-figures.ts';
-import { buildServedKey, parseServedKey } from '../../billing/daily-keys.ts';
+import { addFigures, sumFigures, type DailyFigures, type DailySum } from '../../billing/daily-figures.ts';
+import { buildServedKey, modelOf, parseServedKey } from '../../billing/daily-keys.ts';
 import { listCallerPrices, type PricedCustomer } from '../../config/customer-prices.ts';
 import type { ChannelRow } from '../../config/rows/channel-row.ts';
 import { needsPrice, type Snapshot } from '../../config/snapshot.ts';
@@ -127,17 +127,15 @@ function computeModelEffect(edit: Edit, model: string, items: ServedDay[]) {
   return { model, ...sumEffects([...sums, ...added]), isPriceChanged, isLost };
 }
 
-export const modelOfSum = ({ key }: DailySum): string => key.period.split('#')[2] ?? '';
-
 const keepRevenue = ({ amounts: { charged = 0n } }: DailyFigures): Around => ({
   before: boundExactly(charged),
   after: boundExactly(charged),
 });
 
-/** What each member would have paid more or less. Sums of accounts count unpaid calls, too, so the difference is scaled to the charge. */
+/** Bounds how much more or less each member would have paid. Sums of accounts count unpaid calls, too, so the difference is scaled to the charge. */
 const boundMembers = ({ before, after, members = [], atMs }: Edit, model: string): EffectSums[] =>
   members.map(({ customer, sums }) => {
-    const figures = sums.filter((sum) => modelOfSum(sum) === model).reduce(sumFigures, noFigures);
+    const figures = sumFigures(sums.filter((sum) => modelOf(sum) === model).map((sum) => sum.figures));
     const [old, next] = [before, after].map(
       (config) => listCallerPrices(config, customer, model, atMs) as unknown as Prices,
     ) as [Prices, Prices];
@@ -155,8 +153,6 @@ const boundMembers = ({ before, after, members = [], atMs }: Edit, model: string
       unknownCostCalls: 0,
     };
   });
-
-const sumFigures = (sum: DailyFigures, { figures }: DailySum): DailyFigures => addFigures(sum, figures);
 
 /** Lists the rule's own price, then those of its windows and of customers. */
 function listPossiblePrices(

@@ -8,7 +8,7 @@ import {
   type SpendingPace,
 } from '../../billing/spending-pace.ts';
 import type { WholeAccount } from '../../billing/shards.ts';
-import { formatAccountId } from '../../billing/daily-keys.ts';
+import { formatAccountId, modelOf } from '../../billing/daily-keys.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { readRow } from '../../config/rows/read-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
@@ -17,7 +17,7 @@ import { canonicalJson } from '../../wire/json.ts';
 import { compileRows, nameOf, readServedRows, type ConfigEdit } from '../config/row-changes.ts';
 import { readPaceMonths, readingsOf, readAllRows } from '../ledger/ledger.ts';
 import type { DayRange, OperatorPorts } from '../operator-ports.ts';
-import { editEffects, middleOf, modelOfSum, type ModelEffect } from './edit-effects.ts';
+import { editEffects, middleOf, type ModelEffect } from './edit-effects.ts';
 
 /** Today is one of them. */
 const dayCount = 7;
@@ -94,7 +94,7 @@ async function readMembers({ ledger }: OperatorPorts, days: DayRange, concerned:
 
 /** Only members share what the model brings in more. */
 function takeShare(effect: ModelEffect, members: Members): ModelEffect {
-  const sums = members.flatMap((each) => each.sums.filter((sum) => modelOfSum(sum) === effect.model));
+  const sums = members.flatMap((each) => each.sums.filter((sum) => modelOf(sum) === effect.model));
   const charged = sums.reduce((sum, { figures }) => sum + computePaid(figures), 0n);
   return {
     ...effect,
@@ -186,7 +186,7 @@ function shareOf(effect: ModelEffect, charged: NanoYuan, calls: number): NanoYua
 /** How much more the account would have paid in these days. */
 const sumRise = (sums: readonly DailySum[], rose: ReadonlyMap<string, ModelEffect>): NanoYuan =>
   sums.reduce((sum, { key, figures }) => {
-    const effect = rose.get(modelOfSum({ key, figures }));
+    const effect = rose.get(modelOf({ key }));
     return sum + (effect ? shareOf(effect, computePaid(figures), figures.counts.calls ?? 0) : 0n);
   }, 0n);
 

@@ -45,7 +45,7 @@ export const listOwnPrices = ({ snapshot, account, models, nowMs }: PricedAccoun
     }),
   );
 
-/** Of one model's entries. A customer may have 100 for each of 300 models. */
+/** Limits the entries of one model, because a customer may have 100 for each of 300 models. */
 const announcedMax = 10;
 
 /** Prices change when another rule or another entry of the customer's prices begins to apply. */

@@ -3,7 +3,7 @@
  * Reads sums, never calls: one item a month, and the days of the month. Must never be lenient: a statement goes into books.
  */
 import { computeBalance, sumFigures, type DailySum } from '../../billing/daily-figures.ts';
-import { grantsModel, parseMonthKey, listMonthsUntil } from '../../billing/daily-keys.ts';
+import { grantsModel, listMonthsUntil, modelOf, parseMonthKey } from '../../billing/daily-keys.ts';
 import { findLedgerTimeMs } from '../../billing/ledger-row.ts';
 import { convertToYuanNumber } from '../../billing/money.ts';
 import { createQuotaItem } from '../../billing/quota-item.ts';
@@ -13,7 +13,7 @@ import { InvalidRequest } from '../../wire/invalid-request.ts';
 import { utcMonth } from '../../wire/iso-time.ts';
 import type { AccountStatement } from '../../wire/public-api.ts';
 import type { AccountReader } from '../ports/money-stores.ts';
-import { describeDay, modelOf, sumsMax } from './account-usage.ts';
+import { describeDay, sumsMax } from './account-usage.ts';
 
 interface StatementAsked {
   account: string;

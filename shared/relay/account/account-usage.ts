@@ -25,7 +25,7 @@ import type {
 } from '../../wire/public-api.ts';
 import type { AccountReader } from '../ports/money-stores.ts';
 import { requestTimeMs, timeText } from '../../wire/ids.ts';
-import { grantsModel } from '../../billing/daily-keys.ts';
+import { grantsModel, modelOf } from '../../billing/daily-keys.ts';
 import { countRow, sumFigures, type DailySum } from '../../billing/daily-figures.ts';
 import { showEndUser, readTags } from '../call/attribution.ts';
 import { dayMs } from '../../wire/iso-time.ts';
@@ -227,8 +227,6 @@ export async function listDays(
 const secondsOf = (day: string): number => Date.parse(day) / 1000;
 const startOf = ({ key }: DailySum): number => secondsOf(key.period.split('#')[1] ?? '');
 /** Names of models have no `#`. */
-export const modelOf = ({ key }: DailySum): string => key.period.split('#')[2] ?? '';
-
 /** Field by field: sums hold what the operator pays. */
 export function describeDay(sum: DailySum): AccountDay {
   const { counts, amounts } = sum.figures;
