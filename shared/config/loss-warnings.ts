@@ -38,7 +38,7 @@ interface Sales {
   /** The attribute to edit. The warning begins with it. */
   attribute: string;
   models: readonly string[];
-  /** Undefined: another row sets the price at that time, and has the warning. */
+  /** Returns undefined if another row sets the price at that time, because that row gets the warning. */
   priceOf: (model: string, atMs: number) => Price | undefined;
   windowsOf: (model: string) => readonly PriceWindow[];
   /** Lists when the price changes for other reasons. */

@@ -1,4 +1,4 @@
-/** What script adds to pages that work without it: tables that are sorted and filtered, local times, ways by keyboard. */
+/** Adds to pages that work without it: sorting and filtering of tables, local times, keyboard shortcuts, drawers and copy buttons. */
 'use strict';
 
 const keyOf = (cell) =>

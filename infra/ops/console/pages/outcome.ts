@@ -78,7 +78,7 @@ const eachKindMax = 5;
 const renderLines = (lines: readonly string[]): Markup[] =>
   lines.map((each) => html`<li>${renderWithCommandLinks(each)}</li>`);
 
-/** Of a long list, such as the review of a sheet, shows the first lines of each kind and folds the others. */
+/** Shows the first lines of each kind and folds the others, because the review of a sheet may have hundreds. */
 function renderEffect(effect: readonly string[]): Markup {
   const shown = effect.length > effectMax ? eachKindMax : effect.length;
   const kinds = Map.groupBy(effect, (line) => /^\w+( (customer|key)\b)?/.exec(line)?.[0]);
