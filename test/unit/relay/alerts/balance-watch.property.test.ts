@@ -84,9 +84,10 @@ class World {
 
 type Consumer = ReturnType<World['consumer']>;
 
-/** As an event source mapping: until it succeeds, and then perhaps once more. */
+/** As an event source mapping: until it succeeds, and perhaps a second time, again until it succeeds. */
 async function deliver(world: World, watch: Consumer, change: QuotaChange): Promise<void> {
-  for (let done = 0; done < (world.random.chance(0.2) ? 2 : 1);) {
+  const deliveries = world.random.chance(0.2) ? 2 : 1;
+  for (let done = 0; done < deliveries;) {
     await world.turn();
     await watch.take(change).then(
       () => (done += 1),
