@@ -40,7 +40,7 @@ const recentMax = 2_000;
 const lineLengthMax = 64 * 1024;
 
 export interface KeptLines {
-  /** Where the newest are. */
+  /** The file with the newest lines. */
   file: string;
   add(line: KeptLine): void;
   /** Oldest first. */

@@ -51,7 +51,7 @@ const kinds: readonly (Limits & { names: RegExp })[] = [
 
 /** Long contexts may cost twice as much. */
 const tierFactor = 2;
-/** Nobody sells at a hundred times the cost, and a price per million is a thousand times as high. */
+/** A price of 100 times the cost is a mistake: a price per million entered as one per thousand is 1,000 times too high. */
 const costFactor = 100;
 /** The dearest service tier of November 2026 costs six times the standard price. */
 const usualFactor = 10;
@@ -248,7 +248,7 @@ function pairRates(before: Price, after: Price): NamedRate[] {
     ];
   if (before.type !== 'token-billing' || after.type !== 'token-billing') return [];
   const lengths = [...before.tiers, ...after.tiers].map(({ above }) => above);
-  // Nobody was served in a service tier that had no price before.
+  // A service tier without a price before served no calls.
   const { factors = {} } = before;
   const kept = Object.keys(after.factors ?? {}).filter((tier) => Object.hasOwn(factors, tier));
   return [undefined, ...kept].flatMap((tier) =>

@@ -50,7 +50,7 @@ export interface Settings {
   /** Without it, alerts go to the stack's topic and to contacts that need no signature. */
   alerts?: AlertSettings;
   payments?: { stripe: StripeSettings };
-  /** Where customers top up if the relay makes no checkout session. `{account}` is replaced. */
+  /** The page on which customers top up if the relay creates no checkout session. `{account}` is replaced. */
   topUpUrl?: string | undefined;
   /** Lowest first. */
   topUpBonus?: BonusStep[] | undefined;

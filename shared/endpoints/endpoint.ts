@@ -30,7 +30,7 @@ export interface Endpoint extends EndpointRoute {
   otherForm?(body: unknown): Promise<Pick<Endpoint, 'read'> | undefined>;
   /** How many values its bodies may have, where that is more than others may. */
   bodyValuesMax?: number;
-  /** Where its clients send their key. */
+  /** The header in which clients send their key. */
   keyHeader?: KeyHeader;
   /** Renders a refusal before any part of an answer was sent. The default is OpenAI's form. */
   refused?(refusal: { status: number; error: ErrorObject } & RefusalFacts, requestId: string): RefusedAnswer;

@@ -8,7 +8,7 @@ import { isoTime, utcDay, dayMs } from '../wire/iso-time.ts';
 import { isRecord } from '../wire/json.ts';
 import { usageFailure } from './plan.ts';
 
-/** Where a moment is looked for that may be before now or after it: `2h`, `14:05`, `monday`. */
+/** Decides whether an ambiguous moment such as `2h`, `14:05` or `monday` is in the past or the future. */
 export type Towards = 'past' | 'future';
 
 const unitMs: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };

@@ -144,7 +144,7 @@ async function askUpstream(ports: ChatPorts, health: HealthRecorder, call: ChatC
   const candidate = (await orderCandidates(call, health)).take()?.candidate;
   if (!candidate) return { reason: 'all_channels_cooling' };
   const over = new AbortController();
-  // Nothing is answered, so no limit on an answer changes what goes up.
+  // Counting produces no answer, so limits on the answer must not change the request.
   const unlimited = { outputTokensLimit: Number.MAX_SAFE_INTEGER, signal: over.signal };
   const asked = { ...callTo(call, candidate.model), ...unlimited };
   const variant = findLearnedVariant(ports, candidate, call);

@@ -58,7 +58,7 @@ export interface Edge {
   claimIdempotencyKey(checked: CheckedCall): Promise<Claimed>;
   reserve(checked: CheckedCall, claim: IdempotencyClaim | undefined): Promise<Reserved | RefusedCall>;
   createRecorder(reserved: ReservedCall): Promise<AnswerInput['recorder']>;
-  /** Nobody waits for the status, and every failure is to be rendered. */
+  /** No client waits for the status, and every failure must be rendered. */
   commitsAtOnce: boolean;
   /** Lets a call be stopped before its end, if that may happen. */
   makeStoppable?(dispatched: DispatchedCall, call: ChatCall): DispatchedCall;
@@ -177,7 +177,7 @@ async function settleThenLog({ ports, logger }: RelayDeps, running: RunningCall)
     (error: unknown): BillReport => (logFault(error), {}),
   );
   logExcess(log, call, { report, settled });
-  // None of these depends on another: the claim, the health of channels, and what the answer left to be written.
+  // These writes are independent: the claim, the health of channels, and the writes that the answer left behind.
   const writes = await Promise.allSettled([claim?.finish(costsNothing(outcome)), ...answer.listWrites()]);
   for (const write of writes) if (write.status === 'rejected') logFault(write.reason);
   const reportsUsage = report.channel?.params.include_usage !== false;

@@ -14,7 +14,7 @@ export type StatePart =
   | { readonly call: number }
   | { readonly opaque: JsonRecord };
 
-/** Where a state came from. Encrypted state is valid only there. */
+/** The source of a state. Encrypted state is valid only there. */
 export interface StateOrigin {
   readonly dialect: string;
   readonly channel: string;

@@ -33,7 +33,7 @@ export interface Started {
   /** Address of the emulated front door: `http://127.0.0.1:8787`. */
   origin: string;
   dynamodbEndpoint: string;
-  /** Where the lines of functions and of the stack itself are. */
+  /** The log of the functions and of the stack itself. */
   logFile: string;
   /** The demo key; undefined when nothing was seeded. */
   key: string | undefined;

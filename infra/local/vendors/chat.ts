@@ -53,7 +53,7 @@ export interface ChatStyle {
   /** The pieces of a text. Default: tokens of the script. */
   wordsOf?: (text: string) => string[];
   usage(counts: Counts): object;
-  /** Where a stream carries its usage. Default: a last chunk, if the request asks. */
+  /** The chunk that carries a stream's usage. Default: a last chunk, if the request asks. */
   usageIn?: 'choice';
   /** Fields of a whole call beside the standard ones. */
   extra?(place: CallPlace): object | undefined;

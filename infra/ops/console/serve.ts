@@ -195,7 +195,7 @@ export class Session {
     return this.#identity;
   }
 
-  /** Nobody came within a minute, or nothing was asked for 30. */
+  /** True if no browser connected within a minute, or none sent a request for 30 minutes. */
   isOver(): boolean {
     if (this.#isKept) return false;
     return this.#clock.now() - this.#lastMs > (this.#isTokenUsed ? idleMs : tokenMs);

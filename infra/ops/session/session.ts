@@ -155,7 +155,7 @@ export interface TargetOptions extends AwsOverrides {
 }
 
 interface SessionTarget extends Target, AwsOverrides {
-  /** Nothing names the tables, so only the stack that this clone started is worked on. */
+  /** The clone whose running stack is used, because no option names the tables. */
   clone?: string;
 }
 

@@ -30,7 +30,7 @@ const readSelection = (): string =>
 
 export class Ledger {
   readonly #client: RelayClient;
-  /** Where each page that was seen begins, the shown one last. */
+  /** The start of each page that was shown, the current one last. */
   #pages: (string | null)[] = [null];
   #next: string | null = null;
   #saving: AbortController | undefined;

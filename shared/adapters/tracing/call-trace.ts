@@ -83,7 +83,7 @@ export function readTraceParent(header: string | undefined): TraceParent | undef
 // an unreachable receiver loses traces, but must never delay every call.
 
 const sendMsMax = 1_000;
-/** Nothing is sent for this time after a failure, because the next calls would only wait. */
+/** After a failure, exports pause for this long, because the next calls would only wait. */
 const cooldownMs = 10_000;
 const quietMs = 60_000;
 const textLengthMax = 256;

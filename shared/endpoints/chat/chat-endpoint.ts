@@ -95,7 +95,7 @@ function chooseUsagePlace(request: ChatRequest, clientLanguage: string | undefin
 }
 
 interface ChatAnswerForm {
-  /** Where a stream has its usage: in a chunk of its own, on the finish chunk, or nowhere. */
+  /** How a stream reports usage: in a separate chunk, on the finish chunk, or not at all. */
   usage: 'chunk' | 'finish' | 'none';
   legacy: boolean;
   /** The service tier that is charged, known at the end. Undefined: as OpenAI, it is told alone to who asks for one. */

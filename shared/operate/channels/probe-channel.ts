@@ -321,7 +321,7 @@ async function findEfforts(ask: Ask, dialect: string) {
     for (const effort of some) {
       const outcome = await ask(dialect, requestFor([], { reasoning_effort: effort }));
       if (outcome === undefined) unasked.push(effort);
-      // Where nothing was sent for it, or the vendor does not heed it, the model thinks all the same.
+      // A model that thinks at effort "none" ignores the field, or the channel sent none.
       else if (applyDecision(outcome, ({ thinks }) => effort !== 'none' || !thinks)) known.add(effort);
     }
     if (known.size === 0 && unasked.length === 0) break;

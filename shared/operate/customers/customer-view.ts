@@ -103,7 +103,7 @@ async function viewCustomerUse({ clock, pages }: OperatorPorts, account: string)
   const { days, isAll } = await pages.days(account, wanted, sumsMax);
   const { rows, problems } = readingsOf(days);
   const last = rows.at(-1);
-  // Where there are more than were read, the oldest day that was read may lack some.
+  // If more sums exist than were read, the oldest day may be incomplete, so drop it.
   const cut = isAll || !last ? undefined : dayOf(last.key);
   const sums = rows.filter(({ key }) => dayOf(key) !== cut);
   const calls = sums.filter((sum) => modelOf(sum) !== grantsModel);

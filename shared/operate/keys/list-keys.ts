@@ -58,7 +58,7 @@ export async function findKeys({ clock, pages }: OperatorPorts, { text, after, l
   };
 }
 
-/** Where a page begins stands in an address, and in the place of a hash there may be a key itself. */
+/** The start of a page is part of an address. Somebody may have put a key there in place of its hash. */
 const isHash = (text: string): boolean => maskHash(text) === text;
 
 function whereOf(text: string): RowsWanted['where'] {

@@ -146,7 +146,7 @@ async function auditAccountOnce(auditing: Auditing, account: string, channels?: 
   }
   const grants = (await Array.fromAsync(ledger.grants(account))).flat();
   const records = { account, item, readMs, ledger: sums, grants };
-  // Nothing can be compared with an item that cannot be read.
+  // An unreadable item cannot be compared with its records.
   if (!(reading && 'problem' in reading)) findings.push(...auditAccount(records));
   const daily = await auditDaily(auditing, { id, audit, items });
   const months = await auditMonths(auditing, account, items);

@@ -140,7 +140,8 @@ async function planOpening({ ports, input: { copy } }: Restoring): Promise<Plan<
   return planOf(changes, ['accept calls again'], 'Open the relay?');
 }
 
-// Nothing runs, and each close has its row: else a balance that is made of rows would lose a charge.
+// A restore computes balances from rows. So no call may be in flight, and each close must have its row: otherwise the
+// balance would miss a charge.
 
 /** Environments read the configuration at least so often, twice. */
 const knownByAllMs = 20_000;

@@ -216,7 +216,7 @@ export async function listDays(
   const wanted = new Date(nowMs - (days - 1) * dayMs).toISOString().slice(0, 10);
   const sums = await reader.days(account, wanted, sumsMax);
   const last = sums.at(-1);
-  // Where there are more than were read, the oldest day that was read may lack some.
+  // If more sums exist than were read, the oldest day may be incomplete, so drop it.
   const cut = sums.length === sumsMax && last ? startOf(last) : undefined;
   return {
     from: cut === undefined ? secondsOf(wanted) : cut + dayMs / 1000,

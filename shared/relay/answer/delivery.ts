@@ -135,7 +135,7 @@ export class ResponseQueue implements AsyncIterable<string>, AsyncIterator<strin
     return this.#over;
   }
 
-  /** Nothing follows what was read so far. */
+  /** True if everything was read. */
   get endsHere(): boolean {
     return this.#ended && this.#queue.length === 0 && !this.#left;
   }

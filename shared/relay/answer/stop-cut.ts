@@ -34,7 +34,7 @@ export class StopCut implements Machine<ChatChunk, ChatChunk> {
     });
   }
 
-  /** Nothing is held any more: the finish chunk has ended the text. */
+  /** Returns no chunks, because the finish chunk has released all text. */
   end(): ChatChunk[] {
     return [];
   }

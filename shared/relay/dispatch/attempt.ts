@@ -68,7 +68,7 @@ export class Attempt {
   /**
    * Can be read once. Throws a Refusal when the caller's request is at fault, CannotCarry when this upstream cannot be
    * sent the call, AskAgain when it wants another form, otherwise an UpstreamFailure.
-   * Nothing keeps running after it ends, throws or is returned early.
+   * All its work stops when it ends, throws or is returned early.
    */
   readonly chunks: AsyncGenerator<ChatChunk[], void, undefined>;
   readonly #ports: ChatPorts;
@@ -386,7 +386,7 @@ const toError = (refused: Error | Repeated): Error =>
 
 // Decides which states of earlier turns go to which candidate.
 
-/** Where the state of a candidate's answers comes from. `model`: the upstream's name. */
+/** The origin of state in a candidate's answers. `model` is the upstream's name. */
 const originOf = (
   { channel, secret }: Pick<Candidate, 'channel' | 'secret'>,
   { dialect, model }: Pick<StateOrigin, 'dialect' | 'model'>,

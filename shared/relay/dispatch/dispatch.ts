@@ -207,7 +207,7 @@ export class Dispatch implements DispatchedCall {
       tried.endedMs = clock.now();
       if (error instanceof CannotCarry) {
         tried.outcome = 'refused';
-        // Where nothing was sent, this was no attempt.
+        // An attempt that sent no request does not count.
         if (tried.attempt.report().upstreamStatus === undefined) this.#tried.pop();
         else this.#note(this.#health.recordRefusal(candidate, health));
         throw error;

@@ -31,7 +31,7 @@ export function findLesson(refused: Refused): Partial<Quirks> | undefined {
 
 const beforeEfforts =
   /effort\b.{0,80}(?:supported (?:values|levels|efforts)|input should be|expected (?:one of )?(?=[`'"]))/i;
-/** Where the field is named beside the sentence. */
+/** Matches messages that list the values while another field of the error names the parameter. */
 const supported = /\bsupported values\b/i;
 /** Words, in quotation marks or not, between commas, bars, `or` and `and`. */
 const wordList = /[`'"]?[a-z]+[`'"]?(?:\s*(?:[,|]|\b(?:or|and)\b)\s*(?:(?:or|and)\s+)?[`'"]?[a-z]+[`'"]?)*/g;

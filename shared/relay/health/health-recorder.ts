@@ -20,7 +20,7 @@ export type FindHealth = (candidate: Candidate) => CandidateHealth | undefined;
 interface FailedAttempt extends Omit<FailedCall, 'succeededMs'> {
   candidate: Candidate;
   failure: UpstreamFailure;
-  /** Where the candidate stood when it was tried. */
+  /** The candidate's health when it was tried. */
   tried: CandidateHealth | undefined;
 }
 

@@ -109,14 +109,14 @@ function countFailure(
   return isKnown ? goesOn : { kind: 'failures', count, accounts, lastMs: nowMs };
 }
 
-// Where a candidate stands for one call.
+// The health of a candidate as one call sees it.
 
 const failuresInARow = 3;
 /** How long a candidate that fails comes last. */
 const failingMs = 30_000;
 
 /**
- * Where a candidate stands for a call. `probe`: its cooldown is over and nobody has tried it. `last`: it failed for this
+ * The health of a candidate for a call. `probe`: its cooldown is over and nobody has tried it. `last`: it failed for this
  * account alone, or this account's probe failed. `blocked`: the upstream said when it may be asked again.
  */
 export interface CandidateHealth {

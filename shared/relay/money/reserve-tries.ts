@@ -73,7 +73,7 @@ export interface FailedReserve extends Pick<Tries, 'request' | 'holds' | 'endMs'
 /** `throttled`: tries that the store put off. */
 export type ReserveOutcome = { reservation: Reservation; throttled: number } | { failed: FailedReserve };
 
-/** Where a reserve stands before a try. */
+/** The state of a reserve before a try. */
 interface TryState extends NextTry {
   shard: number;
   writes: number;

@@ -81,9 +81,9 @@ const planNextTry = ({ sums, hasGathered, searchEndMs }: ReserveStep, item: Quot
   search: { sums, hasGathered, searchEndMs },
 });
 
-// Where a call goes that one shard of its account refused: to a shard that has what it needs, or to one in which that is
-// gathered. Only the sums refuse a call, and of an overdrawn account only they let the balance pay. Must not move money
-// on every refusal: that ends in a storm of transactions.
+// If one shard refuses a call, another shard with enough funds takes it, or one shard gathers funds from the others. Only
+// the sums over all shards may refuse a call, and only they let the balance of an overdrawn account pay. Must not move
+// money on every refusal: that ends in a storm of transactions.
 
 /** The search for another shard takes no longer, so that a refusal comes soon. */
 const searchMs = 50;
@@ -109,7 +109,7 @@ async function decideOnExactBalance(before: ReserveStep, refused: QuotaItem): Pr
   // The last read showed what was missing in the one before. A try may still be applied to another shard.
   if (!isRefusal(plan) && step.isPinned) throw await refuseContended(step, images[0]);
   if (!isRefusal(plan)) return planNextTry(step, images[0]);
-  // Nobody else comes by: what refuses calls makes none that would find out that it is quiet.
+  // Only this refusal can notice that the account is quiet, because an account that refuses every call writes nothing else.
   if (isOverdrawn(images) && planJoin(images)) await joinShards(step.ports, images[0]);
   throw await step.refuse(plan, whole);
 }

@@ -10,7 +10,7 @@ export const isolateDirection = (text: string): Markup => markup`<bdi>${text}</b
 
 export const renderCode = (text: string): Markup => markup`<code>${text}</code>`;
 
-/** Nothing on these pages is fetched, so no markup is a promise. */
+/** These pages load no data while they render, so markup is never a promise. */
 export function textOf(markup: Markup): string {
   if (markup instanceof Promise) throw new TypeError('markup of a page must not wait');
   return markup.toString();

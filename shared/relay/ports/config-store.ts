@@ -61,7 +61,7 @@ export interface SnapshotContent {
   changed?: string[];
 }
 
-/** Where a history may end: each 50 versions are one request. */
+/** Bounds of a history. Each 50 versions cost one request. */
 export interface HistoryWanted {
   /** With the version that was the newest then, in epoch milliseconds. */
   sinceMs?: number;

@@ -48,7 +48,7 @@ export interface ResponseHead {
 /** How many responses a head names, so that a conversation of 1,000 turns is found in some 30 reads. */
 export const ancestorsMax = 32;
 
-/** Where a background response stands. */
+/** The progress of a background response. */
 export interface BackgroundState {
   /** Its events are kept: it was created with `stream: true`. */
   streamed: boolean;

@@ -376,7 +376,7 @@ function openTurn(sealer: Sealer, { account, models }: StateBindings, text: stri
   if (sealed['account'] !== account || !models.some((model) => sealed['model'] === model))
     return { is: 'foreign', length };
   const item = textIn(sealed['item']);
-  // Nobody but the relay seals.
+  // Only the relay can seal, so the content is trusted.
   const state = sealed['state'] as TurnState;
   return { is: 'own', length, item, state: { ...state, item: item || undefined } };
 }

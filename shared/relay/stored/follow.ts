@@ -198,7 +198,7 @@ class EventsGone extends Error {
 
 interface Polled {
   frames: string[];
-  /** Nothing follows these. */
+  /** True if these are the last events. */
   over: boolean;
   /** The next poll need not wait. */
   more: boolean;

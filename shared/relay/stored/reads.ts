@@ -78,7 +78,7 @@ export class StoredReader {
     this.#taken += length;
   };
 
-  /** Nothing of what was read is held any more. */
+  /** Frees the memory of everything that was read. */
   release(): void {
     this.#room?.give(this.#taken);
     this.#left += this.#taken;
@@ -110,16 +110,16 @@ export class StoredReader {
     return retry(this.#ports, () => responses.readEach(this.account, ids, take, this.admit));
   }
 
-  /** Where a response stands; one whose run is dead has failed. */
+  /** Finds the state of a response. If its run died, it has failed. */
   findEnd(head: ResponseHead): Promise<ResponseHead> {
     return retry(this.#ports, () => failIfRunDied(this.#ports.stored, head, secondsOf(this.#ports)));
   }
 }
 
 /**
- * Where a background response stands, as every reader of it finds: a run that has not prolonged its claim is dead, and what it
- * had in hand may no longer be written. All readers find the same end, also when the run comes back. A run writes no event once
- * its claim has passed; its readers wait this much longer, so that an event which was on its way is there before anybody counts.
+ * Every reader finds the same state of a background response. A run that has not extended its claim is dead: it may write
+ * nothing more, even if it comes back. A run writes no event after its claim has expired. Readers wait this much longer, so
+ * that an event on its way arrives before they count.
  */
 const graceSeconds = 5;
 

@@ -256,7 +256,7 @@ export const responsesRules: Rules<ResponsesCall> = {
   // Encrypted content is unchanged, of this organisation and of its item [BerriAI/litellm/issues/18094, 2025-12-17].
   'encrypted-content'(call) {
     const { items } = call;
-    // Where reasoning is bound, another organization's is dropped.
+    // If reasoning is bound to an organization, drop another organization's.
     const organization = bindsReasoning(call) ? undefined : call.organization;
     for (const { encrypted_content: content, id } of items) {
       if (typeof content !== 'string') continue;

@@ -227,7 +227,7 @@ export function buildShardChange(
     c.conditions.push(
       `${c.path('settled')} = ${c.number('settled', settledBefore)}`,
       `size(${c.path('open')}) = ${zero}`,
-      // Nothing was opened or closed since, so this is the amount that was read.
+      // No reservation was opened or closed since the read, so the amount is unchanged.
       `${available} = ${c.number('given', -moved)}`,
     );
   return c.expression();

@@ -20,7 +20,7 @@ export async function readWhole(quotas: Table, account: string): Promise<WholeAc
   return mergeShards([...images, ...counters.map((item) => decodeShard(item['account']?.S ?? '', item))]);
 }
 
-/** Nothing moves between counters, so they need not be of one moment. */
+/** Counters exchange no amounts, so they need not be read at one moment. */
 export const listCounters = ({
   account,
   counters = 0,

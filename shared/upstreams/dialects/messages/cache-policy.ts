@@ -1,5 +1,5 @@
 /**
- * Where a request gets cache breakpoints, and why. Source: the vendor's page about prompt caching, November 2026.
+ * Places cache breakpoints in a request. Source: the vendor's page about prompt caching, November 2026.
  *
  * - A client that set breakpoints knows its prompt: its own go up and no others. More than four are refused by the
  *   vendor, so they are refused here, before anything is charged.

@@ -40,7 +40,7 @@ const unsupportedFields = [
 const cacheFields = new Set(['prompt_cache_options', 'prompt_cache_retention']);
 
 /**
- * Nothing is stored upstream, so reasoning is requested in its encrypted form and sent again with its turn. Unknown
+ * The upstream stores no response, so reasoning is requested in encrypted form and sent again with its turn. Unknown
  * fields are sent if the client wrote Responses; fields of the cache always. Throws CannotCarry.
  */
 export function buildResponsesBody(call: CanonicalCall, settings: RequestSettings): SentBody {
