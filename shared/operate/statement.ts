@@ -11,7 +11,7 @@ import type { WholeAccount } from '../billing/shards.ts';
 import { requestTimeMs } from '../wire/ids.ts';
 import { AccountRow } from '../config/rows/account-row.ts';
 import { parseRow, textOf } from '../config/rows/read-row.ts';
-import { listOwnPrices } from '../relay/account/account-prices.ts';
+import { listAccountPrices } from '../relay/account/account-prices.ts';
 import { listOfferedModels } from '../relay/catalog/catalog-lists.ts';
 import type { AccountPrice } from '../wire/public-api.ts';
 import { utcMonth } from '../wire/iso-time.ts';
@@ -118,7 +118,7 @@ async function readOwnPrices(ports: OperatorPorts, account: string): Promise<Acc
   const { snapshot } = compileRows(ports, rows);
   const nowMs = ports.clock.now();
   const models = listOfferedModels(snapshot, nowMs);
-  return listOwnPrices({ snapshot, account: parseRow(AccountRow, raw), models, nowMs });
+  return listAccountPrices({ snapshot, account: parseRow(AccountRow, raw), models, nowMs }).prices;
 }
 
 const openingOf = (months: readonly AccountMonth[], month: string): NanoYuan =>

@@ -186,6 +186,35 @@ describe('what the page shows', () => {
     expect(server.seen.at(-1)?.url).toBe('/v1/account?days=30');
   });
 
+  it('has the prices of a customer in a group with their end, and those that replace them', async () => {
+    const monday = Date.UTC(2099, 10, 30);
+    const priced = { type: 'token-billing' as const, anonymous: false };
+    server.snapshot = {
+      models: ['gpt-a', 'gpt-b', 'claude-a'],
+      charges: [
+        { ...priced, id: 1, models: ['gpt-a', 'gpt-b'], input: 0.01, output: 0.03, cached_input: 0.001 },
+        { ...priced, id: 2, models: ['claude-a'], input: 0.02, output: 0.1, cache_write: 0.025 },
+        { ...priced, id: 3, models: ['gpt-a'], input: 0.008, output: 0.024, from: monday },
+      ],
+    };
+    const claude = { models: ['claude-a'], factor: 0.5, from: monday };
+    server.settings = { priceGroups: { resellers: [claude, { models: ['*'], factor: 0.8 }] } };
+    server.account = { price_group: 'resellers' };
+    const { page } = await opened();
+    const lines = page.locator(':is(#prices, #changes) li');
+    await expect
+      .poll(() => lines.allInnerTexts())
+      .toEqual(
+        [
+          /^¥8\.00 .*¥0\.80 .*¥24\.00 .*gpt-a .*30 Nov 2099, 00:00 UTC$/,
+          /^¥8\.00 .*¥0\.80 .*¥24\.00 .*gpt-b$/,
+          /^¥16\.00 .*¥20\.00 .*¥80\.00 .*claude-a .*30 Nov 2099, 00:00 UTC$/,
+          /30 Nov 2099, 00:00 UTC.* ¥6\.40 .*¥19\.20 .*gpt-a$/,
+          /30 Nov 2099, 00:00 UTC.* ¥10\.00 .*¥12\.50 .*¥50\.00 .*claude-a$/,
+        ].map((each): unknown => expect.stringMatching(each)),
+      );
+  });
+
   it('says how long the balance lasts, and warns below the level of alerts', async () => {
     server.daysLeft = 36.5;
     const { page } = await opened();

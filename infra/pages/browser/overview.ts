@@ -1,4 +1,5 @@
 /** Balance, plan, limits, notices, announced prices, and what was refused. */
+import { inputParts } from '../../../shared/wire/chat-response.ts';
 import type { AccountBody, AccountErrors, AccountRates } from '../../../shared/wire/public-api.ts';
 import {
   byId,
@@ -135,8 +136,13 @@ function createPrice(price: AccountRates, when = '', until: number | null = null
       [price, ...tiers]
         .map((rates) => {
           const above = 'above' in rates ? t().above(rates.above) : '';
-          const cached = rates.cached_input === null ? undefined : formatPerMillion(rates.cached_input);
-          return above + t().rates(formatPerMillion(rates.input), cached, formatPerMillion(rates.output));
+          const parts = inputParts.flatMap(({ price: name, label }) => {
+            const rate = rates[name];
+            return rate === null ? [] : [t().inputPart(label, formatPerMillion(rate))];
+          });
+          return (
+            above + t().rates(formatPerMillion(rates.input), parts.join(''), formatPerMillion(rates.output))
+          );
         })
         .join('; ')
         .concat(t().perMillion, ...Object.entries(factors ?? {}).map(formatFactor)),

@@ -7,7 +7,7 @@ import { AccountRow } from '../../config/rows/account-row.ts';
 import { parseRow } from '../../config/rows/read-row.ts';
 import { joinNames } from '../../config/rows/read-table.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
-import { describeOwnPrice, listOwnPrices } from '../../relay/account/account-prices.ts';
+import { describeOwnPrice, listAccountPrices } from '../../relay/account/account-prices.ts';
 import { listOfferedModels } from '../../relay/catalog/catalog-lists.ts';
 import { canonicalJson } from '../../wire/json.ts';
 import type { AccountPrice } from '../../wire/public-api.ts';
@@ -60,7 +60,7 @@ function describeEffects(
     model: string,
     more: Omit<AccountRow, 'account'>,
   ): AccountPrice | undefined =>
-    listOwnPrices({ snapshot, account: { account: '', ...more }, models: [model], nowMs })[0];
+    listAccountPrices({ snapshot, account: { account: '', ...more }, models: [model], nowMs }).prices[0];
   const effects = listOfferedModels(after, nowMs).flatMap((model) => {
     const groupPrice = priceOf(before, model, { price_group: group });
     // Pass the standard price as an own price: only own prices are listed.

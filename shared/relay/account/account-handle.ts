@@ -17,7 +17,7 @@ import type { ChatPorts } from '../ports/chat-ports.ts';
 import type { KeyCounters } from '../ports/runtime-stores.ts';
 import { refusalAgeMsMax } from '../ports/config-store.ts';
 import { answerStatement } from './account-statement.ts';
-import { listAnnouncedPrices, listOwnPrices } from './account-prices.ts';
+import { listAccountPrices } from './account-prices.ts';
 import { listDays, readDays, listUsage } from './account-usage.ts';
 import { convertToYuanNumber } from '../../billing/money.ts';
 import type { DailySum } from '../../billing/daily-figures.ts';
@@ -79,7 +79,7 @@ const bodies = {
     const snapshot = await config.current();
     const nowMs = clock.now();
     const models = listOfferedModels(snapshot, nowMs);
-    const prices = listOwnPrices({ snapshot, account, models, nowMs });
+    const { prices } = listAccountPrices({ snapshot, account, models, nowMs });
     const { seller } = snapshot.settings;
     const statement = await answerStatement(accounts, { account: row.account, query, seller, nowMs });
     // A statement of a month that is over must not change.
@@ -166,8 +166,7 @@ export function accountBody(facts: AccountFacts): AccountBody {
     plan_ended_at: snapshot.settings.subscriptionEnabled ? findPlanEnd(account?.plan, nowMs) : null,
     key: accountKey(key, findKeyBudget(key, snapshot.settings.timeZone, nowMs)),
     notices: listCurrentNotices(snapshot.settings, nowMs),
-    prices: listOwnPrices(priced),
-    price_changes: listAnnouncedPrices(priced),
+    ...listAccountPrices(priced),
     budgets: facts.budgets,
     errors: accountErrors(facts.refusals),
     days: facts.days ?? null,

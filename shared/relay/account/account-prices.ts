@@ -17,7 +17,7 @@ import type { AccountRow } from '../../config/rows/account-row.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { formatUntil } from '../catalog/catalog-lists.ts';
 import { isoTime } from '../../wire/iso-time.ts';
-import type { AccountPrice, AccountPriceChange, AccountRates } from '../../wire/public-api.ts';
+import type { AccountBody, AccountPrice, AccountPriceChange, AccountRates } from '../../wire/public-api.ts';
 
 interface PricedAccount {
   snapshot: Pick<Snapshot, 'charges' | 'settings'>;
@@ -26,35 +26,43 @@ interface PricedAccount {
   nowMs: number;
 }
 
+/** Lists the prices of this customer now and those announced. */
+export function listAccountPrices(priced: PricedAccount): Pick<AccountBody, 'prices' | 'price_changes'> {
+  const changes = listAnnouncedPrices(priced);
+  return { prices: listOwnPrices(priced, changes), price_changes: groupModels(changes) };
+}
+
 /** Lists prices that are set for this customer or depend on the hour, each with its models. */
-export const listOwnPrices = ({ snapshot, account, models, nowMs }: PricedAccount): AccountPrice[] =>
-  groupModels(
+function listOwnPrices(
+  { snapshot, account, models, nowMs }: PricedAccount,
+  changes: readonly AnnouncedPrice[],
+): AccountPrice[] {
+  const nextOf = new Map(changes.toReversed().map((change) => [change.models[0], change]));
+  return groupModels(
     [...Map.groupBy(models, (model) => findRule(snapshot.charges, model, nowMs))].flatMap(([rule, named]) => {
       if (!rule) return [];
       const open = findOpenWindow(rule.windows, nowMs);
-      const windowEndMs = findNextChange(rule.windows ?? [], nowMs) ?? Infinity;
+      const windowEndMs = findNextChange(rule.windows ?? [], nowMs);
       return named.flatMap((model) => {
-        const [{ entry }, next] = listScheduledEntries(snapshot.settings, account, model, nowMs);
+        const [{ entry }] = listScheduledEntries(snapshot.settings, account, model, nowMs);
         const terms = entry ? [entry] : [];
         if (terms.length === 0 && !rule.windows) return [];
         const rates = describePrice(buildPrice(rule, terms, open));
-        const changes = rule.windows && listPriceChanges(snapshot.charges, [model], nowMs);
-        const until = formatUntil(Math.min(windowEndMs, next?.fromMs ?? Infinity), changes);
+        const next = nextOf.get(model);
+        const until = formatUntil(windowEndMs, next && [{ fromMs: next.from * 1000 }]);
         return [{ models: [model], ...rates, window: open?.name ?? null, until }];
       });
     }),
   );
+}
 
 /** Limits the entries of one model, because a customer may have 100 for each of 300 models. */
 const announcedMax = 10;
 
-/** Prices change when another rule or another entry of the customer's prices begins to apply. */
-export function listAnnouncedPrices({
-  snapshot,
-  account,
-  models,
-  nowMs,
-}: PricedAccount): AccountPriceChange[] {
+type AnnouncedPrice = AccountPriceChange & { models: [string] };
+
+/** Lists by time the prices that begin with another rule or another entry of the customer's prices. */
+function listAnnouncedPrices({ snapshot, account, models, nowMs }: PricedAccount): AnnouncedPrice[] {
   const changes = [
     ...listPriceChanges(snapshot.charges, models, nowMs).flatMap(({ fromMs, models: changed }) =>
       changed.map((model) => ({ fromMs, model })),
@@ -64,15 +72,19 @@ export function listAnnouncedPrices({
       return ahead.slice(0, announcedMax).map(({ fromMs }) => ({ fromMs, model }));
     }),
   ];
-  return groupModels(
-    changes
-      .toSorted((a, b) => a.fromMs - b.fromMs)
-      .flatMap(({ fromMs, model }) => {
-        const price = findCallerPrice(snapshot, account, model, fromMs);
-        if (price.rule === null) return [];
-        return [{ from: Math.floor(fromMs / 1000), models: [model], ...describePrice(price) }];
-      }),
-  );
+  return changes
+    .toSorted((a, b) => a.fromMs - b.fromMs)
+    .flatMap(({ fromMs, model }) => {
+      const price = findCallerPrice(snapshot, account, model, fromMs);
+      const before = findCallerPrice(snapshot, account, model, fromMs - 1);
+      const rates = describePrice(price);
+      // An own price stays when the rule changes. Prices by the hour may be equal at this moment alone.
+      const isFixed = [fromMs - 1, fromMs].every((ms) => !findRule(snapshot.charges, model, ms)?.windows);
+      const isSame = isFixed && JSON.stringify(describePrice(before)) === JSON.stringify(rates);
+      return price.rule === null || isSame
+        ? []
+        : [{ from: Math.floor(fromMs / 1000), models: [model], ...rates }];
+    });
 }
 
 function groupModels<Priced extends { models: string[] }>(prices: readonly Priced[]): Priced[] {

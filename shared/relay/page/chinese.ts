@@ -1,6 +1,9 @@
 /** The Chinese texts of the customers' pages, with the keys of `english.ts`. They are written as a Chinese product would, not word by word. */
 import { formatCount, type AccountTexts, type ModelTexts } from './english.ts';
 
+const translatePart = (label: string): string =>
+  ({ cached: '缓存命中', 'cache write': '缓存写入', 'write for 1 h': '缓存写入（1 小时）' })[label] ?? label;
+
 export const modelsInChinese: ModelTexts = {
   lang: 'zh-CN',
   locale: 'zh-CN',
@@ -63,7 +66,7 @@ export const modelsInChinese: ModelTexts = {
   now: '当前',
   priceUntil: (time) => `此价格有效至 ${time}`,
   otherHours: '其他时段',
-  part: (label) => ({ 'cache write': '缓存写入', 'write for 1 h': '缓存写入（1 小时）' })[label] ?? label,
+  part: translatePart,
   search: '搜索模型',
   copy: '复制',
   copied: '已复制',
@@ -202,8 +205,8 @@ export const accountInChinese: AccountTexts = {
   free: '免费',
   perCall: (price) => `${price} / 次`,
   above: (tokens) => `输入超过 ${formatCount(tokens)} token 时 `,
-  rates: (input, cached, output) =>
-    `输入 ${input}${cached === undefined ? '' : `，缓存命中 ${cached}`}，输出 ${output}`,
+  inputPart: (label, price) => `，${translatePart(label)} ${price}`,
+  rates: (input, parts, output) => `输入 ${input}${parts}，输出 ${output}`,
   perMillion: '（每百万 token）',
   factor: (tier, factor) => `；${tier} 按 ${factor} 倍计费`,
 

@@ -215,8 +215,8 @@ export const accountInEnglish = {
   free: 'free',
   perCall: (price: string) => `${price} per call`,
   above: (tokens: number) => `over ${formatCount(tokens)} input tokens `,
-  rates: (input: string, cached: string | undefined, output: string) =>
-    `${input} input${cached === undefined ? '' : `, ${cached} cached`}, ${output} output`,
+  inputPart: (label: string, price: string) => `, ${price} ${label}`,
+  rates: (input: string, parts: string, output: string) => `${input} input${parts}, ${output} output`,
   perMillion: ' per 1M tokens',
   factor: (tier: string, factor: number) => `; ${factor}× that in ${tier}`,
 

@@ -237,19 +237,17 @@ describe('GET /v1/account', () => {
     const { body } = await rig.get('/v1/account', 'sk-special');
     const noWindow = { window: null, until: null };
     Object.assign(none, noWindow);
-    const { tiers: _, ...byToken } = { ...none, type: 'token-billing', ...third };
+    const above = { above: 9, input: 0.09, output: 0.3, ...mapInputParts('price', () => null) };
+    const byToken = { ...none, type: 'token-billing', ...third, tiers: [above] };
     expect(body['prices']).toEqual([
-      {
-        models: ['m', 'n'],
-        ...byToken,
-        tiers: [{ above: 9, input: 0.09, output: 0.3, ...mapInputParts('price', () => null) }],
-      },
+      { models: ['m'], ...byToken, until: from / 1000 },
+      { models: ['n'], ...byToken },
       { models: ['v'], ...none, type: 'token-billing', input: 0.4, output: 0.5 },
       { models: ['calls'], ...none, type: 'times-billing', input: 0, output: 0.015 },
     ]);
+    // The price of `v` is the customer's own, so the new rule changes nothing.
     expect(body['price_changes']).toMatchObject([
       { from: from / 1000, models: ['m'], input: 0.06, output: 0.21 },
-      { from: from / 1000, models: ['v'], input: 0.4, output: 0.5 },
     ]);
     expect((await rig.get('/v1/account/statement?month=2026-11', 'sk-special')).body['prices']).toEqual(
       body['prices'],
