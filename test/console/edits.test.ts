@@ -338,6 +338,47 @@ it('the page of a closed customer lists the remaining steps until they are done:
   expect(await visitor.page('customers/leaving')).not.toContain('To do');
 });
 
+it('offers Undo for a credit: a second grant that names the first, refused if the balance no longer covers it', async () => {
+  await put(rig.client, 'accounts', [{ account: 'mistaken' }]);
+  const setBalance = (yuan: number) =>
+    rig.client.send(
+      new PutItemCommand({
+        TableName: physicalNameOf('relay', 'quotas'),
+        Item: {
+          ...buildEmptyQuota({ account: 'mistaken' }),
+          available: { N: String(yuan * 1e9) },
+          granted: { N: String(yuan * 1e9) },
+        },
+      }),
+    );
+  await setBalance(500);
+  // The function that applies grants does not run here.
+  await put(rig.client, 'grants', [
+    { account: 'mistaken', grant_id: 'g-1', amount: 500, _applied: '2026-11-01T00:00:00Z' },
+  ]);
+  const credit = await visitor.follow(
+    await visitor.send('customers/mistaken/grant', { amount: '500', id: 'g-1' }),
+  );
+  const [, confirm = ''] = /action="(confirm\/\w+)"/.exec(credit) ?? [];
+  const done = await visitor.follow(await visitor.post(confirm, { form_token: tokenIn(credit) }));
+  const [, undo = ''] = /href="(customers\/mistaken\/payback\?[^"]*)"/.exec(done) ?? [];
+  const path = undo.replaceAll('&amp;', '&');
+  const form = await visitor.page(path);
+  const valueOf = (place: string): string =>
+    new RegExp(`${place}[^>]*?value="([^"]*)"|value="([^"]*)"[^>]*${place}`).exec(form)?.slice(1).join('') ??
+    '';
+  const fields = {
+    amount: valueOf('id="field-amount"'),
+    id: valueOf('name="id"'),
+    reason: valueOf('id="field-reason"'),
+  };
+  expect(fields).toEqual({ amount: '500', id: 'undo-g-1', reason: 'correction of g-1' });
+  const shown = await visitor.follow(await visitor.send('customers/mistaken/payback', fields));
+  expect(shown).toMatch(/Take ¥500\.00 from mistaken[^]*undo-g-1[^]*Balance after: ¥0\.00/);
+  await setBalance(499);
+  expect((await visitor.send('customers/mistaken/payback', fields)).status).toBe(422);
+});
+
 it('refuses a time of a leak that is none before the key is replaced, so that no new key is lost', async () => {
   await put(rig.client, 'keys', [key]);
   for (const since of ['1e400', '99999w', 'tomorrow', '25:00', '']) {

@@ -34,13 +34,18 @@ import {
   grantWaitMs,
   customerPathOf,
   buildFormPage,
+  buildPath,
   createProposal,
   proposeWrites,
   type Proposal,
   type Routes,
   type Visit,
 } from '../visit/visit.ts';
-import { carryOutGrant, planGrantAmount } from '../../../../shared/operate/customers/grants.ts';
+import {
+  carryOutGrant,
+  planGrantAmount,
+  type GrantPlan,
+} from '../../../../shared/operate/customers/grants.ts';
 
 export function addCustomerForms(routes: Routes): void {
   routes.form('/customers-new', { page: newPage, propose: proposeNew });
@@ -267,13 +272,16 @@ async function readBalance({ ports, parameter }: Visit): Promise<NanoYuan> {
 const paybackPage = buildFormPage(async (visit, tried) => {
   const available = await readBalance(visit);
   const filled: Record<string, Partial<Field>> = {
-    amount: { value: available > 0n ? formatYuan(available) : '', help: 'The amount that you paid back.' },
-    reason: { value: 'paid back' },
+    amount: {
+      value: visit.query('amount') || (available > 0n ? formatYuan(available) : ''),
+      help: `At most the balance of ${formatMoney(available)}.`,
+    },
+    reason: { value: visit.query('reason') || 'paid back' },
   };
   return {
     ...linkCustomer(visit),
-    title: 'Pay back',
-    intro: renderLead('Deducts from the balance the amount that you paid back to the customer.'),
+    title: isUndo(visit.query('id') || tried?.fields['id']) ? 'Undo a credit' : 'Pay back',
+    intro: renderLead('Deducts from the balance what you paid back to the customer, or credited by mistake.'),
     fields: listGrantFields(visit, tried).map((each) => Object.assign({}, each, filled[each.name])),
   };
 });
@@ -292,8 +300,24 @@ async function proposePayback(visit: Visit): Promise<Proposal> {
     throw usageFailure(
       `amount: exceeds the balance of ${formatMoney(balance)}. To correct a mistake, top up a negative amount`,
     );
-  const title = `Pay back ${formatMoney(amount)} to ${visit.parameter('account')}`;
-  return proposeCredit(visit, formatYuan(-amount), { title, verb: `Pay back ${formatMoney(amount)}` });
+  const [verb, end] = isUndo(visit.field('id')) ? ['Take back', 'from'] : ['Pay back', 'to'];
+  const words = `${verb} ${formatMoney(amount)}`;
+  const title = `${words} ${end} ${visit.parameter('account')}`;
+  return proposeCredit(visit, formatYuan(-amount), { title, verb: words });
+}
+
+const undoPrefix = 'undo-';
+const isUndo = (grantId = ''): boolean => grantId.startsWith(undoPrefix);
+
+/** A second grant undoes the first, because ledger rows are permanent. Its id names the first one, so it applies once. */
+function linkUndo({ account, grantId, amount }: GrantPlan): [path: string, words: string] {
+  const path = `${customerPathOf(account)}/${amount > 0n ? 'payback' : 'grant'}`;
+  const filled = {
+    amount: formatYuan(amount > 0n ? amount : -amount),
+    id: undoPrefix + grantId,
+    reason: `correction of ${grantId}`,
+  };
+  return [buildPath(path, filled), 'Undo'];
 }
 
 async function proposeCredit(
@@ -308,7 +332,7 @@ async function proposeCredit(
   const path = customerPathOf(account);
   const proposal = createProposal(plan, { ...words, back: path, grave: plan.amount < 0n }, async () => {
     const made = await carryOutGrant(ports, plan, grantWaitMs);
-    return { ...describeGrantOutcome(plan, made), next: [[path, `Open ${account}`]] };
+    return { ...describeGrantOutcome(plan, made), next: [[path, `Open ${account}`], linkUndo(plan)] };
   });
   const balance = await readBalance(visit);
   // Calls change the balance until the confirmation, so it is no part of the effect, which must stay the same.
