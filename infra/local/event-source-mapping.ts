@@ -11,6 +11,7 @@ import {
   type _Record,
 } from '@aws-sdk/client-dynamodb-streams';
 import type { DynamoDBRecord } from 'aws-lambda';
+import type { Emulator } from './host/emulator.ts';
 import { type StackLog, StartError } from './host/messages.ts';
 import type { LocalFunction } from './lambda/local-function.ts';
 import { localRegion } from './host/local-options.ts';
@@ -40,6 +41,8 @@ interface MappingHost {
   client: DynamoDBStreamsClient;
   checkpoints: Checkpoints;
   log: StackLog;
+  /** As of the emulator: a stream without a new record is not read. */
+  newestRecord?: Emulator['newestRecord'];
 }
 
 // Lambda polls each shard four times a second.
@@ -54,7 +57,7 @@ const longestRetryMs = 5000;
  */
 export async function startMapping(
   { id, properties, target }: Mapping,
-  { client, checkpoints, log }: MappingHost,
+  { client, checkpoints, log, newestRecord }: MappingHost,
 ): Promise<() => Promise<void>> {
   const { EventSourceArn: StreamArn, BatchSize: Limit, FilterCriteria, ...kind } = properties;
   const { name } = target.settings;
@@ -103,14 +106,20 @@ export async function startMapping(
     const last = numberOf(records.at(-1));
     if (last !== undefined && !stopping.signal.aborted) checkpoints.set(id, shard, last);
   };
+  const findNewest = (): unknown => newestRecord?.(StreamArn.split('/')[1] ?? '');
+  /** @param newest as it was before the last read; undefined: unknown */
+  const waitForRecords = async (newest: unknown): Promise<void> => {
+    while (await wait(pollIntervalMs)) if (newest === undefined || findNewest() !== newest) return;
+  };
   const readShard = async (shard: string, first: string | undefined): Promise<void> => {
     for (let iterator = first; iterator !== undefined && !stopping.signal.aborted;)
       try {
+        const newest = findNewest();
         const read = await client.send(new GetRecordsCommand({ ShardIterator: iterator, Limit }));
         const records = (read.Records ?? []).map((record) => convertStreamRecord(record, StreamArn));
         await deliver(shard, records);
         iterator = read.NextShardIterator;
-        if (records.length === 0) await wait(pollIntervalMs);
+        if (records.length === 0) await waitForRecords(newest);
       } catch (error) {
         logReadFailure(error);
         if (!(await wait(longestRetryMs))) return;

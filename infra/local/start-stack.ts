@@ -4,7 +4,7 @@
  */
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { startVendors } from './vendors/vendors.ts';
-import { startEmulator, claimDataFolder } from './host/emulator.ts';
+import { type Emulator, startEmulator, claimDataFolder } from './host/emulator.ts';
 import { openCheckpoints, startMapping } from './event-source-mapping.ts';
 import { startSchedules, buildMappings, buildSchedules } from './template/build-events.ts';
 import {
@@ -51,6 +51,8 @@ interface StackSettings extends Omit<LocalOptions, 'console' | 'consolePort' | '
   onStep?: (doing: string) => void;
   /** Runs something else instead of a function, such as another version. Default: the function of the template. */
   inPlaceOf?: (live: LocalFunction) => LocalFunction;
+  /** For a `dynamodbEndpoint` whose emulator the caller started. */
+  newestRecord?: Emulator['newestRecord'];
 }
 
 export interface RunningStack extends Started {
@@ -112,8 +114,9 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   });
   const streams = new DynamoDBStreamsClient(createLocalClientSettings(emulator.endpoint));
   const checkpoints = openCheckpoints(settings.dataFolder);
+  const { newestRecord = emulator.newestRecord } = settings;
   for (const mapping of buildMappings(references, functions))
-    started.defer(await startMapping(mapping, { client: streams, checkpoints, log }));
+    started.defer(await startMapping(mapping, { client: streams, checkpoints, log, newestRecord }));
   onStep('writing demo rows');
   const key = vendors && readOrCreateDemoKey(settings.dataFolder);
   if (vendors && key !== undefined) await seedDemo(client, (name) => vendors.url(name), key);

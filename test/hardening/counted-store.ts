@@ -3,7 +3,8 @@ import { createServer, request as send, type IncomingMessage, type ServerRespons
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
-import { emulatorClient, startEmulator } from '../support/emulator.ts';
+import { type Emulator, startEmulator } from '../../infra/local/host/emulator.ts';
+import { createTables, emulatorClient } from '../support/emulator.ts';
 
 /** One call that came to the store. */
 export interface StoreCall {
@@ -14,6 +15,7 @@ export interface StoreCall {
 
 export interface CountedStore {
   endpoint: string;
+  newestRecord: Emulator['newestRecord'];
   calls: StoreCall[];
   /** From now on every call of a function is answered with this; undefined: with what the emulator says. */
   failWith(failure: StoreFailure | undefined): void;
@@ -29,8 +31,9 @@ export interface StoreFailure {
 
 /** The DynamoDB emulator behind a proxy that keeps a list of what was asked of it. */
 export async function startCountedStore(): Promise<CountedStore> {
-  const emulator = await startEmulator();
+  const emulator = await startEmulator({ dataFolder: undefined });
   const client = emulatorClient(emulator.endpoint);
+  await createTables(client);
   const calls: StoreCall[] = [];
   let failure: StoreFailure | undefined;
   const server = createServer((request, response) => {
@@ -40,6 +43,7 @@ export async function startCountedStore(): Promise<CountedStore> {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    newestRecord: emulator.newestRecord,
     calls,
     failWith: (next) => {
       failure = next;

@@ -85,6 +85,7 @@ export async function startWatchedStack(options: WatchedStackOptions): Promise<W
         RELAY_DATA: 'memory',
       }),
       environmentsMax: options.environmentsMax,
+      newestRecord: store.newestRecord,
     },
     log,
   );

@@ -3,8 +3,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { CreateTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { DynamoDBStreamsClient, GetRecordsCommand } from '@aws-sdk/client-dynamodb-streams';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startEmulator, type Emulator, tendStreamRecords } from '../../infra/local/host/emulator.ts';
+import { openCheckpoints, startMapping } from '../../infra/local/event-source-mapping.ts';
+import { createLocalClientSettings } from '../../infra/local/host/local-options.ts';
+import type { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { createDynamoClient } from '../../infra/local/template/build-tables.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'relay-stream-records-'));
@@ -28,10 +32,10 @@ afterEach(async () => {
 const start = async (dataFolder: string | undefined): Promise<Emulator> =>
   (emulator = await startEmulator({ dataFolder }));
 
-const createTable = (endpoint: string) =>
+const createTable = (endpoint: string, name = 'things') =>
   createDynamoClient(endpoint).send(
     new CreateTableCommand({
-      TableName: 'things',
+      TableName: name,
       BillingMode: 'PAY_PER_REQUEST',
       KeySchema: [{ AttributeName: 'id', KeyType: 'HASH' }],
       AttributeDefinitions: [{ AttributeName: 'id', AttributeType: 'S' }],
@@ -94,6 +98,61 @@ describe('stream records of the emulator', () => {
     expect(numbers()).toEqual([last]);
     await put(endpoint, 'd');
     expect(numbers()).toEqual([last, String(Number(last) + 1)]);
+  });
+
+  it.each([folder, undefined])('are numbered by table, without a read of the stream: %s', async (kept) => {
+    const { endpoint, newestRecord } = await start(kept);
+    await Promise.all([createTable(endpoint), createTable(endpoint, 'others')]);
+    const newest = () => ['things', 'others'].map((table) => newestRecord?.(table));
+    expect(newest()).toEqual([null, null]);
+    await put(endpoint, 'a');
+    expect(newest()).toEqual([1, null]);
+    await put(endpoint, 'b');
+    expect(newest()).toEqual([2, null]);
+  });
+
+  it('are read again only after a new one', async () => {
+    const { endpoint } = await start(undefined);
+    const StreamArn = (await createTable(endpoint)).TableDescription?.LatestStreamArn ?? '';
+    const client = new DynamoDBStreamsClient(createLocalClientSettings(endpoint));
+    const reads: number[] = [];
+    const sent = vi.spyOn(client, 'send');
+    const readsSent = () => sent.mock.calls.filter(([{ constructor }]) => constructor === GetRecordsCommand);
+    const delivered = Promise.withResolvers<unknown>();
+    let newest = 0;
+    const stop = await startMapping(
+      {
+        id: 'mapping',
+        properties: {
+          EventSourceArn: StreamArn,
+          StartingPosition: 'TRIM_HORIZON',
+          BatchSize: 10,
+          BisectBatchOnFunctionError: true,
+          MaximumRetryAttempts: 1,
+          FunctionResponseTypes: ['ReportBatchItemFailures'],
+        },
+        target: {
+          settings: { name: 'reader' },
+          call: async (event: unknown) => delivered.resolve(event),
+        } as unknown as LocalFunction,
+      },
+      {
+        client,
+        checkpoints: openCheckpoints(undefined),
+        log: () => {},
+        newestRecord(table) {
+          expect(table).toBe('things');
+          // One question comes before each read.
+          reads.push(readsSent().length);
+          if (reads.length === 4) void put(endpoint, 'a').then(() => (newest = 1));
+          return newest;
+        },
+      },
+    );
+    expect(await delivered.promise).toMatchObject({ Records: [{ eventName: 'INSERT' }] });
+    expect(reads.slice(0, 4)).toEqual([0, 1, 1, 1]);
+    await stop();
+    client.destroy();
   });
 
   it('of tables that are not kept go with the emulator', async () => {

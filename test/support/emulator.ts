@@ -51,16 +51,7 @@ export async function startEmulator(stack = 'relay', { streams = true } = {}): P
   const client = emulatorClient(endpoint);
   try {
     await waitUntilListening(client);
-    await Promise.all(
-      tableNames.map((table) =>
-        client.send(
-          new CreateTableCommand({
-            ...tableInput(physicalNameOf(stack, table), tableSchemas[table]),
-            ...(!streams && { StreamSpecification: undefined }),
-          }),
-        ),
-      ),
-    );
+    await createTables(client, { stack, streams });
   } catch (error) {
     await stop();
     throw error;
@@ -68,6 +59,23 @@ export async function startEmulator(stack = 'relay', { streams = true } = {}): P
     client.destroy();
   }
   return { endpoint, stop };
+}
+
+/** Creates every table of a stack, empty. */
+export async function createTables(
+  client: DynamoDBClient,
+  { stack = 'relay', streams = true } = {},
+): Promise<void> {
+  await Promise.all(
+    tableNames.map((table) =>
+      client.send(
+        new CreateTableCommand({
+          ...tableInput(physicalNameOf(stack, table), tableSchemas[table]),
+          ...(!streams && { StreamSpecification: undefined }),
+        }),
+      ),
+    ),
+  );
 }
 
 /** The SDK's retries are enough for the emulator, but Java listens after seconds. */

@@ -17,6 +17,8 @@ import { StartError } from './messages.ts';
 export interface Emulator {
   endpoint: string;
   ended: Promise<string>;
+  /** Returns the number of a table's newest stream record. Undefined if only a read of its stream tells. */
+  newestRecord?: ((table: string) => unknown) | undefined;
   stop(): Promise<void>;
 }
 
@@ -104,7 +106,9 @@ async function launch(
     child.once('exit', (code, signal) => resolve(errors.trim() || `exit ${signal ?? code}`));
   });
   const endpoint = `http://${host}:${port}`;
+  let records: DatabaseSync | undefined;
   const stop = async () => {
+    records?.[Symbol.dispose]();
     child.stdin.destroy();
     await exited;
   };
@@ -113,22 +117,31 @@ async function launch(
   });
   try {
     await Promise.race([failed, waitUntilAnswering(endpoint)]);
-    tryToTend(file);
+    records = tryToTend(file);
   } catch (error) {
     await stop();
     throw error;
   }
   failed.catch(() => {});
-  return { endpoint, ended: exited, stop };
+  return { endpoint, ended: exited, newestRecord: records && createRecordWatch(records), stop };
 }
 
 /** Another release of the emulator may store stream records otherwise; then the stack only gets slower. */
-function tryToTend(file: string): void {
+function tryToTend(file: string): DatabaseSync | undefined {
   try {
     tendStreamRecords(file, Math.floor(Date.now() / 1000));
+    return new DatabaseSync(file, { readOnly: true, timeout: busyTimeoutMs });
   } catch {
-    // The stack works all the same.
+    return undefined;
   }
+}
+
+/** Takes 3 µs, where a read of the stream takes 1 ms: 44 reads a second kept an idle stack at 6 % of a processor. */
+function createRecordWatch(records: DatabaseSync): (table: string) => unknown {
+  const newest = records.prepare(
+    'SELECT MAX(CAST(sequence_number AS INTEGER)) AS number FROM _stream_records WHERE table_name = ?',
+  );
+  return (table) => newest.get(table)?.['number'];
 }
 
 async function waitUntilAnswering(endpoint: string): Promise<void> {
