@@ -1,5 +1,6 @@
 /** Seven channels, of which two fail behind failover, one stalls, one is slow and one loses money: each is found by console and command line. */
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { parse } from 'csv-parse/sync';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createChannelHours } from '../../shared/adapters/dynamodb/alerts/channel-hours.ts';
 import { addToDaily } from '../../shared/adapters/dynamodb/daily-sums.ts';
@@ -13,7 +14,7 @@ import { timeText } from '../../shared/wire/ids.ts';
 import { isoTime } from '../../shared/wire/iso-time.ts';
 import { runOps } from '../ops/run-ops.ts';
 import { tablesOn } from '../support/sdk-tables.ts';
-import { enter, startConsoleRig, type ConsoleRig, type Visitor } from './console-rig.ts';
+import { enter, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
 import { put } from './large-relay.ts';
 
 const names = ['main', 'backup', 'slow', 'stalls', 'loses', 'fine'];
@@ -82,7 +83,8 @@ beforeAll(async () => {
   const rescued = Array.from({ length: 6 }, () =>
     rowOf(nowMs - dayMs, [bad(quiet, 'upstream_status_503'), good('fine')]),
   );
-  for (const sum of sumDaily([...usual, ...now, ...rescued]))
+  const hostile = { ...rowOf(nowMs, [good('fine')]), account: '=1+1' };
+  for (const sum of sumDaily([...usual, ...now, ...rescued, hostile]))
     await rig.client.send(new UpdateItemCommand(addToDaily('relay', sum)));
   await createChannelWatch({
     clock: { now: () => nowMs },
@@ -142,6 +144,25 @@ it('margins begin with what loses money, and say once what is unknown', async ()
   expect(await shown('margins?by=model')).toMatch(/ m \d/);
   expect(await shown('margins?by=customer')).toMatch(/ acme \d/);
   expect(rig.faults).toEqual([]);
+});
+
+it('margins of a month download as one CSV, as the command prints it', async () => {
+  const month = isoTime(nowMs).slice(0, 7);
+  const form_token = tokenIn(await visitor.page('margins'));
+  const text = await (await visitor.post('margins-csv', { form_token, month })).text();
+  const variables = { AWS_ENDPOINT_URL_DYNAMODB: rig.emulator.endpoint };
+  expect((await runOps(['report', '--csv'], variables)).output).toBe(text);
+  const rows: Record<string, string>[] = parse(text, { columns: true });
+  const namesBy = (by: string) => rows.flatMap((row) => (row['by'] === by ? [row['name']] : []));
+  expect(namesBy('model')).toEqual(['m']);
+  expect(namesBy('channel').slice(0, 1)).toEqual(['loses']);
+  expect(namesBy('customer')).toEqual(['acme', "'=1+1"]);
+  const sums = Map.groupBy(rows, ({ by }) => by);
+  const calls = [...sums.values()].map((all) => all.reduce((sum, row) => sum + Number(row['calls']), 0));
+  expect(new Set(calls).size).toBe(1);
+  const bodyOf = async (path: string) => (await shown(path)).replace(/DynamoDB: .*/, '');
+  for (const by of ['model', 'channel', 'customer'])
+    expect(await bodyOf(`margins?by=${by}`)).toBe(await bodyOf(`margins?by=${by}&month=${month}`));
 });
 
 it('the command line says the same', async () => {

@@ -165,17 +165,27 @@ async function findUsedIds(store: DailyStore, id: string, days: DayRange): Promi
   return listBucketIds(id, used);
 }
 
-const readBuckets = async (store: DailyStore, ids: readonly string[], range: readonly [string, string]) =>
-  (await Promise.all(ids.map((id) => Array.fromAsync(readDailyItems(store, id, range))))).flat();
+const readBuckets = async (
+  store: DailyStore,
+  ids: readonly string[],
+  range: readonly [string, string],
+  attributes?: string[],
+) =>
+  (await Promise.all(ids.map((id) => Array.fromAsync(readDailyItems(store, id, range, attributes))))).flat();
 
 const readSorted = async (...range: Parameters<typeof readBuckets>): Promise<Attributes[]> =>
   (await readBuckets(...range)).flat().toSorted(compareByPeriod);
 
 type DailyStore = Pick<Store, 'tables'> & { target: { stack: string } };
 
-function readDailyItems({ tables, target }: DailyStore, id: string, [from, to]: readonly [string, string]) {
+function readDailyItems(
+  { tables, target }: DailyStore,
+  id: string,
+  [from, to]: readonly [string, string],
+  attributes?: string[],
+) {
   const values = { ':id': id, ':from': from, ':to': to };
-  return new Table(tables, target.stack, 'daily').queryRange(isInPeriod, values);
+  return new Table(tables, target.stack, 'daily').queryRange(isInPeriod, values, { attributes });
 }
 
 const isInPeriod = 'id = :id AND period BETWEEN :from AND :to';
@@ -212,9 +222,10 @@ export const createSumReader = (store: Store): SumReader => ({
     const items = await daily.read(possible.map(attributesOf));
     return items.map((item) => readingOf(item, accountMonthOf));
   },
-  async *served({ from, to }) {
+  async *served({ from, to }, names) {
     const ids = await findUsedIds(store, servedId, { from, to });
-    const items = await readSorted(store, ids, buildDaysRange({ from, to }));
+    const attributes = names && ['id', 'period', ...names];
+    const items = await readSorted(store, ids, buildDaysRange({ from, to }), attributes);
     yield sumBuckets(items.map((item) => readingOf(item, dailySumOf)));
   },
   hours: (channel, from, to) => readHealthHours(store, channel, from, to),

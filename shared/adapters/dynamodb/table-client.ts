@@ -340,8 +340,13 @@ export class Table {
     return this.client.call('Query', { TableName: this.name, ...more });
   }
 
-  queryRange(KeyConditionExpression: string, values: object, more: { ConsistentRead?: boolean } = {}) {
-    return this.readPages('Query', { ...buildExpressions({ KeyConditionExpression }, values), ...more });
+  queryRange(
+    KeyConditionExpression: string,
+    values: object,
+    { attributes, ...more }: { ConsistentRead?: boolean; attributes?: string[] | undefined } = {},
+  ) {
+    const range = buildExpressions({ KeyConditionExpression }, values);
+    return this.readPages('Query', { ...range, ...buildProjection(attributes), ...more });
   }
 
   /** The last items, newest first. `isAll`: there are no more. */

@@ -1,17 +1,18 @@
-/** Margins of a month or a week by model, channel or customer: charges minus upstream costs, where the cost is known. */
-import { compareLargestFirst } from '../../../../shared/billing/money.ts';
+/** Margins of a month by model, channel or customer: charges minus upstream costs, where the cost is known. */
+import { sumOfFigures, type Summed } from '../../../../shared/operate/ledger/ledger.ts';
 import {
-  compareCharges,
-  readAllRows,
-  sumBy,
-  sumOfFigures,
-  type Summed,
-} from '../../../../shared/operate/ledger/ledger.ts';
-import type { AccountMonth, DayRange, ServedDay } from '../../../../shared/operate/operator-ports.ts';
+  listMargins,
+  marginColumns,
+  marginGroupings,
+  viewMargins,
+} from '../../../../shared/operate/margins.ts';
 import { formatCount } from '../../../../shared/operate/plan.ts';
-import { marginOf, reportPeriod } from '../../../../shared/operate/report.ts';
-import { html, type Markup } from '../../markup.ts';
+import { marginOf } from '../../../../shared/operate/report.ts';
+import { utcMonth } from '../../../../shared/wire/iso-time.ts';
+import { formatCsv, selectCsvCells } from '../../csv.ts';
+import { html, maskKeys, type Markup } from '../../markup.ts';
 import { formatPercent, renderYuan } from '../layout/figures.ts';
+import { renderActionButton } from '../layout/form.ts';
 import { renderEmptyState, renderLead, renderWarnings, type Page } from '../layout/frame.ts';
 import { head, number, pickFigureColumns, renderTable, renderTabs } from '../layout/table.ts';
 import { buildPath, renderCustomerLink, type Routes, type Visit } from '../visit/visit.ts';
@@ -19,24 +20,26 @@ import { channelPathOf } from './channels.ts';
 
 export function addMarginPages(routes: Routes): void {
   routes.page('/margins', renderMargins);
+  routes.file('/margins-csv', {
+    nameOf: ({ field }) => `margins-${field('month')}.csv`,
+    type: 'text/csv',
+    isExport: true,
+    async *lines({ ports, field }) {
+      const { rows } = await listMargins(ports, field('month'));
+      yield maskKeys(formatCsv([[...marginColumns], ...selectCsvCells(marginColumns, rows)]));
+    },
+  });
 }
 
-const groupings = ['model', 'channel', 'customer'] as const;
-type Grouping = (typeof groupings)[number];
 const rowsMax = 100;
 
 async function renderMargins(visit: Visit): Promise<Page> {
-  const by = groupings.find((each) => each === visit.query('by')) ?? 'model';
-  const [month, week] = [visit.query('month'), visit.query('week')];
-  const thisMonth = new Date(visit.nowMs).toISOString().slice(0, 7);
-  // By default a week, because a week's sums of 300 models are 2 MB. Customers have only monthly sums.
-  const isMonth = by === 'customer' || month !== '';
-  const period = reportPeriod(
-    visit.nowMs,
-    isMonth ? { month: month || thisMonth } : { week: week || undefined },
-  );
-  const { sums, problems } = await readMargins(visit, by, period);
-  const { from } = period.before;
+  const { ports, nowMs, identity, options, query } = visit;
+  const by = marginGroupings.find((each) => each === query('by')) ?? 'model';
+  const thisMonth = utcMonth(nowMs);
+  const month = query('month') || thisMonth;
+  const { period, groups, problems } = await viewMargins(ports, month, [by]);
+  const sums = groups.flatMap((group) => group.sums);
   const pathOf = (asked: Record<string, string>): string => buildPath('margins', { by, ...asked });
   const total = sumOfFigures(sums);
   const rest = sums.slice(rowsMax);
@@ -45,14 +48,15 @@ async function renderMargins(visit: Visit): Promise<Page> {
   const unknown = (counts.calls ?? 0) - (counts.bought_calls ?? 0);
   return {
     title: 'Margins',
-    actions: isMonth
-      ? html`<a class="button" href="${pathOf({ month: from.slice(0, 7) })}">Previous month</a>`
-      : html`<a class="button" href="${pathOf({ week: from })}">Previous week</a>
-          <a class="button" href="${pathOf({ month: thisMonth })}">This month</a>`,
+    actions: html`<a class="button" href="${pathOf({ month: period.before.from.slice(0, 7) })}"
+        >Previous month</a
+      >
+      ${month !== thisMonth && html`<a class="button" href="${pathOf({})}">This month</a>`}
+      ${options.exports && renderActionButton('margins-csv', identity.formToken, 'Download CSV', { month })}`,
     body: html`${renderWarnings(problems)}
     ${renderTabs(
       'Group',
-      groupings.map((each) => [pathOf({ by: each, month }), `By ${each}`]),
+      marginGroupings.map((each) => [pathOf({ by: each, month }), `By ${each}`]),
       pathOf({ month }),
     )}
     ${renderLead(
@@ -84,27 +88,8 @@ async function renderMargins(visit: Visit): Promise<Page> {
   };
 }
 
-const links: Record<Grouping, (name: string) => Markup> = {
+const links: Record<(typeof marginGroupings)[number], (name: string) => Markup> = {
   model: (name) => html`${name}`,
   channel: (name) => html`<a href="${channelPathOf(name)}">${name}</a>`,
   customer: renderCustomerLink,
 };
-
-/** Sorts by the largest loss, because operators look for losses, and then by charges. */
-async function readMargins({ ports: { ledger } }: Visit, by: Grouping, period: DayRange) {
-  const { rows, problems } = await (by === 'customer'
-    ? readAllRows(ledger.monthAccounts(period.from.slice(0, 7)))
-    : readAllRows(ledger.served(period)));
-  const nameOf = (row: AccountMonth | ServedDay): string | undefined =>
-    'account' in row ? row.account : by === 'channel' ? row.channel : row.model;
-  const sums = sumBy<AccountMonth | ServedDay>(rows, nameOf);
-  return {
-    sums: sums.toSorted((a, b) => compareLargestFirst(lossOf(a), lossOf(b)) || compareCharges(a, b)),
-    problems,
-  };
-}
-
-function lossOf({ figures }: Summed): bigint {
-  const { earned = 0n } = marginOf(figures);
-  return earned < 0n ? -earned : 0n;
-}

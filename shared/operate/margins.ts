@@ -1,0 +1,76 @@
+/**
+ * View: margins of a UTC month by model, channel and customer: charges minus upstream costs, where the cost is known. Reads the sums of
+ * `daily`, never the ledger.
+ */
+import { compareLargestFirst, formatYuan } from '../billing/money.ts';
+import { utcMonth } from '../wire/iso-time.ts';
+import { compareCharges, readAllRows, sumBy, type Summed } from './ledger/ledger.ts';
+import type { AccountMonth, OperatorPorts, ServedDay } from './operator-ports.ts';
+import { marginOf, reportPeriod } from './report.ts';
+
+export const marginGroupings = ['model', 'channel', 'customer'] as const;
+type MarginGrouping = (typeof marginGroupings)[number];
+
+/** Reading these alone halves a month of 300 models on two channels each, which is 8 MB. */
+const counts = ['calls', 'bought_calls'] as const;
+const amounts = ['charged', 'bought', 'bought_charged', 'search_bought'] as const;
+const none = { rows: [], problems: [] };
+
+/** Reads whole months only, because the sums of customers by day are one request for each customer. Default: this month. */
+export async function viewMargins<By extends MarginGrouping>(
+  { ledger, clock }: OperatorPorts,
+  month: string | undefined,
+  groupings: readonly By[],
+) {
+  const nowMs = clock.now();
+  const period = reportPeriod(nowMs, { month: month ?? utcMonth(nowMs) });
+  const isServed = groupings.some((by) => by !== 'customer');
+  const [served, months] = await Promise.all([
+    isServed ? readAllRows(ledger.served(period, [...counts, ...amounts])) : none,
+    groupings.some((by) => by === 'customer')
+      ? readAllRows(ledger.monthAccounts(period.from.slice(0, 7)))
+      : none,
+  ]);
+  return {
+    period,
+    groups: groupings.map((by) => {
+      const nameOf = (row: AccountMonth | ServedDay): string | undefined =>
+        'account' in row ? row.account : by === 'channel' ? row.channel : row.model;
+      const sums = sumBy<AccountMonth | ServedDay>(by === 'customer' ? months.rows : served.rows, nameOf);
+      return { by, sums: sums.toSorted(compareLosses) };
+    }),
+    problems: [...served.problems, ...months.problems],
+  };
+}
+
+/** Sorts by the largest loss, because operators look for losses, and then by charges. */
+const compareLosses = (a: Summed, b: Summed): number =>
+  compareLargestFirst(lossOf(a), lossOf(b)) || compareCharges(a, b);
+
+function lossOf({ figures }: Summed): bigint {
+  const { earned = 0n } = marginOf(figures);
+  return earned < 0n ? -earned : 0n;
+}
+
+export const marginColumns = ['month', 'by', 'name', ...counts, ...amounts.slice(0, -1), 'margin'] as const;
+
+/** Lists one row for each model, channel and customer. `bought` includes searches; no `margin`: no cost is known. */
+export async function listMargins(ports: OperatorPorts, month: string | undefined) {
+  const { period, groups, problems } = await viewMargins(ports, month, marginGroupings);
+  const rows = groups.flatMap(({ by, sums }) =>
+    sums.map(({ name, figures }) => {
+      const { earned, bought } = marginOf(figures);
+      return {
+        month: period.from.slice(0, 7),
+        by,
+        name,
+        ...Object.fromEntries(counts.map((count) => [count, figures.counts[count] ?? 0])),
+        charged: formatYuan(figures.amounts.charged ?? 0n),
+        bought: formatYuan(bought),
+        bought_charged: formatYuan(figures.amounts.bought_charged ?? 0n),
+        margin: earned === undefined ? undefined : formatYuan(earned),
+      };
+    }),
+  );
+  return { rows, problems };
+}
