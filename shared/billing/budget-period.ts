@@ -1,5 +1,5 @@
 /** Days and months of the budgets of keys, by the calendar of the relay's time zone. */
-import { createClock, utcOf, type CalendarDay } from './wall-clock.ts';
+import { findClock, utcOf, type CalendarDay } from './wall-clock.ts';
 
 export type BudgetInterval = 'day' | 'month';
 
@@ -11,7 +11,7 @@ export interface BudgetPeriod {
 
 /** @param timeZone a name that Intl knows, such as `Asia/Shanghai` */
 export function findBudgetPeriod(interval: BudgetInterval, timeZone: string, nowMs: number): BudgetPeriod {
-  const clock = createClock(timeZone);
+  const clock = findClock(timeZone);
   const today = clock(nowMs);
   const next =
     interval === 'day' ? { ...today, day: today.day + 1 } : { ...today, month: today.month + 1, day: 1 };
@@ -27,7 +27,7 @@ const formatIsoDate = (date: CalendarDay): string => new Date(utcOf(date)).toISO
  * Searches the first minute of a day in the zone: the day's midnight in UTC is at most 14 hours after it or 12 before. A search
  * needs no table of offsets, and is right on days on which clocks change.
  */
-function findStartOfDay(date: CalendarDay, clock: ReturnType<typeof createClock>): number {
+function findStartOfDay(date: CalendarDay, clock: ReturnType<typeof findClock>): number {
   const midnight = utcOf(date);
   const isReached = (ms: number): boolean => utcOf(clock(ms)) >= midnight;
   let before = midnight - 15 * hourMs;

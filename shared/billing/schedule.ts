@@ -1,5 +1,5 @@
 /** Finds which weekly window of hours is open at a time, by the clocks of the windows' time zone, and when that changes. */
-import { createClock, utcOf, type WallClock } from './wall-clock.ts';
+import { findClock, utcOf, type WallClock } from './wall-clock.ts';
 
 export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 export type Weekday = (typeof weekdays)[number];
@@ -22,7 +22,7 @@ export function findOpenWindow<Hours extends HourWindow>(
   atMs: number,
 ): Hours | undefined {
   const [first] = windows ?? [];
-  return first && findOpen(windows ?? [], createClock(first.zone)(atMs));
+  return first && findOpen(windows ?? [], findClock(first.zone)(atMs));
 }
 
 const findOpen = <Hours extends HourWindow>(windows: readonly Hours[], clock: WallClock): Hours | undefined =>
@@ -76,7 +76,7 @@ export function doOverlap(windows: readonly HourWindow[]): boolean {
 export function findNextChange(windows: readonly HourWindow[], nowMs: number): number | undefined {
   const [zoned] = windows;
   if (!zoned) return undefined;
-  const clock = createClock(zoned.zone);
+  const clock = findClock(zoned.zone);
   const findAt = (ms: number): HourWindow | undefined => findOpen(windows, clock(ms));
   const edges = windows.flatMap(({ from, to }) => [minuteOf(from), minuteOf(to)]);
   const first = findAt(nowMs);

@@ -141,8 +141,8 @@ export const money: Mutants = {
   },
   'a window is open by the clocks of UTC': {
     file: 'shared/billing/schedule.ts',
-    find: 'createClock(first.zone)(atMs)',
-    replace: "createClock(first.zone && 'UTC')(atMs)",
+    find: 'findClock(first.zone)(atMs)',
+    replace: "findClock(first.zone && 'UTC')(atMs)",
     noticed: 'test/simulation/oracle-agrees.test.ts',
     by: /charge the same, to the last digit/,
   },

@@ -6,7 +6,7 @@ import * as z from 'zod/mini';
 import { partPrices, type PartPrice } from '../../wire/chat-response.ts';
 import { parseDecimal } from '../../billing/money.ts';
 import { minuteOf, weekdays, type HourWindow, type Weekday } from '../../billing/schedule.ts';
-import { createClock, isTimeZone, utcOf } from '../../billing/wall-clock.ts';
+import { findClock, isTimeZone, utcOf } from '../../billing/wall-clock.ts';
 import { modelName } from '../../config/rows/read-row.ts';
 import type { ModelFacts } from '../../config/settings.ts';
 import { isRecord, parseJson, recordsIn } from '../../wire/json.ts';
@@ -269,7 +269,7 @@ const dayMinutes = 24 * 60;
 function findFixedOffset(zone: string): number | undefined {
   const [winter, summer] = [0, 6].map((month) => {
     const ms = Date.UTC(2026, month, 1);
-    const clock = createClock(zone)(ms);
+    const clock = findClock(zone)(ms);
     return (utcOf(clock) - ms) / 60_000 + clock.minute;
   });
   return winter === summer ? winter : undefined;
