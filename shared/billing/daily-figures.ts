@@ -178,10 +178,11 @@ export function sumFigures(all: readonly DailyFigures[]): DailyFigures {
   const counts: Record<string, number> = {};
   const amounts: Record<string, NanoYuan> = {};
   for (const figures of all) {
-    for (const [name, count = 0] of Object.entries(figures.counts))
-      counts[name] = (counts[name] ?? 0) + count;
-    for (const [name, amount] of Object.entries(figures.amounts))
-      amounts[name] = (amounts[name] ?? 0n) + amount;
+    // Most figures of a row are 0. `Object.entries` would take twice as long.
+    for (const name of Object.keys(figures.counts) as CountName[])
+      if (figures.counts[name]) counts[name] = (counts[name] ?? 0) + figures.counts[name];
+    for (const name of Object.keys(figures.amounts) as AmountName[])
+      if (figures.amounts[name]) amounts[name] = (amounts[name] ?? 0n) + figures.amounts[name];
   }
   return {
     counts: Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0)),
@@ -205,17 +206,18 @@ const hourFigures = new Set<string>(slotNames);
 
 export const isAudited = (name: string): boolean => !servedFigures.has(name) && !hourFigures.has(name);
 
-function isKept(key: DailyKey, name: string): boolean {
-  if (isMonthKey(key)) return monthFigures.has(name);
-  if (key.period.startsWith('minute#')) return minuteFigures.has(name);
-  if (isHealthKey(key)) return healthFigures.has(name);
-  if (removeBucket(key).id === servedId) return !hourFigures.has(name);
-  return isAudited(name) && !name.startsWith('unpaid_');
+function findFilter(key: DailyKey): (name: string) => boolean {
+  if (isMonthKey(key)) return (name) => monthFigures.has(name);
+  if (key.period.startsWith('minute#')) return (name) => minuteFigures.has(name);
+  if (isHealthKey(key)) return (name) => healthFigures.has(name);
+  if (removeBucket(key).id === servedId) return (name) => !hourFigures.has(name);
+  return (name) => isAudited(name) && !name.startsWith('unpaid_');
 }
 
 export function selectFigures(key: DailyKey, { counts, amounts }: DailyFigures): DailyFigures {
+  const isKept = findFilter(key);
   const select = <Figures extends object>(figures: Figures) =>
-    Object.fromEntries(Object.entries(figures).filter(([name]) => isKept(key, name))) as Figures;
+    Object.fromEntries(Object.entries(figures).filter(([name]) => isKept(name))) as Figures;
   return { counts: select(counts), amounts: select(amounts) };
 }
 

@@ -121,18 +121,23 @@ function readSummaryRequest(
   return isLast ? [found.addAs(writeSummaryRequest(), placed.item, { type: triggerType })] : [];
 }
 
-/** The outputs by call id, in input order. An id may have several: some upstreams reuse ids. */
+/**
+ * The outputs by call id, the last of the input first, to be popped: shifting 40,000 takes a second. An id may have several, because some
+ * upstreams reuse ids.
+ */
 function collectOutputs(items: readonly PlacedItem[]): OutputQueues {
   const outputs = items.flatMap(({ item, param }): CallOutput[] => {
     if (!outputTypes.has(itemType(item))) return [];
     const callId = readRequiredText(item, 'call_id', param);
     return [{ callId, parts: readContentParts(item['output'], `${param}.output`), param, item }];
   });
-  return Map.groupBy(outputs, ({ callId }) => callId);
+  const queues = Map.groupBy(outputs, ({ callId }) => callId);
+  for (const queue of queues.values()) queue.reverse();
+  return queues;
 }
 
 function refuseOrphans(queues: OutputQueues): void {
-  const [orphan] = [...queues.values()].flat();
+  const orphan = [...queues.values()].find(({ length }) => length > 0)?.at(-1);
   if (orphan === undefined) return;
   throw new InvalidRequest(
     'invalid_value',
@@ -262,7 +267,7 @@ class Turn {
     const message = this.#message();
     if (this.#sealed) sealed.set(message, this.#sealed);
     const results = this.#calls.flatMap((call): ChatMessage[] => {
-      const output = outputs.get(call.id ?? '')?.shift();
+      const output = outputs.get(call.id ?? '')?.pop();
       if (!output) return [];
       const content = contentOfParts(output.parts, 'tool');
       return [found.noteAsyncResult(call, output.item, { role: 'tool', tool_call_id: call.id, content })];

@@ -49,6 +49,8 @@ interface Step {
 export class ModelledTables implements TableClient {
   readonly #options: TablesOptions;
   readonly #tables = new Map<string, Map<string, Attributes>>();
+  /** The items of a table by partition key, for queries. */
+  readonly #partitions = new Map<string, Map<string, Attributes>>();
   readonly #buckets = new Map<string, Bucket>();
   readonly #taken = new Set<string>();
   /** `wasted`: units of transactions that were cancelled. */
@@ -149,6 +151,8 @@ export class ModelledTables implements TableClient {
     const item = step.written(items.get(step.key));
     if (!item) return;
     items.set(step.key, item);
+    const name = `${step.table} ${step.id}`;
+    this.#partitions.set(name, (this.#partitions.get(name) ?? new Map()).set(step.key, item));
     this.onWrite(step.table, item);
   }
 
@@ -196,8 +200,7 @@ export class ModelledTables implements TableClient {
   /** Of a partition, between two sort keys. */
   #query({ TableName = '', ExpressionAttributeValues: values = {} }: TableOperations['Query']['input']) {
     const [id, from, to] = [':id', ':from', ':to'].map((name) => values[name]?.S ?? '');
-    return [...this.#table(TableName).values()]
-      .filter((item) => item['id']?.S === id)
+    return [...(this.#partitions.get(`${TableName} ${id}`)?.values() ?? [])]
       .filter((item) => textOf(item['period']) >= from! && textOf(item['period']) <= to!)
       .toSorted((a, b) => (textOf(a['period']) < textOf(b['period']) ? -1 : 1));
   }
