@@ -8,6 +8,7 @@ import {
   type CreateTableCommandInput,
   type KeySchemaElement,
 } from '@aws-sdk/client-dynamodb';
+import { createTableClient, type TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { withoutLines } from './sdk-tables.ts';
 import {
   tableSchemas,
@@ -91,16 +92,15 @@ async function waitUntilListening(client: DynamoDBClient): Promise<void> {
   }
 }
 
+const access = { region: 'us-east-1', credentials: { accessKeyId: 'local', secretAccessKey: 'local' } };
+
 /** A client of the emulator for a test's own reads and writes. */
 export const emulatorClient = (endpoint: string): DynamoDBClient =>
-  withoutLines(
-    new DynamoDBClient({
-      endpoint,
-      region: 'us-east-1',
-      credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
-      maxAttempts: 12,
-    }),
-  );
+  withoutLines(new DynamoDBClient({ ...access, endpoint, maxAttempts: 12 }));
+
+/** The product's client of the emulator: a call takes a third of the SDK's time. A busy machine may answer late. */
+export const emulatorTables = (endpoint: string): TableClient =>
+  createTableClient(access, { endpoint, attempts: 12, connectMsMax: 30_000, tryMsMax: 30_000 });
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');

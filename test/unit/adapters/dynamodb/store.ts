@@ -20,6 +20,8 @@ export const hotClient = (awsClient?: 'sdk'): TableClient =>
 
 export interface CountedClient {
   client: DynamoDBDocumentClient;
+  /** The product's client, for stores whose calls no middleware changes. */
+  tables: TableClient;
   /** The calls made so far, as `GetItem relay-keys`; those of a batch by their tables. */
   calls: string[];
   put(table: TableName, row: Record<string, unknown>): Promise<void>;
@@ -29,18 +31,27 @@ export interface CountedClient {
 export function countedClient(): CountedClient {
   const client = documentClient(localAccess);
   const calls: string[] = [];
+  const count = (operation: string, input: object): void => {
+    const { TableName, RequestItems = {} } = input as { TableName?: string; RequestItems?: object };
+    calls.push(`${operation} ${TableName ?? Object.keys(RequestItems).join(' ')}`);
+  };
   client.middlewareStack.add(
     (next, context) => (args) => {
-      const { TableName, RequestItems = {} } = args.input as { TableName?: string; RequestItems?: object };
-      const table = TableName ?? Object.keys(RequestItems).join(' ');
-      calls.push(`${String(context['commandName']).replace('Command', '')} ${table}`);
+      count(String(context['commandName']).replace('Command', ''), args.input);
       return next(args);
     },
     { step: 'initialize' },
   );
+  const hot = hotClient();
+  const tables: TableClient = {
+    call(operation, input, options) {
+      count(operation, input);
+      return hot.call(operation, input, options);
+    },
+  };
   const put = async (table: TableName, Item: Record<string, unknown>) => {
     await client.send(new PutCommand({ TableName: physicalNameOf('relay', table), Item }));
     calls.pop();
   };
-  return { client, calls, put };
+  return { client, tables, calls, put };
 }

@@ -1,6 +1,9 @@
-import { PutItemCommand, type AttributeValue } from '@aws-sdk/client-dynamodb';
-import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
-import { tablesOn } from '../../../support/sdk-tables.ts';
+import {
+  Table,
+  type Attributes,
+  type TableClient,
+} from '../../../../shared/adapters/dynamodb/table-client.ts';
+import { physicalNameOf, type TableName } from '../../../../shared/tables/table-names.ts';
 import type { Snapshot } from '../../../../shared/config/snapshot.ts';
 import { createAccountReader } from '../../../../shared/adapters/dynamodb/account-reader.ts';
 import { createRefusalCounts } from '../../../../shared/adapters/dynamodb/refusal-counts.ts';
@@ -16,7 +19,7 @@ import type { Clock } from '../../../../shared/relay/ports/host.ts';
 import type { BudgetCounter } from '../../../../shared/relay/ports/runtime-stores.ts';
 import type { RequestLog } from '../../../../shared/relay/ports/telemetry.ts';
 import { expectDocumented } from '../../../openapi/exchange.ts';
-import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { emulatorTables, startEmulator, type Emulator } from '../../../support/emulator.ts';
 
 export const nowMs = Date.parse('2026-11-21T12:00:00Z');
 const clock: Clock = { now: () => nowMs, sleep: async () => undefined };
@@ -36,12 +39,12 @@ export class AccountRig {
   models: string[] = [];
   readonly refusals: RefusalCounts;
   readonly #emulator: Emulator;
-  readonly #tables: DynamoDBDocumentClient;
+  readonly #tables: TableClient;
 
   private constructor(emulator: Emulator) {
     this.#emulator = emulator;
-    this.#tables = DynamoDBDocumentClient.from(emulatorClient(emulator.endpoint));
-    this.refusals = createRefusalCounts(tablesOn(this.#tables), 'relay');
+    this.#tables = emulatorTables(emulator.endpoint);
+    this.refusals = createRefusalCounts(this.#tables, 'relay');
   }
 
   static async start(): Promise<AccountRig> {
@@ -49,18 +52,15 @@ export class AccountRig {
   }
 
   async stop(): Promise<void> {
-    this.#tables.destroy();
     await this.#emulator.stop();
   }
 
-  async put(table: string, row: Record<string, unknown>): Promise<void> {
-    await this.#tables.send(new PutCommand({ TableName: `relay-${table}`, Item: row }));
+  async put(table: TableName, row: Record<string, unknown>): Promise<void> {
+    await new Table(this.#tables, 'relay', table).put(row);
   }
 
-  async putAttributes(table: string, row: Record<string, AttributeValue>): Promise<void> {
-    const client = emulatorClient(this.#emulator.endpoint);
-    await client.send(new PutItemCommand({ TableName: `relay-${table}`, Item: row }));
-    client.destroy();
+  async putAttributes(table: TableName, Item: Attributes): Promise<void> {
+    await this.#tables.call('PutItem', { TableName: physicalNameOf('relay', table), Item });
   }
 
   async putKey(key: string, row: Record<string, unknown>): Promise<void> {
@@ -68,7 +68,7 @@ export class AccountRig {
   }
 
   async useBudget(counter: BudgetCounter, used: bigint): Promise<void> {
-    await createKeyCounters(tablesOn(this.#tables), 'relay').change(counter, { used, running: 0 });
+    await createKeyCounters(this.#tables, 'relay').change(counter, { used, running: 0 });
   }
 
   async get(path: string, key?: string, changes: Partial<RelayRequest> = {}): Promise<AccountAnswer> {
@@ -83,10 +83,10 @@ export class AccountRig {
     });
     const handle = createAccountHandle({
       config: { current, notOlderThan: current },
-      keys: createKeyStore({ client: tablesOn(this.#tables), clock, stack: 'relay' }),
-      accounts: createAccountReader(tablesOn(this.#tables), 'relay'),
+      keys: createKeyStore({ client: this.#tables, clock, stack: 'relay' }),
+      accounts: createAccountReader(this.#tables, 'relay'),
       refusals: this.refusals,
-      budgets: createKeyCounters(tablesOn(this.#tables), 'relay'),
+      budgets: createKeyCounters(this.#tables, 'relay'),
       clock,
       log: { request: (entry) => this.logged.push(entry), event: () => undefined, fault: () => undefined },
     });

@@ -2,13 +2,12 @@ import { createServer, type IncomingHttpHeaders, type RequestListener, type Serv
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { DynamoDBDocumentClient, PutCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
 import { createAutoTopUpStore } from '../../../../shared/adapters/dynamodb/alerts/auto-top-up-store.ts';
 import { createCodeStore } from '../../../../shared/adapters/dynamodb/code-store.ts';
 import { createKeyCounters } from '../../../../shared/adapters/dynamodb/key-budgets.ts';
 import { createKeyStore } from '../../../../shared/adapters/dynamodb/key-store.ts';
 import { createManagedKeyStore } from '../../../../shared/adapters/dynamodb/managed-key-store.ts';
-import type { TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
+import { Table, valuesOf, type TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import {
   generateSecretKey,
   nodeHmac,
@@ -25,8 +24,8 @@ import { SecretUnusable } from '../../../../shared/relay/ports/config-store.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
 import { keyHash } from '../../../../shared/wire/ids.ts';
 import { expectDocumented } from '../../../openapi/exchange.ts';
-import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
-import { tablesOn } from '../../../support/sdk-tables.ts';
+import type { TableName } from '../../../../shared/tables/table-names.ts';
+import { emulatorTables, startEmulator, type Emulator } from '../../../support/emulator.ts';
 
 export type Json = Record<string, unknown>;
 
@@ -61,14 +60,14 @@ export class ManagedRig {
   /** What clocks wait for, all at once. */
   sleep: ((ms: number, signal?: AbortSignal) => Promise<void>) | undefined;
   readonly #emulator: Emulator;
-  readonly #tables: DynamoDBDocumentClient;
+  readonly tables: TableClient;
   readonly #server: Server;
   #endpoint = '';
   #requests = 0;
 
   private constructor(emulator: Emulator) {
     this.#emulator = emulator;
-    this.#tables = DynamoDBDocumentClient.from(emulatorClient(emulator.endpoint));
+    this.tables = emulatorTables(emulator.endpoint);
     const listener: RequestListener = (request, response) => {
       void text(request).then((body) => {
         const form = new URLSearchParams(body);
@@ -92,7 +91,6 @@ export class ManagedRig {
   async stop(): Promise<void> {
     this.#server.closeAllConnections();
     this.#server.close();
-    this.#tables.destroy();
     await this.#emulator.stop();
   }
 
@@ -116,27 +114,21 @@ export class ManagedRig {
     this.settings = { ...this.settings, payments: { stripe } };
   }
 
-  get documents(): DynamoDBDocumentClient {
-    return this.#tables;
-  }
-
   get endpoint(): string {
     return this.#endpoint;
   }
 
-  async put(table: string, Item: Json): Promise<void> {
-    await this.#tables.send(new PutCommand({ TableName: `relay-${table}`, Item }));
+  async put(table: TableName, row: Json): Promise<void> {
+    await new Table(this.tables, 'relay', table).put(row);
   }
 
-  async rows(table = 'keys'): Promise<Json[]> {
-    return (
-      (await this.#tables.send(new ScanCommand({ TableName: `relay-${table}`, ConsistentRead: true })))
-        .Items ?? []
-    );
+  async rows(table: TableName = 'keys'): Promise<Json[]> {
+    const pages = await Array.fromAsync(new Table(this.tables, 'relay', table).readPages('Scan'));
+    return pages.flat().map(valuesOf);
   }
 
   async row(hash: unknown): Promise<Json> {
-    return (await this.rows()).find((row) => row['hash'] === hash) ?? {};
+    return valuesOf((await new Table(this.tables, 'relay', 'keys').get({ hash })) ?? {});
   }
 
   async rowOf(key: string): Promise<Json> {
@@ -158,7 +150,7 @@ export class ManagedRig {
   }
 
   readonly #client = (): TableClient => {
-    const client = tablesOn(this.#tables);
+    const client = this.tables;
     return {
       call: async (operation, input, options) => {
         if (operation !== 'TransactWriteItems') return client.call(operation, input, options);

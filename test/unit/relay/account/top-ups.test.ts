@@ -2,7 +2,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { defaultSettings } from '../../../../shared/config/settings.ts';
 import { createAutoTopUpStore } from '../../../../shared/adapters/dynamodb/alerts/auto-top-up-store.ts';
 import { storeCard as storeCardOf } from '../../../../shared/billing/auto-top-up.ts';
-import { tablesOn } from '../../../support/sdk-tables.ts';
 import { session, StripeRig } from '../../../support/stripe-rig.ts';
 import { ManagedRig, type ManagedAnswer } from './managed-rig.ts';
 
@@ -216,7 +215,7 @@ describe('a card for automatic top-ups', () => {
   const state = async () => (await rig.send('GET', '/v1/account/top-ups', key)).body['auto'];
   /** What the function `payments` writes when the session was paid. */
   const storeCard = async () => {
-    const store = createAutoTopUpStore(tablesOn(rig.documents), 'relay');
+    const store = createAutoTopUpStore(rig.tables, 'relay');
     await store.change(account, (before) => {
       if (!before?.wanted) return undefined;
       const card = { customer: 'cus_1', method: 'pm_1' };

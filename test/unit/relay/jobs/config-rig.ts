@@ -1,5 +1,5 @@
 import { DeleteCommand, GetCommand } from '@aws-sdk/lib-dynamodb';
-import { tablesOn } from '../../../support/sdk-tables.ts';
+import type { TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import { createConfigPublisher } from '../../../../shared/relay/jobs/config-publisher.ts';
 import { createConfigTables, createRowMarks } from '../../../../shared/adapters/dynamodb/row-tables.ts';
 import type { Pointer, SnapshotStore, SecretCheck } from '../../../../shared/relay/ports/config-store.ts';
@@ -12,6 +12,8 @@ import { recordedLog, type RecordedLog } from '../../adapters/telemetry/recorded
 import { countedClient, type CountedClient } from '../../adapters/dynamodb/store.ts';
 
 export interface CompilerOptions {
+  /** Stands between the compiler and its tables. */
+  tables?: (real: TableClient) => TableClient;
   /** Stands between the compiler and its snapshots. */
   snapshots?: (real: SnapshotStore) => SnapshotStore;
   /** Runs after the tables were scanned. */
@@ -35,9 +37,10 @@ export interface Compiler {
 /** A compiler of its own, as another environment of the function would be, on the emulator of the test. */
 export function startCompiler(options: CompilerOptions = {}): Compiler {
   const store = countedClient();
+  const tables = options.tables?.(store.tables) ?? store.tables;
   const log = recordedLog();
   const clock = { now: () => Date.now() };
-  const real = createSnapshotStore(tablesOn(store.client), 'relay', clock);
+  const real = createSnapshotStore(tables, 'relay', clock);
   const snapshots = options.snapshots?.(real) ?? real;
   const counted: object[] = [];
   const compiler: Compiler = { compile: () => keep(), store, snapshots, log, counted, pauses: 0 };
@@ -58,15 +61,15 @@ export function startCompiler(options: CompilerOptions = {}): Compiler {
     local: options.local ?? false,
     envSecrets: undefined,
     snapshots,
-    learned: createLearnedFactsReader({ client: tablesOn(store.client), clock, stack: 'relay' }),
+    learned: createLearnedFactsReader({ client: tables, clock, stack: 'relay' }),
     tables: {
       async rows() {
-        const rows = await createConfigTables(tablesOn(store.client), 'relay').rows();
+        const rows = await createConfigTables(tables, 'relay').rows();
         await options.afterScan?.(rows);
         return rows;
       },
     },
-    marks: createRowMarks({ client: tablesOn(store.client), stack: 'relay', log }),
+    marks: createRowMarks({ client: tables, stack: 'relay', log }),
     secretCheck: options.secretCheck ?? { unusable: async () => new Map() },
   });
   return compiler;
