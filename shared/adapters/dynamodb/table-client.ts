@@ -45,8 +45,7 @@ function attributeOf(value: unknown): sdk.AttributeValue {
   if (typeof value === 'number' || typeof value === 'bigint') return { N: digitsOf(value) };
   if (typeof value === 'boolean') return { BOOL: value };
   // A plain view: `toJSON` of a Buffer would list 300,000 numbers for a part of a response, which takes 3 ms.
-  if (value instanceof Uint8Array)
-    return { B: new Uint8Array(value.buffer, value.byteOffset, value.length) };
+  if (value instanceof Uint8Array) return { B: new Uint8Array(value.buffer, value.byteOffset, value.length) };
   if (Array.isArray(value)) return { L: value.map(attributeOf) };
   if (value instanceof Set) return setOf([...value]);
   return typeof value === 'object' && value !== null ? { M: attributesOf(value) } : { NULL: true };
