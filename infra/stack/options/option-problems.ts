@@ -15,10 +15,14 @@ interface FieldProblem {
 /** The name of a field, and its problem. */
 type Check = [field: string, problem: (options: StageOptions) => string | false | undefined];
 
-const needs = (field: OptionName, needed: OptionName): Check => [
+/** The condition is checked only if the option is set, and not to false. */
+const exclude = (field: OptionName, isWrong: (options: StageOptions) => boolean, why: string): Check => [
   field,
-  (options) => options[field] !== undefined && options[needed] === undefined && `needs ${needed} beside it`,
+  (options) => Boolean(options[field]) && isWrong(options) && why,
 ];
+
+const needs = (field: OptionName, needed: OptionName): Check =>
+  exclude(field, (options) => options[needed] === undefined, `needs ${needed} beside it`);
 
 /** Resources that must be in the region of the stack. */
 const requireOwnRegion = (field: 'alarmTopicArn' | 'encryptionKeyArn' | 'ledgerStream'): Check => [
@@ -40,6 +44,7 @@ const excludeWithDoor = (field: OptionName, why: string, isDoor: (door: FrontDoo
 ];
 const isDirect = (door: FrontDoor): boolean => !hasDistribution(door);
 const isPrivate = (door: FrontDoor): boolean => door === 'private-api';
+const isOnServers = ({ compute }: StageOptions): boolean => compute === 'ecs';
 
 /** A function's variables may have 4 KB together; the others need less than 1 KB. */
 const consoleBytesMax = 3_000;
@@ -58,19 +63,13 @@ const checks: readonly Check[] = [
       options.vpcEndpointIds === undefined &&
       'needed: a private API is called through VPC endpoints alone',
   ],
-  [
+  exclude(
     'frontDoor',
-    (options) =>
-      options.compute === 'ecs' &&
-      doorOf(options) !== 'cloudfront' &&
-      'compute is "ecs": the server is behind CloudFront alone',
-  ],
+    (options) => isOnServers(options) && doorOf(options) !== 'cloudfront',
+    'compute is "ecs": the server is behind CloudFront alone',
+  ),
   excludeWithDoor('console', 'the console is behind CloudFront alone', isDirect),
-  [
-    'console',
-    ({ console: hosted, vpc }) =>
-      hosted !== undefined && vpc !== undefined && 'its function streams, and so runs in no VPC',
-  ],
+  exclude('console', ({ vpc }) => vpc !== undefined, 'its function streams, and so runs in no VPC'),
   [
     'console.roles',
     ({ console: hosted }) =>
@@ -78,12 +77,11 @@ const checks: readonly Check[] = [
       Object.values(hosted.roles).flat().length === 0 &&
       'nobody could log in: name a group or a verified e-mail address',
   ],
-  [
+  exclude(
     'console',
-    ({ console: hosted = {} }) =>
-      Buffer.byteLength(JSON.stringify(hosted)) > consoleBytesMax &&
-      `more than ${consoleBytesMax} bytes do not fit into its function: name groups in the place of people`,
-  ],
+    ({ console: hosted }) => Buffer.byteLength(JSON.stringify(hosted)) > consoleBytesMax,
+    `more than ${consoleBytesMax} bytes do not fit into its function: name groups in the place of people`,
+  ),
   excludeWithDoor('domain', 'a private API has the name that API Gateway makes', isPrivate),
   excludeWithDoor('edgeAlarms', 'there is no CloudFront that could fail', isDirect),
   excludeWithDoor('accessLog', 'it is a log of CloudFront', isDirect),
@@ -92,14 +90,11 @@ const checks: readonly Check[] = [
     'only API Gateway may call the functions, so there is no secret',
     isDirect,
   ),
-  [
+  exclude(
     'canary',
-    (options) =>
-      options.canary !== undefined &&
-      isPrivate(doorOf(options)) &&
-      options.vpc === undefined &&
-      'needs vpc beside it: nothing outside reaches a private API',
-  ],
+    (options) => isPrivate(doorOf(options)) && options.vpc === undefined,
+    'needs vpc beside it: nothing outside reaches a private API',
+  ),
   [
     'webAcl',
     (options) =>
@@ -139,13 +134,11 @@ const checks: readonly Check[] = [
       regionOf(backupCopies.vaultArn) === region &&
       `is in ${region} itself, expected one in another region`,
   ],
-  [
+  exclude(
     'backupCopies',
-    ({ backupCopies, disposable }) =>
-      backupCopies !== undefined &&
-      disposable === true &&
-      'a vault that holds copies is not deleted with a trial: leave one of the two out',
-  ],
+    ({ disposable }) => disposable === true,
+    'a vault that holds copies is not deleted with a trial: leave one of the two out',
+  ),
   [
     'encryptionKeyArns',
     ({ region, encryptionKeyArns = {} }) => {
@@ -155,17 +148,21 @@ const checks: readonly Check[] = [
       );
     },
   ],
-  ['webAcl', ({ webAcl, region }) => webAcl === true && region === undefined && 'needs region beside it'],
-  ['edgeAlarms', ({ edgeAlarms, region }) => edgeAlarms && region === undefined && 'needs region beside it'],
-  [
+  exclude(
+    'webAcl',
+    ({ webAcl, region }) => webAcl === true && region === undefined,
+    'needs region beside it',
+  ),
+  needs('edgeAlarms', 'region'),
+  exclude(
     'edgeAlarms',
     ({ edgeAlarms, region, alarmEmail, alarmTopicArn }) =>
       edgeAlarms === true &&
       region !== undefined &&
       alarmEmail === undefined &&
-      (region !== 'us-east-1' || alarmTopicArn === undefined) &&
-      'nobody would hear of it: needs alarmEmail beside it, or the ARN of a topic in us-east-1',
-  ],
+      (region !== 'us-east-1' || alarmTopicArn === undefined),
+    'nobody would hear of it: needs alarmEmail beside it, or the ARN of a topic in us-east-1',
+  ),
   [
     'accessLog',
     ({ accessLog, region = '' }) =>
@@ -173,24 +170,17 @@ const checks: readonly Check[] = [
       withoutEdgeLogs.has(region) &&
       `CloudFront delivers no log to a bucket in ${region}: name one in another region`,
   ],
-  [
+  exclude(
     'webAclRequestsPerMinute',
-    ({ webAcl, webAclRequestsPerMinute }) =>
-      webAclRequestsPerMinute !== undefined &&
-      webAcl !== true &&
-      'is the rate of an ACL that the stack makes: needs webAcl true beside it',
-  ],
-  [
+    ({ webAcl }) => webAcl !== true,
+    'is the rate of an ACL that the stack makes: needs webAcl true beside it',
+  ),
+  exclude(
     'budget',
-    ({ budget, alarmEmail }) =>
-      budget !== undefined &&
-      (budget.email ?? budget.topicArn ?? alarmEmail) === undefined &&
-      'nobody would hear of it: needs email or topicArn in it, or alarmEmail beside it',
-  ],
-  [
-    'service',
-    ({ service, compute }) => service !== undefined && compute !== 'ecs' && 'needs compute ecs beside it',
-  ],
+    ({ budget, alarmEmail }) => (budget?.email ?? budget?.topicArn ?? alarmEmail) === undefined,
+    'nobody would hear of it: needs email or topicArn in it, or alarmEmail beside it',
+  ),
+  exclude('service', (options) => !isOnServers(options), 'needs compute ecs beside it'),
   [
     'service.tasksMin',
     ({ service: { tasksMin = 2, tasksMax = Math.max(10, tasksMin) } = {} }) =>
@@ -198,46 +188,39 @@ const checks: readonly Check[] = [
   ],
   [
     'service.vpc.subnets',
-    ({ service }) =>
-      service?.vpc !== undefined &&
-      service.vpc.zones.length !== service.vpc.subnets.length &&
-      'as many as zones are needed',
+    ({ service: { vpc } = {} }) => vpc?.zones.length !== vpc?.subnets.length && 'as many as zones are needed',
   ],
   [
     'service.zones',
-    ({ service }) =>
-      service?.zones !== undefined &&
-      service.vpc !== undefined &&
-      'are only for a new VPC, but service.vpc names an existing one',
+    ({ service: { vpc, zones } = {} }) =>
+      zones && vpc && 'are only for a new VPC, but service.vpc names an existing one',
   ],
   [
     'service',
     ({ service: { zones, vpc } = {} }) => {
       const excluded = Object.values(zonesWithoutVpcOrigins);
-      const found = (vpc?.zones ?? zones ?? []).find((zone) => excluded.includes(zone));
-      return (
-        found !== undefined && `CloudFront's VPC origins reach no balancer in ${found}: name another zone`
-      );
+      const found = (vpc?.zones ?? zones)?.find((zone) => excluded.includes(zone));
+      return found && `CloudFront's VPC origins reach no balancer in ${found}: name another zone`;
     },
   ],
   ...(['reservedConcurrency', 'shifting'] as const).map((field): Check => [
     field,
-    ({ compute, [field]: found }) =>
-      compute === 'ecs' && found !== undefined && 'is of functions that answer, and compute ecs has none',
+    (options) =>
+      isOnServers(options) &&
+      options[field] !== undefined &&
+      'is of functions that answer, and compute ecs has none',
   ]),
-  [
+  exclude(
     'memory',
-    ({ compute, memory = {} }) =>
-      compute === 'ecs' &&
-      servedFunctions.some((name) => memory[name] !== undefined) &&
-      `${servedFunctions.join(', ')} are not made with compute ecs`,
-  ],
+    ({ memory, ...options }) => isOnServers(options) && servedFunctions.some((name) => memory?.[name]),
+    `${servedFunctions.join(', ')} are not made with compute ecs`,
+  ),
   [
     'limits.account_concurrency',
-    ({ limits, reservedConcurrency }) =>
-      reservedConcurrency !== undefined &&
-      Number(limits?.account_concurrency) > reservedConcurrency &&
-      `more than reservedConcurrency, which is ${reservedConcurrency}, so it would limit nobody`,
+    ({ limits, reservedConcurrency: most }) =>
+      most !== undefined &&
+      Number(limits?.account_concurrency) > most &&
+      `more than reservedConcurrency, which is ${most}, so it would limit nobody`,
   ],
 ];
 
