@@ -18,10 +18,9 @@ async function traceLate(traced: NonNullable<typeof settings>) {
   return traceRuns({ settings: traced, stack, version, ports, runsOf });
 }
 const runs = settings ? traceLate(settings) : Promise.resolve(runsOf(ports));
-const run = async (...event: Parameters<Awaited<typeof runs>>): Promise<void> => (await runs)(...event);
 
 export const handler = createEventHandler(ports.log, {
-  run: createRunJob({ run, clock, ids: timeSortedIds(clock) }),
+  run: createRunJob({ run: async (...event) => (await runs)(...event), clock, ids: timeSortedIds(clock) }),
   schedule: async () => {
     const { createWindowPolls } = await import('../shared/relay/window-polls.ts');
     await createWindowPolls(ports, responsesEndpoint)();

@@ -71,18 +71,6 @@ const choosesStacks = ({ stackName }: Stage, forCdk: readonly string[]): boolean
       /^[^-].*[*?]|^[*?]/.test(arg),
   );
 
-interface DeployArguments {
-  /** The default stage if undefined. */
-  stage: string | undefined;
-  /** Names of options that this deployment may drop. */
-  acceptedDrops: readonly string[];
-  /** CDK's own options for credentials and region. */
-  profile: string | undefined;
-  region: string | undefined;
-  /** In the order given. */
-  forCdk: readonly string[];
-}
-
 const string = { type: 'string', multiple: true } as const;
 const known = {
   stage: string,
@@ -92,8 +80,8 @@ const known = {
   context: { ...string, short: 'c' },
 };
 
-/** Throws a readable Error for invalid arguments. */
-function readDeployArguments(args: readonly string[]): DeployArguments {
+/** `profile` and `region` are CDK's own, so they stay in `forCdk`. Throws a readable Error for invalid arguments. */
+function readDeployArguments(args: readonly string[]) {
   const { values, tokens } = parseArgs({ args: [...args], options: known, strict: false, tokens: true });
   const named = tokens.flatMap((token) => (token.kind === 'option' && token.name in known ? [token] : []));
   const valueless = named.find(({ value }) => value === undefined || value.startsWith('-'));

@@ -128,24 +128,16 @@ function wrapReadError(error: unknown, what: string): Error {
 
 // Compares the options of a file with those of the deployed stack.
 
-interface Comparison {
-  /** One line an option that is not the same. */
-  differences: readonly string[];
-  /** Options that the stack has, the file has not, and nobody accepted to lose. */
-  refused: readonly string[];
-  /** Why a rotation would interrupt calls, a line each. */
-  broken: readonly string[];
-}
-
 /**
- * @param wanted what the file says
+ * `refused`: options that the stack has, but the file lacks, unless accepted. `broken`: why a rotation would interrupt calls.
+ * @param wanted the options of the file
  * @param accepted names of options that may be dropped; of a map also the whole: `memory` for `memory.chat`
  */
 export function compareOptions(
   deployed: PublishedOptions,
   wanted: StageOptions,
   accepted: readonly string[],
-): Comparison {
+) {
   const isAccepted = (name: string): boolean =>
     accepted.some((each) => name === each || name.startsWith(`${each}.`));
   // A default that is written into the file was not forgotten.

@@ -22,7 +22,7 @@ import { localStackId } from '../../shared/adapters/dynamodb/operator-store.ts';
 import { physicalNameOf } from '../../shared/tables/table-names.ts';
 import { callingFunctions } from '../stack/constructs/function-descriptions.ts';
 import { type Listening, listenOnFreePort, createProgramServer } from './host/loopback.ts';
-import { textIn, valueAt } from '../../shared/wire/json.ts';
+import { asRecord, parseJson, textIn, valueAt } from '../../shared/wire/json.ts';
 import type { StackLog } from './host/messages.ts';
 
 /** A line of a function's log, or of the stack's own. */
@@ -237,13 +237,7 @@ const bytesOf = (lines: KeptLine[]): number => lines.reduce((sum, { text }) => s
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Lines that are not of the relay's own log have no fields. */
-function parseFields(text: string): Fields {
-  try {
-    return text.startsWith('{') ? (JSON.parse(text) as Fields) : {};
-  } catch {
-    return {};
-  }
-}
+const parseFields = (text: string): Fields => asRecord(parseJson(text));
 
 type Results = { field: string; value: string }[][];
 

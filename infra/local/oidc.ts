@@ -36,14 +36,16 @@ export async function startIssuer(options: IssuerOptions): Promise<LocalIssuer> 
   const codes = new Map<string, Code>();
   let issuer = '';
   const signClaims = (claims: object, header: object = { alg: 'RS256', kid: 'local' }): string => {
-    const content = [header, claims].map((part) => encodeBase64(JSON.stringify(part))).join('.');
+    const content = [header, claims]
+      .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+      .join('.');
     return `${content}.${sign('sha256', Buffer.from(content), privateKey).toString('base64url')}`;
   };
 
   const authorize = (query: URLSearchParams): Reply => {
     const readQuery = (name: string): string => query.get(name) ?? '';
     const isOurs = readQuery('client_id') === clientId && readQuery('response_type') === 'code';
-    if (!isOurs || readQuery('code_challenge_method') !== 'S256' || !isLoopback(readQuery('redirect_uri')))
+    if (!isOurs || readQuery('code_challenge_method') !== 'S256' || !loopback.test(readQuery('redirect_uri')))
       return replyWithPage(400, '<p>This is no request of the console.</p>');
     const name = readQuery('as');
     if (!Object.hasOwn(people, name)) return replyWithPage(200, renderChoices(query, Object.keys(people)));
@@ -107,8 +109,7 @@ interface Reply {
   body: string;
 }
 
-const encodeBase64 = (written: string): string => Buffer.from(written).toString('base64url');
-const isLoopback = (address: string): boolean => /^http:\/\/127\.0\.0\.1:\d+\//.test(address);
+const loopback = /^http:\/\/127\.0\.0\.1:\d+\//;
 const replyWithJson = (status: number, value: object): Reply => ({
   status,
   headers: { 'content-type': 'application/json' },

@@ -67,18 +67,13 @@ export function shareNeed(need: ReserveNeed, at: ShardPosition): ReserveNeed {
     : 0;
   return {
     ...need,
-    slots: slots.map((slot) => shareSlot(slot, at)),
+    slots: slots.map((slot) => ({ ...slot, limit: slot.limit && shareOf(slot.limit, shardCount, shard) })),
     maxConcurrency: maxConcurrency === undefined ? undefined : share,
     accountConcurrency: shareHere(accountConcurrency),
     accountRpm: shareHere(accountRpm),
     accountTpm: shareHere(accountTpm),
   };
 }
-
-const shareSlot = (slot: PlanSlot, { shardCount, shard }: ShardPosition): PlanSlot => ({
-  ...slot,
-  limit: slot.limit && shareOf(slot.limit, shardCount, shard),
-});
 
 /**
  * Picks the shard of a first try among those that the key uses; for a small plan slot, one with a share in it.

@@ -4,7 +4,7 @@
  */
 import type { ChatPorts } from './ports/chat-ports.ts';
 import { SearchRefused, type SearchResult } from './ports/host.ts';
-import type { ChatRequest, ChatMessage } from '../wire/canonical-call.ts';
+import { joinTexts, type ChatRequest, type ChatMessage } from '../wire/canonical-call.ts';
 import type { ChatCall, SearchOutcome } from './call/call.ts';
 import { within } from './retry.ts';
 import { searchTokensMax } from './money/call-costs.ts';
@@ -94,15 +94,10 @@ const queryLengthMax = 400;
 /** The search query: the user's last text, as one line. Empty: the user sent no text. */
 export function searchQuery(messages: readonly ChatMessage[]): string {
   for (const message of messages.toReversed()) {
-    const text = message.role === 'user' ? flattenText(textOf(message)) : '';
+    const text = message.role === 'user' ? flattenText(joinTexts(message.content, ' ')) : '';
     if (text !== '') return cut(text, queryLengthMax);
   }
   return '';
-}
-
-function textOf({ content }: ChatMessage): string {
-  if (typeof content === 'string') return content;
-  return (content ?? []).map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join(' ');
 }
 
 // Formats search results as a message of limited tokens, because the reservation counts them in advance.

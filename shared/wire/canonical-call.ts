@@ -187,6 +187,12 @@ export const ChatMessage = z.looseObject({
 });
 export type ChatMessage = z.infer<typeof ChatMessage>;
 
+/** Parts without a text count as empty ones. */
+export function joinTexts(content: ChatMessage['content'], separator: string): string {
+  if (typeof content === 'string') return content;
+  return (content ?? []).map(({ type, text }) => (type === 'text' ? (text ?? '') : '')).join(separator);
+}
+
 const LegacyFunction = z.looseObject({
   name: declaredName,
   description: optional(z.string()),

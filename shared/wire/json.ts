@@ -132,7 +132,7 @@ export function compareCodeUnits(a: string | number, b: string | number): number
 const sortFields = (value: object): object =>
   Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => compareCodeUnits(a, b)));
 
-const isPlainObject = (value: unknown): value is object =>
+export const isPlainObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 
 // Turns the issues of a row's schema into a sentence for the operator who typed the row.

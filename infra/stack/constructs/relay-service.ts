@@ -159,7 +159,8 @@ export class RelayService extends Construct {
 
   private task(props: RelayServiceProps, tasksMax: number): FargateTaskDefinition {
     const { relayName, version, tracing, functions, originSecrets, sealKeys, bedrockModels = [] } = props;
-    const { image = imageOf(props.bundlesFolder) } = props;
+    const folder = join(props.bundlesFolder, 'server');
+    const { image = ContainerImage.fromAsset(folder, { platform: Platform.LINUX_ARM64 }) } = props;
     const background = functions.get('background').lambda;
     const task = new FargateTaskDefinition(this, 'Task', {
       ...size,
@@ -251,9 +252,6 @@ export class RelayService extends Construct {
     return balancer;
   }
 }
-
-const imageOf = (bundlesFolder: string): ContainerImage =>
-  ContainerImage.fromAsset(join(bundlesFolder, 'server'), { platform: Platform.LINUX_ARM64 });
 
 /** Reaches the tables through a gateway endpoint, which is free. */
 function createVpc(scope: Construct, zones: readonly string[] | undefined): Vpc {

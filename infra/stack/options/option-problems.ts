@@ -7,7 +7,7 @@ import { servedFunctions } from '../constructs/function-descriptions.ts';
 import { type FrontDoor, hasDistribution } from './front-door.ts';
 import { withoutEdgeLogs, zonesWithoutVpcOrigins } from './streaming-regions.ts';
 
-interface FieldProblem {
+export interface FieldProblem {
   field: string;
   problem: string;
 }

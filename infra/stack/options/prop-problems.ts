@@ -2,7 +2,13 @@
  * Checks props of the construct with the schemas of the options. The package bundles this file with everything it imports, because
  * it depends on no other package. So the signature must not use a type of another file.
  */
-import { checkOptions, findFieldProblems, fieldsOf, describeUnknownName } from './option-problems.ts';
+import {
+  checkOptions,
+  findFieldProblems,
+  fieldsOf,
+  describeUnknownName,
+  type FieldProblem,
+} from './option-problems.ts';
 import type { StageOptions } from './option-table.ts';
 
 /**
@@ -86,10 +92,7 @@ function findProblems(props: Props, rules: PropRules, isKnown: IsKnown): string[
 const problemsOf = ([name, option, value]: Checked): string[] =>
   findFieldProblems(option, value).map((each) => nameByProp(each, new Map([[option, name]])));
 
-function nameByProp(
-  { field, problem }: { field: string; problem: string },
-  propOf: Map<string, string>,
-): string {
+function nameByProp({ field, problem }: FieldProblem, propOf: Map<string, string>): string {
   const [option = '', ...rest] = field.split(/(?=[.[])/);
   return `${[propOf.get(option) ?? option, ...rest].join('')}: ${problem}`;
 }

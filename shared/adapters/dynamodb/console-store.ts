@@ -41,6 +41,23 @@ export function createConsoleStore({ tables, stack, clock, hex }: ConsoleStoreDe
       buildExpressions({ UpdateExpression: `SET ${update.set}`, ConditionExpression: update.where }, values),
     );
 
+  /** Adds to a sum, unless it would exceed the limit. The amount itself must not. */
+  const addWithin = async (
+    id: string,
+    sum: 'refunded' | 'watches',
+    { amount, limit, seconds }: { amount: bigint; limit: bigint; seconds: number },
+  ): Promise<boolean> => {
+    const set = `#${sum} = if_not_exists(#${sum}, :zero) + :amount, #expires = :expires`;
+    const where = `attribute_not_exists(#${sum}) OR #${sum} <= :room`;
+    const values = {
+      ':zero': 0,
+      ':amount': amount,
+      ':room': limit - amount,
+      ':expires': readSeconds() + seconds,
+    };
+    return (await updateItem(id, { set, where }, values)).done;
+  };
+
   const readItem = async (id: string): Promise<RuntimeItem> => (await readItems(runtime, [id])).get(id) ?? {};
 
   return {
@@ -119,25 +136,12 @@ export function createConsoleStore({ tables, stack, clock, hex }: ConsoleStoreDe
     async countRefund(name, amount, limit) {
       if (amount > limit) return false;
       const id = `console-refunds#${isoTime(clock.now()).slice(0, 10)}#${hashPerson(name)}`;
-      const sum = '#refunded = if_not_exists(#refunded, :zero) + :amount';
-      const { done } = await updateItem(
-        id,
-        {
-          set: `${sum}, #expires = :expires`,
-          where: 'attribute_not_exists(#refunded) OR #refunded <= :room',
-        },
-        { ':zero': 0, ':amount': amount, ':room': limit - amount, ':expires': readSeconds() + daySeconds },
-      );
-      return done;
+      return addWithin(id, 'refunded', { amount, limit, seconds: daySeconds });
     },
 
     async countWatch(name) {
       const id = `console-count#watch#${Math.floor(readSeconds() / watchSeconds)}#${hashPerson(name)}`;
-      const more = '#watches = if_not_exists(#watches, :zero) + :one, #expires = :expires';
-      const update = { set: more, where: 'attribute_not_exists(#watches) OR #watches < :most' };
-      const expires = readSeconds() + 2 * watchSeconds;
-      const values = { ':zero': 0, ':one': 1, ':most': watchesMax, ':expires': expires };
-      return (await updateItem(id, update, values)).done;
+      return addWithin(id, 'watches', { amount: 1n, limit: BigInt(watchesMax), seconds: 2 * watchSeconds });
     },
 
     async append({ effect, ...line }) {

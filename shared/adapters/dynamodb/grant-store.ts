@@ -12,7 +12,7 @@ import { Poisoned, StoreBusy } from '../../relay/ports/store-errors.ts';
 import { divideEvenly } from '../../billing/shares.ts';
 import {
   buildExpressions,
-  setAndRemove,
+  changeIfUnchanged,
   Table,
   valuesOf,
   type Attributes,
@@ -30,9 +30,7 @@ import { encodeLedgerRow } from './ledger-store.ts';
  *     written --apply: ledger row and balance--> applied --mark--> applied and marked
  */
 const isNotInLedger = 'attribute_not_exists(id)';
-const isNotMarked = 'attribute_not_exists(#applied)';
-/** Without it, an update would create a missing row. */
-const rowExists = 'attribute_exists(account)';
+const isNotMarked = 'attribute_not_exists(#_applied)';
 
 export function createGrantStore(client: TableClient, stack: string): GrantStore {
   const ledger = new Table(client, stack, 'ledger');
@@ -66,18 +64,14 @@ export function createGrantStore(client: TableClient, stack: string): GrantStore
     async *unapplied() {
       const { _unapplied: mark } = unappliedMark;
       const index = { IndexName: 'unapplied', ConsistentRead: undefined };
-      const input = buildExpressions(
-        { KeyConditionExpression: '#unapplied = :mark' },
-        { ':mark': mark },
-        markNames,
-      );
+      const input = buildExpressions({ KeyConditionExpression: '#_unapplied = :mark' }, { ':mark': mark });
       for await (const page of grants.readPages('Query', { ...index, ...input })) {
         const keys = page.map(({ account, grant_id }) => ({ account, grant_id }) as Attributes);
         yield* (await grants.read(keys)).map(readGrantImage);
       }
     },
     async *unmarked({ part, of }) {
-      const filter = buildExpressions({ FilterExpression: isNotMarked }, {}, markNames);
+      const filter = buildExpressions({ FilterExpression: isNotMarked });
       const input = { ...filter, Segment: part, TotalSegments: of };
       for await (const items of grants.readPages('Scan', input)) yield* items.map(readGrantImage);
     },
@@ -136,31 +130,15 @@ function readAppliedGrant({ amount, at }: Attributes): AppliedGrant {
   return { amount: applied, at: at.S };
 }
 
-const markNames = {
-  '#applied': '_applied',
-  '#problem': '_problem',
-  '#warning': '_warning',
-  '#unapplied': '_unapplied',
-};
-
-function buildMarkUpdate({ applied, problem, warning }: GrantMarks) {
-  const sets = [
-    ...(applied === undefined ? [] : ['#applied = :applied']),
-    ...(problem === undefined ? [] : ['#problem = :problem']),
-    ...(warning === undefined ? [] : ['#warning = :warning']),
-  ];
-  const removes = [
-    ...(problem === undefined ? ['#problem'] : []),
-    ...(warning === undefined ? ['#warning'] : []),
-    ...(applied === undefined ? [] : ['#unapplied']),
-  ];
-  const UpdateExpression = setAndRemove(sets, removes);
-  return buildExpressions(
-    { UpdateExpression, ConditionExpression: rowExists },
-    { ':applied': applied, ':problem': problem, ':warning': warning },
-    markNames,
+const buildMarkUpdate = ({ applied, problem, warning }: GrantMarks) =>
+  changeIfUnchanged(
+    { key: 'account', names: [], stored: {} },
+    {
+      ...(applied !== undefined && { _applied: applied, _unapplied: undefined }),
+      _problem: problem,
+      _warning: warning,
+    },
   );
-}
 
 /** Numbers stay text, which the schema parses exactly. Throws Poisoned if the key is missing. */
 export function readGrantImage(attributes: Attributes): GrantImage {

@@ -16,7 +16,6 @@ const nameLength = 6;
 const nameForm = /^[0-9a-z]{6}$/;
 export const formatKey = (key: number): string => key.toString(36).padStart(nameLength, '0');
 
-const parseKey = (name: string): number => Number.parseInt(name, 36);
 export interface HealthImage {
   readonly entries: ReadonlyMap<number, HealthEntry>;
   /** All entries by name, unreadable ones included. */
@@ -30,7 +29,7 @@ export function readHealthImage(item: RuntimeItem | undefined): HealthImage {
     if (typeof value !== 'string' || !nameForm.test(name)) continue;
     texts.set(name, value);
     const entry = parseEntry(value);
-    if (entry) entries.set(parseKey(name), entry);
+    if (entry) entries.set(Number.parseInt(name, 36), entry);
   }
   return { entries, texts };
 }

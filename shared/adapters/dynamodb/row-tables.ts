@@ -10,7 +10,6 @@ import {
   chunksOf,
   callConditionally,
   buildExpressions,
-  setAndRemove,
   Table,
   valuesOf,
   type Attributes,
@@ -143,7 +142,9 @@ async function tryMark(
 ): Promise<StoreUnavailable | undefined> {
   try {
     const key = tableSchemas[row.table].partitionKey.name;
-    await new Table(client, stack, row.table).update({ [key]: row.key }, buildMarkUpdate(row, key));
+    const marks = Object.fromEntries(marksOf(row).map(({ name, wanted }) => [name, wanted]));
+    const update = changeIfUnchanged({ key, names: [], stored: {} }, marks);
+    await new Table(client, stack, row.table).update({ [key]: row.key }, update);
   } catch (error) {
     if (error instanceof StoreUnavailable) return error;
     // The row is full, or its key is an invalid number.
@@ -162,20 +163,6 @@ const marksOf = ({ raw, result }: ValidatedRow) => [
   { name: '_problem', found: attributeOf(raw, '_problem'), wanted: result.problem },
   { name: '_warning', found: attributeOf(raw, '_warning'), wanted: result.warning },
 ];
-
-/** Without it, an update would create a missing row. */
-const rowExists = 'attribute_exists(#key)';
-
-function buildMarkUpdate(row: ValidatedRow, key: string) {
-  const marks = marksOf(row);
-  const UpdateExpression = setAndRemove(
-    marks.flatMap(({ name, wanted }) => (wanted === undefined ? [] : `#${name} = :${name}`)),
-    marks.flatMap(({ name, wanted }) => (wanted === undefined ? `#${name}` : [])),
-  );
-  const values = marks.map(({ name, wanted }) => [`:${name}`, wanted]);
-  const expressions = { UpdateExpression, ConditionExpression: rowExists };
-  return buildExpressions(expressions, Object.fromEntries(values), { '#key': key });
-}
 
 export const createConfigTables = (client: TableClient, stack: string): ConfigTables => ({
   async rows() {

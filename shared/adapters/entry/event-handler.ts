@@ -6,22 +6,17 @@ import middy from '@middy/core';
 import type { Context, DynamoDBStreamEvent, ScheduledEvent } from 'aws-lambda';
 import type { RunEvent } from '../../relay/background-run.ts';
 import type { Clock, Ids } from '../../relay/ports/host.ts';
+import type { RunToStart } from '../../relay/ports/stored.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
 import { asRecord, isRecord, type JsonRecord } from '../../wire/json.ts';
 import { describeFault } from '../telemetry/log.ts';
 import { trapRejections } from './lambda-handlers.ts';
 
-/** Sent by another function. Holds ids only; the response itself is stored. */
-export interface SentRun {
-  account: string;
-  id: string;
-  traceparent?: string;
-}
-
 export interface EventJobs {
   records?: (event: DynamoDBStreamEvent, context: Context) => Promise<unknown>;
   schedule?: (event: ScheduledEvent) => Promise<unknown>;
-  run?: (event: SentRun, context: Context) => Promise<unknown>;
+  /** The event holds only ids: the response itself is stored. */
+  run?: (event: RunToStart, context: Context) => Promise<unknown>;
 }
 
 interface RunDeps {
@@ -44,10 +39,9 @@ const forms: Record<keyof EventJobs, (event: JsonRecord) => boolean> = {
   records: ({ Records: all }) =>
     Array.isArray(all) && all.every((record) => isRecord(record) && isRecord(record['dynamodb'])),
   schedule: (event) => event['detail-type'] === 'Scheduled Event',
-  run: ({ account, id, traceparent = '' }) => [account, id, traceparent].every(isText),
+  run: ({ account, id, traceparent = '' }) =>
+    [account, id, traceparent].every((each) => typeof each === 'string'),
 };
-
-const isText = (value: unknown): boolean => typeof value === 'string';
 
 const identifyEvent = (event: unknown): keyof EventJobs | undefined =>
   (Object.keys(forms) as (keyof EventJobs)[]).find((form) => forms[form](asRecord(event)));

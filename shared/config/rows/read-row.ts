@@ -3,7 +3,7 @@
  * flag as "true", a list as a string set; everything else is refused with a reason.
  */
 import * as z from 'zod/mini';
-import { explainIssues } from '../../wire/json.ts';
+import { explainIssues, isPlainObject } from '../../wire/json.ts';
 import { decimalText, parseYuan, type NanoYuan } from '../../billing/money.ts';
 import { modelNamePattern } from '../../wire/ids.ts';
 
@@ -198,9 +198,6 @@ export function optionMap<Shape extends z.core.$ZodLooseShape>(shape: Shape, wan
   });
   return z.pipe(plainOnly, map) as unknown as Mapped;
 }
-
-const isPlainObject = (value: unknown): boolean =>
-  typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 
 /** A date means 00:00 UTC. Converts to epoch milliseconds. */
 export const time = z.pipe(

@@ -90,7 +90,7 @@ function readInputForm(body: JsonRecord): ChatReading {
 function readMessagesForm(written: JsonRecord): ChatReading {
   const { system, reasoning, text, max_output_tokens: limit, input: _empty, ...body } = written;
   const { effort, summary: _shown, generate_summary: _older, ...beside } = asRecord(reasoning);
-  const isEffort = isRecord(reasoning) && (isString(effort) || Object.keys(beside).length === 0);
+  const isEffort = isRecord(reasoning) && (typeof effort === 'string' || Object.keys(beside).length === 0);
   const isForm = isRecord(text) && (text['format'] ?? text['verbosity'] ?? undefined) !== undefined;
   const words = parseRequest(
     otherWords,
@@ -135,7 +135,6 @@ function instructions(system: unknown): ChatMessage[] {
 }
 
 const otherWords = z.pick(ResponsesRequest, { max_output_tokens: true, reasoning: true, text: true });
-const isString = (value: unknown): boolean => typeof value === 'string';
 
 /**
  * Results of tools become messages of their own, before what else the message says.

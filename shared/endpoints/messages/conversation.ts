@@ -9,6 +9,7 @@ import {
   type ChatMessage,
   type ChatToolCall,
   isEmptyText,
+  joinTexts,
   type NativeCall,
 } from '../../wire/canonical-call.ts';
 import {
@@ -80,7 +81,9 @@ class ConversationReader {
   #result({ tool_use_id: id, content, is_error: isError }: JsonRecord, at: string): ChatMessage {
     const parts = typeof content === 'string' ? content : this.#parts(listIn(content), at);
     const said =
-      typeof parts !== 'string' && parts.every(({ type }) => type === 'text') ? joinTexts(parts) : parts;
+      typeof parts !== 'string' && parts.every(({ type }) => type === 'text')
+        ? joinTexts(parts, '\n\n')
+        : parts;
     return {
       role: 'tool',
       tool_call_id: textIn(id),
@@ -148,9 +151,6 @@ class ConversationReader {
 }
 
 const nameOf = ({ type }: JsonRecord): string => textIn(type).slice(0, 64);
-
-const joinTexts = (parts: readonly ChatContentPart[]): string =>
-  parts.map(({ text }) => text ?? '').join('\n\n');
 
 /** Other forms have no flag for it, and a model reads that a tool failed as it reads its result. */
 function markFailed(content: string | ChatContentPart[]): string | ChatContentPart[] {

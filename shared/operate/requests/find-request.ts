@@ -20,7 +20,6 @@ import {
   type Price,
   type Product,
   type TokenKind,
-  type PicoYuan,
   type Tier,
 } from '../../billing/price.ts';
 import { formatDecimal } from '../../billing/money.ts';
@@ -256,7 +255,7 @@ export function describePrice(price: Price): string {
   const rule = price.rule === null ? 'no rule' : `rule ${price.rule}`;
   if (price.type === 'non-billing') return `${rule}: free`;
   if (price.type === 'times-billing')
-    return `${rule}: ¥${formatPico(price.perCall)} per call${describeFactor(price)}`;
+    return `${rule}: ¥${formatDecimal(price.perCall, priceDecimals)} per call${describeFactor(price)}`;
   const named = Object.entries(price.factors ?? {}).map(([tier, factor]) => `, x ${factor} in ${tier}`);
   return `${rule}: ${price.tiers.map(describeTier).join('; ')}${named.join('')}${describeFactor(price)}`;
 }
@@ -274,5 +273,3 @@ function describeTier({ above, rates }: Tier): string {
   const tier = above > 0 ? `above ${above} input tokens, ` : '';
   return `${tier}¥${formatRatePerMillion(input)} per million input tokens${differs ? parts.join('') : ''}, ¥${formatRatePerMillion(output)} per million output tokens`;
 }
-
-const formatPico = (pico: PicoYuan): string => formatDecimal(pico, priceDecimals);

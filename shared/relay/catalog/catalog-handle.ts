@@ -37,7 +37,11 @@ export interface CatalogPorts extends Pick<ChatPorts, 'config' | 'log' | 'clock'
 export const createCatalogHandle = (ports: CatalogPorts): Handle =>
   createLoggedHandle(
     ports,
-    { endpoint: 'catalog', failuresOnly: true, formOf: chooseForm },
+    {
+      endpoint: 'catalog',
+      failuresOnly: true,
+      formOf: (request) => (isOfMessages(request) ? messagesForm : undefined),
+    },
     async (request) => {
       const route = matchRoute(request);
       if (isAccountRoute(route)) return ports.account(request);
@@ -53,7 +57,6 @@ const messagesForm: AnswerForm = {
   refused: answerRefusal,
   answerHeaders: (requestId) => ({ 'request-id': requestId }),
 };
-const chooseForm = (request: RelayRequest) => (isOfMessages(request) ? messagesForm : undefined);
 
 type PageRoute = 'page' | 'account_page' | 'asset' | 'openapi';
 type ReadRoute = 'models' | 'model' | 'charge' | 'plans' | 'health' | PageRoute;

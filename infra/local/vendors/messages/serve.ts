@@ -21,6 +21,7 @@ import {
   type VendorRefusal,
   type Rules,
   type VendorReply,
+  type VendorRequest,
 } from '../vendor.ts';
 import { createBetaRules, type Betas, type Gate } from './betas.ts';
 import {
@@ -95,10 +96,7 @@ export const createGateRules = (server: MessagesServer): Rules<Gate> => ({
 const bodyOf = ({ value }: Gate, { ownFields = [] }: MessagesServer): unknown =>
   value && Object.fromEntries(Object.entries(value).filter(([field]) => !ownFields.includes(field)));
 
-interface Posted {
-  headers: Record<string, string>;
-  text: string;
-}
+type Posted = Pick<VendorRequest, 'headers' | 'text'>;
 
 /** A continued thread is the whole conversation from here on [platform.claude.com, "Message threads", November 2026]. */
 export function serveMessages({ headers, text }: Posted, server: MessagesServer): VendorReply {

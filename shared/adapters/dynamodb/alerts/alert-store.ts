@@ -9,7 +9,14 @@ import {
   type Receiver,
   type StoredNotice,
 } from '../../../relay/ports/alerts.ts';
-import { buildExpressions, Table, valuesOf, type StoreDeps, type TableClient } from '../table-client.ts';
+import {
+  buildExpressions,
+  changeIfUnchanged,
+  Table,
+  valuesOf,
+  type StoreDeps,
+  type TableClient,
+} from '../table-client.ts';
 import { readWhole } from '../quotas/whole-account.ts';
 import { writeTransaction } from '../transactions.ts';
 import { readItems, type RuntimeItem } from '../runtime-items.ts';
@@ -165,8 +172,8 @@ export function createWatchedChannels(
       return readings.flatMap((reading) => ('row' in reading ? [reading.row] : []));
     },
     async mark(id, balance) {
-      const note = { UpdateExpression: 'SET #note = :note', ConditionExpression: 'attribute_exists(id)' };
-      await table.update({ id }, buildExpressions(note, { ':note': balance }, { '#note': '_balance' }));
+      const existing = { key: 'id', names: [], stored: {} };
+      await table.update({ id }, changeIfUnchanged(existing, { _balance: balance }));
     },
   };
 }

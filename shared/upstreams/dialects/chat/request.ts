@@ -141,7 +141,7 @@ function convertMessages(call: CanonicalCall, settings: RequestSettings, wraps: 
     if (isUser && images.length > 0)
       converted['content'] = [
         ...images.splice(0),
-        ...(Array.isArray(content) ? content : [createText(content)]),
+        ...(Array.isArray(content) ? content : [{ type: 'text', text: content }]),
       ];
     if (converted['role'] === 'system' && converted['content'] === '') continue;
     // Strict servers refuse an empty answer. One that a chat client wrote is kept.
@@ -185,8 +185,6 @@ function placeResults(messages: readonly ChatMessage[]): ChatMessage[] {
 
 const isEmptyAnswer = ({ role, content, tool_calls: calls }: ChatMessage): boolean =>
   role === 'assistant' && (content?.length ?? 0) === 0 && (calls?.length ?? 0) === 0;
-
-const createText = (text: unknown): JsonRecord => ({ type: 'text', text });
 
 /** `developer` is OpenAI's newer name for `system`. A null content is kept: it accompanies tool calls. */
 function convertCommonFields(message: ChatMessage): JsonRecord {

@@ -42,7 +42,8 @@ export function buildNativeBody(
   const dropped: string[] = [];
   const noteDropped = (name: string): void => void dropped.push(name);
   const { system, messages, tools, metadata, service_tier: tier } = native.body;
-  const sentTools = filterTools(tools, settings.allow);
+  const isAllowed = ({ type }: JsonRecord) => isCallerTool(type) || settings.allow.includes(textIn(type));
+  const sentTools = recordsIn(tools).filter(isAllowed);
   if (sentTools.length < listIn(tools).length) noteDropped('tools');
   const added = request.messages.filter((message) => !native.known.has(message));
   const known = correctTurns(dropLostThinking(recordsIn(messages), settings, noteDropped), settings);
@@ -221,10 +222,6 @@ function applyOtherRules(
 
 /** Models that bind thinking think unless told not to. */
 const isAdaptive = ({ type = 'adaptive' }: JsonRecord): boolean => type === 'adaptive';
-
-function filterTools(tools: unknown, allow: readonly string[]): JsonRecord[] {
-  return recordsIn(tools).filter(({ type }) => isCallerTool(type) || allow.includes(textIn(type)));
-}
 
 const isRelayThinking = ({ signature, data }: JsonRecord): boolean =>
   textIn(signature).startsWith(sealPrefix) || textIn(data).startsWith(sealPrefix);

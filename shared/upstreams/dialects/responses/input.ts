@@ -5,6 +5,7 @@ import {
   type ChatToolCall,
   type ChatContentPart,
   isEmptyText,
+  joinTexts,
 } from '../../../wire/canonical-call.ts';
 import { asRecord, type JsonRecord, isRecord, textIn, unwrapArguments } from '../../../wire/json.ts';
 import { type StatePart, stretchesOf } from '../../../wire/turn-state.ts';
@@ -137,7 +138,8 @@ function rebuildTurn(
   parts: readonly StatePart[] = [],
   callItem: (call: ChatToolCall, index: number) => JsonRecord,
 ): JsonRecord[] {
-  const text = readText(message.content);
+  // The boundaries of its texts do not belong to the turn.
+  const text = joinTexts(message.content, '');
   const stretches = stretchesOf(text, parts) ?? [text];
   const calls = new Map((message.tool_calls ?? []).entries());
   const phases = typeof message['phase'] === 'string' ? { phase: message['phase'] } : {};
@@ -242,12 +244,6 @@ function convertFile(
   if (typeof url === 'string') return { type: 'input_file', file_url: url };
   if (typeof id === 'string') return { type: 'input_file', file_id: id };
   throw new CannotCarry(path, 'A file needs its data or its URL.');
-}
-
-/** Joins the texts of an assistant message: their boundaries do not belong to the turn. */
-function readText(content: Content): string {
-  if (typeof content === 'string') return content;
-  return (content ?? []).map((part) => (part.type === 'text' ? (part.text ?? '') : '')).join('');
 }
 
 /** Reads the refusal from its field or from content parts. */
