@@ -4,11 +4,11 @@
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { cloneFolder } from '../ops/session/running-stack.ts';
+import { keepInFolder } from './host/local-options.ts';
 
 const localStackName = 'relay';
 
@@ -22,7 +22,9 @@ interface ConsoleSettings {
 
 /** @returns the console's address, or a reason if the port is taken */
 export async function startOperatorConsole(settings: ConsoleSettings): Promise<string> {
-  const secret = readSecret(settings.dataFolder);
+  const newSecret = randomBytes(32).toString('hex');
+  // Without a data folder the address changes with each start.
+  const secret = keepInFolder(settings.dataFolder, 'console-secret', /^[0-9a-f]{64}$/, newSecret);
   let loading: Promise<RequestListener> | undefined;
   const server = createServer((request, response) => {
     loading ??= loadConsole(settings, { secret, port: readPort(server) });
@@ -61,20 +63,4 @@ async function loadConsole(
     where: `${localStackName}, ${path.basename(cloneFolder())} on this machine`,
     onFault: (error, at) => log(`[console] /${at}: ${error instanceof Error ? error.stack : String(error)}`),
   });
-}
-
-/** Keeps the secret in the data folder, which only its owner can read. Without a data folder the address changes with each start. */
-function readSecret(folder: string | undefined): string {
-  const newSecret = randomBytes(32).toString('hex');
-  if (folder === undefined) return newSecret;
-  const file = path.join(folder, 'console-secret');
-  try {
-    const kept = readFileSync(file, 'utf8').trim();
-    if (/^[0-9a-f]{64}$/.test(kept)) return kept;
-  } catch {
-    // This is the first start, or somebody emptied the folder.
-  }
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(file, `${newSecret}\n`, { mode: 0o600 });
-  return newSecret;
 }

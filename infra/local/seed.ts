@@ -3,34 +3,20 @@
  * doubles.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConditionalCheckFailedException, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { tableSchemas } from '../../shared/tables/table-schemas.ts';
 import { physicalNameOf, type TableName } from '../../shared/tables/table-names.ts';
-import { keyHash } from '../../shared/wire/ids.ts';
-import { keyHint } from '../../shared/wire/ids.ts';
+import { keyHash, keyHint } from '../../shared/wire/ids.ts';
+import { keepInFolder } from './host/local-options.ts';
 import { demoModels } from './vendors/demo.ts';
 
 const stackName = 'relay';
 
 /** The demo key that is printed at start. It stays the same as long as the data folder exists. */
-export function readOrCreateDemoKey(dataFolder: string | undefined): string {
-  const fresh = `sk-${randomBytes(24).toString('base64url')}`;
-  if (dataFolder === undefined) return fresh;
-  const file = path.join(dataFolder, 'demo-key');
-  try {
-    const kept = readFileSync(file, 'utf8').trim();
-    if (kept.startsWith('sk-')) return kept;
-  } catch {
-    // The file does not exist yet.
-  }
-  mkdirSync(dataFolder, { recursive: true });
-  writeFileSync(file, `${fresh}\n`, { mode: 0o600 });
-  return fresh;
-}
+export const readOrCreateDemoKey = (dataFolder: string | undefined): string =>
+  keepInFolder(dataFolder, 'demo-key', /^sk-/, `sk-${randomBytes(24).toString('base64url')}`);
 
 /** Writes rows that are missing. */
 export async function seedRows(client: DynamoDBClient, rows: readonly SeedRow[]): Promise<void> {

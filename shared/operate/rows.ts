@@ -56,6 +56,15 @@ export function updateOf(
       ];
 }
 
+/** Creates a setting, or changes it if its value is still the known one. */
+export function writeSetting(known: RawRow | undefined, name: string, attributes: RawRow): RowWrite {
+  const table = 'settings';
+  const conflict = new Failure(`someone else changed the setting ${name} in the meantime: try again`);
+  return known
+    ? { kind: 'update', table, key: { name }, attributes, unchanged: { value: known['value'] }, conflict }
+    : { kind: 'create', table, row: { name, ...attributes }, conflict };
+}
+
 const textOf = (value: unknown): string | undefined => canonicalJson(plainValue(value) ?? null);
 
 /** Throws a usage failure where attributes say another name of their row, or another owner, than the one that it is made or looked for by. */

@@ -1,4 +1,5 @@
 /** Reads the options of `npm start` from the environment and rejects invalid ones before anything starts. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { StartError } from './messages.ts';
 import { usualDataFolder } from '../../ops/session/running-stack.ts';
@@ -33,17 +34,6 @@ export interface LocalOptions {
 
 /** Throws StartError when a value is invalid. */
 export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
-  const seed = environment['RELAY_SEED'] || 'demo';
-  if (seed !== 'demo' && seed !== 'none')
-    throw new StartError(`invalid RELAY_SEED ${seed}: use demo or none`);
-  const named = environment['RELAY_COMPUTE'] || 'event';
-  // `web` is the name that it had before.
-  const compute = named === 'web' ? 'server' : named;
-  if (compute !== 'event' && compute !== 'server')
-    throw new StartError(`invalid RELAY_COMPUTE ${compute}: use event or server`);
-  const log = environment['RELAY_LOG'] || 'file';
-  if (log !== 'file' && log !== 'stderr')
-    throw new StartError(`invalid RELAY_LOG ${log}: use file or stderr`);
   const data = environment['RELAY_DATA'] || usualDataFolder;
   const endpoint = environment['DYNAMODB_ENDPOINT'];
   const secrets = environment['SECRETS_ENDPOINT'];
@@ -57,13 +47,25 @@ export function readOptions(environment: NodeJS.ProcessEnv): LocalOptions {
     dataFolder: data === 'memory' ? undefined : data,
     templateFolder:
       environment['RELAY_TEMPLATE_FOLDER'] || path.resolve(import.meta.dirname, '../../../cdk.out'),
-    seed,
+    seed: readChoice(environment, 'RELAY_SEED', ['demo', 'none']),
     console: environment['RELAY_CONSOLE'] === '1',
-    compute,
-    log,
+    compute: readChoice(environment, 'RELAY_COMPUTE', ['event', 'server']),
+    log: readChoice(environment, 'RELAY_LOG', ['file', 'stderr']),
     upstreamKey: Boolean(environment['OPENAI_API_KEY']),
     functionEnvironment: functionEnvironment(environment),
   };
+}
+
+/** The first choice is the default. */
+function readChoice<Choice extends string>(
+  environment: NodeJS.ProcessEnv,
+  name: string,
+  choices: readonly [Choice, Choice],
+): Choice {
+  const given = environment[name] || choices[0];
+  const found = choices.find((each) => each === given);
+  if (found === undefined) throw new StartError(`invalid ${name} ${given}: use ${choices.join(' or ')}`);
+  return found;
 }
 
 function readPort(environment: NodeJS.ProcessEnv, name: string, usual: number): number {
@@ -80,6 +82,22 @@ function functionEnvironment(environment: NodeJS.ProcessEnv): Record<string, str
   for (const [name, value] of Object.entries(environment))
     if (value !== undefined && !name.startsWith('AWS_')) kept[name] = value;
   return kept;
+}
+
+/** Reads a text that the data folder keeps for its owner, and writes a fresh one on the first start or if somebody emptied the folder. */
+export function keepInFolder(
+  folder: string | undefined,
+  name: string,
+  pattern: RegExp,
+  fresh: string,
+): string {
+  if (folder === undefined) return fresh;
+  const file = path.join(folder, name);
+  const kept = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
+  if (pattern.test(kept)) return kept;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(file, `${fresh}\n`, { mode: 0o600 });
+  return fresh;
 }
 
 /** Invented region, account and credentials that all local parts share. */

@@ -9,7 +9,7 @@ import { asRecord, canonicalJson, listTexts } from '../../wire/json.ts';
 import { listUsableChannels } from '../channels/list-channels.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { formatCount, Failure, requireValid, usageFailure } from '../plan.ts';
-import { readCharges, setAttributes } from '../rows.ts';
+import { readCharges, setAttributes, writeSetting } from '../rows.ts';
 import { chooseNextId } from './list-charges.ts';
 import {
   dollarDecimals,
@@ -115,7 +115,10 @@ function planFacts(known: RawRow | undefined, named: readonly ListedPrice[]) {
       .slice(0, Math.max(0, factsMax - Object.keys(before).length)),
   );
   const count = Object.keys(added).length;
-  return { count, changes: count > 0 ? [writeSetting(known, 'model_facts', { ...before, ...added })] : [] };
+  return {
+    count,
+    changes: count > 0 ? [writeSetting(known, 'model_facts', { value: { ...before, ...added } })] : [],
+  };
 }
 
 function planMapping(known: RawRow | undefined, mapping: ImportInput['mapping']): RowWrite[] {
@@ -125,14 +128,7 @@ function planMapping(known: RawRow | undefined, mapping: ImportInput['mapping'])
   if (canonicalJson(before[vendor]) === canonicalJson(how)) return [];
   const value = { ...before, [vendor]: how };
   requireValid(readSetting({ name: 'price_lists', value }));
-  return [writeSetting(known, 'price_lists', value)];
-}
-
-function writeSetting(known: RawRow | undefined, name: string, value: RawRow): RowWrite {
-  const conflict = new Failure(`someone else changed the setting ${name} in the meantime: run it again`);
-  if (!known) return { kind: 'create', table: 'settings', row: { name, value }, conflict };
-  const unchanged = { value: known['value'] };
-  return { kind: 'update', table: 'settings', key: { name }, attributes: { value }, unchanged, conflict };
+  return [writeSetting(known, 'price_lists', { value })];
 }
 
 function describeHours(prices: readonly ListedPrice[]): string[] {

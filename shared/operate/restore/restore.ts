@@ -7,15 +7,14 @@
  */
 import { latePrefix } from '../../billing/ledger-row.ts';
 import type { NanoYuan } from '../../billing/money.ts';
-import { attributeOf } from '../../config/rows/read-row.ts';
 import type { TableName } from '../../tables/table-names.ts';
 import { isoTime } from '../../wire/iso-time.ts';
 import { grantRow } from '../customers/grants.ts';
 import { auditLedger } from '../ledger/audit-ledger.ts';
 import { readingsOf } from '../ledger/ledger.ts';
-import type { OperatorPorts, RowWrite } from '../operator-ports.ts';
+import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { formatCount, Failure, formatMoney, type Plan } from '../plan.ts';
-import { carryOutWrites } from '../rows.ts';
+import { carryOutWrites, writeSetting } from '../rows.ts';
 import {
   carryOutBalances,
   checkBalances,
@@ -60,9 +59,11 @@ const createStep =
     return { plan, carryOut: async () => ({ said: [], isOff: false, ...(await carryOut(run, plan)) }) };
   };
 
+const quietEffect = 'wait until no call is in flight and every charge has its ledger row';
+
 const steps = {
   close: createStep(planClosing, writeRows),
-  quiet: createStep(planWaiting, awaitQuiet),
+  quiet: createStep(() => planOf(['wait'], [quietEffect]), awaitQuiet),
   copies: createStep(planCopies, makeCopies),
   check: createStep(planAudit, checkCopies),
   rows: createStep(planRows, putRowsBack),
@@ -109,30 +110,21 @@ export const copyStack = (stack: string, atMs: number): string =>
 
 // The setting, with a note that this restore wrote it: what somebody else closed stays closed.
 
-const key = { name: 'relay_closed' };
-
-async function planClosedRow({ tables }: OperatorPorts) {
-  const row = await tables.get('settings', key.name);
-  const value = row && attributeOf(row, 'value');
-  const conflict = new Failure(
-    'someone else changed the setting relay_closed in the meantime: re-run the command',
-  );
-  const write = (attributes: Record<string, unknown>): RowWrite =>
-    row
-      ? { kind: 'update', table: 'settings', key, attributes, unchanged: { value }, conflict }
-      : { kind: 'create', table: 'settings', row: { ...key, ...attributes }, conflict };
-  return { note: row?.['_restore'], isClosed: String(value) === 'true', write };
+async function readClosedRow({ tables }: OperatorPorts) {
+  const row = await tables.get('settings', 'relay_closed');
+  const write = (attributes: RawRow): RowWrite => writeSetting(row, 'relay_closed', attributes);
+  return { note: row?.['_restore'], isClosed: String(row?.['value']) === 'true', write };
 }
 
 async function planClosing({ ports, input: { copy } }: Restoring): Promise<Plan<RowWrite>> {
-  const { isClosed, write } = await planClosedRow(ports);
+  const { isClosed, write } = await readClosedRow(ports);
   if (isClosed) return planOf<RowWrite>([], ['the relay is already closed']);
   const changes = [write({ value: true, _restore: copy })];
   return planOf(changes, ['reject all calls until the restore is complete'], 'Close the relay?');
 }
 
 async function planOpening({ ports, input: { copy } }: Restoring): Promise<Plan<RowWrite>> {
-  const { note, isClosed, write } = await planClosedRow(ports);
+  const { note, isClosed, write } = await readClosedRow(ports);
   if (!isClosed) return planOf<RowWrite>([], ['the relay is already open']);
   if (note !== copy)
     return planOf<RowWrite>([], ['the relay stays closed because this restore did not close it']);
@@ -146,10 +138,6 @@ async function planOpening({ ports, input: { copy } }: Restoring): Promise<Plan<
 /** Environments read the configuration at least so often, twice. */
 const knownByAllMs = 20_000;
 const pauseMs = 5_000;
-
-function planWaiting(): Plan<string> {
-  return planOf(['wait'], ['wait until no call is in flight and every charge has its ledger row']);
-}
 
 async function awaitQuiet({ ports, input, waiting }: Restoring): Promise<Partial<StepReport>> {
   const { clock, config } = ports;
