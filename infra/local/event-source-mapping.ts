@@ -107,7 +107,7 @@ export async function startMapping(
     if (last !== undefined && !stopping.signal.aborted) checkpoints.set(id, shard, last);
   };
   const findNewest = (): unknown => newestRecord?.(StreamArn.split('/')[1] ?? '');
-  /** @param newest as it was before the last read; undefined: unknown */
+  /** @param newest as it was before the last read, which returned it; undefined: unknown */
   const waitForRecords = async (newest: unknown): Promise<void> => {
     while (await wait(pollIntervalMs)) if (newest === undefined || findNewest() !== newest) return;
   };
@@ -119,7 +119,7 @@ export async function startMapping(
         const records = (read.Records ?? []).map((record) => convertStreamRecord(record, StreamArn));
         await deliver(shard, records);
         iterator = read.NextShardIterator;
-        if (records.length === 0) await waitForRecords(newest);
+        if (records.length === 0 || Number(numberOf(records.at(-1))) === newest) await waitForRecords(newest);
       } catch (error) {
         logReadFailure(error);
         if (!(await wait(longestRetryMs))) return;
