@@ -5,6 +5,7 @@ import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { synthesize } from '../infra/synthesize.ts';
 import { startPipedTool, type PipedRun, type PipedTool } from '../ops/piped-tool.ts';
 import { startAccessRig, type AccessRig } from './access-rig.ts';
+import { outputNames, type PrintedRun } from './output-names.ts';
 import { scenarios, wordsIn, type Scenario } from './scenarios.ts';
 import { seed } from './seed.ts';
 import { policiesOf } from './template-policies.ts';
@@ -108,14 +109,18 @@ const ways: [State, Form][] = [
 ];
 
 describe('standard output through a pipe', () => {
+  const printed: PrintedRun[] = [];
+  const whole = new Set<number>();
+
   it.each(scenarios.map((scenario, index) => [index, scenario.command, scenario] as const))(
     '%i: of %s is one JSON value or CSV in every state, and holds no secret in any form',
-    async (_index, command, scenario) => {
+    async (index, command, scenario) => {
       await scenario.prepare?.(rig);
       for (const [state, form] of ways) {
         if (form === 'csv' && !lists.has(command)) continue;
         const { code, output, errors } = await run(scenario, state, form);
         const reported = { state, form, code, output, errors };
+        printed.push({ command, state, form, code, output });
         if (state === 'refused') expect(reported).toMatchObject({ code: 2 });
         // Doctor says of each thing that it cannot be read.
         if (state === 'failed' && command !== 'doctor') expect(reported).not.toMatchObject({ code: 0 });
@@ -125,8 +130,16 @@ describe('standard output through a pipe', () => {
         const leaked = secrets.filter((secret) => (output + errors).includes(secret));
         expect({ ...reported, leaked }).toMatchObject({ leaked: [] });
       }
+      whole.add(index);
     },
   );
+
+  // After an intended change: `npm test -- test/access/forms.test.ts -u`. test/compatibility compares the file with the last release.
+  it('has the fields, columns and exit codes of outputs.golden.json', async ({ skip }) => {
+    if (whole.size < scenarios.length) skip();
+    const names = JSON.stringify(outputNames(printed), null, 2);
+    await expect(`${names}\n`).toMatchFileSnapshot('outputs.golden.json');
+  });
 });
 
 /** Throws unless it is one value: an error where nothing came of it, and only there. */

@@ -37,6 +37,9 @@ describe('a change that only a major version may make fails by name', () => {
     ['log', 'request_id'],
     ['members', 'Relay.baseUrl'],
     ['metrics', 'Requests'],
+    ['outputs', 'key list --csv hint'],
+    ['outputs', 'key list --json[].hint'],
+    ['outputs', 'statement --json.lines[].calls'],
     ['options', 'frontDoor'],
     ['requests', 'POST /v1/chat/completions.model'],
     ['props', 'RelayProps.alarmEmail'],
@@ -68,6 +71,8 @@ describe('a change that only a major version may make fails by name', () => {
     ['a new option of a command is required', 'commands', 'key new --owner', 'text', 'new and required'],
     ['a resource has another type', 'template', 'TablesledgerB795704C', 'AWS::DynamoDB::Table', 'was '],
     ['an answer may have any value', 'answers', 'POST /v1/chat/completions 200.id', 'any', 'was '],
+    ['a command exits with another code', 'outputs', 'key list exit code, refused', '1', 'was '],
+    ['a field of --json has another type', 'outputs', 'key list --json[].hint', 'number', 'was '],
     ['a metric loses a dimension', 'metrics', 'Requests', 'stack', 'was '],
   ])('%s', (_what, kind, name, text, fault) => {
     const breaks = findBreaks(

@@ -70,6 +70,8 @@ export async function collectPublicNames(): Promise<PublicNames> {
     ledger: ledgerNames(),
     settings: under(({ value }, name) => schemaNames(value, name), settingTable),
     commands: commandNames(),
+    // What test/access/forms.test.ts sees each command print.
+    outputs: readJson('test/access/outputs.golden.json') as Names,
     options: under(
       (option, name) => schemaNames(option?.schema, name, ['undefined']),
       Object.fromEntries(optionNames.map((name) => [name, findOption(name)])),
