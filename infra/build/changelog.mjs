@@ -42,7 +42,7 @@ function notesOf(text, version) {
 const headingOf = (text, version) =>
   text.split('\n').find((line) => line.startsWith(`## ${version} - `) && /\d{4}-\d{2}-\d{2}$/.test(line));
 
-const releasedFile = /\brelay-\d+\.\d+\.\d+(?=\.tgz|\.template\.json|\.cdx\.json|-assets\.zip)/g;
+const releasedFile = /\brelay-\d+\.\d+\.\d+(?=\.tgz|\.(?:template|openapi|cdx)\.json|-assets\.zip)/g;
 
 const git = (...words) => execFileSync('git', words, { encoding: 'utf8' }).trim();
 

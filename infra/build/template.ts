@@ -1,10 +1,18 @@
 /**
- * Creates a CloudFormation template for teams without CDK: the stack of a stage, with the bucket of its functions as a parameter, and
- * a zip of the bucket's content. The same build creates the same bytes.
+ * Creates a CloudFormation template for teams without CDK: the stack of a stage, with the bucket of its functions as a parameter, a
+ * zip of the bucket's content, and the OpenAPI document. The same build creates the same bytes.
  *
  *     npm run package:template [-- --stage NAME]
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -46,8 +54,14 @@ class BucketOfParameter extends StackSynthesizer {
   }
 }
 
-/** Returns the paths of the template and of a zip of zips, each named after its key in the template. */
-export function makeTemplate(settings: TemplateSettings): { template: string; assets: string } {
+/** Paths of what was created. `assets` is a zip of zips, each named after its key in the template. */
+interface TemplateFiles {
+  template: string;
+  assets: string;
+  api: string;
+}
+
+export function makeTemplate(settings: TemplateSettings): TemplateFiles {
   const { bundlesFolder = join(projectFolder, 'dist'), stage, options } = settings;
   const folder = mkdtempSync(join(tmpdir(), 'relay-template-'));
   try {
@@ -66,14 +80,19 @@ export function makeTemplate(settings: TemplateSettings): { template: string; as
     });
     app.synth();
     const name = join(settings.outputFolder, `${stack.stackName}-${readPackageVersion()}`);
-    const [template, assets] = [`${name}.template.json`, `${name}-assets.zip`];
-    writeFileSync(template, readFileSync(join(folder, stack.templateFile)));
+    const files = {
+      template: `${name}.template.json`,
+      assets: `${name}-assets.zip`,
+      api: `${name}.openapi.json`,
+    };
+    copyFileSync(join(folder, stack.templateFile), files.template);
+    copyFileSync(join(projectFolder, 'docs', 'openapi.json'), files.api);
     const zips = Array.from(synthesizer.folders, ([key, each]): Entry => [
       key,
       zipFolder(join(folder, each)),
     ]);
-    writeFileSync(assets, zipOf(zips));
-    return { template, assets };
+    writeFileSync(files.assets, zipOf(zips));
+    return files;
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -122,6 +141,5 @@ const encodeFourBytes = (...values: number[]): Buffer => Buffer.from(Uint32Array
 
 if (import.meta.main) {
   const { values } = parseArgs({ options: { stage: { type: 'string' } } });
-  const { template, assets } = makeTemplate({ outputFolder: projectFolder, ...values });
-  console.log(`${template}\n${assets}`);
+  console.log(Object.values(makeTemplate({ outputFolder: projectFolder, ...values })).join('\n'));
 }

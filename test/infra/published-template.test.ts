@@ -6,13 +6,14 @@ import { crc32, inflateRawSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeTemplate } from '../../infra/build/template.ts';
 import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
+import { readPage } from '../docs/pages.ts';
 import { LoopbackAws } from './loopback/aws.ts';
 import { emptyBundles, resourcesOf, type Template } from './synthesize.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-published-'));
 const aws = new LoopbackAws();
 const bucket = 'relay-assets-acme';
-let made: { template: string; assets: string };
+let made: ReturnType<typeof makeTemplate>;
 let template: Template & { Parameters: object; Rules?: object };
 let endpoint: string;
 
@@ -66,12 +67,17 @@ test('asks for a bucket and nothing else, and names nothing that CDK’s bootstr
   expect(JSON.stringify(template)).not.toMatch(/AWS::CDK::|BootstrapVersion|\bcdk-/);
 });
 
+test('comes with the OpenAPI document of its version', () => {
+  expect(readFileSync(made.api, 'utf8')).toBe(readPage('docs/openapi.json'));
+  expect(made.api).toBe(made.template.replace('.template.', '.openapi.'));
+});
+
 test('is the same, byte for byte, when made again', () => {
   const again = join(folder, 'again');
   mkdirSync(again);
   const bundlesFolder = join(folder, 'dist');
   const second = makeTemplate({ outputFolder: again, bundlesFolder, options: {} });
-  for (const file of ['template', 'assets'] as const)
+  for (const file of ['template', 'assets', 'api'] as const)
     expect(readFileSync(second[file]).equals(readFileSync(made[file]))).toBe(true);
 });
 

@@ -126,17 +126,20 @@ describe('a release', () => {
     expect(after.read('docs/construct.md')).not.toContain(`relay-${old.version}`);
   });
 
-  it('has the tarball, the template with its assets, a bill of materials and checksums, under its version', () => {
+  it('has the tarball, the template with its assets, the OpenAPI document, a bill of materials and checksums, under its version', () => {
     const name = `relay-${fresh.version}`;
     expect(readdirSync(fresh.folder).toSorted()).toEqual([
       'SHA256SUMS',
       'notes.md',
       `${name}-assets.zip`,
       `${name}.cdx.json`,
+      `${name}.openapi.json`,
       `${name}.template.json`,
       `${name}.tgz`,
     ]);
     expect(String(read('notes.md'))).toBe(line);
+    const { info } = JSON.parse(String(read(`${name}.openapi.json`))) as { info: { version: string } };
+    expect(info.version).toBe(fresh.version);
     expect(String(read(`${name}.template.json`))).toContain(`"RELAY_VERSION": "${fresh.version}"`);
   });
 
