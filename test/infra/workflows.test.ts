@@ -11,7 +11,7 @@ const { scripts } = JSON.parse(readPage('package.json')) as { scripts: Record<st
 /** Jobs that may write, and what: a new one is a decision. */
 const writers: Record<string, Record<string, string>> = {
   'release release': { contents: 'write', 'id-token': 'write', attestations: 'write' },
-  'images publish': { packages: 'write', 'id-token': 'write', attestations: 'write' },
+  'release images': { packages: 'write', 'id-token': 'write', attestations: 'write' },
   'nightly-aws steps': { 'id-token': 'write' },
 };
 

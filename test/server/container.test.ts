@@ -94,7 +94,9 @@ const wordsOf = (mark: string): string[] => Array.from({ length: 10 }, (_, at) =
 
 describe('the image of the server', { timeout: 240_000 }, () => {
   test('is of Node 24, runs as nobody in particular, and is healthy by its own check', async () => {
-    expect(dockerfile.base).toMatch(/^NODE_IMAGE=.*\bnode:24-slim$/);
+    const [pinned, used] = dockerfile.bases;
+    expect(pinned).toMatch(/\/node:24-slim@sha256:[0-9a-f]{64} AS pinned$/);
+    expect([dockerfile.argument, used]).toEqual(['NODE_IMAGE=pinned', '${NODE_IMAGE}']);
     expect(dockerfile.uid).toBeGreaterThan(0);
     expect(await container.health()).toBe(0);
   });

@@ -28,7 +28,8 @@ function readDockerfile(text: string) {
   const [uid = 0, gid = 0] = only('USER').split(':').map(Number);
   const [source = '', target = ''] = only('COPY').split(' ');
   return {
-    base: only('ARG'),
+    bases: all.filter(([name]) => name === 'FROM').map(([, value]) => value),
+    argument: only('ARG'),
     variables: Object.fromEntries(
       only('ENV')
         .split(' ')
