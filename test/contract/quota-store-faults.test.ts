@@ -7,6 +7,7 @@ import { Reservations } from '../../shared/relay/money/reservations.ts';
 import { StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
 import { refuse } from '../../shared/relay/http/refusal.ts';
 import { createSweeper } from '../../shared/relay/jobs/sweeper.ts';
+import { slowTestMs } from '../support/emulator.ts';
 import { noRegistry, scanOf } from '../support/whole-table.ts';
 import { recordedLog, type RecordedLog } from '../unit/adapters/telemetry/recorded-log.ts';
 import { MemoryKeyCounters } from '../support/memory-key-counters.ts';
@@ -252,25 +253,29 @@ describe('a reserve', () => {
   });
 });
 
-test('whatever the network does, a call is charged once if it was settled, and all is closed in the end', async () => {
-  const plans = fc.array(faults, { maxLength: 60 });
-  const property = fc.asyncProperty(plans, fc.integer({ min: 1, max: 6 }), async (plan, calls) => {
-    await begin(40n);
-    faulty.faults = [...plan];
-    const ends = await Promise.all(Array.from({ length: calls }, (_, index) => call(index)));
-    faulty.faults = [];
-    await sweep();
-    const { available, spent, open, granted } = await item();
-    expect(open).toEqual(new Map());
-    expect(available + spent).toBe(granted);
-    expect(available).toBeGreaterThanOrEqual(0n);
-    const lost = eventNames().filter((name) => name === 'settle_lost').length;
-    const settled = ends.filter((end) => end === 'settled').length - lost;
-    // A settle whose reply was lost was applied, or its call was swept; the same holds for a reserve.
-    const unsure = range(lost).flatMap((applied) =>
-      range(calls - settled - applied).map((swept) => 10 * (settled + applied) + 3 * swept),
-    );
-    expect(unsure).toContain(Number(spent));
-  });
-  await fc.assert(property, { numRuns: 60 });
-}, 60_000);
+test(
+  'whatever the network does, a call is charged once if it was settled, and all is closed in the end',
+  async () => {
+    const plans = fc.array(faults, { maxLength: 60 });
+    const property = fc.asyncProperty(plans, fc.integer({ min: 1, max: 6 }), async (plan, calls) => {
+      await begin(40n);
+      faulty.faults = [...plan];
+      const ends = await Promise.all(Array.from({ length: calls }, (_, index) => call(index)));
+      faulty.faults = [];
+      await sweep();
+      const { available, spent, open, granted } = await item();
+      expect(open).toEqual(new Map());
+      expect(available + spent).toBe(granted);
+      expect(available).toBeGreaterThanOrEqual(0n);
+      const lost = eventNames().filter((name) => name === 'settle_lost').length;
+      const settled = ends.filter((end) => end === 'settled').length - lost;
+      // A settle whose reply was lost was applied, or its call was swept; the same holds for a reserve.
+      const unsure = range(lost).flatMap((applied) =>
+        range(calls - settled - applied).map((swept) => 10 * (settled + applied) + 3 * swept),
+      );
+      expect(unsure).toContain(Number(spent));
+    });
+    await fc.assert(property, { numRuns: 60 });
+  },
+  slowTestMs,
+);

@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { findImbalance, type CloseKind } from '../../shared/billing/quota-item.ts';
 import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
+import { slowTestMs } from '../support/emulator.ts';
 import { MemoryQuotaStore } from '../support/memory-quota-store.ts';
 import { openHotStore } from './quota-store-dynamo.ts';
 import { closeOf, entryOf, itemOf, minute, reserveOf, slot } from './quota-store-rig.ts';
@@ -102,26 +103,30 @@ beforeAll(async () => {
 });
 afterAll(() => dynamo[Symbol.asyncDispose]());
 
-test('whatever is written, both stores say the same and hold the same, and the account balances', async () => {
-  let runs = 0;
-  const property = fc.asyncProperty(sequences, fc.option(amounts), async (acts, available) => {
-    const memory = new MemoryQuotaStore();
-    const account = `account ${(runs += 1)}`;
-    if (available !== null) {
-      memory.items.set(account, itemOf(account, { available }));
-      await dynamo.put(itemOf(account, { available }));
-    }
-    for (const [after, act] of acts) {
-      const [saidThere, saidHere] = await Promise.all([act(memory, account), act(dynamo.store, account)]);
-      const there = memory.items.get(account);
-      const here = await dynamo.read(account);
-      expect({ after, said: words(saidHere), item: here }).toEqual({
-        after,
-        said: words(saidThere),
-        item: there,
-      });
-      expect({ after, off: there && findImbalance(there) }).toEqual({ after, off: undefined });
-    }
-  });
-  await fc.assert(property, { numRuns: 60 });
-}, 60_000);
+test(
+  'whatever is written, both stores say the same and hold the same, and the account balances',
+  async () => {
+    let runs = 0;
+    const property = fc.asyncProperty(sequences, fc.option(amounts), async (acts, available) => {
+      const memory = new MemoryQuotaStore();
+      const account = `account ${(runs += 1)}`;
+      if (available !== null) {
+        memory.items.set(account, itemOf(account, { available }));
+        await dynamo.put(itemOf(account, { available }));
+      }
+      for (const [after, act] of acts) {
+        const [saidThere, saidHere] = await Promise.all([act(memory, account), act(dynamo.store, account)]);
+        const there = memory.items.get(account);
+        const here = await dynamo.read(account);
+        expect({ after, said: words(saidHere), item: here }).toEqual({
+          after,
+          said: words(saidThere),
+          item: there,
+        });
+        expect({ after, off: there && findImbalance(there) }).toEqual({ after, off: undefined });
+      }
+    });
+    await fc.assert(property, { numRuns: 60 });
+  },
+  slowTestMs,
+);
