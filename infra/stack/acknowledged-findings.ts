@@ -163,8 +163,7 @@ const reasons = {
         'The URLs are public, since no SDK signs for IAM; functions refuse whoever does not show the origin secret',
     },
     scanned: {
-      LambdaVariablesKey:
-        'Encrypted by a key that AWS manages; who may read the configuration of functions is a matter of IAM',
+      LambdaVariablesKey: ownKey,
     },
   },
   wildcards: { scanned: { WildcardResource: noResource } },

@@ -154,7 +154,7 @@ export interface RelayProps
    */
   ledgerStream?: IStream;
   /**
-   * Keys for logs, secrets, the alarm topic and buckets. CDK opens a key that it creates to the services that need it. The policy of an
+   * Keys for logs, secrets, the alarm topic, buckets and variables of functions. CDK opens a key that it creates to the services that need it. The policy of an
    * existing key must already allow them: see docs/options.md. Default: keys that AWS manages.
    */
   encryptionKeys?: RelayKeys;
@@ -201,7 +201,7 @@ const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
   shifting: 'shifting',
   alarmTopic: '',
   encryptionKey: '',
-  encryptionKeys: { logs: '', secrets: '', alarmTopic: '', buckets: '' },
+  encryptionKeys: { logs: '', secrets: '', alarmTopic: '', buckets: '', variables: '' },
   alertSender: 'alertSender',
   backupCopies: 'backupCopies',
   ledgerStream: '',

@@ -1,5 +1,10 @@
 /** The policies of the role that deploys: all that the resources of the template need, and no customers' rows. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { App, Stack } from 'aws-cdk-lib';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { Relay } from '../../infra/stack/relay.ts';
 import { Account } from './loopback/account.ts';
 import { withoutConditions } from './loopback/conditions.ts';
 import {
@@ -7,6 +12,7 @@ import {
   ExecutionRole,
   policyPages,
   readPolicy,
+  type PolicyDocument,
   type RoleCall,
 } from './loopback/execution-role.ts';
 import { resolveTemplate } from './loopback/resolve-template.ts';
@@ -14,7 +20,7 @@ import { ResourceSchemas } from './loopback/schemas.ts';
 import { CloudFormationStacks } from './loopback/stacks.ts';
 import type { DeployedTemplate, Resource } from './loopback/template.ts';
 import { optionSets } from './option-sets.ts';
-import { synthesize } from './synthesize.ts';
+import { emptyBundles, synthesize } from './synthesize.ts';
 
 const pages = policyPages.map(readPolicy);
 const role = new ExecutionRole();
@@ -80,7 +86,7 @@ describe('docs/deployer-policy-*.json', () => {
     expect(lookups.filter((call) => !role.allows(call))).toEqual([]);
   });
 
-  it('use keys through DynamoDB, Secrets Manager and AWS Backup alone, and give them to nobody but AWS', () => {
+  it('use keys through DynamoDB, Lambda, Secrets Manager and AWS Backup alone, and give them to nobody but AWS', () => {
     const ofKeys = role.policy.Statement.filter(({ Action }) => String(Action).includes('kms:'));
     expect(ofKeys.length).toBeGreaterThan(0);
     for (const { Action, Condition } of ofKeys) {
@@ -90,7 +96,7 @@ describe('docs/deployer-policy-*.json', () => {
       });
       const { StringLike } = Condition as { StringLike: Record<string, string | string[]> };
       for (const service of [StringLike['kms:ViaService']].flat())
-        expect(service).toMatch(/^(dynamodb|secretsmanager|backup)\.\*\.amazonaws\.com$/);
+        expect(service).toMatch(/^(dynamodb|lambda|secretsmanager|backup)\.\*\.amazonaws\.com$/);
     }
   });
 
@@ -161,6 +167,38 @@ describe('a deployment by a role that lacks one action', () => {
     expect(stack).toMatchObject({ status: 'UPDATE_COMPLETE', failure: undefined });
     stacks.delete(stack, role);
     expect(stack.status).toBe('DELETE_COMPLETE');
+  });
+
+  it('is whole in an app of another team, whose stack and relay have a prefix that takes the place of relay', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'relay-own-app-'));
+    try {
+      const app = new App({ builtinCloudFormationValidation: false });
+      const stack = new Stack(app, 'acme-models', { env: { account: '000000000000', region: 'us-east-1' } });
+      const bundlesFolder = emptyBundles(join(folder, 'dist'));
+      void new Relay(stack, 'Relay', {
+        name: 'acme-customers',
+        alarmEmail: 'ops@example.com',
+        accessLog: true,
+        bundlesFolder,
+      });
+      const own = app.synth().getStackArtifact(stack.artifactId).template as DeployedTemplate;
+      const deployBy = (by: ExecutionRole) => {
+        const stacks = new CloudFormationStacks(new Account(), schemas);
+        const made = stacks.plan('acme-models', own, { role: by });
+        stacks.execute(made);
+        return made;
+      };
+      const renamed = pages.map(
+        (page) => JSON.parse(JSON.stringify(page).replaceAll('relay*', 'acme*')) as PolicyDocument,
+      );
+      expect(deployBy(role).failure).toBeDefined();
+      expect(deployBy(new ExecutionRole(renamed))).toMatchObject({
+        status: 'CREATE_COMPLETE',
+        failure: undefined,
+      });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it('is whole with servers, in a network that is made for them, and back; it is rolled back without ecs:CreateService', () => {

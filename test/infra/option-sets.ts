@@ -79,6 +79,7 @@ export const optionSets: Record<string, Record<string, unknown>> = {
       secrets: keyIn('eu-central-1'),
       alarmTopic: keyIn('eu-central-1'),
       buckets: keyIn('eu-central-1'),
+      variables: keyIn('eu-central-1'),
     },
   },
   'an ACL and a topic that exist, without a region': {

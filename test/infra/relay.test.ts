@@ -309,7 +309,7 @@ describe('keys for what is not a table', () => {
   test('are on log groups, secrets, topics and buckets, and open to the services that use them', () => {
     const stack = newStack();
     const key = new Key(stack, 'Key');
-    const encryptionKeys = { logs: key, secrets: key, alarmTopic: key, buckets: key };
+    const encryptionKeys = { logs: key, secrets: key, alarmTopic: key, buckets: key, variables: key };
     newRelay(stack, { encryptionKeys, alarmEmail: 'ops@example.com', accessLog: true });
     const template = templateOf(stack);
     const expectKey = (type: string, where: string): void => {
@@ -322,6 +322,7 @@ describe('keys for what is not a table', () => {
     expectKey('AWS::SecretsManager::Secret', 'KmsKeyId');
     expectKey('AWS::SNS::Topic', 'KmsMasterKeyId');
     expectKey('AWS::S3::Bucket', 'BucketEncryption');
+    expectKey('AWS::Lambda::Function', 'KmsKeyArn');
     const policy = JSON.stringify(resourcesOf(template, 'AWS::KMS::Key'));
     for (const service of ['logs.eu-central-1', 'cloudwatch', 'delivery.logs'])
       expect(policy).toContain(`{"Service":"${service}.amazonaws.com"}`);
@@ -330,8 +331,8 @@ describe('keys for what is not a table', () => {
         policiesOf(template, start).matchAll(/"Fn::Join":\["",\["([a-z0-9]+)\.eu-central-1\./g),
         ([, service]) => String(service),
       );
-    expect(through('RelayFunctionsledgerRole')).toEqual(['s3']);
-    expect(through('RelayFunctionschatRole')).toEqual(['secretsmanager', 'ssm']);
+    expect(through('RelayFunctionsledgerRole')).toEqual(['lambda', 's3']);
+    expect(through('RelayFunctionschatRole')).toEqual(['lambda', 'secretsmanager', 'ssm']);
   });
 
   test('are refused where they are in another region', () => {

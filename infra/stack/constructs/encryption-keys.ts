@@ -18,6 +18,8 @@ export interface RelayKeys {
   alarmTopic?: IKey | undefined;
   /** Encrypts the bucket of stream failures, and the one that `accessLog: true` creates. */
   buckets?: IKey | undefined;
+  /** Encrypts the variables of functions, among them the origin secrets and seal keys. */
+  variables?: IKey | undefined;
 }
 
 /** Lets services use the keys that CDK created. @param accessLog true if CloudFront writes into a bucket of the relay */

@@ -344,6 +344,7 @@ export class RelayFunction extends Construct {
       timeout: Duration.seconds(description.timeoutSeconds),
       memorySize: props.memoryMegabytes,
       environment: props.environment,
+      ...(props.keys.variables && { environmentEncryption: props.keys.variables }),
       reservedConcurrentExecutions: props.reservedConcurrency,
       loggingFormat: LoggingFormat.JSON,
       // At INFO, Lambda adds two lines of about 600 bytes to each call. WARN still reports time-outs, crashes and lack of
@@ -357,6 +358,9 @@ export class RelayFunction extends Construct {
       currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE },
     });
     role.addToPolicy(allow('logs', ['CreateLogStream', 'PutLogEvents'], logGroup.logGroupArn));
+    // Beside the grant that Lambda creates with the deployer's rights, which ends if the role is replaced.
+    for (const statement of grantKeyUse(Stack.of(this), props.keys.variables, ['lambda'], ['Decrypt']))
+      role.addToPolicy(statement);
     this.statements = grantsOf(Stack.of(this), props);
     for (const statement of this.statements) role.addToPolicy(statement);
     if (props.vpc) this.runIn(props.vpc, role);

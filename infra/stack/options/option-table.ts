@@ -387,6 +387,7 @@ export const optionTable = {
       secrets: z.optional(keyArn),
       alarmTopic: z.optional(keyArn),
       buckets: z.optional(keyArn),
+      variables: z.optional(keyArn),
     }),
     'your KMS keys in the region of the stage, for everything but tables',
   ),

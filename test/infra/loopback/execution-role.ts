@@ -42,7 +42,6 @@ const unused: [RegExp, string, string?][] = [
   ],
   [/^iam:CreateServiceLinkedRole$/, 'a replica in a second region', 'AWS::DynamoDB::GlobalTable'],
   [/^(kinesis:|dynamodb:.*Kinesis)/, 'no stream goes to Kinesis'],
-  [/^kms:/, 'variables are encrypted by AWS', 'AWS::Lambda::Function'],
   [/^kms:/, 'filters are encrypted by AWS', 'AWS::Lambda::EventSourceMapping'],
   [/^kms:ListAliases$/, 'the key of tables is given by its ARN'],
   [/^(logs|s3):.*Kms/, 'keys are those of AWS'],
@@ -97,7 +96,7 @@ const shiftOf = ({ updatePolicy }: Pick<Resource, 'updatePolicy'>) =>
 
 /** A key of the account's own that encrypts a table. */
 const keyOf = ({ properties }: Pick<Resource, 'properties'>): string | undefined =>
-  (properties['EncryptionKeyArn'] as string | undefined) ??
+  ((properties['EncryptionKeyArn'] ?? properties['KmsKeyArn']) as string | undefined) ??
   (properties['Replicas'] as { SSESpecification?: { KMSMasterKeyId?: string } }[] | undefined)?.[0]
     ?.SSESpecification?.KMSMasterKeyId;
 
