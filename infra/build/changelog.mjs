@@ -42,7 +42,10 @@ function notesOf(text, version) {
 const headingOf = (text, version) =>
   text.split('\n').find((line) => line.startsWith(`## ${version} - `) && /\d{4}-\d{2}-\d{2}$/.test(line));
 
-const releasedFile = /\brelay-\d+\.\d+\.\d+(?=\.tgz|\.(?:template|openapi|cdx)\.json|-assets\.zip)/g;
+/** A version in the name of a released file or image, or one that an example takes. */
+const releasedVersion =
+  /(?<=\brelay-)\d+\.\d+\.\d+(?=\.tgz|\.(?:template|openapi|cdx)\.json|-assets\.zip)|(?<=\/server:v|"release" \{ default = "|\(repository, ')\d+\.\d+\.\d+/g;
+const pagesWithVersion = ['docs/construct.md', 'docs/server.md', '.github/CONTRIBUTING.md', 'examples'];
 
 const git = (...words) => execFileSync('git', words, { encoding: 'utf8' }).trim();
 
@@ -56,8 +59,8 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const date = new Date().toISOString().slice(0, 10);
     const isTagged = git('tag', '--list', `v${version}`) !== '';
     fs.writeFileSync('docs/CHANGELOG.md', releaseOf(changelog, { version, date, isTagged }));
-    for (const page of ['docs/construct.md', '.github/CONTRIBUTING.md'])
-      fs.writeFileSync(page, read(page).replaceAll(releasedFile, `relay-${version}`));
+    for (const page of git('ls-files', ...pagesWithVersion).split('\n'))
+      fs.writeFileSync(page, read(page).replaceAll(releasedVersion, version));
   } else if (what === 'notes' && tag === `v${version}`) process.stdout.write(notesOf(changelog, version));
   else throw new Error(`wanted: release, or notes v${version}`);
 }

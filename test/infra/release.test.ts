@@ -1,4 +1,5 @@
 /** How a release is made: the changelog, the version with its tag, and what the workflows run. */
+import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -57,6 +58,20 @@ describe('the workflows', () => {
   });
 });
 
+it('pages and examples name the files and images of this version', () => {
+  const { version } = JSON.parse(readPage('package.json')) as { version: string };
+  const list = ['ls-files', 'README.md', 'docs/*.md', '.github/*.md', 'examples', ':!docs/CHANGELOG.md'];
+  const files = execFileSync('git', list, { cwd: root, encoding: 'utf8' }).trim().split('\n');
+  const found = files.flatMap((file) =>
+    Array.from(
+      readPage(file).matchAll(/(?:\brelay-|\/server:v)(\d+\.\d+\.\d+)/g),
+      ([, named]) => `${file} ${named}`,
+    ),
+  );
+  expect(found.length).toBeGreaterThan(10);
+  expect(found.filter((each) => !each.endsWith(` ${version}`))).toEqual([]);
+});
+
 describe('a release', () => {
   let folder: string;
   const changelog = '# Changelog\n\n## Unreleased\n\n- A thing.\n\n## 0.1.0 - 2026-01-02\n\n- The first.\n';
@@ -94,6 +109,8 @@ describe('a release', () => {
     write('docs/CHANGELOG.md', changelog);
     write('docs/construct.md', 'npm install ./relay-0.1.0.tgz\nunzip relay-0.1.0-assets.zip\n');
     write('.github/CONTRIBUTING.md', 'gh attestation verify relay-0.1.0.tgz\n');
+    write('examples/a/package.json', '{"dependencies":{"relay":"file:relay-0.1.0.tgz","other":"0.1.0"}}');
+    write('examples/b/main.tf', 'variable "release" { default = "0.1.0" }\n');
     write(
       'infra/bootstrap/bootstrap.mjs',
       `import fs from 'node:fs';\nfs.writeFileSync('test/compatibility/names.json', process.argv[2]);\n`,
@@ -118,6 +135,8 @@ describe('a release', () => {
     );
     expect(read('docs/construct.md')).toBe('npm install ./relay-0.2.0.tgz\nunzip relay-0.2.0-assets.zip\n');
     expect(read('.github/CONTRIBUTING.md')).toContain('relay-0.2.0.tgz');
+    expect(read('examples/a/package.json')).toContain('"file:relay-0.2.0.tgz","other":"0.1.0"');
+    expect(read('examples/b/main.tf')).toContain('default = "0.2.0"');
     expect(read('test/compatibility/names.json')).toBe('test/compatibility/public-names.ts');
     const notes = await run('node infra/build/changelog.mjs notes v0.2.0');
     expect(notes).toEqual({ exitCode: 0, output: '- A thing.\n' });
