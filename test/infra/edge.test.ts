@@ -69,3 +69,9 @@ test('the alarm on the edge reports to a topic of us-east-1 that is given', () =
     AlarmActions: [edgeAlarms],
   });
 });
+
+test('the topic of an alarm on the edge has its reason for scanners', () => {
+  const { edge } = synthesize({ region: 'eu-central-1', edgeAlarms: true, alarmEmail: 'ops@example.com' });
+  const [[, topic] = []] = resourcesOf(edge['relay-edge-alarms-eu-central-1'] as Template, 'AWS::SNS::Topic');
+  expect(topic?.Metadata?.checkov?.skip.map(({ id }) => id)).toEqual(['CKV_AWS_26']);
+});

@@ -126,10 +126,10 @@ export class EdgeAlarms extends Construct {
       datapointsToAlarm: 2,
       treatMissingData: TreatMissingData.NOT_BREACHING,
     });
-    acknowledgeEdge(this);
     const own = topic === undefined && email !== undefined ? createAlarmTopic(this, 'Topic') : undefined;
     if (email !== undefined) own?.addSubscription(new EmailSubscription(email));
     const receiver = topic ?? own;
     if (receiver) alarm.addAlarmAction(new SnsAction(receiver));
+    acknowledgeEdge(this);
   }
 }
