@@ -42,7 +42,7 @@ export function outputNames(runs: readonly PrintedRun[]): Names {
   const columns = runs
     .filter(({ form, code }) => form === 'csv' && code < 2)
     .flatMap(({ command, output }) => {
-      const [header = []] = parse(output, { to: 1 }) as string[][];
+      const [header = []] = parse(output, { to: 1 });
       return header.map((column) => [`${command} --csv ${column}`, 'column']);
     });
   const values = runs
