@@ -146,6 +146,7 @@ export class CoreRig {
   stepsTaken = 0;
   readonly #options: RigOptions;
   readonly #handles = new Map<Endpoint, Handle>();
+  #compiled: { rows: unknown[]; snapshot: Snapshot } | undefined;
   #ran = 0;
   #scripts: UpstreamScript[] = [];
 
@@ -275,9 +276,13 @@ export class CoreRig {
   }
 
   #current(): Promise<Snapshot> {
-    return this.#options.configDown
-      ? Promise.reject(new StoreUnavailable())
-      : Promise.resolve(deepFreeze(this.#snapshot()));
+    if (this.#options.configDown) return Promise.reject(new StoreUnavailable());
+    // As in a function, one snapshot lasts until rows change. Rows are frozen, so a test that changes one in place throws.
+    const { channels, charges, plans, settings } = this.#options;
+    const rows = [channels, charges, plans, settings];
+    if (!this.#compiled || rows.some((each, i) => each !== this.#compiled?.rows[i]))
+      this.#compiled = { rows: deepFreeze(rows), snapshot: deepFreeze(this.#snapshot()) };
+    return Promise.resolve(this.#compiled.snapshot);
   }
 
   #search(query: string, sent: () => void): Promise<SearchResult[]> {
