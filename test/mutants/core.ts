@@ -60,8 +60,8 @@ export const core: Mutants = {
   },
   'outputs keep the order in which a client sends them': {
     file: 'shared/endpoints/responses/input.ts',
-    find: "const output = outputs.get(call.id ?? '')?.shift();",
-    replace: 'const output = outputs.values().next().value?.shift();',
+    find: "const output = outputs.get(call.id ?? '')?.pop();",
+    replace: 'const output = outputs.values().next().value?.pop();',
     noticed: 'test/unit/endpoints/responses-input.test.ts',
     by: /outputs take the order of the calls/,
   },

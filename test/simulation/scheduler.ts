@@ -43,10 +43,14 @@ export class Scheduler {
 
   #next(): Event | undefined {
     let earliestMs = Infinity;
-    for (const { atMs } of this.#events) earliestMs = Math.min(earliestMs, atMs);
+    for (const { atMs } of this.#events) if (atMs < earliestMs) earliestMs = atMs;
     const dueMs = Math.max(earliestMs, this.#nowMs);
     const due: number[] = [];
-    for (const [index, { atMs }] of this.#events.entries()) if (atMs <= dueMs) due.push(index);
+    let index = 0;
+    for (const { atMs } of this.#events) {
+      if (atMs <= dueMs) due.push(index);
+      index += 1;
+    }
     const chosen = due[this.#random.integer(0, due.length - 1)];
     return chosen === undefined ? undefined : this.#events.splice(chosen, 1)[0];
   }

@@ -73,4 +73,5 @@ export const stateHolders: Record<string, string> = {
   'infra/bootstrap/processes.mjs': 'a process that starts one other',
   'infra/local/lambda/ric-shim.cjs': 'a process that serves one event at a time',
   'infra/local/main.ts': 'a process that starts one stack',
+  'shared/billing/wall-clock.ts': 'the clocks of time zones, which are the same for every request',
 };
