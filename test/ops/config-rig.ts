@@ -6,9 +6,8 @@ import { systemClock } from '../../shared/adapters/system/node-ports.ts';
 import { createConfigPublisher } from '../../shared/relay/jobs/config-publisher.ts';
 import { createConfigTables, createRowMarks } from '../../shared/adapters/dynamodb/row-tables.ts';
 import { createSnapshotStore } from '../../shared/adapters/dynamodb/config-store.ts';
-import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
+import { emulatorClient, emulatorTables, startEmulator, type Emulator } from '../support/emulator.ts';
 import { runOps, type OpsRun, type Words } from './run-ops.ts';
-import { tablesOn } from '../support/sdk-tables.ts';
 
 type Row = Record<string, unknown>;
 
@@ -24,6 +23,7 @@ export class ConfigRig {
     this.#emulator = emulator;
     const documents = DynamoDBDocumentClient.from(emulatorClient(emulator.endpoint));
     this.#documents = documents;
+    const tables = emulatorTables(emulator.endpoint);
     const log = { request: () => undefined, event: () => undefined, fault: () => undefined };
     this.compile = createConfigPublisher({
       clock: systemClock,
@@ -32,10 +32,10 @@ export class ConfigRig {
       metrics: { compiled: () => undefined, badRows: () => undefined, failed: () => undefined },
       local: true,
       envSecrets: ['*'],
-      snapshots: createSnapshotStore(tablesOn(documents), 'relay', systemClock),
+      snapshots: createSnapshotStore(tables, 'relay', systemClock),
       learned: { all: async () => [] },
-      tables: createConfigTables(tablesOn(documents), 'relay'),
-      marks: createRowMarks({ client: tablesOn(documents), stack: 'relay', log }),
+      tables: createConfigTables(tables, 'relay'),
+      marks: createRowMarks({ client: tables, stack: 'relay', log }),
       secretCheck: { unusable: async () => new Map() },
     });
   }

@@ -6,7 +6,6 @@ import {
   PutCommand,
   UpdateCommand,
 } from '@aws-sdk/lib-dynamodb';
-import { tablesOn } from '../support/sdk-tables.ts';
 import { openSession } from '../../infra/ops/session/session.ts';
 import { createGrantStore } from '../../shared/adapters/dynamodb/grant-store.ts';
 import { wholeGrants } from '../support/whole-table.ts';
@@ -21,7 +20,7 @@ import { grantApplier, type GrantApplier } from '../../shared/relay/jobs/grant-a
 import { createLedgerProjector } from '../../shared/relay/jobs/ledger-projector.ts';
 import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import { timeText } from '../../shared/wire/ids.ts';
-import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
+import { emulatorClient, emulatorTables, startEmulator, type Emulator } from '../support/emulator.ts';
 import { runOps, type OpsRun, type Words } from './run-ops.ts';
 
 type Row = Record<string, unknown>;
@@ -45,15 +44,16 @@ export class LedgerRig {
     this.#emulator = emulator;
     this.#client = emulatorClient(emulator.endpoint);
     this.#documents = DynamoDBDocumentClient.from(this.#client);
-    this.quotas = createQuotaStore(tablesOn(this.#documents), 'relay');
+    const tables = emulatorTables(emulator.endpoint);
+    this.quotas = createQuotaStore(tables, 'relay');
     const clock = { now: () => Date.parse(this.now), sleep: async () => undefined };
     const ports = {
       metrics: { count: () => undefined },
       log: { request: () => undefined, event: () => undefined, fault: () => undefined },
     };
-    const grants = wholeGrants(createGrantStore(tablesOn(this.#client), 'relay'));
+    const grants = wholeGrants(createGrantStore(tables, 'relay'));
     const random = { next: () => 0.5 };
-    const ledger = createLedgerStore(tablesOn(this.#client), 'relay');
+    const ledger = createLedgerStore(tables, 'relay');
     this.#keepLedger = createLedgerProjector({ ...ports, clock, random, ledger });
     this.#grants = grantApplier({ ...ports, clock, random, grants });
   }

@@ -1,6 +1,4 @@
-import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { tablesOn } from '../../../support/sdk-tables.ts';
 import { createAccountReader } from '../../../../shared/adapters/dynamodb/account-reader.ts';
 import { createQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { planSplit, findImbalances } from '../../../../shared/billing/shards.ts';
@@ -12,7 +10,7 @@ let quotas: QuotaStore;
 
 beforeAll(async () => {
   rig = await GrantRig.open();
-  quotas = createQuotaStore(tablesOn(DynamoDBDocumentClient.from(rig.client)), 'relay');
+  quotas = createQuotaStore(rig.tables, 'relay');
 });
 afterAll(() => rig[Symbol.asyncDispose]());
 
@@ -23,8 +21,7 @@ async function splitAccount(account: string): Promise<void> {
   expect(write && (await quotas.move(write))).toBe(true);
 }
 
-const whole = (account: string) =>
-  createAccountReader(tablesOn(DynamoDBDocumentClient.from(rig.client)), 'relay').quota(account);
+const whole = (account: string) => createAccountReader(rig.tables, 'relay').quota(account);
 
 test.each([
   ['-0.0000004', 600n],

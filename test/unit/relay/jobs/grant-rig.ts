@@ -8,6 +8,7 @@ import {
   type DynamoDBClient,
 } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBBatchResponse, DynamoDBRecord } from 'aws-lambda';
+import type { TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import { createGrantStore } from '../../../../shared/adapters/dynamodb/grant-store.ts';
 import { decodeQuota } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { invocation } from '../../adapters/lambda/url-event.ts';
@@ -18,10 +19,9 @@ import {
 import type { QuotaItem } from '../../../../shared/billing/quota-item.ts';
 import { grantApplier, type GrantApplier } from '../../../../shared/relay/jobs/grant-applier.ts';
 import { QuickClock } from '../../../contract/faulty-wire.ts';
-import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { emulatorClient, emulatorTables, startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { recordedLog } from '../../adapters/telemetry/recorded-log.ts';
 import { countedMetrics, eventOf, openStream, type TableStream } from './ledger-stream.ts';
-import { tablesOn } from '../../../support/sdk-tables.ts';
 
 /** What an operator typed: a number's digits, or any attribute. */
 export type Typed = Record<string, string | AttributeValue>;
@@ -30,6 +30,7 @@ const roundsMax = 20;
 
 export class GrantRig implements AsyncDisposable {
   readonly client: DynamoDBClient;
+  readonly tables: TableClient;
   readonly clock = new QuickClock();
   readonly #emulator: Emulator;
   readonly #stream: TableStream;
@@ -41,7 +42,8 @@ export class GrantRig implements AsyncDisposable {
     this.#emulator = emulator;
     this.#stream = stream;
     this.client = emulatorClient(emulator.endpoint);
-    this.applier = this.applierOn(this.client);
+    this.tables = emulatorTables(emulator.endpoint);
+    this.applier = this.applierOn();
   }
 
   static async open(): Promise<GrantRig> {
@@ -61,19 +63,19 @@ export class GrantRig implements AsyncDisposable {
   forget(): void {
     this.log = recordedLog();
     this.metrics = countedMetrics();
-    this.applier = this.applierOn(this.client);
+    this.applier = this.applierOn();
   }
 
-  applierOn(client: DynamoDBClient, clock = this.clock): GrantApplier {
+  applierOn(clock = this.clock): GrantApplier {
     const { log, metrics } = this;
-    const grants = createGrantStore(tablesOn(client), 'relay');
+    const grants = createGrantStore(this.tables, 'relay');
     return grantApplier({ clock, random: { next: () => 0.5 }, grants, log, metrics });
   }
 
   /** The schedule of a day, each quarter of an hour, by a clock of its own. */
   async dayOfSchedules(): Promise<void> {
     const clock = new QuickClock();
-    const applier = this.applierOn(this.client, clock);
+    const applier = this.applierOn(clock);
     for (let runs = 0; runs < 96; runs += 1) {
       await applier.applyMissed();
       clock.nowMs += 15 * 60 * 1000;
@@ -82,7 +84,7 @@ export class GrantRig implements AsyncDisposable {
 
   /** What the schedule finds in the index. */
   async unapplied(): Promise<string[]> {
-    const grants = await Array.fromAsync(createGrantStore(tablesOn(this.client), 'relay').unapplied());
+    const grants = await Array.fromAsync(createGrantStore(this.tables, 'relay').unapplied());
     return grants.map(({ account, grant_id }) => `${account} ${grant_id}`);
   }
 

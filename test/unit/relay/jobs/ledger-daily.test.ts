@@ -17,19 +17,20 @@ import { compareCodeUnits } from '../../../../shared/wire/json.ts';
 import { timeText } from '../../../../shared/wire/ids.ts';
 import { FaultyWire, QuickClock } from '../../../contract/faulty-wire.ts';
 import { entryOf } from '../../../contract/quota-store-rig.ts';
-import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { emulatorClient, emulatorTables, startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { recordedLog } from '../../adapters/telemetry/recorded-log.ts';
 import { countedMetrics } from './ledger-stream.ts';
 import { type TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
-import { tablesOn } from '../../../support/sdk-tables.ts';
 
 let emulator: Emulator;
 let client: DynamoDBClient;
+let tables: TableClient;
 let calls = 0;
 
 beforeAll(async () => {
   emulator = await startEmulator();
   client = emulatorClient(emulator.endpoint);
+  tables = emulatorTables(emulator.endpoint);
 });
 afterAll(async () => {
   client.destroy();
@@ -42,7 +43,7 @@ const ports = () => ({
   metrics: countedMetrics(),
   log: recordedLog(),
 });
-const project = (changes: QuotaChange[]) => projectOn(changes, tablesOn(client));
+const project = (changes: QuotaChange[]) => projectOn(changes, tables);
 const projectOn = (changes: QuotaChange[], tables: TableClient) =>
   createLedgerProjector({ ...ports(), ledger: createLedgerStore(tables, 'relay') })(changes);
 
@@ -139,7 +140,7 @@ describe('the sums of minutes', () => {
     };
     await client.send(new PutItemCommand({ TableName: 'relay-daily', Item: spoiled }));
     const { log, ...others } = ports();
-    const ledger = createLedgerStore(tablesOn(client), 'relay');
+    const ledger = createLedgerStore(tables, 'relay');
     const at = Date.parse('2026-11-21T10:06:30Z') / 1000;
     const outcomes = await createLedgerProjector({ ...others, log, ledger })([closing('minutely', { at })]);
     expect(outcomes).toEqual([undefined]);

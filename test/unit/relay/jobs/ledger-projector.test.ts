@@ -1,10 +1,8 @@
 import type { TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import { PutItemCommand, QueryCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { invocation } from '../../adapters/lambda/url-event.ts';
-import { tablesOn } from '../../../support/sdk-tables.ts';
 import { createLedgerStore } from '../../../../shared/adapters/dynamodb/ledger-store.ts';
 import { createQuotaStore } from '../../../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import {
@@ -25,7 +23,7 @@ import {
   slot,
   type ReserveWish,
 } from '../../../contract/quota-store-rig.ts';
-import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { emulatorClient, emulatorTables, startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { recordedLog, type RecordedLog } from '../../adapters/telemetry/recorded-log.ts';
 import {
   countedMetrics,
@@ -37,6 +35,7 @@ import {
 
 let emulator: Emulator;
 let client: DynamoDBClient;
+let tables: TableClient;
 let quotas: QuotaStore;
 let stream: TableStream;
 let log: RecordedLog;
@@ -47,7 +46,8 @@ let accounts = 0;
 beforeAll(async () => {
   emulator = await startEmulator();
   client = emulatorClient(emulator.endpoint);
-  quotas = createQuotaStore(tablesOn(DynamoDBDocumentClient.from(client)), 'relay');
+  tables = emulatorTables(emulator.endpoint);
+  quotas = createQuotaStore(tables, 'relay');
   stream = await openStream(emulator.endpoint, 'relay-quotas');
 });
 afterAll(async () => {
@@ -74,7 +74,7 @@ function handlerOn(tables: TableClient, laterMs = 0): TableStreamHandler {
 }
 
 const project = (records: DynamoDBRecord[], laterMs?: number) =>
-  handlerOn(tablesOn(client), laterMs)(eventOf(records), invocation());
+  handlerOn(tables, laterMs)(eventOf(records), invocation());
 const nothingFailed = { batchItemFailures: [] };
 
 /** The account's ledger as the table holds it: numbers as DynamoDB keeps them. */

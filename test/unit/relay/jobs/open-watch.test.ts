@@ -1,8 +1,7 @@
 /** What is open is found by its registration, on the registry in the emulator, without a look at the table. */
+import type { TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import { PutItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { tablesOn } from '../../../support/sdk-tables.ts';
 import {
   createOpenRegistry,
   createQuotaScan,
@@ -19,7 +18,7 @@ import type {
 import { attributesOf } from '../../../contract/quota-store-dynamo.ts';
 import { QuickClock } from '../../../contract/faulty-wire.ts';
 import { entryOf, itemOf, now } from '../../../contract/quota-store-rig.ts';
-import { emulatorClient, startEmulator, type Emulator } from '../../../support/emulator.ts';
+import { emulatorClient, emulatorTables, startEmulator, type Emulator } from '../../../support/emulator.ts';
 import { recordedLog } from '../../adapters/telemetry/recorded-log.ts';
 import { countedMetrics } from './ledger-stream.ts';
 
@@ -28,6 +27,7 @@ const lease = 60;
 
 let emulator: Emulator;
 let client: DynamoDBClient;
+let tables: TableClient;
 let clock: QuickClock;
 let registered: Lookup[];
 let registry: OpenRegistry;
@@ -40,9 +40,10 @@ beforeEach(async () => {
   await emulator?.stop();
   emulator = await startEmulator();
   client = emulatorClient(emulator.endpoint);
+  tables = emulatorTables(emulator.endpoint);
   clock = new QuickClock();
   [registered, read, pages] = [[], [], []];
-  const stored = createOpenRegistry(tablesOn(client), 'relay');
+  const stored = createOpenRegistry(tables, 'relay');
   registry = {
     ...stored,
     register: async (lookups) => {
@@ -50,7 +51,7 @@ beforeEach(async () => {
       await stored.register(lookups);
     },
   };
-  const table = createQuotaScan(tablesOn(client), 'relay');
+  const table = createQuotaScan(tables, 'relay');
   scan = {
     read: (items) => {
       read.push(...items);
@@ -71,7 +72,7 @@ afterAll(async () => emulator.stop());
 const pass = (seconds: number): void => void (clock.nowMs += seconds * 1000);
 const seconds = (): number => clock.now() / 1000;
 
-const quotas = () => createQuotaStore(tablesOn(DynamoDBDocumentClient.from(client)), 'relay');
+const quotas = () => createQuotaStore(tables, 'relay');
 function sweep(more: { quotas?: ReturnType<typeof quotas> } = {}) {
   const ports = { clock, random: { next: () => 0.5 }, registry, scan, quotas: quotas(), ...more };
   return createSweeper({ ...ports, metrics: countedMetrics(), log: recordedLog() }, graceSeconds)();
@@ -88,8 +89,7 @@ async function put(account: string, open: QuotaItem['open']): Promise<QuotaChang
 }
 async function openIn(account: string): Promise<number> {
   let size = 0;
-  for await (const item of createQuotaScan(tablesOn(client), 'relay').read([account]))
-    size = item.read().open.size;
+  for await (const item of createQuotaScan(tables, 'relay').read([account])) size = item.read().open.size;
   return size;
 }
 
