@@ -1,5 +1,6 @@
 /** Reads the body of a request into one buffer, within a budget. */
 import type { IncomingMessage } from 'node:http';
+import { setImmediate as waitForTurn } from 'node:timers/promises';
 import type { MemoryRoom } from '../../shared/relay/http/http.ts';
 
 const firstCapacity = 16 * 1024;
@@ -253,12 +254,7 @@ export class Turns {
 
   /** Resolves in a turn of the event loop that no other caller gets. */
   next(): Promise<void> {
-    this.#last = this.#last.then(
-      () =>
-        new Promise((resolve) => {
-          setImmediate(resolve);
-        }),
-    );
+    this.#last = this.#last.then(() => waitForTurn());
     return this.#last;
   }
 }

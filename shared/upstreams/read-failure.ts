@@ -7,7 +7,7 @@ import { parseJson, textIn, type JsonRecord } from '../wire/json.ts';
 import { scrub, type Withheld } from './error-text.ts';
 import { type UpstreamReply, CallerFault, UpstreamFailure, type UpstreamError } from './exchange.ts';
 import { findError } from './vendor-errors.ts';
-import { findErrorMeaning, findPublishedWord, isTooLong, type Words } from './vocabulary.ts';
+import { findErrorMeaning, findPublishedWord, isTooLong, type ErrorFacts } from './vocabulary.ts';
 
 export const contextTooLong = 'context_length_exceeded';
 const callerFaultStatuses = new Set([400, 404, 413, 422]);
@@ -24,13 +24,9 @@ const refusalBytesMax = 1024 * 1024;
 /** How long a failure's body may take. The caller is waiting for the next channel, which matters more. */
 const failureBodyMs = 2_000;
 
-interface RefusalReading {
+interface RefusalReading extends ErrorFacts {
   /** Must not reach a client: the secret, the upstream's host and its name of the model. */
   withheld: readonly Withheld[];
-  /** Vocabulary lines of the channel's row. */
-  words?: Words | undefined;
-  /** The request that was refused. A sentence that it contains decides nothing, because the error may quote it. */
-  sentBody?: string | undefined;
 }
 
 interface FailureReading extends RefusalReading {

@@ -206,7 +206,8 @@ const meanings: Record<(typeof errorMeanings)[number], ErrorMeaning> = {
   caller: 400,
 };
 
-interface ErrorFacts {
+export interface ErrorFacts {
+  /** Vocabulary lines of the channel's row. */
   words?: Words | undefined;
   /** The request that was refused. A sentence that it contains decides nothing, because the error may quote it. */
   sentBody?: string | undefined;

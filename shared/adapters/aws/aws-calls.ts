@@ -8,6 +8,7 @@ import type { Socket } from 'node:net';
 import { crc32 } from 'node:zlib';
 import type { Repeats } from '../../relay/ports/store-errors.ts';
 import type { AwsAccess, AwsCredentials } from '../system/environment.ts';
+import { systemClock } from '../system/node-ports.ts';
 import { createSigner } from './aws-signature.ts';
 
 /** A function that was frozen longer closes idle connections before it uses them. */
@@ -121,7 +122,7 @@ export function createAwsCalls(parts: AwsCallsSettings): AwsCalls {
         // A throttled item costs no tokens: it must not stop the repeats of other calls.
         drawnTokens = isThrottled(error) ? 0 : budget.draw(error);
         if (drawnTokens === 0 && !isThrottled(error)) throw error;
-        await pause(Math.random() * firstPauseMs * 2 ** tries);
+        await systemClock.sleep(Math.random() * firstPauseMs * 2 ** tries);
       }
     }
   };
@@ -167,11 +168,6 @@ export const composeUserAgent = (variables: NodeJS.ProcessEnv): string =>
     .join(' ');
 
 export const userAgent = composeUserAgent(process.env);
-
-export const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, milliseconds);
-  });
 
 interface ServiceConnection {
   host: string;

@@ -7,13 +7,13 @@ import type { Clock } from '../../relay/ports/host.ts';
 import { StoreBusy, StoreUnavailable, tryMsMax } from '../../relay/ports/store-errors.ts';
 import { physicalNameOf, type TableName } from '../../tables/table-names.ts';
 import type { AwsAccess } from '../system/environment.ts';
+import { systemClock } from '../system/node-ports.ts';
 import {
   busyErrors,
   isTransient,
   NoReply,
   dynamodb,
   createAwsCalls,
-  pause,
   type AwsCallsSettings,
   type CallOptions,
 } from '../aws/aws-calls.ts';
@@ -216,7 +216,7 @@ async function sendAll<Each>(all: Each[], send: (some: Each[]) => Promise<Each[]
   let some = all;
   for (let tries = 0; some.length > 0; tries += 1) {
     if (tries === batchTriesMax) throw new StoreUnavailable('The store did not answer for all items.');
-    if (tries > 0) await pause(firstPauseMs * 2 ** tries);
+    if (tries > 0) await systemClock.sleep(firstPauseMs * 2 ** tries);
     some = await send(some);
   }
 }

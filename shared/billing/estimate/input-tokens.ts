@@ -34,10 +34,7 @@ export interface InputEstimate {
 }
 
 /** Tokens in addition to the text. */
-interface Overhead {
-  above: number;
-  unbiased: number;
-}
+type Overhead = Pick<InputEstimate, 'above' | 'unbiased'>;
 
 const perRequest: Overhead = { above: 12, unbiased: 0 };
 /** Role and separators. Sources: OpenAI's token counting guide; chat templates of open models. */

@@ -112,7 +112,8 @@ function computeModelEffect(edit: Edit, model: string, items: ServedDay[]) {
   const isRefused = isLost || (!isOffered(after, model, atMs) && isOffered(before, model, atMs));
   const sums = items.map((item): EffectSums => {
     const { counts, amounts } = item.figures;
-    const revenue = edit.members ? keepRevenue(item.figures) : boundRevenue(prices, item.figures);
+    // What members would have paid more or less is added below.
+    const revenue = boundRevenue(edit.members ? { ...prices, after: prices.before } : prices, item.figures);
     const bought = boundCost(item, { before: before.channels, after: after.channels });
     return {
       calls: counts.calls ?? 0,
@@ -126,11 +127,6 @@ function computeModelEffect(edit: Edit, model: string, items: ServedDay[]) {
   const added = isRefused ? [] : boundMembers(edit, model);
   return { model, ...sumEffects([...sums, ...added]), isPriceChanged, isLost };
 }
-
-const keepRevenue = ({ amounts: { charged = 0n } }: DailyFigures): Around => ({
-  before: boundExactly(charged),
-  after: boundExactly(charged),
-});
 
 /** Bounds how much more or less each member would have paid. Sums of accounts count unpaid calls, too, so the difference is scaled to the charge. */
 const boundMembers = ({ before, after, members = [], atMs }: Edit, model: string): EffectSums[] =>

@@ -221,20 +221,9 @@ export const planQuery = ({
   nowMs: startedMs,
 });
 
-/** The parts of a reservation request that do not depend on the payer. */
+/** The parts of a reservation request that do not depend on the payer, whose limits replace those of `need`. */
 interface RequestTerms {
-  need: Pick<
-    ReserveNeed,
-    | 'id'
-    | 'price'
-    | 'searchPrice'
-    | 'searchRpm'
-    | 'slots'
-    | 'estimate'
-    | 'alternatives'
-    | 'reservesNothing'
-    | 'waits'
-  >;
+  need: Omit<ReserveNeed, 'key' | 'nowMs'>;
   entry: Omit<ReservationRequest['entry'], 'key'>;
   budgets?: readonly Budget[];
   unknownPart?: string | undefined;

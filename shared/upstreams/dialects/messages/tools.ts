@@ -77,17 +77,14 @@ export function placeTools(
   const byItem = Map.groupBy(tools, (_, index) => blockOf(index));
   const newTurns = turns.flatMap(({ role, content }): MessagesTurn[] => {
     if (role !== 'system') return [{ role, content }];
-    const added = content.flatMap((item) => byItem.get(item) ?? []);
-    return added.length > 0 ? [{ role, content: added.map(wrapAddition) }] : [];
+    const added = content
+      .flatMap((item) => byItem.get(item) ?? [])
+      .map((definition) => ({ type: 'tool_addition', tool: { type: 'tool_definition', definition } }));
+    return added.length > 0 ? [{ role, content: added }] : [];
   });
   const own = byItem.get(undefined) ?? [];
   return { tools: own, turns: newTurns, isAny: own.length < tools.length };
 }
-
-const wrapAddition = (definition: JsonRecord): JsonRecord => ({
-  type: 'tool_addition',
-  tool: { type: 'tool_definition', definition },
-});
 
 export const asksForCall = ({ tool_choice: choice }: ChatRequest): boolean =>
   readChoice(choice).mode === 'required';
