@@ -20,7 +20,7 @@ export interface RelaySize {
 }
 
 const dayMs = 86_400_000;
-const hashOf = (index: number): string => index.toString(16).padStart(8, '0').repeat(8);
+export const hashOf = (index: number): string => index.toString(16).padStart(8, '0').repeat(8);
 export const accountAt = (index: number): string => `customer-${String(index).padStart(5, '0')}`;
 export const modelAt = (index: number): string => `vendor-${index % 12}/model-${index}`;
 const dayAt = (ms: number): string => new Date(ms).toISOString().slice(0, 10);

@@ -12,6 +12,7 @@ import { startConsoleRig, type ConsoleRig } from './console-rig.ts';
 import {
   accountAt,
   formPages,
+  hashOf,
   invoicedMonth,
   invoiceOf,
   modelAt,
@@ -169,6 +170,107 @@ describe.each(['light', 'dark'] as const)('in %s', (colorScheme) => {
     expect(rig.faults).toEqual([]);
   }, 240_000);
 });
+
+const [first, closed] = [`customers/${accountAt(0)}`, `customers/${accountAt(7)}`];
+const keyPath = (at: number): string => `keys/${hashOf(at)}`;
+/** Lists of one row, since axe takes seconds for a hundred. */
+const oneCustomer = encodeURIComponent(`customers?name=${accountAt(0)}`);
+const oneKey = encodeURIComponent(`keys?text=${accountAt(1)}`);
+
+interface FormWalk {
+  /** Typed or chosen, by the name of the field. */
+  typed?: Readonly<Record<string, string>>;
+  /** True: also carried out and, if it can be, undone. */
+  isDone?: true;
+  /** True: the form comes again, because the channel has no secret here, or to ask for the columns of a list. */
+  isAskedAgain?: true;
+}
+
+/** Each form, over its list if it has one. */
+const formWalks: Readonly<Record<string, FormWalk>> = {
+  [`${first}/grant?list=${oneCustomer}`]: { typed: { amount: '5' } },
+  [`${first}/payback?list=${oneCustomer}`]: { typed: { amount: '0.01' } },
+  [`${first}/keys/new?list=${oneCustomer}`]: { isDone: true },
+  [`${first}/edit?list=${oneCustomer}`]: { typed: { note: 'looked at' }, isDone: true },
+  [`${first}/close?list=${oneCustomer}`]: {},
+  [`${closed}/reopen?list=${oneCustomer}`]: {},
+  [`${closed}/erase?list=${oneCustomer}`]: {},
+  [`${keyPath(2)}/edit?list=${oneKey}`]: { typed: { rpm: '10' } },
+  [`${keyPath(4)}/enable?list=${oneKey}`]: {},
+  [`${keyPath(2)}/disable?list=${oneKey}`]: {},
+  [`${keyPath(2)}/rotate?list=${oneKey}`]: {},
+  [`${keyPath(2)}/leaked?list=${oneKey}`]: { typed: { since: '1h' } },
+  'channels/upstream-0/edit?list=channels': { typed: { weight: '7' } },
+  'channels/upstream-0/test?list=channels': { isAskedAgain: true },
+  'channels/upstream-0/probe?list=channels': { isAskedAgain: true },
+  'channels/upstream-0/switch?list=channels': {},
+  'charges/17?list=charges': { typed: { input: '20' } },
+  [`charges/model/${encodeURIComponent(modelAt(3))}?list=charges`]: { typed: { output: '20' } },
+  'settings/time_zone?list=settings': { typed: { value: 'Asia/Shanghai' } },
+  'settings/plans/1?list=settings': { typed: { price: '98' } },
+  'customers-new': { typed: { account: 'looked-at', amount: '5' } },
+  'channels-new?type=openai': {
+    typed: { id: 'looked-at', endpoint: 'https://a.example/v1', models: 'm', secret: 'env:A' },
+  },
+  'charges-new': { typed: { models: 'looked-at', input: '1', output: '2' } },
+  'charges-import': { typed: { csv: 'model,input,output\nlooked-at,1,2' }, isAskedAgain: true },
+  'customers-csv': { typed: { csv: `account,note\n${accountAt(0)},looked at twice` } },
+  'customers-sheet': { typed: { csv: 'account,key.id\nlooked-at,main' }, isDone: true },
+  'customers-codes-new': { typed: { amount: '5', count: '2', batch: 'looked-at' }, isDone: true },
+  'customers-codes/looked-at/revoke': {},
+};
+
+it('every form, in its drawer, and every confirmation have no fault of access on a phone and a laptop, in both schemes', async () => {
+  const faults: string[] = [];
+  const look = async (at: string): Promise<void> => {
+    const part = (await page.locator('dialog.drawer').count()) === 1 ? 'dialog.drawer' : 'main';
+    // Axe does not know the top layer: it would take what has a z-index for something above the drawer, and skip its colours.
+    if (part !== 'main') await page.evaluate("document.querySelector('dialog.drawer').style.zIndex = 9");
+    for (const colorScheme of ['light', 'dark'] as const)
+      for (const width of [1280, 390]) {
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize({ width, height: 900 });
+        // Only colours depend on the scheme.
+        const looked = colorScheme === 'dark' ? { part, rules: ['color-contrast'] } : {};
+        for (const each of await accessFaults(page, looked))
+          faults.push(`/${at} at ${width}, ${colorScheme}: ${each}`);
+        await picture(`${at.replaceAll(/[^\w-]+/g, '_')}.${width}.${colorScheme}`);
+      }
+  };
+  const press = async (button: string): Promise<void> => {
+    const loaded = page.waitForEvent('load');
+    await page.locator(button).first().click();
+    await loaded;
+  };
+  for (const [path, { typed = {}, isDone, isAskedAgain = false }] of Object.entries(formWalks)) {
+    await page.goto(base + path);
+    await look(path);
+    for (const [name, text] of Object.entries(typed)) await page.locator(`main [name="${name}"]`).fill(text);
+    await press('form.stacked > .buttons .main');
+    if (((await page.locator('ul.effect').count()) === 0) !== isAskedAgain)
+      faults.push(`/${path}: no confirmation`);
+    await look(`${path}, confirmation`);
+    if (!isDone) continue;
+    await press('form[action^="confirm/"] button');
+    await page.locator('.notice.good[role=status]').waitFor();
+    await look(`${path}, result`);
+    if ((await page.locator('form[action^="undo/"]').count()) === 0) continue;
+    await press('form[action^="undo/"] button');
+    await look(`${path}, Undo`);
+  }
+  await page.goto(`${base}${decodeURIComponent(oneCustomer)}`);
+  await page.locator('tbody input[type=checkbox]').first().check();
+  await page.locator('form[action="customers-selected"] select').selectOption('enabled=no');
+  await press('form[action="customers-selected"] button[type=submit]');
+  await look('selected, confirmation');
+  // A form that was refused, with the error at its field.
+  await page.goto(`${base}${first}/grant?list=${oneCustomer}`);
+  await page.locator('main [name="amount"]').fill('0,5');
+  await press('form.stacked > .buttons .main');
+  await look('refused');
+  expect(faults).toEqual([]);
+  expect(rig.faults).toEqual([]);
+}, 600_000);
 
 it('prints a statement as black figures alone, also from a dark screen', async () => {
   await page.emulateMedia({ colorScheme: 'dark', media: 'print' });

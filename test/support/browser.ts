@@ -39,14 +39,27 @@ export async function openPage(
   return { page, complaints };
 }
 
-/** What axe finds wrong with the page as it is shown now: the rule, and the elements. */
-export async function accessFaults(page: Page): Promise<string[]> {
+interface Looked {
+  part?: string;
+  /** The only rules to check. */
+  rules?: string[];
+}
+
+/** What axe finds wrong with the page as it is shown now, or with a part of it: the rule, and the elements. */
+export async function accessFaults(page: Page, { part = 'html', rules }: Looked = {}): Promise<string[]> {
   // Not as a script element: the content security policy of the page stays as it is.
-  await page.evaluate(axe.source);
-  const violations = await page.evaluate(async () => {
-    const { axe: run } = globalThis as unknown as { axe: typeof import('axe-core') };
-    return (await run.run()).violations;
-  });
+  if (!(await page.evaluate<boolean>("'axe' in globalThis"))) await page.evaluate(axe.source);
+  const violations = await page.evaluate(
+    async ([within, runOnly]) => {
+      const { axe: run } = globalThis as unknown as { axe: typeof import('axe-core') };
+      const { violations: found } = await run.run(within, {
+        resultTypes: ['violations'],
+        ...(runOnly && { runOnly }),
+      });
+      return found;
+    },
+    [part, rules] as const,
+  );
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary = '' }) => `${id}: ${html} ${failureSummary.replaceAll('\n', ' ')}`),
   );

@@ -265,7 +265,7 @@ function answerWithPages(
         onFault(error, visit.path);
         return renderFault();
       });
-    const { take } = call.env;
+    const { take, confirming } = call.env;
     if (take) {
       take(await makePageOrFault());
       return call.body(null);
@@ -275,7 +275,8 @@ function answerWithPages(
       const made = await makePageOrFault();
       return list === undefined ? made : renderOverList(await loadPage(call, list), made, list);
     });
-    const at = visit.path + new URL(call.req.url).search;
+    // A result stands at the address of its confirmation: from another one, the skip link would leave a key that is shown once.
+    const at = confirming ? `confirm/${confirming.id}` : visit.path + new URL(call.req.url).search;
     const framing = { ...options, identity: visit.identity, isHosted, path: at, style, scripts, cost };
     const text = dropIndent(String(await renderFrame(page, framing)));
     return call.html(maskKeys(text, new Set(page.secrets)), (page.status ?? 200) as 200);
