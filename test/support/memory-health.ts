@@ -12,6 +12,15 @@ import {
 } from '../../shared/relay/ports/runtime-stores.ts';
 import { hash53 } from '../../shared/wire/ids.ts';
 
+const images = new WeakMap<object, ReturnType<typeof readHealthImage>>();
+
+/** An item is never written into, so its image is read once for all environments. */
+function imageOf(item: SharedItem['now']): ReturnType<typeof readHealthImage> {
+  const image = images.get(item) ?? readHealthImage(item);
+  images.set(item, image);
+  return image;
+}
+
 /** The item that environments share. */
 export interface SharedItem {
   now: Record<string, string | number>;
@@ -49,17 +58,17 @@ export class MemoryHealth implements ChannelHealth {
   }
 
   entries(): Promise<ReadonlyMap<number, HealthEntry>> {
-    return Promise.resolve(readHealthImage(this.#known).entries);
+    return Promise.resolve(imageOf(this.#known).entries);
   }
 
   /** The entry of a candidate as the item has it. */
   of(candidateId: string): HealthEntry | undefined {
-    return readHealthImage(this.#item.now).entries.get(keyOf(candidateId));
+    return imageOf(this.#item.now).entries.get(keyOf(candidateId));
   }
 
   /** The entry of a candidate's rate limits of one model. */
   limitOf(candidateId: string, model = 'm'): HealthEntry | undefined {
-    return readHealthImage(this.#item.now).entries.get(hash53(model, hash53(candidateId)) % healthKeySpace);
+    return imageOf(this.#item.now).entries.get(hash53(model, hash53(candidateId)) % healthKeySpace);
   }
 
   /** Sets an entry as another environment would. */
@@ -70,7 +79,7 @@ export class MemoryHealth implements ChannelHealth {
 
   async change(key: number, change: HealthChange): Promise<boolean> {
     for (let tries = 0; tries < 3; tries += 1) {
-      const image = readHealthImage(this.#known);
+      const image = imageOf(this.#known);
       const before = image.entries.get(key);
       const entry = change(before);
       const write =
