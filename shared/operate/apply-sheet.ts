@@ -7,7 +7,7 @@ import { parseYuan, type NanoYuan } from '../billing/money.ts';
 import { textOf } from '../config/rows/read-row.ts';
 import { workOnEach } from '../relay/retry.ts';
 import { keyHash, keyHint } from '../wire/ids.ts';
-import { canonicalJson, listTexts } from '../wire/json.ts';
+import { listTexts } from '../wire/json.ts';
 import { compileSettings } from './config/row-changes.ts';
 import { planEditAccount } from './customers/edit-account.ts';
 import { awaitApplied, carryOutGrant, planGrantAmount, type GrantPlan } from './customers/grants.ts';
@@ -295,9 +295,6 @@ function sumStates(noun: string, states: readonly State[]): string[] {
 
 const stateOf = ({ writes }: LinePlan, table: TableName, isNew: boolean): State =>
   isNew ? 'new' : writes.some((write) => write.table === table) ? 'changed' : 'unchanged';
-
-/** The same text for the preview and the confirmation of a sheet, whatever order the store returns rows in. */
-export const basisOfSheet = ({ changes }: SheetPlan): string => canonicalJson(changes) ?? '';
 
 export const nameSheetKey = (account: string, id: string): string => JSON.stringify([account, id]);
 

@@ -72,6 +72,12 @@ export function normalizeMoment(written: string, nowMs: number, towards: Towards
   return ms === undefined ? written : isoTime(ms);
 }
 
+/** A time of a row, for people: a date means 00:00 UTC. Undefined if the attribute or the value is no time. */
+export function formatStoredMoment(path: string, value: unknown): string | undefined {
+  const parsed = Object.hasOwn(towardsOf, path.replace(/^.*\./, '')) ? z.safeParse(time, value) : undefined;
+  return parsed?.success ? isoTime(parsed.data) : undefined;
+}
+
 /** Attributes, as they are typed, with all times in them as rows have them. Throws a usage failure for what is no time. */
 export const normalizeMoments = <Value>(value: Value, nowMs: number): Value =>
   normalizeMomentsAt(value, nowMs, '') as Value;

@@ -52,6 +52,15 @@ async function pressed(path: string, fields: Record<string, string>, rows: strin
   return fieldsIn(await reply.text());
 }
 
+/** The rows of the table of changes: the row if there are several, the field, its value before and after. */
+const changesIn = (page: string): string[][] =>
+  [...(/<caption>\s*Changes\b[^]*?<\/table>/.exec(page)?.[0] ?? '').matchAll(/<tr[^>]*>([^]*?)<\/tr>/g)].map(
+    ([, cells = '']) =>
+      [...cells.matchAll(/<t[hd]\b[^>]*>([^]*?)<\/t[hd]>/g)].map(
+        ([, cell = '']) => /<span title="([^"]*)"/.exec(cell)?.[1] ?? cell.replaceAll(/<[^>]*>/g, '').trim(),
+      ),
+  );
+
 const row = async (table: 'keys' | 'settings' | 'plans' | 'channels', key: string) =>
   (await rig.ports.tables.scan(table)).find((each) =>
     [each['hash'], each['name'], String(each['level']), each['id']].includes(key),
@@ -104,6 +113,66 @@ describe('a key', () => {
     expect((await visitor.send(path, { rpm: '1', seen })).status).toBe(422);
     expect(await done(`keys/${hash}/enable`)).toContain('(live within 30 s): every model');
     expect((await row('keys', hash))?.['enabled']).toBe(true);
+  });
+});
+
+describe('a customer', () => {
+  const row = {
+    account: 'shown',
+    contact: { name: 'Ann', email: 'ann@example.com' },
+    prices: [
+      { models: ['m'], input: 0.001, output: 0.002, tiers: [{ above: 1000, input: 0.002, output: 0.004 }] },
+    ],
+  };
+  const path = 'customers/shown/edit';
+
+  it('has each change shown in words and units of the form, before it is saved and after', async () => {
+    await put(rig.client, 'accounts', [row]);
+    const typed = {
+      'contact.name': 'Bob',
+      alert_below: '5',
+      enabled: 'no',
+      'plan.level': '2',
+      'plan.until': '2099-01-01',
+      'prices.0.input': '3',
+    };
+    const reply = await visitor.send(path, { ...fieldsIn(await visitor.page(path)), ...typed });
+    const confirm = await visitor.follow(reply);
+    const changes = [
+      ['enabled', 'allowed', 'rejected, for all keys'],
+      ['alert_below', '–', '¥5.00'],
+      [
+        'prices',
+        'Models: m, Input: ¥1.00 per 1M tokens, Output: ¥2.00 per 1M tokens, Tiers: above 1000, input 2 per 1M tokens, output 4 per 1M tokens',
+        'Models: m, Input: ¥3.00 per 1M tokens, Output: ¥2.00 per 1M tokens, Tiers: above 1000, input 2 per 1M tokens, output 4 per 1M tokens',
+      ],
+      ['contact.name', 'Ann', 'Bob'],
+      ['plan.level', 'no plan', 'level 2'],
+      ['plan.until', '–', '2099-01-01 00:00 UTC'],
+    ];
+    for (const page of [confirm, await confirmShown(confirm)])
+      expect(changesIn(page)).toEqual(expect.arrayContaining(changes));
+    expect(confirm).toContain('<time datetime="2099-01-01T00:00:00Z">');
+    expect(confirm).not.toContain('{');
+  });
+
+  it('has all wrong fields named at once, also those of later checks', async () => {
+    await put(rig.client, 'accounts', [row]);
+    const typed = {
+      rpm: '-1',
+      'contact.email': 'none',
+      'contact.webhook': 'ftp://x',
+      'plan.level': '1',
+      'plan.until': 'whenever',
+      'prices.0.from': 'whenever',
+      'prices.0.input': 'x',
+    };
+    const reply = await visitor.send(path, { ...fieldsIn(await visitor.page(path)), ...typed });
+    const page = await reply.text();
+    const wrong = [...page.matchAll(/id="([^"]+)-error"/g)].map(([, name]) => name);
+    const { 'plan.level': _, ...all } = typed;
+    expect([reply.status, new Set(wrong)]).toEqual([422, new Set(Object.keys(all))]);
+    expect(fieldsIn(page)).toMatchObject(typed);
   });
 });
 
@@ -183,7 +252,7 @@ describe('settings', () => {
     const path = `settings/${name}`;
     const confirm = await visitor.follow(await visitor.send(path, fieldsIn(await visitor.page(path))));
     if (typeof value === 'object' || name !== 'store') expect(confirm).toContain('Nothing to change');
-    else expect(confirm).toContain('all_keys');
+    else expect(confirm).toContain('class="buttons"');
   });
 });
 
@@ -536,9 +605,9 @@ describe('prices of customers', () => {
     };
     const priced = { 'value.0.factor': '', 'value.0.input': '6', 'value.0.output': '10' };
     expect(await confirmed(path, priced)).toMatch(
-      /iron: factor 0\.8, models \* iron: input 6 per 1M tokens, models \*, output 10 per 1M tokens/,
+      /Models: \*, Factor: 0\.8 .*Models: \*, Input: ¥6\.00 per 1M tokens, Output: ¥10\.00 per 1M tokens/,
     );
-    expect(await confirmed('charges/78', { output: '2' })).toMatch(/output 1 per call 2 per call/);
+    expect(await confirmed('charges/78', { output: '2' })).toMatch(/¥1\.00 per call ¥2\.00 per call/);
   });
 
   it('are fields on the form of one customer, too', async () => {
@@ -813,6 +882,12 @@ describe('CSV', () => {
     ];
     const confirmation = await visitor.follow(first);
     expect(confirmation).toContain('Apply 2 lines and credit ¥7.50?');
+    expect(changesIn(confirmation)).toContainEqual([
+      'Customer sheet-a (new)',
+      'contact.email',
+      '–',
+      'a@example.com',
+    ]);
     expect(confirmation).not.toContain('<img');
     const result = await confirmShown(confirmation);
     const keys = [...new Set(result.match(/sk-[\w-]{48}/g))];
@@ -988,7 +1063,7 @@ it('reprices one model of a shared rule by its name, at once or later, and the o
   const late = await visitor.send(path, page);
   expect([late.status, await late.text()]).toEqual([422, expect.stringContaining('in the meantime')]);
   const later = await visitor.send(path, { input: '4', output: '2', from: '2099-01-01T00:00:00Z' });
-  expect(await visitor.follow(later)).toContain('at 2099-01-01T00:00:00Z');
+  expect(await visitor.follow(later)).toContain('at <time datetime="2099-01-01T00:00:00Z">');
 });
 
 describe('an invoice', () => {

@@ -795,7 +795,7 @@ describe('a write', () => {
     expect((await olga.carryOut('customers/acme/edit', fields)).status).toBeLessThan(400);
     expect(await rig.ports.tables.get('accounts', 'acme')).toMatchObject({ note: fields.note });
     const lines = JSON.stringify(await rig.ports.consoles.history(new Date().toISOString().slice(0, 10)));
-    expect(lines).toMatch(/Set note, [^"]*contact for acme/);
+    expect(lines).toMatch(/note: changed[^\]]*contact\.email: changed/);
     expect(lines).not.toMatch(/secret\.example|Eve/);
     const kept = (await rig.ports.tables.scan('runtime')).map(({ body }) =>
       body instanceof Uint8Array ? gunzipSync(body).toString() : '',

@@ -117,13 +117,15 @@ describe('the plan of a customer', () => {
     const words = 'customer set holder';
     const given = await rig.ops(`${words} plan.level=1 plan.since=2026-10-05 plan.until=2027-10-05`);
     expect(given).toMatchObject({ code: 0, errors: '' });
-    expect(given.output).toContain('level 1 plan from 2026-10-05, until 2027-10-05');
+    expect(given.output).toMatch(
+      /no plan -> level 1\n.*since: 2026-10-05T00:00:00Z\n.*until: 2027-10-05T00:00:00Z\n/,
+    );
     expect(await plan()).toEqual({ level: 1, since: '2026-10-05', until: '2027-10-05' });
 
     const changed = await rig.ops(`${words} plan.level=2 plan.until=`);
     expect(changed.code).toBe(0);
     expect(changed.errors).toContain('there is no plan with level 2');
-    expect(changed.output).toContain('level 2 plan from 2026-10-05, no end');
+    expect(changed.output).toMatch(/level 1 -> level 2\n.*until: 2027-10-05T00:00:00Z -> \(removed\)\n/);
     expect(await plan()).toEqual({ level: 2, since: '2026-10-05' });
     expect((await rig.ops([...words.split(' '), 'plan={"level": 1}', '--yes'])).code).toBe(0);
     expect(await plan()).toEqual({ level: 1, since: '2026-10-05' });

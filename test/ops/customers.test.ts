@@ -29,7 +29,7 @@ describe('customer new', () => {
   it('shows what it will do and refuses to do it unasked', async () => {
     const run = await rig.ops(words);
     expect(run.code).toBe(2);
-    expect(run.output).toContain('Set note "invoice", contact {"email":"ops@example.com"} for acme');
+    expect(run.output).toMatch(/note: invoice\n +contact\.email: ops@example\.com\n/);
     expect(run.output).toContain('Credit ¥50.00 to acme (grant "first")');
     expect(run.errors).toContain('Create customer acme with ¥50.00? Re-run with --yes');
     expect(await rig.row('accounts', { account: 'acme' })).toBeUndefined();
@@ -56,7 +56,7 @@ describe('customer new', () => {
     const fields = 'metered=yes rpm=600 alert_below=5 plan.level=3 plan.until=365d'.split(' ');
     const run = await rig.ops(['customer', 'new', 'fielded', ...fields, '--yes']);
     expect(run).toMatchObject({ code: 0 });
-    expect(run.output).toMatch(/Set rpm 600, alert_below 5, metered true, level 3 plan from/);
+    expect(run.output).toMatch(/rpm: 600\n +alert_below: ¥5\.00\n.* -> yes\n.* -> level 3\n/);
     expect(run.errors).toContain('there is no plan with level 3, so this plan covers nothing');
     expect(await rig.row('accounts', { account: 'fielded' })).toMatchObject({
       metered: true,
@@ -255,7 +255,7 @@ describe('customer off, on, set and close', () => {
     const { key } = await json(['customer', 'new', 'off', 'note=old', '--yes']);
     const asked = await rig.ops('customer off off');
     expect(asked).toMatchObject({ code: 2 });
-    expect(asked.output).toContain('Set enabled false for off (live within 30 s)');
+    expect(asked.output).toContain('enabled: allowed -> rejected');
     await rig.ops('customer off off --yes');
     expect((await rig.ops('key check', String(key))).errors).toContain('disabled with its customer');
     await rig.ops('customer on off');

@@ -250,7 +250,7 @@ describe('a sheet of many rows', () => {
     expect(sheet).toMatch(/^account,note,.*contact\.email.*,_seen\nsheet,,yes,,5,/);
     writeFileSync(customers, sheet.replace('sheet,,yes,,5,', 'sheet,VIP,yes,,9,'));
     const dry = await rig.ops(['customer', 'apply', customers, '--dry-run']);
-    expect(dry.output).toContain('Set note "VIP", rpm 9 for sheet (live within 30 s)');
+    expect(dry.output).toMatch(/Customer sheet\n +note: VIP\n +rpm: 5 -> 9\n/);
     expect(await rig.row('accounts', { account: 'sheet' })).toMatchObject({ rpm: 5 });
     expect((await rig.ops(['customer', 'apply', customers])).code).toBe(2);
     const run = await rig.ops(['customer', 'apply', customers, '--yes', '--json']);

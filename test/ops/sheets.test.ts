@@ -107,7 +107,7 @@ describe('a sheet of customers', () => {
     ['UTF-8 with a mark', 'utf8', Buffer.from('\uFEFFaccount,note\r\n阿,江王\r\n')],
   ])('is read in %s', async (_, name, bytes) => {
     const dry = await rig.ops(['customer', 'apply', fileOf(`${name}.csv`, bytes), '--dry-run']);
-    expect(dry.output).toMatch(/Set note "[^"]+" for 阿/);
+    expect(dry.output).toMatch(/Customer 阿 \(new\)\n +note: 江王\n/);
   });
 
   it('shows all problems with their lines, and writes nothing', async () => {

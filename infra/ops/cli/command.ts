@@ -9,6 +9,7 @@ import { carryOutWrites } from '../../../shared/operate/rows.ts';
 import { explainDenied } from '../access/denied.ts';
 import type { PolicyName } from '../../access/policies.ts';
 import { openSession, describeTarget, resolveTarget, type TargetOptions } from '../session/session.ts';
+import { describeWrites, formatChanges } from '../fields/describe-changes.ts';
 import { parseCount } from './option-values.ts';
 import type { Format, ProcessContext, Terminal } from './terminal.ts';
 
@@ -256,6 +257,12 @@ export const printOutcome = (
   warnings.forEach(remark);
 };
 
+/** Prints the changes of customers and keys field by field. */
+export const createPreview =
+  ({ target }: Pick<OperatorPorts, 'target'>, { changes }: Plan<RowWrite>) =>
+  ({ print }: Terminal): void =>
+    formatChanges(describeWrites(changes, target)).forEach(print);
+
 /** Defines a command that only writes rows. Prints the message and adds `facts` to JSON. */
 export const defineRows = (
   { ports }: CommandRun,
@@ -263,6 +270,7 @@ export const defineRows = (
   { message, facts }: { message: string; facts: object },
 ): CommandWrite<RowWrite[]> => ({
   plan,
+  preview: createPreview(ports, plan),
   carryOut: () => carryOutWrites(ports, plan),
   print: ({ print }) => print(message),
   facts: () => facts,

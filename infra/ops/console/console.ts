@@ -12,6 +12,7 @@ import { html, maskKeys } from '../markup.ts';
 import type { NanoYuan } from '../../../shared/billing/money.ts';
 import { admitForm, readQuery, guardHeaders } from './guard.ts';
 import { consoleStyle } from './layout/console-style.ts';
+import { assignErrors } from './layout/form.ts';
 import { renderFrame, renderOverList, type Page } from './layout/frame.ts';
 import { pages } from './pages/all-pages.ts';
 import {
@@ -330,13 +331,15 @@ function routeActions(deps: CountingDeps, answer: AnswerPage) {
   /** @returns the address of the page that shows the result; undefined if it must be shown now, and only once */
   const storeResult = async (
     { formToken: owner }: Identity,
-    { title, back }: Proposal,
+    { title, back, changes = [] }: Proposal,
     ended: ActionEnd,
   ): Promise<string | undefined> => {
     if ('error' in ended) return undefined;
     const { secret, message, details, file, ...plain } = ended.outcome;
     if (secret ?? message ?? details ?? file) return undefined;
-    const result: KeptResult = { ...plain, title, back };
+    // Undo keeps the values before the write as well, unless one may be a misplaced key.
+    const shown = plain.undo?.length ? changes.slice(0, resultChangesMax) : [];
+    const result: KeptResult = { ...plain, title, back, changes: shown };
     // The write succeeded, even if its result can't be kept.
     const id = await forms.keep({ owner, text: JSON.stringify({ result }) }).catch(() => undefined);
     return id && `${back === './' ? '' : back}${back.includes('?') ? '&' : '?'}done=${id}`;
@@ -393,10 +396,12 @@ function routeActions(deps: CountingDeps, answer: AnswerPage) {
         return call.redirect(options.base + addListToAddress(`confirm/${id}`, visit.list), 303);
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
-        const { message: problem, exitCode } = error;
-        if (kept) return answer(call, () => renderNote(409, problem));
+        const { message, exitCode } = error;
+        if (kept) return answer(call, () => renderNote(409, message));
         // Exit code 2 is a usage failure: the form itself is wrong.
-        const tried = { fields: visit.fields, problem, isOvertaken: exitCode !== 2 };
+        const isOvertaken = exitCode !== 2;
+        const problem = isOvertaken ? message : await findAllProblems(visit, route, message);
+        const tried = { fields: visit.fields, problem, isOvertaken };
         return answer(call, async () => Object.assign(await route.page(visit, tried), { status: 422 }));
       }
     },
@@ -407,6 +412,43 @@ function routeActions(deps: CountingDeps, answer: AnswerPage) {
     load: loadForm,
     expire: (call: PageCall) => answer(call, () => expiredStep),
   };
+}
+
+const emptyPage: Pick<Page, 'fields'> = {};
+/** Enough for any form: each round names the problems of one check at least. */
+const roundsMax = 8;
+
+/**
+ * A proposal stops at the first check that fails. Proposes again with valid examples in the place of wrong fields until no other field is
+ * wrong, so that nobody has to fix one error to see the next.
+ */
+async function findAllProblems(visit: Visit, route: FormRoute | AnswerRoute, first: string): Promise<string> {
+  if ('answer' in route) return first;
+  // An error of the page is reported when the answer shows it.
+  const { fields = [] } = await route.page(visit, { fields: visit.fields }).catch(() => emptyPage);
+  let problem = first;
+  for (let round = 0; round < roundsMax; round += 1) {
+    const wrong = assignErrors(problem, fields);
+    if (wrong.size === 0) return problem;
+    const examples = fields
+      .filter(({ name }) => wrong.has(name))
+      .map(({ name, value, placeholder, input }) => [name, value || (placeholder ?? (input ? '1' : ''))]);
+    const sent: Visit['fields'] = { ...visit.fields, ...Object.fromEntries(examples) };
+    const example = { ...visit, fields: sent, field: (name: string) => sent[name] ?? '' };
+    const next = await route.propose(example).then(
+      () => '',
+      (error: unknown) => (error instanceof Failure && error.exitCode === 2 ? error.message : ''),
+    );
+    const isNew = (each: string): boolean =>
+      [...assignErrors(each, fields).keys()].some((name) => !wrong.has(name));
+    const more = next
+      .replace(/^nothing was written: /, '')
+      .split('; ')
+      .filter(isNew);
+    if (more.length === 0) return problem;
+    problem = [problem, ...more].join('; ');
+  }
+  return problem;
 }
 
 /** A plan sees the time at which it was first made, so that it is the same again; carrying it out uses the clock. */
@@ -420,6 +462,8 @@ function freezeVisit(call: PageCall, deps: CountingDeps, atMs = deps.ports.clock
     release: (): void => void (isFrozen = false),
   };
 }
+
+const resultChangesMax = 20;
 
 const forever = 'private, max-age=31536000, immutable';
 

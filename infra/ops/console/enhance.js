@@ -156,7 +156,10 @@ function showLocal(element) {
   if (element.title) element.title = `${local} local, ${element.title}`;
   for (const each of element.children.length > 0 ? element.children : [element]) {
     const found = written.find(([from, to]) => each.textContent.includes(utc.slice(from, to)));
-    if (found) each.textContent = each.textContent.replace(utc.slice(...found), local.slice(...found));
+    if (found)
+      each.textContent = each.textContent
+        .replace(utc.slice(...found), local.slice(...found))
+        .replace(/ UTC$/, ' local');
   }
 }
 

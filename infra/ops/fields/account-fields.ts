@@ -60,7 +60,13 @@ export const accountFields: readonly RowField[] = [
     },
   ),
   { name: 'contact.name', label: 'Contact', help: 'The person to call. The customer does not see it.' },
-  { name: 'contact.email', label: 'Email', input: 'email', help: 'Receives the alerts of this customer.' },
+  {
+    name: 'contact.email',
+    label: 'Email',
+    input: 'email',
+    placeholder: 'ops@example.com',
+    help: 'Receives the alerts of this customer.',
+  },
   { name: 'contact.webhook', label: 'Webhook', help: 'An address that receives signed alerts.' },
   {
     name: 'anthropic_profile',

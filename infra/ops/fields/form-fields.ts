@@ -97,7 +97,7 @@ function layOutFields(
 }
 
 /** Sorts the members of a map, because the store returns them in any order, but an entry must keep its number. */
-function splitEntries({ key, isGrouped, unpack = asRecord }: Entries, value: unknown): RawRow[] {
+export function splitEntries({ key, isGrouped, unpack = asRecord }: Entries, value: unknown): RawRow[] {
   const plain = plainValue(value);
   if (key === undefined) return listIn(plain).map(unpack);
   return Object.entries(asRecord(plain))

@@ -55,3 +55,7 @@ export const existingKeyFields: readonly RowField[] = [
   },
   ...keyFields,
 ];
+
+const enabledField = makeFlag('enabled', 'Enabled', 'yes');
+export const newKeyFields = [enabledField, ...keyFields];
+export const keyRowFields = [enabledField, ...existingKeyFields];

@@ -1,6 +1,7 @@
 /** The fields of prices and of a billing rule. Prices are per million tokens, where the row has them per 1,000. */
 import { perMillion, convertToPerThousand } from '../../../shared/billing/price.ts';
 import type { RawRow } from '../../../shared/operate/operator-ports.ts';
+import { formatWrittenMoney } from '../../../shared/operate/plan.ts';
 import { weekdays } from '../../../shared/billing/schedule.ts';
 import { mappedColumns } from '../../../shared/operate/prices/price-mapping.ts';
 import { partPrices } from '../../../shared/wire/chat-response.ts';
@@ -35,7 +36,10 @@ function parsePrice(text: string, field: (name: string) => string): number | str
 export const fromField = { name: 'from', label: 'Starts', placeholder: 'next monday' };
 
 export const makePrice = (name: string, label: string, help: string): RowField =>
-  makeNumber(name, label, help, { format: formatPrice, parse: parsePrice });
+  makeNumber(name, label, help, { format: formatPrice, parse: parsePrice, show: addUnit });
+
+const addUnit = (price: string, { type, currency }: RawRow): string =>
+  `${currency === undefined ? formatWrittenMoney(price) : `${formatCell(currency)} ${price}`} per ${type === 'times-billing' ? 'call' : '1M tokens'}`;
 
 /** Prices of parts of the input. @param unit ends the labels */
 export const makePartPrices = (unit: string): RowField[] =>

@@ -45,6 +45,8 @@ export interface Field {
 export interface RowField extends Omit<Field, 'value'> {
   format?: (value: unknown, row: RawRow) => string;
   parse?: (text: string, field: ReadField) => unknown;
+  /** Adds the unit to the formatted text, where changes are reviewed. */
+  show?: (text: string, row: RawRow) => string;
   /** In a form: the entries of the list or map. */
   entries?: Entries;
 }
@@ -102,6 +104,7 @@ export const makeNames = (
   more: More = {},
 ): RowField =>
   makeArea(name, label, help, {
+    ...(name.endsWith('models') && { placeholder: 'gpt-4o' }),
     format: (value) => formatCell(value).replaceAll(', ', '\n'),
     parse: parseNames,
     ...more,

@@ -26,8 +26,8 @@ import { findNearestName } from '../../../shared/wire/nearest-name.ts';
 import { parseCsvLines, formatCsv, delimiterOf } from '../csv.ts';
 import { formatCell } from '../markup.ts';
 import { accountFields } from './account-fields.ts';
-import { existingKeyFields, keyFields } from './key-fields.ts';
-import { makeFlag, fillFields, parseTypedNumber, writeTypedRow, type RowField } from './row-field.ts';
+import { keyRowFields, newKeyFields } from './key-fields.ts';
+import { fillFields, parseTypedNumber, writeTypedRow, type RowField } from './row-field.ts';
 import { ruleFields } from './price-fields.ts';
 
 export interface Sheet {
@@ -41,14 +41,12 @@ export interface Sheet {
   shownColumns?: readonly string[];
 }
 
-const enabledField = makeFlag('enabled', '', '');
 const keyPrefix = 'key.';
-const newKeyFields = [enabledField, ...keyFields];
 
 export const keySheet: Sheet = {
   table: 'keys',
   keys: ['hash', 'id'],
-  fields: [enabledField, ...existingKeyFields],
+  fields: keyRowFields,
   shownColumns: ['hint'],
 };
 

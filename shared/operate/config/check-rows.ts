@@ -147,6 +147,7 @@ export async function diffConfig(
   return {
     from: describeVersion(from),
     to: from === undefined ? 'the tables' : describeVersion(to),
+    edit: { before, after },
     differences: differencesOf(
       changesBetween(before, after),
       listBadRows([...findProblems(before, ports), ...findProblems(after, ports)]),

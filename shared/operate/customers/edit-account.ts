@@ -4,7 +4,7 @@ import { AccountRow, isAccountOff } from '../../config/rows/account-row.ts';
 import { readAlertedAccount } from '../../config/rows/alerted-account.ts';
 import { readRow, textOf } from '../../config/rows/read-row.ts';
 import { utcDay } from '../../wire/iso-time.ts';
-import { canonicalJson, isRecord, listTexts } from '../../wire/json.ts';
+import { isRecord, listTexts } from '../../wire/json.ts';
 import { compileRows, compileSettings } from '../config/row-changes.ts';
 import type { OperatorPorts, RawRow, RowWrite } from '../operator-ports.ts';
 import { normalizeMoments } from '../moment.ts';
@@ -42,10 +42,6 @@ export async function planEditAccount(
       ? [{ kind: 'create', table: 'accounts', row: after, conflict }]
       : updateOf({ table: 'accounts', key: { account }, row }, attributes);
   const names = changes.flatMap((write) => Object.keys(write.kind === 'update' ? write.attributes : after));
-  // Without notes of the tool itself.
-  const shown = names
-    .filter((name) => name !== 'account' && !name.startsWith('_'))
-    .map((name) => describeAttribute(name, after[name]));
   const isDisabled = isAccountOff(after) && !isAccountOff(row);
   const isPlanned = names.includes('plan');
   const [held, former] = [planIn(after), planIn(row)];
@@ -59,7 +55,7 @@ export async function planEditAccount(
     effect: listTexts(
       ...found.effect,
       changes.length === 0 && 'Nothing to change',
-      shown.length > 0 && `Set ${shown.join(', ')} for ${account} (live within 30 s)`,
+      found.changes.length === 0 && changes.length > 0 && `Update customer ${account} (live within 30 s)`,
       isDisabled && `Reject all keys of ${account} within 30 s`,
       isAccountOff(row) && !isAccountOff(after) && `Accept calls of ${account} again`,
     ),
@@ -80,14 +76,6 @@ function addPlanStart(attributes: RawRow, row: RawRow, nowMs: number): RawRow {
   if (!isRecord(plan) || plan['since'] !== undefined) return attributes;
   const kept = planIn(row) && textOf(row['plan'], 'since');
   return { ...attributes, plan: { ...plan, since: kept || utcDay(nowMs) } };
-}
-
-function describeAttribute(name: string, value: unknown): string {
-  if (value === undefined) return `no ${name}`;
-  if (name !== 'plan' || !isRecord(value)) return `${name} ${canonicalJson(value)}`;
-  const { level, since, until } = value as Record<string, string | undefined>;
-  const end = until === undefined ? 'no end' : `until ${until}`;
-  return `level ${level} plan from ${since}, ${end}`;
 }
 
 function planIn({ account, plan }: RawRow): AccountRow['plan'] {

@@ -54,6 +54,7 @@ import { accountFields, newAccountFields } from '../../fields/account-fields.ts'
 import { customerSheet } from '../../fields/sheet.ts';
 import { describeClosure, describeErasure } from '../../outcomes.ts';
 import {
+  createPreview,
   defineChange,
   limitRows,
   limitOf,
@@ -121,6 +122,7 @@ A customer is an account with keys and grants. Top up with \`grant new\`; create
         const plan = await planNewCustomer(ports, { account, attributes, ...input });
         return defineWrite({
           plan,
+          preview: createPreview(ports, plan),
           carryOut: () => terminal.revealMade(carryOutNewCustomer(ports, plan, wait * 1000)),
           print(shown, made) {
             const sent = plan.contact === undefined ? '' : ` to ${plan.contact}`;

@@ -12,6 +12,7 @@ import { asRecord, parseJson } from '../../../../shared/wire/json.ts';
 import { listColumns, planRuleSheet, planSheet, readSheetLines, type Sheet } from '../../fields/sheet.ts';
 import { describeResult, formatResult, readResultKeys } from '../../sheet-result.ts';
 import {
+  createPreview,
   defineChange,
   viewers,
   defineView,
@@ -87,6 +88,7 @@ ${listColumns(sheet).join(', ')}`,
       const journal = await openJournal(result);
       return defineWrite<LineOutcome[]>({
         plan: journal.kept.size > 0 ? addResultToPlan(plan) : plan,
+        preview: createPreview(run.ports, plan),
         async carryOut() {
           const outcomes = await applyLines(run, plan, { journal, result, waitMs: wait * 1000 });
           printOutcome(run.terminal, describeResult(outcomes));

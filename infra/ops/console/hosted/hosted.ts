@@ -11,6 +11,7 @@ import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts
 import { Failure, formatMoney } from '../../../../shared/operate/plan.ts';
 import { parseJson } from '../../../../shared/wire/json.ts';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
+import { formatChanges, type FieldChange } from '../../fields/describe-changes.ts';
 import { html, maskKeys } from '../../markup.ts';
 import { createConsole, type ConsoleHost } from '../console.ts';
 import { readCookie, guardHeaders } from '../guard.ts';
@@ -113,8 +114,9 @@ function hostingOf(
     portsOf: ({ name }) => portsOf(name),
     forms: consoles,
     countWatch: ({ name }) => consoles.countWatch(name),
-    async begin({ name: by, role }, { title, effect }) {
-      const end = await consoles.append({ by, role, title, effect: maskLines(effect) });
+    async begin({ name: by, role }, { title, effect, changes = [] }) {
+      const lines = [...effect, ...formatChanges(changes.map(hideContact))];
+      const end = await consoles.append({ by, role, title, effect: maskLines(lines) });
       return (ended) => end(maskLines('outcome' in ended ? ended.outcome.lines : [reasonOf(ended.error)]));
     },
     async refusedRefund(identity: Identity, amount) {
@@ -136,11 +138,11 @@ function hostingOf(
   };
 }
 
-/** The history can't be erased, so no contact data may enter it: `contact {"email":"a@b.c"}`, `note "Bob"`. */
-const contactData = /\b(contact|note) (?:"(?:[^"\\]|\\.)*"|\{(?:"(?:[^"\\]|\\.)*"|[^"}])*\})/g;
+/** The history can't be erased, so no contact data may enter it. */
+const hideContact = (change: FieldChange): FieldChange =>
+  /^(contact|note)\b/.test(change.name) ? { ...change, before: '', after: 'changed' } : change;
 
-const maskLines = (texts: readonly string[]): string[] =>
-  texts.map((text) => maskKeys(text.replaceAll(contactData, '$1')));
+const maskLines = (texts: readonly string[]): string[] => texts.map((text) => maskKeys(text));
 
 const reasonOf = (error: unknown): string =>
   error instanceof Failure ? `failed: ${error.message}` : 'console error: see its log';

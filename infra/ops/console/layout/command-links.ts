@@ -1,5 +1,6 @@
 /** Commands in sentences that the command line prints, too, as links to the pages that do the same. */
 import { html, type Content, type Markup } from '../../markup.ts';
+import { renderTimes } from './figures.ts';
 
 export const renderCopyableCommand = (words: string): Markup =>
   html`<code data-command>npx --no relay-ops ${words}</code>`;
@@ -50,12 +51,12 @@ export function renderWithCommandLinks(text: string): Content {
     const found = match.slice(1).find((each) => each !== undefined) ?? '';
     const command = found.replace(/^npx --no relay-ops /, '');
     shown.push(
-      text.slice(from, match.index),
+      renderTimes(text.slice(from, match.index)),
       linkCommand(command) ?? renderCommandWithoutPage(match[0], command),
     );
     from = match.index + match[0].length;
   }
-  return [...shown, text.slice(from)];
+  return [...shown, renderTimes(text.slice(from))];
 }
 
 function linkCommand(command: string): Markup | undefined {

@@ -63,6 +63,29 @@ export function formatSpan(spanMs: number): string {
   return `${count} ${name}`;
 }
 
+/** `2026-11-22 09:41 UTC`, with its seconds if it has any. */
+export const formatTimeUtc = (timeMs: number): string =>
+  isoTime(timeMs)
+    .replace('T', ' ')
+    .replace(/(:00)?Z$/, ' UTC');
+
+/** A script shows it in local time. */
+export const renderTime = (timeMs: number): Markup =>
+  html`<time datetime="${isoTime(timeMs)}">${formatTimeUtc(timeMs)}</time>`;
+
+/** Leaves examples and what somebody typed as they are. */
+const isoTimes = /(?<!"|such as |or )(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d))/;
+
+/** Renders the ISO 8601 times in a text like all other times. Markup stays as it is. */
+export function renderTimes(content: Content): Content {
+  if (typeof content !== 'string' || !isoTimes.test(content)) return content;
+  return content
+    .split(isoTimes)
+    .map((part, at) =>
+      at % 2 === 0 || Number.isNaN(Date.parse(part)) ? part : renderTime(Date.parse(part)),
+    );
+}
+
 /** `3 min ago`, with the exact time as its title. */
 export function renderAge(timeMs: number, nowMs: number): Markup {
   const differenceMs = timeMs - nowMs;

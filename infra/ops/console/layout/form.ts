@@ -3,6 +3,7 @@ import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { isReference, parseTypedList, type Field } from '../../fields/row-field.ts';
 import { html, type Content, type Markup } from '../../markup.ts';
 import { renderWithCommandLinks } from './command-links.ts';
+import { renderTimes } from './figures.ts';
 import { listTexts } from '../../../../shared/wire/json.ts';
 
 export interface SentForm {
@@ -149,7 +150,7 @@ function renderField(
 
 /** Help texts serve the command line too, so code stands between backquotes. */
 const renderHelp = (help: string): Content =>
-  help.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part));
+  help.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : renderTimes(part)));
 
 function renderControl({ kind = 'text', value = '', choices = [], ...field }: Field, state: Markup): Markup {
   // An input would lose line ends.

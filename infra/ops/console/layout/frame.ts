@@ -1,8 +1,9 @@
 /** The frame of every page: navigation, breadcrumbs, notices, and a footer with the cost of the page. */
 import type { Role } from '../../../../shared/operate/hosted-console.ts';
 import type { TableTraffic, Target } from '../../../../shared/operate/operator-ports.ts';
+import type { Field } from '../../fields/row-field.ts';
 import { html, nothing, type Content, type Markup } from '../../markup.ts';
-import { formatBytes, formatMilliseconds } from './figures.ts';
+import { formatBytes, formatMilliseconds, renderTimes } from './figures.ts';
 import { renderCopyableCommand, renderWithCommandLinks } from './command-links.ts';
 import { renderActionButton } from './form.ts';
 import { formatCount, formatStackOption } from '../../../../shared/operate/plan.ts';
@@ -33,6 +34,8 @@ export interface Page {
   back?: string;
   body: Content;
   actions?: Content;
+  /** Of the form on the page. */
+  fields?: readonly Field[];
   status?: number;
   /** New keys to show; all other keys are masked. */
   secrets?: readonly string[];
@@ -160,7 +163,7 @@ const renderCost = ({ cost }: FrameInput): Markup =>
 type Tone = 'bad' | 'warning' | 'good' | 'calm';
 
 export const renderNotice = (tone: Tone, words: Content): Markup =>
-  html`<div class="notice ${tone}" ${tone === 'bad' && html`role="alert"`}>${words}</div>`;
+  html`<div class="notice ${tone}" ${tone === 'bad' && html`role="alert"`}>${renderTimes(words)}</div>`;
 
 /** The result of an action gets the focus and is read aloud first. */
 export const renderOutcome = (words: Content): Markup =>
@@ -208,4 +211,4 @@ export const sectionOf = (path: string): (typeof sections)[number] =>
 export const renderEmptyBox = (title: string, next: Content): Markup =>
   html`<div class="empty">${renderEmptyState(title, next)}</div>`;
 
-export const renderLead = (words: Content): Markup => html`<p class="lead">${words}</p>`;
+export const renderLead = (words: Content): Markup => html`<p class="lead">${renderTimes(words)}</p>`;

@@ -14,6 +14,7 @@ import {
   formatMilliseconds,
   formatPercent,
   formatShort,
+  renderTimes,
   renderYuan,
   formatYuanShort,
 } from './figures.ts';
@@ -95,10 +96,10 @@ export const renderDrawerLink = (path: string, words: Content): Markup =>
 export const actions = <Row>(show: Cell<Row>): PageColumn<Row> =>
   column('Actions', show, { isActions: true, opensForms: true });
 
-export const renderWide = (text: Content): Markup => html`<span class="wide">${text}</span>`;
+export const renderWide = (text: Content): Markup => html`<span class="wide">${renderTimes(text)}</span>`;
 
 /** Shortens a long text; the title has all of it. */
-export const renderCut = (whole: string, shown: Content = whole): Content =>
+export const renderCut = (whole: string, shown: Content = renderTimes(whole)): Content =>
   whole.length <= wholeMax ? shown : html`<span class="cut" title="${whole}">${shown}</span>`;
 
 const wholeMax = 20;
@@ -186,8 +187,9 @@ function renderCell<Row>(
     opensForms && html` data-drawer`,
     key !== undefined && html` data-sort="${String(key)}"`,
   ];
-  if (isHead) return html`<th scope="row" ${attributes}>${show(row)}</th>`;
-  return html`<td ${attributes}>${show(row)}${pad}</td>`;
+  const shown = renderTimes(show(row));
+  if (isHead) return html`<th scope="row" ${attributes}>${shown}</th>`;
+  return html`<td ${attributes}>${shown}${pad}</td>`;
 }
 
 type CountName = keyof DailyFigures['counts'];
@@ -257,7 +259,7 @@ export const renderDefinitions = (
       ([name, value]) =>
         html`<div>
           <dt>${name}</dt>
-          <dd>${value}</dd>
+          <dd>${renderTimes(value)}</dd>
         </div>`,
     )}
   </dl>`;

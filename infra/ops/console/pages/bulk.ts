@@ -1,5 +1,5 @@
 /** Edits and creates many rows at once from a CSV sheet that is typed or uploaded. Shows the changes and asks for confirmation. */
-import { basisOfSheet, carryOutLines, type SheetPlan } from '../../../../shared/operate/apply-sheet.ts';
+import { carryOutLines, type SheetPlan } from '../../../../shared/operate/apply-sheet.ts';
 import { formatCount, formatInteger, usageFailure } from '../../../../shared/operate/plan.ts';
 import {
   customerSheet,
@@ -17,7 +17,14 @@ import { describeResult, formatResult } from '../../sheet-result.ts';
 import { formBytesMax } from '../guard.ts';
 import { renderLead, renderNotice } from '../layout/frame.ts';
 import { proposeRowEdit } from '../visit/row-proposal.ts';
-import { buildFormPage, createProposal, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
+import {
+  buildFormPage,
+  createProposal,
+  showWrites,
+  type Proposal,
+  type Routes,
+  type Visit,
+} from '../visit/visit.ts';
 
 /** `start`: the header of a sheet that starts empty. Without it, the form contains the existing rows. */
 type Bulk = readonly [path: string, title: string, sheet: Sheet, back: string, start?: string];
@@ -119,5 +126,5 @@ export const proposeLines = ({ ports }: Visit, plan: SheetPlan, back: string): P
       return { lines, warnings, ...(isSent && { file }) };
     },
   ),
-  basis: basisOfSheet(plan),
+  ...showWrites(ports, plan.changes),
 });

@@ -9,14 +9,15 @@ import { formatCount, usageFailure, Failure } from '../../../../shared/operate/p
 import { fingerprintRow } from '../../../../shared/operate/rows.ts';
 import { channelTypeNames } from '../../../../shared/upstreams/types/channel-attributes.ts';
 import { defaultChannelType } from '../../../../shared/upstreams/types/channel-types.ts';
-import { html, formatCell } from '../../markup.ts';
+import { formatCell } from '../../markup.ts';
 import { formatMilliseconds } from '../layout/figures.ts';
+import { formatValue, listValues } from '../../fields/describe-changes.ts';
 import { listFormFields, typeField } from '../../fields/channel-fields.ts';
 import { fillWholeForm, readWholeForm, type SentTexts } from '../../fields/form-fields.ts';
 import { createSeenField, type Field, type RowField } from '../../fields/row-field.ts';
 import { readMarks } from '../layout/form.ts';
 import { renderLead } from '../layout/frame.ts';
-import { renderTabs } from '../layout/table.ts';
+import { renderDefinitions, renderTabs } from '../layout/table.ts';
 import { proposeRowEdit } from '../visit/row-proposal.ts';
 import { buildFormPage, createProposal, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 import { channelPathOf } from './channels.ts';
@@ -171,10 +172,13 @@ async function proposeProbe({ ports, parameter }: Visit): Promise<Proposal> {
       const { can, rules, sent, warnings } = await carryOutProbe(ports, plan);
       return {
         lines: [
-          `Sent ${formatCount(sent, 'call')}. The findings are saved as _can and params.model_rules: ${JSON.stringify(rules)}`,
+          `Sent ${formatCount(sent, 'call')}. The findings are saved as _can and params.model_rules: ${formatValue(rules) || 'no rules'}`,
         ],
         warnings,
-        details: html`<pre class="command"><code>${JSON.stringify(can, null, 2)}</code></pre>`,
+        details: renderDefinitions(
+          'steps',
+          listValues([], { ...can }).map(({ label, text }) => [label, text]),
+        ),
       };
     },
   );

@@ -20,7 +20,7 @@ import {
 import type { NewCharge } from '../../../../shared/operate/prices/import-charges.ts';
 import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { html, nothing, formatCell, type Content, type Markup } from '../../markup.ts';
-import { renderAge } from '../layout/figures.ts';
+import { formatTimeUtc, renderAge } from '../layout/figures.ts';
 import { fromField, ruleFields, ruleFormFields, typeWords } from '../../fields/price-fields.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import {
@@ -226,7 +226,10 @@ async function proposeEdit(visit: Visit): Promise<Proposal> {
   if (isLater(from) && !isLater(row['from'])) {
     refuseChanged(`rule ${id}`, row, seen);
     const { plan } = await planAnnouncePrice(ports, { id, from, attributes });
-    return proposeRowEdit(visit, plan, { title: `Rule ${id}, from ${from}`, back: 'charges' });
+    return proposeRowEdit(visit, plan, {
+      title: `Rule ${id}, from ${formatTimeUtc(Date.parse(from))}`,
+      back: 'charges',
+    });
   }
   const plan = await planSetRow(ports, { table: 'charges', key: id, attributes, seen, isNew: false });
   return proposeRowEdit(visit, plan, { title: `Rule ${id}`, back: 'charges' });

@@ -37,6 +37,7 @@ import {
   buildPath,
   createProposal,
   proposeWrites,
+  showWrites,
   type Proposal,
   type Routes,
   type Visit,
@@ -113,7 +114,7 @@ async function proposeNew({ ports, field, fields }: Visit): Promise<Proposal> {
     ...(models.length > 0 && { models }),
   });
   const isLinked = field('link') === 'yes';
-  return createProposal(
+  const proposal = createProposal(
     plan,
     { title: `New customer ${account}`, back: 'customers', verb: 'Create customer' },
     async () => {
@@ -132,6 +133,7 @@ async function proposeNew({ ports, field, fields }: Visit): Promise<Proposal> {
       };
     },
   );
+  return { ...proposal, ...showWrites(ports, plan.changes) };
 }
 
 const keyPage = buildFormPage((visit) => ({

@@ -24,11 +24,14 @@ import {
   formatMoney,
   formatWrittenMoney,
 } from '../../../../shared/operate/plan.ts';
-import { utcDay } from '../../../../shared/wire/iso-time.ts';
+import { accountFields } from '../../fields/account-fields.ts';
+import { listValues, nameAttribute } from '../../fields/describe-changes.ts';
+import { topOf } from '../../fields/row-field.ts';
 import { html, nothing, formatCell, type Content, type Markup } from '../../markup.ts';
 import {
   formatPercent,
   renderAge,
+  renderTime,
   renderLastChange,
   renderRowTime,
   renderYuan,
@@ -310,7 +313,7 @@ function renderBalanceTiles({ item, isOff, plan, use }: CustomerView): Markup {
     {
       name: 'Plan',
       value: plan ? `level ${plan.level}` : 'none',
-      note: plan?.until ? html`until ${utcDay(plan.until * 1000)}` : nothing,
+      note: plan?.until ? html`until ${renderTime(plan.until * 1000)}` : nothing,
     },
   ]);
 }
@@ -318,9 +321,12 @@ function renderBalanceTiles({ item, isOff, plan, use }: CustomerView): Markup {
 function renderRowFacts({ attributes, written: by, plan }: CustomerView, { nowMs }: Visit): Markup {
   const last = renderLastChange(by, nowMs);
   return renderDefinitions('facts', [
-    ...Object.entries(attributes).map(
-      ([name, value]) => [formatAttribute(name), (attributeFormats[name] ?? formatCell)(value)] as const,
-    ),
+    ...Object.entries(attributes).flatMap(([name, value]) => {
+      const format = attributeFormats[name];
+      if (format) return [[nameAttribute(name), format(value)] as const];
+      const fields = accountFields.filter((field) => topOf(field.name) === name);
+      return listValues(fields, { [name]: value }).map(({ label, text }) => [label, text] as const);
+    }),
     ...(plan?.items ?? []).map(
       ({ name, used, value }) =>
         [
@@ -347,13 +353,8 @@ function renderContact(value: unknown): Content {
 
 const attributeFormats: Readonly<Record<string, (value: unknown) => Content>> = {
   contact: renderContact,
-  alert_below: (value) => formatWrittenMoney(formatCell(value)),
   price_group: (value) => html`<a href="charges#groups">${formatCell(value)}</a>`,
 };
-
-/** `alert_below` -> `Alert below`. */
-const formatAttribute = (name: string): string =>
-  `${name.charAt(0).toUpperCase()}${name.slice(1).replaceAll('_', ' ')}`;
 
 function renderUsage({ use }: CustomerView): Markup {
   const { days, models } = use;

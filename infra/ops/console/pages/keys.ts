@@ -352,7 +352,7 @@ const renderUse = ({ hours }: KeyUse): Markup =>
     caption: 'Usage of the key by hour and model',
     empty: 'No calls in this period.',
     columns: [
-      head('Hour, UTC', ({ hour }) => hour.slice(0, 16).replace('T', ' ')),
+      head('Hour', ({ hour }) => hour),
       column('Model', ({ model }) => model),
       ...pickFigureColumns<Hour>(({ figures }) => figures, 'calls', 'failed', 'input', 'output', 'charged'),
     ],

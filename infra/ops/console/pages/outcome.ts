@@ -4,8 +4,9 @@ import { canonicalJson } from '../../../../shared/wire/json.ts';
 import { html, nothing, raw, type Markup } from '../../markup.ts';
 import { renderNotice, renderOutcome, sectionOf, renderWarnings, type Page } from '../layout/frame.ts';
 import { renderWithCommandLinks } from '../layout/command-links.ts';
+import { renderTimes } from '../layout/figures.ts';
 import { renderActionButton } from '../layout/form.ts';
-import { proposeRowEdit } from '../visit/row-proposal.ts';
+import { proposeRowEdit, renderChanges } from '../visit/row-proposal.ts';
 import {
   buildFormPage,
   addListToAddress,
@@ -35,6 +36,7 @@ export const basisOf = (shown: FrozenProposal): string =>
   canonicalJson({
     ...shown,
     details: '',
+    changes: [],
     warnings: shown.warnings
       .join(' ')
       .split(/[\s;]+/)
@@ -46,7 +48,7 @@ export function renderConfirmation(
   { identity, list }: Visit,
   { id, shown, path, fields }: PendingForm,
 ): Page {
-  const { title, back, effect, questions, warnings, refusal, details, verb, grave } = shown;
+  const { title, back, effect, changes = [], questions, warnings, refusal, details, verb, grave } = shown;
   const isTyped = Object.keys(fields).some((name) => name !== 'form_token' && name !== 'list');
   const again = isTyped ? html`<a href="${addListToAddress(`${path}?again=${id}`, list)}">Edit</a>` : nothing;
   return {
@@ -55,8 +57,8 @@ export function renderConfirmation(
     body: html`${refusal !== undefined && renderNotice('bad', renderWithCommandLinks(refusal))}
       ${renderWarnings(warnings)}
       <h2 tabindex="-1" autofocus>What will happen</h2>
-      ${renderEffect(effect)} ${raw(details)}
-      ${questions.map((question) => html`<p class="question">${question}</p>`)}
+      ${renderEffect(effect)} ${renderChanges(changes)} ${raw(details)}
+      ${questions.map((question) => html`<p class="question">${renderTimes(question)}</p>`)}
       ${
         refusal === undefined
           ? html`<form method="post" action="confirm/${id}">
@@ -120,12 +122,13 @@ export function renderResult({ title, back }: Pick<Proposal, 'title' | 'back'>, 
 
 /** Renders the result on the page that led to the action: the changes, links to them, and Undo. */
 export const renderDone = (
-  { lines, warnings = [], next = [], undo = [], back }: KeptResult,
+  { lines, changes = [], warnings = [], next = [], undo = [], back }: KeptResult,
   id: string,
   { identity }: Visit,
 ): Markup =>
   html`${renderOutcome([
     lines.map((line) => html`<p>${renderWithCommandLinks(line)}</p>`),
+    renderChanges(changes),
     html`<p class="buttons">
       ${next.filter(([path]) => path !== back).map(([path, words]) => html`<a href="${path}">${words}</a>`)}
       ${undo.length > 0 && renderActionButton(`undo/${id}`, identity.formToken, 'Undo', { list: back })}

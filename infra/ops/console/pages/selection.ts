@@ -8,7 +8,7 @@ import type { OperatorPorts, RawRow } from '../../../../shared/operate/operator-
 import { formatCount, usageFailure } from '../../../../shared/operate/plan.ts';
 import { textOf } from '../../../../shared/config/rows/read-row.ts';
 import { accountFields } from '../../fields/account-fields.ts';
-import { existingKeyFields } from '../../fields/key-fields.ts';
+import { keyRowFields } from '../../fields/key-fields.ts';
 import {
   makeChoice,
   makeFlag,
@@ -50,7 +50,7 @@ const actions: Record<List, Readonly<Record<string, string>>> = {
 
 const fields: Record<List, readonly RowField[]> = {
   customers: accountFields,
-  keys: [makeFlag('enabled', '', ''), ...existingKeyFields],
+  keys: keyRowFields,
   channels: [makeFlag('state', '', ''), makeNumber('priority', '', ''), makeNumber('weight', '', '')],
 };
 

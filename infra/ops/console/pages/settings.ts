@@ -6,11 +6,10 @@ import {
   planSetRow,
   type ShownRow,
 } from '../../../../shared/operate/config/write-rows.ts';
-import type { RawRow } from '../../../../shared/operate/operator-ports.ts';
 import { formatWrittenMoney, usageFailure } from '../../../../shared/operate/plan.ts';
-import { recordsIn } from '../../../../shared/wire/json.ts';
 import { fillForm, readForm } from '../../fields/form-fields.ts';
-import { createSeenField } from '../../fields/row-field.ts';
+import { listValues } from '../../fields/describe-changes.ts';
+import { createSeenField, topOf, type RowField } from '../../fields/row-field.ts';
 import { listSettingFields, planFields, settingForms } from '../../fields/setting-fields.ts';
 import { html, formatCell, type Content } from '../../markup.ts';
 import { renderWriter, renderRowTime } from '../layout/figures.ts';
@@ -79,21 +78,25 @@ const addKnown = (rows: readonly ShownRow[], known: readonly (string | number)[]
 
 function renderValue(shown: ShownRow | undefined): Content {
   if (shown === undefined) return html`<span class="soft">default</span>`;
-  return shown.row === undefined ? renderBadge('invalid', 'bad') : renderCut(formatCell(shown.row['value']));
+  return renderRow(listSettingFields(String(shown.key)), shown);
 }
 
 function renderCover(shown: ShownRow | undefined): Content {
   if (shown === undefined) return html`<span class="soft">not set: calls are paid from the balance</span>`;
-  return shown.row === undefined ? renderBadge('invalid', 'bad') : renderCut(formatCover(shown.row));
+  return renderRow(
+    planFields.filter(({ name }) => name !== 'price'),
+    shown,
+  );
 }
 
-const formatCover = (row: RawRow): string =>
-  recordsIn(row['items'])
-    .map(
-      ({ id, value, models }) =>
-        `${formatCell(id)}: ${value === -1 ? 'unlimited' : formatCell(value)} ${value === 1 ? 'call' : 'calls'} a month (${formatCell(models)})`,
-    )
-    .join('; ');
+function renderRow(fields: readonly RowField[], { row }: ShownRow): Content {
+  if (row === undefined) return renderBadge('invalid', 'bad');
+  const members = Object.fromEntries(fields.map(({ name }) => [topOf(name), row[topOf(name)]]));
+  const values = listValues(fields, members).filter(({ text }) => text !== '');
+  return renderCut(
+    values.map(({ label, text }) => (fields.length > 1 ? `${label}: ${text}` : text)).join(', '),
+  );
+}
 
 /** The differences between the two tables. */
 const kinds = {

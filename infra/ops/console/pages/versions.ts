@@ -3,12 +3,13 @@ import { planRollback } from '../../../../shared/operate/config/write-rows.ts';
 import { diffConfig } from '../../../../shared/operate/config/check-rows.ts';
 import { publishedMax, listPublishedVersions } from '../../../../shared/operate/config/versions.ts';
 import { usageFailure } from '../../../../shared/operate/plan.ts';
+import { describeChanges } from '../../fields/describe-changes.ts';
 import { html, nothing } from '../../markup.ts';
 import { renderAge, renderWriter } from '../layout/figures.ts';
 import { renderActionButton, renderSearch } from '../layout/form.ts';
 import { renderCommand, renderEmptyBox, renderEmptyState, renderLead, type Page } from '../layout/frame.ts';
 import { actions, renderBadge, column, renderCut, head, renderTable } from '../layout/table.ts';
-import { renderDifferences, proposeRowEdit } from '../visit/row-proposal.ts';
+import { renderChanges, proposeRowEdit } from '../visit/row-proposal.ts';
 import { buildFormPage, hideFromReaders, type Proposal, type Routes, type Visit } from '../visit/visit.ts';
 
 export function addVersionPages(routes: Routes): void {
@@ -65,7 +66,10 @@ const parseNumber = (text: string): number | undefined =>
 async function renderVersionDiff(visit: Visit): Promise<Page> {
   const { ports, identity, query } = visit;
   const [from, to] = [query('from'), query('to')];
-  const { differences, ...names } = await diffConfig(ports, { from: parseNumber(from), to: parseNumber(to) });
+  const { differences, edit, ...names } = await diffConfig(ports, {
+    from: parseNumber(from),
+    to: parseNumber(to),
+  });
   const back = `versions/${parseNumber(from)}/rollback`;
   return {
     title: `${names.from} and ${names.to}`,
@@ -89,7 +93,7 @@ async function renderVersionDiff(visit: Visit): Promise<Page> {
     ${
       differences.length === 0
         ? renderEmptyBox('No differences', `${names.from} and ${names.to} have the same rows.`)
-        : renderDifferences(differences)
+        : renderChanges(describeChanges(differences, ports.target, edit))
     }`,
   };
 }

@@ -2,15 +2,8 @@
 import type { ConfigPlan } from '../../../../shared/operate/config/write-rows.ts';
 import { joinNames } from '../../../../shared/config/rows/read-table.ts';
 import { plainValue } from '../../../../shared/config/rows/read-row.ts';
-import { perMillion } from '../../../../shared/billing/price.ts';
-import { partPrices } from '../../../../shared/wire/chat-response.ts';
-import { canonicalJson, compareCodeUnits, isRecord } from '../../../../shared/wire/json.ts';
-import {
-  indexRows,
-  nameOf,
-  type ConfigEdit,
-  type RowDifference,
-} from '../../../../shared/operate/config/row-changes.ts';
+import { canonicalJson } from '../../../../shared/wire/json.ts';
+import { nameOf, type RowDifference } from '../../../../shared/operate/config/row-changes.ts';
 import { formatCount, formatInteger, Failure } from '../../../../shared/operate/plan.ts';
 import {
   certaintyOf,
@@ -20,8 +13,9 @@ import {
   type ModelEffect,
 } from '../../../../shared/operate/what-if/edit-effects.ts';
 import { planWhatIf, type SoonerEmpty, type WhatIf } from '../../../../shared/operate/what-if/what-if.ts';
-import { html, nothing, formatCell, type Content, type Markup } from '../../markup.ts';
-import { formatMinute, renderYuan } from '../layout/figures.ts';
+import { describeChanges, type FieldChange } from '../../fields/describe-changes.ts';
+import { html, nothing, type Content, type Markup } from '../../markup.ts';
+import { renderTime, renderTimes, renderYuan } from '../layout/figures.ts';
 import { renderLead, renderNotice, renderWarnings } from '../layout/frame.ts';
 import { renderBadge, column, head, money, number, renderTable, type PageColumn } from '../layout/table.ts';
 import { renderCustomerLink, proposeWrites, type Outcome, type Proposal, type Visit } from './visit.ts';
@@ -33,8 +27,8 @@ export async function proposeRowEdit(
 ): Promise<Proposal> {
   const proposal = proposeWrites(visit, plan, { verb: 'Save', ...words, report: reportSaved });
   const comparison = proposal.refusal === undefined && (await compareEffects(visit.ports, plan));
-  const details = html`${renderDifferences(plan.differences, plan.edit)} ${comparison}`;
-  return { ...proposal, basis: basisOf(plan.differences), details };
+  const changes = describeChanges(plan.differences, visit.ports.target, plan.edit);
+  return { ...proposal, basis: basisOf(plan.differences), changes, details: html`${comparison}` };
 }
 
 const reportSaved = ({ length }: unknown[]): Outcome => ({
@@ -62,63 +56,31 @@ const basisOf = (differences: readonly RowDifference[]): string =>
     .toSorted()
     .join('\n');
 
-/** @param edit shows prices in the units of forms: a rule's type says whether they are per call */
-export function renderDifferences(differences: readonly RowDifference[], edit?: ConfigEdit): Markup {
-  if (differences.length === 0) return nothing;
-  const all = differences.flatMap(({ table: of, key, change, attributes }) =>
-    attributes.map(({ name, before, after }) => {
-      const hasPrices = edit && (of === 'charges' || name === 'cost' || key === 'price_groups');
-      const show = (value: unknown, side: keyof ConfigEdit): string =>
-        shorten(
-          hasPrices
-            ? describePrices(plainValue(value), indexRows(of, edit[side][of]).get(key)?.['type'], name)
-            : formatCell(value),
-        );
-      return {
-        name,
-        before: show(before, 'before'),
-        after: show(after, 'after'),
-        row: `${of} ${key}`,
-        change,
-      };
-    }),
-  );
-  const more = all.length - differencesMax;
-  return html`${renderTable(all.slice(0, differencesMax), {
+export function renderChanges(changes: readonly FieldChange[]): Markup {
+  const more = changes.length - changesMax;
+  const hasRows = changes.some(({ row }) => row !== changes[0]?.row);
+  return html`${renderTable(changes.slice(0, changesMax), {
     caption: 'Changes',
-    empty: 'No changes.',
+    empty: nothing,
+    isPlain: true,
     columns: [
-      head('Row', ({ row }) => row),
-      column('Change', ({ change }) => change),
-      column('Attribute', ({ name }) => html`<code>${name}</code>`),
-      column('Before', ({ before }) => html`<span class="wide old">${before}</span>`),
-      column('After', ({ after }) => html`<span class="wide new">${after}</span>`),
+      ...(hasRows ? [head('Row', ({ row }: FieldChange) => row)] : []),
+      column('Field', ({ label, name }) => html`<span title="${name}">${label}</span>`),
+      column('Before', ({ before }) => renderValue(before, 'old')),
+      column('After', ({ after }) => renderValue(after, 'new')),
     ],
   })}
-  ${more > 0 && renderLead(`${formatCount(more, 'more attribute')} not shown.`)}`;
+  ${more > 0 && renderLead(`${formatCount(more, 'more change')} not shown.`)}`;
 }
 
-const differencesMax = 200;
+const changesMax = 200;
 
 const charactersMax = 400;
 
-const shorten = (text: string): string =>
-  text.length > charactersMax ? `${text.slice(0, charactersMax)}… (${text.length} characters)` : text;
-
-const priceNames: ReadonlySet<string> = new Set(['input', 'output', ...partPrices]);
-
-/** Rows have prices per 1,000 tokens, forms per million. Sorted, because the store returns members of maps in any order. */
-function describePrices(value: unknown, type: unknown, name = ''): string {
-  if (typeof value === 'number' && priceNames.has(name))
-    return type === 'times-billing' ? `${value} per call` : `${perMillion(value)} per 1M tokens`;
-  if (Array.isArray(value) && value.some(isRecord))
-    return value.map((each) => describePrices(each, type)).join('; ');
-  if (!isRecord(value)) return formatCell(value);
-  const isNested = Object.values(value).flat().some(isRecord);
-  return Object.entries(value)
-    .toSorted(([a], [b]) => compareCodeUnits(a, b))
-    .map(([key, each]) => `${key}${isNested ? ':' : ''} ${describePrices(each, value['type'] ?? type, key)}`)
-    .join(isNested ? '; ' : ', ');
+function renderValue(text: string, tone: 'old' | 'new'): Content {
+  const shown =
+    text.length > charactersMax ? `${text.slice(0, charactersMax)}… (${text.length} characters)` : text;
+  return text === '' ? '–' : html`<span class="wide ${tone}">${renderTimes(shown)}</span>`;
 }
 
 const namesMax = 20;
@@ -139,7 +101,7 @@ function renderEffects(effects: WhatIf): Markup {
     ${renderWarnings([...unreadable, ...accounts.problems])}
     ${renderLead(
       html`${formatCount(total.calls, 'call')} from ${days.from} to ${days.to} (UTC), at the prices of
-      ${formatMinute(atMs)}. This assumes that the same calls would have been made.`,
+      ${renderTime(atMs)}. This assumes that the same calls would have been made.`,
     )}
     ${renderTable(changed.length === 0 ? [] : [all, ...largest.slice(0, modelsMax)], {
       caption: 'Revenue and margin by model, before and after',

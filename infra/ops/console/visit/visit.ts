@@ -8,7 +8,9 @@ import type { OperatorPorts, RawRow, RowWrite } from '../../../../shared/operate
 import { carryOutWrites } from '../../../../shared/operate/rows.ts';
 import { noteUndo, type UndoStep } from '../../../../shared/operate/undo.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { canonicalJson } from '../../../../shared/wire/json.ts';
 import type { TableName } from '../../../../shared/tables/table-names.ts';
+import { describeWrites, type FieldChange } from '../../fields/describe-changes.ts';
 import type { Field } from '../../fields/row-field.ts';
 import { renderForm, listUnassignedMarks, addMarks, type FieldMarks, type SentForm } from '../layout/form.ts';
 import type { NanoYuan } from '../../../../shared/billing/money.ts';
@@ -197,6 +199,7 @@ export const buildFormPage =
     return {
       title,
       above,
+      fields,
       body: html`${renderWarnings(listUnassignedMarks(marks, fields))} ${intro}
       ${renderForm({ ...form, action: visit.path, formToken: visit.identity.formToken })}`,
     };
@@ -216,7 +219,9 @@ export interface Proposal {
   warnings: readonly string[];
   /** The reason why it may be shown but not carried out. */
   refusal?: string | undefined;
-  /** More to see before confirming: changes of rows and their impact. */
+  /** The changes of rows, field by field. */
+  changes?: readonly FieldChange[];
+  /** More to see before confirming, such as the impact of the changes. */
   details?: Markup;
   /** Must be equal at confirmation. */
   basis?: string;
@@ -247,16 +252,23 @@ export function proposeWrites(
   const isNothing = plan.changes.length === 0;
   const refusal = plan.refusal ?? (isNothing ? plan.effect[0] : undefined);
   const questions = isNothing ? [] : plan.questions;
-  return createProposal(
-    { ...plan, questions, ...(refusal !== undefined && { refusal }) },
-    words,
-    async () => {
-      const made = await carryOutWrites(ports, plan);
-      if (made.length === 0) throw new Failure('nothing was saved: somebody else changed this first');
-      return { next: linkRows(made), undo: await noteUndo(ports, made), ...report(made) };
-    },
-  );
+  const shown = { ...plan, questions, ...(refusal !== undefined && { refusal }) };
+  const proposal = createProposal(shown, words, async () => {
+    const made = await carryOutWrites(ports, plan);
+    if (made.length === 0) throw new Failure('nothing was saved: somebody else changed this first');
+    return { next: linkRows(made), undo: await noteUndo(ports, made), ...report(made) };
+  });
+  return { ...proposal, ...showWrites(ports, plan.changes) };
 }
+
+/** The effect of a plan has no values, so the writes themselves must be equal at confirmation. */
+export const showWrites = (
+  { target }: Pick<OperatorPorts, 'target'>,
+  writes: readonly RowWrite[],
+): Pick<Proposal, 'changes' | 'basis'> => ({
+  changes: describeWrites(writes, target),
+  basis: canonicalJson(writes),
+});
 
 const linkRows = (made: readonly RowWrite[]): [path: string, words: string][] =>
   made.slice(0, 3).flatMap((write) => {
@@ -302,7 +314,7 @@ export interface Outcome {
 
 /** A result without secrets. It is kept, so that the page that led to the action can show it, and Undo can use it. */
 export type KeptResult = Pick<Outcome, 'lines' | 'warnings' | 'next' | 'undo'> &
-  Pick<Proposal, 'back' | 'title'>;
+  Pick<Proposal, 'back' | 'title' | 'changes'>;
 
 /** A proposal as shown, in texts and markup. */
 export type FrozenProposal = Omit<Proposal, 'carryOut' | 'refunds' | 'details'> & { details: string };

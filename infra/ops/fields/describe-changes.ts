@@ -1,0 +1,181 @@
+/**
+ * Describes changes of rows as people read them: each field with its label, and its value before and after in the words and units of the
+ * forms. Times are ISO 8601, which the console shows in the time zone that the operator chose.
+ */
+import { perMillion } from '../../../shared/billing/price.ts';
+import { plainRow, plainValue } from '../../../shared/config/rows/read-row.ts';
+import { keysOf, type ConfigEdit, type RowDifference } from '../../../shared/operate/config/row-changes.ts';
+import { formatStoredMoment } from '../../../shared/operate/moment.ts';
+import type { RawRow, RowWrite, Target } from '../../../shared/operate/operator-ports.ts';
+import { formatWrittenMoney } from '../../../shared/operate/plan.ts';
+import type { TableName } from '../../../shared/tables/table-names.ts';
+import { partPrices } from '../../../shared/wire/chat-response.ts';
+import { asRecord, compareCodeUnits, isRecord } from '../../../shared/wire/json.ts';
+import { formatCell } from '../markup.ts';
+import { accountFields } from './account-fields.ts';
+import { listFormFields, typeField } from './channel-fields.ts';
+import { splitEntries } from './form-fields.ts';
+import { keyRowFields } from './key-fields.ts';
+import { ruleFormFields } from './price-fields.ts';
+import { readAttribute, setAttribute, topOf, type RowField } from './row-field.ts';
+import { listSettingFields, planFields } from './setting-fields.ts';
+
+/** An empty text stands for no value. */
+export interface FieldChange {
+  row: string;
+  /** As the row has it, with its path: `contact.email`. */
+  name: string;
+  label: string;
+  before: string;
+  after: string;
+}
+
+type Difference = Omit<RowDifference, 'table'> & { table: TableName };
+
+const nouns: Partial<Record<TableName, string>> = {
+  channels: 'Channel',
+  charges: 'Rule',
+  plans: 'Plan',
+  settings: 'Setting',
+  accounts: 'Customer',
+  keys: 'Key',
+};
+const endings = { added: ' (new)', changed: '', removed: ' (deleted)' };
+const hashCharacters = 8;
+
+const listRowFields = ({ table, key }: Difference, target: Target): readonly RowField[] => {
+  if (table === 'channels') return [typeField, ...listFormFields(undefined, {}, target)];
+  if (table === 'charges') return ruleFormFields;
+  if (table === 'settings') return listSettingFields(String(key));
+  if (table === 'plans') return planFields;
+  return table === 'accounts' ? accountFields : keyRowFields;
+};
+
+/** @param edit has the attributes that did not change: a rule's type says whether its prices are per call */
+export const describeChanges = (
+  differences: readonly Difference[],
+  target: Target,
+  edit?: ConfigEdit,
+): FieldChange[] =>
+  differences.flatMap((difference) => {
+    const { table, key, change } = difference;
+    const keyName = keysOf(table)[0]?.name ?? '';
+    const row = `${nouns[table]} ${table === 'keys' ? String(key).slice(0, hashCharacters) : key}${endings[change]}`;
+    const attributes = difference.attributes.filter(({ name }) => !name.startsWith('_') && name !== keyName);
+    const fields = listRowFields(difference, target);
+    return attributes.flatMap(({ name, ...values }): FieldChange[] => {
+      const own = fields.filter((field) => topOf(field.name) === name);
+      const [before, after] = (['before', 'after'] as const).map((side) => {
+        const rows = (edit?.[side] as Partial<Record<TableName, unknown[]>> | undefined)?.[table] ?? [];
+        const found = asRecord(rows.find((each) => asRecord(each)[keyName] === key));
+        return new Map(listValues(own, { [name]: values[side] }, found).map((each) => [each.name, each]));
+      });
+      const shown = [...new Map([...(before ?? []), ...(after ?? [])]).values()].flatMap((value) => {
+        const [old = '', next = ''] = [before?.get(value.name)?.text, after?.get(value.name)?.text];
+        return old === next ? [] : [{ row, name: value.name, label: value.label, before: old, after: next }];
+      });
+      if (shown.length > 0) return shown;
+      // The plan hides values that may be secrets.
+      const isHidden = values.before === undefined && values.after === undefined;
+      const [old, next] = isHidden
+        ? ['hidden', 'hidden']
+        : [values.before, values.after].map((each) => formatValue(each));
+      return [{ row, name, label: nameAttribute(name), before: old ?? '', after: next ?? '' }];
+    });
+  });
+
+/** Leaves out credits and new keys, whose plans describe them. */
+export const describeWrites = (writes: readonly RowWrite[], target: Target): FieldChange[] => {
+  const shown = writes.flatMap((write): Difference[] => {
+    const { table } = write;
+    const isEdit = write.kind === 'update' && (table === 'accounts' || table === 'keys');
+    if (!isEdit && (write.kind !== 'create' || table !== 'accounts')) return [];
+    const [key, before, after] =
+      write.kind === 'update'
+        ? [write.key, write.unchanged, write.attributes]
+        : [write.row, {} as RawRow, write.row];
+    const attributes = Object.keys(after).map((name) => ({ name, before: before[name], after: after[name] }));
+    return [
+      {
+        table,
+        key: String(key[keysOf(table)[0]?.name ?? '']),
+        change: isEdit ? 'changed' : 'added',
+        attributes,
+      },
+    ];
+  });
+  return describeChanges(shown, target);
+};
+
+/** The changes as lines of the command line, below the name of each row. */
+export const formatChanges = (changes: readonly FieldChange[]): string[] =>
+  changes.flatMap(({ row, name, before, after }, at) => [
+    ...(row === changes[at - 1]?.row ? [] : [row]),
+    `    ${name}: ${before && `${before} -> `}${after || '(removed)'}`,
+  ]);
+
+/** A whole row, or an entry of a list, in one line. */
+const formatRow = (fields: readonly RowField[], row: RawRow, context: RawRow = {}): string =>
+  listValues(fields, row, context)
+    .filter(({ name, text }) => text !== '' && readAttribute(row, name) !== undefined)
+    .map(({ label, text }) => `${label}: ${text}`)
+    .join(', ');
+
+/** Attributes and members without a field come last. */
+export function listValues(fields: readonly RowField[], row: RawRow, context: RawRow = {}) {
+  const whole = { ...context, ...row };
+  const rest = fields.reduce<unknown>(
+    (left, { name }) =>
+      readAttribute(row, name) === undefined ? left : setAttribute(left, name.split('.'), undefined),
+    plainRow(row),
+  );
+  return [
+    ...fields.map((field) => {
+      const label = field.label.replace(' (¥)', '');
+      return { name: field.name, label, text: formatField(field, row, whole) };
+    }),
+    ...Object.entries(asRecord(rest)).flatMap(([name, value]) =>
+      value === undefined
+        ? []
+        : [{ name, label: nameAttribute(name), text: formatValue(value, name, whole) }],
+    ),
+  ];
+}
+
+function formatField({ format = formatCell, ...field }: RowField, row: RawRow, whole: RawRow): string {
+  const { name, label, kind, choices, entries, show } = field;
+  const value = plainValue(readAttribute(row, name));
+  if (entries)
+    return splitEntries(entries, value)
+      .map((entry) => formatRow(entries.fields, entry, whole))
+      .join('; ');
+  const text = formatStoredMoment(name, value) ?? format(value, whole);
+  const words = choices?.find(([choice]) => choice === text)?.[1];
+  if (words !== undefined || text === '') return words ?? '';
+  if (show) return show(text, whole);
+  if (label.endsWith(' (¥)')) return formatWrittenMoney(text);
+  return kind === 'area' ? text.replaceAll('\n', ', ') : text;
+}
+
+const priceNames: ReadonlySet<string> = new Set(['input', 'output', ...partPrices]);
+
+/** A value without a field. Sorts the members of maps, because the store returns them in any order. */
+export function formatValue(value: unknown, name = '', whole: RawRow = {}): string {
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (typeof value === 'number' && priceNames.has(name) && whole['type'] !== 'times-billing')
+    return `${perMillion(value)} per 1M tokens`;
+  if (Array.isArray(value))
+    return value.map((each) => formatValue(each, name, whole)).join(value.some(isRecord) ? '; ' : ', ');
+  if (!isRecord(value) || value instanceof Set) return formatStoredMoment(name, value) ?? formatCell(value);
+  return Object.entries(value)
+    .toSorted(([a], [b]) => compareCodeUnits(a, b))
+    .map(([member, each]) => {
+      const text = formatValue(each, member, { ...whole, ...value });
+      return `${member} ${isRecord(each) ? `(${text})` : text}`;
+    })
+    .join(', ');
+}
+
+/** `alert_below` -> `Alert below`. */
+export const nameAttribute = (name: string): string =>
+  name.charAt(0).toUpperCase() + name.slice(1).replaceAll('_', ' ');
