@@ -67,7 +67,7 @@ export function shareNeed(need: ReserveNeed, at: ShardPosition): ReserveNeed {
     : 0;
   return {
     ...need,
-    slots: slots.map((slot) => ({ ...slot, limit: slot.limit && shareOf(slot.limit, shardCount, shard) })),
+    slots: slots.map((slot) => Object.assign({}, slot, { limit: slot.limit && shareHere(slot.limit) })),
     maxConcurrency: maxConcurrency === undefined ? undefined : share,
     accountConcurrency: shareHere(accountConcurrency),
     accountRpm: shareHere(accountRpm),

@@ -86,13 +86,14 @@ type Consumer = ReturnType<World['consumer']>;
 
 /** As an event source mapping: until it succeeds, and perhaps a second time, again until it succeeds. */
 async function deliver(world: World, watch: Consumer, change: QuotaChange): Promise<void> {
-  const deliveries = world.random.chance(0.2) ? 2 : 1;
-  for (let done = 0; done < deliveries;) {
+  let left = world.random.chance(0.2) ? 2 : 1;
+  while (left > 0) {
     await world.turn();
-    await watch.take(change).then(
-      () => (done += 1),
-      () => undefined,
+    const isTaken = await watch.take(change).then(
+      () => true,
+      () => false,
     );
+    if (isTaken) left -= 1;
   }
 }
 
