@@ -63,7 +63,7 @@ export function formatSpan(spanMs: number): string {
   return `${count} ${name}`;
 }
 
-/** `2026-11-22 09:41 UTC`, with its seconds if it has any. */
+/** `2026-11-22 09:41 UTC`, with the seconds unless they are 0. */
 export const formatTimeUtc = (timeMs: number): string =>
   isoTime(timeMs)
     .replace('T', ' ')
