@@ -2,16 +2,16 @@ import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { expectErrorBody } from './answers.ts';
-import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
+import { startCountedStack, type CountedStack } from './watched-stack.ts';
 
 let upstream: ScriptedUpstream;
-let stack: WatchedStack;
+let stack: CountedStack;
 let firstProcess: number[];
 
 beforeAll(async () => {
   upstream = await startScriptedUpstream();
   const models = ['plain', 'constructor', '__proto__'];
-  stack = await startWatchedStack({
+  stack = await startCountedStack({
     environmentsMax: 1,
     rows: [['channels', { id: 'scripted', endpoint: upstream.endpoint, models, state: true }]],
   });

@@ -5,15 +5,15 @@ import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../su
 import { chunk, toolDelta, usageChunk } from '../support/upstream-frames.ts';
 import { frames, silence } from '../support/upstream-scripts.ts';
 import { canaries, fullRequest } from './canaries.ts';
-import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
+import { startCountedStack, type CountedStack } from './watched-stack.ts';
 
 let upstream: ScriptedUpstream;
-let stack: WatchedStack;
+let stack: CountedStack;
 
 beforeAll(async () => {
   upstream = await startScriptedUpstream();
   const channel = { endpoint: upstream.endpoint, secret: 'env:UPSTREAM_SECRET' };
-  stack = await startWatchedStack({
+  stack = await startCountedStack({
     environmentsMax: 1,
     functionEnvironment: { UPSTREAM_SECRET: canaries.secret },
     rows: [

@@ -13,15 +13,19 @@ export interface StoreCall {
   table: string | undefined;
 }
 
-export interface CountedStore {
+/** An emulator with the stack's tables. */
+export interface Store {
   endpoint: string;
   newestRecord: Emulator['newestRecord'];
-  calls: StoreCall[];
-  /** From now on every call of a function is answered with this; undefined: with what the emulator says. */
-  failWith(failure: StoreFailure | undefined): void;
   /** Goes around the counting. */
   documents: DynamoDBDocumentClient;
   stop(): Promise<void>;
+}
+
+export interface CountedStore extends Store {
+  calls: StoreCall[];
+  /** From now on every call of a function is answered with this; undefined: with what the emulator says. */
+  failWith(failure: StoreFailure | undefined): void;
 }
 
 export interface StoreFailure {
@@ -29,30 +33,41 @@ export interface StoreFailure {
   body: object;
 }
 
-/** The DynamoDB emulator behind a proxy that keeps a list of what was asked of it. */
-export async function startCountedStore(): Promise<CountedStore> {
-  const emulator = await startEmulator({ dataFolder: undefined });
-  const client = emulatorClient(emulator.endpoint);
+export async function startStore(): Promise<Store> {
+  const { endpoint, newestRecord, stop } = await startEmulator({ dataFolder: undefined });
+  const client = emulatorClient(endpoint);
   await createTables(client);
+  return {
+    endpoint,
+    newestRecord,
+    documents: DynamoDBDocumentClient.from(client),
+    async stop() {
+      client.destroy();
+      await stop();
+    },
+  };
+}
+
+/** A store behind a proxy that keeps a list of what was asked of it. */
+export async function startCountedStore(): Promise<CountedStore> {
+  const store = await startStore();
   const calls: StoreCall[] = [];
   let failure: StoreFailure | undefined;
   const server = createServer((request, response) => {
     if (failure && !isStreamRead(request)) fail(request, response, failure);
-    else pass(request, response, new URL(emulator.endpoint), calls).catch(() => response.destroy());
+    else pass(request, response, new URL(store.endpoint), calls).catch(() => response.destroy());
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return {
+    ...store,
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    newestRecord: emulator.newestRecord,
     calls,
     failWith: (next) => {
       failure = next;
     },
-    documents: DynamoDBDocumentClient.from(client),
-    stop: async () => {
-      client.destroy();
+    async stop() {
       server.close().closeAllConnections();
-      await emulator.stop();
+      await store.stop();
     },
   };
 }

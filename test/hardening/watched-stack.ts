@@ -4,7 +4,7 @@ import { readOptions } from '../../infra/local/host/local-options.ts';
 import { startStack } from '../../infra/local/start-stack.ts';
 import { physicalNameOf, type TableName } from '../../shared/tables/table-names.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
-import { startCountedStore, type CountedStore } from './counted-store.ts';
+import { type CountedStore, startCountedStore, startStore, type Store } from './counted-store.ts';
 
 /** Of one call: a store that is late is there again after the first ones. */
 const repeatsMax = 5;
@@ -18,15 +18,15 @@ export interface WatchedStackOptions {
   functionEnvironment?: Record<string, string>;
 }
 
-/** The synthesized stack, run in this process, with all that it writes and all that it asks of its store kept. */
-export interface WatchedStack {
+/** The synthesized stack, run in this process, with all that it writes kept. */
+export interface WatchedStack<Kind extends Store = Store> {
   /** `http://127.0.0.1:port`, without `/v1`. */
   origin: string;
   /** The demo key. */
   key: string;
   /** Every line that the functions and their host wrote so far. */
   lines: string[];
-  store: CountedStore;
+  store: Kind;
   /** The variables that a function is given, by its name. */
   environments: ReadonlyMap<string, Readonly<Record<string, string>>>;
   /** Process ids of the chat function's environments, in the order of their start, dead ones included. */
@@ -55,7 +55,19 @@ export interface PostOptions {
   signal?: AbortSignal;
 }
 
-export async function startWatchedStack(options: WatchedStackOptions): Promise<WatchedStack> {
+export type CountedStack = WatchedStack<CountedStore>;
+
+export const startWatchedStack = (options: WatchedStackOptions): Promise<WatchedStack> =>
+  startStackOn(startStore, options);
+
+/** All that the stack asks of its store is kept, too. The proxy for that takes as long as the store itself. */
+export const startCountedStack = (options: WatchedStackOptions): Promise<CountedStack> =>
+  startStackOn(startCountedStore, options);
+
+async function startStackOn<Kind extends Store>(
+  start: () => Promise<Kind>,
+  options: WatchedStackOptions,
+): Promise<WatchedStack<Kind>> {
   const lines: string[] = [];
   let written = Promise.withResolvers<void>();
   const log = (line: string) => {
@@ -64,7 +76,7 @@ export async function startWatchedStack(options: WatchedStackOptions): Promise<W
     written = Promise.withResolvers<void>();
   };
   await using started = new AsyncDisposableStack();
-  const store = started.adopt(await startCountedStore(), (counted) => counted.stop());
+  const store = started.adopt(await start(), (running) => running.stop());
   await Promise.all(
     options.rows.map(([table, Item]) =>
       store.documents.send(new PutCommand({ TableName: physicalNameOf('relay', table), Item })),

@@ -1,6 +1,6 @@
 import { DeleteCommand, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { startCountedStack, type CountedStack } from '../hardening/watched-stack.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 /**
@@ -11,12 +11,12 @@ const liveWithin = { timeout: 15_000, interval: 100 };
 const markedWithin = { timeout: 10_000, interval: 50 };
 
 let upstream: ScriptedUpstream;
-let stack: WatchedStack;
+let stack: CountedStack;
 let load: Load;
 
 beforeAll(async () => {
   upstream = await startScriptedUpstream();
-  stack = await startWatchedStack({
+  stack = await startCountedStack({
     environmentsMax: 4,
     rows: [
       ['channels', channel('steady')],

@@ -1,6 +1,6 @@
 import { GetCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { startCountedStack, type CountedStack } from '../hardening/watched-stack.ts';
 import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
 import { keyHash, keyOf, MoneyReader, nano, rowsOfAccount, until } from './money-reader.ts';
@@ -19,7 +19,7 @@ const balances: Record<string, number> = {
 const messages = [{ role: 'user', content: 'hi' }];
 
 let upstream: ScriptedUpstream;
-let stack: WatchedStack;
+let stack: CountedStack;
 let money: MoneyReader;
 
 beforeAll(async () => {
@@ -31,7 +31,7 @@ beforeAll(async () => {
     state: true,
   };
   const planItem = { id: 'calls', value: 2, models: ['per-call'] };
-  stack = await startWatchedStack({
+  stack = await startCountedStack({
     environmentsMax: 16,
     functionEnvironment: { RELAY_SWEEP_GRACE: '0' },
     rows: [

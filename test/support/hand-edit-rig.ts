@@ -1,7 +1,7 @@
 import { BatchWriteCommand, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { physicalNameOf, type TableName } from '../../shared/tables/table-names.ts';
 import { tableSchemas } from '../../shared/tables/table-schemas.ts';
-import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import { startCountedStack, type CountedStack } from '../hardening/watched-stack.ts';
 import { rowsBefore, type HandEdit } from './hand-edits.ts';
 
 type Row = Record<string, unknown>;
@@ -13,14 +13,14 @@ export const rowKey = (table: TableName, row: Row): Row => {
 
 /** A running stack whose rows are written as operators do: by other programs than the relay's. */
 export class HandEditRig {
-  readonly #stack: WatchedStack;
+  readonly #stack: CountedStack;
 
-  private constructor(stack: WatchedStack) {
+  private constructor(stack: CountedStack) {
     this.#stack = stack;
   }
 
   static async start(): Promise<HandEditRig> {
-    return new HandEditRig(await startWatchedStack({ rows: rowsBefore, environmentsMax: 1 }));
+    return new HandEditRig(await startCountedStack({ rows: rowsBefore, environmentsMax: 1 }));
   }
 
   stop(): Promise<void> {
