@@ -1,6 +1,9 @@
 import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { type Emulator, startEmulator } from '../../infra/local/host/emulator.ts';
@@ -33,8 +36,13 @@ export interface StoreFailure {
   body: object;
 }
 
+/** A write to a disk that others use takes ten times as long. */
+const memory = '/dev/shm';
+
 export async function startStore(): Promise<Store> {
-  const { endpoint, newestRecord, stop } = await startEmulator({ dataFolder: undefined });
+  const dataFolder = mkdtempSync(path.join(existsSync(memory) ? memory : tmpdir(), 'relay-store-'));
+  const emulator = await startEmulator({ dataFolder });
+  const { endpoint, newestRecord } = emulator;
   const client = emulatorClient(endpoint);
   await createTables(client);
   return {
@@ -43,7 +51,8 @@ export async function startStore(): Promise<Store> {
     documents: DynamoDBDocumentClient.from(client),
     async stop() {
       client.destroy();
-      await stop();
+      await emulator.stop();
+      rmSync(dataFolder, { recursive: true });
     },
   };
 }
