@@ -1,3 +1,5 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
@@ -28,13 +30,24 @@ const takesLong =
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    shareSyntheses();
     // oxlint-disable-next-line unicorn/no-array-sort -- It is no array's.
     const sorted = await super.sort(files);
-    const [long, others] = [true, false].map((isLong) =>
-      sorted.filter(({ moduleId }) => takesLong.test(moduleId) === isLong),
-    );
-    return [...(long ?? []), ...(others ?? [])];
+    return sorted.toSorted((one, other) => rankOf(one) - rankOf(other));
   }
+}
+
+function rankOf({ moduleId, project }: TestSpecification): number {
+  // A worker that becomes free while an isolated file is next ends, and the modules that it has loaded are lost.
+  if (project.config.isolate) return 2;
+  return takesLong.test(moduleId) ? 0 : 1;
+}
+
+/** Test files of all workers look at the same stacks, and to synthesize one takes half a second. Each run has a folder of its own. */
+function shareSyntheses(): void {
+  const folder = mkdtempSync(path.join(tmpdir(), 'relay-syntheses-'));
+  process.env['RELAY_SYNTHESES'] = folder;
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 }
 
 const mutant = process.env['RELAY_MUTANT'];

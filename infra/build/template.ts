@@ -66,11 +66,7 @@ export function makeTemplate(settings: TemplateSettings): TemplateFiles {
   const folder = mkdtempSync(join(tmpdir(), 'relay-template-'));
   try {
     const synthesizer = new BucketOfParameter();
-    const context = {
-      ...(stage !== undefined && { stage }),
-      // CDK would write its report into this folder, which is removed.
-      '@aws-cdk/core:annotationsInValidationReport': false,
-    };
+    const context = stage === undefined ? {} : { stage };
     const made = { outputFolder: folder, bundlesFolder, context, options, synthesizer, validate: false };
     const { app, stack, edge } = createApp(made);
     if (edge.length > 0) throw new Error('webAcl, edgeAlarms: stacks of another region need CDK');

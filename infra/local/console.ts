@@ -35,10 +35,7 @@ export async function synthesizeConsole(templateFolder: string): Promise<string>
   // The toolkit takes seconds to load, and other starts need none.
   const { createApp } = await import('../stack/create-app.ts');
   const outputFolder = path.join(templateFolder, 'console');
-  // The address avoids the warning that nobody receives alarms.
-  const options = { console: consoleOption, alarmEmail: 'olga@example.com' };
-  const bundlesFolder = path.resolve(import.meta.dirname, '../../dist');
-  createApp({ outputFolder, bundlesFolder, options, validate: false }).app.synth();
+  createApp({ outputFolder, options: { console: consoleOption }, validate: false }).app.synth();
   return outputFolder;
 }
 

@@ -61,9 +61,11 @@ export function apiNames(given: unknown): { requests: Names; answers: Names } {
       names[`${name}.${each}`] = kinds(value).concat(optional).join(' | ');
       Object.assign(names, fields(value, `${name}.${each}`, depth + 1));
     }
-    return [fields(items, `${name}[]`, depth + 1)]
-      .concat(parts.map((part) => fields(part, name, depth + 1)))
-      .reduce(mergeNames, names);
+    return mergeNames([
+      names,
+      fields(items, `${name}[]`, depth + 1),
+      ...parts.map((part) => fields(part, name, depth + 1)),
+    ]);
   }
 
   function kinds(schema: Schema, depth = 0): string[] {
@@ -75,28 +77,27 @@ export function apiNames(given: unknown): { requests: Names; answers: Names } {
     return values?.map((value) => JSON.stringify(value)) ?? [found.type ?? 'any'].flat();
   }
 
-  const requests: Names = {};
-  const answers: Names = {};
+  const requests: Names[] = [];
+  const answers: Names[] = [];
   for (const [path, methods] of Object.entries(document.paths ?? {}))
     for (const [method, operation] of Object.entries(methods)) {
       if (!/^(get|post|put|patch|delete)$/.test(method)) continue;
       const route = `${method.toUpperCase()} ${path}`;
-      requests[route] = 'route';
+      requests.push({ [route]: 'route' });
       for (const parameter of operation.parameters ?? []) {
         const { name, in: place, required } = resolve(parameter) ?? parameter;
-        requests[`${route} ${place} ${name}`] = `text${required ? '' : ' | undefined'}`;
+        requests.push({ [`${route} ${place} ${name}`]: `text${required ? '' : ' | undefined'}` });
       }
       for (const { schema } of Object.values(resolve(operation.requestBody)?.content ?? {}))
-        Object.assign(requests, mergeNames(requests, fields(schema, route)));
+        requests.push(fields(schema, route));
       for (const [status, response] of Object.entries(operation.responses ?? {})) {
         const { content = {}, headers = {} } = resolve(response) ?? {};
-        answers[`${route} ${status}`] = Object.keys(content).toSorted().join(' | ') || 'empty';
+        answers.push({ [`${route} ${status}`]: Object.keys(content).toSorted().join(' | ') || 'empty' });
         // All refusals have the same forms: one for every route and status would be 500 KB.
         const name = status < '400' ? `${route} ${status}` : 'refusal';
-        for (const header of Object.keys(headers)) answers[`${name} header ${header}`] = 'text';
-        for (const { schema } of Object.values(content))
-          Object.assign(answers, mergeNames(answers, fields(schema, name)));
+        for (const header of Object.keys(headers)) answers.push({ [`${name} header ${header}`]: 'text' });
+        for (const { schema } of Object.values(content)) answers.push(fields(schema, name));
       }
     }
-  return { requests, answers };
+  return { requests: mergeNames(requests), answers: mergeNames(answers) };
 }

@@ -23,12 +23,13 @@ export function findBreaks(
   current: PublicNames,
   removed: ReadonlySet<string> = new Set(),
 ): string[] {
-  const kinds = Object.keys({ ...released, ...current });
+  const kinds = Object.keys({ ...released, ...current }).filter((kind) => released[kind] !== current[kind]);
   return kinds.flatMap((kind) => {
     const [before, after] = [released[kind] ?? {}, current[kind] ?? {}];
     const lost = Object.entries(before).flatMap(([name, text]) => {
       const now = after[name];
       if (now === undefined) return [[name, 'removed or renamed'] as const];
+      if (now === text) return [];
       const gone = partsOf(text).filter((part) => !isCovered(part, partsOf(now), writtenByUsers.has(kind)));
       if (gone.length === 0) return [];
       const isRequired = gone.includes('undefined') && writtenByUsers.has(kind);

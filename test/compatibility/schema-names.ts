@@ -70,13 +70,17 @@ function innerNames(schema: unknown, name: string, isAlternative = false): Names
           : type === 'union'
             ? (parts['options'] as unknown[]).map((option) => innerNames(option, name, true))
             : [];
-  return inner.reduce((names, each) => mergeNames(names, each), {});
+  return mergeNames(inner);
 }
 
-/** Alternatives of both. */
-export function mergeNames(some: Names, others: Names): Names {
-  const merged = { ...some };
-  for (const [name, text] of Object.entries(others))
-    merged[name] = [...new Set([...(merged[name]?.split(' | ') ?? []), ...text.split(' | ')])].join(' | ');
+/** The alternatives of each name in all of them. */
+export function mergeNames(parts: readonly Names[]): Names {
+  const merged: Names = {};
+  for (const [name, text] of parts.flatMap((part) => Object.entries(part))) {
+    const before = merged[name];
+    if (before === text) continue;
+    const alternatives = [...(before?.split(' | ') ?? []), ...text.split(' | ')];
+    merged[name] = [...new Set(alternatives)].join(' | ');
+  }
   return merged;
 }

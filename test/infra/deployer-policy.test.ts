@@ -16,7 +16,6 @@ import {
   type RoleCall,
 } from './loopback/execution-role.ts';
 import { resolveTemplate } from './loopback/resolve-template.ts';
-import { ResourceSchemas } from './loopback/schemas.ts';
 import { CloudFormationStacks } from './loopback/stacks.ts';
 import type { DeployedTemplate, Resource } from './loopback/template.ts';
 import { optionSets } from './option-sets.ts';
@@ -139,19 +138,17 @@ describe('docs/deployer-policy-*.json', () => {
 });
 
 describe('a deployment by a role that lacks one action', () => {
-  let schemas: ResourceSchemas;
   let template: DeployedTemplate;
   /** The same with new code, and with the rotation of both kinds of secrets begun. */
   let later: DeployedTemplate;
 
   beforeAll(() => {
-    schemas = new ResourceSchemas();
     template = synthesize({ alarmEmail: 'ops@example.com' }).template;
     later = synthesize({ alarmEmail: 'ops@example.com', originSecrets: [1, 2], sealKeys: [1, 2] }).template;
   });
 
   const begun = () => {
-    const stacks = new CloudFormationStacks(new Account(), schemas);
+    const stacks = new CloudFormationStacks(new Account());
     const deploy = (of: DeployedTemplate, by: ExecutionRole) => {
       const stack = stacks.plan('relay', of, { role: by });
       stacks.execute(stack);
@@ -183,7 +180,7 @@ describe('a deployment by a role that lacks one action', () => {
       });
       const own = app.synth().getStackArtifact(stack.artifactId).template as DeployedTemplate;
       const deployBy = (by: ExecutionRole) => {
-        const stacks = new CloudFormationStacks(new Account(), schemas);
+        const stacks = new CloudFormationStacks(new Account());
         const made = stacks.plan('acme-models', own, { role: by });
         stacks.execute(made);
         return made;

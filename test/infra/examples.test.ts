@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { withoutReport } from '../../infra/stack/create-app.ts';
 import { root } from '../docs/pages.ts';
 import { resourcesOf, type Template } from './synthesize.ts';
 
@@ -15,7 +16,9 @@ const outputs = mkdtempSync(path.join(tmpdir(), 'relay-examples-'));
 
 beforeAll(async () => {
   // Copies of the bundles and CloudFormation's rules would take most of the time; other tests have them.
-  vi.stubEnv('CDK_CONTEXT_JSON', JSON.stringify({ 'aws:cdk:disable-asset-staging': true }));
+  const context = { 'aws:cdk:disable-asset-staging': true, ...withoutReport };
+  vi.stubEnv('CDK_CONTEXT_JSON', JSON.stringify(context));
+  vi.stubEnv('CDK_VALIDATION', 'false');
   for (const name of apps) {
     vi.stubEnv('CDK_OUTDIR', path.join(outputs, name));
     await import(path.join(folder, name, 'app.ts'));

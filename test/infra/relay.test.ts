@@ -12,6 +12,7 @@ import { Key } from 'aws-cdk-lib/aws-kms';
 import { HostedZone, type IHostedZone } from 'aws-cdk-lib/aws-route53';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { withoutReport } from '../../infra/stack/create-app.ts';
 import { answeringFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
 import { Relay, type RelayProps } from '../../infra/stack/relay.ts';
 import { tableNames } from '../../shared/tables/table-schemas.ts';
@@ -33,7 +34,12 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const newApp = (): App =>
-  new App({ outdir: mkdtempSync(join(folder, 'out-')), builtinCloudFormationValidation: false });
+  new App({
+    outdir: mkdtempSync(join(folder, 'out-')),
+    builtinCloudFormationValidation: false,
+    treeMetadata: false,
+    context: withoutReport,
+  });
 
 const newStack = (app = newApp(), env: Environment = here, id = 'Models'): Stack =>
   new Stack(app, id, { env });

@@ -1,7 +1,6 @@
 /** The double of CloudFormation, with the rules of the services, before the relay's own templates. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { Account } from './loopback/account.ts';
-import { ResourceSchemas } from './loopback/schemas.ts';
 import { CloudFormationStacks, type LoopbackStack } from './loopback/stacks.ts';
 import {
   textOf,
@@ -17,17 +16,15 @@ const { stage: _stage, ...named } = optionSets['a domain and a mail address'] ??
 /** Of the template that the rows change. */
 const options = { ...named, reservedConcurrency: 200 };
 
-let schemas: ResourceSchemas;
 let whole: DeployedTemplate;
 
 beforeAll(() => {
-  schemas = new ResourceSchemas();
   whole = synthesize(options).template;
 });
 
 const emptied = () => {
   const account = new Account();
-  return { account, stacks: new CloudFormationStacks(account, schemas) };
+  return { account, stacks: new CloudFormationStacks(account) };
 };
 
 function deploy(stacks: CloudFormationStacks, template: DeployedTemplate): LoopbackStack {

@@ -1,5 +1,6 @@
 /** Synthesizes the stack in this process, around bundles that hold nothing: these tests are about the template. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createApp } from '../../infra/stack/create-app.ts';
@@ -36,24 +37,43 @@ const synthesized = new Map<string, string>();
 
 /**
  * The stack of a stage, undefined for the default one, with these options: a copy of its own for each caller. Validation
- * takes most of the time: one test has it on.
+ * takes most of the time: validation.test.ts has it on.
  */
-export function synthesize(options: Record<string, unknown> = {}, validate = false): Synthesis {
+export function synthesize(options: Record<string, unknown> = {}): Synthesis {
   // The toolkit says in the environment where it deploys to.
   const { CDK_DEFAULT_ACCOUNT, CDK_DEFAULT_REGION } = process.env;
-  const input = JSON.stringify([options, validate, CDK_DEFAULT_ACCOUNT, CDK_DEFAULT_REGION]);
-  const text = synthesized.get(input) ?? JSON.stringify(synthesizeAnew(options, validate));
+  const input = JSON.stringify([options, CDK_DEFAULT_ACCOUNT, CDK_DEFAULT_REGION, import.meta.dirname]);
+  const text = synthesized.get(input) ?? shareAmongWorkers(input, () => synthesizeAnew(options));
   synthesized.set(input, text);
   return JSON.parse(text) as Synthesis;
 }
 
-function synthesizeAnew({ stage, ...options }: Record<string, unknown>, validate: boolean): Synthesis {
+/** Reads what another worker of this run synthesized, or leaves it for them. */
+function shareAmongWorkers(input: string, synthesis: () => Synthesis): string {
+  const folder = process.env['RELAY_SYNTHESES'];
+  if (folder === undefined) return JSON.stringify(synthesis());
+  const file = join(folder, createHash('sha256').update(input).digest('hex'));
+  if (existsSync(file)) return readFileSync(file, 'utf8');
+  const text = JSON.stringify(synthesis());
+  // No other worker may read a part of it.
+  writeFileSync(`${file}-${process.pid}`, text);
+  renameSync(`${file}-${process.pid}`, file);
+  return text;
+}
+
+function synthesizeAnew({ stage, ...options }: Record<string, unknown>): Synthesis {
   const folder = mkdtempSync(join(tmpdir(), 'relay-synthesis-'));
   try {
     const bundlesFolder = emptyBundles(join(folder, 'dist'));
     const outputFolder = join(folder, 'out');
     const context = stage === undefined ? {} : { stage };
-    const { app, stack, edge } = createApp({ outputFolder, bundlesFolder, context, options, validate });
+    const { app, stack, edge } = createApp({
+      outputFolder,
+      bundlesFolder,
+      context,
+      options,
+      validate: false,
+    });
     const assembly = app.synth();
     const templateOf = ({ artifactId }: { artifactId: string }): Template =>
       assembly.getStackArtifact(artifactId).template as Template;

@@ -6,7 +6,6 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { Account, emptyAccount as account } from './account.ts';
-import { ResourceSchemas } from './schemas.ts';
 import { SecretStore } from './secret-store.ts';
 import { CloudFormationStacks } from './stacks.ts';
 import type { EmulatedTables } from './tables.ts';
@@ -18,9 +17,7 @@ export class LoopbackAws {
   readonly objects = new Map<string, Buffer>();
   readonly account = new Account();
   readonly secrets = new SecretStore(this.account);
-  readonly stacks = new CloudFormationStacks(this.account, new ResourceSchemas(), (key) =>
-    this.objects.get(key)?.toString('utf8'),
-  );
+  readonly stacks = new CloudFormationStacks(this.account, (key) => this.objects.get(key)?.toString('utf8'));
   /** One line per call, in order: `cloudformation CreateChangeSet`. */
   readonly calls: string[] = [];
   readonly #server: Server;

@@ -1,7 +1,7 @@
 /** Applies a template to an account as CloudFormation does: all of it, or what was there before. */
 import type { Account, Standing } from './account.ts';
 import type { ExecutionRole } from './execution-role.ts';
-import type { ResourceSchemas } from './schemas.ts';
+import { checkSchemas } from './schemas.ts';
 import { serviceRules } from './rules/stack-rules.ts';
 import type { RuleContext } from './rules/rule.ts';
 import { inOrder, type Action, type Resource } from './template.ts';
@@ -27,7 +27,6 @@ export interface ChangePlan {
 
 export interface Deployment {
   account: Account;
-  schemas: ResourceSchemas;
   /** The owner of what is made. */
   stackId: string;
   region: string;
@@ -41,9 +40,9 @@ export interface Deployment {
 
 /** What would change, without a look at any rule. */
 export function planChanges(wanted: ReadonlyMap<string, Resource>, deployment: Deployment): ChangePlan {
-  const { account, schemas, stackId, region, importExisting } = deployment;
+  const { account, stackId, region, importExisting } = deployment;
   const before = new Map(account.ownedBy(stackId).map((standing) => [standing.id, standing]));
-  const createOnly = createOnlyOf([...wanted.values(), ...before.values()], { schemas, region });
+  const createOnly = createOnlyOf([...wanted.values(), ...before.values()], region);
   const changes: Change[] = [];
   for (const resource of wanted.values()) {
     const old = before.get(resource.id);
@@ -166,9 +165,9 @@ function failuresOf(
   deployment: Deployment,
   before: ReadonlyMap<string, Standing>,
 ): Map<string, Failure> {
-  const { account, schemas, region, stackId, broken, role } = deployment;
+  const { account, region, stackId, broken, role } = deployment;
   const changed = plan.changes.filter(({ action }) => action !== 'Remove');
-  const { errors } = schemas.check(
+  const { errors } = checkSchemas(
     changed.map(({ resource }) => resource),
     region,
   );
@@ -195,12 +194,9 @@ function failuresOf(
 }
 
 /** By type: the properties that cannot change without a new resource. */
-function createOnlyOf(
-  resources: Resource[],
-  { schemas, region }: { schemas: ResourceSchemas; region: string },
-): Map<string, Set<string>> {
+function createOnlyOf(resources: Resource[], region: string): Map<string, Set<string>> {
   const numbered = resources.map((resource, index) => ({ ...resource, id: `R${index}` }));
-  const { createOnly } = schemas.check(numbered, region);
+  const { createOnly } = checkSchemas(numbered, region);
   const byType = new Map<string, Set<string>>();
   for (const { id, type } of numbered)
     byType.set(type, new Set([...(byType.get(type) ?? []), ...(createOnly.get(id) ?? [])]));

@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import type { Resource } from './template.ts';
 
 /** A dependency of aws-cdk-lib, not of this repository. */
-const validator = '@aws/cloudformation-validate';
+const validatorPackage = '@aws/cloudformation-validate';
 
 interface Diagnostic {
   ruleId: string;
@@ -43,56 +43,55 @@ export interface SchemaFindings {
   createOnly: ReadonlyMap<string, string[]>;
 }
 
-export class ResourceSchemas {
-  readonly #package: ValidationPackage;
-  readonly #validator: Validator;
-  /** By region, type and properties. */
-  readonly #known = new Map<string, Found>();
+/** Loading the engine takes most of a second, and so do its findings in a new template, so all files of a worker share both. */
+let engine: { package: ValidationPackage; validator: Validator } | undefined;
+/** By region, type and properties. */
+const known = new Map<string, Found>();
 
-  constructor() {
-    const require = createRequire(createRequire(import.meta.url).resolve('aws-cdk-lib/package.json'));
-    this.#package = require(validator) as ValidationPackage;
-    this.#validator = new this.#package.SchemaValidator();
-  }
+function loadEngine(): NonNullable<typeof engine> {
+  const require = createRequire(createRequire(import.meta.url).resolve('aws-cdk-lib/package.json'));
+  const loaded = require(validatorPackage) as ValidationPackage;
+  return { package: loaded, validator: new loaded.SchemaValidator() };
+}
 
-  check(resources: Iterable<Resource>, region: string): SchemaFindings {
-    const errors = new Map<string, string[]>();
-    const createOnly = new Map<string, string[]>();
-    const keys = new Map(
-      [...resources].map((resource) => [
-        resource,
-        `${region} ${JSON.stringify([resource.type, resource.properties])}`,
-      ]),
-    );
-    this.#validateNew(keys, region);
-    for (const [{ id }, key] of keys) {
-      const found = this.#known.get(key);
-      if (found?.errors.length) errors.set(id, found.errors);
-      createOnly.set(id, found?.createOnly ?? []);
-    }
-    return { errors, createOnly };
+export function checkSchemas(resources: Iterable<Resource>, region: string): SchemaFindings {
+  const errors = new Map<string, string[]>();
+  const createOnly = new Map<string, string[]>();
+  const keys = new Map(
+    [...resources].map((resource) => [
+      resource,
+      `${region} ${JSON.stringify([resource.type, resource.properties])}`,
+    ]),
+  );
+  validateNew(keys, region);
+  for (const [{ id }, key] of keys) {
+    const found = known.get(key);
+    if (found?.errors.length) errors.set(id, found.errors);
+    createOnly.set(id, found?.createOnly ?? []);
   }
+  return { errors, createOnly };
+}
 
-  /** One validation for all that was never seen: most of a deployment is as in the one before. */
-  #validateNew(keys: ReadonlyMap<Resource, string>, region: string): void {
-    const fresh = [...keys].filter(([, key]) => !this.#known.has(key));
-    if (fresh.length === 0) return;
-    const body = Object.fromEntries(
-      fresh.map(([{ type, properties }], index) => [`R${index}`, { Type: type, Properties: properties }]),
-    );
-    const content = new this.#package.TemplateContent(JSON.stringify({ Resources: body }));
-    const found = fresh.map((): Found => ({ errors: [], createOnly: [] }));
-    for (const { ruleId, severity, message, entity, propertyPath = '' } of this.#validator.validate(
-      content,
-      region,
-    )) {
-      const about = found[Number(entity?.logicalId.slice(1))];
-      const path = propertyPath.replace(/^Properties\./, '');
-      if (ruleId === createOnlyRule) about?.createOnly.push(path);
-      else if (grave.has(severity) || ruleId === enumerationRule)
-        about?.errors.push(`Properties validation failed: #/${path}: ${message}`);
-    }
-    for (const [index, [, key]] of fresh.entries())
-      this.#known.set(key, found[index] ?? { errors: [], createOnly: [] });
+/** One validation for all that was never seen: most of a deployment is as in the one before. */
+function validateNew(keys: ReadonlyMap<Resource, string>, region: string): void {
+  const fresh = [...keys].filter(([, key]) => !known.has(key));
+  if (fresh.length === 0) return;
+  engine ??= loadEngine();
+  const body = Object.fromEntries(
+    fresh.map(([{ type, properties }], index) => [`R${index}`, { Type: type, Properties: properties }]),
+  );
+  const content = new engine.package.TemplateContent(JSON.stringify({ Resources: body }));
+  const found = fresh.map((): Found => ({ errors: [], createOnly: [] }));
+  for (const { ruleId, severity, message, entity, propertyPath = '' } of engine.validator.validate(
+    content,
+    region,
+  )) {
+    const about = found[Number(entity?.logicalId.slice(1))];
+    const path = propertyPath.replace(/^Properties\./, '');
+    if (ruleId === createOnlyRule) about?.createOnly.push(path);
+    else if (grave.has(severity) || ruleId === enumerationRule)
+      about?.errors.push(`Properties validation failed: #/${path}: ${message}`);
   }
+  for (const [index, [, key]] of fresh.entries())
+    known.set(key, found[index] ?? { errors: [], createOnly: [] });
 }

@@ -15,7 +15,6 @@ import {
 } from './provision.ts';
 import { resolveTemplate, type ResolvedStack } from './resolve-template.ts';
 import { ExecutionRole } from './execution-role.ts';
-import type { ResourceSchemas } from './schemas.ts';
 import { textOf, type DeployedTemplate } from './template.ts';
 import { answerXml, refuse, type QueryCall, type Xml } from './xml.ts';
 
@@ -83,16 +82,10 @@ export class CloudFormationStacks {
   broken: (id: string) => string | undefined = () => undefined;
   readonly #account: Account;
   readonly #readObject: (key: string) => string | undefined;
-  readonly #schemas: ResourceSchemas;
   #made = 0;
 
-  constructor(
-    account: Account,
-    schemas: ResourceSchemas,
-    readObject: (key: string) => string | undefined = () => undefined,
-  ) {
+  constructor(account: Account, readObject: (key: string) => string | undefined = () => undefined) {
     this.#account = account;
-    this.#schemas = schemas;
     this.#readObject = readObject;
   }
 
@@ -157,7 +150,6 @@ export class CloudFormationStacks {
     const resolved = resolveTemplate(plain, place);
     const deployment: Deployment = {
       account: this.#account,
-      schemas: this.#schemas,
       stackId: stack.id,
       region,
       importExisting,

@@ -46,10 +46,17 @@ export function allows(document: Record<string, unknown>, action: string, resour
   );
 }
 
+/** By pattern: rules ask a few hundred patterns a million times. */
+const expressions = new Map<string, RegExp>();
+
 export function matches(pattern: string, text: string): boolean {
+  const known = expressions.get(pattern);
+  if (known) return known.test(text);
   const expression = pattern
     .replaceAll(/[.+^${}()|[\]\\]/g, String.raw`\$&`)
     .replaceAll('*', '.*')
     .replaceAll('?', '.');
-  return new RegExp(`^${expression}$`).test(text);
+  const made = new RegExp(`^${expression}$`);
+  expressions.set(pattern, made);
+  return made.test(text);
 }
