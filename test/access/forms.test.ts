@@ -63,7 +63,7 @@ type State = 'ok' | 'empty' | 'refused' | 'failed';
 type Form = 'text' | 'json' | 'csv';
 
 const lists = new Set(
-  'customer list,key use,key list,channel list,charge list,plan list,setting list,grant list,payment list,ledger list,ledger total,statement,reconcile,check,doctor,audit,response total,request list,version list,version diff'.split(
+  'customer list,key use,key list,channel list,charge list,plan list,setting list,grant list,payment list,ledger list,ledger total,statement,reconcile,check,doctor,audit,response total,request list,report,version list,version diff'.split(
     ',',
   ),
 );

@@ -18,7 +18,6 @@ import { defineView } from '../command.ts';
 import { formatText, nameValues, formatTable, type Column, type Terminal } from '../terminal.ts';
 import { writeTextFile } from '../text-files.ts';
 
-const htmlOption = new Option('--html <file>', 'write a self-contained HTML file with charts');
 const weekOption = new Option(
   '--week <day>',
   'week (from Monday) that contains this day, such as 2026-11-18',
@@ -28,7 +27,7 @@ export const reportCommand = defineView('report', {
   does: 'report spend, margin, failures, slow channels, low balances and warnings for a week or month',
   lists: true,
   takes: {
-    '--html <file>': htmlOption.conflicts('csv'),
+    '--html <file>': 'write a self-contained HTML file with charts',
     '--month <month>': 'month, such as 2026-11',
     '--week <day>': weekOption.conflicts('csv'),
   },
@@ -46,7 +45,7 @@ and customer. Days are in UTC. Calls that were rejected before a reservation are
       const { rows, problems } = await listMargins(ports, asked.month);
       problems.forEach(terminal.remark);
       terminal.printCsv(marginColumns, rows);
-      return;
+      if (file === undefined) return;
     }
     const view = await viewReport(ports, asked);
     view.problems.forEach(terminal.remark);
