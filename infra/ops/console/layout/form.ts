@@ -185,17 +185,19 @@ export function assignErrors(
   fields: readonly Pick<Field, 'name' | 'alsoNamed' | 'place' | 'entry'>[],
 ): Map<string, string> {
   const errors = new Map<string, string>();
+  const places = fields.map(({ name, place = name, alsoNamed = place, entry }) => ({
+    name,
+    paths: [place, alsoNamed].map(normalize),
+    entry,
+  }));
   const findField = (path: string): string | undefined => {
     const written = normalize(path);
-    const isIn = (name: string | undefined): boolean =>
-      name !== undefined && (written === normalize(name) || written.startsWith(`${normalize(name)}.`));
-    const named = fields.filter(({ name, place, alsoNamed }) => isIn(place ?? name) || isIn(alsoNamed));
+    const named = places.filter(({ paths }) => paths.some((each) => `${written}.`.startsWith(`${each}.`)));
     // The field of a nested attribute wins over the field of the whole map.
-    const [found] = named.toSorted((a, b) => (b.place ?? b.name).length - (a.place ?? a.name).length);
+    const [found] = named.toSorted(({ paths: [a = ''] }, { paths: [b = ''] }) => b.length - a.length);
     // A message about an entry or a whole list belongs to its first field.
-    return (
-      found ?? fields.find(({ entry, place }) => entry && normalize(place ?? '').startsWith(`${written}.`))
-    )?.name;
+    return (found ?? places.find(({ entry, paths: [each = ''] }) => entry && each.startsWith(`${written}.`)))
+      ?.name;
   };
   for (const part of problem.replace(/^nothing was (?:written|saved): /, '').split('; ')) {
     const [, path = '', words = ''] = /^-{0,2}([\w-]\S*?):? (.*)$/s.exec(part) ?? [];
