@@ -1,8 +1,9 @@
 import { mkdtempSync, renameSync, rmSync, existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import packed from '@sparticuz/chromium';
-import axe from 'axe-core';
+import type axe from 'axe-core';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
 
 /**
@@ -26,6 +27,8 @@ export async function openPage(
   const context = await browser.newContext({
     viewport: { width: 1280, height: 900 },
     locale: 'en-US',
+    // Each frame of a transition is drawn by the processor.
+    reducedMotion: 'reduce',
     ...options,
   });
   const page = await context.newPage();
@@ -39,6 +42,8 @@ export async function openPage(
   return { page, complaints };
 }
 
+const { source: axeSource } = createRequire(import.meta.url)('axe-core/axe.min.js') as typeof axe;
+
 interface Looked {
   part?: string;
   /** The only rules to check. */
@@ -48,22 +53,28 @@ interface Looked {
 /** What axe finds wrong with the page as it is shown now, or with a part of it: the rule, and the elements. */
 export async function accessFaults(page: Page, { part = 'html', rules }: Looked = {}): Promise<string[]> {
   // Not as a script element: the content security policy of the page stays as it is.
-  if (!(await page.evaluate<boolean>("'axe' in globalThis"))) await page.evaluate(axe.source);
-  const violations = await page.evaluate(
-    async ([within, runOnly]) => {
-      const { axe: run } = globalThis as unknown as { axe: typeof import('axe-core') };
-      const { violations: found } = await run.run(within, {
-        resultTypes: ['violations'],
-        ...(runOnly && { runOnly }),
-      });
-      return found;
-    },
-    [part, rules] as const,
+  if (!(await page.evaluate<boolean>("'axe' in globalThis"))) await page.evaluate(axeSource);
+  const options = JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) });
+  const violations = await page.evaluate<axe.Result[]>(
+    `axe.run({ include: ${JSON.stringify(part)}, exclude: ${repeatedRows} }, ${options}).then((found) => found.violations)`,
   );
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary = '' }) => `${id}: ${html} ${failureSummary.replaceAll('\n', ' ')}`),
   );
 }
+
+/**
+ * Rows of tables that differ from an earlier row in texts alone, so what is wrong with one is wrong with both. Of 300 models
+ * they took 1 s of the processor. Two rows below each other may have other backgrounds.
+ */
+const repeatedRows = String.raw`(() => {
+  const shapes = new Set();
+  return [...document.querySelectorAll('tbody > tr')].filter((row) => {
+    const tags = row.outerHTML.replaceAll(/>[^<]+/g, '>text').replaceAll(/ (href|value|data-[\w-]+)="[^"]+"/g, ' $1');
+    const shape = row.sectionRowIndex % 2 + row.closest('table').className + tags;
+    return shapes.has(shape) || !shapes.add(shape);
+  });
+})()`;
 
 /**
  * The browser's program. Its package unpacks into the folder of temporary files and takes what lies there for whole, so
