@@ -24,6 +24,9 @@ export interface SeenRequest {
 
 type Answering = (request: SeenRequest, response: ServerResponse) => unknown;
 
+/** A page of this origin without anything. */
+export const emptyPath = '/empty';
+
 const nothingSaid: Answering = (_request, response) => void response.end();
 
 /** Both pages, from the function's own handle, beside account endpoints and a chat endpoint that a test scripts. */
@@ -96,6 +99,7 @@ export class PagesServer {
     const seen = { method, url, headers, body: Buffer.concat(pieces).toString() };
     this.seen.push(seen);
     if (this.instead(seen, response)) return;
+    if (url === emptyPath) return void response.writeHead(200, { 'content-type': 'text/html' }).end();
     const { pathname, searchParams } = new URL(url, this.address);
     if (pathname.startsWith('/v1/account')) return this.#account(seen, response);
     if (pathname === '/v1/chat/completions') {
