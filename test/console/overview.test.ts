@@ -1,6 +1,6 @@
 /** The overview on a second screen, in a real browser, and what each of its looks reads. */
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createOpenRegistry } from '../../shared/adapters/dynamodb/quotas/open-registry.ts';
 import { buildEmptyQuota, encodeEntry } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { physicalNameOf } from '../../shared/tables/table-names.ts';
@@ -21,6 +21,8 @@ afterAll(async () => {
   await browser.close();
   await rig.stop();
 });
+// Pages that are live would go on asking.
+afterEach(() => Promise.all(browser.contexts().map((context) => context.close())));
 
 async function opened(
   ports: OperatorPorts = rig.ports,
