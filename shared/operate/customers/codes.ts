@@ -58,7 +58,7 @@ export async function planCodes(ports: OperatorPorts, { count, amount, batch, ex
     throw usageFailure(`count: use 1 to ${countMax} codes a batch`);
   if ((row.expires_at ?? Infinity) <= nowMs) throw usageFailure('expires_at: is in the past');
   const isTaken = batch !== undefined && (await listCodes(ports, batch)).codes.length > 0;
-  const until = row.expires_at === undefined ? '' : `, valid until ${utcDay(row.expires_at)}`;
+  const until = row.expires_at === undefined ? '' : `, valid until ${isoTime(row.expires_at)}`;
   return {
     changes: [{ ...facts, amount: Number(formatYuan(row.amount)), _created: now }],
     effect: [`Create ${formatCount(count, 'code')} of ${formatMoney(row.amount)} (batch ${name}${until})`],

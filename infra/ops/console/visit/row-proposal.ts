@@ -58,13 +58,12 @@ const basisOf = (differences: readonly RowDifference[]): string =>
 
 export function renderChanges(changes: readonly FieldChange[]): Markup {
   const more = changes.length - changesMax;
-  const hasRows = changes.some(({ row }) => row !== changes[0]?.row);
   return html`${renderTable(changes.slice(0, changesMax), {
     caption: 'Changes',
     empty: nothing,
     isPlain: true,
     columns: [
-      ...(hasRows ? [head('Row', ({ row }: FieldChange) => row)] : []),
+      head('Row', ({ row }) => row),
       column('Field', ({ label, name }) => html`<span title="${name}">${label}</span>`),
       column('Before', ({ before }) => renderValue(before, 'old')),
       column('After', ({ after }) => renderValue(after, 'new')),
