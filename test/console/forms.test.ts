@@ -152,7 +152,7 @@ describe('a customer', () => {
     ];
     for (const page of [confirm, await confirmShown(confirm)])
       expect(changesIn(page)).toEqual(
-        expect.arrayContaining(changes.map((change) => ['Customer shown', ...change])),
+        expect.arrayContaining(changes.map((change) => ['Customer shown'].concat(change))),
       );
     expect(confirm).toContain('<time datetime="2099-01-01T00:00:00Z">');
     expect(confirm).not.toContain('{');
