@@ -64,7 +64,7 @@ export const accessThreats: readonly Removal[] = [
     find: 'if (!isSecretKey(key))',
     replace: 'if (false as boolean)',
     test: 'test/unit/relay/call/access.test.ts',
-    name: 'with %s has none, and no table is read',
+    name: 'with %s is rejected before any table is read',
   },
   {
     rows: ['S4'],
@@ -72,7 +72,7 @@ export const accessThreats: readonly Removal[] = [
     find: 'const scheme = text.slice(0, bearerScheme.length).toLowerCase();',
     replace: 'const scheme = text.slice(0, bearerScheme.length);',
     test: 'test/unit/relay/call/access.test.ts',
-    name: 'has its key in %j',
+    name: 'holds a key in %j',
   },
   {
     rows: ['S5'],
@@ -80,7 +80,7 @@ export const accessThreats: readonly Removal[] = [
     find: 'if (!isAllowed(key, snapshot, model.base))',
     replace: 'if (key === undefined)',
     test: 'test/unit/relay/call/model-name.test.ts',
-    name: 'never reaches beyond a whitelist, nor another price, by what stands around its name (official: %s)',
+    name: 'never escapes a whitelist or its price by a prefix or suffix (official: %s)',
   },
   {
     rows: ['S5'],
@@ -88,7 +88,7 @@ export const accessThreats: readonly Removal[] = [
     find: '!modelNamePattern.test(requested) || ',
     replace: '',
     test: 'test/unit/relay/call/model-name.test.ts',
-    name: 'with %s is refused',
+    name: 'with %s is rejected',
   },
   {
     rows: ['S5'],
@@ -96,7 +96,7 @@ export const accessThreats: readonly Removal[] = [
     find: "requested.slice(web ? 'web-'.length : 0, suffixed ? -'-official'.length : undefined)",
     replace: "requested.replace(/^(web-)+/, '').replace(/(-official)+$/, '')",
     test: 'test/unit/relay/call/model-name.test.ts',
-    name: '%s is %s with at most one prefix and one suffix',
+    name: '%s means %s: at most one prefix and one suffix are removed',
   },
   {
     rows: ['S6'],
@@ -177,7 +177,7 @@ export const accessThreats: readonly Removal[] = [
     find: 'origins.includes(origin) ? origin : undefined',
     replace: 'origin',
     test: 'test/unit/relay/http/cors.test.ts',
-    name: 'by default an answer is left as it is and OPTIONS is refused',
+    name: 'by default an answer is unchanged and OPTIONS is rejected',
   },
   {
     rows: ['S17'],
@@ -185,7 +185,7 @@ export const accessThreats: readonly Removal[] = [
     find: "/^[\\w\\-, ]{1,2000}$/.test(asked) ? asked : 'authorization, content-type'",
     replace: 'asked',
     test: 'test/unit/relay/http/cors.test.ts',
-    name: 'a preflight cannot put other things than header names into the answer',
+    name: 'a preflight can only add header names to the answer',
   },
   {
     rows: ['S26'],

@@ -57,7 +57,7 @@ export const configurationFaults: readonly Removal[] = [
     find: "if (status === 401 || status === 402 || kind === 'secret') return { type: 'credentials_refused' };",
     replace: '',
     test: 'test/unit/relay/health/cooldowns.test.ts',
-    name: 'rests alone for five minutes after %s',
+    name: 'goes into cooldown alone for five minutes after %s',
   },
   {
     rows: ['F20'],
@@ -65,7 +65,7 @@ export const configurationFaults: readonly Removal[] = [
     find: 'if (failures.every(isOfAccount)) {',
     replace: 'if (failures.length === 0) {',
     test: 'test/unit/relay/health/cooldowns.test.ts',
-    name: 'is asked again when there is no other, and the client hears nothing of a quota',
+    name: 'is used again when there is no other, and the client sees no quota error',
   },
   {
     rows: ['F20'],
@@ -73,7 +73,7 @@ export const configurationFaults: readonly Removal[] = [
     find: "  'secret_store',\n",
     replace: '',
     test: 'test/unit/relay/dispatch/failover.test.ts',
-    name: 'that is missing cools its candidate; a store that does not answer cools nothing',
+    name: 'puts its candidate into cooldown when it is missing, but not when the secret store fails',
   },
   {
     rows: ['F20'],

@@ -8,7 +8,7 @@ export const contentThreats: readonly Removal[] = [
     find: ' ?? judgeContents(asked, caller)',
     replace: '',
     test: 'test/unit/relay/call/content-urls.test.ts',
-    name: 'is checked wherever it stands, and never quoted',
+    name: 'is checked in every place and never quoted',
   },
   {
     rows: ['S8'],
@@ -138,7 +138,7 @@ export const contentThreats: readonly Removal[] = [
     find: '    key_hint: call.key.hint,\n',
     replace: '    ...(call.request as object),\n    key_hint: call.key.hint,\n',
     test: 'test/unit/relay/answer/log-line.test.ts',
-    name: 'of %s has these fields and no others',
+    name: 'of %s has exactly these fields',
   },
   {
     rows: ['S15'],
@@ -170,7 +170,7 @@ export const contentThreats: readonly Removal[] = [
     find: 'if (length > settledFirstLengthMax)',
     replace: 'if (length > Infinity)',
     test: 'test/unit/relay/answer/slow-readers.test.ts',
-    name: 'counts among the calls at once of its account until its client has it',
+    name: 'counts as concurrent for its account until its client has read it',
   },
   {
     rows: ['S20'],
@@ -178,7 +178,7 @@ export const contentThreats: readonly Removal[] = [
     find: "else if (ms === stuckMs) this.cut('stuck');",
     replace: '',
     test: 'test/unit/relay/answer/slow-readers.test.ts',
-    name: 'that the host has whole and cannot hand on holds its reservation and its host for 30 s',
+    name: 'that the host cannot deliver keeps its reservation and its host for 30 s',
   },
   {
     rows: ['S20'],
@@ -186,7 +186,7 @@ export const contentThreats: readonly Removal[] = [
     find: '      if (this.#cut) throw this.#cut;\n',
     replace: '',
     test: 'test/unit/relay/answer/slow-readers.test.ts',
-    name: '%s never sees an end, and the host knows at once',
+    name: '%s never gets an end, and the host is told at once',
   },
   {
     rows: ['S20'],

@@ -240,7 +240,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'variant.without.has(repeat) ? undefined : { ...variant, without: new Set([...variant.without, repeat]) };',
     replace: '({ ...variant, without: new Set([...variant.without, repeat]) });',
     test: 'test/unit/relay/dispatch/limit-repeats.test.ts',
-    name: 'is left out once, and else stands',
+    name: 'is left out of one retry only',
   },
   {
     rows: ['S35'],

@@ -16,7 +16,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: 'isReading ? lastReadMs : clock.now()',
     replace: 'isOpen ? lastReadMs : startMs',
     test: 'test/unit/relay/dispatch/time-limits.test.ts',
-    name: 'goes on while the upstream gives signs of life',
+    name: 'is extended while the upstream shows signs of life',
   },
   {
     rows: ['F8'],
@@ -225,6 +225,6 @@ export const upstreamFaults: readonly Removal[] = [
     find: 'if (this.#left || this.#ended) return;',
     replace: 'if (this.#left) return;',
     test: 'test/unit/relay/answer/heartbeats.test.ts',
-    name: 'behind the end is dropped',
+    name: 'after the end is dropped',
   },
 ];

@@ -15,8 +15,8 @@ const put = (period: string, figures: Record<string, number>, id = 'account#acme
   rig.put('daily', { id, period, ...figures });
 const secondsOf = (day: string): number => Date.parse(day) / 1000;
 
-describe('the days of an account', () => {
-  it('are the sums of its calls by day and model, of the days that were asked for', async () => {
+describe('the daily sums of an account', () => {
+  it('cover its calls by day and model for the requested days', async () => {
     const used = { calls: 3, prompt_tokens: 40, completion_tokens: 8, cached_tokens: 16, charged: 0.25 };
     await put('day#2026-11-21#m', { ...used, bought: 0.1, bought_calls: 3 });
     await put('day#2026-11-20#a/b', { calls: 1 });
@@ -43,7 +43,7 @@ describe('the days of an account', () => {
     });
   });
 
-  it('are whole days alone where there are more sums than one answer has', async () => {
+  it('end with a complete day when there are more sums than one answer holds', async () => {
     const sumsOf = (day: string) =>
       Array.from({ length: 300 }, (_, at) => ({
         key: { id: 'account#acme', period: `day#${day}#model-${at}` },
@@ -58,11 +58,8 @@ describe('the days of an account', () => {
     expect(data).toHaveLength(900);
   });
 
-  it.each(['0', '32', '-1', '1.5', 'x', '', '007'])(
-    'are a 400 where the number of days is %s',
-    async (days) => {
-      const { status, body } = await rig.get(`/v1/account?days=${days}`, key);
-      expect([status, body.error['code'], body.error['param']]).toEqual([400, 'invalid_value', 'days']);
-    },
-  );
+  it.each(['0', '32', '-1', '1.5', 'x', '', '007'])('are rejected with 400 for %s days', async (days) => {
+    const { status, body } = await rig.get(`/v1/account?days=${days}`, key);
+    expect([status, body.error['code'], body.error['param']]).toEqual([400, 'invalid_value', 'days']);
+  });
 });

@@ -11,8 +11,8 @@ afterAll(() => rig.stop());
 
 const hourOf = (time: string): number => Date.parse(time) / 1000;
 
-describe('the errors of an account', () => {
-  it('are counts of the last 24 hours by hour and code, of this account alone', async () => {
+describe('the error counts of an account', () => {
+  it('cover the last 24 hours by hour and code, for this account only', async () => {
     const add = (account: string, hour: string, counts: Record<string, number>): Promise<void> =>
       rig.refusals.add({ account, hour, counts });
     await add('acme', '2026-11-20T09', { insufficient_quota: 7 });
@@ -20,7 +20,7 @@ describe('the errors of an account', () => {
     await add('acme', '2026-11-21T11', { insufficient_quota: 3 });
     await add('acme', '2026-11-20T12', { internal: 1 });
     await add('other', '2026-11-21T11', { invalid_value: 9 });
-    // What somebody edited to no number is no count, and takes none of the others away.
+    // A count that somebody edited to invalid text is skipped; the others are still listed.
     await rig.put('daily', { id: 'refused#acme', period: 'hour#2026-11-20T13', code_internal: 'many' });
     expect((await rig.get('/v1/account', key)).body['errors']).toEqual([
       { hour: hourOf('2026-11-21T11:00:00Z'), code: 'insufficient_quota', count: 5 },

@@ -75,7 +75,7 @@ beforeEach(async () => {
 });
 
 describe('the statement of a month', () => {
-  it('goes from the opening to the closing balance: top-ups and models of the month alone, and the seller', async () => {
+  it('runs from the opening to the closing balance, with top-ups, models and the seller of that month only', async () => {
     rig.settings = {
       ...defaultSettings,
       seller: { name: 'Example Ltd', address: '1 Example Road\nShanghai' },
@@ -123,7 +123,7 @@ describe('the statement of a month', () => {
     });
   });
 
-  it('is not final while the month runs, a call of it runs, or the sums do not agree with the account', async () => {
+  it('is provisional while the month or one of its calls runs, or while its sums differ from the account', async () => {
     expect((await rig.get('/v1/account/statement?month=2026-11', key)).body).toMatchObject({
       final: false,
       opening: 48.499999997,
@@ -139,7 +139,7 @@ describe('the statement of a month', () => {
     expect((await october()).body['final']).toBe(false);
   });
 
-  it('is not final if what it lists does not add up to its amounts', async () => {
+  it('is provisional if its entries do not add up to its totals', async () => {
     await rig.putKey('sk-odd', { account: 'odd' });
     const odd = async () => (await rig.get('/v1/account/statement?month=2026-10', 'sk-odd')).body['final'];
     await quota(1, {}, 0, 'odd');
@@ -153,12 +153,12 @@ describe('the statement of a month', () => {
     const grant = { account: 'odd', kind: 'grant', cost: 0, reason: '', at: '2026-10-07T01:00:00Z' };
     await rig.put('ledger', { ...grant, id: 'grant#o', amount: 5 });
     expect(await odd()).toBe(true);
-    // What no balance pays is a part of the charges by the month, and not by the account.
+    // Charges of a metered month are not paid from the balance, so only the month's sums include them.
     await month('2026-10', { charged: 1, granted: 5, metered: 0.5 }, 'odd');
     expect(await odd()).toBe(false);
   });
 
-  it('of an account without money is all zeros, and lists no models where they are too many', async () => {
+  it('is all zeros for an account without money, and lists no models if there are too many', async () => {
     await rig.putKey('sk-new', { account: 'new' });
     const empty = { opening: 0, closing: 0, grants: [], models: [], final: true };
     expect((await rig.get('/v1/account/statement?month=2026-10', 'sk-new')).body).toMatchObject(empty);
@@ -172,7 +172,7 @@ describe('the statement of a month', () => {
   });
 
   it.each(['', '2026-13', '2026-12', '2026', '2026-1', '2026-10-01', "2026-10' OR"])(
-    'is a 400 where the month is %j',
+    'is rejected with 400 for the month %j',
     async (written) => {
       const { status, body } = await rig.get(`/v1/account/statement?month=${written}`, key);
       expect([status, body.error['code'], body.error['param']]).toEqual([400, 'invalid_value', 'month']);

@@ -93,7 +93,7 @@ describe('GET /v1/account/usage over the real tables', () => {
     return body as unknown as Page;
   };
 
-  it('lists the rows of the account, newest first, with all that a bill is made of', async () => {
+  it('lists the rows of the account, newest first, with every field of a bill', async () => {
     const page = await get('');
     expect(page).toMatchObject({ object: 'list', has_more: false, next_cursor: null });
     expect(page.data.map((row) => row.id)).toEqual([idAt(dayMs + 1000), 'grant#first & 50%', idAt(dayMs)]);
@@ -143,11 +143,11 @@ describe('GET /v1/account/usage over the real tables', () => {
     ['tag=constructor%3Dx', 0],
     ['end_user=bob', 0],
     ['end_user=', 3],
-  ])('lists the rows alone that are selected: %s', async (query, count) => {
+  ])('lists only the rows that match %s', async (query, count) => {
     expect((await get(`?${query}`)).data).toHaveLength(count);
   });
 
-  it('sums calls by end user or by tag, those without one together', async () => {
+  it('sums calls by end user or by tag, and groups calls without one', async () => {
     const none = { object: 'usage.sum', name: null, requests: 1, charge: 0 };
     const tokens = { prompt_tokens: 12, completion_tokens: 40 };
     for (const [by, name] of [
@@ -161,7 +161,7 @@ describe('GET /v1/account/usage over the real tables', () => {
     expect((await get('?by=tag:team&end_user=alice')).data).toHaveLength(1);
   });
 
-  it('goes on where the page before ended, also after a grant, and whether or not the cursor is escaped', async () => {
+  it('continues after the previous page, even after a grant and with an escaped or unescaped cursor', async () => {
     const first = await get('?limit=1');
     expect(first).toMatchObject({ has_more: true, next_cursor: idAt(dayMs + 1000) });
     const second = await get(`?limit=1&cursor=${first.next_cursor}`);
@@ -194,7 +194,7 @@ describe('GET /v1/account/usage over the real tables', () => {
     ['cursor', '?cursor=%25E0%25A4'],
     ['cursor', '?cursor=%00'],
     ['cursor', '?cursor=%F0%9F%92%A9'],
-  ])('a bad %s is named: %s', async (param, query) => {
+  ])('names the invalid parameter %s of %s', async (param, query) => {
     const { status, body } = await rig.get(`/v1/account/usage${query}`, key);
     expect(status).toBe(400);
     expect(body.error).toMatchObject({ param, type: 'invalid_request_error', code: 'invalid_value' });
@@ -202,7 +202,7 @@ describe('GET /v1/account/usage over the real tables', () => {
 });
 
 describe('pages', () => {
-  it('put together are all rows, each once, newest first, whatever their times and the page size', async () => {
+  it('together list every row once, newest first, for any times and page size', async () => {
     const time = fc.integer({ min: 0, max: 6 }).map((step) => dayMs + step);
     const tail = fc.string({ unit: fc.constantFrom(...idAlphabet.split('')), minLength: 16, maxLength: 16 });
     const request = fc.tuple(time, tail).map(([at, end]) => row(timeText(at) + end, at + 90_000, 'settled'));
@@ -232,8 +232,8 @@ describe('pages', () => {
   });
 });
 
-describe('pages of selected rows', () => {
-  it('are read a bounded number of rows at a time, and their sums add up to those of all rows', async () => {
+describe('pages of filtered rows', () => {
+  it('read a bounded number of rows at a time, and their sums match the sums of all rows', async () => {
     const team = (at: number): string => (at % 7 === 0 ? 'search' : 'ads');
     const ledger = Array.from({ length: 1201 }, (_, at) => ({
       ...row(idAt(dayMs + at), dayMs, 'settled'),

@@ -71,7 +71,7 @@ beforeEach(() => {
 describe('GET /api/oauth/usage', () => {
   const counter = { key: keyHash(limitedKey).slice(0, 12), period: '2026-11', expires: 1_800_000_000 };
 
-  it('shows the use of the budget of the key that asks, in either header', async () => {
+  it('shows the budget use of the calling key, sent in either header', async () => {
     await rig.useBudget(counter, 850_000_000n);
     const shown = {
       five_hour: null,
@@ -82,7 +82,7 @@ describe('GET /api/oauth/usage', () => {
     expect(body).toEqual(shown);
   });
 
-  it('shows no limits of a key without a budget, and nothing without a key', async () => {
+  it('shows no limits for a key without a budget, and rejects a request without a key', async () => {
     await rig.putKey('sk-free-key', { account: 'acme' });
     const { body } = await rig.get('/api/oauth/usage', 'sk-free-key');
     expect(body).toEqual({ five_hour: null, seven_day: null });
@@ -91,7 +91,7 @@ describe('GET /api/oauth/usage', () => {
 });
 
 describe('GET /v1/account', () => {
-  it('shows balance, plan use of the current month, and the key that asks', async () => {
+  it('shows the balance, the plan use of the current month, and the calling key', async () => {
     const { status, headers, body } = await rig.get('/v1/account', limitedKey);
     expect(status).toBe(200);
     expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-request-id': 'request-1' });
@@ -136,7 +136,7 @@ describe('GET /v1/account', () => {
     });
   });
 
-  it('shows its budgets by tag: what is used of each name, and when it resets', async () => {
+  it('shows its tag budgets: the use of each name and the reset time', async () => {
     const key = 'sk-budgeted';
     const budgets = [
       { by: 'tag:team', name: 'search', amount: '2.5', period: 'month' },
@@ -159,7 +159,7 @@ describe('GET /v1/account', () => {
     ]);
   });
 
-  it('says how many days the balance lasts, from the sums of its months, once a full day was used', async () => {
+  it('estimates how many days the balance lasts from its monthly sums, after one full day of use', async () => {
     for (const [daysAgo, isKnown] of [
       [2, true],
       [1, false],
@@ -174,7 +174,7 @@ describe('GET /v1/account', () => {
     }
   });
 
-  it('shows what is announced: notices of now, and prices that begin later', async () => {
+  it('shows current notices and later price changes', async () => {
     const from = Date.parse('2026-12-01');
     const price = { type: 'token-billing' as const, input: 1, output: 2, anonymous: false };
     rig.models = ['m', 'v'];
@@ -216,7 +216,7 @@ describe('GET /v1/account', () => {
     ]);
   });
 
-  it('shows the prices of this customer alone, now and as announced, with their factor', async () => {
+  it('shows only the prices of this customer, current and announced, with their factor', async () => {
     const from = Date.parse('2026-12-01');
     const price = { type: 'token-billing' as const, input: 0.1, output: 0.7, anonymous: false };
     const tiers = [{ above: 9, input: 0.3, output: 1 }];
@@ -258,7 +258,7 @@ describe('GET /v1/account', () => {
     });
   });
 
-  it('shows prices by the hour, with the factor of the customer, until they change', async () => {
+  it('shows prices by the hour with the customer’s factor until they change', async () => {
     const hours = { name: 'peak', from: '19:00', to: '21:00', zone: 'Asia/Shanghai', factor: 2 };
     const price = { type: 'token-billing' as const, input: 0.1, output: 0.7, anonymous: false };
     rig.models = ['m', 'n'];
@@ -289,7 +289,7 @@ describe('GET /v1/account', () => {
     ]);
   });
 
-  it('announces the entries of a customer that begin or end later, each once', async () => {
+  it('announces each later start or end of a customer’s price entries once', async () => {
     const price = { type: 'token-billing' as const, input: 0.1, output: 0.7, anonymous: false };
     const [monday, friday] = [Date.parse('2026-11-30'), Date.parse('2026-12-04')];
     const priceGroups = {
@@ -321,7 +321,7 @@ describe('GET /v1/account', () => {
     ]);
   });
 
-  it('announces the price of the hour in which a rule begins', async () => {
+  it('announces a rule’s price for the hour in which the rule begins', async () => {
     const price = { id: 1, type: 'token-billing' as const, models: ['m'], anonymous: false };
     const hours = { name: 'peak', from: '09:00', to: '12:00', zone: 'Asia/Shanghai', factor: 2 };
     const from = Date.parse('2026-12-01T01:00Z');
@@ -339,14 +339,14 @@ describe('GET /v1/account', () => {
     // A mistake costs the customer this alone.
     [{ alert_below: 'little' }, null],
     [{ alert_below: 5, metered: true }, null],
-  ])('tells the balance below which the operator is told of it: %j', async (row, level) => {
+  ])('shows the balance below which the operator is alerted: %j', async (row, level) => {
     await rig.put('accounts', { account: 'alerted', ...row });
     const secret = `sk-alerted-${JSON.stringify(row).length}-${level}`;
     await rig.putKey(secret, { account: 'alerted' });
     expect((await rig.get('/v1/account', secret)).body['alert_below']).toBe(level);
   });
 
-  it('says when the plan of the account ended, until its row no longer does', async () => {
+  it('shows when the account’s plan ended, until the account row no longer has it', async () => {
     const ended = { level: 1, since: '2026-01-05', until: '2026-11-05T08:00:00Z' };
     await rig.put('accounts', { account: 'lapsed', plan: ended });
     await rig.putKey('sk-lapsed', { account: 'lapsed' });
@@ -357,14 +357,14 @@ describe('GET /v1/account', () => {
   });
 });
 
-describe('who may ask', () => {
+describe('authentication of account requests', () => {
   it.each([
     ['no key', undefined, 'No API key was sent', 'key_missing'],
     ['a malformed key', 'pk-1', 'does not hold an API key', 'key_malformed'],
     ['an unknown key', 'sk-unknown', 'The API key is not valid', 'key_unknown'],
     ['a disabled key', 'sk-disabled', 'The API key is not valid', 'key_disabled'],
   ])(
-    '%s gets 401 in the words of chat, and the log the reason',
+    'rejects %s with the 401 of chat completions and logs the reason',
     async (_case, secretKey, message, reason) => {
       for (const path of ['/v1/account', '/v1/account/usage?limit=0']) {
         const { status, headers, body } = await rig.get(path, secretKey);

@@ -29,7 +29,7 @@ const grantsOf = async (account: string) =>
 const codeRow = async (hash: string) => (await rig.rows('codes')).find((row) => row['hash'] === hash);
 
 describe('a redeem code', () => {
-  it('credits the account of any usable key once, with the batch as the reason, and answers a repeat in the same way', async () => {
+  it('credits the account of any usable key once, with the batch as the reason, and repeats the same answer', async () => {
     const { key, account } = await rig.maker({ manage: false });
     const { code, hash, id } = await makeCode({ amount: 12.5 });
     const first = await redeem(key, code);
@@ -55,7 +55,7 @@ describe('a redeem code', () => {
       (code: string) => code.replaceAll(/[!-~]/g, (each) => String.fromCharCode(each.charCodeAt(0) + 0xfee0)),
     ],
     ['O for 0 and l for 1', (code: string) => code.replaceAll('0', 'O').replaceAll('1', 'l')],
-  ])('is taken with %s', async (_how, write) => {
+  ])('is accepted with %s', async (_how, write) => {
     const { key } = await rig.maker();
     const { code } = await makeCode();
     expect((await redeem(key, write(code))).status).toBe(200);
@@ -77,7 +77,7 @@ describe('a redeem code', () => {
     ['that has expired', 409, 'code_expired', (code) => code, { expires_at: '2026-11-01' }],
     ['whose row cannot be read', 404, 'code_not_found', (code) => code, { amount: 'ten' }],
     ['whose amount is below zero', 404, 'code_not_found', (code) => code, { amount: -10 }],
-  ])('%s is refused with %i %s, and credits nothing', async (_what, status, error, write, more) => {
+  ])('%s is rejected with %i %s and credits nothing', async (_what, status, error, write, more) => {
     const { key, account } = await rig.maker();
     const { code } = await makeCode(more);
     const answer = await redeem(key, write(code));
@@ -85,7 +85,7 @@ describe('a redeem code', () => {
     expect(await grantsOf(account)).toEqual([]);
   });
 
-  it('stays valid when a metered account, a closed one or an unknown key sends it', async () => {
+  it('stays valid when a metered account, a closed account or an unknown key sends it', async () => {
     const { code, hash } = await makeCode();
     const metered = await rig.maker();
     await rig.put('accounts', { account: metered.account, metered: true });
@@ -104,7 +104,7 @@ describe('a redeem code', () => {
     expect(await codeRow(hash)).not.toHaveProperty('redeemed_by');
   });
 
-  it('sent by 100 accounts at once is credited to one, and the others are told so', async () => {
+  it('credits one of 100 accounts that send it at once, and the others learn that it was redeemed', async () => {
     const { code, id } = await makeCode();
     const accounts = await Promise.all(Array.from({ length: 100 }, () => rig.maker()));
     const answers = await Promise.all(accounts.map(({ key }) => redeem(key, code)));
@@ -113,7 +113,7 @@ describe('a redeem code', () => {
     expect((await rig.rows('grants')).filter((row) => row['grant_id'] === id)).toHaveLength(1);
   });
 
-  it('sent 100 times at once by one account is credited once, and every answer is the same', async () => {
+  it('credits an account once that sends it 100 times at once, with the same answer each time', async () => {
     const { key, account } = await rig.maker();
     const { code } = await makeCode();
     const answers = await Promise.all(Array.from({ length: 100 }, () => redeem(key, code)));
@@ -122,7 +122,7 @@ describe('a redeem code', () => {
     expect(await grantsOf(account)).toHaveLength(1);
   });
 
-  it('whose reply was lost is credited once, to its account alone', async () => {
+  it('credits only its account, once, when the store’s reply is lost', async () => {
     const [first, other] = [await rig.maker(), await rig.maker()];
     const { code, id } = await makeCode();
     let lost = 0;
@@ -134,7 +134,7 @@ describe('a redeem code', () => {
     expect([lost, (await grantsOf(first.account)).length, await grantsOf(other.account)]).toEqual([1, 1, []]);
   });
 
-  it('that an operator revokes or changes between read and write credits what its row then says', async () => {
+  it('credits what its row says after an operator revokes or changes it between read and write', async () => {
     const { key, account } = await rig.maker();
     const [revoked, changed] = [await makeCode(), await makeCode()];
     rig.beforeWrite = async () => rig.put('codes', { ...(await codeRow(revoked.hash)), revoked_at: 'now' });
@@ -144,7 +144,7 @@ describe('a redeem code', () => {
     expect((await grantsOf(account)).map((row) => row['amount'])).toEqual([3]);
   });
 
-  it('is tried 100 times a minute by an account at most, with however many keys', async () => {
+  it('can be tried 100 times a minute per account, with any number of keys', async () => {
     const { key, account } = await rig.maker();
     const second = await rig.maker({ account });
     rig.nowMs = Math.ceil(Date.now() / 60_000) * 60_000;
@@ -161,11 +161,11 @@ describe('a redeem code', () => {
   });
 });
 
-it('codes are 20 characters without those that look alike, and no two of 20,000 are the same', () => {
+it('codes have 20 characters, none of them easily confused, and no duplicates among 20,000', () => {
   const codes = new Set(Array.from({ length: 20_000 }, () => formatCode(generateHex(codeBytes))));
   expect(codes.size).toBe(20_000);
   for (const code of codes) expect(code).toMatch(/^([0-9A-HJKMNP-TV-Z]{5}-){3}[0-9A-HJKMNP-TV-Z]{5}$/);
   const seen = [...codes].join('').replaceAll('-', '');
-  // Of 400,000 characters, each of the 32 comes about 12,500 times.
+  // Each of the 32 characters occurs about 12,500 times in 400,000.
   for (const each of new Set(seen)) expect(seen.split(each).length).toBeGreaterThan(11_500);
 });

@@ -21,8 +21,8 @@ const secondsAhead = (seconds: number): number => Math.floor(Date.now() / 1000) 
 const madeOf = async (account: string): Promise<Json[]> =>
   (await rig.rows()).filter((row) => row['account'] === account && row['made_by'] !== undefined);
 
-describe('a key that may', () => {
-  it('makes a key that works, shown once, and lists it beside itself', async () => {
+describe('a key with the right to manage', () => {
+  it('creates a working key, shows its secret once, and lists it beside itself', async () => {
     const { key, account } = await rig.maker({ rpm: 60, models: ['a', 'b'] });
     const expires_at = secondsAhead(3600);
     const made = await rig.create(key, {
@@ -70,7 +70,7 @@ describe('a key that may', () => {
     expect(JSON.stringify([body, rig.events, rig.logged])).not.toContain(String(secretKey));
   });
 
-  it('changes, takes limits away, and revokes; the row stays, disabled', async () => {
+  it('edits, clears limits and revokes; the row stays, disabled', async () => {
     const { key } = await rig.maker();
     const { id, key: secretKey } = (await rig.create(key)).body;
     const changed = await rig.edit(key, id, { name: 'till', rpm: 3, store: false });
@@ -88,7 +88,7 @@ describe('a key that may', () => {
       expect(said(answer)).toEqual([404, 'key_not_found', null]);
   });
 
-  it('rotates: a new key with the same limits, and an end of the old one', async () => {
+  it('rotates: creates a key with the same limits and sets when the old key expires', async () => {
     const { key } = await rig.maker();
     const old = (await rig.create(key, { name: 'shop', rpm: 7, models: ['a'] })).body;
     const next = await rig.rotate(key, old['id'], { grace_hours: 2 });
@@ -112,8 +112,8 @@ describe('a key that may', () => {
   });
 });
 
-describe('a key that has been replaced', () => {
-  it('is not replaced again: a second successor would end with it', async () => {
+describe('a replaced key', () => {
+  it('cannot be replaced again, because a second successor would expire with it', async () => {
     const { key } = await rig.maker();
     const old = (await rig.create(key)).body['id'];
     const next = (await rig.rotate(key, old)).body['id'];
@@ -121,7 +121,7 @@ describe('a key that has been replaced', () => {
     expect((await rig.rotate(key, next)).body).toMatchObject({ expires_at: null, replaces: next });
   });
 
-  it('has one successor, however many ask at once', async () => {
+  it('gets one successor from any number of simultaneous requests', async () => {
     const { key, account } = await rig.maker();
     const { id } = (await rig.create(key)).body;
     const answers = await Promise.all(Array.from({ length: 20 }, async () => rig.rotate(key, id)));
@@ -131,7 +131,7 @@ describe('a key that has been replaced', () => {
   });
 });
 
-describe('a made key has never more than the key that makes it', () => {
+describe('a created key never exceeds the key that creates it', () => {
   const own = {
     models: ['a', 'b'],
     budget: { amount: 31, period: 'month' },
@@ -150,7 +150,7 @@ describe('a made key has never more than the key that makes it', () => {
     ['store', true],
   ];
 
-  it.each(raised)('%s %j: neither made, nor by an edit', async (field, value) => {
+  it.each(raised)('rejects %s %j both on creation and on edit', async (field, value) => {
     const { key } = await rig.maker(own);
     expect(said(await rig.create(key, { name: 'x', [field]: value }))).toEqual([
       403,
@@ -161,7 +161,7 @@ describe('a made key has never more than the key that makes it', () => {
     expect(said(await rig.edit(key, id, { [field]: value }))).toEqual([403, 'key_exceeds_own', field]);
   });
 
-  it('what is not said, or null, is as the key has it that asks', async () => {
+  it('inherits a missing or null limit from the creating key', async () => {
     const { key } = await rig.maker(own);
     const as = { models: ['a', 'b'], budget: own.budget, rpm: 10, max_concurrency: 4, store: false };
     const { body } = await rig.create(key, { name: 'x', models: null, expires_at: null });
@@ -171,13 +171,13 @@ describe('a made key has never more than the key that makes it', () => {
     expect(back.body).toMatchObject(as);
   });
 
-  it('a budget a day bounds one a month by its amount', async () => {
+  it('compares the amount of a daily budget with that of a monthly one', async () => {
     const { key } = await rig.maker({ budget: { amount: 2, period: 'day' } });
     const make = (amount: number) => rig.create(key, { name: 'x', budget: { amount, period: 'month' } });
     expect([(await make(2)).status, (await make(2.1)).status]).toEqual([201, 403]);
   });
 
-  it('nor after its maker has lost a right: not by another edit, not by a rotation', async () => {
+  it('rejects an edit and a rotation after its creator lost a right', async () => {
     const { key } = await rig.maker();
     const { id } = (await rig.create(key, { name: 'x', rpm: 50 })).body;
     await rig.change(key, { rpm: 10 });
@@ -186,7 +186,7 @@ describe('a made key has never more than the key that makes it', () => {
     expect((await rig.edit(key, id, { rpm: 10 })).status).toBe(200);
   });
 
-  it('nor official billing or the right to manage that an operator has given the other key', async () => {
+  it('rejects changes to a key that an operator gave official billing or the right to manage', async () => {
     const { key } = await rig.maker();
     const { id, key: made } = (await rig.create(key)).body;
     await rig.change(String(made), { official: true });
@@ -203,8 +203,8 @@ describe('a made key has never more than the key that makes it', () => {
   });
 });
 
-describe('whoever asks', () => {
-  it('with a key without the right is told so, whatever is asked', async () => {
+describe('a request to manage keys', () => {
+  it('is rejected with the missing right when the key may not manage', async () => {
     const { key } = await rig.maker({ manage: false });
     const all = [
       rig.list(key),
@@ -217,7 +217,7 @@ describe('whoever asks', () => {
       expect(said(answer)).toEqual([403, 'key_may_not_manage', null]);
   });
 
-  it('with a key that does not work hears the one text, also where it worked some seconds ago', async () => {
+  it('is rejected with one message when the key is not usable, even if it was seconds ago', async () => {
     const off = [{ enabled: false }, { expires_at: '2020-01-01' }, { agent: 'other' }, { rpm: 'many' }];
     const makers = await Promise.all(off.map(async (row) => rig.maker(row)));
     const { key: blocked, account } = await rig.maker();
@@ -230,7 +230,7 @@ describe('whoever asks', () => {
     expect(texts[0]).toEqual([401, 'The API key is not valid. Check that it is complete and active.']);
   });
 
-  it('makes nothing if an operator disables or narrows the key in the same moment', async () => {
+  it('creates nothing if an operator disables or narrows the calling key at the same moment', async () => {
     const { key, account } = await rig.maker();
     rig.beforeWrite = async () => rig.change(key, { enabled: false });
     expect(said(await rig.create(key))).toEqual([401, 'invalid_api_key', null]);
@@ -244,7 +244,7 @@ describe('whoever asks', () => {
     expect([...(await madeOf(account)), ...(await madeOf(other.account))]).toEqual([]);
   });
 
-  it('never reaches the own key, one of the operator, or one of another account', async () => {
+  it('cannot change the calling key, an operator’s key, or a key of another account', async () => {
     const { key, account } = await rig.maker();
     const other = await rig.maker();
     const foreign = (await rig.create(other.key)).body['id'];
@@ -271,7 +271,7 @@ describe('whoever asks', () => {
     expect((await rig.list(key)).body.data).toHaveLength(1);
   });
 
-  it('no longer reaches a key that the operator took over or moved', async () => {
+  it('cannot change a key that the operator took over or moved', async () => {
     const { key } = await rig.maker();
     const [moved, taken] = [(await rig.create(key)).body, (await rig.create(key)).body];
     await rig.change(String(moved['key']), { account: 'elsewhere' });
@@ -280,7 +280,7 @@ describe('whoever asks', () => {
     expect((await rig.list(key)).body.data).toHaveLength(1);
   });
 
-  it('is bounded: 60 writes a minute', async () => {
+  it('is limited to 60 writes a minute', async () => {
     const { key } = await rig.maker();
     for (let i = 0; i < 60; i += 1) await rig.create(key, {});
     const answer = await rig.create(key, {});
@@ -290,7 +290,7 @@ describe('whoever asks', () => {
   });
 });
 
-describe('nonsense', () => {
+describe('an invalid request', () => {
   let maker: Awaited<ReturnType<typeof rig.maker>>;
   beforeAll(async () => {
     maker = await rig.maker();
@@ -329,12 +329,12 @@ describe('nonsense', () => {
     [{ name: 'x', expires_at: 1 }, 'invalid_value', 'expires_at'],
     [{ name: 'x', expires_at: 1e15 }, 'invalid_value', 'expires_at'],
     [{ name: 'x', store: 'perhaps' }, 'invalid_value', 'store'],
-  ])('%.80s is a 400 that names the field, and makes nothing', async (body, code, param) => {
+  ])('%.80s is rejected with 400, names the field, and creates nothing', async (body, code, param) => {
     expect(said(await rig.create(maker.key, body))).toEqual([400, code, param]);
     expect(await madeOf(maker.account)).toEqual([]);
   });
 
-  it('of more than 16 KB is not read', async () => {
+  it('of more than 16 KB is rejected unread', async () => {
     const { key } = await rig.maker();
     const answer = await rig.create(key, {
       name: 'x',
@@ -344,8 +344,8 @@ describe('nonsense', () => {
   });
 });
 
-describe('many at once', () => {
-  it('of a hundred creations by two keys of an account, twenty make a key', async () => {
+describe('simultaneous requests', () => {
+  it('create twenty keys when two keys of an account send a hundred', async () => {
     const { key, account } = await rig.maker();
     const second = `${key}-2`;
     await rig.put('keys', { hash: keyHash(second), hint: 'sk-se...nd', account, manage: true });
@@ -364,7 +364,7 @@ describe('many at once', () => {
     expect((await rig.list(key)).body.data).toHaveLength(21);
   });
 
-  it('keys that are gone, moved or over leave their places to new ones', async () => {
+  it('free the places of deleted, moved and expired keys for new ones', async () => {
     const { key } = await rig.maker();
     const made = [];
     for (let i = 0; i < 20; i += 1) made.push((await rig.create(key)).body);
@@ -378,7 +378,7 @@ describe('many at once', () => {
     expect((await rig.create(key)).status).toBe(201);
   });
 
-  it('an edit that an operator’s comes before is refused, and undoes nothing of it', async () => {
+  it('an edit is rejected if an operator’s edit comes first, and overwrites nothing', async () => {
     const { key, account } = await rig.maker();
     const { id, key: made } = (await rig.create(key)).body;
     rig.beforeWrite = async () => rig.change(String(made), { models: ['a'] });
@@ -390,7 +390,7 @@ describe('many at once', () => {
     expect((await rig.edit(key, id, { rpm: 5 })).status).toBe(409);
     expect(await rig.rowOf(String(made))).toMatchObject({ models: ['a'] });
     expect(await rig.rowOf(String(made))).not.toHaveProperty('rpm');
-    // A key that is to be refused is, whatever else was changed.
+    // A key can be revoked whatever else was changed.
     let isFirst = true;
     rig.beforeWrite = async () => {
       if (isFirst) await rig.change(String(made), { models: ['b'] });
@@ -401,13 +401,13 @@ describe('many at once', () => {
   });
 });
 
-describe('a reply of the store that is lost', () => {
+describe('a lost reply of the store', () => {
   const once = (): void => {
     rig.afterWrite = () => {};
     lostReply();
   };
 
-  it('makes no second key: the one that was made is given', async () => {
+  it('creates no second key: the answer shows the key that was created', async () => {
     const { key, account } = await rig.maker();
     rig.afterWrite = once;
     const made = await rig.create(key);
@@ -422,7 +422,7 @@ describe('a reply of the store that is lost', () => {
     expect((await rig.list(key)).body.data).toHaveLength(1);
   });
 
-  it('each time, ends with a word on where to look; the key that may have been made is in the list', async () => {
+  it('on every try answers 503 and points to the key list, which holds any key that was created', async () => {
     const { key } = await rig.maker();
     rig.afterWrite = () => {
       rig.nowMs += 10_000;

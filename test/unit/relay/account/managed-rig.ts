@@ -57,7 +57,7 @@ export class ManagedRig {
   beforeWrite: () => Promise<void> = async () => {};
   afterWrite: () => void = () => {};
   nowMs = Date.now();
-  /** What clocks wait for, all at once. */
+  /** Replaces the clock's sleep. */
   sleep: ((ms: number, signal?: AbortSignal) => Promise<void>) | undefined;
   readonly #emulator: Emulator;
   readonly tables: TableClient;

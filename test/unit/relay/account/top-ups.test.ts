@@ -23,7 +23,7 @@ beforeEach(async () => {
 });
 
 const url = 'https://checkout.stripe.com/c/pay/cs_test_1';
-/** What Stripe answers, as far as the relay reads it. */
+/** The fields of Stripe's answer that the relay reads. */
 const opened = (form: URLSearchParams, changes: object = {}) => ({
   id: 'cs_test_1',
   object: 'checkout.session',
@@ -38,8 +38,8 @@ const said = ({ status, body: { error } }: ManagedAnswer): unknown[] => [
   error['param'],
 ];
 
-describe('a session of a checkout', () => {
-  it('carries a reference of the account, by which the webhook alone grants what is paid, and comes back to the relay', async () => {
+describe('a checkout session', () => {
+  it('carries an account reference, returns to the relay, and only the webhook grants the payment', async () => {
     const answer = await rig.topUp(key, { amount: 100 });
     expect([answer.status, answer.body]).toEqual([200, { url }]);
     const [{ headers, form, path } = { headers: {}, form: new URLSearchParams(), path: '' }] =
@@ -65,7 +65,7 @@ describe('a session of a checkout', () => {
     const paid = { client_reference_id: reference, amount_total: 10_000, currency: 'cny' };
     expect(await hook.send('checkout.session.completed', session(paid))).toBe(200);
     expect(hook.granted).toEqual([`${account} pi_1 100`]);
-    // What somebody makes of it for less is no money.
+    // A reference that was reused for a smaller payment grants nothing.
     const cheap = session({ ...paid, amount_total: 1, payment_intent: 'pi_2' });
     await hook.send('checkout.session.completed', cheap);
     expect(hook.granted).toHaveLength(1);
@@ -76,7 +76,7 @@ describe('a session of a checkout', () => {
     ['usd', '1409'],
     ['jpy', '2084'],
     ['kwd', '4330'],
-  ])('in %s is of the least amount that grants what was asked for', async (currency, unitAmount) => {
+  ])('in %s asks for the smallest amount that grants the requested one', async (currency, unitAmount) => {
     rig.payments({
       checkout: {
         secretKey: 'ssm:/relay/relay/stripe',
@@ -90,7 +90,7 @@ describe('a session of a checkout', () => {
     expect(rig.stripe.asked[0]?.form.get('line_items[0][price_data][unit_amount]')).toBe(unitAmount);
   });
 
-  it('is asked for once more where Stripe is busy, as the same one', async () => {
+  it('is requested again with the same idempotency key when Stripe is busy', async () => {
     let calls = 0;
     rig.stripe.answer = (form) => {
       calls += 1;
@@ -104,20 +104,20 @@ describe('a session of a checkout', () => {
   });
 
   it.each([0, -5, 4.99, 50_000.01, 1e12, 5.001, 1e-300, null, '10', [10], {}, true])(
-    'of %j yuan is a 400, and Stripe hears nothing of it',
+    'of %j yuan is rejected with 400 before Stripe is called',
     async (amount) => {
       expect(said(await rig.topUp(key, { amount }))).toEqual([400, 'invalid_value', 'amount']);
       expect(rig.stripe.asked).toEqual([]);
     },
   );
 
-  it('goes nowhere that the body says', async () => {
+  it('cannot be redirected by the request body', async () => {
     const answer = await rig.topUp(key, { amount: 10, success_url: 'https://evil.example' });
     expect(said(answer)).toEqual([400, 'unknown_parameter', 'success_url']);
   });
 });
 
-describe('where Stripe', () => {
+describe('when Stripe', () => {
   type Answer = ReturnType<typeof rig.stripe.answer>;
   it.each<[string, (form: URLSearchParams) => Answer, number, string]>([
     [
@@ -162,7 +162,7 @@ describe('where Stripe', () => {
       'stripe_url',
     ],
     ['leads nowhere', (form) => ({ session: opened(form, { url: null }) }), 502, 'stripe_url'],
-  ])('%s, no address is given and nothing of its words', async (_, answer, status, reason) => {
+  ])('%s, the answer holds no address and no text from Stripe', async (_, answer, status, reason) => {
     rig.stripe.answer = answer;
     const got = await rig.topUp(key, { amount: 10 });
     expect(said(got)).toEqual([status, status === 502 ? 'top_up_failed' : 'unavailable', null]);
@@ -170,7 +170,7 @@ describe('where Stripe', () => {
     expect(rig.logged.at(-1)).toMatchObject({ endpoint: 'top_ups', reason });
   });
 
-  it('says nothing for ten seconds, the customer is told to try again', async () => {
+  it('does not answer within ten seconds, the customer is asked to try again', async () => {
     rig.stripe.answer = () => ({ never: true });
     const waits: number[] = [];
     rig.sleep = async (ms) => void waits.push(ms);
@@ -182,15 +182,15 @@ describe('where Stripe', () => {
     ]);
   });
 
-  it('has a key that cannot be read, an operator is wanted', async () => {
+  it('has an unreadable key, the top-up fails without a call to Stripe', async () => {
     rig.secrets.delete('ssm:/relay/relay/stripe');
     expect(said(await rig.topUp(key, { amount: 10 }))).toEqual([502, 'top_up_failed', null]);
     expect(rig.stripe.asked).toEqual([]);
   });
 });
 
-describe('without sessions', () => {
-  it('the operator’s own link is given, with the account in it', async () => {
+describe('without checkout sessions', () => {
+  it('the customer gets the operator’s own link with the account in it', async () => {
     rig.settings = { ...defaultSettings, topUpUrl: 'https://shop.example/pay?for={account}&again={account}' };
     const odd = await rig.maker({ account: "a&b=c/?#%'$&" });
     const { body } = await rig.topUp(odd.key, { amount: 10 });
@@ -199,7 +199,7 @@ describe('without sessions', () => {
     expect((await rig.list(key)).body).toMatchObject({ top_up: 'link' });
   });
 
-  it('nor a link, none is offered; nor to an account that a payment could not be granted to', async () => {
+  it('and without a link, or without an account row, no top-up is offered', async () => {
     expect((await rig.list(key)).body).toMatchObject({ top_up: 'checkout' });
     const without = await rig.maker({ account: 'without-a-row' });
     expect(said(await rig.topUp(without.key, { amount: 10 }))).toEqual([404, 'top_up_not_offered', null]);
@@ -213,7 +213,7 @@ describe('a card for automatic top-ups', () => {
   const auto = { below: 20, monthly_limit: 200 };
   const ask = (body: object) => rig.topUp(key, body);
   const state = async () => (await rig.send('GET', '/v1/account/top-ups', key)).body['auto'];
-  /** What the function `payments` writes when the session was paid. */
+  /** Writes the card as the function `payments` does after the session was paid. */
   const storeCard = async () => {
     const store = createAutoTopUpStore(rig.tables, 'relay');
     await store.change(account, (before) => {
@@ -242,7 +242,7 @@ describe('a card for automatic top-ups', () => {
     expect(JSON.stringify(shown)).not.toMatch(/cus_|pm_|pi_/);
   });
 
-  it('is charged for less at once, for more after a new payment, and not at all once it is forgotten', async () => {
+  it('is charged for lower terms at once, for higher ones after a new payment, and never once it is removed', async () => {
     await ask({ amount: 50, auto });
     await storeCard();
     rig.stripe.asked.length = 0;
@@ -265,13 +265,13 @@ describe('a card for automatic top-ups', () => {
     [{ amount: 50, auto: true }, 'auto'],
     [{ amount: 50, auto: { ...auto, card: 'pm_of_another' } }, 'card'],
     [{ auto }, 'amount'],
-  ])('%j is a 400, and Stripe hears nothing of it', async (body, param) => {
+  ])('rejects %j with 400 before Stripe is called', async (body, param) => {
     const answer = await ask(body);
     expect([answer.status, answer.body.error['param']]).toEqual([400, param]);
     expect(rig.stripe.asked).toEqual([]);
   });
 
-  it('is offered only where the operator offers it, for the relay and for the account', async () => {
+  it('is offered only if the operator enables it for both the relay and the account', async () => {
     await rig.put('accounts', { account, auto_top_up: false });
     expect(said(await ask({ amount: 50, auto }))).toEqual([404, 'top_up_not_offered', null]);
     await rig.put('accounts', { account });
@@ -290,7 +290,7 @@ describe('a card for automatic top-ups', () => {
   });
 });
 
-describe('a month of a plan', () => {
+describe('one month of a plan', () => {
   const plans = () => [1, 2, 3].map((level) => ({ level, price: level * 10, items: [] }));
   const running = (level: number, until = new Date(Date.now() + 1e9).toISOString()) =>
     rig.put('accounts', { account, plan: { level, since: '2026-01-01', until } });
@@ -302,7 +302,7 @@ describe('a month of a plan', () => {
     rig.plans = plans();
   });
 
-  it('is sold for the price of its row, which the reference keeps', async () => {
+  it('is sold for the price in its row, which the reference keeps', async () => {
     expect(await state()).toEqual([
       { level: 1, price: 10 },
       { level: 2, price: 20 },
@@ -320,7 +320,7 @@ describe('a month of a plan', () => {
     expect(hook.granted).toEqual([]);
   });
 
-  it('is not sold below the level that runs, and not to a plan without an end', async () => {
+  it('is not sold below the running level, nor for a plan without an end', async () => {
     await running(2);
     expect(await state()).toEqual([{ level: 2, price: 20 }]);
     expect(said(await rig.topUp(key, { plan: 1 }))).toEqual([404, 'top_up_not_offered', null]);
@@ -330,7 +330,7 @@ describe('a month of a plan', () => {
   });
 
   it.each([[3], [0], ['2'], [null], [{}]])(
-    'of level %j, which is not for sale, asks nothing of Stripe',
+    'of level %j, which is not for sale, is rejected before Stripe is called',
     async (plan) => {
       expect((await rig.topUp(key, { plan })).status).toBe(404);
       rig.plans = [{ level: 2, price: 0, items: [] }];

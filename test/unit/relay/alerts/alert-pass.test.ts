@@ -64,7 +64,7 @@ const key = {
   hint: '',
 };
 
-it('tells each date and each low balance once, however often it runs', async () => {
+it('reports each date and each low balance once, however often it runs', async () => {
   const rows = [
     { account: 'ending', planUntilMs: soonMs },
     { account: 'ended', planUntilMs: nowMs },
@@ -81,7 +81,7 @@ it('tells each date and each low balance once, however often it runs', async () 
   ]);
 });
 
-it('goes on after an account that cannot be read, and fails in the end', async () => {
+it('continues after an unreadable account and fails at the end', async () => {
   const { pass, reported, faults } = rig([
     { account: 'broken', alertBelow: 6n },
     { account: 'low', alertBelow: 6n },

@@ -30,7 +30,7 @@ class World {
   applied = new Set<string>();
   faults: string[] = [];
   ids = 0;
-  /** What the operator says in the account's row. */
+  /** The account's row allows automatic top-ups. */
   mayTopUp = true;
   lossy: number;
 
@@ -86,7 +86,7 @@ class World {
       available: item.available - convertFen(fen),
     }));
 
-  /** What the function `grants` does: the ledger row and the balance at once. */
+  /** Writes ledger row and balance together, as the function `grants` does. */
   applyGrants(): QuotaChange[] {
     return [...this.hook.store.grants.values()]
       .filter(({ grant_id }) => !this.applied.has(grant_id))
@@ -210,7 +210,7 @@ async function pass(world: World, watch: Consumer): Promise<void> {
 
 const sum = (amounts: readonly number[]): number => amounts.reduce((total, each) => total + each, 0);
 
-test('each fall below the threshold is charged once, within the month, and credited once, whatever is lost or repeated', async () => {
+test('each fall below the threshold is charged and credited once, within the monthly limit, despite losses and repeats', async () => {
   let charges = 0;
   await fc.assert(
     fc.asyncProperty(
@@ -253,7 +253,7 @@ test('each fall below the threshold is charged once, within the month, and credi
   expect(charges).toBeGreaterThan(50);
 });
 
-test('a hundred calls at once across the threshold charge the card once', async () => {
+test('a hundred simultaneous calls across the threshold charge the card once', async () => {
   const world = new World(1, 0);
   world.turnOn();
   const changes = Array.from({ length: 100 }, () => world.spend(20));
@@ -266,7 +266,7 @@ test('a hundred calls at once across the threshold charge the card once', async 
   expect(world.stripe.asked).toHaveLength(1);
 });
 
-test('the month is the limit, which is reported once, and the next month has room again', async () => {
+test('the monthly limit stops charges, is reported once, and starts afresh the next month', async () => {
   const world = new World(2, 0);
   world.turnOn();
   const watch = world.consumer();
@@ -286,7 +286,7 @@ test('the month is the limit, which is reported once, and the next month has roo
 test.each([
   ['card_declined', 'declined'],
   ['authentication_required', 'authentication_required'],
-])('%s turns it off and is reported once', async (code, reason) => {
+])('%s turns automatic top-ups off and is reported once', async (code, reason) => {
   const world = new World(3, 0);
   world.turnOn();
   world.stripe.declines.set('pm_good', code);
@@ -307,7 +307,7 @@ test.each([
   ['an error', 500],
   ['a success without a payment', 200],
 ])(
-  'a charge answered by %s is repeated with the same key for 23 hours, then it is turned off',
+  'a charge answered by %s is retried with the same key for 23 hours, then top-ups are turned off',
   async (_, status) => {
     const world = new World(4, 0);
     world.turnOn();
@@ -326,7 +326,7 @@ test.each([
   },
 );
 
-test('a charge that Stripe never took is not repeated once the operator stops charges', async () => {
+test('a charge that never reached Stripe is not repeated after the operator stops charges', async () => {
   const world = new World(7, 0);
   world.turnOn();
   world.stripe.failing = 500;
@@ -348,7 +348,7 @@ test.each([
   ['refund.created', 'refunded', { status: 'succeeded' }],
   ['charge.dispute.created', 'disputed', { status: 'needs_response' }],
 ])(
-  '%s takes the balance below the threshold and turns it off, so the card is not charged for it',
+  '%s takes the balance below the threshold and turns top-ups off, so the card is not charged',
   async (type, off, changes) => {
     const world = new World(6, 0);
     world.turnOn();
@@ -367,7 +367,7 @@ test.each([
   },
 );
 
-test('a payment turns it on only with the nonce that was asked for last, and a dispute turns it off once', async () => {
+test('a payment enables top-ups only with the nonce of the last request, and a dispute disables them once', async () => {
   const { hook } = new World(5, 0);
   hook.topUps.disturb = async () => {};
   const wanted = changeTopUp(createAutoTopUp('acme'), { wanted: { ...terms, nonce } });

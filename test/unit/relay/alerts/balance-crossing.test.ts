@@ -15,7 +15,7 @@ const item = (available: bigint, more: Partial<QuotaItem> = {}): QuotaItem => ({
 });
 const open = (amount: bigint) => new Map([['id', { amount } as OpenEntry]]);
 
-describe('a change of an account is worth a look at its balance', () => {
+describe('the watch checks the balance after a change of an account', () => {
   it.each<[string, QuotaItem | undefined, QuotaItem | undefined, boolean]>([
     ['when it falls below the limit', item(1_024n), item(1_023n), true],
     ['not while it stays at the limit or above', item(2_000n), item(1_024n), false],
@@ -32,7 +32,7 @@ describe('a change of an account is worth a look at its balance', () => {
   });
 });
 
-describe('a balance is low', () => {
+describe('the watch finds a low balance', () => {
   it.each<[string, bigint | undefined, bigint | undefined, boolean]>([
     ['below the limit', 1_023n, limit, true],
     ['not at the limit', 1_024n, limit, false],
@@ -44,6 +44,6 @@ describe('a balance is low', () => {
   });
 });
 
-it('the parts of an account are known by their number', () => {
+it('the item id of a shard names its account', () => {
   expect(['acme', 'acme#7', 'acme#63', 'a-b'].map(accountOfShard)).toEqual(['acme', 'acme', 'acme', 'a-b']);
 });

@@ -102,7 +102,7 @@ const amounts = fc.array(fc.constantFrom(-300, -150, -7, 10, 300, 700), {
   maxLength: 12,
 });
 
-test('each fall of the balance is reported once, whatever is repeated or lost, when its consumers keep up', async () => {
+test('consumers that keep up report each fall of the balance once, whatever is repeated or lost', async () => {
   await fc.assert(
     fc.asyncProperty(amounts, fc.nat(), async (writes, seed) => {
       const world = new World(seed);
@@ -120,7 +120,7 @@ test('each fall of the balance is reported once, whatever is repeated or lost, w
   );
 });
 
-test('consumers in parallel, late and out of order tell no fall twice, and leave the mark as the balance is', async () => {
+test('parallel, late and reordered consumers report no fall twice, and the mark ends at the balance', async () => {
   await fc.assert(
     fc.asyncProperty(amounts, fc.nat(), async (writes, seed) => {
       const world = new World(seed);

@@ -18,7 +18,7 @@ function rig(balance: bigint) {
   return { stores, account, look: () => watch.look('acme') };
 }
 
-it('a limit that is taken away is a cause that is gone', async () => {
+it('removing the limit ends the alert, so a new limit reports again', async () => {
   const { stores, account, look } = rig(9n);
   await look();
   account.alertBelow = undefined;
@@ -28,7 +28,7 @@ it('a limit that is taken away is a cause that is gone', async () => {
   expect(stores.put).toHaveLength(2);
 });
 
-it('looks of many at once are one notice', async () => {
+it('simultaneous checks send one notice', async () => {
   const { stores, look } = rig(9n);
   await Promise.all(Array.from({ length: 100 }, look));
   expect(stores.put).toHaveLength(1);

@@ -24,7 +24,7 @@ describe('a simulated channel', () => {
     ['fails more than every second call', 'fast', 'failing', 10],
     ['stalls, so that every call fails', 'backup', 'failing', 10],
     ['costs twice as much', 'cheap', 'costlier', 60],
-  ] as const)('that %s is marked once, as a whole', (_what, channel, mark, minutes) => {
+  ] as const)('that %s is marked once, for all its models', (_what, channel, mark, minutes) => {
     const [first, ...others] = found.filter((each) => each.channel === channel && each.mark === mark);
     expect(first?.model).toBeUndefined();
     expect(first?.atMs).toBeGreaterThan(at);
@@ -32,7 +32,7 @@ describe('a simulated channel', () => {
     expect(others).toEqual([]);
   });
 
-  it('that is as usual has no mark', () => {
+  it('with its usual figures gets no mark', () => {
     expect(found.filter(({ channel }) => channel === 'far' || channel === 'rare')).toEqual([]);
   });
 });
@@ -56,7 +56,7 @@ const marksOf = (recent: HourSum[], usual: HourSum[]): ChannelMark[] =>
   findMarks('main', { recent, baseline: buildBaseline(usual, nowMs), nowMs });
 
 describe('a mark', () => {
-  it('names the model when the others are as usual', () => {
+  it('names the model when the other models behave as usual', () => {
     const recent = [hour(nowMs, 'a', slotOf(30, 5000)), hour(nowMs, 'b', slotOf(300, 500))];
     expect(marksOf(recent, [...usualHours('a'), ...usualHours('b')])).toMatchObject([
       {
@@ -69,18 +69,18 @@ describe('a mark', () => {
     ]);
   });
 
-  it('is not set by a slow model that is asked for more than before', () => {
+  it('is not caused by more calls to a slow model', () => {
     const slow = [1, 2, 3].map((days) => hour(nowMs - days * dayMs, 'slow', slotOf(100, 9000)));
     const recent = [hour(nowMs, 'slow', slotOf(500, 9000)), hour(nowMs, 'a', slotOf(3, 500))];
     expect(marksOf(recent, [...slow, ...usualHours('a')])).toEqual([]);
   });
 
-  it('is not set by a few calls, nor for a new channel that answers', () => {
+  it('is not caused by a few slow calls, nor by a new channel that answers', () => {
     expect(marksOf([hour(nowMs, 'a', slotOf(3, 60_000, 2))], usualHours('a'))).toEqual([]);
     expect(marksOf([hour(nowMs, 'a', slotOf(50, 60_000, 1))], [])).toEqual([]);
   });
 
-  it('compares two hours of a channel with less than one call a minute, but is not set for a busy one that recovered', () => {
+  it('covers two hours on a channel with less than one call a minute, but only one on a busy channel', () => {
     const slowBefore = hour(nowMs - 60 * minuteMs, 'a', slotOf(6, 5000));
     expect(marksOf([slowBefore, hour(nowMs, 'a', slotOf(4, 5000))], usualHours('a'))).toMatchObject([
       { mark: 'slower', now: expect.closeTo(5000, -1) },
@@ -103,7 +103,7 @@ describe('a mark', () => {
   });
 });
 
-describe('a watch of channels', () => {
+describe('the channel watch', () => {
   const watch = (failsFor?: string) => {
     const raised = new Map<string, Notice>();
     const kept: (readonly ChannelMark[])[] = [];
@@ -133,7 +133,7 @@ describe('a watch of channels', () => {
     return { look, raised, kept, later: (ms: number) => (clockMs += ms) };
   };
 
-  it('reports a mark once a day, and keeps it for those who look', async () => {
+  it('reports a mark once a day, and saves it for the operator', async () => {
     const { look, raised, kept, later } = watch();
     await look();
     await look();
@@ -154,7 +154,7 @@ describe('a watch of channels', () => {
     expect(raised.size).toBe(4);
   });
 
-  it('goes on with the others when one channel cannot be read, and then fails', async () => {
+  it('checks the other channels when one is unreadable, and then fails', async () => {
     const { look, raised } = watch('away');
     await expect(look()).rejects.toThrow('throttled');
     expect([...raised.keys()]).toEqual(['channel.failing#main#2026-11-25']);

@@ -58,7 +58,7 @@ describe('a notice', () => {
     expect(await stores.waiting()).toEqual([]);
   });
 
-  it('goes again, later, only to who did not take it', async () => {
+  it('is sent again later, only to the targets that failed', async () => {
     const { take, retry, later, kinds, stores } = await rig({ mail: 2 });
     await take('n1');
     expect(await stores.waiting()).toEqual(['n1']);
@@ -81,14 +81,14 @@ describe('a notice', () => {
     expect(await stores.waiting()).toEqual([]);
   });
 
-  it('of two consumers at once is sent by one, and waits in case that one died', async () => {
+  it('taken by two consumers at once is sent by one, and stays queued in case that one died', async () => {
     const { take, kinds, stores } = await rig();
     await Promise.all([take('n1'), take('n1')]);
     expect(kinds()).toHaveLength(4);
     expect(await stores.waiting()).toEqual(['n1']);
   });
 
-  it('whose last try died is given up', async () => {
+  it('is dropped if its last try died', async () => {
     const { later, kinds, stores, counted } = await rig();
     for (let tries = 0; tries < triesMax; tries += 1) await stores.claim('n1', tries, 0);
     await stores.await('n1');
@@ -96,14 +96,14 @@ describe('a notice', () => {
     expect([kinds(), counted]).toEqual([[], ['AlertUndelivered']]);
   });
 
-  it('waits in the table stream when too many wait already, and a person hears of it', async () => {
+  it('stays in the table stream when too many wait, and raises an alarm', async () => {
     const { take, stores, counted } = await rig({ topic: 1 });
     for (let other = 0; other < 1_000; other += 1) await stores.await(`other${other}`);
     await expect(take('n1')).rejects.toThrow('Too many notices wait.');
     expect(counted).toEqual(['AlertUndelivered']);
   });
 
-  it('to a customer without the secret that signs it is not posted, and is said', async () => {
+  it('to a customer without a signing secret is not posted, and the failure is logged', async () => {
     const { take, facts, kinds, events } = await rig();
     facts.settings = { planDays: 7, keyDays: 7 };
     await take('n1');

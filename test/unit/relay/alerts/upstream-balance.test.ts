@@ -70,7 +70,7 @@ const usage = { body: { object: 'list', total_usage: 2575 } };
 const [subscription, used] = ['/v1/dashboard/billing/subscription', '/v1/dashboard/billing/usage'];
 const token = '/api/usage/token/';
 
-describe('a balance', () => {
+describe('an upstream balance', () => {
   it.each<[string, Record<string, unknown>, Record<string, Answer>, string]>([
     ['of DeepSeek', {}, { [deepseek]: { body: yuan('110.00') } }, '110.00 CNY'],
     [
@@ -167,7 +167,7 @@ describe('a balance', () => {
       /^ECONNREFUSED$/,
     ],
     ['is silent for 10 s', 'silence', /^timeout$/],
-  ])('is unknown, and no text of the upstream is shown, if it %s', async (_how, answer, shown) => {
+  ])('is unknown, and no text of the upstream is shown, if the answer %s', async (_how, answer, shown) => {
     const { look, clock } = rig({ [deepseek]: answer });
     const startMs = clock.now();
     expect(await look({})).toMatch(shown);
@@ -175,7 +175,7 @@ describe('a balance', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('is asked at no other host than the one that the secret is for', () => {
+  it('is requested only from the host that the secret belongs to', () => {
     const forms = ['deepseek', 'moonshot', 'openrouter', 'new-api'];
     for (const form of forms) {
       const report = findBalanceReport(rowOf({ ...other, balance_form: form }));
@@ -185,7 +185,7 @@ describe('a balance', () => {
     }
   });
 
-  it('has an unknown form: the row is warned, and nothing is asked', async () => {
+  it('of an unknown form warns in the row, and nothing is requested', async () => {
     const raw = { id: 'x', endpoint: 'https://api.example.com/v1', models: ['m'], balance_below: 5 };
     expect(readChannel(raw, { local: true })).toMatchObject({
       warning: expect.stringContaining('balance_below') as string,
@@ -217,7 +217,7 @@ describe('an alert', () => {
     return { pass, passWith, stores, notes, sent };
   }
 
-  it('is raised once per crossing, and an unknown balance neither raises nor ends it', async () => {
+  it('is raised once per crossing; an unknown balance neither raises nor ends it', async () => {
     const { passWith, stores, notes } = watchRig();
     const told = [];
     for (const body of [
@@ -242,7 +242,7 @@ describe('an alert', () => {
     expect(JSON.stringify([stores.put, [...notes]])).not.toContain(secret);
   });
 
-  it('of a hundred passes at once is one notice', async () => {
+  it('of a hundred simultaneous passes sends one notice', async () => {
     const { pass, passWith, stores } = watchRig();
     await passWith({ body: yuan('20') });
     await passWith({ body: yuan('20') });
@@ -251,7 +251,7 @@ describe('an alert', () => {
     expect(stores.put).toHaveLength(1);
   });
 
-  it('is raised for each secret, and not while another unit is above the threshold', async () => {
+  it('is raised for each secret, but not while the balance in another currency is above the threshold', async () => {
     const two = watchRig([rowOf({ secret: ['env:DS', 'env:DS_2'] })]);
     expect(await two.passWith({ body: yuan('1') })).toBe(2);
     const infos = [
@@ -261,7 +261,7 @@ describe('an alert', () => {
     expect(await watchRig().passWith({ body: { balance_infos: infos } })).toBe(0);
   });
 
-  it('asks nothing of a disabled channel, nor of one without a threshold', async () => {
+  it('is never checked for a disabled channel or one without a threshold', async () => {
     const { passWith, sent } = watchRig([rowOf({ state: false }), rowOf({ balance_below: undefined })]);
     expect(await passWith({ body: yuan('1') })).toBe(0);
     expect(sent).toEqual([]);

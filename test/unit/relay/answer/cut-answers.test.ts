@@ -33,8 +33,8 @@ const brokenEndpoint: Endpoint = {
   },
 };
 
-describe('the end of a call', () => {
-  it('is there before its beginning when its host has ended: no upstream is called, nothing is charged', async () => {
+describe('a cut call', () => {
+  it('calls no upstream and charges nothing when its host ended before it began', async () => {
     const rig = new BillingRig().granted(yuan).upstream({ steps: [delta('a')] });
     const { status } = await rig.call(request, { hostEnds: AbortSignal.abort() });
     expect(status).toBe(504);
@@ -42,7 +42,7 @@ describe('the end of a call', () => {
     expect(rig.item?.last).toMatchObject({ kind: 'released', charge: 0n });
   });
 
-  it('is reached when not even its failure can be rendered: money, claim, timers and log line', async () => {
+  it('still settles, releases its claim and timers, and logs when even its failure cannot be rendered', async () => {
     const endpoint: Endpoint = {
       ...chatEndpoint,
       read: (body) => {

@@ -24,7 +24,7 @@ const seeds = Array.from({ length: 40 }, (_, seed) => seed);
 
 describe('a heartbeat', () => {
   it.each(['chat', 'responses'] as const)(
-    'is never inside a frame and never behind the last one: %s',
+    'never splits a frame and never follows the last one: %s',
     async (name) => {
       let heartbeats = 0;
       for (const seed of seeds) {
@@ -49,7 +49,7 @@ describe('a heartbeat', () => {
     },
   );
 
-  it('of a JSON answer is before the document, never in it', async () => {
+  it('of a JSON answer precedes the document and never splits it', async () => {
     for (const seed of seeds) {
       const rig = new CoreRig({ channels: [{ idle_seconds: 900 }] }).upstream({ steps: steps(chance(seed)) });
       const { text } = await rig.post({ model: 'm', messages: [{ role: 'user', content: 'Hi' }] });
@@ -58,7 +58,7 @@ describe('a heartbeat', () => {
     }
   });
 
-  it('behind the end is dropped', async () => {
+  it('after the end is dropped', async () => {
     const queue = new ResponseQueue(10);
     queue.push('whole');
     queue.end();

@@ -45,7 +45,7 @@ const answered = {
   attempts: [{ channel: 'main', outcome: 'answered' }],
   upstream_status: 200,
 };
-/** Of a call that went wrong. */
+/** Fields of a failed call. */
 const wide = {
   retries: 1,
   reserved: { yuan: expect.any(String), max_tokens: expect.any(Number) },
@@ -165,7 +165,7 @@ const whole: [string, RigOptions, UpstreamScript[], object, object][] = [
 ];
 
 describe('the log line', () => {
-  it.each(whole)('of %s has these fields and no others', async (_case, options, scripts, body, line) => {
+  it.each(whole)('of %s has exactly these fields', async (_case, options, scripts, body, line) => {
     const rig = new BillingRig(options).granted(10n * yuan).upstream(...scripts);
     await rig.call(body);
     expect(rig.logged).toEqual([line]);

@@ -97,25 +97,28 @@ describe.each(endpoints)('stop sequences of a client of %s', (...endpoint) => {
   it.each([
     ['chat', {}, 'stop'],
     ['messages', claude, 'stop_sequences'],
-  ])('go up to an upstream of %s, so that nobody pays for what comes after', async (_dialect, row, field) => {
-    for (const stream of [true, false]) {
-      const rig = served({ channels: [row] });
-      const { text, ending } = shown(path, await post(rig, endpoint, ['HALT'], { stream }));
-      expect(text).toBe(before);
-      expect(rig.sent[0]?.json).toMatchObject({ [field]: ['HALT'] });
-      // 12 of input at 0.001, 3 of output at 0.002 yuan a token.
-      expect([rig.item?.last?.completion_tokens, rig.item?.spent]).toEqual([3, 18_000_000n]);
-      if (path.endsWith('messages')) expect(ending).toEqual(['stop_sequence', 'HALT']);
-    }
-  });
+  ])(
+    'are sent to an upstream of %s, so that nobody pays for text after them',
+    async (_dialect, row, field) => {
+      for (const stream of [true, false]) {
+        const rig = served({ channels: [row] });
+        const { text, ending } = shown(path, await post(rig, endpoint, ['HALT'], { stream }));
+        expect(text).toBe(before);
+        expect(rig.sent[0]?.json).toMatchObject({ [field]: ['HALT'] });
+        // 12 of input at 0.001, 3 of output at 0.002 yuan a token.
+        expect([rig.item?.last?.completion_tokens, rig.item?.spent]).toEqual([3, 18_000_000n]);
+        if (path.endsWith('messages')) expect(ending).toEqual(['stop_sequence', 'HALT']);
+      }
+    },
+  );
 
-  it('are cut by the relay, too, where the upstream ignores them', async () => {
+  it('are also cut by the relay if the upstream ignores them', async () => {
     const rig = served({}, { ignores: true });
     expect(shown(path, await post(rig, endpoint, ['HALT'], { stream: true })).text).toBe(before);
     expect(rig.item?.last?.completion_tokens).toBe(1_000);
   });
 
-  it('of which the upstream takes four go up so far; the relay looks for the others', async () => {
+  it('are split if the upstream accepts only four: the relay looks for the others', async () => {
     const stops = ['one', 'two', 'three', 'four', 'five', 'HALT'];
     const rig = served();
     const { text, ending } = shown(path, await post(rig, endpoint, stops));
@@ -123,7 +126,7 @@ describe.each(endpoints)('stop sequences of a client of %s', (...endpoint) => {
     if (path.endsWith('messages')) expect(ending).toEqual(['stop_sequence', 'HALT']);
   });
 
-  it('go to no model that refuses them', async () => {
+  it('are not sent to a model that rejects them', async () => {
     for (const model of ['gpt-6.2-astra', 'o4-mini', 'grok-4.6']) {
       const rig = served({ channels: [{ mapper: { m: model } }] });
       expect(shown(path, await post(rig, endpoint, ['HALT'])).text).toBe(before);
@@ -141,31 +144,34 @@ describe.each(endpoints)('stop sequences of a client of %s', (...endpoint) => {
     ['* GenerateContentRequest.generation_config.stop_sequences: the number must not exceed 5.', null, null],
     ['Unable to submit request because it has a stopSequences value of 10.', null, null],
     ['String should have at most 32 characters', 'stop[0]', null],
-  ])('that are refused are left out of one repeat, and teach nothing: %s', async (message, param, code) => {
-    const refuses = (asked: Json) => ('stop' in asked ? { message, param, code } : undefined);
-    const rig = served({}, { refuses });
-    const { text, ending } = shown(path, await post(rig, endpoint, ['HALT']));
-    expect(text).toBe(before);
-    expect(rig.sent.map(({ json }) => 'stop' in json)).toEqual([true, false]);
-    expect([rig.learned.written, rig.item?.last?.completion_tokens]).toEqual([[], 1_000]);
-    if (path.endsWith('messages')) expect(ending).toEqual(['stop_sequence', 'HALT']);
-  });
+  ])(
+    'that the upstream rejects are left out of one retry, and the relay learns nothing: %s',
+    async (message, param, code) => {
+      const refuses = (asked: Json) => ('stop' in asked ? { message, param, code } : undefined);
+      const rig = served({}, { refuses });
+      const { text, ending } = shown(path, await post(rig, endpoint, ['HALT']));
+      expect(text).toBe(before);
+      expect(rig.sent.map(({ json }) => 'stop' in json)).toEqual([true, false]);
+      expect([rig.learned.written, rig.item?.last?.completion_tokens]).toEqual([[], 1_000]);
+      if (path.endsWith('messages')) expect(ending).toEqual(['stop_sequence', 'HALT']);
+    },
+  );
 });
 
-describe('a refusal that may quote the caller', () => {
-  it('of a call without stop sequences is not repeated', async () => {
+describe('an upstream error that may quote the caller', () => {
+  it('is not retried for a call without stop sequences', async () => {
     const rig = served({}, { refuses: () => ({ message: "Invalid 'stop'", param: 'stop' }) });
     await post(rig, toChat, undefined);
     expect(rig.sent).toHaveLength(1);
   });
 });
 
-describe('a Messages client of an upstream that speaks chat', () => {
+describe('a Messages client of a chat upstream', () => {
   it.each<[string, string[], object, unknown]>([
     ['the sequence that vLLM names', ['NO', 'HALT'], { stop_reason: 'HALT' }, ['stop_sequence', 'HALT']],
     ['the sequence that SGLang names', ['NO', 'HALT'], { matched_stop: 'HALT' }, ['stop_sequence', 'HALT']],
-    ['the only one where nothing is said', ['HALT'], {}, ['stop_sequence', 'HALT']],
-    ['none of several where nothing is said', ['NO', 'HALT'], {}, ['end_turn', null]],
+    ['the only one if the answer names none', ['HALT'], {}, ['stop_sequence', 'HALT']],
+    ['none of several if the answer names none', ['NO', 'HALT'], {}, ['end_turn', null]],
     ['none where vLLM says that there was none', ['HALT'], { stop_reason: null }, ['end_turn', null]],
     ['none where it was a token', ['HALT'], { matched_stop: 151_643 }, ['end_turn', null]],
     ['none that it did not send', ['HALT'], { stop_reason: '</s>' }, ['end_turn', null]],
@@ -177,7 +183,7 @@ describe('a Messages client of an upstream that speaks chat', () => {
       { delta: toolDelta(0, { id: 'a', function: { name: 'f', arguments: '{}' } }) },
       ['tool_use', null],
     ],
-  ])('is told %s', async (_case, stops, ending, expected) => {
+  ])('gets %s', async (_case, stops, ending, expected) => {
     for (const stream of [true, false]) {
       const rig = new BillingRig().granted(100n * yuan).upstream({ steps: chatSteps('so it is', 3, ending) });
       const tools = [{ name: 'f', input_schema: { type: 'object' } }];
@@ -189,7 +195,7 @@ describe('a Messages client of an upstream that speaks chat', () => {
 
 describe('more stop sequences than the relay can look for', () => {
   const many = Array.from({ length: 17 }, (_, index) => `s${index}`);
-  it('are refused where they cannot all go up, and go up where they can', async () => {
+  it('are rejected if the upstream does not accept all of them, and sent if it does', async () => {
     const refused = served();
     const { status, text } = await post(refused, toChat, many);
     expect([status, JSON.parse(text).error.param, refused.sent]).toEqual([400, 'stop', []]);
@@ -201,7 +207,7 @@ describe('more stop sequences than the relay can look for', () => {
     expect(long.sent[0]?.json['stop']).toEqual(['x'.repeat(300)]);
   });
 
-  it('stay in the text where the client asks the server for that', async () => {
+  it('stay in the text if the client asks the server to include them', async () => {
     const rig = served({}, { ignores: true });
     const answer = await post(rig, toChat, 'HALT', { include_stop_str_in_output: true });
     expect(shown(toChat[0], answer).text).toBe(whole);

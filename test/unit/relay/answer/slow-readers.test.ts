@@ -16,13 +16,13 @@ const reads = (response: RelayResponse): AsyncIterator<string> => {
 
 const cutOf = async (response: RelayResponse): Promise<AnswerCut | undefined> => response.cut;
 
-describe('a client that takes nothing for 30 s', () => {
+describe('a client that reads nothing for 30 s', () => {
   const cases: [string, object, Step[], string][] = [
     ['in a stream', stream, [delta('a'), big, big, big, finish(), usage(7, 786_433), done], 'client_gone'],
     ['at the end of a stream', stream, [big, finish(), usage(7, 786_433), done], 'completed'],
     ['in a JSON answer', ask, [big, finish(), usage(7, 786_433), done], 'completed'],
   ];
-  it.each(cases)('%s never sees an end, and the host knows at once', async (_case, body, steps, end) => {
+  it.each(cases)('%s never gets an end, and the host is told at once', async (_case, body, steps, end) => {
     const rig = new CoreRig().upstream({ steps });
     const response = await rig.clock.run(rig.respond(body));
     const texts = reads(response);
@@ -43,7 +43,7 @@ describe('a long answer', () => {
   const rigOf = () =>
     new BillingRig().granted(100n * yuan).upstream({ steps: [long, finish(), usage(7, 40), done] });
 
-  it('counts among the calls at once of its account until its client has it', async () => {
+  it('counts as concurrent for its account until its client has read it', async () => {
     const rig = rigOf();
     const response = await rig.clock.run(rig.respond({ ...small, stream: true }));
     const texts = reads(response);
@@ -55,7 +55,7 @@ describe('a long answer', () => {
     expect(rig.open).toEqual([]);
   });
 
-  it('that the host has whole and cannot hand on holds its reservation and its host for 30 s', async () => {
+  it('that the host cannot deliver keeps its reservation and its host for 30 s', async () => {
     const rig = rigOf();
     const response = await rig.clock.run(rig.respond({ ...small, stream: true }));
     response.closes?.(new Promise(() => undefined));
@@ -70,11 +70,11 @@ describe('a long answer', () => {
   });
 });
 
-describe('a client that is slow', () => {
+describe('a slow client', () => {
   it.each([
     ['a stream', stream],
     ['a JSON answer', ask],
-  ])('but takes something every 20 s gets the whole of %s', async (_mode, body) => {
+  ])('that reads something every 20 s gets all of %s', async (_mode, body) => {
     const word = '0123456789abcdef'.repeat(1024);
     const steps = [...Array.from({ length: 80 }, () => delta(word)), finish(), usage(7, 1), done];
     const settings = {
@@ -101,7 +101,7 @@ describe('a client that is slow', () => {
 describe('the response queue', () => {
   const piece = 16 * 1024;
 
-  it('hands on a long text in pieces that divide no character', async () => {
+  it('splits a long text without splitting a character', async () => {
     const queue = new ResponseQueue(megabyte);
     const text = `a${'😀'.repeat(piece)}`;
     queue.push(text);

@@ -19,7 +19,7 @@ const message = (text: string): object => ({
   content: [{ type: 'output_text', text, annotations: [] }],
 });
 
-/** What a Responses upstream streams for pieces of text, and for items after them. */
+/** The stream of a Responses upstream for pieces of text and later items. */
 const streamed = (pieces: readonly string[], ...items: object[]): Step[] => [
   ...pieces.map((piece) =>
     data({
@@ -96,7 +96,7 @@ const cases: [string, string | string[], string, string][] = [
 
 describe('a stop sequence that the upstream has no field for', () => {
   it.each(cases)(
-    'ends the text, however it is cut, and all is charged: %s',
+    'ends the text, however it is split, and everything is charged: %s',
     async (_case, stop, text, expected) => {
       const ended = { text: expected, calls: 0, finish: 'stop', usage: 40 };
       expect(await shown(stop, whole(text, call), { stream: false })).toEqual(ended);
@@ -109,7 +109,7 @@ describe('a stop sequence that the upstream has no field for', () => {
   );
 
   it.each([[['One EN']], [['One', ' E', 'N']]])(
-    'changes no answer without it, not even one that ends like it: %j',
+    'does not change an answer that only begins to match it at the end: %j',
     async (pieces) => {
       const ended = { text: 'One EN', calls: 0, finish: 'stop', usage: 40 };
       expect(await shown('END', streamed(pieces))).toEqual(ended);
@@ -122,7 +122,7 @@ describe('a stop sequence that the upstream has no field for', () => {
     },
   );
 
-  it('ends the text of a Responses client, stored state left out', async () => {
+  it('ends the text of a Responses client and leaves out stored state', async () => {
     const reasoning = { id: 'rs_1', type: 'reasoning', summary: [], encrypted_content: 'opaque' };
     const rig = new CoreRig({ channels: [{ dialect: 'responses' }] });
     rig.upstream({ steps: whole('One END two', reasoning) });

@@ -6,7 +6,7 @@ import type { TurnState } from '../../../../shared/wire/turn-state.ts';
 
 const tariff = buildTariff({ models: ['m'], rulesOf: () => [], defaultOutputTokens: 1, nowMs: 0 });
 
-test('what the relay puts back into earlier turns is input that an upstream may have read', () => {
+test('the state restored into earlier turns counts as input that an upstream may have read', () => {
   const request = { model: 'm', messages: [{ role: 'user', content: 'go on' }] };
   const origin = { dialect: 'chat', channel: 'c', secret: '', model: 'm' };
   const boundOf = (reasoning: string): number => {
@@ -19,7 +19,7 @@ test('what the relay puts back into earlier turns is input that an upstream may 
   expect(boundOf('想'.repeat(20_000)) - boundOf('')).toBeGreaterThanOrEqual(60_000);
 });
 
-test('what a model may write is what the row says of it, before what it says of all', () => {
+test('the output limit comes from the model rule of a row before the row itself', () => {
   const call = {
     unknown: {},
     states: new Map(),

@@ -4,14 +4,14 @@ import { CoreRig, hello } from '../../../support/core-rig.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
 
-describe('the header Authorization', () => {
+describe('the Authorization header', () => {
   it.each([
     'Bearer sk-test',
     'bearer sk-test',
     'BEARER   sk-test',
     ' Bearer sk-test\t',
     `Bearer${' '.repeat(16_384)}sk-test`,
-  ])('has its key in %j', (authorization) => {
+  ])('holds a key in %j', (authorization) => {
     expect(readKey({ authorization })).toBe('sk-test');
   });
 
@@ -31,7 +31,7 @@ describe('the header Authorization', () => {
     // A pattern that backtracks over the blanks takes some 20 s for this one.
     ['200,000 blanks and two lines', `Bearer${' '.repeat(200_000)}sk-te\nst`],
     ['a million blanks between words', `Bearer${' '.repeat(200_000)}sk-test${' '.repeat(1_000_000)}x`],
-  ])('with %s has none, and no table is read', async (_case, authorization) => {
+  ])('with %s is rejected before any table is read', async (_case, authorization) => {
     const rig = new CoreRig().upstream({ steps: hello });
     const { status, text } = await rig.post(ask, { headers: { authorization } });
     expect([status, JSON.parse(text).error.type]).toEqual([401, 'authentication_error']);

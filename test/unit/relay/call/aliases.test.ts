@@ -30,19 +30,22 @@ describe('a call to an alias', () => {
     ['chat, in one piece', { body: chat, path: '/v1/chat/completions' }],
     ['Responses', { body: { ...responses, stream: true }, path: '/v1/responses' }],
     ['Responses, in one piece', { body: responses, path: '/v1/responses' }],
-  ])('falls back to the next model, whose name is in the whole answer: %s', async (_case, { body, path }) => {
-    const rig = aliasRig()
-      .upstream(down, good)
-      .granted(10n * yuan);
-    const answer = await rig.call(body, { path });
-    expect(answer.status).toBe(200);
-    expect(answer.headers).toMatchObject({ 'x-relay-model': 'large', 'x-relay-attempts': '2' });
-    expect(new Set(answer.text.match(/"model":"[^"]*"/g))).toEqual(new Set(['"model":"large"']));
-    expect(hosts(rig)).toEqual(['small.test', 'large.test']);
-    expect(rig.logged[0]).toMatchObject({ model: 'large', alias: 'best', channel: 'large1' });
-  });
+  ])(
+    'falls back to the next model and uses its name in the whole answer: %s',
+    async (_case, { body, path }) => {
+      const rig = aliasRig()
+        .upstream(down, good)
+        .granted(10n * yuan);
+      const answer = await rig.call(body, { path });
+      expect(answer.status).toBe(200);
+      expect(answer.headers).toMatchObject({ 'x-relay-model': 'large', 'x-relay-attempts': '2' });
+      expect(new Set(answer.text.match(/"model":"[^"]*"/g))).toEqual(new Set(['"model":"large"']));
+      expect(hosts(rig)).toEqual(['small.test', 'large.test']);
+      expect(rig.logged[0]).toMatchObject({ model: 'large', alias: 'best', channel: 'large1' });
+    },
+  );
 
-  it('keeps the last of three attempts for a model that was not asked yet', async () => {
+  it('saves the last of three attempts for a model that was not tried yet', async () => {
     const rig = aliasRig({ channels: manySmall })
       .upstream(down, down, good)
       .granted(10n * yuan);
@@ -50,7 +53,7 @@ describe('a call to an alias', () => {
     expect(hosts(rig)).toEqual(['small.test', 'small.test', 'large.test']);
   });
 
-  it('skips models that no channel serves, and unpriced ones that are refused', async () => {
+  it('skips models without a channel and unpriced models that are rejected', async () => {
     const channels = [channelOf('unpriced'), channelOf('large')];
     const aliases = best('nobodys', 'unpriced', 'large');
     const rig = aliasRig({ channels, aliases, settings: { unpricedModels: 'refuse' } });
@@ -65,7 +68,7 @@ describe('a call to an alias', () => {
     expect(hosts(rig)).toEqual(['large.test']);
   });
 
-  it('takes the prefix and the suffix that models take', async () => {
+  it('accepts the prefix and the suffix of model names', async () => {
     const rig = aliasRig({ key: { official: true } }).upstream(down, good);
     const answer = await rig.call({ ...chat, model: 'web-best-official' });
     expect(answer.headers['x-relay-model']).toBe('large');
@@ -74,7 +77,7 @@ describe('a call to an alias', () => {
     expect(rig.logged[0]?.search).toBe('none');
   });
 
-  it('has no header where a heartbeat went out before the answer, and the name in the chunks', async () => {
+  it('omits the header after an early heartbeat, and names the model in the chunks', async () => {
     const slow: UpstreamScript = { steps: [30_000, ...hello] };
     const rig = aliasRig()
       .upstream(down, slow)
@@ -84,7 +87,7 @@ describe('a call to an alias', () => {
     expect(frames(answer.text)[0]).toMatchObject({ model: 'large' });
   });
 
-  it('names in events before the first content the model that is asked then', async () => {
+  it('names the model being tried in events before the first content', async () => {
     const slow: UpstreamScript = { steps: [30_000], status: 200 };
     const rig = aliasRig()
       .upstream(slow, good)
@@ -97,7 +100,7 @@ describe('a call to an alias', () => {
 });
 
 describe('a prompt that is too long for the first model', () => {
-  it('has to wait if a model that was not asked has a Retry-After, and no other one does', async () => {
+  it('must wait only if a model that was not tried has a Retry-After', async () => {
     const limited: UpstreamScript = { status: 429, headers: { 'retry-after': '60' } };
     const rig = aliasRig({ aliases: bestIfTooLong('small', 'large') })
       .upstream(limited)
@@ -115,7 +118,7 @@ describe('a prompt that is too long for the first model', () => {
 });
 
 describe('a name that is a model and an alias', () => {
-  it('is the model', async () => {
+  it('means the model', async () => {
     const channels = [channelOf('best'), channelOf('large')];
     const rig = aliasRig({ channels, aliases: best('large') }).upstream(good);
     const answer = await rig.call(chat);
@@ -124,8 +127,8 @@ describe('a name that is a model and an alias', () => {
   });
 });
 
-describe('the whitelist of a key', () => {
-  it('that names the alias allows all its models through it, and none by itself', async () => {
+describe('a key’s whitelist', () => {
+  it('that names the alias allows its models through the alias only', async () => {
     const rig = aliasRig({ key: { models: ['best'] } })
       .upstream(down, good)
       .granted(10n * yuan);
@@ -133,7 +136,7 @@ describe('the whitelist of a key', () => {
     expect(errorOf(await rig.call({ ...chat, model: 'large' })).code).toBe('model_not_allowed');
   });
 
-  it('that names a model of the alias alone leaves the others out', async () => {
+  it('that names one model of the alias excludes the others', async () => {
     const rig = aliasRig({ key: { models: ['large'] } })
       .upstream(down, good)
       .granted(10n * yuan);
@@ -141,7 +144,7 @@ describe('the whitelist of a key', () => {
     expect(hosts(rig)).toEqual(['large.test']);
   });
 
-  it('allows a name with modifiers only if it allows the name, and no model that it does not name', () => {
+  it('allows a name with modifiers only with the name itself, and never an unlisted model', () => {
     const names = fc.constantFrom('a', 'b', 'c', 'd', 'e');
     const aliases = fc.uniqueArray(
       fc.record({

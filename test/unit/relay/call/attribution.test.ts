@@ -61,22 +61,25 @@ const claudesTags = {
 };
 
 describe('a call', () => {
-  it.each(endpoints)('of %s has its end user and tags in log line and close record', async (endpoint) => {
-    const body = endpoint === 'messages' ? { metadata: { user_id: 'alice' } } : { user: 'alice' };
-    const headers = { 'x-relay-tags': 'team=search, env=prod,cost-center=a=b c' };
-    const { line, last } = await call(endpoint, { body, headers });
-    const whom = { end_user: 'alice', tags: { team: 'search', env: 'prod', 'cost-center': 'a=b c' } };
-    expect(line).toMatchObject(whom);
-    expect(last).toMatchObject({ endpoint, ...whom });
-  });
+  it.each(endpoints)(
+    'of %s has its end user and tags in the log line and the close record',
+    async (endpoint) => {
+      const body = endpoint === 'messages' ? { metadata: { user_id: 'alice' } } : { user: 'alice' };
+      const headers = { 'x-relay-tags': 'team=search, env=prod,cost-center=a=b c' };
+      const { line, last } = await call(endpoint, { body, headers });
+      const whom = { end_user: 'alice', tags: { team: 'search', env: 'prod', 'cost-center': 'a=b c' } };
+      expect(line).toMatchObject(whom);
+      expect(last).toMatchObject({ endpoint, ...whom });
+    },
+  );
 
-  it.each(endpoints)('of %s has what Claude Code says of it among its tags', async (endpoint) => {
+  it.each(endpoints)('of %s has the details that Claude Code sends among its tags', async (endpoint) => {
     const { line, last } = await call(endpoint, { headers: claudeCode });
     expect(line?.tags).toEqual(claudesTags);
     expect(last?.tags).toEqual(claudesTags);
   });
 
-  it('of a client that names nobody says nothing', async () => {
+  it('without an end user or tags records none', async () => {
     const { line, last } = await call('chat', { headers: { 'x-relay-tags': ' ' } });
     for (const each of [line, last]) {
       expect(each?.end_user).toBeUndefined();
@@ -88,12 +91,12 @@ describe('a call', () => {
     [{ user: 'u', safety_identifier: 's', metadata: { user_id: 'm' } }, 'm'],
     [{ user: 'u', safety_identifier: 's', metadata: { other: 'm' } }, 's'],
     [{ user: '', safety_identifier: null }, undefined],
-  ])('is for the end user that is named most exactly: %j', async (body, endUser) => {
+  ])('belongs to the most specific end user: %j', async (body, endUser) => {
     for (const endpoint of ['chat', 'responses'] as const)
       expect((await call(endpoint, { body })).last?.end_user).toBe(endUser);
   });
 
-  it('that is refused has them in its line, too', async () => {
+  it('that is rejected logs its end user and tags, too', async () => {
     const headers = { 'x-relay-tags': 'team=search' };
     const limits = { ...defaultSettings.limits, accountRpm: 0 };
     const { line } = await call('chat', { body: { user: 'alice' }, headers, settings: { limits } });
@@ -119,7 +122,7 @@ describe('tags', () => {
     `${'n'.repeat(33)}=a`,
     'a=1,b=2,c=3,d=4,e=5,f=6',
     ['a', 'b', 'c', 'd'].map((name) => `${name}=${long}`).join(),
-  ])('that are malformed are refused before anything is charged: %s', async (written) => {
+  ])('in an invalid form are rejected before anything is charged: %s', async (written) => {
     for (const endpoint of endpoints) {
       const { answer, last, sent } = await call(endpoint, { headers: { 'x-relay-tags': written } });
       expect(answer.status).toBe(400);
@@ -129,7 +132,7 @@ describe('tags', () => {
     }
   });
 
-  it('of Claude Code that do not fit are left out, and the client’s own words count before them', async () => {
+  it('from Claude Code are left out if they do not fit, after the client’s own tags', async () => {
     const headers = {
       ...claudeCode,
       'x-claude-code-agent-id': 'x'.repeat(65),
@@ -147,7 +150,7 @@ describe('tags', () => {
     expect(last?.tags).toEqual({ a: long, b: long, c: long, session: claudesTags.session, agent: 'agent-7' });
   });
 
-  it('make a close record at most 700 bytes larger, and an open entry not at all', async () => {
+  it('add at most 700 bytes to a close record and none to an open entry', async () => {
     const names = ['a', 'b', 'c', 'd', 'e'].map((letter) => letter.repeat(19));
     const written = names.map((name) => `${name}=${'v'.repeat(32)}`).join();
     expect(readTags(`${written}v`, 'x').size).toBe(5);
@@ -163,7 +166,7 @@ describe('tags', () => {
     expect(plain.reserved).toEqual(tagged.reserved);
   });
 
-  it('stand in the line of a close that was lost, from which it is repaired', async () => {
+  it('are in the log line of a lost close, from which it is repaired', async () => {
     const { last } = await call('chat', {
       body: { user: 'alice' },
       headers: { 'x-relay-tags': 'team=search' },
@@ -191,12 +194,12 @@ describe('an end user', () => {
     [JSON.stringify({ device_id: device, account_uuid: '', session_id: uuid }), device],
     [JSON.stringify({ device_id: device, account_uuid: uuid, session_id: uuid }), uuid],
     [`{"device_id":"${'x'.repeat(5000)}"}`, `{"device_id":"${'x'.repeat(50)}`],
-  ])('is shown as it was written, in 64 characters at most: %j', (written, shown) => {
+  ])('is shown as written, in 64 characters at most: %j', (written, shown) => {
     expect(showEndUser(written)).toBe(shown);
   });
 });
 
-describe('a vendor that asks for an end user', () => {
+describe('a vendor that requests an end user', () => {
   const hash = /^[0-9a-f]{64}$/;
   const claude = { type: 'anthropic', endpoint: 'https://claude.test/v1' };
   const openai = { endpoint: 'https://api.openai.com/v1' };
@@ -220,7 +223,7 @@ describe('a vendor that asks for an end user', () => {
     expect(first.sent).toMatchObject(field);
     expect(second.sent).toMatchObject(first.sent!);
     expect(first.answer.headers['x-relay-dropped'] ?? '').not.toMatch(/user|safety|metadata/);
-    // It is the relay's, and nothing that the client said.
+    // The hash comes from the relay, so it is not logged as the client's end user.
     expect(first.last?.end_user).toBeUndefined();
   });
 
@@ -230,7 +233,7 @@ describe('a vendor that asks for an end user', () => {
     ['the row leaves the field out', { ...claude, params: { drop: ['user'] } }, {}, {}],
     ['the server is not the vendor’s', { endpoint: 'https://compatible.test/v1' }, {}, {}],
     ['the type does not ask', { type: 'gemini', secret: 'ssm:/relay/relay/x' }, {}, {}],
-  ])('does not get it where %s', async (_, channel, body, settings) => {
+  ])('does not get the hash if %s', async (_, channel, body, settings) => {
     const { sent, answer } = await call('chat', { channels: [channel], body, settings });
     const ofAccount = (await call('chat', { channels: [claude] })).sent?.['metadata'];
     expect(sent).toBeDefined();
@@ -238,7 +241,7 @@ describe('a vendor that asks for an end user', () => {
     expect(answer.headers['x-relay-dropped']).toBeUndefined();
   });
 
-  it('is told two accounts apart', async () => {
+  it('can tell two accounts apart', async () => {
     const keys = (account: string) => ({ [demoKey]: { row: keyRow({ account }) } });
     const [one, other] = [
       await call('messages', { channels: [claude], keys: keys('acme') }),

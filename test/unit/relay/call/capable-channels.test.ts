@@ -23,8 +23,8 @@ const first = { id: 'first', endpoint: 'https://first.test/v1', priority: 1 };
 const second = { id: 'second', endpoint: 'https://second.test/v1' };
 const hostsOf = (rig: CoreRig): string[] => rig.sent.map(({ url }) => new URL(url).hostname);
 
-describe('a channel of which a probe found that it lacks something', () => {
-  it.each(needing)('lacks %s: such a call goes to the next channel', async (capability, body) => {
+describe('a channel that lacks something according to a probe', () => {
+  it.each(needing)('lacks %s: the call goes to the next channel', async (capability, body) => {
     const rig = new CoreRig({ channels: [{ ...first, can: { [capability]: false } }, second] });
     rig.upstream({ steps: hello });
     expect((await rig.post(body)).status).toBe(200);
@@ -32,7 +32,7 @@ describe('a channel of which a probe found that it lacks something', () => {
   });
 
   it.each(needing)(
-    'lacks %s: alone it is a 400 that names the field, and costs nothing',
+    'lacks %s: without another channel, the call is rejected with 400, names the field and costs nothing',
     async (capability, body, param) => {
       const charges = [{ id: 1, type: 'times-billing', models: ['m'], output: 1 }];
       const rig = new CoreRig({ channels: [{ ...first, can: { [capability]: false } }], charges });
@@ -44,7 +44,7 @@ describe('a channel of which a probe found that it lacks something', () => {
     },
   );
 
-  it('is left out for the model that was asked alone', async () => {
+  it('is skipped only for the probed model', async () => {
     const models = ['m', 'other'];
     const can = { tools: false, model: 'm' };
     const rig = new CoreRig({

@@ -8,7 +8,7 @@ import { hello } from '../../../support/core-rig.ts';
 const rigOf = (settings: Partial<Settings> = {}): BillingRig =>
   new BillingRig({ settings }).upstream({ steps: hello }).granted(10_000n * yuan);
 
-/** What the relay says of it: `sent`, or the refusal. Nothing is asked of the store for what is refused. */
+/** The outcome: `sent`, or the refusal. A rejected call must not reach the store. */
 async function outcome(rig: BillingRig, body: object, path = '/v1/chat/completions'): Promise<string> {
   const before = rig.store.sent.length;
   const answer = await rig.call({ model: 'm', ...body }, { path });
@@ -88,7 +88,7 @@ describe('the URL of an image', () => {
     );
   });
 
-  it('is checked wherever it stands, and never quoted', async () => {
+  it('is checked in every place and never quoted', async () => {
     const secret = 'http://images.example/cat.png?token=secret';
     const output = [{ type: 'input_image', image_url: secret }];
     const call = { type: 'function_call', call_id: 'c', name: 'look', arguments: '{}' };
@@ -113,7 +113,7 @@ describe('the URL of an image', () => {
   });
 
   it.each(['http://10.0.0.1/a', 'ht\ntp://10.0.0.1/a', '\thttp\r\n:/\t/10.0.0.1/a', 'file:\n///etc/passwd'])(
-    'is known by its look in a field of another name: %j',
+    'is recognised by its form in a field of any name: %j',
     async (source) => {
       expect(await inChat({ type: 'vendor_image', source })).toMatch(/^400 invalid_image_url/);
     },
@@ -121,7 +121,7 @@ describe('the URL of an image', () => {
 });
 
 describe('other parts', () => {
-  it('hold files as data, as they did', async () => {
+  it('may hold files as data', async () => {
     for (const file_data of [pdf, 'JVBERi0xLjQ=', 'data:text/plain;base64,aGk='])
       expect(await inChat({ type: 'file', file: { filename: 'a: http.pdf', file_data } })).toBe('sent 1');
     const content = [{ type: 'input_file', filename: 'a.pdf', file_data: pdf }];
@@ -134,12 +134,12 @@ describe('other parts', () => {
     ['a film', { type: 'video_url', video_url: { url: 'http://10.0.0.1/a' } }, 'video_url.url'],
     ['sound', { type: 'audio_url', audio_url: { url: 'file:///a.wav' } }, 'audio_url.url'],
     ['frames', { type: 'video', video: ['https://a.example/1', 'http://10.0.0.1/2'] }, 'video[1]'],
-  ])('hold no URL that leads %s elsewhere', async (_name, part, path) => {
+  ])('hold no URL that points %s to another host', async (_name, part, path) => {
     const answer = await inChat(part);
     expect(answer.startsWith(`400 invalid_url messages[0].content[1].${path} '`)).toBe(true);
   });
 
-  it('may say what they like in words, and quote what an answer cited', async () => {
+  it('may hold any URL in text and in the citations of an answer', async () => {
     const cited = { type: 'url_citation', url: 'http://a.example', title: 'http://a.example' };
     const content = [{ type: 'output_text', text: 'http://a.example', annotations: [cited] }];
     expect(await inResponses({ type: 'message', role: 'assistant', content })).toBe('sent 1');
@@ -166,7 +166,7 @@ describe('the setting content_urls', () => {
     [['data:image/svg'], 'data:image/svg+xml,<svg/>'],
     [['data:application/pdf'], pdf],
     [['ms:'], 'ms://file-1'],
-  ])('%j lets %s through', async (value, url) => {
+  ])('%j allows %s', async (value, url) => {
     expect(await inChat(image(url), widened(value))).toBe('sent 1');
   });
 
@@ -176,7 +176,7 @@ describe('the setting content_urls', () => {
     [['http://10.0.0.7/'], 'http://10.0.0.70/cat.png'],
     [['http://10.0.0.7/'], 'http://x@10.0.0.7/cat.png'],
     [[], pixel],
-  ])('%j does not let %s through', async (value, url) => {
+  ])('%j does not allow %s', async (value, url) => {
     expect(await inChat(image(url), widened(value))).toMatch(/^400/);
   });
 });

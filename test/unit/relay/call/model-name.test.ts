@@ -15,7 +15,7 @@ describe('a requested model', () => {
     ['official-web-m', 'official-web-m'],
     ['WEB-m', 'WEB-m'],
     ['m-Official', 'm-Official'],
-  ])('%s is %s with at most one prefix and one suffix', (requested, base) => {
+  ])('%s means %s: at most one prefix and one suffix are removed', (requested, base) => {
     expect(baseOf(requested)).toBe(base);
   });
 
@@ -26,7 +26,7 @@ describe('a requested model', () => {
     ['a line feed behind it', 'm\n'],
     ['nothing between its modifiers', 'web--official'],
     ['too many characters', 'm'.repeat(129)],
-  ])('with %s is refused', async (_case, requested) => {
+  ])('with %s is rejected', async (_case, requested) => {
     expect(baseOf(requested)).toBeUndefined();
     const { status, text } = await new BillingRig().call({ ...small, model: requested });
     expect([status, text]).toEqual([400, expect.stringContaining('model must be 1 to 128')]);
@@ -38,7 +38,7 @@ describe('a requested model', () => {
     ['m', 'dear'].flatMap((name) => suffixes.map((suffix) => prefix + name + suffix)),
   );
   it.each([true, false])(
-    'never reaches beyond a whitelist, nor another price, by what stands around its name (official: %s)',
+    'never escapes a whitelist or its price by a prefix or suffix (official: %s)',
     async (official) => {
       for (const model of names) {
         const rig = new BillingRig({

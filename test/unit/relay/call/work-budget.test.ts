@@ -1,4 +1,4 @@
-/** What one request may make the relay do: all of it together. */
+/** The limit on the work that one request may cause, all parts together. */
 import { describe, expect, it } from 'vitest';
 import { readJsonBody } from '../../../../shared/adapters/entry/http-entry.ts';
 import { WorkBudget } from '../../../../shared/relay/money/admission.ts';
@@ -28,7 +28,7 @@ describe('the work of one request', () => {
   it.each<[string, (work: WorkBudget) => void]>([
     ['a body', (work) => work.readBody(64 * million, 200_000)],
     ['stored responses', (work) => work.readStored(32 * million)],
-  ])('has room for %s as large as may be, and for no other then', (_case, most) => {
+  ])('has room for %s of the largest size, and for nothing after it', (_case, most) => {
     const work = new WorkBudget();
     most(work);
     expect(codeOf(() => work.readStored(33 * million))).toBe('too_much_work');
@@ -39,7 +39,7 @@ describe('the work of one request', () => {
     expect(work.openState(128 * million)).toBe(false);
   });
 
-  it('is drawn by a body before it is parsed, and by stored responses before they are unpacked', async () => {
+  it('is charged for a body before parsing and for stored responses before unpacking', async () => {
     const drawn: number[][] = [];
     await readJsonBody('[1,2,3]', '', undefined, { counted: (...counts) => void drawn.push(counts) });
     expect(drawn).toEqual([[7, 4]]);

@@ -14,7 +14,7 @@ const requestTo = (method: string, path: string): RelayRequest => ({
   hostDeadlineMs: 60_000,
 });
 
-describe('refusing', () => {
+describe('an unknown path', () => {
   test.each([
     ['/chat/completions', 'https://relay.example/v1/chat/completions'],
     ['/v1/v1/chat/completions', 'https://relay.example/v1/chat/completions'],
@@ -37,7 +37,7 @@ describe('refusing', () => {
   });
 
   test.each(['/v1/completions', '/v1/images/generations', '/v1', '/favicon.ico'])(
-    '%s is answered with what is offered',
+    '%s is answered with the available endpoints',
     (path) => {
       const { status, message } = refuseRoute(requestTo('POST', path));
       expect(status).toBe(404);

@@ -90,12 +90,12 @@ const withSettings = (settings: Partial<Snapshot['settings']>) => () => ({
 });
 
 describe('the lists', () => {
-  test('models carry a list of their own form, an empty one, for coding agents that name their version', async () => {
+  test('models carry an empty list in their own form for coding agents that send their version', async () => {
     const { json } = await call('/v1/models', { query: new URLSearchParams('client_version=0.169.0') });
     expect(json()).toMatchObject({ object: 'list', data: [{}, {}, {}], models: [] });
   });
 
-  test('models have the form of Messages for its clients, by pages', async () => {
+  test('models have the Messages form for its clients, in pages', async () => {
     const model = (id: string) => ({
       type: 'model',
       id,
@@ -128,7 +128,7 @@ describe('the lists', () => {
     ['/v1/models', 'limit=1001', 400, 'invalid_request_error'],
     ['/v1/models', 'limit=many', 400, 'invalid_request_error'],
     ['/v1/nothing', '', 404, 'not_found_error'],
-  ])('%s?%s is refused in the form of Messages for its clients', async (path, query, status, type) => {
+  ])('%s?%s is rejected in the Messages form for its clients', async (path, query, status, type) => {
     const headers = { 'anthropic-version': '2023-06-01' };
     const { response, json } = await call(path, { headers, query: new URLSearchParams(query) });
     expect([response.status, response.headers['request-id']]).toEqual([
@@ -142,11 +142,11 @@ describe('the lists', () => {
     });
   });
 
-  test('the mark of a long window names the plain model', async () => {
+  test('the marker of a long context window names the plain model', async () => {
     expect((await call('/v1/models/gamma[1m]')).json()).toEqual(entry('gamma'));
   });
 
-  test('models come in channel order with the moment of publication', async () => {
+  test('models are listed in channel order with their publication time', async () => {
     const { response, json } = await call('/v1/models');
     expect(json()).toEqual({ object: 'list', data: [entry('gamma'), entry('alpha'), entry('vendor/beta')] });
     expect(response.status).toBe(200);
@@ -159,7 +159,7 @@ describe('the lists', () => {
     });
   });
 
-  test('a model without a rule is not listed and not found when unpriced models are refused', async () => {
+  test('an unpriced model is neither listed nor found when unpriced models are refused', async () => {
     const refusing = withSettings({ unpricedModels: 'refuse' });
     const { json } = await call('/v1/models', {}, refusing);
     expect((json()['data'] as { id: string }[]).map(({ id }) => id)).toEqual(['alpha', 'vendor/beta']);
@@ -167,7 +167,7 @@ describe('the lists', () => {
     expect((await call('/v1/models/gamma')).response.status).toBe(200);
   });
 
-  test('one model is found by an id that holds a slash', async () => {
+  test('a model is found by an id with a slash', async () => {
     expect((await call('/v1/models/vendor/beta')).json()['id']).toBe('vendor/beta');
   });
 
@@ -196,11 +196,11 @@ test.each(['/v1/models', '/v1/charge', '/v1/plans', '/health', '/'])(
   },
 );
 
-test('HEAD /api/hello, which clients of Messages ask before a call, is a path like any other that is not there', async () => {
+test('HEAD /api/hello, which Messages clients send before a call, is an unknown path', async () => {
   expect((await call('/api/hello', { method: 'HEAD' })).response.status).toBe(404);
 });
 
-describe('the page', () => {
+describe('the models page', () => {
   test('is HTML for a browser and text for curl', async () => {
     expect((await call('/', { headers: { accept: 'text/html' } })).text).toMatch(/^<!doctype html>/);
     const { text, response } = await call('/', { headers: { accept: '*/*' } });
@@ -224,7 +224,7 @@ describe('the page', () => {
     expect(response.headers['vary']).toBe('accept, accept-language');
   });
 
-  test('is about one model where the address names it, and about none that is not offered', async () => {
+  test('shows the model in the address only, and rejects a model that is not offered', async () => {
     const query = new URLSearchParams({ model: 'vendor/beta' });
     const { text } = await call('/', { headers: { accept: '*/*' }, query });
     expect(text).toMatch(/^vendor\/beta\n/);
@@ -236,7 +236,7 @@ describe('the page', () => {
     }
   });
 
-  test('says to a browser that no model has the name, above those that there are', async () => {
+  test('tells a browser that no model has the name, above the list of models', async () => {
     for (const model of ['<b>none', '', '__proto__']) {
       const query = new URLSearchParams({ model });
       const { response, text } = await call('/', { headers: { accept: 'text/html,*/*;q=0.8' }, query });
@@ -246,17 +246,17 @@ describe('the page', () => {
     }
   });
 
-  test('is gone when the setting turns it off', async () => {
+  test('is disabled by its setting', async () => {
     const { response, json } = await call('/', {}, withSettings({ page: false }));
     expect(response.status).toBe(404);
     expect(json().error['code']).toBe('not_found');
   });
 });
 
-describe('the page of accounts', () => {
+describe('the account page', () => {
   const browser = { headers: { accept: 'text/html,*/*;q=0.8' } };
 
-  test('is the same for everybody, and loads nothing but itself', async () => {
+  test('is the same for every visitor and loads no other resource', async () => {
     const { response, text } = await call('/account', browser);
     const own = await call('/account', { headers: { ...browser.headers, authorization: 'Bearer sk-a' } });
     expect(own.text).toBe(text);
@@ -286,13 +286,13 @@ describe('the page of accounts', () => {
     expect(Buffer.byteLength(text)).toBeLessThan(100_000);
   });
 
-  test('is none for programs, which are sent to the endpoint', async () => {
+  test('is not served to programs, which are pointed to the endpoint', async () => {
     const { response, json } = await call('/account', { headers: { accept: '*/*' } });
     expect(response.status).toBe(404);
     expect(json().error['message']).toContain('https://relay.example/v1/account');
   });
 
-  test('is gone when its setting turns it off, and is not linked then', async () => {
+  test('is disabled by its setting, and then not linked', async () => {
     const off = withSettings({ accountPage: false });
     expect((await call('/account', browser, off)).response.status).toBe(404);
     expect((await call('/', browser, off)).text).not.toContain('href="/account"');
@@ -314,7 +314,7 @@ describe('the OpenAPI document', () => {
     expect(json()).toEqual(JSON.parse(readFileSync('docs/openapi.json', 'utf8')));
   });
 
-  test('is not sent again to a reader that names its tag', async () => {
+  test('is not sent again to a reader that sends its tag', async () => {
     const { etag = '' } = (await call(path)).response.headers;
     const ask = (tags: string) => call(path, { headers: { 'if-none-match': tags } });
     for (const tags of [etag, `"old", ${etag}`, `W/${etag}`]) {
@@ -325,8 +325,8 @@ describe('the OpenAPI document', () => {
   });
 });
 
-describe('the script of the page', () => {
-  test('is found under the name that the page has, and may be kept', async () => {
+describe('the page’s script', () => {
+  test('is served under the name in the page, and may be cached', async () => {
     const { text: html } = await call('/', { headers: { accept: 'text/html' } });
     const path = /<script src="([^"]+)"/.exec(html)?.[1] ?? '';
     expect(path).toMatch(/^\/assets\/page-[0-9a-f]{16}\.js$/);
@@ -338,7 +338,7 @@ describe('the script of the page', () => {
   });
 });
 
-describe('models that rest', () => {
+describe('unavailable models', () => {
   const nowMs = 1000;
   const channel = (id: string, models: string[]) =>
     ({ id, models, weight: 1, secret: undefined }) as unknown as ChannelRow;
@@ -353,14 +353,14 @@ describe('models that rest', () => {
     return [...text.matchAll(/^\t(\S+) unavailable\t/gm)].map((match) => String(match[1]));
   };
 
-  test('are those of which every candidate does', async () => {
+  test('are those whose candidates are all in cooldown', async () => {
     expect(await shownWith(['a'], nowMs + 30_000)).toEqual(['alpha']);
     expect(await shownWith(['a', 'b'], nowMs + 30_000)).toEqual(['alpha', 'gamma']);
   });
 });
 
-describe('failures', () => {
-  test('an unreachable store is a 503 that says when to retry, and one log line', async () => {
+describe('store failures', () => {
+  test('an unreachable store is answered by 503 with a Retry-After, and logged once', async () => {
     const { response, json, logged } = await call('/v1/models', {}, () => {
       throw new StoreUnavailable('10.0.0.7 refused');
     });
@@ -386,7 +386,7 @@ describe('failures', () => {
     ['/health', 200],
     ['/v1/models/nobody-has-this', 503],
   ])(
-    'an unreachable store leaves the last lists, and refuses nothing from them: %s is %i',
+    'an unreachable store keeps the last lists, and rejects no model by them: %s is %i',
     async (path, status) => {
       const unreachable = () => {
         throw new StoreUnavailable('10.0.0.7 refused');
@@ -408,7 +408,7 @@ describe('aliases', () => {
     settings: { ...snapshot.settings, aliases, ...more },
   });
 
-  test('aliases are listed after the models, while one of theirs is offered', async () => {
+  test('aliases are listed after the models while one of their models is offered', async () => {
     const { json } = await call('/v1/models', {}, current);
     expect((json()['data'] as { id: string }[]).map(({ id }) => id)).toEqual([
       'gamma',

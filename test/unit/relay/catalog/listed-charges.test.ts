@@ -9,11 +9,11 @@ const listed = (charges: ChargeRow[], nowMs: number) =>
   listCharges({ ...createEmptySnapshot(0), charges }, nowMs);
 const january = Date.UTC(2027, 0, 1);
 
-describe('the list of charges', () => {
+describe('the price list', () => {
   const charges = [rule(1, ['a', 'b']), rule(2, []), rule(3, ['b']), rule(9, ['a'], '2027-01-01')];
   const names = (nowMs: number) => listed(charges, nowMs).map(({ id, models }) => [id, models]);
 
-  it('has a rule from its date on, and no model twice because of dates', () => {
+  it('includes a rule from its date on, and no model twice because of dates', () => {
     expect(names(january - 1)).toEqual([
       [1, ['a', 'b']],
       [2, []],
@@ -27,12 +27,12 @@ describe('the list of charges', () => {
     ]);
   });
 
-  it('leaves out a rule that others replaced for all its models', () => {
+  it('omits a rule whose models all have newer rules', () => {
     const replaced = [rule(1, ['a']), rule(2, ['a'], '2027-01-01')];
     expect(listed(replaced, january).map(({ id }) => id)).toEqual([2]);
   });
 
-  it('has the prices of the window that is open, and when they change, of rules with windows alone', () => {
+  it('has the prices of the open window and their end, for rules with windows only', () => {
     const hours = { name: 'peak', from: '09:00', to: '12:00', zone: 'Asia/Shanghai' };
     const windows = [
       { ...hours, factor: 0.3 },

@@ -64,8 +64,8 @@ function orderOf(
 
 const idsOf = ({ ranks }: Taken): string[] => ranks.map(({ candidate }) => candidate.id);
 
-describe('the order in which channels are tried', () => {
-  it('begins with the origin of state, whatever its priority and weight, unless it rests', () => {
+describe('the order of channels', () => {
+  it('starts with the origin of the state, whatever its priority and weight, unless it is in cooldown', () => {
     const channels = [channel('a', { priority: 2 }), channel('b', { secret: ['x', 'y'], weight: 0 })];
     const isFirst = ({ id }: { id: string }) => id === 'b|y';
     expect(idsOf(taken(channels, drawn(1), { isFirst }))).toEqual(['b|y', 'a', 'b|x']);
@@ -73,7 +73,7 @@ describe('the order in which channels are tried', () => {
     expect(idsOf(taken(channels, drawn(1), { isFirst, standings }))).toEqual(['a', 'b|x', 'b|y']);
   });
 
-  it('goes by priority and holds each candidate once, whatever the rows and their health', () => {
+  it('follows priority and has each candidate once, for any rows and health', () => {
     const row = fc.record({
       priority: fc.integer({ min: -3, max: 3 }),
       weight: fc.nat(5),
@@ -101,7 +101,7 @@ describe('the order in which channels are tried', () => {
     );
   });
 
-  it('offers a candidate whose cooldown is over as a probe only where another can serve', () => {
+  it('offers a candidate after its cooldown as a probe only if another candidate can serve', () => {
     const probe: CandidateHealth = { is: 'probe', untilMs: nowMs - 1, kind: 'failing' };
     const standingsOf = (channels: ChannelRow[]) =>
       taken(channels, drawn(1), { standings: { a: probe } }).ranks.map(({ candidate, health }) => [
@@ -116,10 +116,10 @@ describe('the order in which channels are tried', () => {
   });
 
   it.each<[string, UpstreamFailure, string[]]>([
-    ['another secret of it after a rate limit', new UpstreamFailure('status', 429), ['a|x', 'a|y', 'b']],
-    ['another secret of it after a refused one', new UpstreamFailure('secret'), ['a|x', 'a|y', 'b']],
+    ['another of its secrets after a rate limit', new UpstreamFailure('status', 429), ['a|x', 'a|y', 'b']],
+    ['another of its secrets after a rejected one', new UpstreamFailure('secret'), ['a|x', 'a|y', 'b']],
     ['another channel after a failure of its own', new UpstreamFailure('connect'), ['a|x', 'b', 'a|y']],
-  ])('goes from a channel to %s', (_case, failure, ids) => {
+  ])('goes on from a channel to %s', (_case, failure, ids) => {
     const order = orderOf(
       [channel('a', { priority: 1, secret: ['x', 'y', 'z'] }), channel('b')],
       ({ id }) => -id.charCodeAt(2),
@@ -132,7 +132,7 @@ describe('the order in which channels are tried', () => {
     expect(tried).toEqual(ids);
   });
 
-  it('uses the secrets of a channel that are not in cooldown, each in turn', () => {
+  it('uses every secret of a channel that is not in cooldown', () => {
     const three = channel('a', {
       secret: ['ssm:/relay/relay/1', 'ssm:/relay/relay/2', 'ssm:/relay/relay/3'],
     });

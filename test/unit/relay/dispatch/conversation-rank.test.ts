@@ -50,7 +50,7 @@ describe('the candidate of a conversation', () => {
       { tenth: 0.1, 'rest|a': 0.45, 'rest|b': 0.45 },
     ],
   ])(
-    '%s: falls to each within a tenth of its share, over 10,000 conversations',
+    '%s: is each candidate within a tenth of its share, over 10,000 conversations',
     (_name, candidates, shares) => {
       const counts = new Map<string, number>();
       for (let i = 0; i < 10_000; i += 1) {
@@ -63,7 +63,7 @@ describe('the candidate of a conversation', () => {
     },
   );
 
-  it('changes for the conversations of a candidate that goes, and for no others', () => {
+  it('changes only for the conversations of a removed candidate', () => {
     const texts = Array.from({ length: 600 }, (_, i) => `conversation ${i}`);
     const left = six.filter(({ id }) => id !== 'two|b');
     const before = texts.map((text) => first(six, text));
@@ -77,16 +77,16 @@ describe('the candidate of a conversation', () => {
   });
 });
 
-describe('what a conversation is known by', () => {
+describe('the hash of a conversation', () => {
   const image = { type: 'image_url', image_url: { url: 'https://files.test/a.png' } };
   const begun = [system('You are terse.'), say([{ type: 'text', text: 'What is this?' }, image])];
 
-  it('is how it began: later turns, and what their messages bring, change nothing', () => {
+  it('covers its beginning only: later turns and their messages do not change it', () => {
     const later = [...begun, reply, say('And this?'), system('Be quick.'), say([image])];
     expect(hash({ messages: later })).toBe(hash({ messages: begun }));
   });
 
-  it('leaves out what clients change from turn to turn: cache markers and signatures of addresses', () => {
+  it('ignores cache markers and signatures in URLs, which clients change from turn to turn', () => {
     const marked = (part: object): object => ({ ...part, cache_control: { type: 'ephemeral' } });
     const signed = (url: string): object[] => [say([{ type: 'image_url', image_url: { url } }])];
     expect(hash({ messages: [say([marked({ type: 'text', text: 'hi' })])] })).toBe(

@@ -68,7 +68,7 @@ const reply = { role: 'assistant', content: 'Hello.' };
 const text = (i: number): string => `conversation ${i}`;
 
 describe('the turns of a conversation', () => {
-  it('ask one candidate, on both endpoints and with a search before them', async () => {
+  it('go to one candidate, on both endpoints and with a search before them', async () => {
     const six = new Six(search);
     const used = new Set<string>();
     for (let i = 0; i < 20; i += 1) {
@@ -94,7 +94,7 @@ describe('the turns of a conversation', () => {
     expect(used.size).toBe(6);
   });
 
-  it('spill over to the next candidates when many callers begin alike at once: nobody is refused', async () => {
+  it('spill over to the next candidates when many callers begin alike at once, and none is rejected', async () => {
     const six = new Six();
     six.room = 20;
     const { rig } = six;

@@ -46,21 +46,18 @@ describe('failover before the first content', () => {
     ['a web page', { steps: ['<!doctype html>'] }],
     ['a reset', { steps: [reset] }],
   ];
-  it.each(failures)(
-    '%s: the next channel answers and the client sees nothing of it',
-    async (_case, failure) => {
-      const rig = new CoreRig(two).upstream(failure, good);
-      const answer = await rig.post(ask);
-      expect(answer.status).toBe(200);
-      expect(frames(answer.text)).toHaveLength(4);
-      expect(answer.headers['x-relay-attempts']).toBe('2');
-      expect(rig.logged[0]?.attempts).toMatchObject([
-        { channel: 'first' },
-        { channel: 'second', outcome: 'answered' },
-      ]);
-      expect(rig.quotas.items.get('acme')).toMatchObject({ spent: 0n, settled: 1 });
-    },
-  );
+  it.each(failures)('%s: the next channel answers and the client does not notice', async (_case, failure) => {
+    const rig = new CoreRig(two).upstream(failure, good);
+    const answer = await rig.post(ask);
+    expect(answer.status).toBe(200);
+    expect(frames(answer.text)).toHaveLength(4);
+    expect(answer.headers['x-relay-attempts']).toBe('2');
+    expect(rig.logged[0]?.attempts).toMatchObject([
+      { channel: 'first' },
+      { channel: 'second', outcome: 'answered' },
+    ]);
+    expect(rig.quotas.items.get('acme')).toMatchObject({ spent: 0n, settled: 1 });
+  });
 
   it("does not fail over on a caller's own mistake", async () => {
     const refusal = { status: 400, steps: ['{"error":{"message":"bad","code":"bad_thing"}}'] };
@@ -87,7 +84,7 @@ describe('failover before the first content', () => {
     expect(answer.headers['x-relay-attempts']).toBe('3');
   });
 
-  it('says 429 only when every channel did, with the shortest wait', async () => {
+  it('returns 429 only when every channel did, with the shortest wait', async () => {
     const limited = (seconds: string): UpstreamScript => ({
       status: 429,
       headers: { 'retry-after': seconds },
@@ -98,7 +95,7 @@ describe('failover before the first content', () => {
     expect(one.status).toBe(502);
   });
 
-  it('says a rate limit when nothing but accounts of ours failed beside it, asked or not', async () => {
+  it('returns 429 when all other failures were of our own accounts, tried now or in cooldown', async () => {
     const channels = [{ id: 'a', priority: 1 }, { id: 'b' }];
     const limited = { status: 429, headers: { 'retry-after': '30' } };
     const rig = new CoreRig({ channels }).upstream(limited, { status: 402 });
@@ -108,7 +105,7 @@ describe('failover before the first content', () => {
     }
   });
 
-  it('asks for no repeat after content of a JSON answer, whatever the next channel says', async () => {
+  it('does not ask the client to retry after content of a JSON answer, whatever the next channel answers', async () => {
     const broken = { steps: [delta('Hal'), data({ error: { message: 'x', type: 'rate_limit_error' } })] };
     const rig = new CoreRig({ channels: [{ id: 'a', priority: 1 }, { id: 'b' }] });
     rig.upstream(broken, { status: 429 });
@@ -117,10 +114,10 @@ describe('failover before the first content', () => {
   });
 });
 
-describe('a secret', () => {
+describe('a channel’s secret', () => {
   const withSecret = { channels: [{ id: 'c', secret: 'ssm:/relay/relay/1' }] };
 
-  it('that is missing cools its candidate; a store that does not answer cools nothing', async () => {
+  it('puts its candidate into cooldown when it is missing, but not when the secret store fails', async () => {
     const missing = new CoreRig({
       ...withSecret,
       secretError: new SecretUnusable('missing'),
@@ -160,7 +157,7 @@ describe('a JSON answer that breaks off after content', () => {
     ['an error in its stream', { steps: [first, data({ error: { message: 'x' } })] }],
     ['silence', { steps: [first, 900_000] }],
     ['a reset after counts and a tool call', { steps: [first, usage(7, 90), call, reset] }],
-  ])('by %s comes whole from the next channel, with nothing of the first', async (_case, failure) => {
+  ])('by %s is replaced by the whole answer of the next channel', async (_case, failure) => {
     const rig = new CoreRig(two).upstream(failure, good);
     const answer = await rig.post(whole);
     expect(answer.status).toBe(200);

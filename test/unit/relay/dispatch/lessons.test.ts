@@ -1,4 +1,4 @@
-/** What a vendor's refusals teach of a model that nobody knows: one repeat, then no refused call for an hour. */
+/** Refusals teach the quirks of an unknown model: one retry, then no refused call for an hour. */
 import { describe, expect, it } from 'vitest';
 import { CoreRig } from '../../../support/core-rig.ts';
 
@@ -412,8 +412,8 @@ const cases: [
   ],
 ];
 
-describe('a refusal teaches', () => {
-  it.each(cases)('%s: one repeat that the client does not see, then none', async (...one) => {
+describe('an upstream refusal teaches', () => {
+  it.each(cases)('%s: one retry that the client does not see, then none', async (...one) => {
     const [, row, request, rule, fact, ...fields] = one;
     const { rig, sent, facts } = served(row, [rule]);
     const answer = await rig.post(request);
@@ -430,7 +430,7 @@ describe('a refusal teaches', () => {
   });
 
   const chatCases = cases.filter(([, row]) => row === chat);
-  it.each(chatCases)('%s: not by words that the request holds, nor by its fields alone', async (...one) => {
+  it.each(chatCases)('%s: not from words in the request, nor from its fields alone', async (...one) => {
     const [, row, request, rule] = one;
     const { message } = rule({ ...request, tool_choice: 'required' }) as { message: string };
     const quoting = (request as typeof ask).messages.with(0, { role: 'user', content: message });
@@ -444,7 +444,7 @@ describe('a refusal teaches', () => {
     ['as it stands', quoted],
     ['as JSON', JSON.stringify(quoted)],
     ['as JSON in JSON', JSON.stringify(JSON.stringify(quoted))],
-  ])('nothing by a sentence with quotation marks that the request holds %s', async (_how, content) => {
+  ])('nothing from a quoted sentence that the request holds %s', async (_how, content) => {
     const refuses: Rule = (body) => has(body, 'stop') && openai(`Not with a stop: ${quoted}`, null, null);
     const { rig, sent, facts } = served(chat, [refuses]);
     const request = { ...ask, messages: [{ role: 'user', content }], stop: ['a'], temperature: 0.5 };
@@ -457,7 +457,7 @@ describe('a refusal teaches', () => {
     ['low`, expected `max', null, null],
     ['low`, expected one of `max`, `high', null, null],
   ])(
-    'nothing by a list in a text of the caller’s that the refusal quotes: %s',
+    'nothing from a list that the refusal quotes from the caller’s text: %s',
     async (content, param, code) => {
       const refuses: Rule = ({ reasoning_effort: asked }) =>
         asked === 'low' &&
@@ -475,7 +475,7 @@ describe('a refusal teaches', () => {
     },
   );
 
-  it('nothing by a forced choice of a form that is not the usual one', async () => {
+  it('nothing about a forced tool choice in an unusual form', async () => {
     const refuses: Rule = ({ tool_choice: asked }) =>
       typeof asked === 'object' && openai('no', 'tool_choice', 'unsupported_value');
     const { rig, sent, facts } = served(chat, [refuses]);
@@ -484,7 +484,7 @@ describe('a refusal teaches', () => {
     expect([sent.length, facts()]).toEqual([1, []]);
   });
 
-  it('nothing by a value that no vendor takes', async () => {
+  it('nothing from a value that no vendor accepts', async () => {
     const { rig, sent, facts } = served(chat, [
       (body) => has(body, 'temperature') && openai('no', 'temperature', 'unsupported_value'),
     ]);
@@ -492,7 +492,7 @@ describe('a refusal teaches', () => {
     expect([sent.length, facts()]).toEqual([1, []]);
   });
 
-  it('nothing where the other form is the same bytes', async () => {
+  it('nothing if the other form has the same bytes', async () => {
     const { rig, sent, facts } = served(chat, [
       () => anthropic('adaptive thinking is not supported on this model'),
     ]);
@@ -500,13 +500,13 @@ describe('a refusal teaches', () => {
     expect([sent.length, facts()]).toEqual([1, []]);
   });
 
-  it('nothing where the other form is refused, too', async () => {
+  it('nothing if the other form is refused, too', async () => {
     const { rig, sent, facts } = served(chat, [() => openai('no', 'stop', 'unsupported_parameter')]);
     expect((await rig.post({ ...ask, stop: ['a'] })).status).toBe(400);
     expect([sent.length, facts()]).toEqual([2, []]);
   });
 
-  it('two things in one call, three calls in all', async () => {
+  it('two quirks in one call, with three requests in all', async () => {
     const rules: Rule[] = [
       (body) => has(body, 'temperature') && openai('no', 'temperature', 'unsupported_parameter'),
       (body) => has(body, 'stop') && openai('no', 'stop', 'unsupported_parameter'),
@@ -520,7 +520,7 @@ describe('a refusal teaches', () => {
     expect(sent).toHaveLength(4);
   });
 
-  it('the newest thing about a rule, also where it was known before', async () => {
+  it('the newest quirk of a rule, even if an older one was known', async () => {
     let efforts = '';
     const refuses: Rule = ({ reasoning_effort: effort }) =>
       !efforts.includes(String(effort)) &&
@@ -533,7 +533,7 @@ describe('a refusal teaches', () => {
     expect(sent.map(({ status }) => status)).toEqual([400, 200, 200, 400, 200, 200, 400, 200, 200]);
   });
 
-  it('for an hour against what the row says', async () => {
+  it('a quirk that overrides the row for an hour', async () => {
     const row = { ...chat, params: { model_rules: { 'nova-*': { efforts: ['low', 'high'] } } } };
     const refuses: Rule = ({ reasoning_effort: effort }) =>
       effort === 'low' &&

@@ -19,7 +19,7 @@ const refused: RefusedForm = {
 };
 
 describe('a refused limit', () => {
-  it('is left out once, and else stands', () => {
+  it('is left out of one retry only', () => {
     const repeated = findRepeat(refused);
     expect([...(repeated?.without ?? [])]).toEqual(['limit']);
     expect(repeated?.limitRefusal).toEqual({ tokens: 16_384, overContext: false });
@@ -31,20 +31,20 @@ describe('a refused limit', () => {
     'Invalid max_tokens value, the valid range of max_tokens is [1, 8192]',
     'max_tokens: 16384 > 8192, which is the maximum allowed number of output tokens for claude-3-5-haiku-20241022',
     'max_tokens must be less than or equal to `8192` for gpt-4-9000',
-  ])('that the balance lowered is lowered to the named maximum, never left out: %s', (message) => {
+  ])('that the balance lowered is cut to the named maximum, never left out: %s', (message) => {
     const lowered = { ...refused, error: { message }, limitLowered: true };
     const repeated = findRepeat(lowered);
     expect(repeated).toMatchObject({ limitMost: 8192, without: new Set() });
     expect(findRepeat({ ...lowered, variant: repeated ?? lowered.variant })).toBeUndefined();
   });
 
-  it('that no model would find too large stands: it is below what the model takes', () => {
+  it('below the named range is not retried', () => {
     const error = { message: 'Invalid max_tokens value, the valid range of max_tokens is [16, 8192]' };
     expect(findRepeat({ ...refused, error, ...sent(1) })).toBeUndefined();
     expect(findRepeat({ ...refused, error, ...sent(100_000) })).toBeDefined();
   });
 
-  it('that the balance lowered stands where no maximum is named, or where the prompt is at fault', () => {
+  it('that the balance lowered is not retried without a named maximum, or if the prompt is too long', () => {
     for (const message of [
       'max_tokens is too large.',
       "This model's maximum context length is 8192 tokens, but max_tokens is 16384.",
@@ -65,7 +65,7 @@ describe('a refused limit', () => {
     `This endpoint's maximum context length is 262144 tokens. However, you requested about ${prompt + limit} tokens (${prompt - 2000} of text input, 2000 of tool input, ${limit} in the output). max_tokens exceeds it.`;
 
   it.each([vllm, openai, claude, old, openrouter])(
-    'that the relay added goes down to what the prompt leaves: %s',
+    'that the relay added is cut to the room left by the prompt: %s',
     (sentence) => {
       const added = { ...refused, isLimitAdded: true, error: { message: sentence(250_000, 16_384) } };
       for (const more of [{ limitLowered: true }, sent(16_384, { isLimitLowest: true })])
@@ -75,19 +75,19 @@ describe('a refused limit', () => {
   );
 
   it.each([vllm, openai, openrouter])(
-    'is not at fault where the prompt alone leaves no room: %s',
+    'is not retried if the prompt alone fills the context: %s',
     (sentence) => {
       for (const prompt of [262_000, 300_000])
         expect(findRepeat({ ...refused, error: { message: sentence(prompt, 16_384) } })).toBeUndefined();
     },
   );
 
-  it('that is as large as the context is left out', () => {
+  it('as large as the context is left out', () => {
     const error = { message: openrouter(9_000, 262_144) };
     expect([...(findRepeat({ ...refused, error, ...sent(262_144) })?.without ?? [])]).toEqual(['limit']);
   });
 
-  it('of the client stands where it cannot be left out', () => {
+  it('from the client is not retried if it cannot be left out', () => {
     const error = { message: claude(250_000, 16_384) };
     expect(findRepeat({ ...refused, error, ...sent(16_384, { isLimitLowest: true }) })).toBeUndefined();
   });

@@ -30,8 +30,8 @@ const noInclude = refusal({ message: 'no', param: 'include[0]', code: 'unsupport
 
 const forms = (rig: CoreRig) => rig.sent.map(({ json }) => [json['x_dialect'], json['x_without']]);
 
-describe('a call with tools that is refused for its dialect', () => {
-  it('is sent once more in the other dialect, unseen, and the next one in it at once', async () => {
+describe('a call with tools that is refused in its dialect', () => {
+  it('is retried in the other dialect unseen, and the next call starts with that dialect', async () => {
     const rig = new CoreRig().upstream(wantsResponses, good);
     const answer = await rig.post({ ...ask, tools });
     expect(answer.status).toBe(200);
@@ -46,7 +46,7 @@ describe('a call with tools that is refused for its dialect', () => {
     expect(rig.learned.written).toMatchObject([{ fact: 'speaks:responses', channel: 'main', model: 'm' }]);
   });
 
-  it('is asked the usual way again after an hour, and without tools at any time', async () => {
+  it('uses the usual dialect again after an hour, and always without tools', async () => {
     const rig = new CoreRig().upstream(wantsResponses, good);
     await rig.post({ ...ask, tools });
     await rig.post(ask);
@@ -55,7 +55,7 @@ describe('a call with tools that is refused for its dialect', () => {
     expect(forms(rig).map(([dialect]) => dialect)).toEqual(['chat', 'responses', 'chat', 'chat']);
   });
 
-  it('gets that refusal when the other dialect cannot carry it; another channel is not asked', async () => {
+  it('fails with that refusal, without failover, when the other dialect cannot carry it', async () => {
     const channels = [{ id: 'half', priority: 2, mapper: { m: 'half' } }, { id: 'wide' }];
     const rig = new CoreRig({ channels }).upstream(wantsResponses, good);
     const answer = await rig.post({ ...ask, tools, n: 1 });
@@ -69,13 +69,13 @@ describe('a call with tools that is refused for its dialect', () => {
   it.each([
     ['without tools', ask, {}],
     ['on a type that has one dialect', { ...ask, tools }, { type: 'gemini' }],
-  ])('is not repeated %s', async (_case, body, row) => {
+  ])('is not retried %s', async (_case, body, row) => {
     const rig = new CoreRig({ channels: [row] }).upstream(wantsResponses, good);
     expect((await rig.post(body)).status).toBe(400);
     expect(rig.sent).toHaveLength(1);
   });
 
-  it('is not repeated when the refusal may quote the path from the request', async () => {
+  it('is not retried when the refusal may quote the path from the request', async () => {
     const refused = refusal({
       message: "Invalid value: '/v1/responses'. Supported values are: 'a' and 'b'.",
       param: 'messages',
@@ -94,7 +94,7 @@ describe('a refused part of a request', () => {
     ['state', foreignState, ask],
     ['include', noInclude, ask],
   ];
-  it.each(cases)('%s is left out of one repeat on the same candidate', async (part, refused, body) => {
+  it.each(cases)('%s is left out of one retry on the same candidate', async (part, refused, body) => {
     const rig = new CoreRig().upstream(refused, good);
     const answer = await rig.post(body);
     expect(answer.status).toBe(200);
@@ -106,13 +106,13 @@ describe('a refused part of a request', () => {
     expect(rig.health.writes).toEqual([]);
   });
 
-  it.each(cases)('%s is left out once: a second refusal stands', async (_part, refused, body) => {
+  it.each(cases)('%s is left out once: a second refusal is final', async (_part, refused, body) => {
     const rig = new CoreRig().upstream(refused);
     expect((await rig.post(body)).status).toBe(400);
     expect(rig.sent).toHaveLength(2);
   });
 
-  it('are at most three calls in all: the last refusal stands and teaches nothing', async () => {
+  it('allows three requests in all: the last refusal is final and teaches nothing', async () => {
     const rig = new CoreRig().upstream(limitTooLarge, foreignState, noInclude, good);
     const answer = await rig.post({ ...ask, max_tokens: 100_000 });
     expect([answer.status, rig.sent.length]).toEqual([400, 3]);
@@ -120,7 +120,7 @@ describe('a refused part of a request', () => {
     expect(rig.learned.written).toEqual([]);
   });
 
-  it('limit: one that was refused is not sent again, a lower one is', async () => {
+  it('limit: a refused one is not sent again, but a lower one is', async () => {
     const rig = new CoreRig().upstream(limitTooLarge, good);
     await rig.post({ ...ask, max_tokens: 100_000 });
     await rig.post({ ...ask, max_tokens: 131_072 });
@@ -128,7 +128,7 @@ describe('a refused part of a request', () => {
     expect(rig.sent.map(({ json }) => json['max_tokens'])).toEqual([100_000, undefined, undefined, 131_071]);
   });
 
-  it('is found in an error of the answer before its first content, not after it', async () => {
+  it('is found in an error before the first content of the answer, not after it', async () => {
     const event = data({ x_error: { code: 'invalid_encrypted_content' } });
     const rig = new CoreRig().upstream({ steps: [event] }, good);
     expect((await rig.post(ask)).status).toBe(200);
@@ -150,7 +150,7 @@ describe('a candidate that cannot carry a call', () => {
     expect(rig.logged.map(({ channel }) => channel)).toEqual(['wide', 'narrow']);
   });
 
-  it('is a 400 that names the field when there is no other; nothing is charged', async () => {
+  it('without an alternative rejects the call with 400, names the field, and charges nothing', async () => {
     const charges = [{ id: 1, type: 'times-billing', models: ['m'], output: 1 }];
     const rig = new CoreRig({ channels: [narrow], charges });
     await rig.quotas.create('acme');

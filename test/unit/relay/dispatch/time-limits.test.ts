@@ -12,21 +12,27 @@ const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }], stream: t
 describe('the wait for the first content', () => {
   it.each([
     ['is two minutes', {}, {}, 0, 120],
-    ['grows with the request, which has to be read', {}, {}, 40_000, 130],
-    ['does not grow without end', {}, {}, 50_000_000, 240],
-    ['is longer where the model is to think long', {}, { reasoning_effort: 'xhigh' }, 0, 240],
+    ['grows with the size of the request', {}, {}, 40_000, 130],
+    ['grows up to a maximum', {}, {}, 50_000_000, 240],
+    ['is longer for a high reasoning effort', {}, { reasoning_effort: 'xhigh' }, 0, 240],
     ['is not longer for little effort', {}, { reasoning_effort: 'low' }, 0, 120],
-    ['is the time of the whole answer where none is streamed', { params: { stream: false } }, {}, 0, 600],
-    ['is it as the row has it', { params: { stream: false }, total_seconds: 900 }, {}, 0, 900],
+    ['is the total time limit for an answer that is not streamed', { params: { stream: false } }, {}, 0, 600],
     [
-      'is what the row says also there',
+      'is the total time limit of the row for such an answer',
+      { params: { stream: false }, total_seconds: 900 },
+      {},
+      0,
+      900,
+    ],
+    [
+      'is the limit of the row even for such an answer',
       { params: { stream: false }, first_content_seconds: 30 },
       {},
       40_000,
       30,
     ],
     [
-      'is what the row says, whatever the call is',
+      'is the limit of the row for any call',
       { first_content_seconds: 7 },
       { reasoning_effort: 'high' },
       40_000,
@@ -36,7 +42,7 @@ describe('the wait for the first content', () => {
     expect(timeLimits(row(attributes), callWith(request), bodyLength).firstContentMs).toBe(seconds * 1000);
   });
 
-  it('goes on while the upstream gives signs of life', async () => {
+  it('is extended while the upstream shows signs of life', async () => {
     const comments = Array.from({ length: 8 }, () => [': thinking\n\n', 100_000])
       .flat()
       .slice(0, 11);

@@ -28,7 +28,7 @@ const path = '/v1/messages';
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
 const asking = { ...ask, user: 'u', seed: 1, service_tier: 'auto' };
 
-describe('a server that does not know a field', () => {
+describe('a server that rejects an unknown field', () => {
   it.each([
     [
       'Mistral',
@@ -68,7 +68,7 @@ describe('a server that does not know a field', () => {
         error: { type: 'invalid_request_error', message: 'user: Extra inputs are not permitted' },
       }),
     ],
-  ])('such as %s is asked again without it, and remembered', async (_case, refused) => {
+  ])('such as %s is retried without it, and the relay remembers', async (_case, refused) => {
     const rig = new CoreRig().upstream(refused, good);
     const answer = await rig.post(asking);
     expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, 'user']);
@@ -81,7 +81,7 @@ describe('a server that does not know a field', () => {
     expect(rig.sent).toHaveLength(3);
   });
 
-  it('such as the newer name of the limit gets it under the older one', async () => {
+  it('such as the newer name of the limit gets it under the older name', async () => {
     const rig = new CoreRig().upstream(refusal(422, extra('max_completion_tokens')), good);
     expect((await rig.post({ ...ask, max_completion_tokens: 50 })).status).toBe(200);
     expect(rig.sent[1]?.json['max_tokens']).toBe(50);
@@ -100,7 +100,7 @@ describe('a server that does not know a field', () => {
     },
   );
 
-  it('of several gets none of them at once', async () => {
+  it('and names several gets none of them in the retry', async () => {
     const rig = new CoreRig().upstream(refusal(422, extra('user', 'seed', 'reasoning_effort')), good);
     const answer = await rig.post({ ...asking, reasoning_effort: 'low' });
     expect([answer.status, answer.headers['x-relay-dropped']?.split(', ').toSorted()]).toEqual([
@@ -109,7 +109,7 @@ describe('a server that does not know a field', () => {
     ]);
   });
 
-  it('and names one after the other gets no optional field from the second on', async () => {
+  it('and names one after the other gets no optional field from the third request on', async () => {
     const one = (field: string) => words(`unknown field \`${field}\``);
     const rig = new CoreRig().upstream(one('user'), one('seed'), good);
     const answer = await rig.post({ ...asking, metadata: { a: 'b' } });
@@ -135,7 +135,7 @@ describe('a server that does not know a field', () => {
         detail: [{ type: 'extra_forbidden', loc: ['body', 'messages', 0, 'user'], msg: 'Extra' }],
       }),
     ],
-  ])('is not asked again where it refuses %s', async (_case, refused) => {
+  ])('is not retried if it rejects %s', async (_case, refused) => {
     const rig = new CoreRig().upstream(refused, good);
     expect(
       (await rig.post({ ...asking, tools: [{ type: 'function', function: { name: 'f' } }] })).status,
@@ -143,14 +143,14 @@ describe('a server that does not know a field', () => {
     expect(rig.sent).toHaveLength(1);
   });
 
-  it('is asked no more often than others, whatever it goes on refusing', async () => {
+  it('gets no more than three requests, whatever it keeps rejecting', async () => {
     const rig = new CoreRig().upstream(words('unknown field `user`'));
     expect((await rig.post(asking)).status).toBe(400);
     expect([rig.sent.length <= 3, rig.learned.written]).toEqual([true, []]);
   });
 });
 
-describe('fields that the relay derives of a Messages request', () => {
+describe('fields that the relay derives from a Messages request', () => {
   const derived = {
     max_tokens: 5000,
     metadata: { user_id: 'u' },
@@ -165,7 +165,7 @@ describe('fields that the relay derives of a Messages request', () => {
       'metadata.user_id',
     ],
     ['to OpenAI', { endpoint: 'https://api.openai.com/v1' }, [true, 'low'], undefined],
-  ])('go %s only as far as it is known to take them', async (_case, row, expected, dropped) => {
+  ])('are sent %s only as far as it is known to accept them', async (_case, row, expected, dropped) => {
     const rig = new CoreRig({ channels: [row] }).upstream(good);
     const answer = await rig.post({ ...ask, ...derived }, { path });
     const { json = {} } = rig.sent[0] ?? {};

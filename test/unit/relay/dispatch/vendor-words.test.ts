@@ -1,4 +1,4 @@
-/** What vendors' words come to at every endpoint, streamed and not: the table is shared/upstreams/vocabulary.ts. */
+/** The meaning of vendors' words at every endpoint, streamed and not: the table is shared/upstreams/vocabulary.ts. */
 import { describe, expect, it } from 'vitest';
 import {
   CoreRig,
@@ -125,8 +125,8 @@ const endCases = finishes.flatMap(([dialect, means, words]) =>
   words.split(' ').map((word) => ({ dialect, means, word })),
 );
 
-describe('the reason of an end', () => {
-  it.each(endCases)('$word of $dialect is $means for all clients', async ({ dialect, means, word }) => {
+describe('a finish reason', () => {
+  it.each(endCases)('$word of $dialect means $means for all clients', async ({ dialect, means, word }) => {
     const seen: string[] = [];
     for (const of of asked) {
       const rig = new CoreRig({ channels: [channelOf[dialect]] }).upstream(answers[dialect](word));
@@ -141,7 +141,7 @@ describe('the reason of an end', () => {
   });
 
   it.each(['chat', 'messages'] as const)(
-    'that nobody knows is no answer in %s without content, and fails over',
+    'that is unknown, without content, fails over in %s',
     async (dialect) => {
       const channels = [
         { ...channelOf[dialect], id: 'a', priority: 1 },
@@ -159,7 +159,7 @@ describe('the reason of an end', () => {
   );
 
   it.each(['chat', 'messages', 'responses'] as const)(
-    'that is a failure of %s: a JSON answer comes from the next candidate',
+    'that reports a failure of %s: a JSON answer fails over to the next candidate',
     async (dialect) => {
       const channels = [{ ...channelOf[dialect], id: 'a', priority: 1 }, { id: 'b' }];
       for (const endpoint of Object.keys(endpoints) as EndpointName[]) {
@@ -170,7 +170,7 @@ describe('the reason of an end', () => {
     },
   );
 
-  it('in a Messages answer that its client knows goes through as it is, a new one, too', async () => {
+  it('of a Messages answer is passed on unchanged to a Messages client, even a new one', async () => {
     for (const word of ['pause_turn', 'model_context_window_exceeded', 'x_new'])
       for (const stream of [true, false]) {
         const rig = new CoreRig({ channels: [channelOf.messages] }).upstream(answers.messages(word));
@@ -178,7 +178,7 @@ describe('the reason of an end', () => {
       }
   });
 
-  it('is what the row says, before the table', async () => {
+  it('is read from the words of the row before the table', async () => {
     const words = { finish: { 'brand_*': 'failed', network_error: 'length' } };
     for (const [word, end] of [
       ['BrandNew', 'error'],
@@ -412,7 +412,7 @@ describe('a prompt that is too long', () => {
       expect(shown.code).toBe('context_length_exceeded');
       expect([400, 413, 422]).toContain(answer.status);
       if (of.endpoint === 'messages') expect(shown.message).toMatch(/prompt is too long/i);
-      // Where the sentence speaks of the limit, too, the request is repeated without it.
+      // If the sentence names the output limit, the request is retried without it.
       expect(rig.sent.length).toBe(
         of.endpoint === 'messages' && /max_(?:new_)?tokens/.test(shown.message) ? 2 : 1,
       );
@@ -433,12 +433,12 @@ describe('a prompt that is too long', () => {
     'max_completion_tokens is too large: 200000. This model supports at most 128000 completion tokens',
     'You exceeded your rate limit of input tokens per minute',
     'tools.3.input_schema: the description of the tool "summarize the conversation" is too long',
-  ])('is not what another sentence says: %s', async (message) => {
+  ])('is not reported for another error: %s', async (message) => {
     const { text, status } = await post(new CoreRig().upstream(refuses(400, error(message))), asked[1]!);
     expect([status, text.includes('context_length_exceeded')]).toEqual([400, false]);
   });
 
-  it('is what a client learns of an alias whose other model fails for another reason', async () => {
+  it('is reported for an alias even if its other model fails for another reason', async () => {
     const channels = ['a', 'b'].map((id) => ({ id, models: [id], endpoint: `https://${id}.test/v1` }));
     const aliases = [{ name: 'best', models: ['a', 'b'], onContextLength: true }];
     const long = refuses(400, error('prompt is too long: 202952 tokens > 200000 maximum'));
@@ -556,23 +556,26 @@ const account: [string, UpstreamScript][] = [
   ['401', refuses(401, '')],
 ];
 
-describe('our own account or key that is refused', () => {
+describe('a refusal of our own account or key', () => {
   const two: RigOptions = {
     channels: [{ id: 'a', priority: 1, secret: 'ssm:/relay/relay/a' }, { id: 'b' }],
     secretOf: () => secret,
   };
   const one = { ...two, channels: [{ id: 'a', secret: 'ssm:/relay/relay/a' }] };
 
-  it.each(account)('%s: the next candidate is asked, and the secret rests', async (_who, script) => {
-    for (const of of asked) {
-      const rig = new CoreRig(two).upstream(script, { steps: hello });
-      expect((await post(rig, of)).status).toBe(200);
-      expect(rig.health.of('a|ssm:/relay/relay/a')).toMatchObject({ kind: 'credentials' });
-    }
-  });
+  it.each(account)(
+    '%s: the next candidate answers, and the secret is put into cooldown',
+    async (_who, script) => {
+      for (const of of asked) {
+        const rig = new CoreRig(two).upstream(script, { steps: hello });
+        expect((await post(rig, of)).status).toBe(200);
+        expect(rig.health.of('a|ssm:/relay/relay/a')).toMatchObject({ kind: 'credentials' });
+      }
+    },
+  );
 
   it.each(account)(
-    '%s: the last candidate’s is no rate limit, and shows nothing of the key',
+    '%s: from the last candidate, it is not reported as a rate limit and shows no part of the key',
     async (_who, script) => {
       for (const of of asked) {
         const { status, text } = await post(new CoreRig(one).upstream(script), of);
@@ -583,7 +586,7 @@ describe('our own account or key that is refused', () => {
     },
   );
 
-  it('is not what a caller writes and the vendor quotes', async () => {
+  it('is not assumed when the vendor quotes the caller’s text', async () => {
     const quoted = 'Your credit balance is too low';
     const rig = new CoreRig(two).upstream(refuses(400, error(`${quoted}: is no valid name`)), {
       steps: hello,
@@ -592,7 +595,7 @@ describe('our own account or key that is refused', () => {
     expect([answer.status, rig.sent.length, rig.health.writes]).toEqual([400, 1, []]);
   });
 
-  it('is shown by no end of the key, in whatever sentence', async () => {
+  it('never shows an end of the key, in any sentence', async () => {
     const message = `Bad key xa***yz, xai-...yz or xai-…nop-yz: the api key provided: ${secret.slice(0, 8)} does not fit`;
     const { text } = await post(new CoreRig(one).upstream(refuses(400, error(message))), asked[1]!);
     expect(JSON.parse(text).error.message).not.toMatch(/yz|xa|nop/);
@@ -619,7 +622,7 @@ describe('a rate limit', () => {
     ['a 403 of Kimi', refuses(403, { error: { type: 'rate_limit_reached_error', message: 'x' } })],
     ['a 400 of Z.ai', refuses(400, { error: { code: '1302', message: 'x' } })],
     ['a 400 of Tencent', refuses(400, { error: { code: 'RequestLimitExceeded', message: 'x' } })],
-  ])('of any status is one: %s', async (_who, script) => {
+  ])('is recognised with any status: %s', async (_who, script) => {
     const channels = [{ id: 'a', priority: 1 }, { id: 'b' }];
     for (const of of asked) {
       const rig = new CoreRig({ channels }).upstream(script, { steps: hello });
@@ -630,7 +633,7 @@ describe('a rate limit', () => {
   });
 });
 
-describe('an error of a shape of its own', () => {
+describe('an error in a vendor’s own form', () => {
   it.each<[string, object | string, object]>([
     [
       'a list of errors',
@@ -656,14 +659,14 @@ describe('an error of a shape of its own', () => {
     ],
     ['a text', 'Failed to deserialize the JSON body', { message: 'Failed to deserialize the JSON body' }],
     ['a text as JSON', '"bad field"', { message: 'bad field' }],
-  ])('is the caller’s: %s', async (_shape, body, shown) => {
+  ])('is passed on as the caller’s mistake: %s', async (_shape, body, shown) => {
     const answer = await post(new CoreRig().upstream(refuses(400, body)), asked[1]!);
     expect(answer.status).toBe(400);
     expect(JSON.parse(answer.text).error).toMatchObject(shown);
   });
 });
 
-describe('an effort', () => {
+describe('a reasoning effort', () => {
   const known = { model_rules: { m: { efforts: ['none', 'low', 'high'] } } };
   const effortOf = (body: JsonRecord): unknown =>
     body['reasoning_effort'] ??
@@ -677,7 +680,7 @@ describe('an effort', () => {
     ['chat', known],
     ['messages', known],
     ['responses', known],
-  ] as const)('that nobody knows is left out in %s and named (%j)', async (dialect, params) => {
+  ] as const)('that is unknown is left out in %s and named (%j)', async (dialect, params) => {
     for (const effort of ['', 'auto', 'default', ' Auto ', 'very much', 'off'])
       for (const body of [
         { path: '/v1/chat/completions', messages: user, reasoning_effort: effort },
@@ -693,7 +696,7 @@ describe('an effort', () => {
   });
 
   it.each(['chat', 'messages', 'responses'] as const)(
-    'in any case and with blanks is one in %s',
+    'is recognised in any case and with blanks in %s',
     async (dialect) => {
       const cases = [
         [' High ', 'high'],
@@ -711,11 +714,11 @@ describe('an effort', () => {
   );
 });
 
-describe('a word that nobody knows', () => {
+describe('an unknown word', () => {
   const words = (rig: CoreRig): string[] => [...rig.learned.known.values()].map(({ fact }) => fact);
   const ask = { endpoint: 'chat', stream: true } as const;
 
-  it('is counted for the channel, written again when its count has doubled', async () => {
+  it('is counted for the channel and written again when its count has doubled', async () => {
     const rig = new CoreRig().upstream(answers.chat('Brand-New'));
     for (let call = 0; call < 9; call += 1) {
       await post(rig, ask);
@@ -727,7 +730,7 @@ describe('a word that nobody knows', () => {
     expect(words(rig)).toEqual(['finish_word:brand_new+8']);
   });
 
-  it('of an error is counted, too, if nothing else is known of it', async () => {
+  it('of an error is counted, too, if nothing else is known of the error', async () => {
     const rig = new CoreRig().upstream(refuses(400, error('x', { code: 'brand_new' })));
     await post(rig, ask);
     rig.upstream(refuses(400, error('x', { code: 'unsupported_value' })));
@@ -735,7 +738,7 @@ describe('a word that nobody knows', () => {
     expect(words(rig)).toEqual(['error_word:brand_new+1']);
   });
 
-  it('is one of few of a channel, whatever a vendor says', async () => {
+  it('joins at most eight per channel, whatever a vendor sends', async () => {
     const rig = new CoreRig({ channels: [{ models: ['m', 'n'] }] });
     for (let call = 0; call < 100; call += 1) {
       const word = `word${call}${'x'.repeat(call)}`;
@@ -751,12 +754,12 @@ describe('a word that nobody knows', () => {
   });
 });
 
-describe('the line of a refused call', () => {
+describe('the log line of a refused call', () => {
   it.each<[string, RigOptions]>([
     ['by an upstream', {}],
     ['by a balance', { charges: [{ id: 1, type: 'token-billing', models: ['m'], input: 1, output: 1 }] }],
     ['by a key', { keys: {} }],
-  ])('has the status that its client saw: %s', async (_by, options) => {
+  ])('has the status that the client saw: %s', async (_by, options) => {
     for (const of of asked) {
       const rig = new CoreRig(options).upstream(refuses(529, ''));
       const { status } = await post(rig, of);

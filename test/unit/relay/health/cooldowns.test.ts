@@ -47,7 +47,7 @@ const after = (rig: CoreRig, seconds: number): Promise<void> =>
 const errorOf = ({ text }: Answer): { code: string; message: string } => JSON.parse(text).error;
 
 describe('a rate limit', () => {
-  it('with a Retry-After is respected by every call, which learns the time that is left', async () => {
+  it('with a Retry-After delays every call, which gets the remaining time', async () => {
     const rig = new CoreRig(one).upstream(limited('30'), good);
     await rig.post(ask);
     await after(rig, 10);
@@ -60,7 +60,7 @@ describe('a rate limit', () => {
     expect((await rig.post(ask)).status).toBe(200);
   });
 
-  it('without a Retry-After does not keep the next call from a single channel', async () => {
+  it('without a Retry-After does not keep the next call from the only channel', async () => {
     const rig = new CoreRig(one).upstream(limited(), good);
     expect((await rig.post(ask)).status).toBe(429);
     expect(rig.health.limitOf(candidate)).toEqual({ kind: 'rate_limit', untilMs: rig.clock.now() + 15_000 });
@@ -68,7 +68,7 @@ describe('a rate limit', () => {
     expect(rig.sent).toHaveLength(2);
   });
 
-  it('is of one model: the others of the channel are asked', async () => {
+  it('affects one model only: the channel still serves its others', async () => {
     const rig = new CoreRig({ channels: [{ id: 'c', models: ['m', 'n'] }] }).upstream(limited('60'), good);
     await rig.post(ask);
     expect((await rig.post(ask)).status).toBe(429);
@@ -77,8 +77,8 @@ describe('a rate limit', () => {
   });
 });
 
-describe('a candidate at rest', () => {
-  it('is probed by one call when its time is over, while others go elsewhere', async () => {
+describe('a candidate in cooldown', () => {
+  it('is probed by one call after its cooldown, while others go to another candidate', async () => {
     const rig = new CoreRig(two).upstream(limited(), good);
     await rig.post(ask);
     await after(rig, 16);
@@ -106,7 +106,7 @@ describe('a candidate at rest', () => {
   });
 });
 
-describe('a secret that is refused or not paid', () => {
+describe('a secret that is rejected or out of credit', () => {
   const several = {
     channels: [{ id: 'c', secret: ['ssm:/relay/relay/1', 'ssm:/relay/relay/2'] }],
   };
@@ -116,7 +116,7 @@ describe('a secret that is refused or not paid', () => {
     ['a 401', { status: 401 }],
     ['a 402', { status: 402 }],
     ['insufficient_quota', { status: 429, steps: [empty] }],
-  ])('rests alone for five minutes after %s', async (_case, refused) => {
+  ])('goes into cooldown alone for five minutes after %s', async (_case, refused) => {
     const rig = new CoreRig(several).upstream(refused, good);
     expect((await rig.post(ask)).status).toBe(200);
     expect(rig.health.writes).toEqual([{ kind: 'credentials', untilMs: rig.clock.now() + 300_000 }]);
@@ -125,13 +125,13 @@ describe('a secret that is refused or not paid', () => {
     expect([rig.secretsRead.slice(2), refusedOne === other]).toEqual([[other], false]);
   });
 
-  it('does not rest when the store has a new one', async () => {
+  it('stays in use when the store has a new one', async () => {
     const changed = new CoreRig({ ...several, secretChanges: true }).upstream({ status: 401 });
     await changed.post(ask);
     expect(changed.health.writes).toEqual([]);
   });
 
-  it('is asked again when there is no other, and the client hears nothing of a quota', async () => {
+  it('is used again when there is no other, and the client sees no quota error', async () => {
     const rig = new CoreRig(one).upstream({ status: 402 });
     for (let calls = 1; calls <= 2; calls += 1) {
       const answer = await rig.post(ask);
@@ -145,7 +145,7 @@ describe('a secret that is refused or not paid', () => {
 });
 
 describe('failures in a row', () => {
-  it('by one account put the candidate last for that account’s calls alone', async () => {
+  it('by one account put the candidate last for that account’s calls only', async () => {
     const rig = new CoreRig({ ...two, keys }).upstream({ status: 500 }, good);
     for (let i = 0; i < 3; i += 1) {
       rig.upstream({ status: 500 }, good);
@@ -163,7 +163,7 @@ describe('failures in a row', () => {
     ['a mistake of the caller', { status: 422, steps: ['{"error":{"message":"x"}}'] }],
     ['a prompt that is too long', { status: 413, steps: ['{"error":{"message":"prompt is too long"}}'] }],
     ['a silence before the first content', { steps: [hang] }],
-  ])('are not made by %s, however many accounts meet it', async (_case, failure) => {
+  ])('do not count %s, even from several accounts', async (_case, failure) => {
     const rig = new CoreRig({ ...one, keys }).upstream(failure);
     for (const options of [{}, asOther, {}, asOther]) await rig.post(ask, options);
     expect(rig.health.writes).toEqual([]);
@@ -175,7 +175,7 @@ describe('failures in a row', () => {
     ['an error in the answer', { steps: [data({ error: { message: 'x' } })] }],
     ['an answer that cannot be read', { steps: ['data: {{{\n\n'] }],
     ['a line without end', { steps: [`data: ${'x'.repeat(9 * 1024 * 1024)}`] }],
-  ])('that content can bring about never reach the calls of others: %s', async (_case, failure) => {
+  ])('that content can cause never affect other accounts: %s', async (_case, failure) => {
     const rig = new CoreRig({ ...two, keys });
     for (let i = 0; i < 8; i += 1) {
       rig.upstream(failure, good);

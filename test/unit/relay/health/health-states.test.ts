@@ -127,7 +127,7 @@ describe('the health of a candidate after an event', () => {
   });
 });
 
-describe('where a candidate stands', () => {
+describe('the rank of a candidate', () => {
   const blocked = { kind: 'rate_limit', statedUntilMs: at(99) };
   it.each<[string, HealthEntry | undefined, string, ReturnType<typeof findHealth>]>([
     ['healthy', undefined, 'a', undefined],

@@ -35,7 +35,7 @@ const step = fc.record({
   reads: fc.boolean(),
 });
 
-it('many environments at once never outgrow two read units and never leave a candidate out, whatever happens', async () => {
+it('many environments keep the health item within two read units and never exclude a candidate', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), async (steps) => {
       const clock = new VirtualClock();
@@ -84,7 +84,7 @@ it('many environments at once never outgrow two read units and never leave a can
   );
 });
 
-it('a claim falls to one of many environments, and what it clears stays cleared', async () => {
+it('one of many environments claims a probe, and its success clears the cooldown for good', async () => {
   const clock = new VirtualClock();
   const first = new MemoryHealth(clock);
   const [candidate] = candidates;

@@ -46,7 +46,7 @@ const preflight = {
   'access-control-request-headers': 'authorization,content-type,x-stainless-lang',
 };
 
-test('by default an answer is left as it is and OPTIONS is refused', async () => {
+test('by default an answer is unchanged and OPTIONS is rejected', async () => {
   expect(await send([], 'POST', { origin: 'https://app.example' })).toEqual(plain);
   const options = await send([], 'OPTIONS', preflight);
   expect(options.status).toBe(405);
@@ -63,7 +63,7 @@ test('an allowed origin may read the answer, the request id and the relay header
 });
 
 test.each(['https://app.example.evil', 'https://APP.example', 'null', 'http://app.example'])(
-  'origin %s is not the origin that was allowed',
+  'origin %s may not read the answer: it is not the allowed one',
   async (origin) => {
     const { headers } = await send(['https://app.example'], 'POST', { origin });
     expect(headers['access-control-allow-origin']).toBeUndefined();
@@ -71,12 +71,12 @@ test.each(['https://app.example.evil', 'https://APP.example', 'null', 'http://ap
   },
 );
 
-test('answers vary by origin for callers without one too, beside what they vary by already', async () => {
+test('answers vary by origin even without one, in addition to their other headers', async () => {
   const paged = { ...plain, headers: { vary: 'accept' } };
   expect((await send(['https://app.example'], 'GET', {}, paged)).headers).toEqual({ vary: 'accept, origin' });
 });
 
-test('a preflight of an allowed origin is answered with the headers that it asks for', async () => {
+test('a preflight of an allowed origin is answered with the requested headers', async () => {
   const { status, headers, body } = await send(['https://app.example'], 'OPTIONS', preflight);
   expect(status).toBe(204);
   expect(body).toBe('');
@@ -88,7 +88,7 @@ test('a preflight of an allowed origin is answered with the headers that it asks
   });
 });
 
-test('a preflight cannot put other things than header names into the answer', async () => {
+test('a preflight can only add header names to the answer', async () => {
   const { headers } = await send(['*'], 'OPTIONS', {
     ...preflight,
     'access-control-request-headers': 'a\r\nb: c',
