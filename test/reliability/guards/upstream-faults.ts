@@ -24,7 +24,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: ' + Math.min(bodyLength * perByteMs, readingMaxMs)',
     replace: '',
     test: 'test/unit/relay/dispatch/time-limits.test.ts',
-    name: 'grows with the request, which has to be read',
+    name: 'grows with the size of the request',
   },
   {
     rows: ['F8'],
