@@ -14,6 +14,7 @@ type MarginGrouping = (typeof marginGroupings)[number];
 /** Reading these alone halves a month of 300 models on two channels each, which is 8 MB. */
 const counts = ['calls', 'bought_calls'] as const;
 const amounts = ['charged', 'bought', 'bought_charged', 'search_bought'] as const;
+const figureNames = [...counts, ...amounts];
 const none = { rows: [], problems: [] };
 
 /** Reads whole months only, because the sums of customers by day are one request for each customer. Default: this month. */
@@ -24,12 +25,11 @@ export async function viewMargins<By extends MarginGrouping>(
 ) {
   const nowMs = clock.now();
   const period = reportPeriod(nowMs, { month: month ?? utcMonth(nowMs) });
-  const isServed = groupings.some((by) => by !== 'customer');
   const [served, months] = await Promise.all([
-    isServed ? readAllRows(ledger.served(period, [...counts, ...amounts])) : none,
-    groupings.some((by) => by === 'customer')
-      ? readAllRows(ledger.monthAccounts(period.from.slice(0, 7)))
-      : none,
+    groupings.every((by) => by === 'customer') ? none : readAllRows(ledger.served(period, figureNames)),
+    groupings.every((by) => by !== 'customer')
+      ? none
+      : readAllRows(ledger.monthAccounts(period.from.slice(0, 7))),
   ]);
   return {
     period,
@@ -43,14 +43,14 @@ export async function viewMargins<By extends MarginGrouping>(
   };
 }
 
+const lossOf = ({ figures }: Summed): bigint => {
+  const { earned = 0n } = marginOf(figures);
+  return earned < 0n ? -earned : 0n;
+};
+
 /** Sorts by the largest loss, because operators look for losses, and then by charges. */
 const compareLosses = (a: Summed, b: Summed): number =>
   compareLargestFirst(lossOf(a), lossOf(b)) || compareCharges(a, b);
-
-function lossOf({ figures }: Summed): bigint {
-  const { earned = 0n } = marginOf(figures);
-  return earned < 0n ? -earned : 0n;
-}
 
 export const marginColumns = ['month', 'by', 'name', ...counts, ...amounts.slice(0, -1), 'margin'] as const;
 

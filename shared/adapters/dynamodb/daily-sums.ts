@@ -165,25 +165,17 @@ async function findUsedIds(store: DailyStore, id: string, days: DayRange): Promi
   return listBucketIds(id, used);
 }
 
-const readBuckets = async (
-  store: DailyStore,
-  ids: readonly string[],
-  range: readonly [string, string],
-  attributes?: string[],
-) =>
-  (await Promise.all(ids.map((id) => Array.fromAsync(readDailyItems(store, id, range, attributes))))).flat();
+type DailyRange = [range: readonly [string, string], attributes?: string[]];
+
+const readBuckets = async (store: DailyStore, ids: readonly string[], ...of: DailyRange) =>
+  (await Promise.all(ids.map((id) => Array.fromAsync(readDailyItems(store, id, ...of))))).flat();
 
 const readSorted = async (...range: Parameters<typeof readBuckets>): Promise<Attributes[]> =>
   (await readBuckets(...range)).flat().toSorted(compareByPeriod);
 
 type DailyStore = Pick<Store, 'tables'> & { target: { stack: string } };
 
-function readDailyItems(
-  { tables, target }: DailyStore,
-  id: string,
-  [from, to]: readonly [string, string],
-  attributes?: string[],
-) {
+function readDailyItems({ tables, target }: DailyStore, id: string, ...[[from, to], attributes]: DailyRange) {
   const values = { ':id': id, ':from': from, ':to': to };
   return new Table(tables, target.stack, 'daily').queryRange(isInPeriod, values, { attributes });
 }

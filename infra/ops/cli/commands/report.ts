@@ -1,10 +1,9 @@
 /** The command `report`: a week or a month at a glance, on the terminal, as JSON, or as one HTML file to be sent. */
-import { Option } from 'commander';
 import type { DailyFigures } from '../../../../shared/billing/daily-figures.ts';
 import { formatYuan, type NanoYuan } from '../../../../shared/billing/money.ts';
 import { nameOf } from '../../../../shared/operate/config/row-changes.ts';
 import type { Summed } from '../../../../shared/operate/ledger/ledger.ts';
-import { formatCount, formatInteger, formatMoney } from '../../../../shared/operate/plan.ts';
+import { formatCount, formatInteger, formatMoney, usageFailure } from '../../../../shared/operate/plan.ts';
 import type { AttemptSummary } from '../../../../shared/operate/channels/channel-health.ts';
 import { listMargins, marginColumns } from '../../../../shared/operate/margins.ts';
 import { marginOf, viewReport, type ReportView } from '../../../../shared/operate/report.ts';
@@ -18,18 +17,13 @@ import { defineView } from '../command.ts';
 import { formatText, nameValues, formatTable, type Column, type Terminal } from '../terminal.ts';
 import { writeTextFile } from '../text-files.ts';
 
-const weekOption = new Option(
-  '--week <day>',
-  'week (from Monday) that contains this day, such as 2026-11-18',
-);
-
 export const reportCommand = defineView('report', {
   does: 'report spend, margin, failures, slow channels, low balances and warnings for a week or month',
   lists: true,
   takes: {
     '--html <file>': 'write a self-contained HTML file with charts',
     '--month <month>': 'month, such as 2026-11',
-    '--week <day>': weekOption.conflicts('csv'),
+    '--week <day>': 'week (from Monday) that contains this day, such as 2026-11-18',
   },
   notes: `
 Default: the last seven days, including today. --csv prints the margins of a month (default: this month) by model, channel
@@ -42,6 +36,7 @@ and customer. Days are in UTC. Calls that were rejected before a reservation are
   ],
   async run({ ports, terminal }, { html: file, ...asked }: { html?: string; month?: string; week?: string }) {
     if (terminal.format === 'csv') {
+      if (asked.week !== undefined) throw usageFailure('--csv: use --month, customers have no sums of weeks');
       const { rows, problems } = await listMargins(ports, asked.month);
       problems.forEach(terminal.remark);
       terminal.printCsv(marginColumns, rows);
