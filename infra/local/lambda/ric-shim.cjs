@@ -37,7 +37,7 @@ const client = {
   async next() {
     await posted;
     // Node keeps what it compiled when a process ends, but an environment is killed.
-    if (isWarm) setImmediate(Module.flushCompileCache);
+    if (isWarm) setImmediate(() => Module.flushCompileCache());
     isWarm = true;
     return call('GET', 'next');
   },
