@@ -136,7 +136,8 @@ it('a form opens over its list by script; Escape and saving lead back to the pla
     'customers?sort=Customers&sort=Customer&sort=descending',
   );
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-  const row = page.locator('tbody tr').filter({ hasText: accountAt(8) });
+  // The list of changes after saving names the account, too.
+  const row = page.getByRole('row', { name: `Select ${accountAt(8)}` });
   const place = () => page.evaluate<number>('scrollY');
   await row.scrollIntoViewIfNeeded();
   await row.getByRole('button', { name: `Copy ${accountAt(8)}` }).click();
