@@ -32,7 +32,7 @@ export const accessThreats: readonly Removal[] = [
     find: "return { reason: 'key_unusable', why: `key_${lookup.missing}` };",
     replace: "return { reason: 'key_missing', shown: `key_${lookup.missing}` };",
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'tells unknown, disabled and expired keys apart in the log alone',
+    name: 'distinguishes unknown, disabled and expired keys only in the log',
   },
   {
     rows: ['S2'],
@@ -48,7 +48,7 @@ export const accessThreats: readonly Removal[] = [
     find: 'if (!isSecretKey(key))',
     replace: 'if (false as boolean)',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'looks nothing up for a malformed key',
+    name: 'does not look up a malformed key',
   },
   {
     rows: ['S3'],
@@ -120,7 +120,7 @@ export const accessThreats: readonly Removal[] = [
     find: '      official: model.official,',
     replace: '      official: false,',
     test: 'test/unit/relay/money/billing-official.test.ts',
-    name: 'is open in the account item while it runs, as official and at no charge',
+    name: 'has an open entry without a charge while the call runs',
   },
   {
     rows: ['S6'],
@@ -128,7 +128,7 @@ export const accessThreats: readonly Removal[] = [
     find: "official ? 0n : slot === '' ? due : search",
     replace: "slot === '' ? due : search",
     test: 'test/unit/relay/money/billing-official.test.ts',
-    name: 'asked for %s needs no balance, deducts nothing, and is in the account item',
+    name: 'requested %s needs no balance, charges nothing, and is recorded in the account item',
   },
   {
     rows: ['S7'],

@@ -49,7 +49,7 @@ export const configurationFaults: readonly Removal[] = [
     replace:
       '      const { candidate } = rank;\n      const { channels } = await this.#ports.config.current();\n      if (!channels.some(({ id }) => id === candidate.channel.id)) continue;\n',
     test: 'test/unit/relay/edits-meanwhile.test.ts',
-    name: 'ends as it began: the channels that were deleted are asked, the old price is charged',
+    name: 'still uses the deleted channels and is charged the old price',
   },
   {
     rows: ['F20'],

@@ -25,7 +25,7 @@ export const contentThreats: readonly Removal[] = [
     replace:
       '{ ...request.headers, [hopHeader]: entry.hops } : { ...request.headers, host: this.#call.identity.requestId }',
     test: 'test/unit/relay/between-parties.test.ts',
-    name: 'is sent three headers of the relay’s own, and none of the client’s',
+    name: 'gets three headers of the relay and none from the client',
   },
   {
     rows: ['S10'],
@@ -106,7 +106,7 @@ export const contentThreats: readonly Removal[] = [
     replace:
       '      name: declaredName,\n      description: optional(z.string()),\n      parameters: optional(z.looseObject({ required: z.optional(z.array(z.string())) })),\n    }),\n  ),\n  custom:',
     test: 'test/unit/relay/between-parties.test.ts',
-    name: 'goes up as it was written, whatever it says: nothing compiles, resolves or runs it',
+    name: 'is sent as written, and the relay never compiles, resolves or runs it',
   },
   {
     rows: ['S14'],
@@ -146,7 +146,7 @@ export const contentThreats: readonly Removal[] = [
     find: 'for (const [pattern, replacement] of revealing) text = text.replace(pattern, replacement);',
     replace: '',
     test: 'test/unit/relay/hard-cases.test.ts',
-    name: 'lose hosts, addresses, files and stack traces',
+    name: 'loses hosts, addresses, files and stack traces',
   },
   {
     rows: ['S16'],
@@ -154,7 +154,7 @@ export const contentThreats: readonly Removal[] = [
     find: 'renderDataFrame(JSON.stringify(renderChunk(chunk, form)))',
     replace: "renderDataFrame(JSON.stringify(renderChunk(chunk, form)).replaceAll('\\\\n', '\\n'))",
     test: 'test/unit/relay/between-parties.test.ts',
-    name: 'stay words of one frame in a stream',
+    name: 'stays inside one frame of a stream',
   },
   {
     rows: ['S16'],
@@ -162,7 +162,7 @@ export const contentThreats: readonly Removal[] = [
     find: "'content-type': this.#renderer.contentType,",
     replace: "'content-type': 'text/html',",
     test: 'test/unit/relay/between-parties.test.ts',
-    name: 'come without the headers that brought them',
+    name: 'reaches the client without the upstream’s headers',
   },
   {
     rows: ['S19', 'S20'],
@@ -202,7 +202,7 @@ export const contentThreats: readonly Removal[] = [
     find: 'return this.#length > this.#lengthMax;',
     replace: 'return false;',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'counts as gone when it takes nothing for 30 s, and its text is dropped',
+    name: 'counts as gone after 30 s without reading, and its text is dropped',
   },
   {
     rows: ['S21'],

@@ -8,7 +8,7 @@ export const moneyFaults: readonly Removal[] = [
     find: "(slot === '' ? input : 0n) + searchPrice",
     replace: '0n',
     test: 'test/unit/relay/jobs/sweeper.test.ts',
-    name: 'charges the input of what nobody came back for, returns the rest, and says so',
+    name: 'charges the input of a lost call, refunds the rest, and logs it',
   },
   {
     rows: ['F1'],
@@ -16,7 +16,7 @@ export const moneyFaults: readonly Removal[] = [
     find: 'entry.until + graceOf(entry) < nowSeconds',
     replace: 'entry.until - graceOf(entry) < nowSeconds',
     test: 'test/unit/relay/jobs/sweeper.test.ts',
-    name: 'leaves alone what may still come back',
+    name: 'ignores calls that may still settle',
   },
   {
     rows: ['F1'],
@@ -32,7 +32,7 @@ export const moneyFaults: readonly Removal[] = [
     find: 'Math.min(ownMs, hostDeadlineMs - hostReserveMs)',
     replace: 'ownMs',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'ends at the time-out of the channel, of the request and before the end of the host',
+    name: 'ends at the timeout of the channel, of the request, or before the host ends',
   },
   {
     rows: ['F2'],
@@ -40,7 +40,7 @@ export const moneyFaults: readonly Removal[] = [
     find: "else request.addEventListener('abort', () => abortAnswer(true), { once: true });",
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'ends at the time-out of the channel, of the request and before the end of the host',
+    name: 'ends at the timeout of the channel, of the request, or before the host ends',
   },
   {
     rows: ['F3'],
@@ -64,7 +64,7 @@ export const moneyFaults: readonly Removal[] = [
     find: 'leftMs > 0 ? leftMs - tryMsMax : lateSettleBudgetMs',
     replace: 'lateSettleBudgetMs',
     test: 'test/unit/relay/money/reservations-close.test.ts',
-    name: 'that cannot be written is given up 4 s after the deadline of its call and logged with everything that a repeat needs',
+    name: 'that cannot be written ends 4 s after its call’s deadline and is logged for the repair',
   },
   {
     rows: ['F4'],
@@ -72,7 +72,7 @@ export const moneyFaults: readonly Removal[] = [
     find: '(await reservations.reserve({ ...request, rateCount }));',
     replace: '(await reservations.reserve({ ...request, rateCount }).catch(() => undefined));',
     test: 'test/unit/relay/money/billing-endings.test.ts',
-    name: 'before the reserve gives 503, and the upstream hears of nothing',
+    name: 'before the reservation answers 503 without a call to the upstream',
   },
   {
     rows: ['F4'],
@@ -104,7 +104,7 @@ export const moneyFaults: readonly Removal[] = [
     find: 'const applied = reply.item?.open.get(need.id);',
     replace: "const applied = reply.item?.open.get('none');",
     test: 'test/unit/relay/money/reservations-reserve.test.ts',
-    name: 'is done exactly once when it was %s',
+    name: 'is applied exactly once when it was %s',
   },
   {
     rows: ['F5'],
@@ -112,7 +112,7 @@ export const moneyFaults: readonly Removal[] = [
     find: 'inFlight > 0; inFlight -= 1',
     replace: 'inFlight > 99; inFlight -= 1',
     test: 'test/unit/relay/money/reservations-reserve.test.ts',
-    name: 'is cancelled by a tombstone that holds its id against a late arrival',
+    name: 'is cancelled by a tombstone that blocks its id for a late arrival',
   },
   {
     rows: ['F5'],
@@ -120,7 +120,7 @@ export const moneyFaults: readonly Removal[] = [
     find: 'Math.max(guardBudgetMs, endMs - clock.now() - tryMsMax)',
     replace: 'guardBudgetMs',
     test: 'test/unit/relay/money/reservations-reserve.test.ts',
-    name: 'whose cancel gets no answer either refuses at once, and goes on to be cancelled',
+    name: 'rejects the call at once if the cancel gets no reply, and keeps cancelling',
   },
   {
     rows: ['F6'],
@@ -128,7 +128,7 @@ export const moneyFaults: readonly Removal[] = [
     find: '    if (this.#left || this.#ended) return;\n',
     replace: "    if (this.#left) throw new Error('the client is gone');\n",
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'does not stop the upstream from being read to its usage',
+    name: 'does not stop the relay from reading the upstream’s usage',
   },
   {
     rows: ['F6'],
@@ -169,7 +169,7 @@ export const moneyFaults: readonly Removal[] = [
     find: "if (reply.state === 'claimed')",
     replace: 'if (reply)',
     test: 'test/unit/relay/idempotency.test.ts',
-    name: 'lets a request run once: a repeat gets the id of the first',
+    name: 'runs a request once: a repeat gets the id of the first',
   },
   {
     rows: ['F15'],
@@ -177,7 +177,7 @@ export const moneyFaults: readonly Removal[] = [
     find: '    owner,\n    account,\n    idempotencyKey: header,',
     replace: "    owner: '',\n    account,\n    idempotencyKey: header,",
     test: 'test/unit/relay/idempotency.test.ts',
-    name: 'belongs to one API key: another one may use the same words',
+    name: 'belongs to one API key: another API key may use the same value',
   },
   {
     rows: ['F16'],
@@ -193,7 +193,7 @@ export const moneyFaults: readonly Removal[] = [
     find: 'if (ports.clock.now() >= endMs)',
     replace: 'if (ports === undefined)',
     test: 'test/unit/relay/money/reservations-late.test.ts',
-    name: 'is not sent again by an environment that stood still until it expired',
+    name: 'is not repeated by an environment that was paused until the write expired',
   },
   {
     rows: ['F17'],
@@ -201,7 +201,7 @@ export const moneyFaults: readonly Removal[] = [
     find: 'write.closeRecord.charge - computeExpiryCharge(write.entry)',
     replace: 'write.closeRecord.charge',
     test: 'test/unit/relay/money/reservations-close.test.ts',
-    name: 'that comes after the reservation expired charges the difference once and is logged whole, with its charge',
+    name: 'after its reservation expired charges the difference once and is logged with its charge',
   },
   {
     rows: ['F17'],
@@ -209,6 +209,6 @@ export const moneyFaults: readonly Removal[] = [
     find: "const kind = unsure ? await findCloseKind(ports, write, backoff) : 'expired';",
     replace: "const kind = await Promise.resolve<CloseKind>('expired');",
     test: 'test/unit/relay/money/reservations-close.test.ts',
-    name: 'whose reply was lost and that is no more the last is known by its ledger row',
+    name: 'with a lost reply is recognised by its ledger row, even after another close',
   },
 ];

@@ -80,7 +80,7 @@ export const operationThreats: readonly Removal[] = [
     find: ' ?? accountConcurrency ?? half',
     replace: '',
     test: 'test/unit/relay/limits.test.ts',
-    name: 'has free calls counted among them, but not with count_free off',
+    name: 'counts free calls among parallel calls, but not with count_free off',
   },
   {
     rows: ['S19'],
@@ -168,7 +168,7 @@ export const operationThreats: readonly Removal[] = [
     find: '{ ...request.headers, [hopHeader]: entry.hops }',
     replace: 'request.headers',
     test: 'test/unit/relay/loops.test.ts',
-    name: 'is sent which relays the call passed',
+    name: 'gets the list of relays that the call passed',
   },
   {
     rows: ['S27'],
@@ -184,7 +184,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'host === entry.host',
     replace: 'host === undefined',
     test: 'test/unit/relay/loops.test.ts',
-    name: 'leaves the call to the next channel',
+    name: 'is skipped for the next channel',
   },
   {
     rows: ['S24'],

@@ -32,7 +32,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: ': total * 1000;',
     replace: ': Infinity;',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'ends at the time-out of the channel, of the request and before the end of the host',
+    name: 'ends at the timeout of the channel, of the request, or before the host ends',
   },
   {
     rows: ['F8'],
@@ -48,7 +48,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: 'this.#keepAlive(stop.signal).catch(this.#fault);',
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'commits a stream after 20 s with a ping and repeats it after each 15 s of silence',
+    name: 'starts the stream with a ping after 20 s and repeats it every 15 s',
   },
   {
     rows: ['F9'],
@@ -64,7 +64,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: 'failed && !anyContent',
     replace: 'failed',
     test: 'test/unit/relay/money/billing-endings.test.ts',
-    name: 'that %s is charged for that, and nothing stays open',
+    name: 'that %s is charged as documented, and no entry stays open',
   },
   {
     rows: ['F9'],
@@ -113,7 +113,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: 'if (reader.done) return;',
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'ends at [DONE] and ignores what follows it',
+    name: 'ends the answer at [DONE] and ignores later data',
   },
   {
     rows: ['F11'],
@@ -121,7 +121,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: '        throw toError(readAnswerError(error.error, this.#describeRefused(prepared)));\n',
     replace: '        void readAnswerError;\n        return;\n',
     test: 'test/unit/relay/hard-cases.test.ts',
-    name: 'is cut by %s while one of them is unfinished',
+    name: 'is cut by %s before all choices have finished',
   },
   {
     rows: ['F11'],
@@ -137,7 +137,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: 'includeUsage: params.include_usage && (type.reportsUsage?.(channel) ?? true)',
     replace: 'includeUsage: false',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'asks the upstream to stream with usage, by its own name of the model, and passes sampling fields on',
+    name: 'requests a stream with usage and the channel’s model name, and passes on sampling fields',
   },
   {
     rows: ['F12'],
@@ -153,7 +153,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: "if (input === undefined) return estimate(isCut ? 'partial' : 'absent');",
     replace: 'if (input === undefined) return { count: 0 };',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'estimates usage when the upstream tells none, and says so in the log',
+    name: 'estimates missing usage and logs that it did',
   },
   {
     rows: ['F12'],
@@ -161,7 +161,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: 'if (isNone || output < shareMin * below)',
     replace: 'if (output < 0)',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'shows and logs an estimate instead of zeros beside an answer',
+    name: 'shows and logs an estimate if the upstream counts zero for an answer',
   },
   {
     rows: ['F13'],
@@ -217,7 +217,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: '    this.#lastTextMs = this.#ports.clock.now();\n',
     replace: '',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'pings 15 s after the last content and not while data flows',
+    name: 'pings 15 s after the last content, and not while data flows',
   },
   {
     rows: ['F22'],

@@ -37,21 +37,21 @@ async function atOnce(rig: ReservationsRig, parts: number, need: Partial<Reserve
 const partCounts = [1, 2, 4, 16, 64];
 const limits: [string, Partial<ReserveNeed>, number, string][] = [
   ['calls a minute', { accountRpm: 60 }, 60, 'refused: account_rpm'],
-  ['calls a minute, fewer than parts', { accountRpm: 3 }, 3, 'refused: account_rpm'],
+  ['calls a minute, fewer than shards', { accountRpm: 3 }, 3, 'refused: account_rpm'],
   ['calls at once', { accountConcurrency: 60 }, 60, 'refused: open_entries'],
-  ['calls at once, fewer than parts', { accountConcurrency: 3 }, 3, 'refused: open_entries'],
+  ['calls at once, fewer than shards', { accountConcurrency: 3 }, 3, 'refused: open_entries'],
 ];
 
-describe.each(partCounts)('200 calls at once of an account with %i parts', (parts) => {
-  it.each(limits)('take exactly the limit of %s', async (_of, need, limit, reason) => {
+describe.each(partCounts)('200 parallel calls of an account with %i shards', (parts) => {
+  it.each(limits)('use exactly the limit of %s', async (_of, need, limit, reason) => {
     const rig = await rigOf(parts);
     expect(await atOnce(rig, parts, need)).toEqual({ taken: limit, reasons: [reason] });
   });
 });
 
-describe.each(partCounts)('calls that crashed in %i parts', (parts) => {
+describe.each(partCounts)('crashed calls of an account with %i shards', (parts) => {
   it.each([{ accountConcurrency: 4 }, { maxConcurrency: 4 }])(
-    'leave the limit %o to others',
+    'free the limit %o for others',
     async (need) => {
       const rig = await rigOf(parts);
       expect((await atOnce(rig, parts, need)).taken).toBe(4);
@@ -62,20 +62,20 @@ describe.each(partCounts)('calls that crashed in %i parts', (parts) => {
   );
 });
 
-it('an account at its limit of a minute goes on in the next one', async () => {
+it('an account at its limit a minute continues in the next minute', async () => {
   const rig = await rigOf(16);
   expect((await atOnce(rig, 16, { accountRpm: 60 })).taken).toBe(60);
   await rig.clock.run(rig.clock.sleep(60_000));
   expect((await atOnce(rig, 16, { accountRpm: 60 })).taken).toBe(60);
 });
 
-describe('an account that was refused by its limit of', () => {
+describe('an account rejected by its limit of', () => {
   const own: [string, Partial<ReserveNeed>, string][] = [
     ['calls at once', { accountConcurrency: 1 }, 'refused: open_entries'],
     ['calls a minute', { accountRpm: 1 }, 'refused: account_rpm'],
     ['tokens a minute', { accountTpm: 1 }, 'refused: account_tpm'],
   ];
-  it.each(own)('%s is refused again for a second without a write', async (_of, need, message) => {
+  it.each(own)('%s is rejected again for a second without a write', async (_of, need, message) => {
     const rig = await rigOf(1);
     await rig.reserve(need);
     // A place may be free again in a moment, so one refusal for it is not enough.

@@ -56,7 +56,7 @@ function sent(body: Json, { gzip = false, headers = {} } = {}) {
   return { options, read };
 }
 
-/** What costs work in a small body, each with what it makes the relay do. */
+/** Small bodies that cost much work, each with the work that it causes. */
 const sealKey = { number: 1, secret: 'first' };
 const state = {
   origin: { dialect: 'chat', channel: 'main', secret: '', model: 'm' },
@@ -133,7 +133,7 @@ interface Work {
   inflated: number;
 }
 
-/** A rig that counts what it opens, reads of what is stored, and inflates: at all or not. */
+/** A rig that counts opened states and records whether it read stored responses or inflated files. */
 function watchedRig(options: BillingOptions = {}) {
   const counted: Work = { opened: 0, read: 0, inflated: 0 };
   const rig: BillingRig = rigOf({
@@ -181,8 +181,8 @@ async function posted(rig: BillingRig, body: Json, how: Parameters<typeof sent>[
 /** Another model of the key beside `m`, which has a price. */
 const channels = [{ models: ['m', 'other'] }];
 
-describe('a request of an account that was refused for money a moment ago', () => {
-  it('is refused in the same words of the wire before its body is taken', async () => {
+describe('a request of an account that was just rejected for its balance', () => {
+  it('is rejected with the same response before its body is read', async () => {
     const rig = rigOf();
     const first = await posted(rig, small);
     expect([first.code, first.parsed]).toEqual(['insufficient_quota', 1]);
@@ -196,7 +196,7 @@ describe('a request of an account that was refused for money a moment ago', () =
     expect(fields.map((field) => logged[1]?.[field])).toEqual(fields.map((field) => logged[0]?.[field]));
   });
 
-  it('is served as soon as money came, at the latest a second later', async () => {
+  it('is served at most a second after the account gets money', async () => {
     const rig = rigOf();
     await posted(rig, small);
     rig.granted(yuan);
@@ -204,7 +204,7 @@ describe('a request of an account that was refused for money a moment ago', () =
     expect((await posted(rig, small)).code).toBe('200');
   });
 
-  it('is refused in a second form where running calls hold the balance', async () => {
+  it('is rejected with another code if running calls reserve the balance', async () => {
     const rig = rigOf().granted(yuan / 5n);
     rig.upstream({ steps: [60_000, ...hello] });
     const running = rig.call(small);
@@ -236,14 +236,14 @@ describe('a request of an account that was refused for money a moment ago', () =
       },
       { model: 'both' },
     ],
-  ])('is read and served for %s, and refused unchecked for another', async (_case, options, asked) => {
+  ])('is read and served for %s, and rejected unchecked for another model', async (_case, options, asked) => {
     const rig = rigOf(options);
     expect((await posted(rig, small)).code).toBe('insufficient_quota');
     expect((await posted(rig, { ...small, messages: 'nobody checks this' })).code).toBe('insufficient_quota');
     expect((await posted(rig, { ...small, ...asked })).code).toBe('200');
   });
 
-  it('is answered where it repeats one whose answer is kept, and refused where nothing is kept', async () => {
+  it('gets the kept answer if it repeats a request, and is rejected if none is kept', async () => {
     const headers = { 'idempotency-key': 'k' };
     const rig = rigOf({ key: { store: true } }).granted(178_000_000n);
     const body = { model: 'm', max_tokens: 78, messages: [{ role: 'user', content: 'hi' }] };
@@ -258,8 +258,8 @@ describe('a request of an account that was refused for money a moment ago', () =
   });
 });
 
-describe('a request of a key whose minute is full', () => {
-  it('is refused before its body is taken, and the counter is not asked', async () => {
+describe('a request of a key at its limit a minute', () => {
+  it('is rejected before its body is read, without a call to the counter', async () => {
     const rig = rigOf({ key: { rpm: 1 } }).granted(yuan);
     const counted = vi.spyOn(rig.counters, 'countCall');
     expect((await posted(rig, small)).code).toBe('200');
@@ -277,13 +277,13 @@ describe('a request of a key whose minute is full', () => {
     expect((await posted(rig, small)).code).toBe('200');
   });
 
-  it('was counted in its own minute, which others fill before it is reserved', async () => {
+  it('is counted in the minute of its arrival, which parallel requests fill first', async () => {
     const rig = rigOf({ key: { rpm: 2 } }).granted(yuan);
     const answers = await Promise.all([small, small, small].map((body) => posted(rig, body)));
     expect(answers.map(({ code }) => code).toSorted()).toEqual(['200', '200', 'rate_limit_exceeded']);
   });
 
-  it('is refused for the limit of its account, too', async () => {
+  it('is also rejected for the limit of its account', async () => {
     const account = AccountRow.parse({ account: 'acme', rpm: 1 });
     const rig = rigOf({ keys: { [demoKey]: { row: keyRow(), account } } }).granted(10n * yuan);
     const codes = [await posted(rig, small), await posted(rig, small), await posted(rig, small)];
@@ -314,15 +314,18 @@ describe('a body of more than 256 KB or 2,000 values', () => {
   it.each([
     ['long', large, {}],
     ['compressed', large, { gzip: true }],
-  ])('that is %s is read for one that can, of which nothing is read twice', async (_case, body, how) => {
-    const rig = rigOf().granted(10_000n * yuan);
-    for (const reads of [1, 0]) {
-      const { length } = rig.store.sent;
-      expect((await posted(rig, body, how)).code).toBe('200');
-      const methods = rig.store.sent.slice(length);
-      expect(methods).toEqual([...Array.from({ length: reads }, () => 'read'), 'reserve', 'close']);
-    }
-  });
+  ])(
+    'that is %s is read for an account that can pay, and nothing is read twice',
+    async (_case, body, how) => {
+      const rig = rigOf().granted(10_000n * yuan);
+      for (const reads of [1, 0]) {
+        const { length } = rig.store.sent;
+        expect((await posted(rig, body, how)).code).toBe('200');
+        const methods = rig.store.sent.slice(length);
+        expect(methods).toEqual([...Array.from({ length: reads }, () => 'read'), 'reserve', 'close']);
+      }
+    },
+  );
 
   it.each<[string, BillingOptions]>([
     ['whose key calls free models alone', { charges: [free] }],
@@ -333,13 +336,13 @@ describe('a body of more than 256 KB or 2,000 values', () => {
       },
     ],
     ['whose plan has no end', { plan: [{ id: 'p', models: ['m'], value: -1 }] }],
-  ])('is read without a look at the balance of an account %s', async (_case, options) => {
+  ])('is read without a balance check for an account %s', async (_case, options) => {
     const rig = rigOf(options);
     expect((await posted(rig, large)).code).toBe('200');
     expect(rig.store.sent.filter((operation) => operation === 'read')).toEqual([]);
   });
 
-  it('is read for a free model beside one with a price, for that one once a second and unchecked', async () => {
+  it('is read for a free model, and for a priced one once a second, unchecked', async () => {
     const rig = rigOf({ channels });
     const priced = await posted(rig, { ...large, max_tokens: 'nobody checks this' });
     expect([priced.code, priced.parsed]).toEqual(['insufficient_quota', 1]);
@@ -349,7 +352,7 @@ describe('a body of more than 256 KB or 2,000 values', () => {
     for (const _ of [1, 2]) expect((await posted(rig, { ...large, model: 'other' })).code).toBe('200');
   });
 
-  it('waits for the one before it of its key, and goes on when that is read, wrong or not', async () => {
+  it('waits for the previous one of its key and continues once that is read, valid or not', async () => {
     const rig = rigOf().granted(10_000n * yuan);
     const log: string[] = [];
     const bodies = [large, { ...large, max_tokens: 'wrong' }, large].map((body, at) => {
@@ -371,7 +374,7 @@ describe('a body of more than 256 KB or 2,000 values', () => {
     expect(log).toEqual(['begins 0', 'ends 0', 'begins 1', 'ends 1', 'begins 2', 'ends 2']);
   });
 
-  it('waits no longer than its deadline, and leaves its place', async () => {
+  it('stops waiting at its deadline and gives up its place', async () => {
     const rig = rigOf().granted(10_000n * yuan);
     const stuck = sent(large).options;
     const json: RelayRequest['json'] = async (reading) => {
@@ -388,7 +391,7 @@ describe('a body of more than 256 KB or 2,000 values', () => {
     expect([codeOf(await first), codeOf(await third)]).toEqual(['200', '200']);
   });
 
-  it('is refused while 64 others of its key wait', async () => {
+  it('is rejected while 64 others of its key wait', async () => {
     const rig = rigOf().granted(1_000_000n * yuan);
     const answers = await Promise.all(Array.from({ length: 70 }, () => posted(rig, large)));
     const refused = answers.filter(({ code }) => code !== '200');
@@ -398,18 +401,18 @@ describe('a body of more than 256 KB or 2,000 values', () => {
   });
 });
 
-describe('a small body that asks for much work', () => {
+describe('a small body that causes much work', () => {
   describe.each(costly)('%s', (_case, path, body, wanted) => {
     const none: Work = { opened: 0, read: 0, inflated: 0 };
 
-    it('has none of it done for an account that cannot pay', async () => {
+    it('causes no work for an account that cannot pay', async () => {
       const { rig, work } = watchedRig();
       const answer = await rig.call(body, { path });
       expect([answer.status, work()]).toEqual([path === '/v1/messages' ? 402 : 429, none]);
       expect([rig.open, rig.sent]).toEqual([[], []]);
     });
 
-    it('has it done for one that can, and nothing stays reserved', async () => {
+    it('is processed for an account that can pay, and leaves nothing reserved', async () => {
       const { rig, work } = watchedRig();
       rig.granted(10_000n * yuan);
       await rig.call(body, { path });
@@ -418,7 +421,7 @@ describe('a small body that asks for much work', () => {
     });
   });
 
-  it('has none of it done for a count of tokens of an account that cannot pay', async () => {
+  it('causes no work in a token count for an account that cannot pay', async () => {
     for (const [, path, body] of costly.filter(([, at]) => at !== '/v1/chat/completions')) {
       const { rig, work } = watchedRig();
       const counting = path === '/v1/messages' ? `${path}/count_tokens` : `${path}/input_tokens`;
@@ -431,7 +434,7 @@ describe('a small body that asks for much work', () => {
     }
   });
 
-  it('gives back what is reserved where a seal was changed on its way', async () => {
+  it('gets its reservation refunded if a seal is damaged', async () => {
     const { rig } = watchedRig();
     rig.granted(yuan);
     const damaged = `${seal.slice(0, -8)}AAAAAAAA`;

@@ -1,4 +1,4 @@
-/** What a call to an alias holds and costs. The amounts are by hand, from docs/billing.md. */
+/** Reservations and charges of calls to aliases. The amounts are by hand, from docs/billing.md. */
 import { describe, expect, it } from 'vitest';
 import { aliasRig, best, charges, helloCosts, yuan } from '../../../support/alias-rig.ts';
 import { hello, type UpstreamScript } from '../../../support/core-rig.ts';
@@ -8,13 +8,13 @@ const good: UpstreamScript = { steps: hello };
 const down: UpstreamScript = { status: 500 };
 const errorOf = ({ text }: { text: string }) => JSON.parse(text).error;
 
-describe('the reserve of a call to an alias', () => {
-  it('refuses a call that its free model alone could serve', async () => {
+describe('the reservation for a call to an alias', () => {
+  it('rejects a call that only the alias’s free model could serve', async () => {
     const rig = aliasRig({ aliases: best('gift', 'large') });
     expect(errorOf(await rig.call(ask)).code).toBe('insufficient_quota');
   });
 
-  it('sends each model the limit that is held for it', async () => {
+  it('sends each model its own reserved limit', async () => {
     const limited = charges.map((row) =>
       row.id === 2 ? Object.assign(structuredClone(row), { max_output_tokens: 50 }) : row,
     );
@@ -30,7 +30,7 @@ describe('the charge of a call to an alias', () => {
   it.each([
     ['the first', [good], helloCosts.small],
     ['the second', [down, good], helloCosts.large],
-  ])('is by the price of the model that answered: %s', async (_which, scripts, charge) => {
+  ])('uses the price of the model that answered: %s', async (_which, scripts, charge) => {
     const rig = aliasRig()
       .upstream(...scripts)
       .granted(10n * yuan);
@@ -40,14 +40,14 @@ describe('the charge of a call to an alias', () => {
   });
 });
 
-describe('a plan, and a call to an alias', () => {
+describe('a plan and a call to an alias', () => {
   const covers = (...models: string[]) => [{ id: 'chat', value: 5, models }];
   const counted = (rig: ReturnType<typeof aliasRig>): number[] => [...(rig.item?.plan.values() ?? [])];
 
   it.each([
     ['names every model', covers('small', 'large')],
     ['names the alias', covers('best')],
-  ])('an entry that %s covers it, whichever answers', async (_case, plan) => {
+  ])('an entry that %s covers the call, whichever model answers', async (_case, plan) => {
     const rig = aliasRig({ plan }).upstream(down, good);
     expect((await rig.call(ask)).status).toBe(200);
     expect(counted(rig)).toEqual([1]);

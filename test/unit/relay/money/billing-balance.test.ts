@@ -7,7 +7,7 @@ const rigOf = (available: bigint, options: BillingOptions = {}): BillingRig =>
 const errorOf = (answer: Answer) => JSON.parse(answer.text).error;
 const milli = 1_000_000n;
 
-describe('a balance that covers the input but not all', () => {
+describe('a balance that covers the input and a part of the output', () => {
   const limited = { 'x-relay-limited-by': 'balance', 'x-relay-max-tokens': '1239' };
   /** A call holds half of it: 22 tokens of input and 1,239 of output. */
   const available = 5_000n * milli;
@@ -28,7 +28,7 @@ describe('a balance that covers the input but not all', () => {
       { max_tokens_field: 'max_completion_tokens' },
       { max_completion_tokens: 1239 },
     ],
-  ])('lowers %s at the upstream and says so', async (_case, body, channel, sent) => {
+  ])('lowers %s at the upstream and reports it', async (_case, body, channel, sent) => {
     const rig = rigOf(available, { channels: [channel] });
     const answer = await rig.call(body);
     expect(answer.status).toBe(200);
@@ -38,7 +38,7 @@ describe('a balance that covers the input but not all', () => {
     expect(Object.fromEntries(limits)).toEqual(sent);
   });
 
-  it('says so in the log when the lowered limit ends the answer', async () => {
+  it('logs when the lowered limit ends the answer', async () => {
     const rig = rigOf(available).upstream({ steps: [delta('Hel'), finish('length'), usage(7, 1239), done] });
     expect((await rig.call(ask)).text).toContain('"finish_reason":"length"');
     expect(rig.logged[0]).toMatchObject({ limited_by: 'balance', limit_reached: true });
@@ -47,7 +47,7 @@ describe('a balance that covers the input but not all', () => {
     expect(whole.logged[0]).not.toHaveProperty('limited_by');
   });
 
-  it('is held by halves, down to what the shortest answer needs; then calls wait for those under way', async () => {
+  it('is reserved by halves down to the shortest answer, then calls wait for running ones', async () => {
     const rig = rigOf(available).upstream({ steps: [5_000, ...hello] });
     const answers = await Promise.all([rig.call(ask), rig.call(ask), rig.call(ask)]);
     expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 200, 429]);
@@ -61,8 +61,8 @@ describe('a balance that covers the input but not all', () => {
   });
 });
 
-describe('a balance below the least answer', () => {
-  it('is refused with what is there, what is needed, the plan and who can help; nothing is kept', async () => {
+describe('a balance below the shortest answer', () => {
+  it('rejects the call with both amounts, the plan and the contact, and reserves nothing', async () => {
     const rig = rigOf(100n * milli, { settings: { contact: 'billing@relay.test' } });
     const answer = await rig.call();
     expect(answer.status).toBe(429);
@@ -88,7 +88,7 @@ describe('a plan', () => {
     { id: 'b', value: 1, models: ['m'] },
   ];
 
-  it('pays in row order, then the balance does, then both are named in the refusal', async () => {
+  it('pays in row order, then the balance pays, then the refusal names both', async () => {
     const rig = rigOf(180n * milli, { plan });
     const answers: Answer[] = [];
     for (let call = 0; call < 4; call += 1) answers.push(await rig.call());

@@ -22,14 +22,14 @@ const smallStream = { ...small, stream: true };
 const usageOf = (counts: object): Step => data({ choices: [], usage: counts });
 
 interface Expected {
-  /** What of the input the close record says was cached. */
+  /** The cached input tokens of the close record. */
   cached?: number;
   /** Nano-yuan by tokens, and per call. */
   charge: [bigint, bigint];
   kind: 'settled' | 'released';
   end: 'completed' | 'failed' | 'client_gone';
   estimated?: boolean;
-  /** Of a JSON answer that broke off nothing reached the client. */
+  /** A JSON answer that broke off never reached the client. */
   lostAsJson?: true;
 }
 const milli = 1_000_000n;
@@ -112,34 +112,34 @@ describe.each([
   ['a stream', smallStream, endings],
   ['a JSON answer', small, asJson],
 ])('%s', (_mode, body, ofMode) => {
-  it.each(ofMode)('that %s is charged for that, and nothing stays open', async (_case, script, expected) => {
-    for (const [index, rule] of [byTokens, byCall].entries()) {
-      const rig = new BillingRig({ charges: [rule] }).upstream(script).granted(yuan);
-      await rig.call(body);
-      const charge = expected.charge[index] ?? 0n;
-      expect(rig.item).toMatchObject({ spent: charge, available: yuan - charge, settled: 1 });
-      expect(rig.open).toEqual([]);
-      expect(rig.item?.last).toMatchObject({
-        kind: expected.kind,
-        charge,
-        end: expected.end,
-        endpoint: 'chat',
-      });
-      expect(rig.item && findImbalance(rig.item)).toBeUndefined();
-      expect(rig.events).toEqual([]);
-    }
-  });
-
-  const whole = ofMode.filter(([, , { kind }]) => kind === 'settled');
-  it.each(whole)(
-    'that %s says in the close record whose counts they are',
+  it.each(ofMode)(
+    'that %s is charged as documented, and no entry stays open',
     async (_case, script, expected) => {
-      const rig = new BillingRig().upstream(script).granted(yuan);
-      await rig.call(body);
-      expect(rig.item?.last?.estimated).toBe(expected.estimated ?? false);
-      expect(rig.item?.last?.cached_tokens).toBe(expected.cached);
+      for (const [index, rule] of [byTokens, byCall].entries()) {
+        const rig = new BillingRig({ charges: [rule] }).upstream(script).granted(yuan);
+        await rig.call(body);
+        const charge = expected.charge[index] ?? 0n;
+        expect(rig.item).toMatchObject({ spent: charge, available: yuan - charge, settled: 1 });
+        expect(rig.open).toEqual([]);
+        expect(rig.item?.last).toMatchObject({
+          kind: expected.kind,
+          charge,
+          end: expected.end,
+          endpoint: 'chat',
+        });
+        expect(rig.item && findImbalance(rig.item)).toBeUndefined();
+        expect(rig.events).toEqual([]);
+      }
     },
   );
+
+  const whole = ofMode.filter(([, , { kind }]) => kind === 'settled');
+  it.each(whole)('that %s records whether its counts are estimated', async (_case, script, expected) => {
+    const rig = new BillingRig().upstream(script).granted(yuan);
+    await rig.call(body);
+    expect(rig.item?.last?.estimated).toBe(expected.estimated ?? false);
+    expect(rig.item?.last?.cached_tokens).toBe(expected.cached);
+  });
 });
 
 describe('a client that hangs up', () => {
@@ -156,7 +156,7 @@ describe('a client that hangs up', () => {
 });
 
 describe('the close record of a call', () => {
-  it('names the last channel that was tried, its name of the model, the time to first content and what it cost', async () => {
+  it('names the last channel tried, the upstream’s model, the time to first content and the cost', async () => {
     const channels = [
       { id: 'down', priority: 1 },
       { id: 'up', mapper: { m: 'upstream-m' }, cost: { 'upstream-m': { input: 0.5, output: 1 } } },
@@ -172,8 +172,8 @@ describe('the close record of a call', () => {
   });
 });
 
-describe('the writes of a call', () => {
-  it('are none when it is free and free calls are not to be counted', async () => {
+describe('the store writes of a call', () => {
+  it('are omitted if it is free and free calls are not counted', async () => {
     const limits = { ...defaultSettings.limits, countFree: false };
     const rig = new BillingRig({ charges: [free], settings: { limits } }).upstream({ steps: hello });
     expect((await rig.call(stream)).status).toBe(200);
@@ -193,7 +193,7 @@ describe('the attempts of a call', () => {
   const attemptsOf = (rig: BillingRig) =>
     readAttempts({ model: 'm', channel: rig.item?.last?.channel, tried: rig.item?.last?.tried, end: '' });
 
-  it('are kept with the time of each, which is not added to that of the next', async () => {
+  it('are recorded with separate times', async () => {
     const rig = new BillingRig({ channels }).granted(yuan);
     rig.upstream({ steps: [4_000, reset] }, { steps: [250, ...hello] });
     await rig.call(smallStream);
@@ -204,7 +204,7 @@ describe('the attempts of a call', () => {
     expect(rig.item?.last).toMatchObject({ kind: 'settled', channel: 'backup', first_content_ms: 4_250 });
   });
 
-  it('are kept of a call that all channels failed, and costs nothing', async () => {
+  it('are recorded for a call that all channels failed, at no charge', async () => {
     const rig = new BillingRig({ channels }).granted(yuan).upstream({ status: 503 }, { status: 429 });
     await rig.call(smallStream);
     expect(attemptsOf(rig).map(({ channel, outcome }) => [channel, outcome])).toEqual([
@@ -215,8 +215,8 @@ describe('the attempts of a call', () => {
   });
 });
 
-describe('a store that cannot be reached', () => {
-  it('before the reserve gives 503, and the upstream hears of nothing', async () => {
+describe('an unreachable store', () => {
+  it('before the reservation answers 503 without a call to the upstream', async () => {
     const rig = new BillingRig().upstream({ steps: hello }).granted(yuan);
     rig.store.always('dropped', 'reserve', 'tombstone', 'close');
     const answer = await rig.call();
@@ -228,7 +228,7 @@ describe('a store that cannot be reached', () => {
   });
 });
 
-it('a call whose answer cannot even begin gives its reservation and its Idempotency-Key free', async () => {
+it('a call whose answer cannot begin releases its reservation and its Idempotency-Key', async () => {
   const read: typeof chatEndpoint.read = (...asked) => ({
     ...chatEndpoint.read(...asked),
     renderer: () => {

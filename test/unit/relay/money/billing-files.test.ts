@@ -1,4 +1,4 @@
-/** What is held for a call whose cost its bytes hide. */
+/** Reservations for calls whose bytes hide their cost. */
 import { describe, expect, it } from 'vitest';
 import { ask, BillingRig, byTokens, yuan } from '../../../support/billing-rig.ts';
 import { hello } from '../../../support/core-rig.ts';
@@ -20,14 +20,14 @@ const statusWith = async (granted: bigint, body: object): Promise<number> => {
 };
 
 describe('a file', () => {
-  it('of 600 pages in a few KB is no call for one yuan', async () => {
+  it('of 600 pages in a few KB costs more than one yuan', async () => {
     expect(savedAgain(600).length).toBeLessThan(20_000);
     expect(await statusWith(yuan, asking(file(savedAgain(600))))).toBe(429);
     // The window of the largest models: no vendor charges for more.
     expect(await statusWith(20n * yuan, asking(file(savedAgain(600))))).toBe(200);
   });
 
-  it('is inflated no further than one call may, however many there are', async () => {
+  it('is inflated up to one limit per call, however many files there are', async () => {
     const drawn = (lines: number): string =>
       pdfOf({
         1: '<< /Type /Catalog /Pages 2 0 R >>',

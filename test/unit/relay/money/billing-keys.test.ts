@@ -8,7 +8,7 @@ const limits = (headers: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => /^(x-ratelimit|retry-after)/.test(name)));
 
 describe('a key with a limit of requests a minute', () => {
-  it('hears with each answer how many are left and when they all come back', async () => {
+  it('gets the remaining requests and their reset time with each answer', async () => {
     const rig = rigOf({ rpm: 2 });
     await rig.clock.run(rig.clock.sleep(12_300));
     const answers = [await rig.call(), await rig.call({ ...small, stream: true })];
@@ -21,7 +21,7 @@ describe('a key with a limit of requests a minute', () => {
     );
   });
 
-  it('is refused beyond it until the minute is over, with the time to wait', async () => {
+  it('is rejected beyond its limit until the minute is over, with the time to wait', async () => {
     const rig = rigOf({ rpm: 1 });
     await rig.call();
     await rig.clock.run(rig.clock.sleep(10_000));
@@ -48,10 +48,10 @@ describe('a key with a limit of requests a minute', () => {
   });
 });
 
-describe('a key with a limit of requests at the same time', () => {
+describe('a key with a limit of concurrent requests', () => {
   const slow = [5_000, ...hello];
 
-  it('is refused beyond it, and let in again when one is done', async () => {
+  it('is rejected beyond its limit, and admitted again when one request ends', async () => {
     const rig = rigOf({ max_concurrency: 2 }).upstream({ steps: slow });
     const answers = await Promise.all([rig.call(), rig.call(), rig.call()]);
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(2);

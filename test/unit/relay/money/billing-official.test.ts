@@ -9,12 +9,12 @@ const chunksOf = (text: string) =>
   frames(text).slice(0, -1) as { quota?: number | null; usage?: object | null }[];
 
 describe('official mode', () => {
-  it('tells on a JSON answer what it would have cost, in yuan', async () => {
+  it('shows on a JSON answer what the call would have cost, in yuan', async () => {
     const answer = await rigOf().call(official);
     expect(JSON.parse(answer.text)).toMatchObject({ model: 'm', quota: 0.011, usage: { total_tokens: 9 } });
   });
 
-  it('tells it on the finish chunk of a stream, and null before', async () => {
+  it('shows the cost on the finish chunk of a stream, and null before', async () => {
     const answer = await rigOf().call({ ...official, stream: true });
     expect(chunksOf(answer.text).map((chunk) => [chunk.quota, chunk.usage === null])).toEqual([
       [null, true],
@@ -26,21 +26,24 @@ describe('official mode', () => {
   it.each([
     ['by the field', official],
     ['by the suffix', { ...small, model: 'm-official' }],
-  ])('asked for %s needs no balance, deducts nothing, and is in the account item', async (_case, body) => {
-    const rig = rigOf();
-    const answer = await rig.call(body);
-    expect(answer.status).toBe(200);
-    expect(rig.item).toMatchObject({ available: 0n, spent: 0n, settled: 1 });
-    expect(rig.item?.last).toMatchObject({
-      kind: 'settled',
-      charge: 0n,
-      cost: 11_000_000n,
-      prompt_tokens: 7,
-    });
-    expect(rig.store.sent).toEqual(['reserve', 'create', 'reserve', 'close']);
-  });
+  ])(
+    'requested %s needs no balance, charges nothing, and is recorded in the account item',
+    async (_case, body) => {
+      const rig = rigOf();
+      const answer = await rig.call(body);
+      expect(answer.status).toBe(200);
+      expect(rig.item).toMatchObject({ available: 0n, spent: 0n, settled: 1 });
+      expect(rig.item?.last).toMatchObject({
+        kind: 'settled',
+        charge: 0n,
+        cost: 11_000_000n,
+        prompt_tokens: 7,
+      });
+      expect(rig.store.sent).toEqual(['reserve', 'create', 'reserve', 'close']);
+    },
+  );
 
-  it('is open in the account item while it runs, as official and at no charge', async () => {
+  it('has an open entry without a charge while the call runs', async () => {
     const rig = rigOf().granted(yuan);
     rig.store.always('dropped', 'close');
     await rig.call(official);
@@ -48,7 +51,7 @@ describe('official mode', () => {
     expect(rig.item?.available).toBe(yuan);
   });
 
-  it('counts on no plan', async () => {
+  it('uses no plan slot', async () => {
     const rig = rigOf({ plan: [{ id: 'a', value: 5, models: ['m'] }] }).granted(0n);
     await rig.call(official);
     expect([...(rig.item?.plan ?? [])]).toEqual([]);

@@ -7,7 +7,7 @@ const milli = 1_000_000n;
 const tomorrow = { ...byTokens, id: 9, from: '2026-11-22', input: 10, output: 20 };
 
 describe('a price with a date', () => {
-  it('is not that of a call that began before it and ends after it', async () => {
+  it('does not apply to a call that began before it', async () => {
     const rig = new BillingRig({ charges: [byTokens, tomorrow] }).granted(100n * yuan);
     await rig.clock.run(rig.clock.sleep(Date.parse('2026-11-22') - rig.clock.now() - 1_000));
     rig.upstream({ steps: [delta('a'), 5_000, finish(), usage(6, 5), done] });
@@ -17,9 +17,9 @@ describe('a price with a date', () => {
   });
 });
 
-describe('what a call cost the operator', () => {
+describe('the operator’s cost of a call', () => {
   const costs = { cost: { '*': { input: 0.5, output: 1 } } };
-  it('is in its close record, and unknown without a cost on the row or an answer', async () => {
+  it('is in its close record, unless the row has no cost or there is no answer', async () => {
     const boughtOn = async (row: object, script: object): Promise<bigint | undefined> => {
       const rig = new BillingRig({ channels: [row] as Record<string, unknown>[] }).granted(yuan);
       await rig.upstream(script).call();
@@ -39,7 +39,7 @@ describe('a price with a cache and tiers', () => {
     usage: { prompt_tokens: 7, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 6 } },
   });
 
-  it('charges the tier that all input comes to, and no other', async () => {
+  it('charges only the tier that the total input reaches', async () => {
     const rig = new BillingRig({ charges: [tiered] }).granted(yuan);
     rig.upstream(
       { steps: [delta('a'), finish(), used, done] },

@@ -1,4 +1,4 @@
-/** What calls of a customer with prices of its own hold and cost, and who sees them. The amounts are by hand, from docs/billing.md. */
+/** Reservations, charges and prices of customers with prices of their own. The amounts are by hand, from docs/billing.md. */
 import { describe, expect, it } from 'vitest';
 import { AccountRow } from '../../../../shared/config/rows/account-row.ts';
 import { customerPrices } from '../../../../shared/config/rows/price-terms.ts';
@@ -28,7 +28,7 @@ interface Asked {
   charge?: Row;
 }
 
-/** What a call is charged, and the price that its row names. */
+/** Returns the charge of a call and the price in its ledger row. */
 async function called(row: Row, { tier, charge = {} }: Asked) {
   const body = { ...small, ...(tier && { service_tier: tier }) };
   const [rig, open] = [rigOf(row, charge), rigOf(row, charge)].map((each) =>
@@ -41,7 +41,7 @@ async function called(row: Row, { tier, charge = {} }: Asked) {
 
 const byCall = { type: 'times-billing', input: 0, output: 0.05, service_tiers: undefined };
 
-describe('a call of a customer with prices of its own', () => {
+describe('a call of a customer with its own prices', () => {
   it.each<[string, Row, Asked, bigint, string]>([
     ['by its factor', { prices: [{ models: ['m'], factor: 0.8 }] }, {}, 8_800_000n, '1:tokens:1:2:x0.8'],
     ['by that of its group', { price_group: 'resellers' }, {}, 9_900_000n, '1:tokens:1:2:x0.9'],
@@ -101,7 +101,7 @@ describe('a call of a customer with prices of its own', () => {
     expect(price).toBe(text);
   });
 
-  it('holds the most by that price, so that a balance that covers it is enough', async () => {
+  it('reserves by the customer’s price, so a balance that covers it is enough', async () => {
     const row = { prices: [{ models: ['m'], factor: 0.5 }] };
     const held = rigOf(row)
       .granted(smallNeed / 2n)
@@ -115,7 +115,7 @@ describe('a call of a customer with prices of its own', () => {
     expect((await dear.call(small)).status).toBe(429);
   });
 
-  it('needs no balance where the model is free for this customer alone, and one where only others have it free', async () => {
+  it('needs no balance for a model that is free for this customer, even if others pay for it', async () => {
     const free = rigOf({ prices: [{ models: ['m'], type: 'non-billing' }] }).upstream({ steps: hello });
     expect((await free.call(small)).status).toBe(200);
     const charge = { type: 'non-billing', input: 0, output: 0, service_tiers: undefined };
@@ -127,7 +127,7 @@ describe('a call of a customer with prices of its own', () => {
     expect((await paying.call(small)).status).toBe(429);
   });
 
-  it('to an alias costs what this customer pays for the model that answers', async () => {
+  it('to an alias costs the customer’s price of the model that answers', async () => {
     const rig = aliasRig({ keys: keysOf({ prices: [{ models: ['large'], factor: 0.5 }] }) })
       .granted(1_000n * yuan)
       .upstream({ status: 500 }, { steps: hello });
@@ -137,7 +137,7 @@ describe('a call of a customer with prices of its own', () => {
   });
 });
 
-describe('a dated price of a customer', () => {
+describe('a dated customer price', () => {
   const startMs = Date.UTC(2026, 10, 21);
   const at = (ms: number) => new Date(startMs + ms).toISOString();
   const minuteMs = 60_000;
@@ -150,7 +150,7 @@ describe('a dated price of a customer', () => {
   const rigWith = () =>
     new BillingRig({ keys: keysOf({ price_group: 'resellers' }), settings: groups }).granted(1_000n * yuan);
 
-  it('applies to calls that begin from its start until its end, however long they run', async () => {
+  it('applies to calls that begin between its start and end, however long they run', async () => {
     const rig = rigWith();
     const spentAt = async (ms: number, ...steps: typeof hello): Promise<bigint> => {
       const before = rig.item?.spent ?? 0n;
@@ -165,7 +165,7 @@ describe('a dated price of a customer', () => {
     expect(await spentAt(2 * minuteMs + 10_000)).toBe(helloCost / 2n);
   });
 
-  it('reserves by the price of the start alone', async () => {
+  it('reserves by the price at the call’s start only', async () => {
     const rig = new BillingRig({ keys: keysOf({ price_group: 'resellers' }), settings: groups });
     expect(
       (
@@ -178,7 +178,7 @@ describe('a dated price of a customer', () => {
   });
 });
 
-describe('prices of a customer', () => {
+describe('customer prices', () => {
   const read = (prices: unknown) => AccountRow.safeParse({ account: 'acme', prices }).success;
   it.each<[unknown, boolean]>([
     [[{ models: ['m'], factor: 0.000_001 }], true],
@@ -202,7 +202,7 @@ describe('prices of a customer', () => {
     [Array.from({ length: 10_000 }, () => ({ models: ['m'], factor: 2, from: '2026-12-07' })), false],
     [{ m: 2 }, false],
     [[], false],
-  ])('%j may be in a row: %s', (prices, isRight) => {
+  ])('%j are valid in a row: %s', (prices, isRight) => {
     expect(read(prices)).toBe(isRight);
     const setting = readSetting({ name: 'price_groups', value: { some: prices } });
     expect('row' in setting).toBe(isRight);

@@ -33,7 +33,7 @@ interface Ending {
   body?: object;
   channels?: Record<string, unknown>[];
   leaveAfter?: number;
-  /** What is charged by tokens, in thousandths: 1 for a token of input, 2 for one of output. */
+  /** The charge by tokens, in thousandths: 1 for a token of input, 2 for one of output. */
   milli: bigint;
   /** Ends the call in another way than by its answer. */
   act?: (rig: BillingRig) => Promise<void>;
@@ -185,7 +185,7 @@ const said = (last: CloseRecord | undefined): string => {
 };
 
 describe('the table of endings in docs/billing.md', () => {
-  it('has a row for each ending, and an ending for each row', () => {
+  it('has exactly one row for each tested ending', () => {
     expect(rows.map(([, what]) => what)).toEqual(Object.keys(endings));
   });
 

@@ -1,4 +1,4 @@
-/** What calls cost by the hour in which they begin, for customer and operator. The amounts are by hand, from docs/billing.md. */
+/** Prices by the hour in which a call begins, for customer and operator. The amounts are by hand, from docs/billing.md. */
 import { describe, expect, it } from 'vitest';
 import { AccountRow } from '../../../../shared/config/rows/account-row.ts';
 import { BillingRig, byTokens, small, yuan } from '../../../support/billing-rig.ts';
@@ -28,7 +28,7 @@ async function callAfter(rig: BillingRig, ms: number, more: object = {}) {
 }
 
 describe('a price by the hour', () => {
-  it('is that of the minute in which the call begins, and its row names the window', async () => {
+  it('applies by the minute in which the call begins, and the row names the window', async () => {
     const rig = rigOf([{ ...hours, factor: 2 }]);
     const inside = await callAfter(rig, 5 * minuteMs - 1_000);
     expect(inside).toMatchObject({ charge: 2n * helloCost });
@@ -41,7 +41,7 @@ describe('a price by the hour', () => {
     expect(open.open).toMatchObject([{ price: '1:tokens:1:2:window=early:x2', input: 10n * milli }]);
   });
 
-  it('stays for a call that runs on after the window', async () => {
+  it('stays in force for a call that runs beyond the window', async () => {
     const rig = rigOf([{ ...hours, factor: 2 }]);
     await rig.clock.run(rig.clock.sleep(5 * minuteMs - 1_000));
     rig.upstream({ steps: [delta('Hello'), 20_000, finish(), usage(7, 2), done] });
@@ -102,7 +102,7 @@ describe('a price by the hour', () => {
     expect(last?.price ?? open.open[0]?.price).toBe(price);
   });
 
-  it('of the operator is that of the same minute, so that a margin fits', async () => {
+  it('applies to the operator’s cost in the same minute, so that margins are right', async () => {
     const cost = { input: 0.5, output: 1, windows: [{ ...hours, factor: 2 }] };
     const rig = rigOf([{ ...hours, factor: 2 }], { cost });
     expect(await callAfter(rig, 0)).toMatchObject({ charge: 22n * milli, bought: 11n * milli });

@@ -9,7 +9,7 @@ import type { Answer, Step } from '../../../support/core-rig.ts';
 
 type Json = Record<string, unknown>;
 
-/** What is planted into a body: its mark, and the tokens that are to be held for it at least. */
+/** A medium planted into a body: its mark, and the least tokens to reserve for it. */
 interface Planted {
   mark: string;
   least: number;
@@ -306,7 +306,7 @@ describe.each([...ways, ['embeddings', 'embeddings'] as [Endpoint, Endpoint]])(
       { minLength: 31, maxLength: 31 },
     );
 
-    it('sends no medium upstream that is not held and believed, and names what it drops', async () => {
+    it('reserves for and believes the count of every medium sent upstream, and names dropped ones', async () => {
       await fc.assert(
         fc.asyncProperty(ofSlots, async (choices) => {
           const { body, marks } = planted(endpoint, choices);
@@ -327,7 +327,7 @@ describe.each([...ways, ['embeddings', 'embeddings'] as [Endpoint, Endpoint]])(
       );
     });
 
-    it('holds nothing for words that mention addresses', async () => {
+    it('reserves nothing for text that mentions URLs', async () => {
       const { held, last, answer } = await outcome(endpoint, dialect, planted(endpoint, [99]).body);
       expect(answer.status).toBe(200);
       expect(held).toBeLessThan(2_000);
@@ -337,7 +337,7 @@ describe.each([...ways, ['embeddings', 'embeddings'] as [Endpoint, Endpoint]])(
 );
 
 it.each(['chat', 'responses'] as const)(
-  'believes counts of a file of Messages on %s, though another one of the same path was dropped',
+  'believes the count of a Messages file on %s, even if another file at the same path was dropped',
   async (dialect) => {
     const source = { type: 'base64', media_type: 'application/pdf', data: pdf('WENT') };
     const dropped = { type: 'text', text: 'words', file: at('DROPPED') };

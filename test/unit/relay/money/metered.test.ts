@@ -15,7 +15,7 @@ function rigInDebt(): ReservationsRig {
 
 const sums = (rig: ReservationsRig): QuotaItem => rig.memory.whole('acme')!;
 
-it('calls of a metered account begin in debt, hold nothing, and leave the debt as it is', async () => {
+it('calls of a metered account start in debt, reserve nothing, and leave the debt unchanged', async () => {
   const rig = rigInDebt();
   const call = await rig.reserve(metered);
   expect(call).toMatchObject({ payment: { amount: 0n }, entry: { amount: 0n, metered: true } });
@@ -26,7 +26,7 @@ it('calls of a metered account begin in debt, hold nothing, and leave the debt a
   await expect(rig.reserve()).rejects.toThrow('refused: quota');
 });
 
-it('a call ends as it began, whatever the row says meanwhile', async () => {
+it('a call settles as it was accepted after the row’s metered flag changes', async () => {
   const rig = new ReservationsRig();
   rig.memory.grant('acme', 100_000n);
   const bounded = await rig.reserve();
@@ -38,7 +38,7 @@ it('a call ends as it began, whatever the row says meanwhile', async () => {
   expect(findImbalance(sums(rig))).toBeUndefined();
 });
 
-it('limits of key and account, and plans, hold for a metered account as for any, and only the balance does not', async () => {
+it('limits and plans apply to a metered account, but its balance does not limit it', async () => {
   const rig = rigInDebt();
   const limited = { ...metered, maxConcurrency: 1 };
   const call = await rig.reserve(limited);
@@ -52,7 +52,7 @@ it('limits of key and account, and plans, hold for a metered account as for any,
   expect(sums(rig)).toMatchObject({ available: -5n, metered: 40n });
 });
 
-it('a metered account of many overdrawn parts is neither joined nor gathered for its calls', async () => {
+it('overdrawn shards of a metered account are neither joined nor gathered for its calls', async () => {
   const rig = rigInDebt();
   for (const [name, item] of rig.memory.items) rig.memory.items.set(name, { ...item, overdraft: true });
   const call = await rig.reserve({ ...metered, accountRpm: 9 });
@@ -68,7 +68,7 @@ async function crashed(rig: ReservationsRig): Promise<Reservation> {
   return call;
 }
 
-it('a crashed call of a metered account is closed with its input, and one that ends later is charged the difference', async () => {
+it('a crashed metered call is charged its input, and the difference if it ends later', async () => {
   const rig = rigInDebt();
   const call = await crashed(rig);
   expect(sums(rig)).toMatchObject({ spent: 10n, metered: 10n, open: new Map() });

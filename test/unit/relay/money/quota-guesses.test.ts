@@ -10,8 +10,8 @@ const funded = (amount = 1000n): ReservationsRig => {
 /** 20 tokens in at most, 100 out at most, 1,000 nano-yuan each: up to 120,000. */
 const tokens = { price: tokenPrice };
 
-describe('what was seen of an account', () => {
-  it('refuses for a missing place only after two such refusals: one for money is none', async () => {
+describe('the last known state of an account', () => {
+  it('refuses for a missing place only after two such refusals, which a refusal for money is not', async () => {
     const rig = funded();
     const other = rig.otherReservations();
     const limited = { accountConcurrency: 1 };
@@ -30,7 +30,7 @@ describe('what was seen of an account', () => {
     expect(rig.store.sent).toHaveLength(sent);
   });
 
-  it('spares the tries that cannot work: with full entries the next call takes one write', async () => {
+  it('saves useless tries: with used-up plan entries the next call needs one write', async () => {
     const rig = funded();
     const slots = [slot('a', 1), slot('b', 1)];
     for (let call = 0; call < 3; call += 1) await rig.reserve({ slots });
@@ -40,8 +40,8 @@ describe('what was seen of an account', () => {
   });
 });
 
-describe('a rate limit over environments whose clocks differ', () => {
-  it('counts on the later minute, so that nobody gets two minutes at once and nobody is turned away', async () => {
+describe('a rate limit in environments with different clocks', () => {
+  it('counts in the later minute, so it neither doubles the limit nor rejects calls below it', async () => {
     const rig = funded();
     const nowMs = rig.clock.now();
     await rig.reserve({ accountRpm: 3, nowMs: nowMs + 60_000 }, rig.otherReservations());

@@ -11,13 +11,13 @@ async function reserved(): Promise<{
 }
 
 describe('a close', () => {
-  it('charges more than was reserved in full, below zero if need be', async () => {
+  it('charges the full cost above its reservation, even below a zero balance', async () => {
     const { rig, reservation } = await reserved();
     await rig.close(reservation, 1500n);
     expect(rig.item).toMatchObject({ available: -500n, spent: 1500n, granted: 1000n });
   });
 
-  it('that comes after the reservation expired charges the difference once and is logged whole, with its charge', async () => {
+  it('after its reservation expired charges the difference once and is logged with its charge', async () => {
     const { rig, reservation } = await reserved();
     const { id, entry, account } = reservation;
     const expiry = { id, kind: 'expired', charge: entry.input, at: 1 } as const;
@@ -47,20 +47,17 @@ describe('a close', () => {
     ]);
   });
 
-  it.each([0n, 3n])(
-    'that comes after the reservation expired and costs less, %s, returns the rest',
-    async (charge) => {
-      const { rig, reservation } = await reserved();
-      const { id, entry, account } = reservation;
-      const expiry = { id, kind: 'expired', charge: entry.input, at: 1 } as const;
-      await rig.memory.close({ account, id, entry, releaseSlot: false, closeRecord: expiry });
-      await rig.close(reservation, charge);
-      expect(rig.item).toMatchObject({ available: 1000n - charge, spent: charge });
-      expect(rig.imbalance).toBeUndefined();
-    },
-  );
+  it.each([0n, 3n])('after its reservation expired refunds the rest if it costs less: %s', async (charge) => {
+    const { rig, reservation } = await reserved();
+    const { id, entry, account } = reservation;
+    const expiry = { id, kind: 'expired', charge: entry.input, at: 1 } as const;
+    await rig.memory.close({ account, id, entry, releaseSlot: false, closeRecord: expiry });
+    await rig.close(reservation, charge);
+    expect(rig.item).toMatchObject({ available: 1000n - charge, spent: charge });
+    expect(rig.imbalance).toBeUndefined();
+  });
 
-  it('whose reply was lost and that is no more the last is known by its ledger row', async () => {
+  it('with a lost reply is recognised by its ledger row, even after another close', async () => {
     const { rig, reservation } = await reserved();
     const other = await rig.reserve();
     rig.store.meets('close', 'lost', { kind: 'taken', afterMs: 100 });
@@ -76,7 +73,7 @@ describe('a close', () => {
     expect(rig.store.sent).toContain('closedAs');
   });
 
-  it('that cannot be written is given up 4 s after the deadline of its call and logged with everything that a repeat needs', async () => {
+  it('that cannot be written ends 4 s after its call’s deadline and is logged for the repair', async () => {
     const { rig, reservation } = await reserved();
     rig.store.always('dropped', 'close');
     const startMs = rig.clock.now();

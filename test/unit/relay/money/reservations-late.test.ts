@@ -12,8 +12,8 @@ const funded = (): ReservationsRig => {
 const held = (rig: ReservationsRig): unknown[] =>
   [...(rig.item?.open.values() ?? [])].filter((entry) => !entry.tombstone);
 
-describe('a first try of a reserve that lands after its call is over', () => {
-  it('opens nothing again after the close', async () => {
+describe('a first reserve write that lands after its call ended', () => {
+  it('opens no entry after the close', async () => {
     const rig = funded();
     rig.store.meets('reserve', late);
     const reservation = await rig.reserve({ maxConcurrency: 1, slots: [slot('free', 5)] });
@@ -25,7 +25,7 @@ describe('a first try of a reserve that lands after its call is over', () => {
     expect(rig.item?.plan.get(slot('free', 5).key)).toBe(0);
   });
 
-  it('is closed at no charge when it lands between the close and the guard against it', async () => {
+  it('is closed without a charge if it lands between the close and the guard', async () => {
     const rig = funded();
     rig.store.meets('reserve', late).meets('tombstone', { kind: 'taken', afterMs: 1_000 });
     const reservation = await rig.reserve();
@@ -34,7 +34,7 @@ describe('a first try of a reserve that lands after its call is over', () => {
     expect(rig.item).toMatchObject({ available: 996n, spent: 4n });
   });
 
-  it('is not sent again by an environment that stood still until it expired', async () => {
+  it('is not repeated by an environment that was paused until the write expired', async () => {
     const rig = funded();
     rig.store.meets('reserve', 'lost');
     const reservationRequest = rig.reservationRequest();

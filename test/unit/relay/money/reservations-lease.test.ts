@@ -24,7 +24,7 @@ async function running(rig: ReservationsRig, need = {}) {
 const untilMs = (rig: ReservationsRig, id: string): number => (rig.item?.open.get(id)?.until ?? 0) * 1000;
 
 describe('the lease of a call', () => {
-  it('costs no write in the first minute, then one a minute', async () => {
+  it('needs no write in the first minute, then one a minute', async () => {
     const rig = funded();
     const { reservation, pass, end } = await running(rig);
     await pass(57_000);
@@ -43,7 +43,7 @@ describe('the place of a crashed call', () => {
     ['an account', { accountConcurrency: 1 }, 'refused: open_entries'],
   ];
   it.each(limits)(
-    'of %s counts until its lease ends, then goes to the next call, once',
+    'of %s counts until its lease ends, then goes to one other call',
     async (_, one, message) => {
       const rig = funded();
       const pass = (milliseconds: number): Promise<void> => rig.clock.run(rig.clock.sleep(milliseconds));
@@ -64,7 +64,7 @@ describe('the place of a crashed call', () => {
     },
   );
 
-  it('counts again once its call renews the lease', async () => {
+  it('counts again when its call renews the lease', async () => {
     const rig = funded();
     const one = { maxConcurrency: 1 };
     const { account, shard: part, id, entry } = await rig.reserve(one);

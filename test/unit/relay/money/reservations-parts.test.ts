@@ -17,8 +17,8 @@ const whole = (rig: ReservationsRig) => rig.memory.whole('acme');
 /** Costs so much, as a price per call. */
 const costs = (amount: bigint) => ({ price: { ...callPrice, perCall: amount * 1_000n } });
 
-describe('a call of an account with parts', () => {
-  it('gathers what only the sum has, in one transaction', async () => {
+describe('a call of an account with shards', () => {
+  it('gathers the amount from several shards in one transaction', async () => {
     const rig = await splitRig();
     const { entry } = await rig.reserve({ ...rig.reservationRequest(costs(700n)), shardCount: 4 });
     expect(entry.amount).toBe(700n);
@@ -26,7 +26,7 @@ describe('a call of an account with parts', () => {
     expect(whole(rig)).toMatchObject({ available: 300n, moved: 0n });
   });
 
-  it('uses every call of a plan entry over all parts, and no more', async () => {
+  it('uses every call of a plan entry over all shards, and no more', async () => {
     const rig = await splitRig();
     const slots = [slot('free', 6)];
     const paid = [];
@@ -41,25 +41,22 @@ describe('a call of an account with parts', () => {
   it.each([
     ['has a share of the plan that was used up', 6],
     ['has no share of the plan', 2],
-  ])(
-    'is paid by the plan while that has room, also in the only part of its key, which %s',
-    async (_, limit) => {
-      const rig = await splitRig();
-      const slots = [slot('free', limit)];
-      const paid = [];
-      for (let call = 0; call < limit + 2; call += 1) {
-        const need = { slots, key: '000000030000', maxConcurrency: 1 };
-        const reservation = await rig.reserve({ ...rig.reservationRequest(need), shardCount: 4 });
-        expect(reservation.shard).toBe(3);
-        paid.push(reservation.entry.slot !== '');
-        await rig.close(reservation, reservation.entry.amount, 'settled');
-      }
-      expect(paid.filter(Boolean)).toHaveLength(limit);
-      expect(whole(rig)).toMatchObject({ spent: 20n, plan: new Map([[slots[0]?.key, limit]]) });
-    },
-  );
+  ])('is paid by the plan while slots are left, even if the only shard of its key %s', async (_, limit) => {
+    const rig = await splitRig();
+    const slots = [slot('free', limit)];
+    const paid = [];
+    for (let call = 0; call < limit + 2; call += 1) {
+      const need = { slots, key: '000000030000', maxConcurrency: 1 };
+      const reservation = await rig.reserve({ ...rig.reservationRequest(need), shardCount: 4 });
+      expect(reservation.shard).toBe(3);
+      paid.push(reservation.entry.slot !== '');
+      await rig.close(reservation, reservation.entry.amount, 'settled');
+    }
+    expect(paid.filter(Boolean)).toHaveLength(limit);
+    expect(whole(rig)).toMatchObject({ spent: 20n, plan: new Map([[slots[0]?.key, limit]]) });
+  });
 
-  it('stays in the part in which a try of it may still be applied', async () => {
+  it('stays in the shard where an earlier try may still be applied', async () => {
     const rig = await splitRig();
     rig.store.meets('reserve', { kind: 'late', afterMs: 3_000 });
     const { shard: part, id } = await rig.reserve({ ...rig.reservationRequest(costs(700n)), shardCount: 4 });
@@ -70,7 +67,7 @@ describe('a call of an account with parts', () => {
     expect(whole(rig)?.available).toBe(300n);
   });
 
-  it('stays there also while its account is overdrawn, evened out and overdrawn again', async () => {
+  it('stays in that shard even while the account is overdrawn, evened out and overdrawn again', async () => {
     const rig = await splitRig(2, 3000n);
     const owes = (of: [bigint, bigint], overdraft: boolean | undefined): void => {
       for (const [part, available] of of.entries()) {
@@ -100,7 +97,7 @@ describe('a call of an account with parts', () => {
     expect([holders, whole(rig)?.available]).toEqual([[], 3000n]);
   });
 
-  it('takes no share of a part that is not in use any more', async () => {
+  it('takes no plan share from a shard that is no longer in use', async () => {
     const rig = await splitRig();
     const images = await rig.memory.read('acme', 4);
     const write = planJoin([...images]);
@@ -112,8 +109,8 @@ describe('a call of an account with parts', () => {
   });
 });
 
-describe('an account that gets busy', () => {
-  it('is split by the call that sees the ninth open entry, which does not wait for it', async () => {
+describe('a busy account', () => {
+  it('is split by the call that sees the ninth open entry, without a wait', async () => {
     const rig = new ReservationsRig();
     rig.memory.grant('acme', 100_000n);
     for (let call = 0; call < 9; call += 1) await rig.reserve();

@@ -16,7 +16,7 @@ describe('a reserve', () => {
     ['on its way longer than its repeat', [{ kind: 'late', afterMs: 300 }]],
     ['all of these', ['busy', 'dropped', 'lost']],
   ];
-  it.each(rough)('is done exactly once when it was %s', async (_case, faults) => {
+  it.each(rough)('is applied exactly once when it was %s', async (_case, faults) => {
     const rig = funded();
     rig.store.meets('reserve', ...faults);
     const { id, entry } = await rig.reserve();
@@ -25,7 +25,7 @@ describe('a reserve', () => {
     expect(rig.item?.available).toBe(990n);
   });
 
-  it('that meets a late try of its own holds what that one opened, not what it asked for last', async () => {
+  it('that meets its own late try uses the payment of that try, not the one requested last', async () => {
     const rig = funded();
     const slots = [slot('free', 1)];
     const holder = await rig.reserve({ slots }, rig.otherReservations());
@@ -39,7 +39,7 @@ describe('a reserve', () => {
     expect(rig.item?.plan.get(slot('free', 1).key)).toBe(0);
   });
 
-  it('that meets a late try of its own is limited by the money that this one took, though a plan was to pay in the end', async () => {
+  it('that meets its own late try is limited to the money of that try, even if a plan was to pay', async () => {
     const rig = funded(0n);
     const slots = [slot('free', 1)];
     const holder = await rig.reserve({ slots });
@@ -55,7 +55,7 @@ describe('a reserve', () => {
     expect(payment.slot).toBeUndefined();
   });
 
-  it('gives up after 4 tries for money that others got in the way of: they hold it, and nothing is reserved', async () => {
+  it('gives up after 4 tries when other calls keep taking the money, and reserves nothing', async () => {
     const rig = funded(0n);
     const { reserve } = rig.store;
     // Each refusal shows enough money, and each try meets none: others come and go in between.
@@ -69,8 +69,8 @@ describe('a reserve', () => {
   });
 });
 
-describe('a reserve whose outcome stays unknown', () => {
-  it('is cancelled by a tombstone that holds its id against a late arrival', async () => {
+describe('a reserve with an unknown outcome', () => {
+  it('is cancelled by a tombstone that blocks its id for a late arrival', async () => {
     const rig = funded();
     rig.store.always({ kind: 'late', afterMs: 60_000 }, 'reserve');
     const reservationRequest = rig.reservationRequest({ maxConcurrency: 3, slots: [slot('free', 5)] });
@@ -85,7 +85,7 @@ describe('a reserve whose outcome stays unknown', () => {
     expect(rig.events).toEqual([]);
   });
 
-  it('whose cancel gets no answer either refuses at once, and goes on to be cancelled', async () => {
+  it('rejects the call at once if the cancel gets no reply, and keeps cancelling', async () => {
     const rig = funded();
     rig.store.always('lost', 'reserve').always('dropped', 'tombstone');
     const startMs = rig.clock.now();
@@ -101,7 +101,7 @@ describe('a reserve whose outcome stays unknown', () => {
     expect(rig.events).toEqual([]);
   });
 
-  it('and that cannot be cancelled within its lease is logged: the sweeper closes it', async () => {
+  it('that cannot be cancelled within its lease is logged, and the sweeper closes it', async () => {
     const rig = funded();
     rig.store.always('dropped', 'reserve', 'tombstone', 'close');
     const startMs = rig.clock.now();
@@ -113,7 +113,7 @@ describe('a reserve whose outcome stays unknown', () => {
     ]);
   });
 
-  it('is given up soon where many others are cancelled: in an outage they must not fill the host', async () => {
+  it('is dropped soon when many cancels wait, so that an outage does not fill the host', async () => {
     const rig = funded();
     rig.store.always('dropped', 'reserve', 'tombstone');
     const requests = Array.from({ length: 20 }, () => rig.reservationRequest());

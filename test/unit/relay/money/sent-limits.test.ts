@@ -50,7 +50,7 @@ const table: [string, object, string, string][] = [
   ['bedrock, others', bedrock, 'deepseek.v3-v1:0', 'max_completion_tokens'],
 ];
 
-describe('a call that the balance pays sends what was reserved', () => {
+describe('a call paid by the balance sends the reserved limit', () => {
   it.each(table)('%s', async (_name, row, model, field) => {
     const mapped = { ...row, mapper: { m: model } };
     expect(await limits(mapped)).toEqual({ [field]: usual });
@@ -87,7 +87,7 @@ describe('a call that the balance pays sends what was reserved', () => {
     expect(await limits(openai, { charges, body })).toEqual({ max_tokens: expected });
   });
 
-  it('raised to what the vendor takes', async () => {
+  it('raised to the vendor’s minimum', async () => {
     const body = { ...ask, max_tokens: 1 };
     expect(await limits({ dialect: 'responses' }, { body })).toEqual({ max_output_tokens: 16 });
   });
@@ -100,7 +100,7 @@ describe('content of unknown size', () => {
     return { rig, answer: await rig.call(body) };
   };
 
-  it('is refused by its name where the balance pays, and nothing is held', async () => {
+  it('is rejected and named if the balance pays, and nothing is reserved', async () => {
     const { rig, answer } = await callIn({});
     expect(answer.status).toBe(400);
     expect(JSON.parse(answer.text).error).toMatchObject({
@@ -112,7 +112,7 @@ describe('content of unknown size', () => {
     expect(rig.sent).toEqual([]);
   });
 
-  it('is served where it does not', async () => {
+  it('is served if the balance does not pay', async () => {
     expect((await callIn({ charges: [free] })).answer.status).toBe(200);
     expect((await callIn({ charges: [byCall] })).answer.status).toBe(200);
   });

@@ -1,4 +1,4 @@
-/** What calls in service tiers are sent, hold and cost, and who is told. The amounts are by hand, from docs/billing.md. */
+/** Requests, reservations, charges and answers of calls in service tiers. The amounts are by hand, from docs/billing.md. */
 import { describe, expect, it } from 'vitest';
 import { aliasRig, best, channelOf, charges as aliasCharges } from '../../../support/alias-rig.ts';
 import {
@@ -37,7 +37,7 @@ async function called(
   return { rig, answer, last: rig.item?.last, sent: rig.sent[0]?.json, line: rig.logged[0] };
 }
 
-describe('a call that asks for a service tier', () => {
+describe('a call that requests a service tier', () => {
   it.each<[string | undefined, bigint]>([
     [undefined, smallNeed],
     ['flex', smallNeed],
@@ -45,14 +45,14 @@ describe('a call that asks for a service tier', () => {
     ['fast', 2n * smallNeed],
     ['default', smallNeed],
     ['ultrafast', smallNeed],
-  ])('%s holds the dearer of it and the standard one', async (asked, held) => {
+  ])('%s reserves the higher price of that tier and the standard one', async (asked, held) => {
     const rig = new BillingRig({ charges: [priced] }).granted(yuan).upstream({ steps: hello });
     rig.store.always('dropped', 'close');
     await rig.call({ ...small, service_tier: asked });
     expect(rig.open.map(({ amount }) => amount)).toEqual([held]);
   });
 
-  it('is sent it where the rule has a factor for it, and otherwise without it, by name', async () => {
+  it('is sent with the tier if its rule has a factor for it, else without, and the relay names it', async () => {
     for (const asked of ['flex', 'priority', 'fast']) {
       const { sent, answer } = await called(asked, undefined);
       expect([asked, sent?.['service_tier'], answer.headers['x-relay-dropped']]).toEqual([
@@ -75,36 +75,36 @@ describe('a call that asks for a service tier', () => {
   it.each<[string, string | undefined, string | undefined, bigint, string | undefined, string]>([
     ['as it was served', 'flex', 'flex', 5_500_000n, 'flex', 'flex'],
     ['as it was served, at twice the price', 'priority', 'priority', 22n * milli, 'priority', 'priority'],
+    ['by the requested tier if none is reported', 'priority', undefined, 22n * milli, 'priority', 'priority'],
+    ['by the standard price if flex had no room', 'flex', 'default', helloCost, undefined, 'default'],
+    ['by the standard price if priority had no room', 'priority', 'default', helloCost, undefined, 'default'],
+    ['by the price of the tier’s other name', 'fast', 'priority', 22n * milli, 'priority', 'priority'],
+    ['by the standard price in a tier without one', 'flex', 'ultrafast', helloCost, undefined, 'ultrafast'],
     [
-      'by what it asked for where nothing is said',
-      'priority',
+      'by the standard price for an unknown word',
+      'flex',
+      'our-best-tier',
+      helloCost,
       undefined,
+      'our-best-tier',
+    ],
+    [
+      'by the standard price for a name of object properties',
+      'flex',
+      'constructor',
+      helloCost,
+      undefined,
+      'constructor',
+    ],
+    [
+      'by the requested tier if the report leaves it open',
+      'priority',
+      'auto',
       22n * milli,
       'priority',
       'priority',
     ],
-    ['by the standard price where flex had no room', 'flex', 'default', helloCost, undefined, 'default'],
-    ['by the standard price where priority had none', 'priority', 'default', helloCost, undefined, 'default'],
-    ['by the price of the tier’s other name', 'fast', 'priority', 22n * milli, 'priority', 'priority'],
-    ['by the standard price in a tier without one', 'flex', 'ultrafast', helloCost, undefined, 'ultrafast'],
-    [
-      'by the standard price, whatever word it is told',
-      'flex',
-      'our-best-tier',
-      helloCost,
-      undefined,
-      'our-best-tier',
-    ],
-    [
-      'by the standard price, a name that objects have',
-      'flex',
-      'constructor',
-      helloCost,
-      undefined,
-      'constructor',
-    ],
-    ['by what it asked for where that is left open', 'priority', 'auto', 22n * milli, 'priority', 'priority'],
-    ['by no dearer tier than it asked for', 'flex', 'priority', helloCost, undefined, 'default'],
+    ['by no tier above the requested one', 'flex', 'priority', helloCost, undefined, 'default'],
   ])('is charged %s', async (_how, asked, reported, charge, tier, told) => {
     const { rig, answer, last } = await called(asked, reported);
     expect(rig.item?.spent).toBe(charge);
@@ -113,7 +113,7 @@ describe('a call that asks for a service tier', () => {
     expect(rig.events).toEqual([]);
   });
 
-  it('has the factor in the price of what is open, and in that of its row what was charged', async () => {
+  it('has the requested factor in its open entry and the charged factor in its ledger row', async () => {
     const open = new BillingRig({ charges: [priced] }).granted(yuan).upstream({ steps: hello });
     open.store.always('dropped', 'close');
     await open.call({ ...small, service_tier: 'priority' });
@@ -124,7 +124,7 @@ describe('a call that asks for a service tier', () => {
     expect((await called(undefined, 'flex')).last?.price).toBe('1:tokens:1:2:x0.5');
   });
 
-  it('is never charged for a tier that is dearer than what anybody asked for, and the log says which', async () => {
+  it('is never charged a tier above the requested one, and the log names the reported tier', async () => {
     const { rig, line, answer, last } = await called(undefined, 'priority', { body: { stream: true } });
     expect([rig.item?.spent, last?.service_tier]).toEqual([helloCost, undefined]);
     expect(line).toMatchObject({ reported_tier: 'priority', charge: '0.011' });
@@ -132,7 +132,7 @@ describe('a call that asks for a service tier', () => {
     expect(answer.text).not.toContain('service_tier');
   });
 
-  it('is told on the last chunk which tier is charged, and in the log', async () => {
+  it('shows the charged tier on the last chunk and in the log', async () => {
     const { answer, line } = await called('priority', 'default', { body: { stream: true } });
     const tiers = frames(answer.text).map((chunk) => (chunk as Json)['service_tier']);
     expect(tiers).toEqual([undefined, 'default', undefined]);
@@ -149,7 +149,7 @@ describe('a call that asks for a service tier', () => {
     expect(fast.line).toMatchObject({ service_tier: 'fast', charge: '0.022' });
   });
 
-  it('at more than the standard price is covered by no plan', async () => {
+  it('above the standard price is not covered by a plan', async () => {
     const paid = async (asked: string): Promise<unknown[]> => {
       const options = { plan: [{ id: 'a', value: 5, models: ['m'] }] };
       const { rig } = await called(asked, asked, options);
@@ -160,14 +160,14 @@ describe('a call that asks for a service tier', () => {
     expect(await paid('ultrafast')).toEqual([0n, [1]]);
   });
 
-  it('of official mode would have cost what its tier costs', async () => {
+  it('in official mode shows the cost of its tier', async () => {
     const options = { key: { official: true }, body: { official: true } };
     const { answer, last } = await called('priority', 'priority', options);
     expect(JSON.parse(answer.text)).toMatchObject({ quota: 0.022 });
     expect(last).toMatchObject({ charge: 0n, cost: 22n * milli, price: undefined });
   });
 
-  it('whose answer breaks off is charged by what it asked for, or by what was named by then', async () => {
+  it('that breaks off is charged by the requested tier, or by the reported one if known', async () => {
     const cut = async (...steps: Step[]): Promise<bigint | undefined> => {
       const rig = new BillingRig({ charges: [priced] }).granted(yuan).upstream({ steps });
       await rig.call({ ...small, service_tier: 'priority', stream: true });
@@ -179,7 +179,7 @@ describe('a call that asks for a service tier', () => {
     expect(await cut(named!, counts!)).toBe(helloCost);
   });
 
-  it('costs the operator the tier that the vendor says it served, whatever the customer pays', async () => {
+  it('costs the operator the tier that the vendor reports, whatever the customer pays', async () => {
     const cost = {
       '*': { input: 0.5, output: 1, per_call: 0.001, service_tiers: { flex: 0.5, priority: 1.8 } },
     };
@@ -190,7 +190,7 @@ describe('a call that asks for a service tier', () => {
     expect(await bought('flex', 'default')).toBe(6_500_000n);
   });
 
-  it('may have less output where the balance covers less, by the price of the tier', async () => {
+  it('gets less output if the balance covers less at the tier’s price', async () => {
     const limitOf = async (asked: string): Promise<unknown> => {
       const rig = new BillingRig({ charges: [priced] }).granted(10n * yuan).upstream({ steps: hello });
       await rig.call({ model: 'm', messages: small.messages, max_tokens: 8_000, service_tier: asked });
@@ -200,7 +200,7 @@ describe('a call that asks for a service tier', () => {
     expect([await limitOf('flex'), await limitOf('priority')]).toEqual([2_489, 1_239]);
   });
 
-  it('is sent a tier that its row allows, at the standard price, and one that the row sets is its own', async () => {
+  it('is charged the standard price for a tier that its row allows or sets', async () => {
     const allowed = await called('ultrafast', 'ultrafast', {
       channels: [{ params: { allow: ['service_tier'] } }],
     });
@@ -229,7 +229,7 @@ describe('models that may answer a call in a service tier', () => {
   it.each<[string, bigint]>([
     ['flex', 1_780n],
     ['priority', 5_340n],
-  ])('hold the most that any of them may cost in %s', async (tier, held) => {
+  ])('reserve the highest cost among them in %s', async (tier, held) => {
     const rig = aliasRig({ charges: rules })
       .granted(10n * yuan)
       .upstream({ steps: hello });
@@ -238,7 +238,7 @@ describe('models that may answer a call in a service tier', () => {
     expect(rig.open.map(({ amount }) => amount)).toEqual([held * milli]);
   });
 
-  it('are each asked for it only where their own rule has a factor for it', async () => {
+  it('get the tier only if their own rule has a factor for it', async () => {
     const rig = aliasRig({ charges: rules, aliases: best('small', 'large') }).granted(10n * yuan);
     rig.upstream({ status: 500 }, { steps: served(undefined) });
     const answer = await rig.call({ ...ask, service_tier: 'priority' });
@@ -252,7 +252,7 @@ describe('models that may answer a call in a service tier', () => {
     expect([dropped.headers['x-relay-dropped'], other.item?.spent]).toEqual(['service_tier', helloCost]);
   });
 
-  it('rest for nobody else when the vendor has no room in a tier', async () => {
+  it('go into cooldown for no other call when the vendor has no room in the tier', async () => {
     const channels = [channelOf('m', { id: 'first', priority: 1 }), channelOf('m', { id: 'second' })];
     const hosts = async (tier: string | undefined): Promise<(string | undefined)[]> => {
       const rig = new BillingRig({ charges: [priced], channels }).granted(yuan);
@@ -283,7 +283,7 @@ describe('a service tier of a Responses upstream', () => {
     ['flex', 'flex', 'auto', 5_500_000n, 'flex'],
     ['flex', 'auto', 'priority', helloCost, 'default'],
   ])(
-    '%s, begun in %s and ended in %s, is charged and told alike',
+    '%s, begun in %s and ended in %s, is charged as it is reported',
     async (asked, begun, ended, spent, told) => {
       const endpoints: [string, Json][] = [
         ['/v1/chat/completions', { ...small }],
@@ -327,7 +327,7 @@ describe('fast mode of a Messages upstream', () => {
     ['/v1/responses', { model: 'm', input: 'hi', max_output_tokens: 78, service_tier: 'fast' }, {}],
   ];
 
-  it.each(endpoints)('is asked for by %s, and charged where it was used', async (path, body, headers) => {
+  it.each(endpoints)('is requested by %s and charged if it was used', async (path, body, headers) => {
     const ask = async (speed: object) => {
       const rig = new BillingRig({ charges: [fast], channels: [claude] }).granted(10n * yuan);
       rig.upstream({ steps: answerIn(speed) });
@@ -363,7 +363,7 @@ describe('fast mode of a Messages upstream', () => {
     expect([told(used.said), told(usual.said)]).toEqual([inFast, inStandard]);
   });
 
-  it('of a Messages client is a service tier elsewhere, and dropped by its own name without a price', async () => {
+  it('of a Messages client becomes a service tier at other upstreams, and is dropped without a price', async () => {
     const chat = new BillingRig({ charges: [fast] }).granted(10n * yuan).upstream({ steps: served('fast') });
     await chat.call({ ...small, speed: 'fast' }, { path: '/v1/messages' });
     expect(chat.sent[0]?.json).toMatchObject({ service_tier: 'fast' });
@@ -374,7 +374,7 @@ describe('fast mode of a Messages upstream', () => {
     expect([answer.headers['x-relay-dropped'], unpriced.item?.spent]).toEqual(['speed', helloCost]);
   });
 
-  it('is not bought by a chat client through a field that the tier is not asked for in', async () => {
+  it('is not sold to a chat client through the field of another endpoint', async () => {
     const rig = new BillingRig({ charges: [fast] }).granted(10n * yuan).upstream({ steps: hello });
     const answer = await rig.call({ ...small, speed: 'fast' });
     expect(rig.sent[0]?.json).not.toHaveProperty('speed');
@@ -391,7 +391,7 @@ describe('fast mode of a Messages upstream', () => {
     expect(last).toMatchObject({ charge: 22n * milli, service_tier: 'priority' });
   });
 
-  it('takes no other tier with it that has no price, and the one that a row allows', async () => {
+  it('sends no second tier without a price, except one that the row allows', async () => {
     const ask = async (allow: string[], tier: string) => {
       const rig = new BillingRig({ charges: [fast], channels: [{ ...claude, params: { allow } }] });
       rig.granted(10n * yuan).upstream({ steps: answerIn({ speed: 'fast' }) });
@@ -405,7 +405,7 @@ describe('fast mode of a Messages upstream', () => {
     expect(await ask(['service_tier'], 'auto')).toEqual(['fast', 'auto', undefined, 66n * milli]);
   });
 
-  it('does not go up where a row allows another field, and is remembered from where it was said', async () => {
+  it('is not sent if the row allows another field, and is kept from the event that reported it', async () => {
     const ask = async (allow: string[], steps: Step[]) => {
       const rig = new BillingRig({
         channels: [{ ...claude, params: { allow } }],
