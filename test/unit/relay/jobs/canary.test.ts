@@ -76,7 +76,7 @@ async function run(): Promise<{ successes: number; reason: unknown }> {
   return { successes: metric?.value ?? -1, reason: failed?.['reason'] };
 }
 
-test('a relay that lists its models and streams an answer to its end is a success', async () => {
+test('a relay that lists its models and streams a complete answer is a success', async () => {
   expect(await run()).toEqual({ successes: 1, reason: undefined });
   expect(asked.map(({ path }) => path)).toEqual(['/v1/models', '/v1/chat/completions']);
   expect(new Set(asked.map(({ key }) => key))).toEqual(new Set(['Bearer sk-canary-test']));
@@ -98,7 +98,7 @@ test.each<[reason: string, changed: Record<string, Answer>]>([
   expect(await run()).toEqual({ successes: 0, reason });
 });
 
-test('a key that cannot be read is a failure, and nothing is called', async () => {
+test('an unreadable key is a failure, and the relay is not called', async () => {
   vi.stubEnv('CANARY_TEST_KEY', '');
   expect(await run()).toEqual({ successes: 0, reason: 'no_key' });
   expect(asked).toEqual([]);

@@ -55,7 +55,7 @@ class Crossroads {
   }
 
   async pick(random: () => number): Promise<boolean> {
-    // What a call's answer sets off runs before the next is picked.
+    // Let everything that a reply triggers run before the next call is picked.
     for (let turns = 0; turns < 3; turns += 1) await turn();
     const [picked] = this.#waiting.splice(Math.floor(random() * this.#waiting.length), 1);
     picked?.go();
@@ -72,7 +72,7 @@ async function published(observer: Compiler): Promise<{ version: number; edit: n
 }
 
 test.each(Array.from({ length: 4 }, (_, seed) => seed))(
-  'compilers at once never move the pointer back, and end at what the tables hold (order %i)',
+  'parallel compilers never move the pointer back, and end with the content of the tables (order %i)',
   async (seed) => {
     const random = randomOf(seed);
     const crossroads = new Crossroads();

@@ -32,7 +32,7 @@ const served = async () => {
 };
 
 describe('a compile', () => {
-  test('publishes what the tables hold, as version 1', async () => {
+  test('publishes the content of the tables as version 1', async () => {
     await put('channels', channelRow());
     await put('charges', chargeRow);
     const pointer = await compiler.compile();
@@ -46,7 +46,7 @@ describe('a compile', () => {
     expect(compiler.counted).toEqual([{ badRows: 0, warnedRows: 0, unpricedModels: 0 }]);
   });
 
-  test('of the same content writes nothing', async () => {
+  test('of unchanged content writes nothing', async () => {
     await put('channels', channelRow());
     await put('charges', chargeRow);
     const first = await compiler.compile();
@@ -56,7 +56,7 @@ describe('a compile', () => {
     expect(compiler.store.calls.filter((call) => /^(Put|Update)/.test(call))).toEqual([]);
   });
 
-  test('keeps the last good version of a bad row, over compilers that never saw it', async () => {
+  test('keeps the last valid version of an invalid row, even in compilers that never read it', async () => {
     await put('channels', channelRow());
     await compiler.compile();
     await put('channels', channelRow({ priority: 'high' }));
@@ -69,7 +69,7 @@ describe('a compile', () => {
     expect((await served()).channels).toEqual([]);
   });
 
-  test('is complete when a table is larger than one page of a scan, and the snapshot larger than an item', async () => {
+  test('reads tables of several pages and writes snapshots of several items', async () => {
     const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j'];
     await Promise.all(
       ids.map((id) =>
@@ -87,7 +87,7 @@ describe('a compile', () => {
     expect(await compiler.compile()).toEqual(pointer);
   });
 
-  test('fails, with a metric, when the store does not answer, and then publishes nothing', async () => {
+  test('fails with a metric and publishes nothing when the store does not answer', async () => {
     await emulator.stop();
     await expect(compiler.compile()).rejects.toBeInstanceOf(StoreUnavailable);
     expect(compiler.counted).toEqual([{ failed: true }]);
@@ -95,7 +95,7 @@ describe('a compile', () => {
 });
 
 describe('the newest snapshot', () => {
-  test('is published again when a part of it is lost', async () => {
+  test('is published again if a part of it is lost', async () => {
     await put('channels', channelRow());
     const first = await compiler.compile();
     await deleteRow(compiler.store, 'runtime', 'snapshot#1#0');
@@ -104,7 +104,7 @@ describe('the newest snapshot', () => {
     expect(compiler.log.faults).toMatchObject([{ error: { name: 'SnapshotBroken' } }]);
   });
 
-  test('is published again, last good versions and all, when it is in a form that this code does not know', async () => {
+  test('is published again with the last valid rows if its format is unknown', async () => {
     await put('channels', channelRow());
     await compiler.compile();
     await put('channels', channelRow({ priority: 'high' }));
@@ -121,7 +121,7 @@ describe('the newest snapshot', () => {
     expect((await served()).channels).toMatchObject([{ id: 'main', priority: 0 }]);
   });
 
-  test('is followed by another number when the next one was left behind by a compile that died', async () => {
+  test('skips a version number that a dead compile left behind', async () => {
     await put('channels', channelRow());
     await compiler.compile();
     const dying = startCompiler({
@@ -143,10 +143,10 @@ describe('the newest snapshot', () => {
   });
 });
 
-describe('the marks of rows', () => {
+describe('the marks in rows', () => {
   const problem = 'priority: found "high", expected a whole number';
 
-  test('say what was learned of a channel while it holds, without a new version', async () => {
+  test('show a channel’s learned quirks while they are valid, without a new version', async () => {
     await put('channels', channelRow());
     await put('charges', chargeRow);
     const first = await compiler.compile();
@@ -161,7 +161,7 @@ describe('the marks of rows', () => {
     expect(await readRow(compiler.store, 'channels', 'main')).not.toHaveProperty('_warning');
   });
 
-  test('say what is wrong, and go when it is mended', async () => {
+  test('show what is invalid, and disappear when it is corrected', async () => {
     await put('channels', channelRow({ priority: 'high' }));
     await put('charges', { ...chargeRow, output: 72 });
     await compiler.compile();

@@ -34,7 +34,7 @@ describe('a grant', () => {
     ['-30.5', -30_500_000_000n],
     ['999999999999.999999999', 999_999_999_999_999_999_999n],
     ['1e2', 100n * yuan],
-  ])('of %s yuan is exact', async (amount, nano) => {
+  ])('of %s yuan is applied exactly', async (amount, nano) => {
     await rig.put(account, 'one', { amount });
     await rig.run();
     expect(await balance()).toEqual(both(nano));
@@ -51,7 +51,7 @@ describe('a grant', () => {
     // Lambda passes them as a text, `1000`.
     ['bytes', { amount: { B: Buffer.from('1000', 'base64') } }],
     ['a misspelt attribute', { amount: '5', reasn: 'gift' }],
-  ])('of %s is marked with what is wanted, and holds up no other', async (_, typed) => {
+  ])('of %s is marked with the expected value and delays no other grant', async (_, typed) => {
     await rig.put(account, 'bad', typed);
     await rig.put(account, 'good', { amount: '3' });
     await rig.run();
@@ -65,7 +65,7 @@ describe('a grant', () => {
     expect(rig.metrics.counted).toEqual([]);
   });
 
-  test('that is changed after it was applied is not applied again, and says so until it is changed back', async () => {
+  test('that is edited after it was applied is not applied again, and is marked until the edit is undone', async () => {
     await rig.put(account, 'one', { amount: '5' });
     await rig.run();
     await rig.put(account, 'one', { amount: '6' });
@@ -78,7 +78,7 @@ describe('a grant', () => {
     expect(await rig.marks(account, 'one')).toEqual({ applied: at });
   });
 
-  test('that was copied from an applied one, marks and all, is applied', async () => {
+  test('copied from an applied one with its marks is applied', async () => {
     await rig.put(account, 'copy', { amount: '5', _applied: '2020-01-01T00:00:00Z' });
     await rig.run();
     expect(await balance()).toEqual(both(5n * yuan));
@@ -87,7 +87,7 @@ describe('a grant', () => {
 });
 
 describe('a grant to an account without a row', () => {
-  test('is applied and marked with a warning, until it is handled with the row there', async () => {
+  test('is applied with a warning that stays until it is processed again with the row there', async () => {
     await rig.put(account, 'one', { amount: '5' });
     await rig.run();
     expect(await balance()).toEqual(both(5n * yuan));
@@ -100,8 +100,8 @@ describe('a grant to an account without a row', () => {
   });
 });
 
-describe('a grant for an item that cannot take it', () => {
-  test('is reported and marked, and blocks nobody, now or on the schedule', async () => {
+describe('a grant that the account’s item cannot take', () => {
+  test('is reported and marked, and blocks no other grant in the stream or the schedule', async () => {
     const broken = { account: { S: account }, available: { S: 'much' } };
     await rig.client.send(new PutItemCommand({ TableName: 'relay-quotas', Item: broken }));
     await rig.put(account, 'one', { amount: '5' });
@@ -124,8 +124,8 @@ describe('a grant for an item that cannot take it', () => {
   });
 });
 
-describe('the schedule', () => {
-  test('applies at once what the stream missed and its writer marked, and finds it no more', async () => {
+describe('the grant schedule', () => {
+  test('applies a marked grant that the stream missed, and removes the mark', async () => {
     await rig.put(account, 'missed', { amount: '5', ...unappliedMark });
     await rig.nextRecords();
     expect(await rig.unapplied()).toEqual([`${account} missed`]);
@@ -136,7 +136,7 @@ describe('the schedule', () => {
     expect(await balance()).toEqual(both(5n * yuan));
   });
 
-  test('removes the mark from a row that was applied before', async () => {
+  test('removes the mark from a grant that was already applied', async () => {
     await rig.put(account, 'copied', { amount: '5' });
     await rig.run();
     await rig.put(account, 'copied', { amount: '5', _applied: at, ...unappliedMark });
@@ -146,7 +146,7 @@ describe('the schedule', () => {
     expect(await balance()).toEqual(both(5n * yuan));
   });
 
-  test('applies within a day, once, what the stream missed of rows that another tool wrote', async () => {
+  test('applies unmarked grants that the stream missed within a day, once', async () => {
     await rig.put(account, 'missed', { amount: '5' });
     await rig.put(account, 'bad', { amount: { S: 'x' } });
     await rig.nextRecords();

@@ -28,7 +28,7 @@ test.each([
   ['-0.000001', 0n],
   ['-0.0000013', -300n],
   ['0.000000003', 1003n],
-])('a grant of %s to a split account changes all its parts, once', async (amount, left) => {
+])('a grant of %s to a split account changes all its shards once', async (amount, left) => {
   const account = `split ${amount}`;
   await splitAccount(account);
   await rig.put(account, 'second', { amount });
@@ -37,7 +37,7 @@ test.each([
   const sums = await whole(account);
   expect(sums).toMatchObject({ available: left, granted: left, moved: 0n });
   expect(sums?.shards && findImbalances(sums.shards)).toEqual([]);
-  // No part can be spent that another one owes.
+  // No shard may spend what another one owes.
   const available = sums?.shards?.map((item) => item.available) ?? [];
   if (left >= 0n) for (const each of available) expect(each).toBeGreaterThanOrEqual(0n);
   else for (const each of available) expect(each).toBeLessThanOrEqual(0n);

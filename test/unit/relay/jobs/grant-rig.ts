@@ -23,7 +23,7 @@ import { emulatorClient, emulatorTables, startEmulator, type Emulator } from '..
 import { recordedLog } from '../../adapters/telemetry/recorded-log.ts';
 import { countedMetrics, eventOf, openStream, type TableStream } from './ledger-stream.ts';
 
-/** What an operator typed: a number's digits, or any attribute. */
+/** An operator's input: the digits of a number, or any attribute. */
 export type Typed = Record<string, string | AttributeValue>;
 
 const roundsMax = 20;
@@ -82,7 +82,7 @@ export class GrantRig implements AsyncDisposable {
     }
   }
 
-  /** What the schedule finds in the index. */
+  /** Lists the grants that the schedule finds in the index. */
   async unapplied(): Promise<string[]> {
     const grants = await Array.fromAsync(createGrantStore(this.tables, 'relay').unapplied());
     return grants.map(({ account, grant_id }) => `${account} ${grant_id}`);

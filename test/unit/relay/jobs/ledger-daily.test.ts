@@ -100,15 +100,15 @@ const served = {
   bought: 10n ** 18n + 1n,
 };
 
-describe('the sums', () => {
-  it('are those of the rows, also of more than one transaction takes', async () => {
+describe('the daily sums', () => {
+  it('match the ledger rows, even of more changes than one transaction takes', async () => {
     const batch = Array.from({ length: 90 }, (_, at) => closing(`busy ${at % 30}`, at % 2 ? served : {}));
     expect(await project(batch)).toEqual(batch.map(() => undefined));
     expect(await rows()).toHaveLength(90);
     expect(await wrongSums()).toEqual([]);
   });
 
-  it('count a repeated record once, alone, in a batch, and beside new ones', async () => {
+  it('count a repeated record once, alone, in a batch, or next to new ones', async () => {
     const first = closing('again', served);
     const batch = [first, closing('again', served), first];
     await project([first]);
@@ -118,7 +118,7 @@ describe('the sums', () => {
     expect(await wrongSums()).toEqual([]);
   });
 
-  it('count a call once whose id is cancelled, before or after', async () => {
+  it('count a call once if its id is cancelled before or after it', async () => {
     const settled = closing('stones', served);
     const id = settled.after?.last?.id ?? '';
     const stone = closing('stones', { id, kind: 'cancelled', charge: 0n, entry: { tombstone: true } });
@@ -131,8 +131,8 @@ describe('the sums', () => {
   });
 });
 
-describe('the sums of minutes', () => {
-  it('fail no row when the store refuses them, and the log says so', async () => {
+describe('the sums by minute', () => {
+  it('fail no row when the store rejects them, and the failure is logged', async () => {
     const spoiled = {
       id: { S: 'minutes#2026-11-21' },
       period: { S: 'minute#2026-11-21T10:06' },
@@ -150,7 +150,7 @@ describe('the sums of minutes', () => {
     expect(await wrongSums()).toEqual([]);
   });
 
-  it('of an outage are those of the last ten minutes alone', async () => {
+  it('cover only the last ten minutes of an outage', async () => {
     const begin = Date.parse('2026-11-21T11:00:00Z') / 1000;
     await project(Array.from({ length: 30 }, (_, minute) => closing('late', { at: begin + minute * 60 })));
     const minutes = (await all('daily')).filter(({ period }) =>
@@ -160,8 +160,8 @@ describe('the sums of minutes', () => {
   });
 });
 
-describe('a batch', () => {
-  it('in which the store fails is repeated from the first row that was not put', async () => {
+describe('a batch of changes', () => {
+  it('is retried from the first row that the failing store did not take', async () => {
     await using shaky = await FaultyWire.open(emulator.endpoint);
     const batch = Array.from({ length: 120 }, (_, at) => closing(`long ${at}`));
     // The second lane names its bucket before its first transaction.
@@ -179,7 +179,7 @@ describe('a batch', () => {
     expect(await wrongSums()).toEqual([]);
   });
 
-  it('is not held up by sums that take no number: the row is kept, and the change is reported', async () => {
+  it('keeps the row and reports it when a sum holds no number', async () => {
     const change = closing('spoiled');
     const spoiled = {
       id: { S: 'account#spoiled' },
@@ -196,13 +196,13 @@ describe('a batch', () => {
   });
 });
 
-describe('the budget of a key', () => {
+describe('a key’s budget', () => {
   const used = async (key: string) =>
     (await all('runtime'))
       .filter(({ id }) => id?.S === `budget#${key}#2026-11`)
       .map(({ used: sum, running }) => [sum?.N, running?.N]);
 
-  it('gets back what a call did not spend, with its row, however often the record comes', async () => {
+  it('is refunded once for what a call did not spend, even if its record repeats', async () => {
     const entry = { amount: 10n, key: 'saver', budget: '2026-11' };
     const change = closing('budgeted', { charge: 3n, entry });
     const other = closing('budgeted', { charge: 0n, kind: 'released', entry });

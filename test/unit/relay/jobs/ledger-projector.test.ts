@@ -107,7 +107,7 @@ async function close(
 }
 
 describe('the ledger', () => {
-  test('gets one row for each close, with exact amounts in yuan', async () => {
+  test('has one row for each close, with exact amounts in yuan', async () => {
     const cache = { cached_tokens: 6, cache_write_tokens: 4 };
     const said = { endpoint: 'chat', prompt_tokens: 12, completion_tokens: 0, ...cache, end: 'completed' };
     await close('call1', { charge: 10n ** 20n + 1n, ...said, estimated: true }, { amount: 2_500_000_000n });
@@ -141,7 +141,7 @@ describe('the ledger', () => {
   });
 
   test.each([false, true])(
-    'keeps the row of a settled call whose id is taken and cancelled later (backwards: %s)',
+    'keeps the row of a settled call whose id is reused and cancelled later (backwards: %s)',
     async (backwards) => {
       await close('call', { charge: 7n });
       const stone = entryOf({ tombstone: true });
@@ -154,8 +154,8 @@ describe('the ledger', () => {
   );
 });
 
-describe('every image is checked', () => {
-  test('accounts that do not balance are reported, and their rows are kept all the same', async () => {
+describe('the check of every image', () => {
+  test('reports accounts that do not balance, and keeps their rows', async () => {
     await put({ available: 5n, granted: 1_000_000_004n });
     await close('call');
     await project(await stream.next());
@@ -167,7 +167,7 @@ describe('every image is checked', () => {
     expect(await rows()).toHaveLength(1);
   });
 
-  test('a row that charges another amount than was deducted fails the run, and is written after 15 minutes', async () => {
+  test('rejects a row whose charge differs from the deduction, and writes it after 15 minutes', async () => {
     await close('call', { charge: 7n });
     const records = await stream.next();
     for (const { dynamodb } of records) {
@@ -186,7 +186,7 @@ describe('every image is checked', () => {
   });
 });
 
-describe('a record', () => {
+describe('a stream record', () => {
   test.each<[string, (record: DynamoDBRecord) => void, string]>([
     [
       'with an amount that is not a number',
@@ -199,7 +199,7 @@ describe('a record', () => {
       'a close without its close record',
     ],
     ['without a key', ({ dynamodb }) => delete dynamodb?.Keys, 'quotas: a record without its key'],
-  ])('%s is reported once and blocks none that follow', async (_, spoil, problem) => {
+  ])('%s is reported once and blocks no later record', async (_, spoil, problem) => {
     await close('call1', { charge: 1n });
     await close('call2', { charge: 2n });
     const records = await stream.next();
@@ -212,7 +212,7 @@ describe('a record', () => {
     expect(log.events).toMatchObject([{ name: 'ledger_poisoned', fields: { sequence, problem } }]);
   });
 
-  test('that the store did not take comes again, with all that follow it', async () => {
+  test('that the store did not take is delivered again with all later ones', async () => {
     for (const id of ['call1', 'call2', 'call3']) await close(id);
     const records = await stream.next();
     await using away = await FaultyWire.open('http://127.0.0.1:1');

@@ -1,4 +1,4 @@
-/** What is open is found by its registration, on the registry in the emulator, without a look at the table. */
+/** The sweep finds open reservations by their registration in the emulator, without a table scan. */
 import type { TableClient } from '../../../../shared/adapters/dynamodb/table-client.ts';
 import { PutItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
@@ -94,7 +94,7 @@ async function openIn(account: string): Promise<number> {
 }
 
 describe('a sweep', () => {
-  it('closes what nobody came back for, and reads neither the table nor items that are not due', async () => {
+  it('closes lost reservations, and reads neither the table nor items that are not due', async () => {
     await watch([await put('lost', openUntil(now + lease)), await put('later', openUntil(now + 900))]);
     pass(lease + graceSeconds);
     expect(await sweep()).toEqual({ open: 1, expired: 0 });
@@ -106,7 +106,7 @@ describe('a sweep', () => {
     expect(pages).toEqual([]);
   });
 
-  it('looks again at a close that failed', async () => {
+  it('retries a close that failed', async () => {
     await watch([await put('odd', openUntil(now + lease))]);
     pass(lease + graceSeconds + 1);
     const store = { ...quotas(), close: () => Promise.reject(new Error('odd')) };
@@ -115,7 +115,7 @@ describe('a sweep', () => {
     expect(await sweep()).toEqual({ open: 0, expired: 1 });
   });
 
-  it('looks again at what was renewed between its read and its close', async () => {
+  it('checks a reservation again that was renewed between its read and its close', async () => {
     await watch([await put('raced', openUntil(now + lease))]);
     pass(lease + graceSeconds + 1);
     const store = quotas();
@@ -128,7 +128,7 @@ describe('a sweep', () => {
     expect(await sweep()).toEqual({ open: 0, expired: 1 });
   });
 
-  it('whose clock is ahead loses nothing that was registered for a time that it had passed', async () => {
+  it('with a fast clock loses no registration for a time that it has already passed', async () => {
     await watch([await put('busy', openUntil(now + lease))]);
     const aheadSeconds = 120;
     pass(lease + graceSeconds + 30);
@@ -140,7 +140,7 @@ describe('a sweep', () => {
     expect(await sweep()).toEqual({ open: 0, expired: 1 });
   });
 
-  it('passes over the table each hour, in case that a registration was lost', async () => {
+  it('scans the table every hour, in case a registration was lost', async () => {
     await put('unregistered', openUntil(now + lease));
     pass(59 * 60);
     expect(await sweep()).toEqual({ open: 0, expired: 0 });
@@ -149,7 +149,7 @@ describe('a sweep', () => {
     expect(pages).toEqual([undefined]);
   });
 
-  it('goes on with a long pass where the one before stopped', async () => {
+  it('resumes a long scan where the previous sweep stopped', async () => {
     pass(3600);
     const table = scan;
     const names = Array.from({ length: 45 }, (_, at) => `page ${at}`);
@@ -166,7 +166,7 @@ describe('a sweep', () => {
 });
 
 describe('a registration', () => {
-  it('is made once for an item that goes on being busy, until its time has come', async () => {
+  it('is written once for a busy item until its time has come', async () => {
     for (let second = 0; second < lease + graceSeconds; second += 1) {
       await watch([
         {
@@ -181,7 +181,7 @@ describe('a registration', () => {
     expect(registered.map(({ atSeconds }) => atSeconds)).toEqual([now + lease, now + 175 + lease]);
   });
 
-  it('is made anew for a reservation that ends before all others', async () => {
+  it('is written again for a reservation that ends before all others', async () => {
     const image = (...untils: number[]) => ({
       item: 'two',
       account: 'two',

@@ -67,13 +67,13 @@ async function item(name = account): Promise<QuotaItem> {
 }
 
 describe('the sweeper', () => {
-  test('releases a background call that never began, and counts it as nothing that crashed', async () => {
+  test('releases a background call that never began, and does not count it as crashed', async () => {
     await put({ available: 5n, granted: 15n, open: new Map([['call', overdue({ queued: true })]]) });
     expect(await sweep()).toMatchObject({ expired: 0 });
     expect(await item()).toMatchObject({ available: 15n, spent: 0n, last: { kind: 'released', charge: 0n } });
   });
 
-  test('charges the input of what nobody came back for, returns the rest, and says so', async () => {
+  test('charges the input of a lost call, refunds the rest, and logs it', async () => {
     await put({ available: 5n, open: new Map([['lost', overdue()]]) });
     await sweep();
     expect(await item()).toMatchObject({
@@ -87,7 +87,7 @@ describe('the sweeper', () => {
     expect(log.events).toEqual([{ name: 'reservation_expired', fields }]);
   });
 
-  test('leaves alone what may still come back', async () => {
+  test('ignores calls that may still settle', async () => {
     const running = entryOf({ until: now - graceSeconds, amount: 10n });
     await put({
       open: new Map([
@@ -101,7 +101,7 @@ describe('the sweeper', () => {
     expect(await item()).toMatchObject({ settled: 1, open: new Map([['running', running]]) });
   });
 
-  test('reports an item that it cannot read and closes those of all others', async () => {
+  test('reports an unreadable item and closes the reservations of all others', async () => {
     const names = ['a', 'b', 'c'].map((name) => `${account} ${name}`);
     for (const name of names) await put({ open: new Map([['lost', overdue()]]) }, name);
     const broken = { ...attributesOf(itemOf(account, {})), open: { M: { lost: { S: 'nonsense' } } } };
@@ -114,7 +114,7 @@ describe('the sweeper', () => {
     await put({});
   });
 
-  test('goes on after a close that fails, and closes it the next time', async () => {
+  test('continues after a failed close and retries it the next time', async () => {
     await put({
       open: new Map([
         ['first', overdue()],
