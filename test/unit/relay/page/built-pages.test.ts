@@ -7,13 +7,13 @@ import * as served from '../../../../shared/relay/page/built-pages.ts';
 
 const root = path.resolve(import.meta.dirname, '../../../..');
 
-it('what is built has all that the pages are served with', async () => {
+it('the build produces every file that the pages are served with', async () => {
   const built = await buildPages();
   expect(Object.values(built).filter((value) => value === '')).toEqual([]);
   expect(built).toEqual({ ...served });
 });
 
-it("the pages' scripts keep to the types of a browser", async () => {
+it('the scripts of the pages use only browser types', async () => {
   const tsc = path.join(root, 'node_modules/.bin/tsc');
   const checked = promisify(execFile)(process.execPath, [tsc, '--noEmit', '-p', 'infra/pages/browser'], {
     cwd: root,

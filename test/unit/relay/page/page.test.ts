@@ -45,7 +45,7 @@ describe.each([
   ['HTML', html],
   ['plain text', text],
 ])('the page as %s', (_name, render) => {
-  test('names the base URL and the price of every model by its first rule, of a million tokens', () => {
+  test('names the base URL and every model’s price by its first rule, per million tokens', () => {
     const body = wordsOf(render());
     expect(body).toContain('https://relay.example/v1');
     expect(body).toMatch(/alpha (¥0\.0015 ¥0\.0015 ¥20|¥0\.0015 in, ¥20 out)/);
@@ -54,7 +54,7 @@ describe.each([
     expect(body).not.toContain('¥99');
   });
 
-  test('shows the price that is in force, with its cache and its tiers', () => {
+  test('shows the current price with its cache price and tiers', () => {
     const [now, ...others] = facts.charges;
     const more = {
       cached_input: 0.01,
@@ -72,7 +72,7 @@ describe.each([
     expect(wordsOf(render({ charges, nowMs: 1 }))).toMatch(/alpha (¥7000 ¥7000 ¥20|¥7000 in, ¥20 out)/);
   });
 
-  test('shows the price of the hour, until when it holds, and those of other hours', () => {
+  test('shows the price of the hour and its end, and the prices of other hours', () => {
     const [first, ...others] = facts.charges;
     const hours = { name: 'peak', from: '09:00', to: '12:00', zone: 'Asia/Shanghai' };
     const windows = [
@@ -107,7 +107,7 @@ describe.each([
     );
   });
 
-  test('announces prices with their day, by the calendar of the relay', () => {
+  test('announces prices with their day in the relay’s time zone', () => {
     const [now] = facts.charges;
     const from = Date.parse('2026-11-30T16:00:00Z');
     const changes = [{ fromMs: from, rule: { ...now!, input: 0.001 }, models: ['alpha'] }];
@@ -125,7 +125,7 @@ describe.each([
     expect(body).toMatch(/Back soon.*beta.*alpha/);
   });
 
-  test('marks models that rest', () => {
+  test('marks models in cooldown as unavailable', () => {
     const body = wordsOf(render({ resting: new Set(['beta']) }));
     expect(body).toMatch(/beta unavailable ¥0\.1 per call/);
     expect(body).not.toMatch(/alpha unavailable/);
@@ -142,7 +142,7 @@ describe.each([
     expect(body).toContain('OpenAI(base_url=');
   });
 
-  test('shows plans only when there are some', () => {
+  test('shows plans only if there are any', () => {
     expect(render()).not.toContain('calls per month');
     const body = render({ plans: [plan] });
     expect(wordsOf(body)).toContain('¥30 per month');
@@ -157,7 +157,7 @@ describe.each([
   });
 });
 
-describe('foreign text', () => {
+describe('text from others', () => {
   const attack = `<script>alert("x")</script>'&`;
 
   test('is escaped everywhere in the HTML', () => {
@@ -182,13 +182,13 @@ describe('foreign text', () => {
     expect(text({ models: [`it's`] })).toContain(String.raw`"model":"it'\''s"`);
   });
 
-  test('brings no terminal control codes into the plain text', () => {
+  test('leaves terminal control codes out of the plain text', () => {
     expect(text({ contact: 'a\u001B[31mb' })).toContain('Contact: a[31mb');
   });
 });
 
-describe('headers', () => {
-  test('allow the page its own style sheet and nothing else', () => {
+describe('page headers', () => {
+  test('allow only the page’s own style sheet and script', () => {
     const { headers, body } = answerPage(facts, 'text/html');
     expect(headers['content-type']).toBe('text/html; charset=utf-8');
     expect(headers['content-security-policy']).toMatch(

@@ -10,7 +10,7 @@ describe('a paid checkout', () => {
     ['none', { currency: 'jpy', minor: 5001n }, 'jpy', '240.048'],
     ['three', { currency: 'kwd', minor: 1230n }, 'kwd', '28.44185088'],
     ['two, one for one', { currency: 'cny', minor: 1n }, 'cny', '0.01'],
-  ])('is granted exactly in a currency with %s decimals', async (_name, content, currency, yuan) => {
+  ])('is credited exactly in a currency with %s decimals', async (_name, content, currency, yuan) => {
     const rig = new StripeRig();
     const { minor } = content as { minor: bigint };
     const paid = { amount_total: Number(minor), currency, client_reference_id: reference(content) };
@@ -45,19 +45,22 @@ describe('a paid checkout', () => {
       'no rate',
     ],
     ['of a subscription', { mode: 'subscription', payment_intent: null }, 'no single payment'],
-  ])('is kept for an operator, with an alarm, and granted to nobody: %s', async (_name, changes, problem) => {
-    const rig = new StripeRig();
-    expect(await rig.send(completed, session({ ...changes }))).toBe(200);
-    expect(rig.granted).toEqual([]);
-    const [payment] = rig.store.payments.values();
-    expect(payment).toMatchObject({ state: 'parked', problem: expect.stringContaining(problem) });
-    expect(rig.counted).toEqual(['PaymentParked']);
-    expect(rig.events).toEqual([
-      { name: 'payment_parked', fields: expect.objectContaining({ problem: payment?.problem }) },
-    ]);
-  });
+  ])(
+    'is parked for an operator with an alarm and credited to nobody: %s',
+    async (_name, changes, problem) => {
+      const rig = new StripeRig();
+      expect(await rig.send(completed, session({ ...changes }))).toBe(200);
+      expect(rig.granted).toEqual([]);
+      const [payment] = rig.store.payments.values();
+      expect(payment).toMatchObject({ state: 'parked', problem: expect.stringContaining(problem) });
+      expect(rig.counted).toEqual(['PaymentParked']);
+      expect(rig.events).toEqual([
+        { name: 'payment_parked', fields: expect.objectContaining({ problem: payment?.problem }) },
+      ]);
+    },
+  );
 
-  test('has the bonus of the steps in force when it is reported, and a refund takes its share after they are gone', async () => {
+  test('gets the bonus steps in force when it is reported, and a refund takes back its share later', async () => {
     const rig = new StripeRig();
     rig.bonus = [{ pay: 71, get: 78.1 }];
     await rig.send(completed, session());
@@ -75,7 +78,7 @@ describe('a paid checkout', () => {
     ]);
   });
 
-  test('that is parked is granted when Stripe sends it again and the cause is gone', async () => {
+  test('that is parked is credited when Stripe sends it again and the cause is gone', async () => {
     const rig = new StripeRig();
     rig.store.accounts.delete('acme');
     await rig.send(completed, session());
@@ -87,7 +90,7 @@ describe('a paid checkout', () => {
     expect(rig.granted).toEqual(['acme pi_1 71', 'acme re_1 -28.4']);
   });
 
-  test('of another shop is ignored where the setting says so', async () => {
+  test('of another shop is ignored if the setting says so', async () => {
     const rig = new StripeRig();
     rig.settings = rig.settings && { ...rig.settings, unsigned: 'ignore' };
     expect(await rig.send(completed, session({ client_reference_id: null }))).toBe(200);
@@ -96,13 +99,13 @@ describe('a paid checkout', () => {
     expect(rig.store.payments.get('pi_1')).toMatchObject({ state: 'parked' });
   });
 
-  test('of a connected account is not the money of the operator', async () => {
+  test('of a connected account is ignored', async () => {
     const rig = new StripeRig();
     expect(await rig.send(completed, session(), { account: 'acct_other' })).toBe(200);
     expect(rig.store.payments.size).toBe(0);
   });
 
-  test('of the test mode is no money for a relay that is live; real money in test mode is kept', async () => {
+  test('in test mode is ignored by a live relay, and real money is parked in test mode', async () => {
     const rig = new StripeRig();
     expect(await rig.send(completed, session(), { livemode: false })).toBe(200);
     expect(rig.store.payments.size).toBe(0);
@@ -120,7 +123,7 @@ describe('a paid checkout', () => {
     { currency: 'USD' },
     { payment_intent: 'pi 1#x' },
     { payment_intent: undefined },
-  ])('of another form than documented is refused, so that Stripe keeps it: %o', async (changes) => {
+  ])('of an undocumented form is rejected, so that Stripe keeps it: %o', async (changes) => {
     const rig = new StripeRig();
     expect(await rig.send(completed, session(changes))).toBe(400);
     expect(rig.store.payments.size).toBe(0);
@@ -128,7 +131,7 @@ describe('a paid checkout', () => {
 });
 
 describe('refunds and disputes', () => {
-  test('take back at the rate of the payment, each once, whichever came first', async () => {
+  test('debit at the rate of the payment, once each, in any order', async () => {
     const rig = new StripeRig();
     await rig.send('refund.created', refund());
     await rig.send('charge.refunded', { id: 'ch_1', refunds: { data: [refund()] } });
@@ -140,7 +143,7 @@ describe('refunds and disputes', () => {
     expect(rig.granted).toEqual(['acme pi_1 71', 'acme re_1 -28.4', 'acme re_2 -42.6']);
   });
 
-  test('a dispute takes the money when it opens, returns it when won, and an inquiry takes none', async () => {
+  test('a dispute debits when it opens and credits when it is won; an inquiry does neither', async () => {
     const rig = new StripeRig();
     await rig.send(completed, session());
     await rig.send('charge.dispute.created', dispute({ id: 'dp_0', status: 'warning_needs_response' }));
@@ -157,7 +160,7 @@ describe('refunds and disputes', () => {
     ]);
   });
 
-  test('of more than the payment are taken and reported, whether one is or all together are', async () => {
+  test('above the payment, alone or together, are debited and reported', async () => {
     const rig = new StripeRig();
     await rig.send(completed, session());
     await rig.send('refund.created', refund({ id: 're_1', amount: 600 }));
@@ -172,7 +175,7 @@ describe('refunds and disputes', () => {
     expect(rig.counted).toEqual(['PaymentParked', 'PaymentParked']);
   });
 
-  test('in another currency than the payment are not converted, but reported', async () => {
+  test('in another currency than the payment are reported, not converted', async () => {
     const rig = new StripeRig();
     await rig.send(completed, session());
     await rig.send('charge.dispute.created', dispute({ currency: 'eur' }));
@@ -181,12 +184,12 @@ describe('refunds and disputes', () => {
   });
 });
 
-describe('the store', () => {
+describe('when the store', () => {
   const down = async () => {
     throw new StoreUnavailable('down');
   };
 
-  test('does not answer: 503, so that Stripe sends the event again', async () => {
+  test('does not answer, the relay answers 503 and Stripe sends the event again', async () => {
     const rig = new StripeRig();
     rig.store.disturb = down;
     expect(await rig.send(completed, session())).toBe(503);
@@ -196,7 +199,7 @@ describe('the store', () => {
     expect(rig.granted).toEqual(['acme pi_1 71']);
   });
 
-  test('loses the reply to a write: granted once, and a parked payment is still reported', async () => {
+  test('loses the reply to a write, the payment is credited once, or parked and reported', async () => {
     for (const account of ['acme', 'gone']) {
       const rig = new StripeRig();
       let losses = 1;
@@ -209,7 +212,7 @@ describe('the store', () => {
     }
   });
 
-  test('has a row of grants under this id that somebody typed: theirs counts, and an operator hears of it', async () => {
+  test('has a manual grant with the same id, that grant counts and an operator is alerted', async () => {
     const rig = new StripeRig();
     rig.store.grants.set('acme pi_1', { account: 'acme', grant_id: 'pi_1', amount: 5_000_000_000n });
     await rig.send('refund.created', refund());
@@ -232,7 +235,7 @@ describe('the payment that stores a card', () => {
   test.each([
     ['a refund', 'refund.created', refund()],
     ['a dispute', 'charge.dispute.created', dispute()],
-  ])('turns no automatic top-up on if %s was reported first', async (_name, type, object) => {
+  ])('enables no automatic top-ups if %s was reported first', async (_name, type, object) => {
     for (const isCheckoutFirst of [true, false]) {
       const rig = new StripeRig();
       const terms = { below: 500, amount: 1000, monthly: 5000 };

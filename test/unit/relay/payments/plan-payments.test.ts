@@ -30,7 +30,7 @@ function planOf(rig: StripeRig): string {
     : 'none';
 }
 
-it('a paid month is set once, however often and at once it is reported, and credits no balance', async () => {
+it('a paid month is set once for any number of parallel reports, and credits no balance', async () => {
   const rig = new StripeRig();
   const reports = Array.from({ length: 8 }, () => rig.send(completed, paidFor(2)));
   expect(new Set(await Promise.all(reports))).toEqual(new Set([200]));
@@ -38,14 +38,14 @@ it('a paid month is set once, however often and at once it is reported, and cred
   expect(rig.granted).toEqual([]);
 });
 
-it('payments at once are a month each, and a renewal follows the paid time', async () => {
+it('parallel payments buy a month each, and a renewal follows the paid time', async () => {
   const rig = new StripeRig();
   const payments = ['pi_1', 'pi_2', 'pi_3'].map((id) => rig.send(completed, paidFor(2, id)));
   expect(new Set(await Promise.all(payments))).toEqual(new Set([200]));
   expect(planOf(rig)).toBe('2 2026-11-21 2027-02-21');
 });
 
-it('the last days of months do not shorten the months after them', async () => {
+it('the last day of a month does not shorten later months', async () => {
   const rig = new StripeRig();
   rig.nowMs = Date.UTC(2027, 0, 31);
   const untils: string[] = [];
@@ -73,7 +73,7 @@ it('a higher level starts at once; a lower one, or a plan without an end, parks 
   expect([rig.granted, rig.counted]).toEqual([[], ['PaymentParked', 'PaymentParked']]);
 });
 
-it('a full refund or dispute ends its month alone, a part of it nothing, each once', async () => {
+it('a full refund or dispute ends only its month, a partial one ends nothing, once each', async () => {
   const rig = new StripeRig();
   for (const id of ['pi_1', 'pi_2']) await rig.send(completed, paidFor(2, id));
   rig.nowMs += dayMs;
@@ -87,7 +87,7 @@ it('a full refund or dispute ends its month alone, a part of it nothing, each on
   expect(rig.granted).toEqual([]);
 });
 
-it('a refund of a lower month does not touch the higher plan that followed, and one before its payment buys none', async () => {
+it('a refund leaves the higher plan that followed, and one before its payment cancels the month', async () => {
   const rig = new StripeRig();
   await rig.send(completed, paidFor(1));
   await rig.send(completed, paidFor(2, 'pi_2'));
@@ -99,7 +99,7 @@ it('a refund of a lower month does not touch the higher plan that followed, and 
   expect(rig.granted).toEqual([]);
 });
 
-it('a month follows a plan that begins later, by an operator or by a clock that is ahead', async () => {
+it('a month follows a plan that begins later, by an operator’s edit or a fast clock', async () => {
   const rig = new StripeRig();
   rig.store.plans.set('acme', { level: 2, since: rig.nowMs + 9, until: Date.UTC(2026, 11, 21) });
   await rig.send(completed, paidFor(2));
@@ -108,7 +108,7 @@ it('a month follows a plan that begins later, by an operator or by a clock that 
   expect([planOf(rig), rig.store.payments.get('pi_2')?.state]).toEqual(['2 2026-11-21 2027-01-21', 'parked']);
 });
 
-it('a refund of a month that is over takes nothing of the one that was bought later', async () => {
+it('a refund of a past month does not shorten the month that was bought later', async () => {
   const rig = new StripeRig();
   await rig.send(completed, paidFor(2));
   rig.nowMs += 40 * dayMs;
@@ -121,13 +121,13 @@ it.each([
   ['less was paid', () => ({ amount_total: 100 })],
   ['the level was edited', () => ({ client_reference_id: planReference(1).replace('p1-', 'p3-') })],
   ['the level was removed', () => ({ client_reference_id: planReference(1).replace('p1-', '') })],
-])('where %s, nothing is set or credited', async (_, changes) => {
+])('if %s, no plan is set and nothing is credited', async (_, changes) => {
   const rig = new StripeRig();
   await rig.send(completed, paidFor(1, 'pi_1', changes()));
   expect([planOf(rig), rig.granted, rig.store.payments.get('pi_1')?.state]).toEqual(['none', [], 'parked']);
 });
 
-it('months that were bought less those refunded are left, in whatever order and however often events come', async () => {
+it('the remaining months are those bought minus those refunded, for repeated events in any order', async () => {
   for (let seed = 1; seed <= 40; seed += 1) {
     const random = new SeededRandom(seed);
     const rig = new StripeRig();

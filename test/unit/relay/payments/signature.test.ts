@@ -4,7 +4,7 @@ import { session, stripe, StripeRig } from '../../../support/stripe-rig.ts';
 const errorOf = (body: unknown): { code: string } =>
   (JSON.parse(String(body)) as { error: { code: string } }).error;
 
-describe('an event that no secret of the endpoint signed', () => {
+describe('an event that is not signed by a secret of the endpoint', () => {
   const good = (rig: StripeRig) => rig.sign(rig.event('checkout.session.completed', session()));
   const seconds = (rig: StripeRig) => Math.floor(rig.nowMs / 1000);
   const v1 = (_: StripeRig, body: string, timestamp: number, secret = 'whsec_one') =>
@@ -32,7 +32,7 @@ describe('an event that no secret of the endpoint signed', () => {
     ['a short v1', (rig) => ({ header: String(good(rig).header).slice(0, -2) })],
     ['an endless time', (rig) => ({ header: String(good(rig).header).replace('t=', 't=99999999999999999') })],
     ['a thousand v1', (rig) => ({ header: `t=${seconds(rig)}${`,v1=${'0'.repeat(64)}`.repeat(1000)}` })],
-  ])('is refused, and the store is not read: %s', async (_name, change) => {
+  ])('is rejected before the store is read: %s', async (_name, change) => {
     const rig = new StripeRig();
     const response = await rig.deliver({ ...good(rig), ...change(rig) });
     expect(response.status).toBe(400);
@@ -41,7 +41,7 @@ describe('an event that no secret of the endpoint signed', () => {
     expect(rig.granted).toEqual([]);
   });
 
-  test('is refused before secrets are read when its form or time is wrong', async () => {
+  test('is rejected before secrets are read if its form or time is invalid', async () => {
     const rig = new StripeRig();
     await rig.deliver(rig.sign('{}', { timestamp: seconds(rig) - 301 }));
     await rig.deliver({ body: '{}', header: `t=${seconds(rig)}` });
@@ -50,7 +50,7 @@ describe('an event that no secret of the endpoint signed', () => {
 });
 
 describe('a signed event', () => {
-  test('counts within 5 minutes, under every secret of the list, and beside other signatures', async () => {
+  test('is valid for 5 minutes, under every secret of the list, and beside other signatures', async () => {
     const rig = new StripeRig();
     const seconds = Math.floor(rig.nowMs / 1000);
     const hooks = ['ssm:/relay/relay/hook', 'ssm:/relay/relay/hook-new'];
@@ -64,7 +64,7 @@ describe('a signed event', () => {
     expect(rig.granted).toEqual(['acme pi_1 71']);
   });
 
-  test('is put off with 503, never refused, while a secret that may be the right one cannot be read', async () => {
+  test('is answered with 503, not rejected, while a secret that may fit is unreadable', async () => {
     const rig = new StripeRig();
     const hooks = ['ssm:/relay/relay/gone', 'ssm:/relay/relay/hook'];
     rig.settings = rig.settings && { ...rig.settings, webhookSecrets: hooks };
@@ -77,14 +77,14 @@ describe('a signed event', () => {
     ['no JSON', '{"id":', 400, 'invalid_json'],
     ['a text', '"hello"', 400, 'invalid_event'],
     ['over 256 KB', JSON.stringify({ text: 'x'.repeat(270_000) }), 413, 'request_too_large'],
-  ])('is refused when its body is %s', async (_name, body, status, code) => {
+  ])('is rejected if its body is %s', async (_name, body, status, code) => {
     const rig = new StripeRig();
     const response = await rig.deliver(rig.sign(body));
     expect(response.status).toBe(status);
     expect(errorOf(response.body).code).toBe(code);
   });
 
-  test('finds no endpoint while the setting is absent, as for every unknown path, and on other paths', async () => {
+  test('gets 404 while the setting is missing, and on other paths', async () => {
     const rig = new StripeRig();
     const signed = rig.sign(rig.event('checkout.session.completed', session()));
     expect((await rig.deliver(signed, '/hooks/payments/other')).status).toBe(404);
