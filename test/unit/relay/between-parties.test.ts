@@ -1,11 +1,11 @@
-/** What of a client reaches an upstream, and of an upstream a client, by itself: nothing. */
+/** Nothing passes between client and upstream unless the relay sends it on purpose. */
 import { describe, expect, it } from 'vitest';
 import { CoreRig, data, demoKey, done, finish, frames, hello, usage } from '../../support/core-rig.ts';
 
 const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
 
 describe('an upstream', () => {
-  it('is sent three headers of the relay’s own, and none of the client’s', async () => {
+  it('gets three headers of the relay and none from the client', async () => {
     const rig = new CoreRig({ channels: [{ secret: 'ssm:/relay/relay/x' }] }).upstream({ steps: hello });
     await rig.post(ask, {
       headers: {
@@ -26,8 +26,8 @@ describe('an upstream', () => {
   });
 });
 
-describe('the schema of a tool', () => {
-  it('goes up as it was written, whatever it says: nothing compiles, resolves or runs it', async () => {
+describe('a tool schema', () => {
+  it('is sent as written, and the relay never compiles, resolves or runs it', async () => {
     const parameters = {
       type: 'object',
       $ref: 'http://169.254.169.254/latest/meta-data',
@@ -43,7 +43,7 @@ describe('the schema of a tool', () => {
   });
 });
 
-describe('words of an upstream that look like frames', () => {
+describe('upstream text that looks like frames', () => {
   const words = 'a\n\ndata: {"choices":[]}\n\ndata: [DONE]\n\nevent: error\r\n\r\nb\u2028c\u0000';
   const steps = [
     data({
@@ -57,7 +57,7 @@ describe('words of an upstream that look like frames', () => {
   ];
   const headers = { 'set-cookie': 'a=b', 'x-request-id': 'of-the-upstream', 'content-type': 'text/html' };
 
-  it('stay words of one frame in a stream', async () => {
+  it('stays inside one frame of a stream', async () => {
     const rig = new CoreRig().upstream({ steps, headers });
     const answer = await rig.post({ ...ask, stream: true });
     const values = frames(answer.text) as { id: string; model: string; choices: { delta: object }[] }[];
@@ -71,7 +71,7 @@ describe('words of an upstream that look like frames', () => {
     expect(answer.text).not.toMatch(/^event/m);
   });
 
-  it('stay words of one event on Responses', async () => {
+  it('stays inside one Responses event', async () => {
     const rig = new CoreRig().upstream({ steps, headers });
     const { text } = await rig.post({ model: 'm', input: 'hi', stream: true }, { path: '/v1/responses' });
     const names = text.split('\n').filter((line) => line.startsWith('event: '));
@@ -79,7 +79,7 @@ describe('words of an upstream that look like frames', () => {
     expect(text).toContain(JSON.stringify(words));
   });
 
-  it('come without the headers that brought them', async () => {
+  it('reaches the client without the upstream’s headers', async () => {
     const rig = new CoreRig().upstream({ steps, headers });
     const answer = await rig.post(ask);
     expect(JSON.parse(answer.text).choices[0].message.content).toBe(words);

@@ -8,8 +8,8 @@ const channel = (id: string, priority: number): Record<string, unknown> => ({
   endpoint: `https://${id}.test/v1`,
 });
 
-describe('a call whose channels and price are edited while it runs', () => {
-  it('ends as it began: the channels that were deleted are asked, the old price is charged', async () => {
+describe('a running call whose channels and price are edited', () => {
+  it('still uses the deleted channels and is charged the old price', async () => {
     const options: RigOptions = {
       channels: [channel('first', 2), channel('second', 1)],
       charges: [byTokens],

@@ -11,8 +11,8 @@ const pair = [
 const errorBody = (code: string, message: string): string => JSON.stringify({ error: { code, message } });
 const canary = 'CANARY-4711';
 
-describe('the line of a call', () => {
-  it('names each candidate that was tried, with its cause and time, and what was reserved', async () => {
+describe('the log line of a call', () => {
+  it('names each candidate tried, with its failure and time, and the reserved amount', async () => {
     const rig = new BillingRig({ channels: pair }).granted(yuan);
     rig.upstream(
       { status: 503 },
@@ -37,7 +37,7 @@ describe('the line of a call', () => {
     expect(JSON.stringify(rig.logged)).not.toContain(canary);
   });
 
-  it('names candidates that were passed over, and why', async () => {
+  it('names the candidates that were skipped, with the reason', async () => {
     const rig = new BillingRig({ channels: pair.slice(0, 2) }).granted(yuan);
     rig.upstream(
       { status: 429, headers: { 'retry-after': '40' } },
@@ -53,7 +53,7 @@ describe('the line of a call', () => {
     });
   });
 
-  it('says what a refused call needed and what there was', async () => {
+  it('shows the needed and the free amount of a refused call', async () => {
     const rig = new BillingRig().granted(1000n).upstream({ steps: hello });
     await rig.call(small);
     expect(rig.logged).toMatchObject([
@@ -65,7 +65,7 @@ describe('the line of a call', () => {
     ]);
   });
 
-  it('has only words that are known of what an upstream refuses', async () => {
+  it('holds only known words of an upstream’s error', async () => {
     const rig = new BillingRig().granted(yuan);
     const body = JSON.stringify({ error: { code: canary, message: canary, param: canary, type: canary } });
     rig.upstream({ status: 400, headers: { 'content-type': 'application/json' }, steps: [body] });
@@ -75,8 +75,8 @@ describe('the line of a call', () => {
   });
 });
 
-describe('counts of refused calls', () => {
-  it('are written once a minute, whatever the flood', async () => {
+describe('the counts of refused calls', () => {
+  it('are written once a minute, even in a flood', async () => {
     const rig = new BillingRig().granted(1n).upstream({ steps: hello });
     for (let call = 0; call < 100; call += 1) await rig.call(small);
     expect(rig.logged).toHaveLength(100);

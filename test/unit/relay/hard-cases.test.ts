@@ -19,7 +19,7 @@ const charges = [{ id: 1, type: 'token-billing', models: ['m'], input: 1, output
 const good: UpstreamScript = { steps: hello };
 const yuan = 1_000_000_000n;
 
-describe('what a caller sends cannot get past the reserve', () => {
+describe('a request that tries to bypass its reservation', () => {
   it('reserves for the larger of two limits', async () => {
     const rig = new CoreRig({ charges }).upstream(good);
     rig.quotas.grant('acme', 10n * yuan);
@@ -56,7 +56,7 @@ describe('what a caller sends cannot get past the reserve', () => {
       'reasoning that is sent back',
       { messages: [{ role: 'assistant', content: '', reasoning_content: 'long '.repeat(9000) }] },
     ],
-  ])('counts %s as prompt', async (_case, more) => {
+  ])('counts %s as prompt tokens', async (_case, more) => {
     const rig = new CoreRig({ charges }).upstream(good);
     rig.quotas.grant('acme', yuan);
     expect((await rig.post({ ...ask, ...more })).status).toBe(429);
@@ -64,8 +64,8 @@ describe('what a caller sends cannot get past the reserve', () => {
   });
 });
 
-describe('one caller cannot take a channel from the others', () => {
-  it('a probe that cannot be claimed is skipped for the next channel', async () => {
+describe('a probe', () => {
+  it('is skipped for the next channel if it cannot be claimed', async () => {
     const channels = [{ id: 'first', priority: 1 }, { id: 'second' }];
     const rig = new CoreRig({ channels }).upstream(good);
     await rig.health.set('first', { kind: 'rate_limit', untilMs: rig.clock.now() - 1 });
@@ -75,13 +75,13 @@ describe('one caller cannot take a channel from the others', () => {
   });
 });
 
-describe('an answer of several choices', () => {
+describe('an answer with several choices', () => {
   const half: Step[] = [delta('a', 0), delta('b', 1), finish('stop', 0)];
   it.each([
     ['a reset', [...half, reset]],
     ['an end', half],
     ['an error', [...half, data({ error: { message: 'x' } })]],
-  ])('is cut by %s while one of them is unfinished', async (_case, steps) => {
+  ])('is cut by %s before all choices have finished', async (_case, steps) => {
     const rig = new CoreRig().upstream({ steps });
     const answer = await rig.post({ ...stream, n: 2 });
     expect(frames(answer.text).at(-2)).toMatchObject({ error: { code: 'upstream_unavailable' } });
@@ -89,8 +89,8 @@ describe('an answer of several choices', () => {
   });
 });
 
-describe('time', () => {
-  it('that a slow client takes is not the upstream’s silence', async () => {
+describe('waiting time', () => {
+  it('caused by a slow client does not count as silence of the upstream', async () => {
     const big = delta('x'.repeat(1024 * 1024 + 1));
     const rig = new CoreRig({ channels: [{ idle_seconds: 10 }] }).upstream({
       steps: [big, big, finish(), usage(1, 1), done],
@@ -102,8 +102,8 @@ describe('time', () => {
   });
 });
 
-describe('an upstream’s words', () => {
-  it('lose hosts, addresses, files and stack traces', async () => {
+describe('an upstream’s error message', () => {
+  it('loses hosts, addresses, files and stack traces', async () => {
     const message =
       'proxy upstream.test -> vllm-0:8000 [fd00::12]:9000 in /app/serve.py failed Traceback (most recent call last): File "/app/serve.py", line 12';
     const rig = new CoreRig().upstream({ status: 400, steps: [JSON.stringify({ error: { message } })] });
@@ -113,8 +113,8 @@ describe('an upstream’s words', () => {
   });
 });
 
-describe('fields that move a call to another price', () => {
-  it('are dropped, with tools that run at the upstream', async () => {
+describe('fields that would change the price', () => {
+  it('are dropped, and so are tools that run at the upstream', async () => {
     const rig = new CoreRig().upstream(good);
     const fields = {
       preset: 'x',

@@ -11,7 +11,7 @@ const withKey = (key: string): { id: string; headers: Record<string, string> } =
 const codeOf = (text: string): string => JSON.parse(text).error.code;
 
 describe('an Idempotency-Key', () => {
-  it('lets a request run once: a repeat gets the id of the first', async () => {
+  it('runs a request once: a repeat gets the id of the first', async () => {
     const rig = new CoreRig().upstream({ steps: hello });
     const first = await rig.post(ask, withKey('k'));
     const repeat = await rig.post(ask, withKey('k'));
@@ -22,7 +22,7 @@ describe('an Idempotency-Key', () => {
     expect(rig.sent).toHaveLength(1);
   });
 
-  it('says that the first request is still running', async () => {
+  it('answers a repeat with 409 while the first request runs', async () => {
     const rig = new CoreRig().upstream({ steps: [delta('a'), hang] });
     const response = await rig.clock.run(rig.respond({ ...ask, stream: true }, withKey('k')));
     const repeat = await rig.respond({ ...ask, stream: true }, withKey('k'));
@@ -31,7 +31,7 @@ describe('an Idempotency-Key', () => {
     await rig.clock.run(response.done);
   });
 
-  it('that could not be claimed is refused soon, though nobody hears that it is freed', async () => {
+  it('that could not be claimed is rejected soon, even if its release gets no reply', async () => {
     const rig = new CoreRig({
       composed: (ports, handleOf) => {
         const claim = () => Promise.reject(new StoreUnavailable('no reply'));
@@ -44,14 +44,14 @@ describe('an Idempotency-Key', () => {
     expect(said[0]?.atMs).toBeLessThanOrEqual(500);
   });
 
-  it('refuses another body under the same key', async () => {
+  it('rejects another body under the same key', async () => {
     const rig = new CoreRig().upstream({ steps: hello });
     await rig.post(ask, withKey('k'));
     const other = await rig.post({ ...ask, temperature: 1 }, withKey('k'));
     expect([other.status, codeOf(other.text)]).toEqual([422, 'idempotency_key_reused']);
   });
 
-  it('belongs to one API key: another one may use the same words', async () => {
+  it('belongs to one API key: another API key may use the same value', async () => {
     const keys = {
       'sk-test': { row: keyRow() },
       'sk-other': { row: keyRow({ hash: 'b'.repeat(64), account: 'other' }) },

@@ -13,7 +13,7 @@ const errorOf = ({ text }: { text: string }): { code: string; message: string } 
 const held = (rig: BillingRig): bigint[] => [...rig.counters.budgets.values()].map(({ used }) => used);
 
 describe('a key with a budget', () => {
-  it('is never held beyond it by calls at once, which hear that others hold it', async () => {
+  it('never reserves more than its budget in parallel, and refused calls learn that others hold it', async () => {
     const rig = budgeted('0.4');
     const answers = await Promise.all(Array.from({ length: 20 }, () => rig.call(small)));
     const refused = answers.filter(({ status }) => status === 429);
@@ -22,14 +22,14 @@ describe('a key with a budget', () => {
     expect(refused.every(({ headers }) => headers['retry-after'] === '1')).toBe(true);
   });
 
-  it('lowers the limit that goes up to what is left, and says so', async () => {
+  it('lowers the output limit of the call to what is left, and reports it', async () => {
     const rig = budgeted('3');
     const { headers } = await rig.call(ask);
     expect(headers).toMatchObject({ 'x-relay-limited-by': 'budget', 'x-relay-max-tokens': '1024' });
     expect(rig.sent[0]?.json).toMatchObject({ max_tokens: 1024 });
   });
 
-  it('is refused beyond it, with what is left and when it resets, and nothing is held', async () => {
+  it('rejects a call beyond its budget with the rest and the reset time, and reserves nothing', async () => {
     const rig = budgeted('0.1');
     const answer = await rig.call(small);
     expect([answer.status, answer.headers['x-should-retry'], errorOf(answer).code]).toEqual([
@@ -47,12 +47,12 @@ describe('a key with a budget', () => {
     ]);
   });
 
-  it('begins anew in the time zone of the relay', async () => {
+  it('resets its budget in the time zone of the relay', async () => {
     const rig = budgeted('0.1', { settings: { timeZone: 'Asia/Shanghai' } });
     expect(errorOf(await rig.call(small)).message).toContain('resets at 2026-11-30T16:00:00Z');
   });
 
-  it('pays a call of the day in which it began, though its key was found in the next', async () => {
+  it('charges the day in which the call began, even if the key is found the next day', async () => {
     const rig = new BillingRig({
       key: { budget: { amount: '1', period: 'day' }, rpm: 5 },
       settings: { timeZone: 'UTC' },
@@ -72,7 +72,7 @@ describe('a key with a budget', () => {
     expect(new Date((minute ?? 0) * 60_000).toISOString()).toBe('2026-11-21T23:59:00.000Z');
   });
 
-  it('asks nothing of calls that are free or that a plan pays', async () => {
+  it('reserves no budget for calls that are free or paid by a plan', async () => {
     const plan = [{ id: 'a', value: 5, models: ['m'] }];
     for (const options of [{ charges: [free] }, { plan }]) {
       const rig = budgeted('0', options);
@@ -91,7 +91,7 @@ describe('an account with a limit', () => {
   it.each([
     ['of requests a minute', { rpm: 1 }, 'This account is limited to 1 requests a minute.'],
     ['of tokens a minute', { tpm: 5 }, 'This account is limited to 5 tokens a minute.'],
-  ])('%s is refused beyond it, until the minute is over', async (_name, limits, message) => {
+  ])('%s rejects calls beyond it until the minute is over', async (_name, limits, message) => {
     const rig = limited(limits);
     expect((await rig.call()).status).toBe(200);
     const refused = await rig.call();
@@ -101,7 +101,7 @@ describe('an account with a limit', () => {
     expect((await rig.call()).status).toBe(200);
   });
 
-  it('of calls at once admits as many, whatever their keys', async () => {
+  it('of parallel calls admits that many over all its keys', async () => {
     const rig = limited({ concurrency: 2 });
     const answers = await Promise.all(Array.from({ length: 9 }, () => rig.call()));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(2);
@@ -111,7 +111,7 @@ describe('an account with a limit', () => {
   });
 });
 
-describe('an account without limits of its own', () => {
+describe('an account without its own limits', () => {
   const limits = { defaultOutputTokens: 16_384, requestSeconds: 600, stateDays: 30, countFree: true };
   const rigOf = (options: RigOptions, row?: object): BillingRig => {
     const account = row && AccountRow.parse({ account: 'acme', ...row });
@@ -127,7 +127,7 @@ describe('an account without limits of its own', () => {
   it.each([
     ['requests a minute', { accountRpm: 1 }, 'This account is limited to 1 requests a minute.'],
     ['tokens a minute', { accountTpm: 5 }, 'This account is limited to 5 tokens a minute.'],
-  ])('has the limit of %s that the setting says, until the minute is over', async (_name, more, message) => {
+  ])('is limited to the %s of the settings until the minute is over', async (_name, more, message) => {
     const rig = rigOf(set(more));
     expect((await rig.call()).status).toBe(200);
     const refused = await rig.call();
@@ -137,26 +137,26 @@ describe('an account without limits of its own', () => {
   });
 
   it.each([
-    ['what the setting says', set({ accountConcurrency: 3 }), 3],
-    ['half of what was given at deploy', { concurrencyGiven: 8 }, 4],
-    ['one of one', { concurrencyGiven: 1 }, 1],
-    ['the setting rather than the half', { ...set({ accountConcurrency: 3 }), concurrencyGiven: 8 }, 3],
-    ['any number where nothing was given', {}, 9],
-  ])('has calls at once: %s', async (_name, options, admitted) => {
+    ['the number in the settings', set({ accountConcurrency: 3 }), 3],
+    ['half of the deployed concurrency', { concurrencyGiven: 8 }, 4],
+    ['one if one was deployed', { concurrencyGiven: 1 }, 1],
+    ['the setting before the half', { ...set({ accountConcurrency: 3 }), concurrencyGiven: 8 }, 3],
+    ['any number if none was deployed', {}, 9],
+  ])('may run this many calls at once: %s', async (_name, options, admitted) => {
     const refused = await together(rigOf(options), 9);
     expect(refused).toHaveLength(9 - admitted);
     for (const message of refused)
       expect(message).toContain(`This account is limited to ${admitted} requests at the same time.`);
   });
 
-  it('has them replaced by those of its row, higher or lower', async () => {
+  it('can override them in its row, up or down', async () => {
     const options = { ...set({ accountConcurrency: 3, accountRpm: 4 }), concurrencyGiven: 8 };
     expect(await together(rigOf(options, { concurrency: 6, rpm: 20 }), 9)).toHaveLength(3);
     expect(await together(rigOf(options, { concurrency: 2 }), 9)).toHaveLength(7);
     expect(await together(rigOf(options, { concurrency: 9, rpm: 2 }), 9)).toHaveLength(7);
   });
 
-  it('has free calls counted among them, but not with count_free off', async () => {
+  it('counts free calls among parallel calls, but not with count_free off', async () => {
     const counted = (countFree: boolean): RigOptions => ({
       ...set({ accountConcurrency: 2, countFree }),
       charges: [free],

@@ -12,7 +12,7 @@ const errorOf = ({ text }: { text: string }): unknown => (JSON.parse(text) as { 
 
 describe('a channel that leads back to the relay', () => {
   it.each(['https://relay.example/v1', 'https://RELAY.example:443/v1'])(
-    'is not called where its address %s says so',
+    'is not called if its address %s shows it',
     async (endpoint) => {
       const rig = rigOf(endpoint).upstream({ steps: hello });
       const answer = await rig.call(small, own);
@@ -24,7 +24,7 @@ describe('a channel that leads back to the relay', () => {
     },
   );
 
-  it('is named where only the call showed it, and nothing is charged', async () => {
+  it('is named if only the call reveals it, and nothing is charged', async () => {
     const rig = rigOf('https://alias.example/v1').upstream({
       status: 508,
       headers: { 'x-relay-loop': '1' },
@@ -36,14 +36,14 @@ describe('a channel that leads back to the relay', () => {
     expect(rig.item).toMatchObject({ available: 100n * yuan, spent: 0n });
   });
 
-  it('leaves the call to the next channel', async () => {
+  it('is skipped for the next channel', async () => {
     const rig = rigOf('https://relay.example/v1', 'https://upstream.test/v1').upstream({ steps: hello });
     expect((await rig.call(small, own)).status).toBe(200);
     expect(rig.sent.map(({ url }) => url)).toEqual(['https://upstream.test/v1/chat/completions']);
   });
 });
 
-describe('what a caller writes into the hop header', () => {
+describe('the hop header of a caller', () => {
   // An upstream that is a relay, too, refuses calls that passed four.
   const refusing = {
     status: 508,
@@ -57,14 +57,14 @@ describe('what a caller writes into the hop header', () => {
     return rig.health.sent;
   };
 
-  it('makes no channel rest, while a loop of its own does', async () => {
+  it('puts no channel into cooldown, but a real loop does', async () => {
     expect(await events('cccccccccccccccc, dddddddddddddddd, aaaaaaaaaaaaaaaa')).toBe(0);
     expect(await events('aaaaaaaaaaaaaaaa')).toBeGreaterThan(0);
   });
 });
 
-describe('an upstream', () => {
-  it('is sent which relays the call passed', async () => {
+describe('an upstream that is a relay, too', () => {
+  it('gets the list of relays that the call passed', async () => {
     const rig = rigOf('https://upstream.test/v1').upstream({ steps: hello });
     await rig.call(small, own);
     expect(rig.sent[0]?.headers).toMatchObject({ 'x-relay-hop': own.hops });

@@ -5,7 +5,7 @@ import { StoreUnavailable } from '../../../shared/relay/ports/store-errors.ts';
 import { BillingRig, stream, yuan } from '../../support/billing-rig.ts';
 import { demoKey, hello } from '../../support/core-rig.ts';
 
-/** What `hello` costs after 7 tokens of input. */
+/** The charge of `hello` after 7 tokens of input. */
 const settled = 11_000_000n;
 const key = { rpm: 50, max_concurrency: 5, budget: { amount: '50', period: 'month' } };
 
@@ -46,7 +46,7 @@ it.each(
     [1, 3].flatMap((count) => [true, false].map((arrive) => ({ which, asked, count, arrive }))),
   ),
 )(
-  'a call $which is paid and answered once, with its repeat, when any $count replies in a row are lost (done: $arrive)',
+  'a call $which and its repeat are paid and answered once if any $count replies in a row are lost (done: $arrive)',
   async ({ asked: { store, path, body }, count, arrive }) => {
     let first = 0;
     for (let isLost = true; isLost; first += 1) {

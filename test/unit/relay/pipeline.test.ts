@@ -51,7 +51,7 @@ describe('a chat completion', () => {
     });
   });
 
-  it('streams chunks of one id, the role first, usage on the finish chunk, then [DONE]', async () => {
+  it('streams chunks with one id, the role first, usage on the finish chunk, then [DONE]', async () => {
     const rig = new CoreRig().upstream({ steps: hello });
     const answer = await rig.post(stream);
     expect(answer.headers['content-type']).toBe('text/event-stream; charset=utf-8');
@@ -77,7 +77,7 @@ describe('a chat completion', () => {
     expect(answer.text).not.toContain('"error"');
   });
 
-  it('sends usage in a chunk of its own without choices when the client asked for it', async () => {
+  it('sends usage in a separate chunk without choices if the client asks for it', async () => {
     const rig = new CoreRig().upstream({ steps: hello });
     const answer = await rig.post({ ...stream, stream_options: { include_usage: true } });
     const list = frames(answer.text).slice(0, -1) as { choices: unknown[]; usage: unknown }[];
@@ -85,7 +85,7 @@ describe('a chat completion', () => {
     expect(list.at(-2)).toMatchObject({ usage: null, choices: [{ finish_reason: 'stop' }] });
   });
 
-  it('answers a body with input and flat tools, as Cursor sends it, as every other', async () => {
+  it('accepts a body with input and flat tools, as Cursor sends it', async () => {
     const rig = new CoreRig().upstream({ steps: hello });
     const tools = [{ type: 'function', name: 'look', parameters: {} }];
     const input = [{ role: 'user', content: [{ type: 'input_text', text: 'hi' }] }];
@@ -99,7 +99,7 @@ describe('a chat completion', () => {
     expect([wrong.status, JSON.parse(wrong.text)]).toMatchObject([400, { error: { param: 'input' } }]);
   });
 
-  it('estimates usage when the upstream tells none, and says so in the log', async () => {
+  it('estimates missing usage and logs that it did', async () => {
     const rig = new CoreRig().upstream({ steps: [delta('four words of text'), finish(), done] });
     const answer = await rig.post(ask);
     const counted = JSON.parse(answer.text).usage;
@@ -109,7 +109,7 @@ describe('a chat completion', () => {
     expect(rig.logged[0]).toMatchObject({ usage_estimated: true, end: 'completed' });
   });
 
-  it('shows and logs an estimate instead of zeros beside an answer', async () => {
+  it('shows and logs an estimate if the upstream counts zero for an answer', async () => {
     const rig = new CoreRig().upstream({ steps: [delta('x'), finish(), usage(0, 0), done] });
     expect(JSON.parse((await rig.post(ask)).text).usage).toMatchObject({
       prompt_tokens: 5,
@@ -118,7 +118,7 @@ describe('a chat completion', () => {
     expect(rig.logged[0]).toMatchObject({ usage_estimated: true, usage_flag: 'input:low output:low' });
   });
 
-  it('gives each of several choices its index', async () => {
+  it('keeps the index of each of several choices', async () => {
     const steps = [
       delta('a0', 0),
       delta('b0', 1),
@@ -136,7 +136,7 @@ describe('a chat completion', () => {
     ]);
   });
 
-  it('asks the upstream to stream with usage, by its own name of the model, and passes sampling fields on', async () => {
+  it('requests a stream with usage and the channel’s model name, and passes on sampling fields', async () => {
     const rig = new CoreRig({
       channels: [{ mapper: { m: 'real-m' }, secret: 'ssm:/relay/relay/x' }],
     }).upstream({ steps: hello });
@@ -184,7 +184,7 @@ describe('a chat completion', () => {
   });
 });
 
-describe('the checks come in their order, and each refusal names itself', () => {
+describe('the checks run in order, and each refusal has its own code', () => {
   const good = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
   const errors = {
     not_found: [404, 'invalid_request_error'],
@@ -295,13 +295,13 @@ describe('the checks come in their order, and each refusal names itself', () => 
     expect(rig.logged[0]).toMatchObject({ status, code });
   });
 
-  it('looks nothing up for a malformed key', async () => {
+  it('does not look up a malformed key', async () => {
     const rig = new CoreRig();
     await rig.post(ask, { headers: { authorization: 'Bearer sk-\u0000' } });
     expect(rig.keyLookups).toBe(0);
   });
 
-  it('tells unknown, disabled and expired keys apart in the log alone', async () => {
+  it('distinguishes unknown, disabled and expired keys only in the log', async () => {
     const rows = [
       { missing: 'unknown' } as const,
       { row: keyRow({ enabled: false }) },
@@ -318,7 +318,7 @@ describe('the checks come in their order, and each refusal names itself', () => 
     expect(reasons).toEqual(['key_unknown', 'key_disabled', 'key_expired']);
   });
 
-  it('strips one prefix and one suffix and lets official keys through', async () => {
+  it('strips one prefix and one suffix and accepts official keys', async () => {
     const rig = new CoreRig({ keys: { [demoKey]: { row: keyRow({ official: true }) } } }).upstream({
       steps: hello,
     });
@@ -329,7 +329,7 @@ describe('the checks come in their order, and each refusal names itself', () => 
   });
 });
 
-describe('an upstream that fails before its first content gets its true status', () => {
+describe('an upstream that fails before its first content', () => {
   const html = '<html><body>login</body></html>';
   const table: [string, object, boolean, number?, string?][] = [
     ['refuses the connection', { connect: 'refused' }, true],
@@ -361,18 +361,21 @@ describe('an upstream that fails before its first content gets its true status',
       'rate_limit_exceeded',
     ],
   ];
-  it.each(table)('%s', async (_case, script, mayRetry, status = 502, code = 'upstream_unavailable') => {
-    for (const body of [stream, ask]) {
-      const rig = new CoreRig({ channels: [{ first_content_seconds: 15 }] }).upstream(script);
-      const answer = await rig.post(body);
-      expect({ status: answer.status, code: JSON.parse(answer.text).error.code }).toEqual({ status, code });
-      expect(answer.headers['x-should-retry']).toBe(mayRetry ? undefined : 'false');
-      expect(rig.logged).toHaveLength(1);
-      expect(rig.logged[0]).toMatchObject({ status, end: 'failed' });
-    }
-  });
+  it.each(table)(
+    '%s: the client gets an error status',
+    async (_case, script, mayRetry, status = 502, code = 'upstream_unavailable') => {
+      for (const body of [stream, ask]) {
+        const rig = new CoreRig({ channels: [{ first_content_seconds: 15 }] }).upstream(script);
+        const answer = await rig.post(body);
+        expect({ status: answer.status, code: JSON.parse(answer.text).error.code }).toEqual({ status, code });
+        expect(answer.headers['x-should-retry']).toBe(mayRetry ? undefined : 'false');
+        expect(rig.logged).toHaveLength(1);
+        expect(rig.logged[0]).toMatchObject({ status, end: 'failed' });
+      }
+    },
+  );
 
-  it('passes the retry-after of a 429 on, in the words that coding agents read', async () => {
+  it('passes on the retry-after of a 429 in words that coding agents parse', async () => {
     const rig = new CoreRig().upstream({ status: 429, headers: { 'retry-after': '7' } });
     const answer = await rig.post(ask);
     expect(answer.headers['retry-after']).toBe('7');
@@ -430,7 +433,7 @@ describe('an upstream that fails after its first content', () => {
     },
   );
 
-  it('counts an answer as whole once its finish reason was seen, however the connection ends', async () => {
+  it('counts as complete once its finish reason arrived, however the connection ends', async () => {
     for (const last of [reset, hang, data({ error: { message: 'late' } })]) {
       const rig = new CoreRig().upstream({ steps: [delta('a'), finish(), last] });
       const answer = await rig.post(stream);
@@ -440,7 +443,7 @@ describe('an upstream that fails after its first content', () => {
     }
   });
 
-  it('ends at [DONE] and ignores what follows it', async () => {
+  it('ends the answer at [DONE] and ignores later data', async () => {
     const rig = new CoreRig().upstream({ steps: [delta('a'), finish(), done + delta('late'), hang] });
     const answer = await rig.post(stream);
     expect(answer.text).not.toContain('late');
@@ -448,8 +451,8 @@ describe('an upstream that fails after its first content', () => {
   });
 });
 
-describe('silence', () => {
-  it('commits a stream after 20 s with a ping and repeats it after each 15 s of silence', async () => {
+describe('while the upstream is silent, the relay', () => {
+  it('starts the stream with a ping after 20 s and repeats it every 15 s', async () => {
     const rig = new CoreRig({ channels: [{ first_content_seconds: 300 }] }).upstream({
       steps: [60_000, ...hello],
     });
@@ -463,14 +466,14 @@ describe('silence', () => {
     expect(frames(answer.text).at(-1)).toBe('[DONE]');
   });
 
-  it('pings 15 s after the last content and not while data flows', async () => {
+  it('pings 15 s after the last content, and not while data flows', async () => {
     const rig = new CoreRig().upstream({ steps: [1000, delta('a'), 14_000, delta('b'), 16_000, ...hello] });
     const answer = await rig.post(stream);
     const pings = answer.said.filter((one) => one.text === ': ping\n\n');
     expect(pings.map((one) => one.atMs)).toEqual([30_000]);
   });
 
-  it('drips white space into a JSON answer from 45 s on, every 15 s', async () => {
+  it('adds white space to a JSON answer every 15 s from 45 s on', async () => {
     const rig = new CoreRig({ channels: [{ first_content_seconds: 300 }] }).upstream({
       steps: [delta('a'), 50_000, delta('b'), 20_000, ...hello],
     });
@@ -479,7 +482,7 @@ describe('silence', () => {
     expect(JSON.parse(answer.text).choices[0].message.content).toBe('abHello');
   });
 
-  it('reports a failure after the commit inside the protocol', async () => {
+  it('reports a failure inside the protocol once the answer has started', async () => {
     const slow = { channels: [{ first_content_seconds: 50 }] };
     const streamed = await new CoreRig(slow).upstream({ steps: [hang] }).post(stream);
     expect(streamed.status).toBe(200);
@@ -489,7 +492,7 @@ describe('silence', () => {
     expect(JSON.parse(whole.text)).toMatchObject({ error: { code: 'upstream_timeout' } });
   });
 
-  it('ends at the time-out of the channel, of the request and before the end of the host', async () => {
+  it('ends at the timeout of the channel, of the request, or before the host ends', async () => {
     const cases: [RigOptions, object, number][] = [
       [{ channels: [{ idle_seconds: 30 }] }, {}, 30_000],
       [
@@ -513,8 +516,8 @@ describe('silence', () => {
   });
 });
 
-describe('a client that goes', () => {
-  it('does not stop the upstream from being read to its usage', async () => {
+describe('a client that leaves', () => {
+  it('does not stop the relay from reading the upstream’s usage', async () => {
     const steps = [delta('a'), 10, delta('b'), 10, delta('c'), 10, finish(), usage(5, 3), done];
     const rig = new CoreRig().upstream({ steps });
     await rig.post(stream, { leaveAfter: 1 });
@@ -527,7 +530,7 @@ describe('a client that goes', () => {
     });
   });
 
-  it('counts as gone when it takes nothing for 30 s, and its text is dropped', async () => {
+  it('counts as gone after 30 s without reading, and its text is dropped', async () => {
     const big = delta('x'.repeat(1024 * 1024 + 1));
     const rig = new CoreRig().upstream({
       steps: [delta('a'), big, big, big, finish(), usage(7, 786_433), done],

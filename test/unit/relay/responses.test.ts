@@ -28,7 +28,7 @@ async function responseTo(
 const patient = { channels: [{ first_content_seconds: 300, idle_seconds: 300 }] };
 
 describe('the response object', () => {
-  it('was never completed when it was cut short', async () => {
+  it('has no completion time if the answer was cut short', async () => {
     const response = await responseTo(ask, [delta('Hel'), finish('length'), usage(7, 2), done]);
     expect(response).toMatchObject({
       status: 'incomplete',
@@ -37,7 +37,7 @@ describe('the response object', () => {
     });
   });
 
-  it('tells what the call would have cost in official mode alone', async () => {
+  it('shows the cost of the call only in official mode', async () => {
     const options = {
       charges: [tokenCharge],
       keys: { 'sk-test': { row: keyRow({ official: true }) } },
@@ -50,8 +50,8 @@ describe('the response object', () => {
   });
 });
 
-describe('a call on Responses', () => {
-  it('asks the upstream once, in chat form, and sends its limit in the field of the channel', async () => {
+describe('a Responses call', () => {
+  it('sends one request in chat form, with its limit in the channel’s field', async () => {
     const tools = [{ type: 'web_search' }, { type: 'function', name: 'look', parameters: {} }];
     const body = { ...ask, instructions: 'Be brief.', max_output_tokens: 50, tools };
     const channels = [{ max_tokens_field: 'max_completion_tokens', mapper: { m: 'upstream-m' } }];
@@ -77,8 +77,8 @@ describe('a call on Responses', () => {
   });
 });
 
-describe('an image in an answer on Responses', () => {
-  it.each([false, true])('is an error before a charge (stream: %s)', async (stream) => {
+describe('an image in a Responses answer', () => {
+  it.each([false, true])('is rejected before a charge (stream: %s)', async (stream) => {
     const body = { ...ask, stream };
     const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } };
     const steps = [data({ choices: [{ index: 0, delta: { images: [image] } }] }), ...hello];
@@ -92,8 +92,8 @@ describe('an image in an answer on Responses', () => {
   });
 });
 
-describe('the status of a stream on Responses', () => {
-  it('goes out with the first reasoning, of which nothing is shown unless asked for', async () => {
+describe('the status of a Responses stream', () => {
+  it('is sent with the first reasoning, whose text is hidden unless requested', async () => {
     const think = data({ choices: [{ index: 0, delta: { reasoning_content: 'Hm.' } }] });
     const steps = [5_000, think, 30_000, delta('4'), finish(), usage(7, 2), done];
     const { answer } = await asked({ ...ask, stream: true }, steps);
@@ -105,7 +105,7 @@ describe('the status of a stream on Responses', () => {
     expect(third).toMatchObject({ atMs: 35_000 });
   });
 
-  it('goes out after 20 s of silence with the two opening events; then a ping each 15 s, an event each minute', async () => {
+  it('is sent after 20 s of silence with two events; then a ping every 15 s and an event a minute', async () => {
     const steps = [100_000, delta('x'), finish(), usage(7, 2), done];
     const { answer } = await asked({ ...ask, stream: true }, steps, patient);
     const said = answer.said.map(({ atMs, text }) => ({
@@ -124,14 +124,17 @@ describe('the status of a stream on Responses', () => {
   });
 });
 
-describe('a request on Responses that the upstream finds too large', () => {
-  it.each([true, false])('is a 400 that coding agents act on (stream: %s)', async (stream) => {
-    const rig = new CoreRig({}).upstream({ status: 413, steps: ['{"error":{"message":"too large"}}'] });
-    const answer = await rig.post({ ...ask, stream }, { path: '/v1/responses' });
-    expect({ status: answer.status, error: JSON.parse(answer.text).error }).toMatchObject({
-      status: 400,
-      error: { code: 'context_length_exceeded', type: 'invalid_request_error' },
-    });
-    expect(rig.health.writes).toEqual([]);
-  });
+describe('a Responses request that the upstream finds too large', () => {
+  it.each([true, false])(
+    'is rejected with 400 and a code that makes agents compact (stream: %s)',
+    async (stream) => {
+      const rig = new CoreRig({}).upstream({ status: 413, steps: ['{"error":{"message":"too large"}}'] });
+      const answer = await rig.post({ ...ask, stream }, { path: '/v1/responses' });
+      expect({ status: answer.status, error: JSON.parse(answer.text).error }).toMatchObject({
+        status: 400,
+        error: { code: 'context_length_exceeded', type: 'invalid_request_error' },
+      });
+      expect(rig.health.writes).toEqual([]);
+    },
+  );
 });

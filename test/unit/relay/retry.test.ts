@@ -21,8 +21,8 @@ function write(clock: VirtualClock, ...errors: Error[]) {
 const patient = (clock: VirtualClock, budgetMs: number, chance = 1): Backoff =>
   new Backoff({ clock, random: { next: () => chance } }, budgetMs);
 
-describe('a write that is safe to repeat', () => {
-  it('is repeated until its outcome is known, each time after up to twice as long, 400 ms at most', async () => {
+describe('an idempotent write', () => {
+  it('is retried until its outcome is known, with pauses that double up to 400 ms', async () => {
     const clock = new VirtualClock();
     const { triedMs, act } = write(clock, busy, unknown, busy, busy, unknown, busy, busy);
     const backoff = patient(clock, 10_000);
@@ -31,14 +31,14 @@ describe('a write that is safe to repeat', () => {
     expect(backoff.unknowns).toBe(2);
   });
 
-  it('waits for a random part of the pause, so that callers who collided come back apart', async () => {
+  it('waits for a random part of the pause, so that colliding callers spread out', async () => {
     const clock = new VirtualClock();
     const { triedMs, act } = write(clock, busy, busy);
     await clock.run(patient(clock, 10_000, 0.2).until(act));
     expect(triedMs).toEqual([0, 5, 15]);
   });
 
-  it('is given up when the time is up, over all writes of one backoff', async () => {
+  it('fails when the time of its backoff is used up over all its writes', async () => {
     const clock = new VirtualClock();
     const backoff = patient(clock, 100);
     await clock.run(backoff.until(write(clock, busy, busy).act));

@@ -23,7 +23,7 @@ const tagged = (tags: string): { headers: Record<string, string> } => ({
 });
 const errorOf = ({ text }: Answer): { code: string; type: string; message: string } =>
   (JSON.parse(text) as { error: { code: string; type: string; message: string } }).error;
-/** What is used of each budget, the largest first. */
+/** The use of each budget, the largest first. */
 const used = (rig: BillingRig): bigint[] =>
   [...rig.counters.budgets.values()].map((use) => use.used).toSorted((a, b) => (a < b ? 1 : -1));
 
@@ -35,9 +35,9 @@ describe('an account with budgets by tag', () => {
 
   it.each([
     ['the budget of its name', 'team=search,env=prod', 'team=search', '1'],
-    ['one of its own where only * holds', 'team=ads', 'team=ads', '2'],
-    ['that of all without the tag where it leaves the tag out', '', 'Requests without the tag team', '2'],
-  ])('has a call count on %s', async (_what, tags, named, amount) => {
+    ['a budget of its own if only * matches', 'team=ads', 'team=ads', '2'],
+    ['the shared budget of calls without the tag', '', 'Requests without the tag team', '2'],
+  ])('counts a call on %s', async (_what, tags, named, amount) => {
     const rig = rigOf(team);
     expect((await rig.call(small, tagged(tags))).status).toBe(200);
     expect([rig.counters.budgets.size, used(rig)]).toEqual([1, [smallNeed]]);
@@ -48,7 +48,7 @@ describe('an account with budgets by tag', () => {
     expect(message).toContain(`may spend ${amount} yuan a month`);
   });
 
-  it('counts each name by itself, under a name that shows none', async () => {
+  it('counts each name separately, under an id that hides the name', async () => {
     const rig = rigOf(team);
     for (const tags of ['team=search', 'team=ads', 'team=ads', '', 'team=search'])
       expect((await rig.call(small, tagged(tags))).status).toBe(200);
@@ -56,7 +56,7 @@ describe('an account with budgets by tag', () => {
     for (const name of rig.counters.budgets.keys()) expect(name).toMatch(/^[0-9a-f]{16}#2026-11$/);
   });
 
-  it('accepts only listed names where * has nothing, and requires the tag', async () => {
+  it('accepts only listed names if * has no amount, and requires the tag', async () => {
     const rig = rigOf([
       { by: 'tag:team', name: 'search', amount: 1 },
       { by: 'tag:team', amount: 0 },
@@ -67,7 +67,7 @@ describe('an account with budgets by tag', () => {
     expect(statuses).toEqual([200, 429, 429]);
   });
 
-  it('is never held beyond one by a hundred calls at once, whichever of several is the tightest', async () => {
+  it('never reserves more than the tightest budget in a hundred parallel calls', async () => {
     const rig = rigOf(
       [
         { by: 'tag:team', name: 'search', amount: 1 },
@@ -90,7 +90,7 @@ describe('an account with budgets by tag', () => {
     expect(new Set(refused.map((answer) => errorOf(answer).code))).toEqual(new Set(['balance_reserved']));
   });
 
-  it('lowers the limit that goes up to what the tightest leaves', async () => {
+  it('lowers the output limit to the rest of the tightest budget', async () => {
     const rig = rigOf([{ by: 'end_user', name: 'alice', amount: 3 }]);
     const { headers } = await rig.call({ ...small, max_tokens: undefined, user: 'alice' });
     expect(headers).toMatchObject({ 'x-relay-limited-by': 'budget', 'x-relay-max-tokens': '1024' });
@@ -102,7 +102,7 @@ describe('an account with budgets by tag', () => {
     ['end_user', '', { user: 'alice' }, 'The end user "alice"'],
     ['end_user', '', {}, 'Requests without an end user'],
   ])(
-    'refuses by %s "%s" with what is left, when it resets and in which zone',
+    'rejects a call by %s "%s" with the rest, the reset time and the time zone',
     async (by, tags, more, who) => {
       const rig = rigOf([{ by, amount: 0.1 }], { settings: { timeZone: 'Asia/Shanghai' } });
       const answer = await rig.call({ ...small, ...more }, tagged(tags));
@@ -136,14 +136,14 @@ describe('an account with budgets by tag', () => {
       429,
       'quota_exceeded_error',
     ],
-  ])('refuses on %s %o with %i', async (path, body, status, type) => {
+  ])('rejects a call to %s %o with %i', async (path, body, status, type) => {
     const rig = rigOf([{ by: 'end_user', name: 'alice', amount: 0.000_001 }], {}, { store: true });
     const answer = await rig.call(body, { path });
     expect([answer.status, errorOf(answer).type]).toEqual([status, type]);
     expect(errorOf(answer).message).toContain('The end user "alice" may spend 0.000001 yuan a month');
   });
 
-  it('has a background response reserve in them when its run begins', async () => {
+  it('reserves for a background response when its run begins', async () => {
     const rig = rigOf([{ by: 'end_user', amount: 1 }], {}, { store: true });
     const body = { model: 'm', input: 'hi', max_output_tokens: 78, user: 'alice', background: true };
     expect((await rig.call(body, { path: '/v1/responses' })).status).toBe(200);
@@ -152,7 +152,7 @@ describe('an account with budgets by tag', () => {
     expect(used(rig)).toHaveLength(1);
   });
 
-  it('asks nothing of free calls, and writes nothing for an account without budgets', async () => {
+  it('reserves nothing for free calls, and writes nothing without budgets', async () => {
     for (const rig of [
       rigOf([{ by: 'end_user', amount: 0 }], { charges: [free] }),
       new BillingRig().upstream({ steps: hello }).granted(yuan),
@@ -161,7 +161,7 @@ describe('an account with budgets by tag', () => {
     }
   });
 
-  it('counts a call in the period in which it began, and starts the next one from zero', async () => {
+  it('counts a call in the period in which it began, and starts the next period at zero', async () => {
     const rig = rigOf([{ by: 'end_user', amount: 0.2, period: 'day' }], { settings: { timeZone: 'UTC' } });
     await rig.clock.run(rig.clock.sleep(86_399_000));
     expect((await rig.call(small)).status).toBe(200);
@@ -175,7 +175,7 @@ describe('an account with budgets by tag', () => {
     ]);
   });
 
-  it('follows an edit, and names what is left of a lowered one as nothing', async () => {
+  it('follows an edit, and shows 0 left after the amount was lowered below the use', async () => {
     const allow = (amount: number): object =>
       Object.assign(keys, {
         [demoKey]: { row: keyRow({}), account: accountOf([{ by: 'end_user', amount }]) },
