@@ -78,7 +78,7 @@ export const calls: Mutants = {
     find: 'call.request.messages.some((one) => one.tool_calls)',
     replace: 'false',
     noticed: 'test/unit/relay/state/kept-state.test.ts',
-    by: /goes up with the state of the first/,
+    by: /is sent with the state of the first, even from another/,
   },
   'what the relay puts back is no input that an upstream may count': {
     file: 'shared/relay/answer/meter.ts',

@@ -45,7 +45,7 @@ export const messages: Mutants = {
     find: 'signature: this.#encryptState() ?? sealPrefix',
     replace: "signature: this.#encryptState() ?? ''",
     noticed: 'test/unit/relay/vendors/messages-state.test.ts',
-    by: /each gets its own state alone/,
+    by: /completes, and each vendor gets only its own state \(stream/,
   },
   'the name of a session chooses no candidate': {
     file: 'shared/relay/dispatch/candidate-order.ts',

@@ -6,14 +6,14 @@ export const upstreams: Mutants = {
     find: 'return isOpen ? value : this.permit(at, value);',
     replace: 'return value;',
     noticed: 'test/unit/relay/vendors/tenant-fields.test.ts',
-    by: /that nobody lists does not go up/,
+    by: /sends no unlisted field of any name in any place/,
   },
   'a listed field may hold anything': {
     file: 'shared/upstreams/restricted-fields.ts',
     find: 'inner.size === 0 && isPlain(value) && isListed(at, value)',
     replace: 'isListed(at, value)',
     noticed: 'test/unit/relay/vendors/tenant-fields.test.ts',
-    by: /that nobody lists does not go up/,
+    by: /sends no unlisted field of any name in any place/,
   },
   'an answer of calls that was cut says tool_calls': {
     file: 'shared/upstreams/answer-writer.ts',

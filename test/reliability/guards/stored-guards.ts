@@ -14,7 +14,7 @@ export const storedGuards: readonly Removal[] = [
     find: 'const rateCount = admitted.request && (await reservations.admit(admitted.request));',
     replace: 'const rateCount = admitted.request && undefined;',
     test: 'test/unit/relay/stored/refused-unread.test.ts',
-    name: 'is refused for what its key asked in this minute, and the store is not asked',
+    name: 'is rejected at the limit of its key a minute without a read of the store',
   },
   {
     rows: ['F24'],
@@ -22,7 +22,7 @@ export const storedGuards: readonly Removal[] = [
     find: 'else if (from + i === position + frames.length + 1 && from',
     replace: 'else if (from',
     test: follow,
-    name: 'gives before and after a cut what the uncut stream gives, at every cut, while it runs and afterwards',
+    name: 'gets the uncut stream around a cut at any event, during the run and after it',
   },
   {
     rows: ['F24'],
@@ -30,7 +30,7 @@ export const storedGuards: readonly Removal[] = [
     find: "      delivery.cut('deadline');\n      break;",
     replace: '      break;',
     test: follow,
-    name: 'breaks the connection when the host is about to end, and the client goes on from there',
+    name: 'is cut off before its host ends and can continue from there',
   },
   {
     rows: ['F25'],
@@ -48,7 +48,7 @@ export const storedGuards: readonly Removal[] = [
     find: "if (!mayWrite()) throw new StoreBusy('no claim');",
     replace: '',
     test: writer,
-    name: 'no more once the claim has passed: a run that was paused writes nothing',
+    name: 'stops when its claim expires: a run that was paused writes nothing',
   },
   {
     rows: ['F25'],
@@ -56,7 +56,7 @@ export const storedGuards: readonly Removal[] = [
     find: 'const waits = background.run !== undefined && atSeconds <= background.until + graceSeconds;',
     replace: 'const waits = true;',
     test: follow,
-    name: 'comes at once when the response was cancelled before its run',
+    name: 'comes at once if the response was cancelled before its run',
   },
   {
     rows: ['F26'],
@@ -64,7 +64,7 @@ export const storedGuards: readonly Removal[] = [
     find: 'isBroken = !mayPass(error) || clock.now() >= triedUntilMs;',
     replace: 'isBroken = true;',
     test: writer,
-    name: 'in order and once each while the store refuses now and then, and loses replies',
+    name: 'stores events in order and once each while the store rejects writes and loses replies',
   },
   {
     rows: ['F26'],
@@ -72,7 +72,7 @@ export const storedGuards: readonly Removal[] = [
     find: 'countStoredEvents(events, of).catch(() => Math.max(keptCount, 1))',
     replace: 'Promise.resolve(Math.max(keptCount, 1))',
     test: writer,
-    name: 'also where the last reply was lost and no other came: what is there counts',
+    name: 'counts the stored events even if the last reply was lost',
   },
   {
     rows: ['S31'],
@@ -107,7 +107,7 @@ export const storedGuards: readonly Removal[] = [
     find: 'const isOver = end !== undefined && Math.floor(clock.now() / 1000) >= eventsUntil;',
     replace: 'const isOver = false;',
     test: follow,
-    name: 'is older than events are kept, of whatever end',
+    name: 'is rejected once the events have expired, however the response ended',
   },
   {
     rows: ['S33'],
@@ -115,7 +115,7 @@ export const storedGuards: readonly Removal[] = [
     find: '        await delivery.awaitRoom();\n',
     replace: '',
     test: follow,
-    name: 'holds little of a long answer for a client that reads slowly, and breaks off one that takes nothing',
+    name: 'gets a long answer with little buffering if it is slow, and is cut off if it reads nothing',
   },
   {
     rows: ['S34'],
@@ -123,7 +123,7 @@ export const storedGuards: readonly Removal[] = [
     find: 'if (others.size > referredMax) throw',
     replace: 'if (others.size > referredMax * 100) throw',
     test: 'test/unit/relay/stored/stored-conversation.test.ts',
-    name: 'name 128 responses at most, refused before any is read',
+    name: 'to more than 128 responses are rejected before any read',
   },
   {
     rows: ['S34'],
@@ -131,7 +131,7 @@ export const storedGuards: readonly Removal[] = [
     find: 'if (length > this.#left)',
     replace: 'if (length > this.#left * 100)',
     test: 'test/unit/relay/stored/stored-conversation.test.ts',
-    name: 'are refused by their lengths, before any is unpacked',
+    name: 'are rejected by their lengths before any is unpacked',
   },
   {
     rows: ['S34'],
@@ -139,6 +139,6 @@ export const storedGuards: readonly Removal[] = [
     find: 'if (this.#room?.take(length) === false)',
     replace: 'if (this.#room?.take(length) === undefined && length < 0)',
     test: 'test/unit/relay/stored/stored-paths.test.ts',
-    name: 'take the bytes that they unpack in the room of their host, and are refused while there is none',
+    name: 'reserve the memory of their host, and are rejected while there is none',
   },
 ];

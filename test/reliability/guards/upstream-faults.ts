@@ -177,7 +177,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: "isHigh ? estimate('high') : { count: output }",
     replace: '{ count: output }',
     test: 'test/unit/relay/vendors/lying-counts.test.ts',
-    name: 'bills nothing far from the truth, whatever it says of its counts, and each lie is named',
+    name: 'never bills far from the truth for lying counts, and each lie is flagged',
   },
   {
     rows: ['F13'],

@@ -24,7 +24,7 @@ const forever = new Promise<never>(() => {});
 
 type Call = (...given: unknown[]) => Promise<unknown>;
 
-/** Whoever dies makes no call any more. */
+/** A dead process makes no more calls. */
 function mortal(store: object): void {
   for (const [name, call] of Object.entries(store) as [string, unknown][]) {
     if (typeof call !== 'function') continue;
@@ -51,7 +51,7 @@ function rigOfMortals(): BillingRig {
   return rig;
 }
 
-/** Runs it beside the time that passes: what is dead never ends. */
+/** Runs the work while time passes, because a dead process never ends. */
 async function lives(rig: BillingRig, process: Mortal, work: () => Promise<unknown>): Promise<void> {
   void processes.run(process, work).catch(() => {});
   await rig.clock.run(rig.clock.sleep(30_000));
@@ -65,7 +65,7 @@ interface End {
 }
 
 async function endOf(rig: BillingRig, process: Mortal): Promise<End> {
-  // The event, if it was sent, once more, and once more when it is far too late.
+  // Deliver the event again if it was sent, and once more far too late.
   if (rig.stored.started.length > 0) await rig.clock.run(rig.runs(of));
   await rig.clock.run(rig.clock.sleep(200_000));
   await rig.clock.run(rig.runs(of));
@@ -80,7 +80,7 @@ async function endOf(rig: BillingRig, process: Mortal): Promise<End> {
 }
 
 it.each([false, true])(
-  'a run that dies at any call of a store has one end and one charge (%s)',
+  'a run that dies at any store call ends once and is charged once (%s)',
   async (isDone) => {
     const ends: End[] = [];
     for (let diesAt = 0; (ends.at(-1)?.calls ?? 0) > diesAt - 1; diesAt += 1) {
@@ -92,7 +92,7 @@ it.each([false, true])(
       ends.push(end);
       expect(['completed', 'failed']).toContain(end.status);
       expect(end.asked).toBeLessThanOrEqual(1);
-      // What died between its take-over and the upstream is charged as crashed calls are: for its input.
+      // A run that died between its takeover and the upstream is charged its input, like any crashed call.
       expect(end.asked === 1 || end.status === 'failed').toBe(true);
       expect([0n, input, settled]).toContain(end.spent);
     }
@@ -103,7 +103,7 @@ it.each([false, true])(
 );
 
 it.each([false, true])(
-  'an acceptor that dies at any call of a store leaves nothing unpaid or held (%s)',
+  'an acceptor that dies at any store call leaves no charge or reservation open (%s)',
   async (isDone) => {
     for (let diesAt = 0; diesAt < 12; diesAt += 1) {
       const rig = rigOfMortals();

@@ -67,8 +67,8 @@ const cancels = async (rig: BillingRig): Promise<Record<string, unknown>> => {
   return JSON.parse(typeof response.body === 'string' ? response.body : '');
 };
 
-describe('an accepted background call', () => {
-  it('is refused by name where nothing runs what nobody waits for, and costs nothing', async () => {
+describe('a background call', () => {
+  it('is rejected and named, at no charge, if the host cannot run it', async () => {
     const rig = rigOf();
     Object.assign(rig.stored, { startRun: undefined });
     const { status, text } = await accepted(rig);
@@ -80,7 +80,7 @@ describe('an accepted background call', () => {
     balanced(rig);
   });
 
-  it('is queued, stored, and started with its id alone, and nothing is reserved yet', async () => {
+  it('is stored as queued, started with its id only, and reserves nothing yet', async () => {
     const rig = rigOf();
     const answer = await accepted(rig);
     expect(answer.status).toBe(200);
@@ -100,7 +100,7 @@ describe('an accepted background call', () => {
     expect(JSON.stringify(await rig.stored.responses.read('acme', [id]))).not.toContain('sk-test');
   });
 
-  it('is refused soon while no store answers, and costs nothing', async () => {
+  it('is rejected soon and at no charge while the store does not answer', async () => {
     const rig = rigOf();
     rig.stored.failing = new StoreUnavailable('away');
     const { status, said } = await accepted(rig);
@@ -111,7 +111,7 @@ describe('an accepted background call', () => {
     expect(spent(rig)).toBe(0n);
   });
 
-  it('has its minute to begin in from its acceptance on, however long it was read before', async () => {
+  it('may start its run for a minute after acceptance, however long the request took before', async () => {
     const rig = rigOf(answered, {
       composed: (ports, handleOf) => {
         const find = (key: string) => ports.clock.sleep(70_000).then(() => ports.keys.find(key));
@@ -125,7 +125,7 @@ describe('an accepted background call', () => {
     expect((await head(rig))?.status).toBe('completed');
   });
 
-  it('is accepted when its run had begun, though nobody heard that it was started', async () => {
+  it('is accepted if its run has begun, even if the start got no reply', async () => {
     const rig = rigOf();
     let run: Promise<void> | undefined;
     Object.assign(rig.stored, {
@@ -142,7 +142,7 @@ describe('an accepted background call', () => {
   });
 });
 
-describe('what a background call may cost', () => {
+describe('a background call that costs money', () => {
   const refusedWith = async (rig: BillingRig, more: object = {}): Promise<unknown> => {
     const { status, text } = await accepted(rig, more);
     expect(status).toBe(429);
@@ -150,26 +150,26 @@ describe('what a background call may cost', () => {
     return JSON.parse(text).error.code;
   };
 
-  it('is more than an empty account has, which is refused at once', async () => {
+  it('is rejected at once for an empty account', async () => {
     const rig = new BillingRig({ key: { store: true } }).upstream({ steps: answered });
     expect(await refusedWith(rig)).toBe('insufficient_quota');
   });
 
-  it('is refused at once by a balance that was emptied a moment ago', async () => {
+  it('is rejected at once if the balance was emptied a moment ago', async () => {
     const rig = rigOf();
     await rig.call({ ...ask, background: false }, { path });
     rig.quotas.grant('acme', -yuan + 11_000_000n);
     expect(await refusedWith(rig)).toBe('insufficient_quota');
   });
 
-  it('is refused at once by the budget of its key', async () => {
+  it('is rejected at once by the budget of its key', async () => {
     const budget = { amount: 0.011, period: 'day' };
     const rig = rigOf(answered, { key: { store: true, budget } });
     expect(await refusedWith(rig)).toBe('insufficient_quota');
     expect([...rig.counters.budgets.values()].every(({ used }) => used === 0n)).toBe(true);
   });
 
-  it('is refused at once while its key has all its calls under way', async () => {
+  it('is rejected at once while its key is at its limit of concurrent calls', async () => {
     const rig = rigOf([delta('a'), 100_000, ...answered], {
       key: { store: true, max_concurrency: 1 },
       channels: [{ idle_seconds: 300 }],
@@ -181,7 +181,7 @@ describe('what a background call may cost', () => {
     await rig.clock.run(run);
   });
 
-  it('is paid by a plan, whose call is counted when its run begins', async () => {
+  it('is paid by a plan, whose slot is used when the run begins', async () => {
     const plan = [{ id: 'basic', value: 1, models: ['m'] }];
     const rig = new BillingRig({ key: { store: true }, plan }).granted(0n).upstream({ steps: answered });
     await accepted(rig);
@@ -192,7 +192,7 @@ describe('what a background call may cost', () => {
     expect(spent(rig)).toBe(0n);
   });
 
-  it('is not charged when the balance was spent before its run, and the response says so', async () => {
+  it('is not charged if the balance is spent before its run, and the response reports it', async () => {
     const rig = rigOf();
     await accepted(rig);
     rig.quotas.grant('acme', -yuan);
@@ -227,7 +227,7 @@ describe('what a background call may cost', () => {
   it.each([
     ['a concurrency permit', 20_000, 'completed', 11_000_000n],
     ['a concurrency permit for no longer than a minute', 90_000, 'failed', 0n],
-  ])('is reserved once there is one: a run waits for %s', async (_case, freeMs, status, charge) => {
+  ])('reserves when its run begins, which waits for %s', async (_case, freeMs, status, charge) => {
     const rig = rigOf(answered, { key: { store: true, max_concurrency: 1 } });
     await accepted(rig);
     const over = await busy(rig);
@@ -242,7 +242,7 @@ describe('what a background call may cost', () => {
     balanced(rig);
   });
 
-  it('is nothing when it is cancelled while its run waits', async () => {
+  it('is not charged if it is cancelled while its run waits', async () => {
     const rig = rigOf(answered, { key: { store: true, max_concurrency: 1 } });
     await accepted(rig);
     const over = await busy(rig);
@@ -259,7 +259,7 @@ describe('what a background call may cost', () => {
     balanced(rig);
   });
 
-  it('is metered as it was when the call was accepted', async () => {
+  it('is metered as it was when accepted', async () => {
     const account = AccountRow.parse({ account: 'acme', metered: true });
     const keys = { [demoKey]: { row: keyRow({ store: true }), account } };
     const rig = new BillingRig({ keys }).granted(0n).upstream({ steps: answered });
@@ -272,7 +272,7 @@ describe('what a background call may cost', () => {
   });
 });
 
-describe('a response that a version before decision 93 accepted', () => {
+describe('a response accepted by a version before decision 93', () => {
   /** As that version left it: the request under another name, and a reservation that waits for its run. */
   async function acceptedBefore(rig: BillingRig): Promise<OpenEntry> {
     await accepted(rig);
@@ -296,7 +296,7 @@ describe('a response that a version before decision 93 accepted', () => {
     return entry;
   }
 
-  it('is run on the reservation that waits for it, and charged once', async () => {
+  it('runs on its waiting reservation and is charged once', async () => {
     const rig = rigOf();
     await acceptedBefore(rig);
     await rig.clock.run(Promise.all([rig.runs(), rig.runs()]));
@@ -307,7 +307,7 @@ describe('a response that a version before decision 93 accepted', () => {
     balanced(rig);
   });
 
-  it('costs nothing when it never runs: its reservation expires', async () => {
+  it('costs nothing if it never runs, because its reservation expires', async () => {
     const rig = rigOf();
     await acceptedBefore(rig);
     await rig.clock.run(cancels(rig));
@@ -318,8 +318,8 @@ describe('a response that a version before decision 93 accepted', () => {
   });
 });
 
-describe('a run', () => {
-  it('answers, keeps the whole response, and charges it once', async () => {
+describe('a background run', () => {
+  it('answers, stores the whole response, and charges it once', async () => {
     const rig = rigOf();
     const headers = { authorization: `Bearer ${demoKey}`, 'x-relay-tags': 'team=search' };
     await rig.call({ ...ask, user: 'alice' }, { path, headers });
@@ -348,7 +348,7 @@ describe('a run', () => {
     expect(rig.clock.pendingTimers).toBe(0);
   });
 
-  it('is one, however often its event is delivered', async () => {
+  it('happens once, however often its event is delivered', async () => {
     const rig = rigOf();
     await accepted(rig);
     await rig.clock.run(Promise.all([rig.runs(), rig.runs(), rig.runs()]));
@@ -358,7 +358,7 @@ describe('a run', () => {
     expect(rig.events.filter(({ name }) => name === 'background_not_claimed')).toHaveLength(3);
   });
 
-  it('asks no upstream when its event is late', async () => {
+  it('calls no upstream when its event is late', async () => {
     const rig = rigOf();
     await accepted(rig);
     await rig.clock.run(rig.clock.sleep(61_000));
@@ -369,7 +369,7 @@ describe('a run', () => {
     balanced(rig);
   });
 
-  it('charges once when the reply of its reserve is lost', async () => {
+  it('charges once when its reservation gets no reply', async () => {
     const rig = rigOf();
     await accepted(rig);
     rig.store.meets('reserve', 'lost');
@@ -379,7 +379,7 @@ describe('a run', () => {
     balanced(rig);
   });
 
-  it.each(['lost', 'dropped'] as const)('fails and costs nothing when every reserve is %s', async (fault) => {
+  it.each(['lost', 'dropped'] as const)('fails at no charge when every reservation is %s', async (fault) => {
     const rig = rigOf();
     await accepted(rig);
     rig.store.always(fault, 'reserve');
@@ -391,7 +391,7 @@ describe('a run', () => {
     balanced(rig);
   });
 
-  it('ends failed with the error, and for nothing, when every candidate fails before content', async () => {
+  it('fails with the error and at no charge when every candidate fails before content', async () => {
     const rig = rigOf().upstream({ status: 500 });
     await accepted(rig);
     await rig.clock.run(rig.runs());
@@ -402,7 +402,7 @@ describe('a run', () => {
   });
 
   it.each([15, 30])(
-    'ends incomplete a minute before its host ends it after %i minutes, with its text and its charge',
+    'ends as incomplete a minute before the host limit of %i minutes, with its text and charge',
     async (minutes) => {
       const slow: Step[] = [delta('Hello there'), hang];
       const patient = {
@@ -425,7 +425,7 @@ describe('a run', () => {
     },
   );
 
-  it('prolongs its claim and its lease while it runs', async () => {
+  it('renews its claim and its lease while it runs', async () => {
     const rig = rigOf([delta('a'), 100_000, ...answered], { channels: [{ idle_seconds: 300 }] });
     await accepted(rig);
     const run = rig.runs();
@@ -437,7 +437,7 @@ describe('a run', () => {
     expect(await object(rig)).toMatchObject({ status: 'completed' });
   });
 
-  it('that was found dead stops, stays failed, and is charged for what it used', async () => {
+  it('that was declared dead stops, stays failed, and is charged for its use', async () => {
     const rig = rigOf([delta('Hello'), hang], { channels: [{ idle_seconds: 900 }] });
     await accepted(rig);
     const run = rig.runs();
@@ -457,8 +457,8 @@ describe('a run', () => {
   });
 });
 
-describe('cancel', () => {
-  it('of a queued response costs nothing, and nothing runs', async () => {
+describe('cancelling', () => {
+  it('a queued response costs nothing and prevents its run', async () => {
     const rig = rigOf();
     await accepted(rig);
     expect(await rig.clock.run(cancels(rig))).toMatchObject({
@@ -475,7 +475,7 @@ describe('cancel', () => {
     expect(rig.item?.settled).toBe(0);
   });
 
-  it('stops a run, shows what it had written, and charges that', async () => {
+  it('a running response stops it, keeps its text, and charges it', async () => {
     const rig = rigOf([delta('Hello there'), hang], { channels: [{ idle_seconds: 900 }] });
     await accepted(rig);
     const run = rig.runs();
@@ -492,7 +492,7 @@ describe('cancel', () => {
     balanced(rig);
   });
 
-  it('after the end returns the response as it ended', async () => {
+  it('a finished response returns it unchanged', async () => {
     const rig = rigOf();
     await accepted(rig);
     await rig.clock.run(rig.runs());
@@ -500,7 +500,7 @@ describe('cancel', () => {
     expect(await head(rig)).toMatchObject({ status: 'completed' });
   });
 
-  it('of a response that was answered within its request is refused by name', async () => {
+  it('a response that was not a background call is rejected with the field’s name', async () => {
     const rig = rigOf();
     await accepted(rig, { background: false });
     await expect(rig.clock.run(cancels(rig))).rejects.toMatchObject({ param: 'response_id' });
@@ -508,7 +508,7 @@ describe('cancel', () => {
 });
 
 describe('a deleted response', () => {
-  it('of a run is not written again, and what was used is charged', async () => {
+  it('of a run is not written again, and its use is charged', async () => {
     const rig = rigOf([delta('Hello'), hang], { channels: [{ idle_seconds: 900 }] });
     await accepted(rig);
     const run = rig.runs();
@@ -528,7 +528,7 @@ describe('a deleted response', () => {
     return status;
   };
 
-  it('that was queued costs nothing, and never runs', async () => {
+  it('in the queue costs nothing and never runs', async () => {
     const rig = rigOf();
     await accepted(rig);
     expect(await rig.clock.run(deletes(rig))).toBe(200);

@@ -7,16 +7,16 @@ import { vendorModels, VendorRig } from '../../../support/vendor-rig.ts';
 
 const kinds = storingClients.map(({ kind }) => kind);
 const options: RigOptions = { settings: { store: { allKeys: true, days: 30, eventMinutes: 10 } } };
-/** What the doubles know, and how long they can count. */
+/** A task that the doubles understand. */
 const task = 'turns=8 three interleave explain: the weather';
 
-/** What went up with each call of a whole loop. */
+/** Runs a whole loop and returns the body that each call sent upstream. */
 async function sentUp(model: string, kind: string, stream: boolean) {
   const rig = new VendorRig(
     vendorModels.filter((one) => one.model === model),
     options,
   );
-  // Whatever clients of this kind need of earlier turns is in what is stored.
+  // For clients of this kind, the stored responses hold all earlier turns, so no turn state may be read.
   if (kinds.includes(kind))
     rig.core.turnStates.before = () => Promise.reject(new StoreUnavailable('not to be needed'));
   const loop = new Conversation(clientNamed(kind), stream).ask(task);
@@ -35,7 +35,7 @@ describe.each(vendorModels.map(({ model }) => model))('in a loop of 8 turns with
   });
 
   it.each(kinds)(
-    '%s sends up what one sends up that keeps and sends the whole conversation',
+    '%s causes the same upstream requests as a client that sends the whole conversation',
     async (kind) => {
       const stored = await sentUp(model, kind, true);
       expect(stored.text).toBe(sent.text);

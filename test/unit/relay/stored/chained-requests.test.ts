@@ -79,14 +79,14 @@ const calling = (args: string, reason: string): Step[] => [
   done,
 ];
 
-describe('a key that may not store', () => {
+describe('a key without the right to store', () => {
   it.each<[string, Json, string]>([
     ['previous_response_id', { previous_response_id: `resp-${suffix}` }, 'previous_response_id'],
     ['background', { background: true }, 'background'],
     ['conversation', { conversation: 'conv_1' }, 'conversation'],
     ['item_reference', { input: [{ type: 'item_reference', id: `msg_${suffix}_0` }] }, 'input[0].type'],
     ['a reference without a type', { input: [{ id: `msg_${suffix}_0` }] }, 'input[0].type'],
-  ])('is refused %s by name', async (_case, body, param) => {
+  ])('is rejected for %s, by name', async (_case, body, param) => {
     for (const options of [{}, { ...storing, keys: { 'sk-test': { row: keyRow({ store: false }) } } }]) {
       const { rig, post } = bound(new Chain(options));
       expect(errorOf(await post({ input: 'x', ...body }))).toMatchObject({ status: 400, param });
@@ -95,7 +95,7 @@ describe('a key that may not store', () => {
   });
   const bound = (chain: Chain) => ({ rig: chain.rig, post: (body: Json) => chain.post(body) });
 
-  it.each([true, false, undefined, null, 'yes'])('reads that nothing is stored: store %s', async (asked) => {
+  it.each([true, false, undefined, null, 'yes'])('gets the answer unstored with store: %s', async (asked) => {
     const chain = new Chain({});
     const { id, store: isStored } = await chain.answered({ input: 'x', store: asked });
     expect(isStored).toBe(false);
@@ -103,8 +103,8 @@ describe('a key that may not store', () => {
   });
 });
 
-describe('a key that may store', () => {
-  it('goes on from the last turn, without its instructions, from another environment', async () => {
+describe('a key with the right to store', () => {
+  it('continues from the last turn without its instructions, in another environment', async () => {
     const chain = new Chain();
     const first = await chain.answered({ input: 'What?', instructions: 'Be brief.' });
     expect(first).toMatchObject({ store: true, previous_response_id: null });
@@ -121,7 +121,7 @@ describe('a key that may store', () => {
   it.each<[string, (id: unknown) => Json]>([
     ['a previous response', (id) => ({ input: 'b', previous_response_id: id })],
     ['an item', () => ({ input: [{ type: 'item_reference', id: `msg_${suffix}_0` }] })],
-  ])('goes on from %s in an environment that has an older key', async (_case, body) => {
+  ])('continues from %s in an environment with an outdated key', async (_case, body) => {
     const keys = { 'sk-test': { row: keyRow({ store: true }) } };
     const chain = new Chain({ keys });
     const { id } = await chain.answered({ input: 'a' });
@@ -137,7 +137,7 @@ describe('a key that may store', () => {
     expect(await fresh.answered(body(id))).toMatchObject({ store: true });
   });
 
-  it('keeps with one upstream over a conversation, whatever its instructions', async () => {
+  it('stays on one upstream during a conversation, even if the instructions change', async () => {
     const channels = ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ({ id, endpoint: `https://${id}.test/v1` }));
     const hosts = new Set<string>();
     for (let conversation = 0; conversation < 8; conversation += 1) {
@@ -156,8 +156,8 @@ describe('a key that may store', () => {
   });
 });
 
-describe('what is stored of a request', () => {
-  it('has ids, types and parts, in the order of the request', async () => {
+describe('the stored input of a request', () => {
+  it('has ids, types and parts in the order of the request', async () => {
     const chain = new Chain();
     const { id: first } = await chain.answered({ input: 'hi' });
     expect((await chain.body(first))['input']).toEqual([
@@ -199,7 +199,7 @@ describe('what is stored of a request', () => {
 });
 
 describe('a stored turn', () => {
-  it('takes the results of its calls from the next request, and answers nothing else with them', async () => {
+  it('accepts the results of its calls from the next request, and only once', async () => {
     const chain = new Chain();
     chain.rig.upstream({ steps: calling('{}', 'tool_calls') }, { steps: hello });
     const { id, output } = await chain.answered({ input: 'a', tools });
@@ -215,7 +215,7 @@ describe('a stored turn', () => {
     expect(errorOf(again)).toMatchObject({ status: 400, param: 'input[0].call_id' });
   });
 
-  it('loses a call that was cut off, which its client cannot take out', async () => {
+  it('drops a truncated call, because its client cannot remove it', async () => {
     const chain = new Chain();
     chain.rig.upstream({ steps: [delta('Let me'), ...calling('{"ci', 'length')] }, { steps: hello });
     const { id, status } = await chain.answered({ input: 'a', tools });
@@ -232,7 +232,7 @@ describe('a stored turn', () => {
     ['was damaged', (seal) => `${seal.slice(0, -12)}${seal.at(-12) === 'A' ? 'B' : 'A'}${seal.slice(-11)}`],
     ['is of a key that is gone', (seal) => seal.replace('relay1.1.', 'relay1.7.')],
     ['is cut', (seal) => seal.slice(0, 30)],
-  ])('whose seal %s goes up without its state, and the answer says so', async (_case, broken) => {
+  ])('whose seal %s is sent without its state, and the answer names it', async (_case, broken) => {
     const chain = new Chain({ ...storing, channels: [{ type: 'openai', mapper: { m: 'deepseek-v4-pro' } }] });
     const thinking = data({ choices: [{ index: 0, delta: { reasoning_content: 'Hm.' } }] });
     chain.rig.upstream({ steps: [thinking, ...calling('{}', 'tool_calls')] }, { steps: hello });

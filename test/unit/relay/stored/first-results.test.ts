@@ -39,8 +39,8 @@ const keyed = (path: string, key = 'k', more: Record<string, string> = {}) => ({
 });
 const errorOf = (answer: Pick<Answer, 'text'>): Record<string, unknown> => JSON.parse(answer.text).error;
 
-describe('a repeat with an Idempotency-Key of a key that may store', () => {
-  it.each(modes)('gets the first answer again, to the byte: %s, %s', async (path, mode) => {
+describe('a repeat with an Idempotency-Key, by a key that may store', () => {
+  it.each(modes)('gets the first answer byte for byte: %s, %s', async (path, mode) => {
     const rig = rigOf();
     const body = { ...paths[path], stream: mode === 'stream' };
     const first = await rig.post(body, keyed(path));
@@ -66,7 +66,7 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
   it.each([
     ['its end', answered, '[DONE]'],
     ['its failure', [delta('a'), reset], '"error"'],
-  ])('gets what the first client has not seen %s of before', async (_what, steps, last) => {
+  ])('can get the answer before the first client sees %s', async (_what, steps, last) => {
     const rig = rigOf().upstream({ steps });
     const { results } = rig.stored;
     const put = results.put.bind(results);
@@ -97,7 +97,7 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
     expect(rig.item?.open.size).toBe(0);
   });
 
-  it('is asked to come again while the first one runs', async () => {
+  it('is told to come again while the first request runs', async () => {
     const rig = rigOf().upstream({ steps: [delta('a'), hang] });
     const body = { ...chat, stream: true };
     const first = await rig.clock.run(rig.respond(body, keyed('/v1/chat/completions')));
@@ -112,7 +112,7 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
     ['messages', { ...chat, messages: [{ role: 'user', content: 'ho' }] }],
     ['temperature', { ...chat, temperature: 1 }],
     ['model', { ...chat, model: 'n' }],
-  ])('with another body gets the name of what differs: %s', async (member, other) => {
+  ])('with another body is rejected and names the difference: %s', async (member, other) => {
     const rig = rigOf({ channels: [{ models: ['m', 'n'] }] });
     await rig.post(chat, keyed('/v1/chat/completions'));
     const again = await rig.post(other, keyed('/v1/chat/completions'));
@@ -121,7 +121,7 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
     expect(again.text).not.toContain('ho');
   });
 
-  it('at the other endpoint names the header', async () => {
+  it('at the other endpoint is rejected and names the header', async () => {
     const rig = rigOf();
     // Chat Completions takes this body, too: Cursor sends such ones.
     await rig.post(responses, keyed('/v1/chat/completions'));
@@ -130,7 +130,7 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
     expect(errorOf(again)).toMatchObject({ code: 'idempotency_key_reused', param: 'Idempotency-Key' });
   });
 
-  it('gets nothing of a response that was removed', async () => {
+  it('does not get a response that was removed', async () => {
     const rig = rigOf();
     const first = await rig.post(responses, keyed('/v1/responses'));
     await rig.stored.responses.remove('acme', JSON.parse(first.text).id);
@@ -140,12 +140,12 @@ describe('a repeat with an Idempotency-Key of a key that may store', () => {
   });
 });
 
-describe('an answer whose result cannot be kept', () => {
+describe('an answer whose result cannot be stored', () => {
   it.each([
     ['the store refuses', () => Promise.reject(new StoreUnavailable('down'))],
     ['it is too large', () => Promise.reject(new ResponseTooLarge('12 MB'))],
     ['the store does not answer', () => new Promise<never>(() => {})],
-  ])('is whole all the same, and its repeat is refused: %s', async (_, put) => {
+  ])('is complete, but its repeat is rejected: %s', async (_, put) => {
     const rig = rigOf();
     rig.stored.results.put = put;
     const first = await rig.post(chat, keyed('/v1/chat/completions'));
@@ -157,7 +157,7 @@ describe('an answer whose result cannot be kept', () => {
     expect(rig.clock.pendingTimers).toBe(0);
   });
 
-  it('holds no more than 4 MB of it', async () => {
+  it('buffers at most 4 MB', async () => {
     const steps = [...Array<string>(80).fill(delta('x'.repeat(64 * 1024))), finish(), done];
     const rig = rigOf().upstream({ steps });
     const first = await rig.post({ ...chat, stream: true }, keyed('/v1/chat/completions'));
@@ -177,7 +177,7 @@ describe('a background call with an Idempotency-Key', () => {
       .granted(100n * yuan)
       .upstream({ steps: answered });
 
-  it('is accepted once: repeats get the queued response, before and after its run', async () => {
+  it('is accepted once: repeats get the queued response before and after its run', async () => {
     const rig = rigWith();
     const first = await rig.post(background, keyed(path));
     expect(JSON.parse(first.text)).toMatchObject({ status: 'queued' });
@@ -197,7 +197,7 @@ describe('a background call with an Idempotency-Key', () => {
   };
 
   it.each(['', 'streamed, '])(
-    'whose acceptor was killed is answered by its response once a run has it: %sas the first would have been',
+    'whose acceptor was killed repeats its response once a run claims it: %sas the first would have been',
     async (mode) => {
       const rig = rigWith().upstream({ steps: [delta('Hello'), 800_000, ...answered.slice(1)] });
       const body = { ...background, stream: mode !== '', tools: [], metadata: { a: 'b' } };
@@ -231,7 +231,7 @@ describe('a background call with an Idempotency-Key', () => {
     },
   );
 
-  it('whose result was not kept is answered by its response, until that is removed', async () => {
+  it('without a stored result is answered by its response until that is removed', async () => {
     const rig = rigWith();
     rig.stored.results.put = () => Promise.reject(new StoreUnavailable('down'));
     const first = await rig.post(background, keyed(path));
@@ -244,7 +244,7 @@ describe('a background call with an Idempotency-Key', () => {
     expect([gone.status, errorOf(gone)['code']]).toEqual([409, 'request_already_completed']);
   });
 
-  it('that is withdrawn has no answer for its repeats but to come again', async () => {
+  it('that is withdrawn tells its repeats to come again', async () => {
     const rig = rigWith();
     const { responses } = rig.stored;
     const withdraw = responses.withdraw.bind(responses);
@@ -258,7 +258,7 @@ describe('a background call with an Idempotency-Key', () => {
     expect(repeats).toEqual([409]);
   });
 
-  it('that is streamed is followed by its repeats, from the first event on', async () => {
+  it('that streams is followed by its repeats from the first event', async () => {
     const rig = rigWith();
     const streamed = { ...background, stream: true };
     const first = rig.post(streamed, keyed(path));

@@ -99,37 +99,40 @@ describe('a background response whose price is edited before it runs', () => {
     ],
     ['its rule gets tiers', charging({ ...byTokens, tiers: [{ above: 1, input: 100, output: 200 }] })],
     ['its rule estimates more input', charging({ ...byTokens, input_factor: 4 })],
-  ])('is held and charged by the old one: %s', async (_case, edit, scene = {}) => {
+  ])('is reserved and charged by the old price: %s', async (_case, edit, scene = {}) => {
     expect(await endOf(edit, scene)).toMatchObject({ held, charged: agreed, status: 'completed', limit: 78 });
   });
 
-  it('stays free if it was, though nothing was reserved for it', async () => {
+  it('stays free if it was accepted as free, even without a reservation', async () => {
     const limits = { ...defaultSettings.limits, countFree: false };
     const end = await endOf(charging(dearer), { charges: [free], settings: { limits } });
     expect(end).toMatchObject({ held: undefined, charged: 0n, status: 'completed' });
   });
 
-  it('is charged by the call if it was accepted so', async () => {
+  it('is charged per call if it was accepted so', async () => {
     const end = await endOf(charging(dearer), { charges: [byCall] });
     expect(end).toMatchObject({ held: 500_000_000n, charged: 500_000_000n, limit: 78 });
   });
 
   it.each<[string, number | undefined, number | undefined, bigint, bigint]>([
     ['becomes dearer', 0.08, 0.5, 80_000_000n, 80_000_000n],
-    ['is no more made', 0.08, undefined, 80_000_000n, 0n],
-    ['is made only now', undefined, 0.5, 0n, 0n],
-  ])('is charged the search that it holds: it %s', async (_case, before, after, amount, charge) => {
-    const searching = (price: number | undefined): Partial<Settings> =>
-      price === undefined
-        ? {}
-        : { search: { type: 'tavily', endpoint: 'https://search.test', results: 5, price } };
-    const edit: Edit = (options) => void (options.settings = searching(after));
-    const scene = { charges: [free], body: { model: 'web-m' }, search: () => Promise.resolve([]) };
-    const end = await endOf(edit, { ...scene, settings: searching(before) });
-    expect(end).toMatchObject({ held: amount, charged: charge, status: 'completed' });
-  });
+    ['is disabled', 0.08, undefined, 80_000_000n, 0n],
+    ['is enabled only now', undefined, 0.5, 0n, 0n],
+  ])(
+    'is charged the search price that it was accepted with: it %s',
+    async (_case, before, after, amount, charge) => {
+      const searching = (price: number | undefined): Partial<Settings> =>
+        price === undefined
+          ? {}
+          : { search: { type: 'tavily', endpoint: 'https://search.test', results: 5, price } };
+      const edit: Edit = (options) => void (options.settings = searching(after));
+      const scene = { charges: [free], body: { model: 'web-m' }, search: () => Promise.resolve([]) };
+      const end = await endOf(edit, { ...scene, settings: searching(before) });
+      expect(end).toMatchObject({ held: amount, charged: charge, status: 'completed' });
+    },
+  );
 
-  it('keeps the factors of service tiers that it was accepted with', async () => {
+  it('keeps the service tier factors that it was accepted with', async () => {
     const tiers = { ...byTokens, service_tiers: { flex: 0.5 } };
     const edit = charging({ ...byTokens, service_tiers: { flex: 50 } });
     const end = await endOf(edit, { charges: [tiers], body: { service_tier: 'flex' } });
@@ -146,13 +149,10 @@ describe('a background response whose price is edited before it runs', () => {
       { charges: [{ ...byTokens, default_output_tokens: 78 }] },
       charging({ ...byTokens, default_output_tokens: 400 }),
     ],
-  ])(
-    'has the default limit that it was accepted with, when a larger one comes into force: %s',
-    async (_case, scene, edit) => {
-      const end = await endOf(edit, { body: { max_output_tokens: undefined }, ...scene });
-      expect(end).toMatchObject({ held, limit: 78, charged: agreed });
-    },
-  );
+  ])('keeps the default output limit that it was accepted with: %s', async (_case, scene, edit) => {
+    const end = await endOf(edit, { body: { max_output_tokens: undefined }, ...scene });
+    expect(end).toMatchObject({ held, limit: 78, charged: agreed });
+  });
 
   it.each<[string, Scene, Edit, number]>([
     [
@@ -162,13 +162,10 @@ describe('a background response whose price is edited before it runs', () => {
       400,
     ],
     ['minimum', {}, (options) => void (options.channels = [{ params: { set: { max_tokens: 450 } } }]), 450],
-  ])(
-    'reserves for the limit that its channel has when it runs: a larger %s',
-    async (_case, scene, edit, limit) => {
-      const covering = 22_000_000n + 2_000_000n * BigInt(limit);
-      expect(await endOf(edit, scene)).toMatchObject({ held: covering, limit, charged: agreed });
-    },
-  );
+  ])('reserves for the limit of its channel when it runs: a larger %s', async (_case, scene, edit, limit) => {
+    const covering = 22_000_000n + 2_000_000n * BigInt(limit);
+    expect(await endOf(edit, scene)).toMatchObject({ held: covering, limit, charged: agreed });
+  });
 });
 
 describe('a background response to an alias that is edited before it runs', () => {
@@ -205,9 +202,12 @@ describe('a background response to an alias that is edited before it runs', () =
       (options) => void (options.channels = [channelOf('large')]),
       110_000_000n,
     ],
-  ])('is answered by the models of its acceptance: %s', async (_case, before, edit, charged) => {
-    expect(await endOf(edit, scene(...before))).toMatchObject({ status: 'completed', charged, faults: [] });
-  });
+  ])(
+    'is answered by the models that the alias had when it was accepted: %s',
+    async (_case, before, edit, charged) => {
+      expect(await endOf(edit, scene(...before))).toMatchObject({ status: 'completed', charged, faults: [] });
+    },
+  );
 
   it.each([['best'], ['small']])('keeps the rights of its key, whose whitelist names %s', async (named) => {
     const keys = { [demoKey]: { row: keyRow({ store: true, models: [named] }) } };
@@ -215,7 +215,7 @@ describe('a background response to an alias that is edited before it runs', () =
     expect(end).toMatchObject({ status: 'completed', charged: 11_000_000n });
   });
 
-  it('stays a call to a model whose name is now that of an alias', async () => {
+  it('stays a call to the model, even if an alias now has that name', async () => {
     const edit: Edit = (options) => {
       options.channels = [channelOf('large')];
       options.settings = { aliases: [{ name: 'small', models: ['large'], onContextLength: false }] };
@@ -224,7 +224,7 @@ describe('a background response to an alias that is edited before it runs', () =
     expect(end).toMatchObject({ status: 'failed', charged: 0n, reason: 'no_channel' });
   });
 
-  it('fails and costs nothing when no channel serves its models any more', async () => {
+  it('fails at no charge when no channel serves its models any more', async () => {
     const edit: Edit = (options) => void (options.channels = [channelOf('large')]);
     const end = await endOf(edit, scene('small'));
     expect(end).toMatchObject({ status: 'failed', charged: 0n, reason: 'no_channel', faults: [] });

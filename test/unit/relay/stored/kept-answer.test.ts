@@ -1,4 +1,4 @@
-/** What becomes of an answer and of its copy in the store, whatever either of them meets. */
+/** Answers and their stored copies, through failures of the upstream, the client and the store. */
 import { describe, expect, it } from 'vitest';
 import { ResponseTooLarge } from '../../../../shared/relay/ports/stored.ts';
 import { StoreBusy, StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
@@ -15,8 +15,8 @@ const modes = [true, false];
 const whole = (text: string, stream: boolean): Value =>
   stream ? (last(text)['response'] as Value) : parsed(text);
 
-describe.each(modes)('an answer that is stored (stream: %s)', (stream) => {
-  it('is in the store as its client got it, until its time is up', async () => {
+describe.each(modes)('a stored answer (stream: %s)', (stream) => {
+  it('is stored as its client got it, until it expires', async () => {
     const rig = new StoredRig();
     const { text, headers } = await rig.create({ stream });
     const found = await kept(rig);
@@ -27,7 +27,7 @@ describe.each(modes)('an answer that is stored (stream: %s)', (stream) => {
     expect(headers['x-relay-store']).toBeUndefined();
   });
 
-  it('is stored whole although its client has left', async () => {
+  it('is stored in full even if its client has left', async () => {
     const rig = new StoredRig();
     rig.upstream({ steps: [delta('Hel'), 1000, delta('lo'), ...hello.slice(2)] });
     await rig.create({ stream }, { leaveAfter: 1 });
@@ -43,7 +43,7 @@ describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
     ['its client says so', { store: false }, undefined],
     ['its key may not store', {}, plainKey],
     ['its key may not, whatever the client says', { store: true }, plainKey],
-  ])('because %s touches no store, and says so', async (_, body, key) => {
+  ])('because %s touches no store and reports store: false', async (_, body, key) => {
     const rig = new StoredRig();
     rig.stored.failing = new Error('touched');
     const headers = key === undefined ? {} : { headers: { authorization: `Bearer ${key}` } };
@@ -57,7 +57,7 @@ describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
     ['throttles without end', new StoreBusy('throttled'), 'write_failed'],
     ['finds it too large', new ResponseTooLarge(), 'too_large'],
     ['has a bug', new Error('odd'), 'write_failed'],
-  ])('because the store %s goes out whole, within 2 s, and says so', async (_, failing, why) => {
+  ])('because the store %s is complete within 2 s and reports it', async (_, failing, why) => {
     const rig = new StoredRig();
     rig.stored.failing = failing;
     const { text, headers, said, status } = await rig.create({ stream });
@@ -82,7 +82,7 @@ describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
     expect(rig.clock.pendingTimers).toBe(0);
   });
 
-  it('because the store takes too long is taken back when the store has it after all', async () => {
+  it('because the store is slow is removed if the store gets it later', async () => {
     const rig = new StoredRig();
     const put = rig.stored.responses.put.bind(rig.stored.responses);
     let isThere = false;
@@ -102,7 +102,7 @@ describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
 
 describe('a store that throttles once', () => {
   it.each([new StoreBusy('throttled'), new StoreUnavailable('no reply')])(
-    'is asked again, and has the answer: %s',
+    'is retried and gets the answer: %s',
     async (failing) => {
       const rig = new StoredRig();
       const put = rig.stored.responses.put.bind(rig.stored.responses);
@@ -118,10 +118,10 @@ describe('a store that throttles once', () => {
   );
 });
 
-describe('an answer that fails', () => {
+describe('a failed answer', () => {
   const breaksOff: Step[] = [delta('Hel'), reset];
 
-  it('after its client has seen it begin can be read as it failed', async () => {
+  it('can be read as failed if its client has seen its start', async () => {
     const rig = new StoredRig();
     const { text } = await rig.upstream({ steps: breaksOff }).create({ stream: true });
     const event = last(text);
@@ -133,7 +133,7 @@ describe('an answer that fails', () => {
     expect((await rig.ask(`GET /${id}`)).json).toEqual(event['response']);
   });
 
-  it('and cannot be stored says so in its last event', async () => {
+  it('that cannot be stored reports it in its last event', async () => {
     const rig = new StoredRig();
     rig.stored.failing = new StoreUnavailable('down');
     const { text } = await rig.upstream({ steps: breaksOff }).create({ stream: true });
@@ -144,7 +144,7 @@ describe('an answer that fails', () => {
     ['before anything was sent', { status: 400 }, true],
     ['before anything was sent', { status: 400 }, false],
     ['before it was whole', { steps: breaksOff }, false],
-  ])('%s is a refusal, which is not stored (stream: %s)', async (_, script, stream) => {
+  ])('%s is a rejection, which is not stored (stream: %s)', async (_, script, stream) => {
     const rig = new StoredRig();
     const { status } = await rig.upstream(script).create({ stream });
     expect(status).toBeGreaterThanOrEqual(400);

@@ -1,4 +1,4 @@
-/** What is refused of a call that goes on from a stored response, before that is read. */
+/** Calls that continue a stored response and are rejected before it is read. */
 import { describe, expect, it, vi } from 'vitest';
 import { BillingRig, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
 import { hello, type Answer } from '../../../support/core-rig.ts';
@@ -63,8 +63,8 @@ const wrong: [string, Json, string][] = [
   ],
 ];
 
-describe('a call that goes on from an unknown response', () => {
-  it.each(wrong)('is refused for %s, and the store is not asked', async (_case, body, expected) => {
+describe('a call that continues an unknown response', () => {
+  it.each(wrong)('is rejected for %s without a read of the store', async (_case, body, expected) => {
     const { rig, reads, post } = rigOf();
     rig.granted(yuan);
     expect(refusal(await post({ ...onward, ...body }))).toBe(expected);
@@ -80,14 +80,14 @@ describe('a call that goes on from an unknown response', () => {
       { previous_response_id: undefined, input: referring([]) },
       '400 unsupported_input_item input[0].type',
     ],
-  ])('is refused for %s of its key, and the store is not asked', async (_case, key, body, expected) => {
+  ])('is rejected for %s of its key without a read of the store', async (_case, key, body, expected) => {
     const { rig, reads, post } = rigOf(key);
     rig.granted(yuan);
     expect(refusal(await post({ ...onward, ...body }))).toBe(expected);
     expect(reads).toHaveBeenCalledTimes(0);
   });
 
-  it('is refused for what its key asked in this minute, and the store is not asked', async () => {
+  it('is rejected at the limit of its key a minute without a read of the store', async () => {
     const { rig, reads, post } = rigOf({ rpm: 1 });
     rig.granted(yuan);
     expect((await post({})).status).toBe(200);
@@ -95,7 +95,7 @@ describe('a call that goes on from an unknown response', () => {
     expect(reads).toHaveBeenCalledTimes(0);
   });
 
-  it('is refused for the balance that was empty a moment ago, and the store is not asked', async () => {
+  it('is rejected for a balance that was just empty without a read of the store', async () => {
     const { rig, reads, post } = rigOf();
     rig.granted(1n);
     expect(refusal(await post({}))).toBe('429 insufficient_quota ');
@@ -104,8 +104,8 @@ describe('a call that goes on from an unknown response', () => {
   });
 });
 
-describe('a call that goes on from a stored response', () => {
-  it('is checked again with it: pictures of earlier turns need a channel that sees', async () => {
+describe('a call that continues a stored response', () => {
+  it('is checked again with the earlier turns: their images need a channel with vision', async () => {
     const channels = [{}, { id: 'blind', models: ['blind'], can: { images: false } }];
     const { rig, reads, post } = rigOf({}, { channels });
     rig.granted(100n * yuan);

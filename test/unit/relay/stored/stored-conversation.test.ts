@@ -101,7 +101,7 @@ describe('the turns before a request', () => {
     expect(reads).toHaveLength(1 + Math.ceil((turns - 1) / 8));
   });
 
-  it('end with turn 1,000, found in 126 reads', async () => {
+  it('end at turn 1,000, found in 126 reads', async () => {
     await put(1_000);
     expect((await after(idOf(999))).earlier).toHaveLength(999);
     expect(reads).toHaveLength(126);
@@ -114,12 +114,12 @@ describe('the turns before a request', () => {
     expect(reads).toHaveLength(1);
   });
 
-  it('are not followed for ever where heads lie', async () => {
+  it('are not followed forever if their heads are wrong', async () => {
     stored.set(turn(2, { ancestors: [idOf(2)] }));
     await expect(after(idOf(2))).rejects.toMatchObject({ code: 'conversation_too_long' });
   });
 
-  it('have 10 MB at most, which the last head says before the others are read', async () => {
+  it('have at most 10 MB, which the last head shows before the others are read', async () => {
     await put(2);
     stored.set(turn(3, { conversationLength: 10 * 1024 * 1024 + 1 }));
     await expect(after(idOf(3))).rejects.toMatchObject({
@@ -129,7 +129,7 @@ describe('the turns before a request', () => {
     expect(reads).toHaveLength(1);
   });
 
-  it.each(['queued', 'in_progress'] as const)('cannot end with one that is %s', async (status) => {
+  it.each(['queued', 'in_progress'] as const)('cannot end with a response that is %s', async (status) => {
     stored.set(turn(1, { status }));
     await expect(after(idOf(1))).rejects.toMatchObject({
       code: 'invalid_value',
@@ -137,18 +137,21 @@ describe('the turns before a request', () => {
     });
   });
 
-  it.each(['failed', 'cancelled', 'incomplete'] as const)('may end with one that is %s', async (status) => {
-    stored.set(turn(1, { status }));
-    expect((await after(idOf(1))).earlier).toHaveLength(1);
-  });
+  it.each(['failed', 'cancelled', 'incomplete'] as const)(
+    'may end with a response that is %s',
+    async (status) => {
+      stored.set(turn(1, { status }));
+      expect((await after(idOf(1))).earlier).toHaveLength(1);
+    },
+  );
 });
 
-describe('what cannot be read is not found, and all of it alike', () => {
+describe('an unreadable id is reported as not found', () => {
   const malformed = ['', 'x', 'resp-', `${idOf(1)}#1`, `${idOf(1)}#e#0`, 'result#abc', `RESP-${suffixOf(1)}`];
   const huge = 'resp-'.padEnd(5_000_000, 'x');
 
   it.each([...malformed, huge, "resp-' OR 1=1 --\n<b>"])(
-    'as the response before, without a read: %#',
+    'for the previous response, without a read: %#',
     async (id) => {
       await put(1);
       const refusal = await after(id).catch((error: unknown) => error);
@@ -162,7 +165,7 @@ describe('what cannot be read is not found, and all of it alike', () => {
     },
   );
 
-  it('foreign, deleted, expired and unknown ones with one text', async () => {
+  it('with one text for foreign, deleted, expired and unknown responses', async () => {
     stored.set(turn(1, { account: 'other' }));
     const texts = [await textOf()];
     stored.set(turn(1));
@@ -174,7 +177,7 @@ describe('what cannot be read is not found, and all of it alike', () => {
   });
   const textOf = () => after(idOf(1)).catch((error: Error) => error.message);
 
-  it('a turn that is gone ends the conversations over it', async () => {
+  it('after a deleted turn, for every conversation that contains it', async () => {
     await put(40);
     await stored.responses.remove(account, idOf(3));
     await expect(after(idOf(40))).rejects.toMatchObject({
@@ -191,7 +194,7 @@ describe('what cannot be read is not found, and all of it alike', () => {
     `rs_${suffixOf(1)}_state`,
     `msg_${suffixOf(1)}_0 `,
     '__proto__',
-  ])('as an item: %s', async (id) => {
+  ])('for an item: %s', async (id) => {
     await put(1);
     await expect(referring(`msg_${suffixOf(1)}_0`, id)).rejects.toMatchObject({
       status: 404,
@@ -200,8 +203,8 @@ describe('what cannot be read is not found, and all of it alike', () => {
   });
 });
 
-describe('references to items', () => {
-  it('find what was answered, with the state of its turn, and what was sent', async () => {
+describe('item references', () => {
+  it('find output items with the state of their turn, and input items', async () => {
     await put(1);
     const { referred } = await referring(`msg_${suffixOf(1)}_0`, `msg_${suffixOf(1)}_in0`);
     expect([...referred.values()]).toMatchObject([
@@ -210,7 +213,7 @@ describe('references to items', () => {
     ]);
   });
 
-  it('read each response once, and none of the chain again', async () => {
+  it('read each response once, and no response of the chain again', async () => {
     await put(3);
     const ids = [1, 2, 2, 1].map((number) => `msg_${suffixOf(number)}_0`);
     await asked({
@@ -220,7 +223,7 @@ describe('references to items', () => {
     expect(reads).toEqual([[idOf(1)], [idOf(2)]]);
   });
 
-  it('of stored turns are found, too', async () => {
+  it('inside stored turns are resolved, too', async () => {
     await put(1);
     const input = [{ type: 'item_reference', id: `msg_${suffixOf(1)}_0` }];
     stored.set(turn(2, { ancestors: [] }, { input }));
@@ -231,7 +234,7 @@ describe('references to items', () => {
     });
   });
 
-  it('count as often as they are made', async () => {
+  it('count as often as they occur', async () => {
     const id = `msg_${suffixOf(1)}_0`;
     const response = { output: [said(id, 'x'.repeat(100_000))] };
     stored.set(turn(1, {}, { response }));
@@ -242,18 +245,18 @@ describe('references to items', () => {
     });
   });
 
-  it('name 128 responses at most, refused before any is read', async () => {
+  it('to more than 128 responses are rejected before any read', async () => {
     const ids = Array.from({ length: 129 }, (_, i) => `msg_${suffixOf(i)}_0`);
     await expect(referring(...ids)).rejects.toMatchObject({ code: 'conversation_too_long' });
     expect(reads).toEqual([]);
   });
 });
 
-describe('contents that a request of a few bytes names', () => {
+describe('large contents that a small request refers to', () => {
   // As a response repeats them of its request.
   const instructions = 'x'.repeat(4 * 1024 * 1024);
 
-  it('are refused by their lengths, before any is unpacked', async () => {
+  it('are rejected by their lengths before any is unpacked', async () => {
     const output = (number: number) => [said(`msg_${suffixOf(number)}_0`, 'a')];
     const response = (number: number) => ({ instructions, output: output(number) });
     for (let number = 1; number <= 9; number += 1)
@@ -268,7 +271,7 @@ describe('contents that a request of a few bytes names', () => {
     expect(taken).not.toHaveBeenCalled();
   });
 
-  it('are refused in a chain, and what was read until then is bounded', async () => {
+  it('are rejected in a chain after a bounded read', async () => {
     for (let number = 1; number <= 20; number += 1)
       stored.set(turn(number, {}, { response: { instructions, output: [] } }));
     let unpacked = 0;

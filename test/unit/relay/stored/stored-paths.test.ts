@@ -32,18 +32,21 @@ const waiting = (more: Partial<StoredResponse['head']>, until: number): StoredRe
   };
 };
 
-describe('a response that is stored', () => {
-  it.each([demoKey, secondKey])('is read as it was answered, with every key of its account', async (key) => {
-    const rig = new StoredRig();
-    const { id, answer } = await stored(rig);
-    const { status, json, headers } = await rig.ask(`GET /${id}`, key);
-    expect(status).toBe(200);
-    expect(json).toEqual(answer);
-    expect(json).toMatchObject({ status: 'completed', store: true });
-    expect(headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' });
-  });
+describe('a stored response', () => {
+  it.each([demoKey, secondKey])(
+    'can be read as it was answered with every key of its account',
+    async (key) => {
+      const rig = new StoredRig();
+      const { id, answer } = await stored(rig);
+      const { status, json, headers } = await rig.ask(`GET /${id}`, key);
+      expect(status).toBe(200);
+      expect(json).toEqual(answer);
+      expect(json).toMatchObject({ status: 'completed', store: true });
+      expect(headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' });
+    },
+  );
 
-  it('is read as soon as its last event is seen, by another environment', async () => {
+  it('can be read as soon as its last event is sent, in another environment', async () => {
     const rig = new StoredRig();
     const response = await rig.clock.run(
       rig.respond({ model: 'm', input: 'hi', stream: true }, { path: '/v1/responses' }),
@@ -61,7 +64,7 @@ describe('a response that is stored', () => {
     expect(seen).toBe('completed');
   });
 
-  it('is deleted at once, once, with what it was made of', async () => {
+  it('is deleted at once, with its input', async () => {
     const rig = new StoredRig();
     const { id } = await stored(rig);
     const gone = await rig.ask(`DELETE /${id}`);
@@ -70,7 +73,7 @@ describe('a response that is stored', () => {
       expect((await rig.ask(asked)).status).toBe(404);
   });
 
-  it('is read while the relay is closed, which takes no calls', async () => {
+  it('can be read while the relay is closed and rejects calls', async () => {
     const rig = new StoredRig();
     const { id } = await stored(rig);
     const closed = new StoredRig({ beside: rig, settings: { relayClosed: true } });
@@ -78,7 +81,7 @@ describe('a response that is stored', () => {
     expect((await closed.create({})).status).toBe(403);
   });
 
-  it('has the state of its turn as first item only where that is asked for', async () => {
+  it('shows its state as the first item only on request', async () => {
     const rig = new StoredRig();
     const { id, answer } = await stored(rig);
     const found = (await rig.stored.responses.read('acme', [id])).get(id);
@@ -113,8 +116,8 @@ const paths = (id: string): string[] => [
 ];
 const unknown = `resp-${'0'.repeat(26)}`;
 
-describe('an id that nobody can read', () => {
-  it('that is malformed, or that of a key that may not store, is not looked for', async () => {
+describe('an unreadable response id', () => {
+  it('in an invalid form, or of a key that may not store, is rejected without a lookup', async () => {
     const rig = new StoredRig();
     rig.stored.failing = new Error('asked');
     for (const path of paths('resp-01#1')) expect((await rig.ask(path)).status).toBe(404);
@@ -123,7 +126,7 @@ describe('an id that nobody can read', () => {
   });
 
   it.each([`${unknown}/x`, `${unknown}/input_items/x`, 'responses'])(
-    'is no id but makes an unknown path, for every key and without one: %s',
+    'in an unknown path is rejected for every key: %s',
     async (ending) => {
       const rig = new StoredRig();
       rig.stored.failing = new Error('asked');
@@ -137,7 +140,7 @@ describe('an id that nobody can read', () => {
     },
   );
 
-  it('is found although this environment has an older key, which may not store', async () => {
+  it('is found even if this environment has an outdated key that may not store', async () => {
     const rig = new StoredRig();
     const { id } = await stored(rig);
     const row = { row: keyRow() };
@@ -152,9 +155,9 @@ describe('an id that nobody can read', () => {
   });
 });
 
-describe('a store that fails', () => {
+describe('a failing response store', () => {
   it.each([new StoreUnavailable('down'), new StoreBusy('throttled')])(
-    'is a 503 after a while, to be tried again, never a 404: %s',
+    'is answered by 503 with a Retry-After, never by 404: %s',
     async (failing) => {
       const rig = new StoredRig();
       const { id } = await stored(rig);
@@ -189,8 +192,8 @@ describe('a background response', () => {
   });
 });
 
-describe('the log', () => {
-  it('has a line for each request, without ids and without content', async () => {
+describe('the log of stored responses', () => {
+  it('has a line for each request, without ids and content', async () => {
     const rig = new StoredRig();
     const { id } = await stored(rig, { input: 'a secret question' });
     rig.logged.length = 0;
@@ -208,7 +211,7 @@ describe('the log', () => {
   });
 });
 
-describe('the items that a response was made of', () => {
+describe('the input items of a response', () => {
   const said = (json: Value): unknown[] =>
     (json['data'] as { content?: { text?: string }[]; id: string }[]).map(
       ({ content, id }) => content?.[0]?.text ?? id,
@@ -217,7 +220,7 @@ describe('the items that a response was made of', () => {
     input: Array.from({ length: count }, (_, i) => ({ role: 'user', content: `item ${i + 1}` })),
   });
 
-  it('are 20 to a page, newest first, each with an id and in the form of OpenAI', async () => {
+  it('come 20 to a page, newest first, with ids and in OpenAI’s form', async () => {
     const rig = new StoredRig();
     const { id } = await stored(rig, many(25));
     const { json } = await rig.ask(`GET /${id}/input_items`);
@@ -251,7 +254,7 @@ describe('the items that a response was made of', () => {
     expect(newest.json['has_more']).toBe(true);
   });
 
-  it('are what is left of a conversation whose beginning was deleted', async () => {
+  it('are the remaining ones of a conversation whose beginning was deleted', async () => {
     const rig = new StoredRig();
     const { id: first } = await stored(rig, { input: 'one' });
     const { id: second } = await stored(rig, { input: 'two', previous_response_id: first });
@@ -261,7 +264,7 @@ describe('the items that a response was made of', () => {
     expect(said(json)).toEqual(['two', 'Hello', 'three']);
   });
 
-  it('show what a reference refers to, and the reference itself once that is deleted', async () => {
+  it('show the referenced item, or the reference once the item is deleted', async () => {
     const rig = new StoredRig();
     const { id, answer } = await stored(rig);
     const [{ id: itemId } = { id: '' }] = answer['output'] as { id: string }[];
@@ -277,7 +280,7 @@ describe('the items that a response was made of', () => {
     expect(after.json['data']).toMatchObject([{ id: itemId, type: 'item_reference' }, {}]);
   });
 
-  it('have what the schema of lists requires, also where their client left it out', async () => {
+  it('have all fields of the list schema, even if the client omitted them', async () => {
     const rig = new StoredRig();
     const image = { type: 'input_image', image_url: 'https://images.example/a.png' };
     const call = { call_id: 'c1', name: 'look', arguments: '{}' };
@@ -302,7 +305,7 @@ describe('the items that a response was made of', () => {
     ]);
   });
 
-  it('have no images and no sealed states unless they are asked for', async () => {
+  it('show images only on request', async () => {
     const rig = new StoredRig();
     const image = { type: 'input_image', image_url: 'https://images.example/a.png' };
     const { id } = await stored(rig, { input: [{ role: 'user', content: [image] }] });
@@ -319,7 +322,7 @@ describe('the items that a response was made of', () => {
     ['limit=1e1', 'limit'],
     ['order=up', 'order'],
     ['after=msg_nobody', 'after'],
-  ])('are refused by name with %s', async (query, param) => {
+  ])('are rejected with %s by name', async (query, param) => {
     const rig = new StoredRig();
     const { id } = await stored(rig);
     const { status, json } = await rig.ask(`GET /${id}/input_items?${query}`);
@@ -328,12 +331,12 @@ describe('the items that a response was made of', () => {
   });
 });
 
-describe('reads of what is stored', () => {
+describe('reads of stored responses', () => {
   const limited = (own: Parameters<typeof keyRow>[0]) =>
     new StoredRig({ keys: { [demoKey]: { row: keyRow({ store: true, ...own }) } } });
 
   it.each(['GET', 'GET input_items', 'POST cancel'])(
-    'count in the minute of their key: %s',
+    'count towards the limit of their key a minute: %s',
     async (asked) => {
       const rig = limited({ rpm: 2 });
       const { id } = await stored(rig);
@@ -347,7 +350,7 @@ describe('reads of what is stored', () => {
     },
   );
 
-  it('count also where a repeat gets the first result', async () => {
+  it('count even if a repeat gets the first result', async () => {
     const rig = limited({ rpm: 2 });
     const headers = { authorization: `Bearer ${demoKey}`, 'idempotency-key': 'once' };
     const statuses = [];
@@ -355,7 +358,7 @@ describe('reads of what is stored', () => {
     expect(statuses).toEqual([200, 200, 429]);
   });
 
-  it('are as many at once as the key may have calls, also those of a call that goes on from what is stored', async () => {
+  it('count towards the key’s concurrent calls, even for a call that continues a stored response', async () => {
     const rig = limited({ max_concurrency: 2 });
     const { id } = await stored(rig);
     const read = rig.stored.responses.read.bind(rig.stored.responses);
@@ -372,7 +375,7 @@ describe('reads of what is stored', () => {
     expect((await rig.ask(`GET /${id}`)).status).toBe(200);
   });
 
-  it('take the bytes that they unpack in the room of their host, and are refused while there is none', async () => {
+  it('reserve the memory of their host, and are rejected while there is none', async () => {
     const rig = new StoredRig();
     const { id } = await stored(rig, { input: 'x'.repeat(10_000) });
     let left = 15_000;

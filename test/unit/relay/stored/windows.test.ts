@@ -35,7 +35,7 @@ function rigOf(options: RigOptions = {}): CoreRig {
 
 const atOnce = [{ params: { completion_windows: 'run_at_once' } }];
 
-describe('a call in a background window', () => {
+describe('a call with a completion window', () => {
   it.each<[string, string, object, RigOptions, string]>([
     ['no channel has it', path, {}, {}, 'background_options.completion_window'],
     ['it is no window', path, inWindow('soon'), { channels: atOnce }, 'background_options.completion_window'],
@@ -63,7 +63,7 @@ describe('a call in a background window', () => {
       { channels: atOnce },
       'service_tier',
     ],
-  ])('is refused with the name of the field where %s', async (_case, at, body, options, param) => {
+  ])('is rejected with the name of the field if %s', async (_case, at, body, options, param) => {
     const {
       background: _,
       background_options: __,
@@ -78,7 +78,7 @@ describe('a call in a background window', () => {
   });
 
   it.each(['8h', 'soonest'])(
-    'runs at once at the standard price where its channel says so: %s',
+    'runs at once at the standard price if its channel says so: %s',
     async (window) => {
       const rig = rigOf({ channels: atOnce });
       expect((await rig.post(inWindow(window), { path })).status).toBe(200);
@@ -100,13 +100,13 @@ const held = 178_000_000n;
 /** 5 tokens of input and 3 of output for 60 %. */
 const inWindowOf8h = 6_600_000n;
 
-/** What happens beside a rig, and what there is in it. */
+/** Moves a rig's time, polls and sweeps, and reads its state. */
 function watch(rig: CoreRig) {
   const account = () => rig.quotas.items.get('acme');
   const pass = (ms: number) => rig.clock.run(rig.clock.sleep(ms));
   const poll = () => rig.clock.run(rig.polls());
   const stored = async () => (await rig.stored.responses.read('acme', [id])).get(id);
-  /** What the sweeper does. */
+  /** Closes expired reservations like the sweeper. */
   const sweep = async () => {
     const item = account();
     const writes = item ? closeExpired(item, Math.floor(rig.clock.now() / 1000), 120) : [];
@@ -128,7 +128,7 @@ function watch(rig: CoreRig) {
   return { account, pass, poll, stored, sweep, end };
 }
 
-/** A call that its vendor has taken. */
+/** A call that its vendor has accepted. */
 async function submitted(window = '8h', more: RigOptions = {}) {
   const vendor = new WindowVendor();
   const rig = rigOf(Object.assign(more, { channels: submitting, send: vendor.send }));
@@ -138,7 +138,7 @@ async function submitted(window = '8h', more: RigOptions = {}) {
 }
 
 describe('a call that waits for its vendor', () => {
-  it('is submitted as the vendor wants it, and keeps what it may cost at the dearer price', async () => {
+  it('is submitted in the vendor’s form and reserves the higher price', async () => {
     const { vendor, rig, account, end } = await submitted();
     expect(vendor.taken).toMatchObject([
       {
@@ -213,7 +213,7 @@ describe('a call that waits for its vendor', () => {
       'completed',
       -1n,
     ],
-  ])('ends within what it holds where %s', async (_case, change, status, spent) => {
+  ])('ends within its reservation if %s', async (_case, change, status, spent) => {
     const { vendor, pass, poll, end } = await submitted();
     change(vendor);
     await pass(20 * minuteMs);
@@ -227,7 +227,7 @@ describe('a call that waits for its vendor', () => {
     if (spent < 0n) expect(ended.spent).toBeGreaterThan(0n);
   });
 
-  it('is asked again after polls that are lost', async () => {
+  it('is polled again after failed polls', async () => {
     const { vendor, pass, poll, end } = await submitted();
     vendor.word = 'down';
     for (let minutes = 0; minutes < 5; minutes += 1) {
@@ -240,7 +240,7 @@ describe('a call that waits for its vendor', () => {
     expect(await end()).toEqual({ open: 0, spent: inWindowOf8h, status: 'completed', waiting: 0 });
   });
 
-  it('does not count towards its key’s limit of calls at once', async () => {
+  it('does not count towards its key’s limit of concurrent calls', async () => {
     const keys = { [demoKey]: { row: keyRow({ store: true, max_concurrency: 1 }) } };
     const { vendor, rig, account } = await submitted('8h', { keys });
     await rig.post(inWindow('8h'), { path, id: requestId.replace(/1$/, '2') });
@@ -248,7 +248,7 @@ describe('a call that waits for its vendor', () => {
     expect([vendor.taken.length, account()?.open.size]).toEqual([2, 2]);
   });
 
-  it('is asked seldom, and no client waits in vain: it is cancelled an hour after its window', async () => {
+  it('is polled seldom and cancelled an hour after its window', async () => {
     const { vendor, pass, poll, end, sweep } = await submitted('2h');
     const minutesUntil = async (minutes: number): Promise<void> => {
       for (let minute = 0; minute < minutes; minute += 1) {
@@ -266,7 +266,7 @@ describe('a call that waits for its vendor', () => {
     expect(await end()).toEqual({ open: 0, spent: 0n, status: 'failed', waiting: 0 });
   });
 
-  it('is charged its input where its vendor never says anything again', async () => {
+  it('is charged its input if its vendor never answers again', async () => {
     const { vendor, rig, pass, poll, end, sweep } = await submitted('2h');
     vendor.word = 'down';
     await pass(3 * hourMs + 16 * minuteMs);
@@ -284,7 +284,7 @@ describe('a call that waits for its vendor', () => {
 
   it.each<[string, WindowVendor['counts'], bigint]>([
     ['what the vendor reports by then', { input_tokens: 5, output_tokens: 3 }, inWindowOf8h],
-    ['nothing where it reports nothing', null, 0n],
+    ['nothing if it reports nothing', null, 0n],
   ])('is cancelled at the vendor when its client cancels it, and costs %s', async (_case, counts, spent) => {
     const { vendor, rig, pass, poll, end } = await submitted();
     await rig.stored.runs.cancel('acme', id);
@@ -295,7 +295,7 @@ describe('a call that waits for its vendor', () => {
     expect(await end()).toEqual({ open: 0, spent, status: 'cancelled', waiting: 0 });
   });
 
-  it('is charged in full when it had finished before its client cancelled it', async () => {
+  it('is charged in full if it finished before its client cancelled it', async () => {
     const { vendor, rig, poll, end, stored } = await submitted();
     vendor.word = 'completed';
     await rig.stored.runs.cancel('acme', id);
@@ -317,14 +317,14 @@ describe('a call that waits for its vendor', () => {
     expect(spent).toBeLessThan(22_000_000n);
   });
 
-  it('is charged once by a hundred polls at once', async () => {
+  it('is charged once by a hundred parallel polls', async () => {
     const { vendor, rig, end } = await submitted();
     vendor.word = 'completed';
     await rig.clock.run(Promise.all(Array.from({ length: 100 }, () => rig.polls())).then(() => {}));
     expect(await end()).toEqual({ open: 0, spent: inWindowOf8h, status: 'completed', waiting: 0 });
   });
 
-  it('is not charged again by a poll that another call has come before', async () => {
+  it('is not charged again by a poll that comes second', async () => {
     const { vendor, rig, account, poll, end } = await submitted();
     vendor.word = 'completed';
     const [waiting] = await rig.stored.waiting.list();
@@ -336,7 +336,7 @@ describe('a call that waits for its vendor', () => {
     expect(await end()).toEqual({ open: 0, spent: inWindowOf8h, status: 'completed', waiting: 0 });
   });
 
-  it('is charged once, and its answer is kept, wherever the function that asks for it dies', async () => {
+  it('is charged once and stored, wherever the polling function dies', async () => {
     for (const isApplied of [false, true])
       for (let calls = 0; ; calls += 1) {
         const { vendor, rig, pass, poll, end } = await submitted();
@@ -354,7 +354,7 @@ describe('a call that waits for its vendor', () => {
       }
   });
 
-  it('leaves no money and no call open, wherever the run that submits it dies', async () => {
+  it('leaves no money reserved and no call open, wherever the submitting run dies', async () => {
     const ends = new Set<bigint>();
     for (const isApplied of [false, true])
       for (let calls = 0; ; calls += 1) {
@@ -390,7 +390,7 @@ describe('a call that waits for its vendor', () => {
       'its channel, which is disabled',
       (options) => void (options.channels = [{ ...submitting[0], state: false }]),
     ],
-  ])('ends as agreed after an edit of %s', async (_case, edit) => {
+  ])('ends as accepted after an edit of %s', async (_case, edit) => {
     const options: RigOptions = {};
     const { vendor, poll, end } = await submitted('8h', options);
     edit(options);
@@ -399,7 +399,7 @@ describe('a call that waits for its vendor', () => {
     expect(await end()).toEqual({ open: 0, spent: inWindowOf8h, status: 'completed', waiting: 0 });
   });
 
-  it('is asked for where it was submitted, with a secret of that host, after its channel moved', async () => {
+  it('is polled at its old host with that host’s secret after its channel moved', async () => {
     const options: RigOptions = {};
     const { vendor, rig, poll, end } = await submitted('8h', options);
     options.channels = [{ ...submitting[0], endpoint: 'https://moved.test/v1', secret: 'env:KEY' }];
@@ -415,7 +415,7 @@ describe('a call that waits for its vendor', () => {
     expect(await end()).toMatchObject({ open: 0, spent: inWindowOf8h });
   });
 
-  it('is not begun, and costs nothing, where no vendor takes it', async () => {
+  it('does not start and costs nothing if no vendor accepts it', async () => {
     const vendor = new WindowVendor();
     vendor.word = 'down';
     const rig = rigOf({ channels: submitting, send: vendor.send });
@@ -426,7 +426,7 @@ describe('a call that waits for its vendor', () => {
     expect(await rig.stored.waiting.list()).toEqual([]);
   });
 
-  it('is cancelled at the vendor where it cannot be kept that it waits', async () => {
+  it('is cancelled at the vendor if the waiting call cannot be stored', async () => {
     const vendor = new WindowVendor();
     const rig = rigOf({ channels: submitting, send: vendor.send });
     await rig.post(inWindow('8h'), { path, id: requestId });
@@ -437,7 +437,7 @@ describe('a call that waits for its vendor', () => {
   });
 });
 
-/** Lets a rig make so many calls of its stores; what made the next one hears of nothing any more. */
+/** Lets a rig make this many store calls; the next caller never gets a reply. */
 function makeMortal(rig: CoreRig, { calls, isApplied }: { calls: number; isApplied: boolean }) {
   let left = calls;
   const undo: (() => void)[] = [];

@@ -19,8 +19,8 @@ const numbersOf = (batches: EventBatch[]): unknown[] =>
   );
 const wait = (rig: FollowedRig, ms: number): Promise<void> => rig.clock.run(rig.clock.sleep(ms));
 
-describe('events of a background response are kept', () => {
-  it('in batches of half a second, without comments and without the last event', async () => {
+describe('the event writer', () => {
+  it('stores events in batches of half a second, without comments and without the last event', async () => {
     const { rig, writer } = await begun();
     for (const text of answerTexts(3)) writer.wrote(text);
     writer.wrote(': ping\n\n');
@@ -37,7 +37,7 @@ describe('events of a background response are kept', () => {
     expect(numbersOf(await kept(rig))).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
-  it('in order and once each while the store refuses now and then, and loses replies', async () => {
+  it('stores events in order and once each while the store rejects writes and loses replies', async () => {
     const { rig, writer } = await begun();
     const seen = new Map<number, string>();
     let calls = 0;
@@ -61,7 +61,7 @@ describe('events of a background response are kept', () => {
     expect(numbersOf(await kept(rig))).toEqual(Array.from({ length: 62 }, (_, i) => i));
   });
 
-  it('no more once the claim has passed: a run that was paused writes nothing', async () => {
+  it('stops when its claim expires: a run that was paused writes nothing', async () => {
     const { rig, writer } = await begun();
     for (const text of answerTexts(1)) writer.wrote(text);
     await wait(rig, 1_000);
@@ -72,7 +72,7 @@ describe('events of a background response are kept', () => {
     expect(numbersOf(await kept(rig))).toEqual([0, 1, 2]);
   });
 
-  it('also where the last reply was lost and no other came: what is there counts', async () => {
+  it('counts the stored events even if the last reply was lost', async () => {
     const { rig, writer } = await begun();
     for (const text of answerTexts(1)) writer.wrote(text);
     let isLost = false;

@@ -16,8 +16,8 @@ async function together<Of extends unknown[]>(
   return (await rig.clock.run(Promise.all(of.map((each) => each())))) as Of;
 }
 
-describe('following a background response', () => {
-  it('shows all events from the acceptance on, the first as queued and the last made of the response', async () => {
+describe('a follower of a background response', () => {
+  it('gets all events from acceptance on: the first as queued, the last with the response', async () => {
     const rig = new FollowedRig();
     await rig.accept();
     const [, read] = await together<[void, Read]>(
@@ -41,7 +41,7 @@ describe('following a background response', () => {
     expect(rig.clock.pendingTimers).toBe(0);
   });
 
-  it('gives before and after a cut what the uncut stream gives, at every cut, while it runs and afterwards', async () => {
+  it('gets the uncut stream around a cut at any event, during the run and after it', async () => {
     const rig = new FollowedRig();
     await rig.accept();
     const cuts = upTo(12);
@@ -61,7 +61,7 @@ describe('following a background response', () => {
     for (const leaveAfter of cuts) expect(await rig.clock.run(resumed(leaveAfter))).toEqual(uncut.events);
   });
 
-  it('keeps the connection open with comments while nothing comes, and reads little', async () => {
+  it('gets comments that keep the connection open while nothing happens, with few reads', async () => {
     const rig = new FollowedRig();
     await rig.accept();
     rig.until += 600;
@@ -82,7 +82,7 @@ describe('following a background response', () => {
     expect(rig.calls.read).toBeLessThan(5);
   });
 
-  it('holds little of a long answer for a client that reads slowly, and breaks off one that takes nothing', async () => {
+  it('gets a long answer with little buffering if it is slow, and is cut off if it reads nothing', async () => {
     const rig = new FollowedRig();
     await rig.accept();
     await rig.clock.run(rig.run(answerTexts(100, 'x'.repeat(50_000)), 10));
@@ -96,7 +96,7 @@ describe('following a background response', () => {
     expect(rig.logged).toMatchObject([{ name: 'answer_cut', fields: { why: 'stuck' } }]);
   });
 
-  it('breaks the connection when the host is about to end, and the client goes on from there', async () => {
+  it('is cut off before its host ends and can continue from there', async () => {
     const rig = new FollowedRig();
     await rig.accept();
     const texts = answerTexts(40);
@@ -149,7 +149,7 @@ describe('the end of a followed response', () => {
     expect(dataOf(String(read.events[1]))).toMatchObject({ sequence_number: 1, error, response: { error } });
   });
 
-  it('comes at once when the response was cancelled before its run', async () => {
+  it('comes at once if the response was cancelled before its run', async () => {
     const rig = new FollowedRig();
     await rig.accept();
     await rig.stored.runs.cancel(account, id);
@@ -158,7 +158,7 @@ describe('the end of a followed response', () => {
     expect(statusOf(read.events[1])).toBe('cancelled');
   });
 
-  it('is a failure, the same for all readers, when the run was killed, also when it comes back', async () => {
+  it('is the same failure for all readers if the run was killed, even if it comes back', async () => {
     const rig = new FollowedRig();
     await rig.accept();
     const [writer, live] = await together<[Awaited<ReturnType<FollowedRig['begin']>>, Read]>(
@@ -180,7 +180,7 @@ describe('the end of a followed response', () => {
     expect((await rig.clock.run(rig.read({ after: 3 }))).events).toEqual(live.events.slice(4));
   });
 
-  it('is none when the response is deleted meanwhile: the connection breaks, and asking again finds nothing', async () => {
+  it('is a broken connection if the response is deleted, and the next request gets 404', async () => {
     const rig = new FollowedRig();
     await rig.accept();
     const [, read] = await together<[void, Read]>(
@@ -201,7 +201,7 @@ describe('the end of a followed response', () => {
     expect(rig.faults).toEqual([]);
   });
 
-  it('waits for a store that refuses for some seconds, and breaks off when it does for long', async () => {
+  it('waits some seconds for a failing store, and breaks off if it keeps failing', async () => {
     const rig = new FollowedRig();
     await rig.accept();
     let refusedUntilMs = 0;
@@ -229,7 +229,7 @@ describe('the end of a followed response', () => {
   });
 });
 
-describe('what cannot be followed', () => {
+describe('a follow request', () => {
   const refused = async (rig: FollowedRig, more: Parameters<FollowedRig['follow']>[0]) =>
     rig.clock.run(rig.follow(more)).then(
       () => 'followed',
@@ -237,13 +237,13 @@ describe('what cannot be followed', () => {
         error.body?.error.code ?? `${error.code} ${error.param}`,
     );
 
-  it.each(['', '-1', '1.5', '1e3', 'last', '9'.repeat(30), ' 1'])('is after %j', async (after) => {
+  it.each(['', '-1', '1.5', '1e3', 'last', '9'.repeat(30), ' 1'])('is rejected after %j', async (after) => {
     const rig = new FollowedRig();
     await rig.accept();
     expect(await refused(rig, { after })).toBe('invalid_value starting_after');
   });
 
-  it('is beyond the last event, while it runs and after its end; at its end nothing follows', async () => {
+  it('is rejected beyond the last event, and gets no events after the last one', async () => {
     const rig = new FollowedRig();
     await rig.accept();
     expect(await refused(rig, { after: 0 })).toBe('followed');
@@ -258,13 +258,16 @@ describe('what cannot be followed', () => {
     expect(numbersOf(await rig.clock.run(rig.read({ after: 9 })))).toEqual([10]);
   });
 
-  it.each([{ streamed: false }, { background: false }])('was created with %j', async (created) => {
-    const rig = new FollowedRig();
-    await rig.accept(created);
-    expect(await refused(rig, {})).toBe('invalid_value stream');
-  });
+  it.each([{ streamed: false }, { background: false }])(
+    'is rejected for a response created with %j',
+    async (created) => {
+      const rig = new FollowedRig();
+      await rig.accept(created);
+      expect(await refused(rig, {})).toBe('invalid_value stream');
+    },
+  );
 
-  it('is older than events are kept, of whatever end', async () => {
+  it('is rejected once the events have expired, however the response ended', async () => {
     const rig = new FollowedRig();
     await rig.accept();
     await rig.clock.run(rig.run());
@@ -279,7 +282,7 @@ describe('what cannot be followed', () => {
     expect(await refused(dead, {})).toBe('invalid_value stream');
   });
 
-  it('is another account’s, or unknown', async () => {
+  it('is rejected for another account’s response or an unknown one', async () => {
     const rig = new FollowedRig();
     await rig.accept();
     expect(await refused(rig, { by: 'other' })).toBe('response_not_found');

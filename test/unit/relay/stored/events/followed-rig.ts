@@ -10,12 +10,12 @@ import { VirtualClock } from '../../../../support/virtual-clock.ts';
 export const account = 'acme';
 export const id = 'resp-00000000000000000000000001';
 
-/** What one reader was shown. */
+/** The events that one reader got. */
 export interface Read {
   /** Whole events, without comments. */
   events: string[];
   comments: number;
-  /** Undefined: the stream ended. */
+  /** Undefined if the stream ended. */
   broken: unknown;
 }
 
@@ -46,7 +46,7 @@ export class FollowedRig {
   readonly faults: unknown[] = [];
   /** Calls of the store, by name. */
   readonly calls = { after: 0, append: 0, heads: 0, read: 0 };
-  /** What the log of events does before it does its work; it may throw. */
+  /** Runs before the event log does its work; it may throw. */
   before: (what: 'append' | 'after') => void | Promise<void> = () => {};
   /** The same after its work: the reply is lost. */
   afterwards: (what: 'append' | 'after') => void = () => {};
