@@ -14,7 +14,7 @@ it.each([
   ['claude-opus-5-5', []],
   // It knows no tools by value there, so it refuses the feature, and gets them at the front.
   ['us.anthropic.claude-opus-5-5-v1:0', [400]],
-])('are called at %s, whose refusals of it are %j', async (model, refusals) => {
+])('added tools are called at %s after upstream errors %j', async (model, refusals) => {
   const rig = new VendorRig(vendorModels.filter((one) => one.model === model));
   const said = 'call weather {}\ncall radar {}';
   const input: object[] = [{ role: 'user', content: said }];

@@ -6,7 +6,7 @@ import { toolDelta } from '../../../support/upstream-frames.ts';
 const twice = (value: object): string => JSON.stringify(JSON.stringify(value));
 const cut = (text: string): string[] => text.match(/[^]{1,3}/g) ?? [text];
 
-describe.each(forms)('arguments of an upstream that speaks %s', (dialect) => {
+describe.each(forms)('arguments from an upstream that speaks %s', (dialect) => {
   it.each([
     ['an object in pieces', cut('{"a":"1"}'), [{ a: '1' }]],
     ['null', ['null'], [{}]],
@@ -20,7 +20,7 @@ describe.each(forms)('arguments of an upstream that speaks %s', (dialect) => {
     ['an object and its repeat', cut('{"a":"1"} {"a": "1"}'), [{ a: '1' }]],
   ])('%s', async (_case, pieces, expected) => {
     for (const [form, isStreamed] of clients) {
-      // Messages pass through between Messages, with the vendor's own objects.
+      // Between Messages and Messages the vendor's own objects pass through.
       if (form === dialect && form === 'messages' && pieces.join('').includes('}')) continue;
       const options = { channels: [rowOf(dialect)], steps: callsWith[dialect](...pieces) };
       const { answer } = await askIn(form, { stream: isStreamed }, options);
@@ -32,7 +32,7 @@ describe.each(forms)('arguments of an upstream that speaks %s', (dialect) => {
     }
   });
 
-  it('that are no object and none of these stay for chat and are the input of an object in Messages', async () => {
+  it('that are another JSON value stay unchanged for chat and become an object’s input for Messages', async () => {
     const options = { channels: [rowOf(dialect)], steps: callsWith[dialect]('[1]') };
     for (const [form, isStreamed] of clients) {
       if (form === 'messages' && dialect === 'messages') continue;
@@ -43,13 +43,13 @@ describe.each(forms)('arguments of an upstream that speaks %s', (dialect) => {
   });
 });
 
-it('of more objects than any answer has calls are a failure of the upstream', async () => {
+it('arguments with more objects than any answer has calls are an upstream failure', async () => {
   const many = Array.from({ length: 1100 }, (_, i) => `{"a":${i}}`).join('');
   const { answer } = await askIn('chat', {}, { steps: callsWith.chat(many) });
   expect(answer.status).toBe(502);
 });
 
-it('of a second object in a piece without name and id are another call', async () => {
+it('a second object in a piece without name and id becomes another call', async () => {
   const called = (more: object, text: string): object =>
     toolDelta(0, { ...more, function: { name: 'f', arguments: text } });
   const second = toolDelta(0, { function: { arguments: '{"a":"2"}' } });
@@ -58,7 +58,7 @@ it('of a second object in a piece without name and id are another call', async (
   expect(callsOf('chat', answer, false).map(({ text }) => text)).toEqual(['{"a":"1"}', '{"a":"2"}']);
 });
 
-describe.each(forms)('arguments in the history of a client, towards %s', (dialect) => {
+describe.each(forms)('arguments in a client’s history, sent to %s', (dialect) => {
   const given = ['null', '', '""', twice({ a: '1' })];
   const wanted = [{}, {}, {}, { a: '1' }];
   const histories = {

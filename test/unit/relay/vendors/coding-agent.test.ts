@@ -25,7 +25,7 @@ const message = (role: string, text: string): Json => ({
 const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
-/** What Codex leaves out of the items that it sends back. */
+/** Removes the fields that Codex omits from the items that it sends back. */
 const sentBack = ({ id: _id, status: _status, ...item }: Json): Json => item;
 
 /** `models`: they answer in turn, while all others are down. */
@@ -81,7 +81,7 @@ async function session(models: readonly string[], withImages: boolean) {
 
 describe.each(vendorModels.map(({ model }) => model))('a coding agent on %s', (model) => {
   it.each([false, true])(
-    'calls tools of every kind, and nothing is refused (images: %s)',
+    'calls tools of every kind, and no request is rejected (images: %s)',
     async (withImages) => {
       const { rig, seen, headers, orders } = await session([model], withImages);
       expect(rig.objections).toEqual([]);
@@ -101,7 +101,7 @@ describe.each(vendorModels.map(({ model }) => model))('a coding agent on %s', (m
       ];
       expect(made).toEqual(isSteered ? wanted : expect.anything());
       expect(new Set(headers)).toEqual(new Set(['tools']));
-      // What the vendor wants back stands before what it led to, so the last item is the message or a call.
+      // Reasoning comes before the item that it led to, so the last item is the message or a call.
       expect(orders.filter((order) => /reasoning/.test(order.slice(1)))).toEqual([]);
       const prefixes = rig.calls.map(({ body }) => sentPrefix(body));
       // A row that wants one system message, first, moves the later one to the front.
@@ -112,12 +112,12 @@ describe.each(vendorModels.map(({ model }) => model))('a coding agent on %s', (m
   );
 });
 
-describe('a coding agent whose vendors fail in turn', () => {
+describe('a coding agent whose vendors fail by turns', () => {
   const names = vendorModels.map(({ model }) => model);
   // Each is after another and before another.
   const pairs = names.map((one, at) => [one, names[(at + 3) % names.length] ?? one]);
 
-  it.each(pairs)('goes on between %s and %s with each turn', async (one, other) => {
+  it.each(pairs)('continues while %s and %s alternate with each turn', async (one, other) => {
     const { rig, seen } = await session([one, other], true);
     expect(rig.calls.filter(({ status }) => status !== 200)).toEqual([]);
     expect(new Set(rig.calls.map(({ body }) => body['model'])).size).toBe(2);

@@ -22,12 +22,12 @@ const user = (text: string): Json => ({
   content: [{ type: 'input_text', text }],
 });
 
-/** What Codex leaves out of the items that it sends back. */
+/** Removes the fields that Codex omits from the items that it sends back. */
 const sentBack = ({ id: _id, status: _status, ...item }: Json): Json => item;
 const ofType = (items: readonly Json[], type: string): Json[] =>
   items.filter((item) => item['type'] === type);
 
-/** What a model reads of what was sent up: an encrypted item of OpenAI's as OpenAI reads it. */
+/** The text that a model reads in a request: an encrypted item of OpenAI's is decrypted as OpenAI does. */
 const read = (body: unknown): string =>
   JSON.stringify(body).replaceAll(
     /"gAAAA([^"]+)"/g,
@@ -99,7 +99,7 @@ class Session {
     return { compacted, item, kept: output.slice(0, -1).map(sentBack), own };
   }
 
-  /** What the account spent, and what the lines of its calls say by their charges and by their tokens. */
+  /** The account's spending, and the sums of the log lines by charges and by tokens. */
   get books() {
     const { logged, quotas, faults } = this.rig.core;
     const item = quotas.items.get('acme');
@@ -119,7 +119,7 @@ class Session {
 }
 
 describe.each(vendorModels.map(({ model }) => model))('a conversation on %s', (model) => {
-  it.each(ways)('is compacted twice, and what it was told before is still known (%s)', async (way) => {
+  it.each(ways)('keeps its facts through two compactions (%s)', async (way) => {
     const session = new Session([model]);
     const { rig } = session;
     await session.work('turns=1 what does the file say?', 'it says fact-first');
@@ -138,7 +138,7 @@ describe.each(vendorModels.map(({ model }) => model))('a conversation on %s', (m
     await session.work('turns=1 go on', 'it says fact-third');
     const last = read(rig.calls.at(-1)?.body);
     for (const fact of ['fact-first', 'fact-second', 'fact-third']) expect(last).toContain(fact);
-    // What came before is gone but for the item: the results of the first tool stand nowhere else.
+    // Only the compaction item is left of the earlier turns, so the first tool's result occurs nowhere else.
     expect(last).not.toContain('it says fact-first');
     expect(rig.objections).toEqual([]);
     const { spent, ...books } = session.books;
@@ -148,7 +148,7 @@ describe.each(vendorModels.map(({ model }) => model))('a conversation on %s', (m
 });
 
 describe('a compaction', () => {
-  it.each(ways)('keeps the reasoning that follows it, where its upstream made it (%s)', async (way) => {
+  it.each(ways)('keeps the reasoning that follows it if its upstream made it (%s)', async (way) => {
     const session = new Session([strict.model]);
     await session.work('turns=2 what does the file say?', 'fact-one');
     await session.compact(way);
@@ -160,7 +160,7 @@ describe('a compaction', () => {
     expect(session.rig.objections).toEqual([]);
   });
 
-  it('is made by the upstream where it speaks Responses, at its path and without what that does not take', async () => {
+  it('is done by an upstream that speaks Responses, at its path and without unsupported fields', async () => {
     const session = new Session(['gpt-5.6']);
     await session.work('turns=1 what does the file say?', 'fact-one');
     await session.compact('path');
@@ -176,7 +176,7 @@ describe('a compaction', () => {
     // There a choice is part of what a cache remembers.
     ['claude-opus-5-5', undefined],
   ])(
-    'is a summary on %s: after the turns and tools as they went up before comes a request in words, and no call is wanted',
+    'is a summary on %s: a text request follows the unchanged turns and tools, and no tool is called',
     async (model, choice) => {
       const session = new Session([model]);
       const { calls } = session.rig;

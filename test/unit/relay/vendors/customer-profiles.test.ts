@@ -39,8 +39,8 @@ const ask = (rig: CoreRig, key = demoKey, headers: Record<string, string> = {}) 
   rig.post(body, { path, headers: { 'x-api-key': key, ...headers } });
 const errorOf = (text: string) => (JSON.parse(text) as { error: Record<string, unknown> }).error;
 
-describe('a customer with a profile', () => {
-  it('is named to Anthropic with each call, beside the betas of its client', async () => {
+describe('a customer profile', () => {
+  it('is sent to Anthropic with each call, together with the client’s betas', async () => {
     const rig = rigOf().upstream(answered);
     await ask(rig, demoKey, { 'anthropic-beta': 'context-1m-2025-08-07' });
     expect(rig.sent[0]?.headers).toMatchObject({
@@ -49,7 +49,7 @@ describe('a customer with a profile', () => {
     });
   });
 
-  it('is named by the run of a background response, too', async () => {
+  it('is sent in the run of a background response, too', async () => {
     const row = {
       row: keyRow({ store: true }),
       account: AccountRow.parse({ account: 'acme', anthropic_profile: 'uprof_1' }),
@@ -60,7 +60,7 @@ describe('a customer with a profile', () => {
     expect(rig.sent[0]?.headers).toMatchObject({ 'anthropic-user-profile-id': 'uprof_1' });
   });
 
-  it('is named also where its client speaks another form, and where tokens are counted', async () => {
+  it('is sent for clients of other endpoints and for token counts, too', async () => {
     const rig = rigOf().upstream(answered, { headers: json, steps: ['{"input_tokens": 3}'] });
     const { max_tokens: _limit, ...chat } = body;
     await rig.post(chat);
@@ -74,7 +74,7 @@ describe('a customer with a profile', () => {
   it.each([
     ['another vendor', { type: 'openai', endpoint: 'https://o.test/v1', dialect: 'messages' }],
     ["the vendor's other form", { ...claude, dialect: 'chat' }],
-  ])('is not named to %s', async (_what, channel) => {
+  ])('is not sent to %s', async (_what, channel) => {
     const rig = rigOf({ channels: [channel] }).upstream(answered);
     await ask(rig);
     expect(JSON.stringify(rig.sent)).not.toContain('uprof_1');
@@ -84,21 +84,24 @@ describe('a customer with a profile', () => {
     [undefined, 403],
     [{ error_code: 'user_profile_banned' }, 403],
     [{ error_code: 'user_profile_not_found' }, 400, 'invalid_request_error'],
-  ])('that Anthropic refuses (%j, %i) is refused alone, with the reason', async (details, status, type) => {
-    const rig = rigOf().upstream(refused(status, details, type), answered);
-    const answer = await ask(rig);
-    expect(answer.status).toBe(403);
-    expect(errorOf(answer.text)).toMatchObject({
-      type: 'permission_error',
-      code: 'customer_refused',
-      message: 'The provider of this model refuses your account: [removed] is banned: fraud.',
-    });
-    expect(rig.health.writes).toEqual([]);
-    expect((await ask(rig, otherKey)).status).toBe(200);
-    expect(rig.sent).toHaveLength(2);
-  });
+  ])(
+    'that Anthropic rejects (%j, %i) causes a rejection of its customer alone, with the reason',
+    async (details, status, type) => {
+      const rig = rigOf().upstream(refused(status, details, type), answered);
+      const answer = await ask(rig);
+      expect(answer.status).toBe(403);
+      expect(errorOf(answer.text)).toMatchObject({
+        type: 'permission_error',
+        code: 'customer_refused',
+        message: 'The provider of this model refuses your account: [removed] is banned: fraud.',
+      });
+      expect(rig.health.writes).toEqual([]);
+      expect((await ask(rig, otherKey)).status).toBe(200);
+      expect(rig.sent).toHaveLength(2);
+    },
+  );
 
-  it('is not refused for a feature that our key may not use', async () => {
+  it('is not blamed for a feature that our key may not use', async () => {
     const rig = rigOf().upstream(refused(403), answered);
     const answer = await ask(rig, demoKey, { 'anthropic-beta': 'context-1m-2025-08-07' });
     expect(answer.status).toBe(200);
@@ -110,7 +113,7 @@ describe('a customer with a profile', () => {
 });
 
 describe('a customer without a profile', () => {
-  it('cannot name itself, nor another, and learns so', async () => {
+  it('cannot send a profile of its own or another’s, and is told so', async () => {
     const rig = rigOf().upstream(answered);
     const answer = await ask(rig, otherKey, {
       'anthropic-user-profile-id': 'uprof_1',

@@ -1,4 +1,4 @@
-/** What the header names, and what a Responses answer repeats as in force, whatever the upstream speaks. */
+/** The fields named in x-relay-dropped, and those repeated in a Responses answer, for any upstream. */
 import { describe, expect, it } from 'vitest';
 import { createPseudonym } from '../../../../shared/adapters/system/node-ports.ts';
 import { asRecord, valueAt } from '../../../../shared/wire/json.ts';
@@ -51,11 +51,11 @@ interface Repeated {
   field: string;
   asked: Record<string, unknown>;
   value: unknown;
-  /** What stands there if it was not sent. */
+  /** The repeated value if the field was not sent. */
   usual: unknown;
-  /** What of it a request holds. */
+  /** A pattern that finds the field in a request. */
   sign?: string | undefined;
-  /** Where it stands in the answer, if it is not the field itself. */
+  /** Its path in the answer, if it differs from the field. */
   at?: string[] | undefined;
 }
 const one = (field: string, value: unknown, usual: unknown, more: Partial<Repeated> = {}): Repeated => ({
@@ -104,8 +104,8 @@ const repeated: Repeated[] = [
   }),
 ];
 
-describe.each(upstreams)('of a call to %s', (_name, dialect, row) => {
-  it.each(repeated)('$field is repeated in the answer exactly if it was sent', async (asks) => {
+describe.each(upstreams)('a call to %s', (_name, dialect, row) => {
+  it.each(repeated)('repeats $field in its answer exactly if it was sent', async (asks) => {
     const { field, asked, at = [field], value, usual, sign } = asks;
     const { echo, sent, dropped, headers } = await answered(dialect, row, asked);
     const wasSent = sign === undefined ? sent.includes(JSON.stringify(value)) : new RegExp(sign).test(sent);
@@ -118,7 +118,7 @@ describe.each(upstreams)('of a call to %s', (_name, dialect, row) => {
 
   const names = ['user', 'safety_identifier', 'prompt_cache_key', 'user_id', 'session_id'];
   it.each(['/v1/responses', '/v1/chat/completions'])(
-    'no name of an end user goes up as it is, from %s',
+    'sends no end user name in plain form, from %s',
     async (path) => {
       const own = Object.fromEntries(names.map((name) => [name, `mine-${name}`]));
       const metadata = { user_id: 'mine-too', order: 'no name' };
@@ -135,7 +135,7 @@ describe.each(upstreams)('of a call to %s', (_name, dialect, row) => {
     },
   );
 
-  it('nothing is named that asks for nothing, or that the relay does by itself', async () => {
+  it('names no field that changes nothing or that the relay handles itself', async () => {
     const asked = {
       reasoning: { summary: 'auto', context: 'all_turns' },
       include: ['reasoning.encrypted_content'],
@@ -157,13 +157,13 @@ describe.each(upstreams)('of a call to %s', (_name, dialect, row) => {
   });
 });
 
-describe('of a chat client, before anything is charged', () => {
+describe('a chat call', () => {
   const hi = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
   const whole = (usage: object) => ({ steps: [JSON.stringify({ ...documents['chat'], usage })] });
   const rigOf = (params: object, usage: object = {}): BillingRig =>
     new BillingRig({ channels: [{ params }] }).upstream(whole(usage)).granted(10_000n * yuan);
 
-  it('what steers a gateway behind the upstream does not go up, and is named', async () => {
+  it('does not send gateway settings upstream, and names them', async () => {
     const steering = {
       api_base: 'https://evil.example',
       API_KEY: 'sk-x',
@@ -183,7 +183,7 @@ describe('of a chat client, before anything is charged', () => {
     ]);
   });
 
-  it("a file of the operator's organisation is refused, unless the row allows it", async () => {
+  it("with a file of the operator's organisation is rejected unless the row allows it", async () => {
     const content = [{ type: 'file', file: { file_id: 'file-of-another-tenant' } }];
     const asked = { ...hi, messages: [{ role: 'user', content }] };
     // Though the balance would not cover what such a file may hold.
@@ -197,7 +197,7 @@ describe('of a chat client, before anything is charged', () => {
     expect([(await allowing.call(asked)).status, allowing.sent.length]).toEqual([200, 1]);
   });
 
-  it('media that no other form has a place for are named by their path', async () => {
+  it('names dropped media of an unknown form by their path', async () => {
     const images = ['https://a.test/1', 'https://a.test/2'];
     const part = { type: 'text', text: 'hi', image_url: { url: 'https://a.test/3' } };
     const asked = { messages: [{ role: 'user', content: [part], images }] };
@@ -212,7 +212,7 @@ describe('of a chat client, before anything is charged', () => {
     [[], 'output:high', undefined],
     [['reasoning.mode'], undefined, 'pro'],
   ])(
-    'what multiplies the price goes up with %j alone, and its high count is believed',
+    'sends a field that multiplies the price only with %j, and then believes its high count',
     async (allow, flag, mode) => {
       const rig = rigOf({ allow }, { prompt_tokens: 7, completion_tokens: 4_000 });
       await rig.call({ ...hi, max_tokens: 700, reasoning: { mode: 'pro' } });

@@ -164,16 +164,13 @@ describe.each(ways.map((way) => Object.assign({ name: named(way) }, way)))('$nam
   const own = spoken[way.dialect];
   const others = dialects.filter((name) => name !== way.dialect);
 
-  it.each(others)(
-    'a stream in the language of %s is no answer: an error before any content, free',
-    async (other) => {
-      const steps = [...spoken[other].text('hello'), ...spoken[other].end];
-      const { answer, charged } = await answered(way, { steps });
-      expect([answer.status, codes(answer), charged]).toEqual([502, [failed], false]);
-    },
-  );
+  it.each(others)('rejects a stream in the dialect of %s before any content, at no charge', async (other) => {
+    const steps = [...spoken[other].text('hello'), ...spoken[other].end];
+    const { answer, charged } = await answered(way, { steps });
+    expect([answer.status, codes(answer), charged]).toEqual([502, [failed], false]);
+  });
 
-  it('an error event after content ends the answer with the error, and what the client was given is charged', async () => {
+  it('ends the answer with the error after content, and charges the content sent', async () => {
     const { answer, charged } = await answered(way, { steps: [...own.text('some words'), ...own.error] });
     expect([answer.status, codes(answer), charged]).toEqual([
       way.stream ? 200 : failedStatus(way),
@@ -182,7 +179,7 @@ describe.each(ways.map((way) => Object.assign({ name: named(way) }, way)))('$nam
     ]);
   });
 
-  it('30 MB of thinking end in an error that is charged once, and no more is read than a bound', async () => {
+  it('ends 30 MB of thinking with an error, and reads no more than a limit', async () => {
     const piece = 'think '.repeat(50_000);
     const steps = Array.from({ length: 100 }, () => own.think(piece)).flat();
     const { answer, rig } = await answered(way, { steps: [...steps, ...own.end] });
@@ -191,10 +188,10 @@ describe.each(ways.map((way) => Object.assign({ name: named(way) }, way)))('$nam
   });
 });
 
-describe('Messages', () => {
+describe('a Messages stream', () => {
   const way: Way = { dialect: 'messages', path: '/v1/chat/completions', stream: true };
 
-  it('blocks that never close are given once the end mark came, and are no whole answer without it', async () => {
+  it('with unclosed blocks is complete with its end mark, and failed without it', async () => {
     const open = [
       messageStart,
       ...block(0, { type: 'text', text: '' }, { type: 'text_delta', text: 'open' }),

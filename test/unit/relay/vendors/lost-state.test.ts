@@ -27,7 +27,7 @@ const lostWhys = (rig: VendorRig): unknown[] =>
 
 describe.each(models)('in a tool loop of %s', (model) => {
   it.each(storing)(
-    '%s gets a whole answer when its state cannot be written, and the log says so',
+    '%s gets a complete answer and a log entry if its state cannot be written',
     async (kind) => {
       const { rig, loop } = begin(model, kind);
       rig.core.turnStates.before = () => Promise.reject(new StoreUnavailable());
@@ -40,7 +40,7 @@ describe.each(models)('in a tool loop of %s', (model) => {
 
   const keys = ['first', 'second', 'third'].map((secret, index) => ({ number: index + 1, secret }));
 
-  it.each([sealing, ...storing])('%s loses nothing by two rotations of the seal key', async (kind) => {
+  it.each([sealing, ...storing])('%s loses no state in two rotations of the seal key', async (kind) => {
     const { rig, loop } = begin(model, kind, { sealKeys: keys.slice(0, 1) });
     loop.take(await loop.post(rig.core));
     rig.renew({ sealKeys: keys.slice(0, 2) });
@@ -70,7 +70,7 @@ describe.each(models)('in a tool loop of %s', (model) => {
   const reasoningAt = (loop: Conversation): number =>
     loop.items.findIndex(({ type }) => type === 'reasoning');
 
-  it('a damaged seal is a 400 that names its place, before any upstream is asked', async () => {
+  it('the relay rejects a damaged seal with 400 and its place before it calls an upstream', async () => {
     const { rig, loop } = begin(model, sealing);
     loop.take(await loop.post(rig.core));
     const at = reasoningAt(loop);
@@ -100,7 +100,7 @@ const nameless: [string, string, string, string, Record<string, unknown>][] = [
   ],
 ];
 
-describe('a vendor that refuses lost state', () => {
+describe('a vendor that rejects a request with lost state', () => {
   /** A tool loop that another vendor began, in standard fields: its state is nowhere. */
   const question = { role: 'user', content: 'turns=4 three: the weather' };
   const call = {
@@ -117,7 +117,7 @@ describe('a vendor that refuses lost state', () => {
   const loop = { model: 'm', tools, messages };
 
   it.each(nameless)(
-    'for %s is asked once more with its replacement, and the next time at once (%s, %s)',
+    'for %s is retried with a replacement, which the next call sends at once (%s, %s)',
     async (_case, vendor, model, field, row) => {
       const rig = new VendorRig([{ vendor, model, row }]);
       const first = await rig.core.post(loop);
@@ -129,24 +129,21 @@ describe('a vendor that refuses lost state', () => {
     },
   );
 
-  it.each(nameless)(
-    'for %s is not asked again where its words are the request’s own (%s)',
-    async (...one) => {
-      const [, vendor, model, , row] = one;
-      const rig = new VendorRig([{ vendor, model, row }]);
-      await rig.core.post(loop);
-      const said = String(JSON.parse(rig.calls[0]?.text ?? '').error?.message ?? rig.calls[0]?.text);
-      const again = new VendorRig([{ vendor, model, row }]);
-      const quoting = { ...loop, messages: [{ role: 'user', content: said }, ...messages.slice(1)] };
-      expect((await again.core.post(quoting)).status).toBe(400);
-      expect(again.calls).toHaveLength(1);
-      expect(taught(again)).toEqual([]);
-    },
-  );
+  it.each(nameless)('for %s is not retried if its error quotes the request (%s)', async (...one) => {
+    const [, vendor, model, , row] = one;
+    const rig = new VendorRig([{ vendor, model, row }]);
+    await rig.core.post(loop);
+    const said = String(JSON.parse(rig.calls[0]?.text ?? '').error?.message ?? rig.calls[0]?.text);
+    const again = new VendorRig([{ vendor, model, row }]);
+    const quoting = { ...loop, messages: [{ role: 'user', content: said }, ...messages.slice(1)] };
+    expect((await again.core.post(quoting)).status).toBe(400);
+    expect(again.calls).toHaveLength(1);
+    expect(taught(again)).toEqual([]);
+  });
 });
 
-describe('a vendor that refuses an effort', () => {
-  it('is asked with the nearest one that its refusal names, and the next time at once', async () => {
+describe('a vendor that rejects a reasoning effort', () => {
+  it('is retried with the nearest effort in its error, which the next call sends at once', async () => {
     const rig = new VendorRig([{ vendor: 'openai', model: 'gpt-6-astra', row: { type: 'openai' } }]);
     const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }], reasoning_effort: 'max' };
     const first = await rig.core.post(ask);
@@ -157,7 +154,7 @@ describe('a vendor that refuses an effort', () => {
   });
 });
 
-describe('a vendor that takes no answer as the last turn', () => {
+describe('a vendor that does not accept an answer as the last turn', () => {
   it.each(['gemini-3.8-flash', 'gemini-3-pro-preview'])('gets one more turn, %s', async (model) => {
     const rig = new VendorRig([{ vendor: 'gemini', model, row: { type: 'gemini' } }]);
     const messages = [
@@ -171,7 +168,7 @@ describe('a vendor that takes no answer as the last turn', () => {
 });
 
 describe('a strict server', () => {
-  it("is asked again without another vendor's reasoning that a client sends back", async () => {
+  it("is retried without another vendor's reasoning that a client sends back", async () => {
     const { rig, loop } = begin('picky', 'a chat client that sends back whole messages');
     loop.take(await loop.post(rig.core));
     const turn = loop.items.find(({ role }) => role === 'assistant');

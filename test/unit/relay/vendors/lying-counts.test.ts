@@ -36,13 +36,13 @@ const shapes = new Set([
 const named = vendorModels.map((model) => [model.model, model] as const);
 
 describe.each(named)('%s', (_name, model) => {
-  it.each([true, false])('is believed when it is honest (stream: %s)', async (stream) => {
+  it.each([true, false])('is believed if it is honest (stream: %s)', async (stream) => {
     expect((await charged(model, stream)).last).toMatchObject({ estimated: false, flag: undefined });
   });
 });
 
 describe.each(named.filter(([name]) => shapes.has(name)))('%s', (_name, model) => {
-  it('bills nothing far from the truth, whatever it says of its counts, and each lie is named', async () => {
+  it('never bills far from the truth for lying counts, and each lie is flagged', async () => {
     const honest = await charged(model, true);
     const wrong: unknown[] = [];
     for (const [lie, { plausible = false }] of Object.entries(lies)) {
@@ -56,7 +56,7 @@ describe.each(named.filter(([name]) => shapes.has(name)))('%s', (_name, model) =
   });
 });
 
-describe('an honest count is believed', () => {
+describe('an honest count', () => {
   const long = 'It weighs every word of what was asked, twice. '.repeat(20);
   const rigOf = (steps: Step[], channel: Record<string, unknown> = {}): BillingRig =>
     new BillingRig({ channels: [channel] }).upstream({ steps }).granted(yuan);
@@ -68,7 +68,7 @@ describe('an honest count is believed', () => {
     data({ choices: [], usage: { prompt_tokens: 7, completion_tokens, ...more } });
 
   it.each(['<think>', '<think>One.</think> Two. <think>'])(
-    'of an input whose earlier turns begin with %s, which templates leave out',
+    'is believed for earlier turns that begin with %s, which templates leave out',
     async (begin) => {
       const rig = rigOf([delta('ok'), finish(), usage(2), done]);
       const turns = [{ role: 'assistant', content: `${begin}${long}</think>4` }, ...small.messages];
@@ -78,7 +78,7 @@ describe('an honest count is believed', () => {
   );
 });
 
-describe('counts of a cache', () => {
+describe('cache counts', () => {
   const flagOf = async (usage: object): Promise<unknown> => {
     const steps: Step[] = [delta('a'), finish(), data({ choices: [], usage }), done];
     const rig = new BillingRig().upstream({ steps }).granted(yuan);
@@ -87,7 +87,7 @@ describe('counts of a cache', () => {
   };
   const honest = { prompt_tokens: 7, completion_tokens: 2 };
 
-  it.each([8, 1e12, -1])('that cannot be are not used: %d of an input of 7', async (cached) => {
+  it.each([8, 1e12, -1])('that are impossible are ignored: %d of an input of 7', async (cached) => {
     const usage = { ...honest, prompt_tokens_details: { cached_tokens: cached } };
     expect(await flagOf(usage)).toEqual(['input:cache', undefined]);
   });

@@ -43,7 +43,7 @@ function bodyOf(messages: readonly Json[], who: string): Json {
   };
 }
 
-/** What a session reads from the cache over 30 turns, those of a sub-agent with another beginning between them. */
+/** Cached tokens that a session of 30 turns reads, while a sub-agent with another prompt takes turns between. */
 async function session(rig: VendorRig, id: string): Promise<{ read: number; channels: Set<unknown> }> {
   const headers = { 'x-api-key': 'sk-test', 'x-claude-code-session-id': id };
   const main: Json[] = [];
@@ -74,7 +74,7 @@ async function session(rig: VendorRig, id: string): Promise<{ read: number; chan
 const sessions = Array.from({ length: 3 }, (_, at) => `session-${at}`);
 
 describe('a session of 30 turns through two channels', () => {
-  it('reads of the cache at least 99 % of what it reads through one', async () => {
+  it('reads at least 99 % of the cached tokens that it reads through one', async () => {
     const used = new Set<unknown>();
     for (const id of sessions) {
       const alone = await session(rigOf('one'), id);

@@ -59,7 +59,7 @@ const pairs = [
   ['embeddings', 'embeddings'] as const,
 ];
 
-describe.each(pairs)('from %s to an upstream that speaks %s', (endpoint, dialect) => {
+describe.each(pairs)('a call from %s to an upstream that speaks %s', (endpoint, dialect) => {
   const asked = { endpoint, dialect };
 
   const closed = `billing_policy access_programs moderation diagnostics fallback_credit_token lora adapter target_model router
@@ -69,7 +69,7 @@ describe.each(pairs)('from %s to an upstream that speaks %s', (endpoint, dialect
     ['texts', 'sentinel'],
     ['objects', { type: 'sentinel' }],
     ['numbers', 77_777],
-  ])('fields that no dialect lists do not go up as %s, and are named', async (_what, value) => {
+  ])('does not send unlisted fields as %s, and names them', async (_what, value) => {
     const names = closed.split(/\s+/);
     // As many as the header names.
     for (const some of [names.slice(0, 15), names.slice(15)]) {
@@ -79,12 +79,12 @@ describe.each(pairs)('from %s to an upstream that speaks %s', (endpoint, dialect
     }
   });
 
-  it('nothing is stored at the vendor, whatever is asked', async () => {
+  it('never stores anything at the vendor', async () => {
     const { up } = await upOf({ store: true }, asked);
     expect(up['store'] ?? false).toBe(false);
   });
 
-  it("a gateway's own members of metadata do not go up", async () => {
+  it("does not send a gateway's own members of metadata", async () => {
     const names = ['user_api_key', 'user_api_key_team_id', 'litellm_trace', 'UserApiKey', 'User_Id', 'tags'];
     const own = Object.fromEntries(names.map((name) => [name, 'sentinel']));
     const metadata = { ...own, order: 'o-1', spend_logs_metadata: { a: 'sentinel' }, nested: ['sentinel'] };
@@ -93,7 +93,7 @@ describe.each(pairs)('from %s to an upstream that speaks %s', (endpoint, dialect
     if (text.includes('o-1')) expect(dropped).toContain('metadata.user_api_key');
   });
 
-  it('a field that nobody lists does not go up, whatever it is called and wherever it stands', async () => {
+  it('sends no unlisted field of any name in any place', async () => {
     const member = fc.stringMatching(/^[a-zA-Z][a-zA-Z_-]{3,12}$/).map((name) => `q7${name}`);
     const holders =
       `reasoning thinking stream_options text metadata output_config chat_template_kwargs options tool_choice
@@ -118,7 +118,7 @@ describe.each(pairs)('from %s to an upstream that speaks %s', (endpoint, dialect
   });
 });
 
-// What the vendors' own clients can say is either sent or the operator's, and this page has to say which.
+// Every field of the vendors' own clients is either sent or reserved for the operator; the lists below decide which.
 
 /** The fields of an interface in a package's types. */
 function fieldsOf(file: string, name: string): string[] {
@@ -224,10 +224,10 @@ describe.each([
   ['responses', 'openai/resources/beta/responses/responses', 'ResponseCreateParamsBase'],
   ['messages', '@anthropic-ai/sdk/resources/messages/messages', 'MessageCreateParamsBase'],
   ['messages', '@anthropic-ai/sdk/resources/beta/messages/messages', 'MessageCreateParamsBase'],
-])("what the vendor's client for %s can say (%s)", (endpoint, file, name) => {
+])("the vendor's client for %s (%s)", (endpoint, file, name) => {
   const fields = fieldsOf(file, name);
 
-  it('goes up as it was said, or is named as the operator’s', async () => {
+  it('has each field sent unchanged or named as the operator’s', async () => {
     expect(fields.length).toBeGreaterThan(15);
     const values = sent[endpoint]!;
     const own = Object.fromEntries(
@@ -243,7 +243,7 @@ describe.each([
   });
 
   it.each(fields.filter((field) => operators.includes(field) && !(field in sent[endpoint]!)))(
-    '%s is the operator’s, and goes up where the row allows it',
+    'may send %s only if the row allows it',
     async (field) => {
       const value = field === 'speed' ? 'fast' : field === 'mcp_servers' ? [{ url: 'x' }] : 'sentinel';
       const refused = await upOf({ [field]: value }, { endpoint });
@@ -261,8 +261,8 @@ function merged(field: string, value: unknown): unknown {
   return value;
 }
 
-describe('of servers of open models', () => {
-  it('sampling and template fields go up', async () => {
+describe('a call to a server of open models', () => {
+  it('sends sampling and template fields', async () => {
     const body = {
       min_p: 0.1,
       stop_token_ids: [1, 2],
@@ -282,7 +282,7 @@ describe('of servers of open models', () => {
     expect([up, dropped]).toEqual([expect.objectContaining(body), []]);
   });
 
-  it('what they run, count as input or answer with beside the text does not', async () => {
+  it('does not send fields that run code, count as input or add output', async () => {
     const body = {
       chat_template: '{{ x }}',
       chat_template_kwargs: { chat_template: '{{ x }}', enable_thinking: true },
@@ -307,8 +307,8 @@ describe('of servers of open models', () => {
   });
 });
 
-describe('a row', () => {
-  it('admits single names by their path', async () => {
+describe('a channel row', () => {
+  it('allows single fields by their path', async () => {
     const body = {
       nvext: { guided_json: {}, max_thinking_tokens: 9 },
       target_model: 'x',
@@ -326,7 +326,7 @@ describe('a row', () => {
     provider_order billing_policy fallback_credit_token litellm_params awsRegionName mock_response user_config headers
     cache_salt priority store session_id conversation prompt_embeds Model MIN_P max_new_tokens n_predict num_outputs
     sampling_params nvext generationConfig best_of`.split(/\s+/);
-  it('that passes unknown fields on passes neither money nor isolation', async () => {
+  it('that passes unknown fields still blocks those about money and isolation', async () => {
     const asked = { endpoint: 'chat', params: { unknown_fields: 'pass' } };
     const open = { made_up: { api: 1 }, x_sampler: 0.3, future_style: 'on' };
     const { up, dropped } = await upOf(
@@ -343,8 +343,8 @@ describe('a row', () => {
   });
 });
 
-describe('the names of what was left out', () => {
-  it('are bounded in header and log, and counted', async () => {
+describe('the names of dropped fields', () => {
+  it('are limited in the header and the log, and counted', async () => {
     const many = Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`q${i}`, i]));
     const { dropped, line } = await upOf({ ['ü, x\n'.repeat(40)]: 1, ...many }, { endpoint: 'chat' });
     expect(dropped).toEqual(Object.keys(many).slice(0, 20));

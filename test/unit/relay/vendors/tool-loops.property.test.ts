@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { clientNamed, Conversation, loopClients } from '../../../support/loop-clients.ts';
 import { sentPrefix, vendorModels, VendorRig, type VendorCall } from '../../../support/vendor-rig.ts';
 
-/** What vendors want back, as it stands in their answers. */
+/** The state in a vendor's answer that it wants back. */
 const stateIn = ({ text }: VendorCall): string[] =>
   [...text.matchAll(/"(?:encrypted_content|thought_signature|signature)":"([^"]+)"/g)].map(
     ([, state = '']) => state,
@@ -21,18 +21,18 @@ const loops = fc.record({
   goesOn: fc.boolean(),
 });
 
-/** Models of which doubles know that they think. */
+/** Models that think in the doubles. */
 const thinkers = /gpt-[56]|claude|gemini|deepseek/;
 
 function effortField({ client }: Conversation, effort: string): Record<string, unknown> {
   if (client.path.endsWith('responses')) return { reasoning: { effort } };
   if (client.path.endsWith('completions')) return { reasoning_effort: effort };
-  // A Claude that always thinks refuses a body that says otherwise, and gets it as it came.
+  // A Claude that always thinks rejects an effort of none, so do not send one.
   return effort === 'none' ? {} : { output_config: { effort } };
 }
 
 describe('a tool loop through the relay', () => {
-  it('is refused nothing, ends with the same text, and brings all state back', async () => {
+  it('has no rejected request, ends with the same text, and returns all state', async () => {
     await fc.assert(
       fc.asyncProperty(loops, async ({ model, kind, stream, turns, calls, words, effort, goesOn }) => {
         const rig = new VendorRig(vendorModels.filter((one) => one.model === model));
@@ -56,7 +56,7 @@ describe('a tool loop through the relay', () => {
         for (const [index, prefix] of prefixes.slice(1).entries())
           expect(prefix.startsWith(prefixes[index] ?? '')).toBe(true);
         const last = prefixes.at(-1) ?? '';
-        // Of turns without calls only what clients hold comes back.
+        // After turns without calls, only state held by clients comes back.
         const isKept = (index: number): boolean => index !== turns || loop.keepsState;
         for (const call of rig.calls.slice(0, -1).filter((_, index) => isKept(index)))
           for (const state of stateIn(call))

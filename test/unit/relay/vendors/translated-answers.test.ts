@@ -1,4 +1,4 @@
-/** What an answer says beside its text reaches Messages clients of any upstream, the same streamed and whole. */
+/** Citations and refusals reach Messages clients of any upstream, streamed or not. */
 import { describe, expect, it } from 'vitest';
 import type { Answer, Step } from '../../../support/core-rig.ts';
 import { answers, askIn, callsWith, eventsOf, rowOf, type Form } from '../../../support/three-forms.ts';
@@ -78,11 +78,11 @@ describe('citations', () => {
       ),
       [{ type: 'text', text: 'Sunny', citations: [citation] }],
     ],
-  ])('%s stand in the text', async (_case, dialect, steps, content) => {
+  ])('%s are part of the text block', async (_case, dialect, steps, content) => {
     expect((await said(dialect, steps)).content).toEqual(content);
   });
 
-  it('of the relay do not return to a vendor of Messages, which checks them', async () => {
+  it('of the relay are not sent back to a Messages vendor, which checks them', async () => {
     const kept = { type: 'text', text: 'Sunny', citations: [{ ...citation, encrypted_index: 'Eo8' }] };
     const content = [
       { type: 'text', text: 'Sunny', citations: [citation] },
@@ -122,7 +122,7 @@ describe('a refusal', () => {
     ],
     ['by a filter', 'chat', answers.chat([{ content: 'a' }], 'content_filter'), 'refusal', details(null)],
     ['that is none', 'chat', answers.chat([{ content: 'a', refusal: null }], 'stop'), 'end_turn', undefined],
-  ])('%s ends the message as one', async (_case, dialect, steps, reason, expected) => {
+  ])('%s ends the message with its stop reason', async (_case, dialect, steps, reason, expected) => {
     const { stop, details: found } = await said(dialect, steps);
     expect([stop, found]).toEqual([reason, expected]);
   });

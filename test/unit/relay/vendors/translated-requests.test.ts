@@ -1,4 +1,4 @@
-/** What vendors refuse of a client's request goes up in the form that they take. */
+/** Parts of a request that a vendor would reject are sent in the form that it accepts. */
 import { describe, expect, it } from 'vitest';
 import { CoreRig } from '../../../support/core-rig.ts';
 import {
@@ -28,14 +28,14 @@ async function send(
 }
 const listOf = (sent: Json): Json[] => (sent['messages'] ?? sent['input']) as Json[];
 
-describe('a conversation of Messages towards chat', () => {
+describe('a Messages conversation sent to chat', () => {
   const call = (id: string): Json => ({ type: 'tool_use', id, name: 'f', input: {} });
   const result = (id: string, content: unknown): Json => ({ type: 'tool_result', tool_use_id: id, content });
   const data = 'iVBORw0KGgoAAAA';
   const picture = { type: 'image', source: { type: 'base64', media_type: 'image/png', data } };
   const part = { type: 'image_url', image_url: { url: `data:image/png;base64,${data}` } };
 
-  it('keeps results next to their calls, whatever the system says between them', async () => {
+  it('keeps tool results next to their calls if a system message comes between them', async () => {
     const { sent } = await send('messages', 'chat', {
       messages: [
         { role: 'user', content: 'a' },
@@ -47,7 +47,7 @@ describe('a conversation of Messages towards chat', () => {
     expect(listOf(sent).map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'tool', 'system']);
   });
 
-  it('has the pictures of results and what the user says in one turn', async () => {
+  it('puts result images and the user’s text into one turn', async () => {
     const { sent } = await send('messages', 'chat', {
       messages: [
         { role: 'user', content: 'a' },
@@ -84,8 +84,8 @@ describe('a conversation of Messages towards chat', () => {
   });
 });
 
-describe.each(forms)('towards %s', (dialect) => {
-  it('a picture goes up as the type that its bytes are', async () => {
+describe.each(forms)('a request to %s', (dialect) => {
+  it('sends an image with the type of its bytes', async () => {
     const data = '/9j/4AAQSkZJRg';
     const url = `data:image/png;base64,${data}`;
     const source = { type: 'base64', media_type: 'image/png', data };
@@ -109,7 +109,7 @@ describe.each(forms)('towards %s', (dialect) => {
     ['chat', { tool_choice: 'any' }],
     ['responses', { tool_choice: 'any' }],
     ['messages', { tool_choice: { type: 'any' } }],
-  ] as const)('the choice of any tool by a client of %s forces a call', async (form, more) => {
+  ] as const)('turns the choice of any tool by a client of %s into a forced call', async (form, more) => {
     const { sent } = await send(form, dialect, more);
     expect(sent['tool_choice']).toEqual(dialect === 'messages' ? { type: 'any' } : 'required');
   });
@@ -118,7 +118,7 @@ describe.each(forms)('towards %s', (dialect) => {
     [{ effort: 'low', exclude: true }, { exclude: true }],
     [{ effort: 'low', max_tokens: 9 }, { max_tokens: 9 }],
     [{ effort: 'low' }, undefined],
-  ])('the effort in %o of a chat client counts', async (reasoning, beside) => {
+  ])('uses the effort in %o of a chat client', async (reasoning, beside) => {
     const channels = [{ ...rowOf(dialect), params: { allow: ['reasoning'] } }];
     const { sent } = await askIn('chat', { reasoning }, { channels, steps: callsWith[dialect]('{}') });
     const { reasoning_effort: effort, reasoning: left, output_config: config } = sent;
@@ -132,7 +132,7 @@ describe.each(forms)('towards %s', (dialect) => {
   });
 
   it.each(forms)(
-    'a tool of a client of %s without properties gets an empty list where it is translated',
+    'gives a translated tool of a client of %s without properties an empty list',
     async (form) => {
       if (dialect === 'messages') return;
       const parameters = { type: 'object' };
@@ -151,7 +151,7 @@ describe.each(forms)('towards %s', (dialect) => {
     },
   );
 
-  it('a model with the mark of a long window is the plain one', async () => {
+  it('uses the plain model for the marker of a long context window', async () => {
     for (const [form, stream] of clients) {
       const { sent } = await send(form, dialect, { model: 'm[1m]', stream });
       expect(sent['model']).toBe('m');
@@ -159,27 +159,27 @@ describe.each(forms)('towards %s', (dialect) => {
   });
 });
 
-describe('a tool of Claude Code that only keeps others deferred', () => {
+describe('a Claude Code tool that only keeps others deferred', () => {
   const held = { name: 'DeferredToolPlaceholder', input_schema: { type: 'object' }, defer_loading: true };
   const other = { name: 'g', input_schema: { type: 'object' }, defer_loading: true };
   it.each([
     ['chat', ['g']],
     ['responses', ['g']],
     ['messages', ['DeferredToolPlaceholder', 'g']],
-  ] as const)('goes up towards %s as %j', async (dialect, expected) => {
+  ] as const)('sent to %s leaves %j', async (dialect, expected) => {
     const { sent } = await send('messages', dialect, { tools: [held, other] });
     const tools = (sent['tools'] as Json[]).map((tool) => (tool['function'] as Json | undefined) ?? tool);
     expect(tools.map(({ name }) => name)).toEqual(expected);
   });
 });
 
-describe('empty fields of a form', () => {
+describe('empty fields', () => {
   const empty: Record<Form, Json> = {
     chat: { stop: [''], tool_choice: '', user: '', service_tier: '', response_format: '' },
     messages: { system: '', stop_sequences: [], service_tier: '', tool_choice: '' },
     responses: { instructions: '', stop: [], user: '', truncation: '', previous_response_id: '' },
   };
-  it.each(forms)('of a client of %s do not go up', async (form) => {
+  it.each(forms)('of a client of %s are not sent', async (form) => {
     for (const dialect of forms) {
       const { sent, status } = await send(form, dialect, empty[form]);
       const left = Object.entries(sent).filter(([, value]) => value === '' || JSON.stringify(value) === '[]');
@@ -188,7 +188,7 @@ describe('empty fields of a form', () => {
   });
 });
 
-describe('a template that wants the system first', () => {
+describe('a template that needs the system message first', () => {
   const refusals = [
     [400, { error: { message: 'System message must be at the beginning.', code: 400 } }],
     [500, { error: 'System message must be at the beginning.' }],
@@ -199,7 +199,7 @@ describe('a template that wants the system first', () => {
     { role: 'system', content: 'agents' },
     { role: 'user', content: 'b' },
   ];
-  it.each(refusals)('and says so with a %i is asked again, and remembered', async (status, error) => {
+  it.each(refusals)('and rejects with %i is retried, and the relay remembers', async (status, error) => {
     const rig = new CoreRig().upstream(
       { status, steps: [JSON.stringify(error)] },
       { steps: callsWith.chat('{}') },
@@ -210,7 +210,7 @@ describe('a template that wants the system first', () => {
     expect(rig.health.writes).toEqual([]);
   });
 
-  it('is asked once where a 500 has another cause, or the request has no such message', async () => {
+  it('is not retried if a 500 has another cause or no system message comes later', async () => {
     for (const [turns, error] of [
       [messages, { error: 'out of memory' }],
       [messages.slice(0, 1), { error: 'System message must be at the beginning.' }],
@@ -224,20 +224,17 @@ describe('a template that wants the system first', () => {
 
 describe('state of another vendor', () => {
   const foreign = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'gAAAAABforeign' };
-  it.each(forms)(
-    'in the reasoning of a Responses client is left out towards %s, and named',
-    async (dialect) => {
-      const input = [
-        { role: 'user', content: 'a' },
-        foreign,
-        { role: 'assistant', content: 'b' },
-        { role: 'user', content: 'c' },
-      ];
-      const { sent, status, dropped } = await send('responses', dialect, { input });
-      expect([status, dropped, JSON.stringify(sent).includes('gAAAA')]).toEqual([200, 'reasoning', false]);
-      expect(listOf(sent)).toHaveLength(3);
-    },
-  );
+  it.each(forms)('in the reasoning of a Responses client is left out for %s and named', async (dialect) => {
+    const input = [
+      { role: 'user', content: 'a' },
+      foreign,
+      { role: 'assistant', content: 'b' },
+      { role: 'user', content: 'c' },
+    ];
+    const { sent, status, dropped } = await send('responses', dialect, { input });
+    expect([status, dropped, JSON.stringify(sent).includes('gAAAA')]).toEqual([200, 'reasoning', false]);
+    expect(listOf(sent)).toHaveLength(3);
+  });
 
   const odd = ['functions.f:0', 'a|b', 'x'.repeat(80)];
   const turns = (ids: readonly string[]): Json[] => [
@@ -250,7 +247,7 @@ describe('state of another vendor', () => {
       .filter(({ content }) => Array.isArray(content))
       .map(({ content }) => (content as Json[]).map(({ id, tool_use_id: of }) => id ?? of));
 
-  it('in ids that a vendor of Messages refuses becomes ids that it takes, the same in each turn', async () => {
+  it('in ids that a Messages vendor rejects becomes valid ids, the same in each turn', async () => {
     const first = await send('messages', 'messages', { messages: turns(odd) });
     const [calls = [], results] = idsOf(first.sent);
     expect(results).toEqual(calls);
@@ -260,7 +257,7 @@ describe('state of another vendor', () => {
     expect(idsOf(second.sent)[0]).toEqual(calls);
   });
 
-  it('in an id that a vendor of Messages gave is plain for the client and its own for the vendor', async () => {
+  it('in an id from a Messages vendor is hidden from the client and restored for the vendor', async () => {
     const start = { type: 'tool_use', id: 'functions.f:0', name: 'f', input: {} };
     const steps = answers.messages(block(0, start), 'tool_use');
     for (const stream of [true, false]) {
@@ -279,24 +276,27 @@ describe('state of another vendor', () => {
       "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40",
       /^.{1,40}$/,
     ],
-  ])('in ids that a chat server refuses (%s) is rewritten, and remembered', async (message, wanted) => {
-    const rig = new CoreRig();
-    rig.upstream(
-      { status: 400, steps: [JSON.stringify({ error: { message } })] },
-      { steps: callsWith.chat('{}') },
-    );
-    const asked = { model: 'm', max_tokens: 9, messages: turns([`functions.f:0${'x'.repeat(45)}`]) };
-    for (const calls of [2, 3]) {
-      expect((await rig.post(asked, { path: '/v1/messages' })).status).toBe(200);
-      expect(rig.sent).toHaveLength(calls);
-      const [, answer = {}, result] = listOf(rig.sent.at(-1)?.json ?? {});
-      const [call] = answer['tool_calls'] as Json[];
-      expect(call?.['id']).toMatch(wanted);
-      expect(result?.['tool_call_id']).toBe(call?.['id']);
-    }
-  });
+  ])(
+    'in ids that a chat server rejects (%s) is rewritten, and the relay remembers',
+    async (message, wanted) => {
+      const rig = new CoreRig();
+      rig.upstream(
+        { status: 400, steps: [JSON.stringify({ error: { message } })] },
+        { steps: callsWith.chat('{}') },
+      );
+      const asked = { model: 'm', max_tokens: 9, messages: turns([`functions.f:0${'x'.repeat(45)}`]) };
+      for (const calls of [2, 3]) {
+        expect((await rig.post(asked, { path: '/v1/messages' })).status).toBe(200);
+        expect(rig.sent).toHaveLength(calls);
+        const [, answer = {}, result] = listOf(rig.sent.at(-1)?.json ?? {});
+        const [call] = answer['tool_calls'] as Json[];
+        expect(call?.['id']).toMatch(wanted);
+        expect(result?.['tool_call_id']).toBe(call?.['id']);
+      }
+    },
+  );
 
-  it('in signed thinking is left out where the vendor refuses it, though there is one candidate', async () => {
+  it('in signed thinking is left out of a retry if the vendor rejects it, even with one candidate', async () => {
     const thinking = { type: 'thinking', thinking: 'hm', signature: 'of-another' };
     const messages = [
       { role: 'user', content: 'a' },
