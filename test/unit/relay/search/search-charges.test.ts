@@ -18,7 +18,7 @@ import { delta, demoKey, hang, hello, type Answer } from '../../../support/core-
 const searching = { type: 'tavily', endpoint: 'https://search.test', results: 5 } as const;
 const priced = { ...searching, price: 0.08, cost: 0.057 };
 const price = 80_000_000n;
-/** Of `hello`: 7 tokens in, 2 out. */
+/** The cost of `hello`: 7 tokens in, 2 out. */
 const helloCost = 11_000_000n;
 const web = { ...small, model: 'web-m' };
 const refused = { status: 400, steps: ['{"error":{"message":"no","code":"invalid_value"}}'] };
@@ -43,8 +43,8 @@ async function times(count: number, work: () => Promise<Answer>): Promise<Answer
   return answers;
 }
 
-describe('a search that has a price', () => {
-  it('is refused to an account without money, also with a free model, and nothing is searched', async () => {
+describe('a search with a price', () => {
+  it('is rejected without a balance, even with a free model, before the search', async () => {
     const rig = rigOf({ charges: [free] });
     const answers = await times(10, () => rig.call(web));
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(429));
@@ -52,7 +52,7 @@ describe('a search that has a price', () => {
     expect({ searched: rig.searched, sent: rig.sent }).toEqual({ searched: [], sent: [] });
   });
 
-  it('is charged for each of ten calls that the vendor answers with 400', async () => {
+  it('is charged for each of ten calls that the vendor rejects with 400', async () => {
     const rig = rigOf()
       .granted(10n * yuan)
       .upstream(refused);
@@ -75,7 +75,7 @@ describe('a search that has a price', () => {
     ['nothing', { charges: [free] }, { charge: 0n, held: 0n }],
     ['nothing, in an account that counts no free calls', uncounted(), { charge: 0n, held: 0n }],
     ['a call of a plan', { plan }, { charge: 0n, held: 0n }],
-  ])('is held and charged beside %s', async (_what, options, { charge, held }) => {
+  ])('is reserved and charged in addition to %s', async (_what, options, { charge, held }) => {
     const rig = rigOf(options).granted(10n * yuan);
     rig.upstream({ steps: [delta('a'), hang] });
     const response = await rig.clock.run(rig.respond({ ...web, stream: true }));
@@ -88,21 +88,21 @@ describe('a search that has a price', () => {
     expect([...(rig.item?.plan.values() ?? [])]).toEqual(options.plan ? [2] : []);
   });
 
-  it('is not covered by a plan: without a balance the call is refused', async () => {
+  it('is not covered by a plan: without a balance the call is rejected', async () => {
     const rig = rigOf({ plan });
     expect(codeOf(await rig.call(web))).toBe('insufficient_quota');
     expect((await rig.call(small)).status).toBe(200);
     expect(rig.searched).toEqual([]);
   });
 
-  it('is in the limit that the balance pays: the output gets what the search leaves', async () => {
+  it('reduces the output limit that the balance pays for', async () => {
     const rig = rigOf().granted(20n * yuan);
     await rig.call({ ...web, max_tokens: 10_000 });
     // Half of the balance, less 22 tokens of the question, 4,000 of the results, and the search.
     expect(rig.sent[0]?.json).toMatchObject({ max_tokens: (10_000 - 22 - 4_000 - 80) / 2 });
   });
 
-  it('counts against the budget of a key', async () => {
+  it('counts towards a key’s budget', async () => {
     const key = { budget: { amount: 0.2, period: 'day' } };
     const rig = rigOf({ key, charges: [free] }).granted(10n * yuan);
     const answers = await times(3, () => rig.call(web));
@@ -110,14 +110,14 @@ describe('a search that has a price', () => {
     expect(rig.searched).toHaveLength(2);
   });
 
-  it('is deducted from no official call, whose quota and cost name it', async () => {
+  it('is not charged to an official call, but included in its quota and cost', async () => {
     const rig = rigOf({ key: { official: true } });
     const { text } = await rig.call({ ...web, official: true });
     expect(JSON.parse(text)).toMatchObject({ quota: 0.091 });
     expect(rig.item?.last).toMatchObject({ charge: 0n, cost: helloCost + price, search_price: price });
   });
 
-  it('is charged to a metered account, and taken from no balance', async () => {
+  it('is charged to a metered account without touching its balance', async () => {
     const account = { account: 'acme', metered: true };
     const row = { hash: 'a'.repeat(64), account: 'acme', agent: 'api', official: false, enabled: true };
     const rig = rigOf({ charges: [free], keys: { [demoKey]: { row, account } as never } });
@@ -153,7 +153,7 @@ describe('a search that has a price', () => {
     expect(rig.item).toMatchObject({ spent: price, available: yuan - price });
   });
 
-  it('is made once for a call, whatever is tried after it', async () => {
+  it('is sent once per call, even after a failover', async () => {
     const channels = [{ id: 'a', priority: 2 }, { id: 'b' }];
     const rig = rigOf({ channels })
       .granted(10n * yuan)
@@ -164,7 +164,7 @@ describe('a search that has a price', () => {
     expect(rig.item?.spent).toBe(helloCost + price);
   });
 
-  it('is not made again for a repeat of its call', async () => {
+  it('is not repeated for a repeat of its call', async () => {
     const rig = rigOf({ key: { store: true } }).granted(10n * yuan);
     const headers = { authorization: `Bearer ${demoKey}`, 'idempotency-key': 'k' };
     const answers = await times(2, () => rig.call(web, { headers }));
@@ -173,7 +173,7 @@ describe('a search that has a price', () => {
     expect(rig.item?.spent).toBe(helloCost + price);
   });
 
-  it('is made by the run of a background response, for the price of its acceptance', async () => {
+  it('is sent by the run of a background response, at the price of its acceptance', async () => {
     const background = { model: 'web-m', input: 'hi', max_output_tokens: 78, background: true };
     const rig = rigOf({ key: { store: true } }).granted(10n * yuan);
     await rig.call(background, { path: '/v1/responses' });
@@ -183,7 +183,7 @@ describe('a search that has a price', () => {
     expect(rig.item).toMatchObject({ spent: helloCost + price, settled: 1 });
   });
 
-  it('of an alias is held beside the dearest of its models', async () => {
+  it('for an alias is charged in addition to the model that answers', async () => {
     const settings = { search: priced };
     const rig = aliasRig({ settings, search: () => Promise.resolve([]) }).granted(100n * yuan);
     rig.upstream({ steps: hello });
@@ -195,7 +195,7 @@ describe('a search that has a price', () => {
 describe('a search without a price', () => {
   const provider = searching;
 
-  it('is made for calls that pay for their model, for nothing', async () => {
+  it('is free for calls that pay for their model', async () => {
     const rig = rigOf({ provider }).granted(10n * yuan);
     expect((await rig.call(web)).status).toBe(200);
     expect(rig.item).toMatchObject({ spent: helloCost, last: { search_price: 0n, search_bought: 0n } });
@@ -203,7 +203,7 @@ describe('a search without a price', () => {
     expect((await planned.call(web)).status).toBe(200);
   });
 
-  it('is refused with a free model, whatever the balance, and before anything is asked', async () => {
+  it('is rejected for a free model, whatever the balance, before the search', async () => {
     const rig = rigOf({ provider, charges: [free] }).granted(10n * yuan);
     const answers = await times(10, () => rig.call(web));
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(403));
@@ -212,7 +212,7 @@ describe('a search without a price', () => {
     expect((await rig.call(small)).status).toBe(200);
   });
 
-  it('is refused to an alias that a free model may answer', async () => {
+  it('is rejected for an alias that a free model may answer', async () => {
     const search = (): Promise<[]> => Promise.resolve([]);
     const rig = aliasRig({ aliases: best('gift', 'large'), settings: { search: provider }, search });
     const answer = await rig.granted(100n * yuan).call({ ...web, model: 'web-best' });
@@ -223,8 +223,8 @@ describe('a search without a price', () => {
   it.each<[string, Settings['search'], number]>([
     ['30 times', provider, 30],
     ['as often as the operator allows', { ...provider, perMinute: 2 }, 2],
-    ['30 times where its price is 0, also with a free model', { ...provider, price: 0 }, 30],
-  ])('is made %s a minute of a key', async (_how, setting, most) => {
+    ['30 times if its price is 0, even with a free model', { ...provider, price: 0 }, 30],
+  ])('is allowed %s a minute per key', async (_how, setting, most) => {
     const charges = setting?.price === 0 ? [free] : [byTokens];
     const rig = rigOf({ provider: setting, charges }).granted(1000n * yuan);
     const answers = await times(most + 1, () => rig.call(web));

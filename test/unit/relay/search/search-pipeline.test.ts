@@ -9,7 +9,7 @@ const results = [{ title: 'News', url: 'https://news.test/1', text: 'It rained.'
 const rigWith = (options: RigOptions): CoreRig =>
   new CoreRig({ settings: { search }, ...options }).upstream({ steps: hello });
 
-it('reserves for a search only where the model name asks for one', async () => {
+it('a search is reserved only if the model name requests one', async () => {
   const reserved = async (model: string): Promise<bigint | undefined> => {
     const rig = new BillingRig({ settings: { search } }).granted(10n * yuan);
     rig.upstream({ steps: [delta('a'), hang] });
@@ -23,7 +23,7 @@ it('reserves for a search only where the model name asks for one', async () => {
 });
 
 describe('a web- call', () => {
-  it('puts what the web says first, as a system message, and asks for the base model', async () => {
+  it('puts the results first, as a system message, and calls the base model', async () => {
     const rig = rigWith({ search: () => Promise.resolve(results) });
     const answer = await rig.post(ask);
     expect(answer.status).toBe(200);

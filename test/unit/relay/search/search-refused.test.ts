@@ -9,7 +9,7 @@ const rigOf = (options: BillingOptions = {}): BillingRig =>
     steps: hello,
   });
 
-describe('no search is made or held for', () => {
+describe('the relay neither runs nor reserves a search for', () => {
   it.each<[string, string, object]>([
     ['embeddings', '/v1/embeddings', { input: 'hi' }],
     ['a compaction', '/v1/responses/compact', { input: 'hi' }],
@@ -18,7 +18,7 @@ describe('no search is made or held for', () => {
       '/v1/responses',
       { input: [{ role: 'user', content: 'hi' }, { type: 'compaction_trigger' }] },
     ],
-  ])('%s, which say so', async (_what, path, body) => {
+  ])('%s and rejects the call', async (_what, path, body) => {
     const rig = rigOf().granted(10n * yuan);
     const answer = await rig.call({ model: 'web-m', ...body }, { path });
     expect(answer.status).toBe(400);
@@ -30,7 +30,7 @@ describe('no search is made or held for', () => {
     });
   });
 
-  it('a count of tokens, which needs no money for one', async () => {
+  it('a token count, which needs no balance for it', async () => {
     const rig = rigOf({ charges: [free], channels: [{ dialect: 'messages' }] });
     const answer = await rig.call(
       { model: 'web-m', messages: ask.messages },

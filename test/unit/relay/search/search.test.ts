@@ -54,7 +54,7 @@ async function provider(reply: Reply) {
   };
 }
 
-/** What the model reads first. */
+/** Returns the text of the first message. */
 function contentOf([first]: ChatMessage[]): string {
   return typeof first?.content === 'string' ? first.content : '';
 }
@@ -105,7 +105,7 @@ const searxngAnswer = {
 };
 
 describe('a web- call', () => {
-  it('asks SearXNG and puts what it found first', async () => {
+  it('queries SearXNG and puts the results first', async () => {
     const { endpoint, asked } = await provider(json(searxngAnswer));
     const web = call(
       settingsOf({ type: 'searxng', endpoint: `${endpoint}/search/`, results: 2, language: 'zh-CN' }),
@@ -133,7 +133,7 @@ describe('a web- call', () => {
     expect(request.messages).toHaveLength(1);
   });
 
-  it('asks Tavily with the secret behind the reference', async () => {
+  it('queries Tavily with the secret behind the reference', async () => {
     const answer = {
       results: [{ title: 'T', url: 'https://t.example.com/', content: 'Text.', published_date: 'Fri' }],
     };
@@ -151,7 +151,7 @@ describe('a web- call', () => {
   });
 });
 
-describe('the request stays as it is', () => {
+describe('the request of a web- call', () => {
   it.each<[string, Reply, string, boolean]>([
     ['finds nothing', json({ results: [] }), 'empty', true],
     [
@@ -179,7 +179,7 @@ describe('the request stays as it is', () => {
       'failed',
       true,
     ],
-  ])('when the provider %s', async (_case, reply, outcome, isBilled) => {
+  ])('goes out unchanged when the provider %s', async (_case, reply, outcome, isBilled) => {
     const { endpoint, closed } = await provider(reply);
     const web = call(settingsOf({ type: 'searxng', endpoint }));
     const searched = await searchForCall(ports, web);
@@ -189,16 +189,16 @@ describe('the request stays as it is', () => {
   });
 
   it.each<[string, Partial<ChatRequest>, ('system' | 'user' | 'assistant')[]]>([
-    ['first for a question alone', {}, ['system', 'user']],
-    ['first where nothing reasons', { reasoning_effort: 'none', tools: [] }, ['system', 'user']],
-    ['beside the question where there are tools', { tools: [look] }, ['user', 'user']],
-    ['beside the question where there is an effort', { reasoning_effort: 'low' }, ['user', 'user']],
+    ['first for a question without tools or effort', {}, ['system', 'user']],
+    ['first without reasoning', { reasoning_effort: 'none', tools: [] }, ['system', 'user']],
+    ['beside the question if there are tools', { tools: [look] }, ['user', 'user']],
+    ['beside the question if there is an effort', { reasoning_effort: 'low' }, ['user', 'user']],
     [
       'beside the last question after an answer',
       { messages: [question, { role: 'assistant', content: 'Hi.' }, question] },
       ['user', 'assistant', 'user', 'user'],
     ],
-  ])('puts them %s', async (_case, more, roles) => {
+  ])('has the results %s', async (_case, more, roles) => {
     const { endpoint } = await provider(json(searxngAnswer));
     const web = call(settingsOf({ type: 'searxng', endpoint }));
     const { request: searched } = await searchForCall(ports, { ...web, request: { ...request, ...more } });
@@ -206,7 +206,7 @@ describe('the request stays as it is', () => {
     expect(contentOf(searched.messages.slice(-2))).toMatch(/^Web search results of/);
   });
 
-  it('after three seconds of silence; the connection is then closed', async () => {
+  it('goes out unchanged after three seconds of silence, and the connection is closed', async () => {
     const clock = new VirtualClock();
     const arrived = Promise.withResolvers<void>();
     const { endpoint, closed } = await provider((response) => {
@@ -226,12 +226,12 @@ describe('the request stays as it is', () => {
     await closed;
   });
 
-  it('when the provider cannot be reached, which costs nothing', async () => {
+  it('goes out unchanged and is not charged for the search when the provider is unreachable', async () => {
     const web = call(settingsOf({ type: 'searxng', endpoint: 'http://127.0.0.1:1' }));
     expect(await searchForCall(ports, web)).toEqual({ request, outcome: 'failed', isBilled: false });
   });
 
-  it('without a provider, and without a question', async () => {
+  it('goes out unchanged without a provider or a question', async () => {
     const unset = call(undefined);
     expect(await searchForCall(ports, unset)).toEqual({ request, outcome: 'none', isBilled: false });
 

@@ -23,7 +23,7 @@ async function started(): Promise<CoreRig> {
   return rig;
 }
 
-it('a conversation comes back to the model that answered, with its state', async () => {
+it('a conversation returns to the model that answered, with its state', async () => {
   const rig = await started();
   const fresh = new CoreRig({ ...aliased, beside: rig }).upstream(withState);
   expect((await fresh.post(turn2())).headers['x-relay-model']).toBe('large');
@@ -31,7 +31,7 @@ it('a conversation comes back to the model that answered, with its state', async
   expect(fresh.sent).toHaveLength(1);
 });
 
-it('does not get the state of a model that the key may not use', async () => {
+it('a key never gets the state of a model that it may not use', async () => {
   const rig = await started();
   const keys = { 'sk-test': { row: keyRow({ models: ['small'] }) } };
   const fresh = new CoreRig({ ...aliased, keys, beside: rig }).upstream(plain);

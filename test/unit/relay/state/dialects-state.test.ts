@@ -131,7 +131,7 @@ const vendors: [string, Record<string, unknown>, Step[], (rig: CoreRig) => unkno
 describe.each(vendors)('%s', (_name, row, steps, found, wanted) => {
   const channels = [row];
 
-  it('comes back for a chat client, which sends standard fields only, from another environment', async () => {
+  it('is restored for a chat client that sends only standard fields, in another environment', async () => {
     const rig = new CoreRig({ channels });
     const first = await rig.upstream({ steps }).post(chatTurn1);
     expect(first.text).toContain(id);
@@ -142,7 +142,7 @@ describe.each(vendors)('%s', (_name, row, steps, found, wanted) => {
   });
 
   // AI SDK's openai-compatible provider does, and so opencode.
-  it('comes back for a chat client that sends the reasoning text back', async () => {
+  it('is restored for a chat client that sends the reasoning text back', async () => {
     const rig = new CoreRig({ channels }).upstream({ steps });
     await rig.post(chatTurn1);
     const messages = chatTurn2.messages.map((message) =>
@@ -277,7 +277,7 @@ describe('the items of an answer whose client keeps the state', () => {
       (rig) => (asRecord(assistantSent(rig))['reasoning_details'] as unknown[]).at(-1),
       encrypted,
     ],
-  ])('stand in their order: %s', async (_name, row, steps, order, found, wanted) => {
+  ])('keep their order: %s', async (_name, row, steps, order, found, wanted) => {
     const rig = new CoreRig({ channels: [row] }).upstream({ steps });
     const path = '/v1/responses';
     const body = {
@@ -307,7 +307,7 @@ describe('the items of an answer whose client keeps the state', () => {
 });
 
 it.each(['compaction', 'compaction_summary', 'context_compaction'])(
-  "another provider's %s is left out of the call, which says so",
+  "another provider's %s is left out of the call and named",
   async (type) => {
     const rig = new CoreRig().upstream({ steps: hello });
     const sealed = { type, id: 'cmp_1', encrypted_content: 'gAAAAABfernet' };

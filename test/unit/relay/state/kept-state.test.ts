@@ -29,7 +29,7 @@ const two: RigOptions = {
 const days = (count: number): number => count * 24 * 60 * 60 * 1000;
 
 describe('the second turn of a tool loop', () => {
-  it('goes up with the state of the first, from another environment', async () => {
+  it('is sent with the state of the first, even from another environment', async () => {
     const rig = new CoreRig();
     await startLoop(rig);
     const fresh = new CoreRig({ beside: rig }).upstream(withState);
@@ -44,7 +44,7 @@ describe('the second turn of a tool loop', () => {
     ['of a channel that is gone', { channels: [{ id: 'other' }] }],
     ['of another model of the upstream', { channels: [{ id: 'main', mapper: { m: 'newer' } }] }],
     ['of another secret of the channel', { channels: [{ id: 'main', secret: 'ssm:/relay/b' }] }],
-  ])('leaves out the state %s, and says so', async (_case, options) => {
+  ])('leaves out the state %s and names it', async (_case, options) => {
     const rig = new CoreRig();
     await startLoop(rig);
     const fresh = new CoreRig({ beside: rig, ...options }).upstream(withState);
@@ -55,7 +55,7 @@ describe('the second turn of a tool loop', () => {
     expect(fresh.logged[0]?.dropped).toEqual(['reasoning']);
   });
 
-  it('leaves out the state of another account, whose turn is not found', async () => {
+  it('leaves out the state of another account without a trace', async () => {
     const rig = new CoreRig();
     await startLoop(rig);
     const keys = { 'sk-test': { row: keyRow({ account: 'other' }) } };
@@ -65,7 +65,7 @@ describe('the second turn of a tool loop', () => {
     expect(answer.headers).not.toHaveProperty('x-relay-dropped');
   });
 
-  it('leaves out a state that fits other calls than those of the turn', async () => {
+  it('leaves out a state whose calls differ from those of the turn', async () => {
     const rig = new CoreRig();
     await startLoop(rig);
     const [call] = calledTurn().tool_calls;
@@ -80,12 +80,15 @@ describe('the second turn of a tool loop', () => {
       { ...calledTurn(), tool_calls: [{ ...calledTurn().tool_calls[0], extra_content: { google: {} } }] },
     ],
     ['reasoning details', { ...calledTurn(), reasoning_details: [{ type: 'x' }] }],
-  ])("reads no store when the client sends the upstream's own field back on %s", async (_case, assistant) => {
-    const rig = new CoreRig();
-    await startLoop(rig);
-    await rig.post(turn2(assistant));
-    expect(rig.turnStates.reads).toEqual([]);
-  });
+  ])(
+    "reads no store when the client sends the upstream's own field back with %s",
+    async (_case, assistant) => {
+      const rig = new CoreRig();
+      await startLoop(rig);
+      await rig.post(turn2(assistant));
+      expect(rig.turnStates.reads).toEqual([]);
+    },
+  );
 
   it('goes first to the channel and secret that the state came from', async () => {
     const rig = new CoreRig(two).upstream({ status: 500 }, withState);
@@ -102,7 +105,7 @@ describe('the second turn of a tool loop', () => {
     [300, 200],
     [301, 101],
   ])(
-    'of %i turns are looked up for the newest %i: the others are left out a hundred at a time',
+    'with %i turns looks up the newest %i: older turns are left out a hundred at a time',
     async (count, found) => {
       const rig = new CoreRig();
       await startLoop(rig);
@@ -114,7 +117,7 @@ describe('the second turn of a tool loop', () => {
   );
 });
 
-describe('a model that needs no state', () => {
+describe('a model without state', () => {
   it('causes no write, and no read once it answered with calls', async () => {
     const rig = new CoreRig().upstream(plain);
     await rig.post(turn1);
@@ -124,7 +127,7 @@ describe('a model that needs no state', () => {
     expect(rig.learned.written).toEqual([]);
   });
 
-  it('causes one read in an environment that knows nothing of it yet', async () => {
+  it('causes one read in an environment that does not know it yet', async () => {
     const rig = new CoreRig().upstream({ steps: hello });
     for (let turn = 0; turn < 5; turn += 1) await rig.post(turn2());
     expect(rig.turnStates.reads).toHaveLength(1);
@@ -133,7 +136,7 @@ describe('a model that needs no state', () => {
 });
 
 describe('a model that keeps state', () => {
-  it('is written down once, and again before the states outlive it', async () => {
+  it('is recorded once, and again before its states outlive the record', async () => {
     const rig = new CoreRig();
     await startLoop(rig);
     await startLoop(rig);
@@ -152,13 +155,13 @@ describe('the finish chunk', () => {
     return { call: at(callId), finish: at('"finish_reason":"tool_calls"') };
   }
 
-  it('waits for the write, and the call before it does not', async () => {
+  it('waits for the state to be written, but the call before it does not', async () => {
     const rig = new CoreRig();
     rig.turnStates.before = () => rig.clock.sleep(120);
     expect(await times(rig)).toEqual({ call: 0, finish: 120 });
   });
 
-  it('waits 300 ms at most; the write goes on, and the invocation waits for it', async () => {
+  it('waits 300 ms at most, and the write continues before the invocation ends', async () => {
     const rig = new CoreRig();
     rig.turnStates.before = () => rig.clock.sleep(2_000);
     expect(await times(rig)).toEqual({ call: 0, finish: 300 });
@@ -167,8 +170,8 @@ describe('the finish chunk', () => {
   });
 });
 
-describe('a store that fails', () => {
-  it('says so of a state that is too large for it', async () => {
+describe('a failing state store', () => {
+  it('logs a state that is too large for it', async () => {
     const rig = new CoreRig();
     const noise = Array.from({ length: 300_000 }, (_, i) => Math.imul(i + 1, 0x9e3779b1).toString(36)).join(
       '',
@@ -177,7 +180,7 @@ describe('a store that fails', () => {
     expect(rig.events[0]?.fields['why']).toBe('too_large');
   });
 
-  it('holds a turn up for a second at most', async () => {
+  it('delays a turn for at most a second', async () => {
     const rig = new CoreRig();
     await startLoop(rig);
     rig.turnStates.before = () => rig.clock.sleep(5_000);
@@ -186,7 +189,7 @@ describe('a store that fails', () => {
     expect(rig.events[0]?.fields['why']).toBe('read_late');
   });
 
-  it('leaves no timer behind when the reserve is refused first', async () => {
+  it('leaves no timer behind when the reservation is rejected first', async () => {
     const rig = new CoreRig({
       charges: [{ id: 1, type: 'token-billing', models: ['m'], input: 1, output: 1 }],
     });

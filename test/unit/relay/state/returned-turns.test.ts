@@ -41,27 +41,27 @@ function added(count: number, length: number, copies?: { itemId: string }) {
   return { opens: sealer.opens, kept: [...turns.states.keys()], dropped: turns.dropped, messages };
 }
 
-describe('seals that came back', () => {
-  it('are opened up to 200; the others are left out, and that is said', () => {
+describe('returned seals', () => {
+  it('are opened up to 200; the others are left out and reported', () => {
     const { opens, kept, dropped, messages } = added(205, 1);
     expect(opens).toBe(200);
     expect(kept).toEqual(messages.slice(0, 200));
     expect(dropped).toBe(true);
   });
 
-  it('are not opened once those before them pass 16 MB', () => {
+  it('are not opened after the first 16 MB', () => {
     const { opens, kept, dropped } = added(5, 6 * 1024 * 1024);
     expect([opens, kept.length, dropped]).toEqual([3, 2, true]);
   });
 
-  it('are opened once where they are equal, whether or not they fit, and go up as often as the bound allows', () => {
+  it('are opened once if they are equal, and sent as often as the limit allows', () => {
     const foreign = added(200, 1024, { itemId: 'rs_other' });
     expect([foreign.opens, foreign.kept.length, foreign.dropped]).toEqual([1, 0, true]);
     const own = added(5, 6 * 1024 * 1024, { itemId: 'rs' });
     expect([own.opens, own.kept.length, own.dropped]).toEqual([1, 2, true]);
   });
 
-  it('count whether or not they fit', () => {
+  it('count towards the limit even if they do not match', () => {
     const sealer = new CountingSealer();
     const turns = new TurnStates(
       sealer,
@@ -77,7 +77,7 @@ describe('seals that came back', () => {
     expect([sealer.opens, turns.states.size, turns.dropped]).toEqual([3, 0, true]);
   });
 
-  it('are opened for the newest turns, the others left out a hundred at a time', () => {
+  it('are opened for the newest turns, and older ones are left out a hundred at a time', () => {
     const sealer = new CountingSealer();
     const messages = Array.from({ length: 201 }, turn);
     const sealOf = (at: number): string =>

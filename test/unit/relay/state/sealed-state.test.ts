@@ -49,7 +49,7 @@ const sealedTurn2 = (seal: string, itemId?: string) =>
   turn2({ ...calledTurn(), x_seal: seal, ...(itemId !== undefined && { x_item: itemId }) });
 
 describe('a seal', () => {
-  it('brings the state back, with its item id or without, and nothing is stored', async () => {
+  it('restores the state with or without its item id, and nothing is stored', async () => {
     const { rig, seal } = await sealed();
     expect(seal).toMatch(/^relay1\.1\.[\w-]+$/);
     for (const itemId of ['rs_1', undefined]) {
@@ -60,7 +60,7 @@ describe('a seal', () => {
     expect(rig.learned.written).toEqual([]);
   });
 
-  it('of a turn that had not ended fits the whole turn; one of other calls does not', async () => {
+  it('of an unfinished turn matches the whole turn, but not a turn with other calls', async () => {
     const { rig, seal } = await sealed();
     const [call] = calledTurn().tool_calls;
     const more = {
@@ -83,7 +83,7 @@ describe('a seal', () => {
     ['another item', { itemId: 'rs_2' }],
     ['another channel', { channels: [{ id: 'other' }] }],
   ];
-  it.each(others)('of %s is left out and named, never opened into the call', async (_case, other) => {
+  it.each(others)('of %s is left out and named, and never sent', async (_case, other) => {
     const { model = 'm', itemId, ...options } = other;
     const { rig, seal } = await sealed();
     const next = new CoreRig({ beside: rig, endpoint: sealing, ...options }).upstream({ steps: hello });
@@ -93,7 +93,7 @@ describe('a seal', () => {
     expect(answer.headers['x-relay-dropped']).toBe('reasoning');
   });
 
-  it('of a turn that the relay also kept is used, and nothing is looked up', async () => {
+  it('of a turn that the relay also keeps is used without a lookup', async () => {
     const { rig, seal } = await sealed();
     const chat = new CoreRig({ beside: rig });
     await chat.upstream(withState).post(turn1);
@@ -108,17 +108,17 @@ describe('the sealer', () => {
   const bytesOf = (seal: string): Buffer => Buffer.from(seal.split('.')[2] ?? '', 'base64url');
   const withBytes = (bytes: Buffer): string => `relay1.7.${bytes.toString('base64url')}`;
 
-  it('finds every changed byte', () => {
+  it('detects every changed byte', () => {
     const bytes = bytesOf(sealer.seal('some state'));
     for (let at = 0; at < bytes.length; at += 1) {
       const changed = Buffer.from(bytes);
       changed[at] = (changed[at] ?? 0) ^ 1;
-      // The first bytes say which key it is.
+      // The first bytes name the key.
       expect(sealer.open(withBytes(changed))).toBe(at < 4 ? 'unknown_key' : 'damaged');
     }
   });
 
-  it('refuses a seal whose key number was changed', () => {
+  it('rejects a seal with a changed key number', () => {
     const two = createSealer([
       { number: 7, secret: 'x' },
       { number: 8, secret: 'x' },
@@ -126,7 +126,7 @@ describe('the sealer', () => {
     expect(two.open(sealer.seal('a').replace('.7.', '.8.'))).toBe('damaged');
   });
 
-  it('inflates no more than a bound', () => {
+  it('stops inflating at a limit', () => {
     expect(sealer.open(sealer.seal('x'.repeat(17 * 1024 * 1024)))).toBe('damaged');
   });
 });
