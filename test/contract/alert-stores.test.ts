@@ -49,7 +49,7 @@ alertStoresContract('on DynamoDB', async () => {
   };
 });
 
-it('on DynamoDB a balance stays that of the account while it is split, spent in parts, charged late and joined', async () => {
+it('on DynamoDB the balance adds up all shards while an account is split, spent, charged late and joined', async () => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const { client } = countedClient();
   const accounts = createAlertAccounts({
@@ -89,7 +89,7 @@ it('on DynamoDB a balance stays that of the account while it is split, spent in 
   client.destroy();
 });
 
-it('on DynamoDB a limit is read from the row of the account, exactly, and kept for 5 minutes', async () => {
+it('on DynamoDB the limit is read exactly from the account row and cached for 5 minutes', async () => {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const store = countedClient();
   const { client, calls } = store;

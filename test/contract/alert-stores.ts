@@ -18,7 +18,7 @@ const noticeOf = (id: string): Notice => ({
 /** What alerts rely on, of the store in memory and of DynamoDB. */
 export function alertStoresContract(name: string, open: () => Promise<OpenedAlertStores>): void {
   describe(`marks and notices ${name}`, () => {
-    it('open a mark together with its notice, once for what was seen', async () => {
+    it('open a mark together with its notice, and only once per observed state', async () => {
       await using stores = await open();
       const raised = { cause: 'balance#acme', seen: undefined };
       expect(await stores.marks.raise({ ...raised, notice: noticeOf('n1') })).toBe(true);
@@ -29,7 +29,7 @@ export function alertStoresContract(name: string, open: () => Promise<OpenedAler
       expect(await stores.notices.find('n2')).toBeUndefined();
     });
 
-    it('close a mark only as it was seen, and open it again after that', async () => {
+    it('close a mark only in the observed state, and reopen it after that', async () => {
       await using stores = await open();
       const cause = 'balance#acme';
       await stores.marks.raise({ cause, seen: undefined, notice: noticeOf('n1') });
@@ -43,7 +43,7 @@ export function alertStoresContract(name: string, open: () => Promise<OpenedAler
       expect((await stores.marks.marks([cause])).get(cause)).toEqual({ open: true, changes: 3 });
     });
 
-    it('give a try to one of two that began it', async () => {
+    it('let only one of several concurrent claims try a notice', async () => {
       await using stores = await open();
       await stores.marks.raise({ cause: 'c', seen: undefined, notice: noticeOf('n1') });
       const claims = await Promise.all([1, 2, 3].map(() => stores.notices.claim('n1', 0, 5_000)));
@@ -52,7 +52,7 @@ export function alertStoresContract(name: string, open: () => Promise<OpenedAler
       expect(await stores.notices.claim('unknown', 0, 5_000)).toBe(false);
     });
 
-    it('keep who is left after the newest try alone, and end a notice that nobody waits for', async () => {
+    it('keep the remaining receivers of the newest try only, and delete a notice without receivers', async () => {
       await using stores = await open();
       await stores.marks.raise({ cause: 'c', seen: undefined, notice: noticeOf('n1') });
       await stores.notices.claim('n1', 0, 1);
@@ -65,7 +65,7 @@ export function alertStoresContract(name: string, open: () => Promise<OpenedAler
       expect(await stores.notices.find('n1')).toBeUndefined();
     });
 
-    it('list the notices that wait, each once', async () => {
+    it('list each waiting notice once', async () => {
       await using stores = await open();
       await Promise.all(['n1', 'n2', 'n1'].map((id) => stores.notices.await(id)));
       expect((await stores.notices.waiting()).toSorted()).toEqual(['n1', 'n2']);

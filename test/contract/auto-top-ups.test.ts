@@ -22,7 +22,7 @@ describe.each<[string, () => AutoTopUpStore]>([
   ['in memory', () => new MemoryAutoTopUps()],
   ['on DynamoDB', () => createAutoTopUpStore(tablesOn(emulatorClient(emulator.endpoint)), 'relay')],
 ])('automatic top-ups %s', (_, open) => {
-  it('are read as written, and a version is written once, however many write it', async () => {
+  it('are read as written, and only one of several concurrent writers creates a version', async () => {
     const store = open();
     expect(await store.find('acme')).toBeUndefined();
     expect(await store.write(wanted)).toBe(true);
@@ -48,7 +48,7 @@ describe.each<[string, () => AutoTopUpStore]>([
     expect(changed?.version).toBe(5);
   });
 
-  it('change once for each of thirty that change at once', async () => {
+  it('apply each of thirty concurrent changes once', async () => {
     const store = open();
     const change = () =>
       store.change('crowd', (auto = createAutoTopUp('crowd')) =>
@@ -59,7 +59,7 @@ describe.each<[string, () => AutoTopUpStore]>([
   });
 });
 
-it('put their notice with the write, and know what the ledger has', async () => {
+it('automatic top-ups store their notice in the same write, and find credited grants in the ledger', async () => {
   const client = emulatorClient(emulator.endpoint);
   expect(await createNoticeStore(tablesOn(client), 'relay').find('n1')).toMatchObject({ notice });
   const Item = { account: { S: 'acme' }, id: { S: 'grant#pi_1' } };

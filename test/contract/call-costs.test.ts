@@ -190,7 +190,7 @@ const counted = new Map<string, { first: MeteredCommand[]; projected?: MeteredCo
 ]);
 
 test.each(Object.entries(kinds))(
-  'a call %s costs one unit before the upstream hears of it and one after its end, and no read',
+  'a call %s writes one unit before the upstream request and one after its end, and reads nothing',
   async (name, kind) => {
     await putAccount(0);
     const place = Object.keys(kinds).indexOf(name);
@@ -205,7 +205,7 @@ test.each(Object.entries(kinds))(
   },
 );
 
-test('a call still costs one unit for each write while seven others of the account run', async () => {
+test('a call still costs one unit per write while seven other calls of the account run', async () => {
   await putAccount(7);
   const { before, after } = await costsOf('busy', kinds.plain);
   expect([...before, ...after]).toEqual([update('quotas'), update('quotas')]);

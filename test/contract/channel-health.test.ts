@@ -80,7 +80,7 @@ describe.each([
     return kind;
   };
 
-  it('keeps every kind of entry as it was written, for this environment and for others', async () => {
+  it('reads back every kind of entry, in this environment and in others', async () => {
     const kind = await fresh();
     const entries: HealthEntry[] = [
       { kind: 'rate_limit', untilMs: nowMs + 1, statedUntilMs: nowMs + 86_400_000_000 },
@@ -99,7 +99,7 @@ describe.each([
     expect((await (await kind.environment()).entries()).size).toBe(0);
   });
 
-  it('writes nothing when nothing changes, not even to an item that is not there', async () => {
+  it('does not write when nothing changes, not even to a missing item', async () => {
     const kind = await fresh({});
     const own = await kind.environment();
     expect(await own.change(1, (entry) => entry)).toBe(false);
@@ -107,7 +107,7 @@ describe.each([
     expect((await own.entries()).size).toBe(0);
   });
 
-  it('shows a change what another environment wrote meanwhile, and loses neither', async () => {
+  it('passes the concurrent write of another environment to a change, and loses neither', async () => {
     const kind = await fresh();
     const [one, two] = [await kind.environment(), await kind.environment()];
     await one.change(7, () => ({ kind: 'failures', count: 1, accounts: ['aaaa'], lastMs: nowMs }));
@@ -124,7 +124,7 @@ describe.each([
     ]);
   });
 
-  it('gives what only one may have to one of many', async () => {
+  it('grants an exclusive claim to only one of several environments', async () => {
     const kind = await fresh();
     await (await kind.environment()).change(3, () => rest(-1));
     const environments = await Promise.all([1, 2, 3, 4].map(() => kind.environment()));
@@ -138,7 +138,7 @@ describe.each([
     expect((await Promise.all(claims)).filter(Boolean)).toHaveLength(1);
   });
 
-  it('fits one read unit with 503 candidates at rest, and keeps those that rest longest', async () => {
+  it('fits 503 resting candidates into one read unit, and keeps those with the longest cooldown', async () => {
     const most: SharedItem = { now: {} };
     const rested = (key: number): HealthEntry => rest(((key * 37) % 503) + 60);
     const filled = new MemoryHealth(clock, most);
@@ -154,7 +154,7 @@ describe.each([
     expect(Math.min(...ends)).toBe(nowMs + (503 - entries.size + 60) * 1000);
   });
 
-  it('drops entries that are over with the next write, and leaves what it cannot read', async () => {
+  it("drops expired entries with the next write, and keeps entries that it can't read", async () => {
     const later = 'Znotes';
     const kind = await fresh({ [formatKey(5)]: 'F1', [formatKey(6)]: later });
     await (await kind.environment()).change(1, () => rest(30));

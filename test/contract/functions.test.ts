@@ -77,7 +77,7 @@ const environmentsOf = (name: string) => host.lines.filter((line) => line.starts
 const get = (path: string, method = 'GET') => urlEvent({ method, path, headers: fromCloudFront });
 
 describe('the chat function under AWS’s runtime client', () => {
-  test('sends each piece on as it comes, and status and headers with the first', async () => {
+  test('streams each piece as it arrives, and sends status and headers with the first', async () => {
     const answer = host.stream(chat());
     const response = await called.promise;
     response.writeHead(200, eventStream);
@@ -150,7 +150,7 @@ describe('the chat function under AWS’s runtime client', () => {
     },
   );
 
-  test('reads on to the upstream’s end when the runtime’s connection is reset, and serves the next request', async () => {
+  test("reads the upstream to its end when the runtime's connection resets, and serves the next request", async () => {
     const answer = host.stream(chat());
     const response = await called.promise;
     response.writeHead(200, eventStream);
@@ -173,7 +173,7 @@ describe('the chat function under AWS’s runtime client', () => {
     expect(environmentsOf('chat')).toHaveLength(1);
   });
 
-  test('logs neither prompt nor answer nor secret', () => {
+  test('logs no prompt, answer or secret', () => {
     expect(host.lines.join('\n')).not.toMatch(/canary|sk-contract|cloudfront/);
   });
 });
@@ -188,11 +188,11 @@ describe('the catalog function under AWS’s runtime client', () => {
     });
   });
 
-  test('answers HEAD with status and headers alone', async () => {
+  test('answers HEAD with status and headers only', async () => {
     expect(await host.buffered(get('/v1/models', 'HEAD'))).toMatchObject({ statusCode: 200, body: '' });
   });
 
-  test('is closed to whoever goes around the distribution', async () => {
+  test('rejects requests that bypass the distribution', async () => {
     const answer = await host.buffered(urlEvent({ method: 'GET', path: '/v1/models' }));
     expect(answer).toMatchObject({ statusCode: 403, headers: { 'x-request-id': expect.any(String) } });
   });

@@ -22,27 +22,27 @@ export function keyCountersContract(name: string, open: () => Promise<OpenedKeyC
     const times = <Result>(count: number, act: () => Promise<Result>): Promise<Result[]> =>
       Promise.all(Array.from({ length: count }, act));
 
-    it('count the calls of a minute up to the limit, each minute and key anew', async () => {
+    it('count calls up to the limit, separately for each minute and key', async () => {
       const counts = [];
       for (const minute of [7, 7, 7, 8]) counts.push(await opened.counters.countCall('a', minute, 2));
       expect(counts).toEqual([1, 2, undefined, 1]);
       expect(await opened.counters.countCall('b', 7, 2)).toBe(1);
     });
 
-    it('let through exactly the limit of a hundred calls at once', async () => {
+    it('admit exactly the limit out of a hundred concurrent calls', async () => {
       const counts = await times(100, () => opened.counters.countCall('c', 7, 30));
       expect(counts.filter((count) => count !== undefined).toSorted((a, b) => a - b)).toEqual(
         Array.from({ length: 30 }, (_, index) => index + 1),
       );
     });
 
-    it('follow a limit that was lowered or raised within the minute', async () => {
+    it('follow a limit that is lowered or raised within the minute', async () => {
       await times(3, () => opened.counters.countCall('d', 7, 3));
       expect(await opened.counters.countCall('d', 7, 2)).toBeUndefined();
       expect(await opened.counters.countCall('d', 7, 4)).toBe(4);
     });
 
-    it('hold amounts up to the budget, exactly', async () => {
+    it('reserve amounts up to exactly the budget', async () => {
       const held = await times(50, () => hold('e', 7n, 100n));
       expect(held.filter(({ done }) => done)).toHaveLength(14);
       expect(held.filter(({ done }) => !done).every(({ used }) => used <= 100n)).toBe(true);
@@ -58,7 +58,7 @@ export function keyCountersContract(name: string, open: () => Promise<OpenedKeyC
       });
     });
 
-    it('hold nothing of an amount above the budget, and say what is used: nothing', async () => {
+    it('reject an amount above the budget, and report that nothing is used', async () => {
       expect(await hold('f', 8n, 7n)).toEqual({
         done: false,
         used: 0n,
@@ -71,7 +71,7 @@ export function keyCountersContract(name: string, open: () => Promise<OpenedKeyC
       });
     });
 
-    it('free what a call did not spend for the next call', async () => {
+    it('return the unspent part of a call to the next call', async () => {
       const counter = counterOf('g');
       await hold(counter.key, 10n, 10n);
       await opened.counters.change(counter, { used: -6n, running: -1 });
@@ -79,21 +79,21 @@ export function keyCountersContract(name: string, open: () => Promise<OpenedKeyC
       expect(await hold(counter.key, 6n, 10n)).toEqual({ done: true, used: 10n, running: 1 });
     });
 
-    it('hold an amount once when the reply is lost, also where it was the last that the budget had', async () => {
+    it('reserve an amount once when the reply is lost, even the last amount of the budget', async () => {
       const counter = { ...counterOf('i'), name: 'call' };
       for (const most of [10n, 10n, 20n])
         expect(await opened.counters.hold(counter, 10n, most)).toEqual({ done: true, used: 10n, running: 1 });
       expect(await hold('i', 3n, 20n)).toEqual({ done: true, used: 13n, running: 2 });
     });
 
-    it('say what of a budget is held, and by how many calls, also of one that no call has', async () => {
+    it('report the reserved amount and the number of running calls, also for an unused budget', async () => {
       expect(await opened.counters.use(counterOf('j'))).toEqual({ used: 0n, running: 0 });
       await hold('j', 3n, 10n);
       await hold('j', 4n, 10n);
       expect(await opened.counters.use(counterOf('j'))).toEqual({ used: 7n, running: 2 });
     });
 
-    it('hold nothing more when a charge went above the budget', async () => {
+    it('reserve nothing more after a charge exceeded the budget', async () => {
       await opened.counters.change(counterOf('h'), { used: 11n, running: 0 });
       expect(await hold('h', 0n, 10n)).toMatchObject({ done: false, used: 11n });
     });

@@ -51,7 +51,7 @@ afterAll(async () => {
 describe.each(['memory', 'dynamodb'])('learned facts in %s', (kind) => {
   const facts = (): LearnedFacts => (kind === 'memory' ? new MemoryLearnedFacts(clock) : environment());
 
-  it('are known at once where they were learned, until they end', async () => {
+  it('are known at once to the environment that learned them, until they expire', async () => {
     const here = facts();
     const fact = factOf({ channel: `first-${kind}` });
     await here.learn(fact);
@@ -61,7 +61,7 @@ describe.each(['memory', 'dynamodb'])('learned facts in %s', (kind) => {
     expect(named(here, fact.channel)).toEqual([]);
   });
 
-  it('are prolonged, never shortened', async () => {
+  it('are extended, but never shortened', async () => {
     const here = facts();
     const fact = factOf({ channel: `second-${kind}`, fact: 'speaks:other' });
     await here.learn(fact);
@@ -69,7 +69,7 @@ describe.each(['memory', 'dynamodb'])('learned facts in %s', (kind) => {
     expect(named(here, fact.channel)).toMatchObject([{ untilMs: fact.untilMs + hour }]);
   });
 
-  it('say of a rule what was learned last', async () => {
+  it('keep only the newest fact about each rule', async () => {
     const here = facts();
     const told: LearnedFact['fact'][] = [
       'efforts:low',
@@ -86,7 +86,7 @@ describe.each(['memory', 'dynamodb'])('learned facts in %s', (kind) => {
     expect(known.toSorted()).toEqual(['efforts:low', 'sampling:none']);
   });
 
-  it('are settled by what an environment saw', () => {
+  it('are settled for 8 s by what the environment observed', () => {
     const here = facts();
     const served = { channel: 'main', model: 'm' };
     expect(here.isSettled(served, clock.now())).toBe(false);
@@ -100,7 +100,7 @@ describe.each(['memory', 'dynamodb'])('learned facts in %s', (kind) => {
 
 describe('the item of learned facts', () => {
   it.each(['refuses_limit:16384', 'wants_back:thought_signature', 'efforts:low+medium+high+xhigh'] as const)(
-    'tells other environments and the publisher: %s',
+    'passes facts to other environments and to the publisher: %s',
     async (kind) => {
       const fact = factOf({ channel: `told-${kind}`, fact: kind });
       await environment().learn(fact);
@@ -111,7 +111,7 @@ describe('the item of learned facts', () => {
     },
   );
 
-  it('loses facts that have ended with the next write', async () => {
+  it('drops expired facts with the next write', async () => {
     await environment().learn(factOf({ channel: 'ends', untilMs: clock.now() + 1 }));
     await clock.run(clock.sleep(1));
     await read();
@@ -122,7 +122,7 @@ describe('the item of learned facts', () => {
     expect(item).toHaveProperty(['keeps_state|next|vendor/m:1']);
   });
 
-  it('holds one lesson about a rule, however often it changes', async () => {
+  it('holds one fact per rule, however often it changes', async () => {
     const channel = 'turncoat';
     for (const fact of ['efforts:low', 'efforts:high', 'efforts:low+high', 'stop:false'] as const) {
       await clock.run(clock.sleep(1));
@@ -137,7 +137,7 @@ describe('the item of learned facts', () => {
     expect(named(environment(), channel)).toHaveLength(2);
   });
 
-  it('takes no more than 200 facts; one too many is known where it was learned', async () => {
+  it('stores at most 200 facts; the learner still remembers one more', async () => {
     const full = Object.fromEntries(
       Array.from({ length: 200 }, (_, i) => [`keeps_state|c${i}|m`, clock.now() + hour]),
     );
@@ -148,7 +148,7 @@ describe('the item of learned facts', () => {
     expect(item).not.toHaveProperty(['keeps_state|too-many|vendor/m:1']);
   });
 
-  it('keeps room for what refusals taught, whatever words vendors say', async () => {
+  it('reserves room for facts from refusals, however many words vendors use', async () => {
     const half = Object.fromEntries(
       Array.from({ length: 100 }, (_, i) => [`finish_word:w${i}+1|c${i}|*`, clock.now() + hour]),
     );
@@ -161,7 +161,7 @@ describe('the item of learned facts', () => {
     ]);
   });
 
-  it('has of a word the newest count', async () => {
+  it('keeps the newest count of a word', async () => {
     const here = environment();
     for (const count of [1, 2, 4] as const) {
       await clock.run(clock.sleep(1));
@@ -173,13 +173,13 @@ describe('the item of learned facts', () => {
     expect(known.map(({ fact }) => fact)).toEqual(['finish_word:brand_new+4']);
   });
 
-  it('settles every question when it was read after the request came in', () => {
+  it('settles every question if it was read after the request arrived', () => {
     readAtMs = clock.now();
     expect(environment().isSettled({ channel: 'any', model: 'm' }, clock.now())).toBe(true);
     expect(environment().isSettled({ channel: 'any', model: 'm' }, clock.now() + 1)).toBe(false);
   });
 
-  it('keeps a model settled as long as it is read again within 8 s', async () => {
+  it('keeps a model settled while it is read again within 8 s', async () => {
     const served = { channel: 'any', model: 'm' };
     const here = environment();
     here.settle(served);
@@ -190,7 +190,7 @@ describe('the item of learned facts', () => {
     expect(here.isSettled(served, clock.now() + 1)).toBe(false);
   });
 
-  it('ignores attributes that are no facts', () => {
+  it('ignores attributes that are not facts', () => {
     const strange = { id: 'learned', 'keeps_state|a': 1, 'other|a|m': 1, 'keeps_state|a|m': 'soon' };
     const here = environment(() => ({ item: strange, readAtMs }));
     expect(here.of({ channel: 'a', model: 'm' })).toEqual([]);

@@ -67,13 +67,13 @@ const store = () =>
   ({ tables: client, target: { stack: 'relay' } }) as Parameters<typeof createLedgerReader>[0];
 const idsOf = (rows: readonly { id: string }[]) => rows.map(({ id }) => id);
 
-test('its balance has every counter', async () => {
+test('its balance adds up every counter', async () => {
   const all = { available: 0n, granted: 0n, spent: 98n, metered: 98n, settled: 33, open: new Map() };
   expect(await createAccountReader(client, 'relay').quota('acme')).toMatchObject(all);
   expect(await createLedgerReader(store()).quotas(['acme'])).toMatchObject([{ row: all }]);
 });
 
-test('its calls come newest first and page by page, from all partitions, under its own name', async () => {
+test("its calls are listed newest first and page by page, from all partitions, under the account's own name", async () => {
   const reader = createAccountReader(client, 'relay');
   const first = await reader.requests('acme', grantPrefix, 11);
   expect(idsOf(first)).toEqual(newest.slice(0, 11));
@@ -87,7 +87,7 @@ test('its calls come newest first and page by page, from all partitions, under i
   expect((await pages.requests('acme', page.next, 30)).next).toBeUndefined();
 });
 
-test('operators find all of its rows, by account and by id', async () => {
+test('operators find all of its rows by account and by id', async () => {
   const reader = createLedgerReader(store());
   const rows = (await Array.fromAsync(reader.ledger({ account: 'acme' }))).flat();
   expect(rows).toHaveLength(33);
@@ -95,7 +95,7 @@ test('operators find all of its rows, by account and by id', async () => {
   expect(new Set((await Array.fromAsync(reader.ledgerAccounts())).flat())).toEqual(new Set(['acme']));
 });
 
-test('a restore of its balance puts what its counters have into the first item, and leaves them empty', async () => {
+test('restoring its balance moves the sums of its counters into the first item and empties them', async () => {
   const reader = createAccountReader(client, 'relay');
   const before = await reader.quota('acme');
   await documents.send(new DeleteItemCommand({ TableName: 'relay-quotas', Key: { account: { S: 'acme' } } }));
@@ -107,7 +107,7 @@ test('a restore of its balance puts what its counters have into the first item, 
   expect((await reader.quota('acme'))?.shards?.every(empty)).toBe(true);
 });
 
-test('a repeat of a settled call with its Idempotency-Key is known to be done', async () => {
+test('a repeat of a settled call with its Idempotency-Key is recognised as completed', async () => {
   const idempotency = createIdempotencyStore(
     client,
     { now: () => nowMs, sleep: async () => undefined },

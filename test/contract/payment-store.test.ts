@@ -40,7 +40,7 @@ paymentStoreContract('on DynamoDB', async () => {
   };
 });
 
-test('a plan in a row that is wrong elsewhere is read, so that the next month follows it', async () => {
+test('the plan of a row with another invalid attribute is read, so the next month continues it', async () => {
   const emulator = await startEmulator();
   const client = emulatorClient(emulator.endpoint);
   const plan = { M: { level: { N: '2' }, since: { S: '2026-11-21' }, until: { S: '2027-02-21' } } };

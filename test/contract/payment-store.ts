@@ -33,7 +33,7 @@ const grant = (grant_id: string, amount = 71_234_560_000n): Grant => ({
 /** What every store of payments does. `open`: an empty one, but for the account `acme`. */
 export function paymentStoreContract(name: string, open: () => Promise<PaymentStoreHost>): void {
   describe(`payments ${name}`, () => {
-    test('are read as they were written, with their grants', async () => {
+    test('are read back as written, together with their grants', async () => {
       await using host = await open();
       const { store } = host;
       expect(await store.find('pi_1')).toBeUndefined();
@@ -55,7 +55,7 @@ export function paymentStoreContract(name: string, open: () => Promise<PaymentSt
       ]);
     });
 
-    test('without an amount, and parked without a rate, are read as written', async () => {
+    test('are read back as written without an amount, and while parked without a rate', async () => {
       await using host = await open();
       const { store } = host;
       const parts = { paid: undefined, rate: undefined, account: undefined, live: undefined };
@@ -74,7 +74,7 @@ export function paymentStoreContract(name: string, open: () => Promise<PaymentSt
       }
     });
 
-    test('that changed meanwhile are not written, and neither are their grants', async () => {
+    test('are not written after a concurrent change, and neither are their grants', async () => {
       await using host = await open();
       const { store } = host;
       const [first, second] = [payment(), payment({ version: 2, state: 'rejected' })];
@@ -87,7 +87,7 @@ export function paymentStoreContract(name: string, open: () => Promise<PaymentSt
       expect(await host.grants()).toEqual([]);
     });
 
-    test('whose grant exists already are not written, and the grant stays as it is', async () => {
+    test('are not written when their grant already exists, and the grant stays unchanged', async () => {
       await using host = await open();
       const { store } = host;
       const other = payment({ id: 'pi_0' });
@@ -98,7 +98,7 @@ export function paymentStoreContract(name: string, open: () => Promise<PaymentSt
       expect(await host.grants()).toEqual(['acme pi_1 5 payment of 10 usd']);
     });
 
-    test('of ten writers at once are written by one', async () => {
+    test('are written by one of ten concurrent writers', async () => {
       await using host = await open();
       const { store } = host;
       const writers = Array.from({ length: 10 }, () =>
@@ -109,7 +109,7 @@ export function paymentStoreContract(name: string, open: () => Promise<PaymentSt
       expect(await host.grants()).toHaveLength(1);
     });
 
-    test('set the plan of an account with the payment that pays for it, or neither', async () => {
+    test('set the plan of an account together with the payment for it, or write neither', async () => {
       await using host = await open();
       const { store } = host;
       const seen = await store.account('acme');

@@ -154,7 +154,7 @@ describe('a settle', () => {
     expect(eventNames()).toEqual([]);
   });
 
-  test('whose reply is lost while another call settles charges each once', async () => {
+  test('charges each call once when its reply is lost while another call settles', async () => {
     const first = await reservations.reserve(reservationRequest('first'));
     const second = await reservations.reserve(reservationRequest('second'));
     faulty.faults = ['reply lost'];
@@ -163,7 +163,7 @@ describe('a settle', () => {
   });
 
   test.each<Fault>(['ThrottlingException', 'TransactionConflictException', 'unsent'])(
-    'that meets nothing but %s ends before its host does, says all that a repair needs, and is swept later',
+    'that meets only %s stops before its host does, logs what a repair needs, and is swept later',
     async (fault) => {
       const reservation = await reservations.reserve(reservationRequest());
       faulty.otherwise = () => fault;
@@ -184,7 +184,7 @@ describe('a settle', () => {
     },
   );
 
-  test('whose replies are all lost has charged once all the same', async () => {
+  test('charges once even when all of its replies are lost', async () => {
     const reservation = await reservations.reserve(reservationRequest());
     faulty.otherwise = () => 'reply lost';
     await settle(reservation);
@@ -200,7 +200,7 @@ describe('a reserve', () => {
     ['a connection that cannot be made', ['unsent']],
     ['a lost reply', ['reply lost']],
     ['lost replies', ['reply lost', 'reply lost']],
-  ])('that meets %s takes once', async (_, faults) => {
+  ])('that meets %s reserves once', async (_, faults) => {
     faulty.faults = [...faults];
     await reservations.reserve(reservationRequest());
     const { available, open } = await item();
@@ -209,7 +209,7 @@ describe('a reserve', () => {
   });
 
   test.each<Fault>(['ThrottlingException', 'TransactionConflictException'])(
-    'that meets nothing but %s is refused within its budget, and has taken nothing',
+    'that meets only %s is rejected within its time budget, and reserves nothing',
     async (fault) => {
       faulty.otherwise = () => fault;
       const before = clock.now();
@@ -220,7 +220,7 @@ describe('a reserve', () => {
     },
   );
 
-  test('that meets nothing but lost replies is undone when the store is back, and cannot come true later', async () => {
+  test("that loses every reply is undone when the store recovers, and can't apply later", async () => {
     const backMs = clock.now() + 1_500;
     faulty.otherwise = () => (clock.now() < backMs ? 'reply lost' : 'none');
     await refused();
@@ -234,7 +234,7 @@ describe('a reserve', () => {
     expect(await item()).toMatchObject({ available: 100n, spent: 0n, open: new Map() });
   });
 
-  test('that gets no connection is known to have done nothing: it leaves no tombstone', async () => {
+  test('without a connection is known to have done nothing, and leaves no tombstone', async () => {
     faulty.otherwise = () => 'unsent';
     await refused();
     faulty.otherwise = () => 'none';
@@ -242,7 +242,7 @@ describe('a reserve', () => {
     expect(eventNames()).toEqual([]);
   });
 
-  test('of which nothing is known to the end says so, and is swept', async () => {
+  test('with an unknown outcome is logged as such, and is swept', async () => {
     faulty.otherwise = () => 'reply lost';
     await refused();
     expect(eventNames()).toContain('reserve_unknown');
@@ -254,7 +254,7 @@ describe('a reserve', () => {
 });
 
 test(
-  'whatever the network does, a call is charged once if it was settled, and all is closed in the end',
+  'a settled call is charged once, and everything is closed in the end, whatever the network does',
   async () => {
     const plans = fc.array(faults, { maxLength: 60 });
     const property = fc.asyncProperty(plans, fc.integer({ min: 1, max: 6 }), async (plan, calls) => {

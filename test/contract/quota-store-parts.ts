@@ -52,7 +52,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       if (images.length > 0) expect(mergeShards(images).moved).toBe(0n);
     });
 
-    test('a split shares out money and counted plan calls, and says the number of parts everywhere', async () => {
+    test('a split divides money and counted plan calls, and writes the number of parts into every part', async () => {
       const images = await split({ available: 1003n, plan: new Map([[slot(9).key, 6]]) });
       expect(images.map(({ shard: part, available }) => [part, available])).toEqual([
         [0, 253n],
@@ -68,7 +68,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
 
     const counts = async () => (await parts()).map(({ rate }) => rate?.count);
 
-    test('the account’s minute is shared out to new parts, and summed up by a join', async () => {
+    test("the account's minute is divided among new parts, and a join adds it up", async () => {
       const rate = { minute, count: 10, tokens: 100 };
       await split({ rate });
       expect(await counts()).toEqual([10, 3, 3, 2]);
@@ -80,7 +80,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
     test.each([
       ['counted a call', { minute, count: 2, tokens: 5 }],
       ['had no minute and counts one', undefined],
-    ])('a join is refused if part 0 %s since', async (_, rate) => {
+    ])('a join is rejected if part 0 %s since', async (_, rate) => {
       const [first, second] = await split({ rate });
       await opened.put({ ...second!, rate: { minute, count: 7, tokens: 0 } });
       const write = planJoin(await parts());
@@ -89,7 +89,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       expect((await counts())[0]).toBe(3);
     });
 
-    test('room in a plan slot goes to a part that has no share of it, and only once', async () => {
+    test('a free plan call moves once to a part that has no share of the slot', async () => {
       const images = await split();
       const two = slot(2);
       const write = planRoom({ images, to: images[3] ?? images[0], slot: two });
@@ -103,7 +103,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       expect((await parts()).map(({ plan }) => plan.get(two.key) ?? 0)).toEqual([1, 0, 0, 0]);
     });
 
-    test('an open entry stays in its part, and its close comes back to it', async () => {
+    test('an open entry stays in its part, and its close is written there', async () => {
       const entry = entryOf({ amount: 30n });
       const open = new Map([['call', entry]]);
       const before = await split({ open });
@@ -119,7 +119,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       ['somebody else split it', () => ({ shardCount: 2 })],
       ['money was taken that it wants to give', () => ({ available: 700n, granted: 700n })],
       ['plan calls were counted beyond the share', () => ({ plan: new Map([[slot(9).key, 8]]) })],
-    ])('a split is refused whole if meanwhile %s', async (_, change) => {
+    ])('a split is rejected as a whole if meanwhile %s', async (_, change) => {
       await opened.put(itemOf(account, { available: 1000n, plan: new Map([[slot(9).key, 5]]) }));
       const write = planSplit(await parts(), 4, limits);
       const [first] = await parts();
@@ -130,7 +130,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       expect(await opened.partsWithKey(account)).toBeUndefined();
     });
 
-    test('a split goes through though a call was reserved and counted within the share', async () => {
+    test('a split succeeds although a call was reserved and counted within the share', async () => {
       await opened.put(itemOf(account, { available: 1000n, plan: new Map([[slot(9).key, 4]]) }));
       const write = planSplit(await parts(), 4, limits);
       await opened.store.reserve(reserveOf(account, { amount: 100n, slot: slot(9) }));
@@ -140,7 +140,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       expect(await whole()).toMatchObject({ available: 900n });
     });
 
-    test('of two splits at once one is done', async () => {
+    test('only one of two concurrent splits succeeds', async () => {
       await opened.put(itemOf(account, { available: 1000n }));
       const images = await parts();
       const done = await Promise.all([
@@ -151,14 +151,14 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       expect((await whole()).available).toBe(1000n);
     });
 
-    test('money is gathered in one part, from the richest, as much as is missing', async () => {
+    test('gathering moves the missing amount into one part, from the richest parts first', async () => {
       const [, , third] = await split();
       expect(await move(planGather(await parts(), third!, 600n))).toBe(true);
       const amounts = (await parts()).map(({ available }) => available);
       expect(amounts).toEqual([0n, 150n, 600n, 250n]);
     });
 
-    test('a gather that finds less than it saw moves nothing', async () => {
+    test('a gather that finds less money than it read moves nothing', async () => {
       const images = await split();
       const write = planGather(images, images[2]!, 600n);
       await opened.store.reserve({ ...reserveOf(account, { amount: 200n }), shard: 0 });
@@ -166,7 +166,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       expect((await parts()).map(({ available }) => available)).toEqual([50n, 250n, 250n, 250n]);
     });
 
-    test('a quiet account is joined: part 0 has everything, the others stay and are empty', async () => {
+    test('joining a quiet account moves everything to part 0 and keeps the empty parts', async () => {
       await split({ plan: new Map([[slot(9).key, 6]]) });
       expect(await move(planJoin(await parts()))).toBe(true);
       const images = await parts();
@@ -186,14 +186,14 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
           await opened.store.close({ ...closeOf(account, { entry: write.entry, charge }), shard: 2 });
         },
       ],
-    ])('a join is refused if another part %s since', async (_, act) => {
+    ])('a join is rejected if another part %s since', async (_, act) => {
       const images = await split();
       await act(0n);
       expect(await move(planJoin(images))).toBe(false);
       expect((await whole()).available + 9n).toBeGreaterThanOrEqual(1000n);
     });
 
-    test('a joined account is split again into the parts that it has', async () => {
+    test('a joined account is split again into its existing parts', async () => {
       await split();
       await move(planJoin(await parts()));
       expect(await move(planSplit(await parts(), 8, limits))).toBe(true);
@@ -202,7 +202,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       );
     });
 
-    test('reads the parts that exist, in order', async () => {
+    test('reads the existing parts in order', async () => {
       await split();
       const images = await opened.store.read(account, 3, false);
       expect(images.map(({ shard: part }) => part)).toEqual([0, 1, 2]);
@@ -226,7 +226,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
         return parts();
       };
 
-      test('of one part is said by all, and then none is spent from', async () => {
+      test('of one part marks all parts, and then no part pays for a call', async () => {
         await split();
         await call('call', 2, 100n);
         expect(await marks()).toEqual([false, false, false, false]);
@@ -243,14 +243,14 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
         expect(await whole()).toMatchObject({ available: 749n, spent: 251n });
       });
 
-      test('grows by one write more where it is said', async () => {
+      test('that is already marked grows with a single write', async () => {
         await overdrawn();
         await call('call', 1, 0n);
         await close(1, 300n);
         expect((await parts()).map(({ available }) => available)).toEqual([250n, -50n, -150n, 250n]);
       });
 
-      test('of the only part is its own matter', async () => {
+      test('of the only part leaves it unmarked', async () => {
         await opened.put(itemOf(account, { available: 10n }));
         await call('call', 0, 10n);
         await close(0, 30n);
@@ -258,7 +258,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
         expect(await whole()).toMatchObject({ available: -20n });
       });
 
-      test('ends as the sum is shared out: once, and not if it grew meanwhile', async () => {
+      test('ends once when the remaining sum is divided, but not if it grew meanwhile', async () => {
         const images = await overdrawn();
         await call('call', 1, 0n);
         const early = planOverdraftEnd(images);
@@ -271,7 +271,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
         expect(await marks()).toEqual([false, false, false, false]);
       });
 
-      test('of the sum is not shared out, but joined', async () => {
+      test('of the whole account is joined, not divided', async () => {
         await overdrawn();
         await call('call', 0, 0n);
         await close(0, 1_000n);
@@ -283,7 +283,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
         expect(await call('paid', 0, 1n)).toMatchObject({ done: false });
       });
 
-      test('is said by the parts of a split, too, which is refused if it comes meanwhile', async () => {
+      test('marks the parts of a split too, and rejects the split if it occurs meanwhile', async () => {
         const before = await split();
         await call('call', 2, 100n);
         await close(2, 400n);
@@ -294,7 +294,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
         expect(await marks()).toEqual(Array.from({ length: 8 }, () => true));
       });
 
-      test('by a late charge is one of all parts', async () => {
+      test('by a late charge marks all parts', async () => {
         await split();
         const { closeRecord, entry } = closeOf(account, { entry: entryOf(), charge: 300n });
         const charge = { difference: 299n, row: buildLateRow({ account, entry, closeRecord }, 299n) };

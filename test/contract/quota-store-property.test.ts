@@ -104,7 +104,7 @@ beforeAll(async () => {
 afterAll(() => dynamo[Symbol.asyncDispose]());
 
 test(
-  'whatever is written, both stores say the same and hold the same, and the account balances',
+  'both stores return and hold the same after any writes, and the account balances',
   async () => {
     let runs = 0;
     const property = fc.asyncProperty(sequences, fc.option(amounts), async (acts, available) => {

@@ -157,7 +157,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         expect(after.permits.get(key)?.has('call') ?? false).toBe(wish.permit !== undefined);
       });
 
-      test.each(refused)('refuses %s, changes nothing, and shows the item', async (_, given, wish) => {
+      test.each(refused)('rejects %s, changes nothing, and returns the item', async (_, given, wish) => {
         if (given) await give(given);
         const before = await opened.read(account);
         const reply = await opened.store.reserve(reserveOf(account, wish));
@@ -165,7 +165,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         expect(await opened.read(account)).toEqual(before);
       });
 
-      test('counts on slot, key and minute at once, and forgets the slot of two months ago', async () => {
+      test('counts on slot, key and minute at once, and drops the slot of two months ago', async () => {
         const wish = { amount: 1n, slot: slot(5), permit: { key, max: 2 }, rate: rate(5, true) };
         await give({ available: 4n, plan: counted(slot(5).staleKey, 3) });
         await opened.store.reserve(reserveOf(account, wish));
@@ -175,7 +175,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         expect(after.rate).toEqual(rated(minute, 1));
       });
 
-      test('repeated, finds its own id open and takes nothing twice', async () => {
+      test('finds its own id open when repeated, and reserves nothing twice', async () => {
         await give({ available: 10n });
         const write = reserveOf(account, { amount: 4n });
         await opened.store.reserve(write);
@@ -184,7 +184,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         expect((await item()).available).toBe(6n);
       });
 
-      test('200 at once of 10 each against 600 admit exactly 60', async () => {
+      test('admits exactly 60 of 200 concurrent reserves of 10 each against 600', async () => {
         await give({ available: 600n });
         const replies = await Promise.all(
           Array.from({ length: 200 }, (_, index) =>
@@ -252,7 +252,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
       test.each([
         ['a slot', 'a close that releases it', { releaseSlot: true }],
         ['a place', 'a close', {}],
-      ])('takes %s only from what the entry names: %s touches no other counter', async (_, __, wish) => {
+      ])('frees %s only if the entry names it: %s touches no other counter', async (_, __, wish) => {
         const given = {
           plan: counted(slot(9).key, 2),
           permits: placed('other'),
@@ -263,7 +263,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         expect(await item()).toMatchObject(given);
       });
 
-      test('repeated, changes nothing and shows its own close record', async () => {
+      test('changes nothing when repeated, and returns its own close record', async () => {
         await give({ available: 10n });
         const { entry } = reserveOf(account, { amount: 6n });
         await opened.store.reserve(reserveOf(account, { amount: 6n }));
@@ -275,7 +275,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         expect(once.last?.id).toBe('call');
       });
 
-      test('after the sweeper’s, is refused: the call is charged once', async () => {
+      test("is rejected after the sweeper's close: the call is charged once", async () => {
         const entry = entryOf({ amount: 6n, input: 2n });
         await give({ available: 4n, open: new Map([['call', entry]]) });
         await opened.store.close(closeOf(account, { entry, charge: entry.input, kind: 'expired' }));
@@ -296,17 +296,17 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         expect(await item()).toEqual(before);
       });
 
-      test('of an account without an item is refused', async () => {
+      test('of an account without an item is rejected', async () => {
         const reply = await opened.store.close(closeOf(account, { entry: entryOf() }));
         expect(reply).toEqual({ done: false, item: undefined });
         expect(await opened.read(account)).toBeUndefined();
       });
     });
 
-    describe('of a metered account', () => {
+    describe('a metered account', () => {
       const metered = entryOf({ amount: 7n, metered: true });
 
-      test('a call begins in debt and costs no balance, and what it costs is counted beside', async () => {
+      test('reserves while in debt without using the balance, and counts the charge separately', async () => {
         await opened.put(itemOf('acme', { available: -5n, overdraft: true }));
         expect(await opened.store.reserve({ account: 'acme', id: 'call', entry: metered })).toMatchObject({
           done: true,
@@ -323,7 +323,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         expect(item && findImbalance(item)).toBeUndefined();
       });
 
-      test('a counter is put once, where the first item says that there are some', async () => {
+      test('creates a counter once, and the first item records that counters exist', async () => {
         await opened.store.create('acme', 70);
         await opened.store.reserve({ account: 'acme', shard: 70, id: 'call', entry: metered });
         await opened.store.create('acme', 70);
@@ -338,7 +338,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
     describe('tombstone', () => {
       const stone = entryOf({ tombstone: true, input: 0n });
 
-      test('takes an id, of whatever many, and its close leaves nothing', async () => {
+      test('takes an id beside any number of open entries, and its close leaves nothing', async () => {
         await give({ available: 3n, open: openEntries(150) });
         const before = await item();
         expect(await opened.store.tombstone({ account, id: 'call', entry: stone })).toMatchObject({
@@ -351,7 +351,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         expect({ ...after, last: undefined }).toEqual({ ...before, settled: 1 });
       });
 
-      test('of an id that is open is refused, and shows the entry', async () => {
+      test('of an open id is rejected, and returns the entry', async () => {
         const entry = entryOf({ amount: 2n });
         await give({ open: new Map([['call', entry]]) });
         const reply = await opened.store.tombstone({ account, id: 'call', entry: stone });
@@ -359,7 +359,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         expect((await item()).open.get('call')).toEqual(entry);
       });
 
-      test('of an account without an item is refused, and makes none', async () => {
+      test('of an account without an item is rejected, and creates none', async () => {
         const reply = await opened.store.tombstone({ account, id: 'call', entry: stone });
         expect(reply).toEqual({ done: false, item: undefined });
         expect(await opened.read(account)).toBeUndefined();
@@ -379,7 +379,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
       test.each([
         ['a closed reservation', new Map()],
         ['a tombstone', new Map([['call', entryOf({ tombstone: true })]])],
-      ])('of %s is refused', async (_, open) => {
+      ])('of %s is rejected', async (_, open) => {
         await give({ open });
         const before = await item();
         const reply = await opened.store.renew({ account, id: 'call', entry: entryOf(), until });
@@ -387,14 +387,14 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         expect(await item()).toEqual(before);
       });
 
-      test('leaves a waiting entry waiting', async () => {
+      test('keeps a queued entry queued', async () => {
         const entry = entryOf({ amount: 2n, queued: true });
         await give({ open: new Map([['call', entry]]) });
         expect(await opened.store.renew({ account, id: 'call', entry, until })).toMatchObject({ done: true });
         expect((await item()).open.get('call')).toEqual({ ...entry, until });
       });
 
-      test('wins over a close that read the lease before, and loses to none that the call makes', async () => {
+      test('wins over a close that read the old lease, but never over the close of the call itself', async () => {
         const entry = entryOf({ amount: 2n });
         await give({ open: new Map([['call', entry]]) });
         await opened.store.renew({ account, id: 'call', entry, until });
@@ -404,7 +404,7 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
       });
     });
 
-    test('every write on a further part leaves the account’s first item alone', async () => {
+    test("a write to another part leaves the account's first item unchanged", async () => {
       await give({ available: 5n });
       const shard = 3;
       const of = { account, shard };
@@ -433,14 +433,14 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
     });
 
     describe('create', () => {
-      test('makes an empty item that a reserve can use', async () => {
+      test('creates an empty item that a reserve can use', async () => {
         await opened.store.create(account);
         expect(await item()).toEqual(itemOf(account, {}));
         const wish = { slot: slot(1), permit: { key, max: 1 }, rate: rate(1, true) };
         expect(await opened.store.reserve(reserveOf(account, wish))).toMatchObject({ done: true });
       });
 
-      test('leaves an item that is there as it is', async () => {
+      test('leaves an existing item unchanged', async () => {
         await give({ available: 10n, open: new Map([['other', entryOf({ amount: 1n })]]) });
         const before = await item();
         await opened.store.create(account);

@@ -51,13 +51,13 @@ describe.each(['memory', 'dynamodb'])('the idempotency store in %s', (kind) => {
     await client.send(new PutItemCommand({ TableName: 'relay-ledger', Item }));
   };
 
-  it('gives a key to one of many', async () => {
+  it('gives a key to one of several claimants', async () => {
     const claims = ['1', '2', '3', '4'].map((id) => store().claim(claim('k1', id)));
     const states = (await Promise.all(claims)).map((reply) => reply.state);
     expect(states.toSorted()).toEqual(['claimed', 'running', 'running', 'running']);
   });
 
-  it('tells running, completed and another body apart, with the first id', async () => {
+  it("distinguishes running, completed and another body, and returns the first request's id", async () => {
     await store().claim(claim('k2', 'first'));
     expect(await store().claim(claim('k2', 'b'))).toEqual({ state: 'running', requestId: 'first' });
     expect(await store().claim(claim('k2', 'b', { body: 2 }))).toEqual({
@@ -69,7 +69,7 @@ describe.each(['memory', 'dynamodb'])('the idempotency store in %s', (kind) => {
     expect((await store().claim(claim('k2', 'b', { owner: 'other' }))).state).toBe('claimed');
   });
 
-  it('names the first member of a body that differs, where the first one had it kept', async () => {
+  it('names the first differing member of a body, if the first request stored its members', async () => {
     const sent = (body: object) => ({ body: ['chat', body], namesMembers: true });
     const first = { model: 'm', messages: ['hi'], stream: true };
     await store().claim(claim('named', 'first', sent(first)));
@@ -86,7 +86,7 @@ describe.each(['memory', 'dynamodb'])('the idempotency store in %s', (kind) => {
     expect(await store().claim(claim('named', 'b', untold))).toEqual(other);
   });
 
-  it('frees a key for others, but only by the request that has it', async () => {
+  it('releases a key for others, but only for the request that holds it', async () => {
     await store().claim(claim('k3', 'first'));
     await store().finish(claim('k3', 'stranger'), true);
     expect((await store().claim(claim('k3', 'b'))).state).toBe('running');
@@ -95,7 +95,7 @@ describe.each(['memory', 'dynamodb'])('the idempotency store in %s', (kind) => {
   });
 
   it.each(['expired', 'released', 'cancelled'])(
-    'gives the key of a request whose call was %s meanwhile to one of many, with whatever body',
+    'gives the key of a request whose call was %s meanwhile to one of several claimants, with any body',
     async (closedAs) => {
       const [key, first] = [`swept ${closedAs}`, `first ${kind} ${closedAs}`];
       await store().claim(claim(key, first));
@@ -111,7 +111,7 @@ describe.each(['memory', 'dynamodb'])('the idempotency store in %s', (kind) => {
     },
   );
 
-  it('says of a request that was charged that it is completed, also when it could not say so itself', async () => {
+  it('reports a charged request as completed, even when the request itself could not', async () => {
     const requestId = `first ${kind} charged`;
     await store().claim(claim('charged', requestId));
     await closed(requestId, 'settled');
@@ -122,20 +122,20 @@ describe.each(['memory', 'dynamodb'])('the idempotency store in %s', (kind) => {
     });
   });
 
-  it('lets a call that was charged run no second time, also long after a request that could not say its end', async () => {
+  it('never runs a charged call again, even long after a request that could not report its end', async () => {
     const requestId = `first ${kind} charged long ago`;
     await store().claim(claim('charged long ago', requestId, { untilMs: nowMs - 5_000 }));
     await closed(requestId, 'settled');
     expect(await store().claim(claim('charged long ago', 'b'))).toEqual({ state: 'completed', requestId });
   });
 
-  it('frees a key whose request can no longer be running', async () => {
+  it('releases a key whose request can no longer be running', async () => {
     await store().claim(claim('k4', 'first', { untilMs: nowMs - 5_000 }));
     expect((await store().claim(claim('k4', 'b'))).state).toBe('claimed');
   });
 });
 
-it('a claim in dynamodb is kept as hashes: neither its key nor a word of its body is in the row', async () => {
+it('a claim in DynamoDB stores hashes: the row contains neither the key nor a word of the body', async () => {
   const [owner, idempotencyKey] = ['owner-canary', 'key-canary'];
   const body = { model: 'm', messages: [{ role: 'user', content: 'body-canary' }] };
   const claim = { owner, idempotencyKey, requestId: 'secret-free', account: 'acme', body, untilMs: nowMs };

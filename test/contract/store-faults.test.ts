@@ -39,36 +39,33 @@ describe('a call while the store is throttled', () => {
     await relay.grant(100n);
   });
 
-  test.each([1, 0.5, 0.1])(
-    'is asked of no upstream before its reserve is written, share %s',
-    async (share) => {
-      const environment = relay.environment();
-      await environment.post();
-      const throttled = { fault: { kind: 'throttle' }, tables: ['quotas'], share } as const;
-      relay.upstream.script(async (call, reply) => {
-        expect((await relay.account()).open.size).toBe(1);
-        await textStream('Hello.')(call, reply);
-      });
-      const calls = share === 1 ? 3 : 15;
-      let done = 0;
-      for (let call = 0; call < calls; call += 1) {
-        // A reserve that were repeated for longer than 1.5 s would be written.
-        const id = relay.store.rules.add({ ...throttled, tables: ['quotas'], forMs: 1_700 });
-        const { status, headers } = await environment.post();
-        relay.store.rules.remove(id);
-        if (status === 200) done += 1;
-        else expect({ status, headers }).toMatchObject({ status: 503, headers: { 'retry-after': '2' } });
-      }
-      if (share === 1) expect(done).toBe(0);
-      else expect(done).toBeGreaterThan(calls / 2);
-      expect(relay.store.counts.faults.throttle).toBeGreaterThan(0);
-      expect(relay.upstream.requests).toHaveLength(done + 1);
-      expect((await environment.post()).status).toBe(200);
-      const spent = BigInt(done + 2) * nanoYuan;
-      const granted = 100n * nanoYuan;
-      expect(await balance()).toEqual({ spent, available: granted - spent, open: 0, granted });
-    },
-  );
+  test.each([1, 0.5, 0.1])('asks no upstream before its reserve is written, share %s', async (share) => {
+    const environment = relay.environment();
+    await environment.post();
+    const throttled = { fault: { kind: 'throttle' }, tables: ['quotas'], share } as const;
+    relay.upstream.script(async (call, reply) => {
+      expect((await relay.account()).open.size).toBe(1);
+      await textStream('Hello.')(call, reply);
+    });
+    const calls = share === 1 ? 3 : 15;
+    let done = 0;
+    for (let call = 0; call < calls; call += 1) {
+      // A reserve that were repeated for longer than 1.5 s would be written.
+      const id = relay.store.rules.add({ ...throttled, tables: ['quotas'], forMs: 1_700 });
+      const { status, headers } = await environment.post();
+      relay.store.rules.remove(id);
+      if (status === 200) done += 1;
+      else expect({ status, headers }).toMatchObject({ status: 503, headers: { 'retry-after': '2' } });
+    }
+    if (share === 1) expect(done).toBe(0);
+    else expect(done).toBeGreaterThan(calls / 2);
+    expect(relay.store.counts.faults.throttle).toBeGreaterThan(0);
+    expect(relay.upstream.requests).toHaveLength(done + 1);
+    expect((await environment.post()).status).toBe(200);
+    const spent = BigInt(done + 2) * nanoYuan;
+    const granted = 100n * nanoYuan;
+    expect(await balance()).toEqual({ spent, available: granted - spent, open: 0, granted });
+  });
 
   test('ends for its client, and is settled once the store answers', async () => {
     const environment = relay.environment();
@@ -86,7 +83,7 @@ describe('a call while the store is throttled', () => {
   });
 
   test.each(['throttle', 'hang'])(
-    'whose settle meets %s to the end leaves a line that the audit replays',
+    'whose settle meets only %s leaves a log line that the audit replays',
     async (kind) => {
       const environment = relay.environment();
       relay.upstream.script(async (call, reply) => {
@@ -125,7 +122,7 @@ describe('a call while the store is throttled', () => {
     expect(logged('settle_lost').concat(logged('reserve_unknown'))).toEqual([]);
   });
 
-  test('is refused with 503 while nothing of the store answers, and served right after', async () => {
+  test('is rejected with 503 while the store does not answer, and served right after', async () => {
     const environment = relay.environment();
     await relay.store.refuseConnections(true);
     expect(await environment.post()).toMatchObject({ status: 503, headers: { 'retry-after': '2' } });
@@ -140,11 +137,11 @@ describe('a call while the store is throttled', () => {
   });
 });
 
-describe('a configuration that is old', () => {
+describe('a stale configuration', () => {
   // Longer than a warm call waits (300 ms), and half of what a busy machine leaves of the 1.5 s of a reserve.
   const slowly = { fault: { kind: 'slow', delayMs: 700 } } as const;
 
-  test('refuses no model that was added while the environment slept, also while the store is slow', async () => {
+  test('does not reject a model that was added while the environment slept, even with a slow store', async () => {
     await relay.publish('main', ['m']);
     const environment = relay.environment();
     expect((await environment.post({ model: 'other' })).status).toBe(404);
@@ -160,7 +157,7 @@ describe('a configuration that is old', () => {
     expect((await relay.environment().post({ model: 'added' })).status).toBe(200);
   });
 
-  test('does not say that the relay is closed when it has been opened', async () => {
+  test('does not report the relay as closed after it was opened', async () => {
     await relay.publish('main', ['m']);
     await relay.compiler.store.put('settings', { name: 'relay_closed', value: true });
     await relay.compiler.compile();
@@ -173,7 +170,7 @@ describe('a configuration that is old', () => {
     expect((await environment.post()).status).toBe(200);
   });
 
-  test('serves a model that was added a second ago, and is asked for once a second by names that nobody serves', async () => {
+  test('serves a model added a second ago, and is refreshed at most once a second for unknown models', async () => {
     await relay.publish('main', ['m']);
     const environment = relay.environment();
     await environment.post();
@@ -191,7 +188,7 @@ describe('a configuration that is old', () => {
     expect((await environment.post({ model: 'added' })).status).toBe(200);
   });
 
-  test('is asked for once by refusals of one second, and a store that does not answer gives 503 and no refusal', async () => {
+  test('is refreshed once for the refusals of one second; a failing store gives 503, not a refusal', async () => {
     await relay.publish('main', ['m']);
     const environment = relay.environment();
     await environment.post();
@@ -207,7 +204,7 @@ describe('a configuration that is old', () => {
     expect(refused).toMatchObject({ status: 503, headers: { 'retry-after': '2' } });
   });
 
-  test('of a key refuses no model that was allowed meanwhile', async () => {
+  test('of a key does not reject a model that was allowed meanwhile', async () => {
     const row = { hash: keyHash(wiredKey), account: 'acme', hint: 'sk-...red' };
     await relay.publish('main', ['m', 'more']);
     await relay.compiler.store.put('keys', { ...row, models: ['m'] });
@@ -227,7 +224,7 @@ describe('a configuration that is old', () => {
 });
 
 describe('the secrets of channels', () => {
-  test('are read by calls that use them, each alone, and kept', async () => {
+  test('are read separately by the calls that use them, and cached', async () => {
     await relay.publish('main', ['m'], {
       secret: [reference, 'secretsmanager:relay/second', 'ssm:/relay/relay/third'],
     });
@@ -239,7 +236,7 @@ describe('the secrets of channels', () => {
     expect(Math.max(...relay.secrets.reads.values())).toBe(1);
   });
 
-  test('that are kept serve while their store is throttled', async () => {
+  test('serve from the cache while their store is throttled', async () => {
     await relay.publish('main', ['m'], { secret: reference });
     const environment = relay.environment();
     await environment.post();
@@ -249,7 +246,7 @@ describe('the secrets of channels', () => {
     expect(relay.secretStore.counts.faults.throttle).toBeGreaterThan(0);
   });
 
-  test('are waited for at a cold start, and a store that stays throttled is no fault of the channel', async () => {
+  test('delay a cold start, and a throttled secret store does not count as a channel failure', async () => {
     await relay.publish('main', ['m'], { secret: reference });
     relay.secretStore.rules.add({ fault: { kind: 'throttle' }, times: 3 });
     expect((await relay.environment().post()).status).toBe(200);
@@ -279,7 +276,7 @@ describe('reads of the configuration', () => {
     return (relay.store.units[name] ?? 0) - before;
   };
 
-  test('cost 1,000 environments what docs/operate.md says, in rest and after an edit', async () => {
+  test('cost 1,000 environments what docs/operate.md states, idle and after an edit', async () => {
     await relay.publish('main', ['m']);
     const environment = relay.environment();
     await environment.post();

@@ -139,7 +139,7 @@ const near = (counted: number): unknown => ({
   toString: () => `about ${counted}`,
 });
 
-describe('storing, as docs/cost.md has it', () => {
+describe('the storage costs in docs/cost.md hold for', () => {
   it.each(Object.entries(loops))('a loop of 20 turns of %s', async (name, loop) => {
     let bytes = 0;
     const { reads, writes } = await unitsOf(async () => void ({ bytes } = await run(name, loop)));
@@ -147,7 +147,7 @@ describe('storing, as docs/cost.md has it', () => {
     expect(written(name)).toEqual([bytes / 1000, writes, reads, million].map(near));
   });
 
-  it('a background response: what its run, its events and its readers take', async () => {
+  it('a background response with its run, its events and its readers', async () => {
     const of = { account: 'background', id: `resp-${'1'.repeat(26)}` };
     const run = { ...of, run: 'one' };
     const later = nowOf(opened) + 60;
@@ -167,7 +167,7 @@ describe('storing, as docs/cost.md has it', () => {
       expect([name, ...written(name)]).toEqual([name, ...[writes, reads].map(near)]);
   });
 
-  it('following a background response for a minute, while it writes', async () => {
+  it('following a background response for a minute while it is written', async () => {
     const of = { account: 'followed', id: `resp-${'2'.repeat(26)}` };
     const run = { ...of, run: 'one' };
     const until = nowOf(opened) + 90;

@@ -31,7 +31,7 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
     });
     afterAll(() => opened[Symbol.asyncDispose]());
 
-    it('returns what follows a number, in order, from each number on', async () => {
+    it('returns the events after any number, in order', async () => {
       const of = { account: 'a', id: 'resp-1' };
       for (const batch of [numbered(0, 1), numbered(1, 9), numbered(10, 1), numbered(11, 90)])
         await log().append(of, batch, later());
@@ -40,7 +40,7 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
         expect(await allAfter(of, sequence)).toEqual(whole.slice(sequence + 1));
     });
 
-    it('has events once that were appended twice', async () => {
+    it('keeps events once that were appended twice', async () => {
       const of = { account: 'a', id: 'resp-2' };
       await log().append(of, numbered(0, 3), later());
       await log().append(of, numbered(0, 3), later());
@@ -50,7 +50,7 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
       expect(await allAfter(of, 1)).toEqual(framesOf([numbered(2, 5)]));
     });
 
-    it('returns a part of what is too much at once, and the rest after it', async () => {
+    it('returns a part of a large log at once, and the rest after it', async () => {
       const of = { account: 'a', id: 'resp-3' };
       const large = (from: number): EventBatch => ({ from, frames: ['x'.repeat(3 * 1024 * 1024)] });
       const batches = [0, 1, 2].map(large);
@@ -58,7 +58,7 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
       expect(await allAfter(of, -1)).toEqual(framesOf(batches));
     });
 
-    it('keeps responses and accounts apart', async () => {
+    it('separates responses and accounts', async () => {
       await log().append({ account: 'b', id: 'resp-1' }, numbered(0, 1), later());
       for (const of of [
         { account: 'c', id: 'resp-1' },
@@ -70,7 +70,7 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
         expect(await log().after(of, -1)).toEqual([]);
     });
 
-    it('keeps events that are larger than an item, and more than a page', async () => {
+    it('keeps events larger than an item or a page', async () => {
       const of = { account: 'd', id: 'resp-1' };
       const frames = Array.from({ length: 12 }, (_, i) => noise(i === 5 ? 900_000 : 200_000, i + 1));
       for (const [i, frame] of frames.entries())
@@ -86,7 +86,7 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
       expect(await log().last(of)).toBe(undefined);
     });
 
-    it('has the last batch without the others, however large it is', async () => {
+    it('reads the last batch without the others, however large it is', async () => {
       const of = { account: 'f', id: 'resp-1' };
       expect(await log().last(of)).toBe(undefined);
       const batches = [
@@ -119,7 +119,7 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
     });
     afterAll(() => opened[Symbol.asyncDispose]());
 
-    it('returns the result of a key to its account alone', async () => {
+    it('returns the result of a key to its own account only', async () => {
       const later = nowOf(opened) + 60;
       const large = resultOf(noise(900_000));
       await results().put({ account: 'a', key: 'k' }, resultOf('höflich'), later);
@@ -134,7 +134,7 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
         expect(await results().read(of)).toBe(undefined);
     });
 
-    it('has no result any more of a request whose response was removed', async () => {
+    it('loses the result of a request whose response was deleted', async () => {
       for (const key of ['1', '10']) {
         await opened.stored.responses.put(responseOf(opened, { account: 'd', id: `resp-${key}` }));
         await results().put({ account: 'd', key }, resultOf(noise(700_000)), nowOf(opened) + 60);
@@ -144,7 +144,7 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
       expect(await results().read({ account: 'd', key: '10' })).toBeDefined();
     });
 
-    it('keeps that the answer is the events of a response', async () => {
+    it('records that the answer consists of the events of a response', async () => {
       const events: StoredResult = { ...resultOf(''), body: undefined };
       await results().put({ account: 'e', key: 'k' }, events, nowOf(opened) + 60);
       expect(await results().read({ account: 'e', key: 'k' })).toEqual(events);

@@ -16,7 +16,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
     });
     afterAll(() => opened[Symbol.asyncDispose]());
 
-    it('returns what was put, whole and at once, and nothing for other ids', async () => {
+    it('returns complete stored responses in one read, and nothing for other ids', async () => {
       const one = responseOf(
         opened,
         { account: 'a', id: 'resp-one', ancestors: ['resp-b', 'resp-a'], turn: 3, conversationLength: 77 },
@@ -39,7 +39,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       expect(await store().read('a', [])).toEqual(new Map());
     });
 
-    it('hands over each response of several by itself, and keeps what is made of it', async () => {
+    it('passes several responses to the reader one by one, and returns the results', async () => {
       for (const id of ['resp-1', 'resp-2']) await put('each', id, noise(400_000));
       const handed: string[] = [];
       const taken = await store().readEach('each', ['resp-1', 'resp-2', 'resp-3'], ({ head, body }) => {
@@ -55,7 +55,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       expect(handed.toSorted()).toEqual(['resp-1', 'resp-2']);
     });
 
-    it('tells how long contents are before any is unpacked, and unpacks none that is not admitted', async () => {
+    it('reports the length of contents before unpacking, and unpacks only admitted ones', async () => {
       const { body } = await put('long', 'resp-1', 'x'.repeat(900_000));
       const length = JSON.stringify(body).length;
       const admitted: number[] = [];
@@ -76,7 +76,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       expect(taken).toEqual([]);
     });
 
-    it('shows no account the response of another', async () => {
+    it('never shows an account the response of another account', async () => {
       await put('b', 'resp-1');
       for (const account of ['c', 'b\n', ' b', 'B']) {
         expect(await store().read(account, ['resp-1'])).toEqual(new Map());
@@ -86,7 +86,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       expect(await store().read('b', ['resp-1'])).toHaveProperty('size', 1);
     });
 
-    it('finds nothing under ids that are none', async () => {
+    it('finds nothing under invalid ids', async () => {
       await put('d', 'resp-1', noise(700_000));
       const key = { account: 'd', key: 'k' };
       const later = nowOf(opened) + 60;
@@ -108,7 +108,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       for (const id of ids) expect(await store().remove('d', id)).toBe(false);
     });
 
-    it('returns nothing that has expired, and removes nothing then', async () => {
+    it('neither returns nor deletes expired responses', async () => {
       const now = nowOf(opened);
       await store().put(responseOf(opened, { account: 'e', id: 'resp-old', expires: now }));
       await store().put(responseOf(opened, { account: 'e', id: 'resp-new', expires: now + 1 }));
@@ -118,7 +118,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       expect(await store().remove('e', 'resp-old')).toBe(false);
     });
 
-    it('removes a response once, with its events', async () => {
+    it('deletes a response once, together with its events', async () => {
       await put('f', 'resp-1', noise(700_000));
       await put('f', 'resp-10');
       const events = { account: 'f', id: 'resp-1' };
@@ -129,7 +129,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       expect(await store().remove('f', 'resp-1')).toBe(false);
     });
 
-    it('writes a response once: a late try of its put brings back neither what was removed nor what it was', async () => {
+    it('writes a response once: a late retry of its put restores neither a deleted nor an older response', async () => {
       const of = { account: 'j', id: 'resp-1' };
       const run = { ...of, run: 'one' };
       const late = nowOf(opened) + 120;
@@ -153,7 +153,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       expect(await store().remove('j', 'resp-1')).toBe(false);
     });
 
-    it('writes nothing of what was withdrawn, before its put comes or after', async () => {
+    it('never writes a withdrawn response, whether its put comes before or after', async () => {
       await store().withdraw('k', 'resp-1');
       await put('k', 'resp-1', noise(700_000));
       await put('k', 'resp-2');
@@ -162,7 +162,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       expect(await store().read('k', ['resp-1', 'resp-2'])).toEqual(new Map());
     });
 
-    it('writes what was asked for in vain before it was there', async () => {
+    it('writes a response after a failed attempt to delete it', async () => {
       expect(await store().remove('l', 'resp-1')).toBe(false);
       await put('l', 'resp-1');
       expect(await store().read('l', ['resp-1'])).toHaveProperty('size', 1);
@@ -174,7 +174,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       expect([...(await store().read('h', ids)).keys()].toSorted()).toEqual(ids.toSorted());
     });
 
-    it('shows readers one whole content or the other while it is replaced', async () => {
+    it('shows readers either the old or the new content while it is replaced', async () => {
       const texts = [noise(400_000, 1), noise(700_000, 2)];
       const of = { account: 'i', id: 'resp-1' };
       const run = { ...of, run: 'one' };

@@ -31,7 +31,7 @@ export function storedRunsContract({ name, open }: StoredSuite): void {
     });
     afterAll(() => opened[Symbol.asyncDispose]());
 
-    it('lets one of two runs claim a response, and that one again', async () => {
+    it('lets only one of two runs claim a response, and lets that run claim it again', async () => {
       const of = await queued(noise(700_000));
       const claims = await Promise.all(['one', 'two'].map((run) => runs().claim({ ...of, run }, later())));
       const won = claims[0] ? 'one' : 'two';
@@ -45,7 +45,7 @@ export function storedRunsContract({ name, open }: StoredSuite): void {
       expect(await head(of)).toEqual(again?.head);
     });
 
-    it('lets no run claim what is not queued, not in the background, or not there', async () => {
+    it('rejects claims of responses that are not queued, not in the background, or missing', async () => {
       const of = await queued();
       await runs().cancel(of.account, of.id);
       expect(await runs().claim({ ...of, run: 'one' }, later())).toBe(undefined);
@@ -57,7 +57,7 @@ export function storedRunsContract({ name, open }: StoredSuite): void {
       expect(await runs().claim({ ...(await queued()), account: 'b', run: 'one' }, later())).toBe(undefined);
     });
 
-    it('prolongs the run that has claimed it, and tells it of its end', async () => {
+    it('renews the claim of the run that holds it, and returns its end', async () => {
       const of = await queued();
       const run = { ...of, run: 'one' };
       expect(await runs().renew(run, later())).toBe(undefined);
@@ -73,7 +73,7 @@ export function storedRunsContract({ name, open }: StoredSuite): void {
       expect(await runs().renew(run, later())).toBe(undefined);
     });
 
-    it('ends a run once, with the whole response, also when the first reply was lost', async () => {
+    it('ends a run once, with the whole response, even when the first reply was lost', async () => {
       const of = await queued(noise(700_000));
       await runs().claim({ ...of, run: 'one' }, later());
       const response = ended(of, 'completed', noise(400_000));
@@ -85,7 +85,7 @@ export function storedRunsContract({ name, open }: StoredSuite): void {
       expect(await runs().claim({ ...of, run: 'one' }, later())).toBe(undefined);
     });
 
-    it('keeps what a cancelled run had written, and does not bring back what was deleted', async () => {
+    it('keeps what a cancelled run had written, and does not restore a deleted response', async () => {
       const of = await queued();
       const run = { ...of, run: 'one' };
       await runs().claim(run, later());
@@ -101,7 +101,7 @@ export function storedRunsContract({ name, open }: StoredSuite): void {
       expect(await runs().cancel('a', 'result#1')).toBe(undefined);
     });
 
-    it('leaves what had ended as it is when it is cancelled', async () => {
+    it('does not change a finished response when it is cancelled', async () => {
       const of = await queued();
       await runs().claim({ ...of, run: 'one' }, later());
       const response = ended(of, 'incomplete');
@@ -110,7 +110,7 @@ export function storedRunsContract({ name, open }: StoredSuite): void {
       expect(await head(of)).toEqual(response.head);
     });
 
-    it('marks a run failed once its time has passed, and takes no more from it', async () => {
+    it('marks a run as failed after its deadline, and accepts nothing more from it', async () => {
       const of = await queued();
       const run = { ...of, run: 'one' };
       const until = nowOf(opened) + 5;
@@ -126,7 +126,7 @@ export function storedRunsContract({ name, open }: StoredSuite): void {
       expect(await runs().fail(of.account, 'resp-none', 1)).toBe(undefined);
     });
 
-    it('has one end, whoever comes first', async () => {
+    it('ends a run once, whichever end comes first', async () => {
       const of = await queued();
       const run = { ...of, run: 'one' };
       await runs().claim(run, later());
@@ -138,7 +138,7 @@ export function storedRunsContract({ name, open }: StoredSuite): void {
       expect((await head(of))?.status).toBe(cancelled?.status);
     });
 
-    it('lists the runs that wait for their vendor until they are removed, each as it was put last', async () => {
+    it('lists the runs that wait for their vendor until they are removed, each in its latest version', async () => {
       const { waiting } = opened.stored;
       const vendor = {
         channel: 'main',
@@ -163,7 +163,7 @@ export function storedRunsContract({ name, open }: StoredSuite): void {
       await waiting.remove(first);
     });
 
-    it('does nothing with what has expired', async () => {
+    it('ignores expired responses', async () => {
       const of = { account: 'a', id: 'resp-old' };
       const { head: young, body } = queuedOf(opened, of);
       await opened.stored.responses.put({ head: { ...young, expires: nowOf(opened) }, body });

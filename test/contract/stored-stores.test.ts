@@ -83,7 +83,7 @@ describe('the table of responses', () => {
     expires: expect.any(Number) as number,
   };
 
-  it('has nothing left of a response that was removed, nor of contents that were replaced', async () => {
+  it('keeps nothing of a deleted response or of replaced contents', async () => {
     const of = { account: 'a', id: 'resp-1' };
     const { responses, runs, events } = opened.stored;
     await responses.put(queuedOf(opened, of, { request: { text: noise(700_000) } }));
@@ -104,7 +104,7 @@ describe('the table of responses', () => {
     expect(await itemsOf('a')).toEqual([removedMark]);
   });
 
-  it('has nothing left of a response that was removed while it ran', async () => {
+  it('keeps nothing of a response that was deleted while it ran', async () => {
     const of = { account: 'b', id: 'resp-1' };
     const { responses, runs, events } = opened.stored;
     await responses.put(queuedOf(opened, of));
@@ -116,7 +116,7 @@ describe('the table of responses', () => {
     expect(await idsOf('b')).toEqual(['resp-1']);
   });
 
-  it('has nothing of what a late put brings after its response was removed', async () => {
+  it('keeps nothing of a late put after its response was deleted', async () => {
     const { responses } = opened.stored;
     const put = responseOf(opened, { account: 'g', id: 'resp-1' }, { response: { text: noise(700_000) } });
     await responses.put(put);
@@ -127,7 +127,7 @@ describe('the table of responses', () => {
     expect(await idsOf('g')).toEqual(['resp-1']);
   });
 
-  it('has no parts of a queued response that comes late, when its run has ended', async () => {
+  it('keeps no parts of a queued response that arrives after its run ended', async () => {
     const of = { account: 'h', id: 'resp-1' };
     const run = { ...of, run: 'one' };
     const { responses, runs } = opened.stored;
@@ -150,7 +150,7 @@ describe('the table of responses', () => {
     expect((await responses.read('large', ['resp-1'])).get('resp-1')?.body).toEqual(large.body);
   });
 
-  it('refuses what is larger than 12 MB, and keeps nothing of it', async () => {
+  it('rejects more than 12 MB, and keeps nothing of it', async () => {
     const of = { account: 'c', id: 'resp-1' };
     const put = opened.stored.responses.put(
       responseOf(opened, of, { response: { text: noise(16_500_000) } }),
@@ -159,7 +159,7 @@ describe('the table of responses', () => {
     expect(await idsOf('c')).toEqual([]);
   });
 
-  it('takes one write for a turn, and one batch for the turns of a conversation', async () => {
+  it('writes a turn once, and reads the turns of a conversation in one batch', async () => {
     const { client, calls } = countedClient();
     const { clock } = opened;
     const { responses, runs, events } = createStoredPorts({
@@ -190,7 +190,7 @@ describe('the table of responses', () => {
     client.destroy();
   });
 
-  it('counts the events of a long answer by one of its batches, whatever number and size the others have', async () => {
+  it('counts the events of a long answer by reading a single batch, whatever its other batches hold', async () => {
     const { client, calls } = countedClient();
     const replies: number[] = [];
     const tables = tablesOn(client);
@@ -214,7 +214,7 @@ describe('the table of responses', () => {
     client.destroy();
   });
 
-  it('finds a response that is replaced between the reads of its head and of its parts', async () => {
+  it('finds a response that is replaced between reading its head and its parts', async () => {
     const inner = hotClient();
     const { clock } = opened;
     const other = createStoredPorts({ client: inner, clock, stack: 'relay' });
@@ -235,7 +235,7 @@ describe('the table of responses', () => {
     expect((await responses.read('f', ['resp-1'])).get('resp-1')).toEqual(after);
   });
 
-  it('asks again for what a busy store left of a batch, and gives up where nothing moves', async () => {
+  it('repeats the unprocessed part of a batch, and gives up when nothing is processed', async () => {
     const inner = hotClient();
     let stuck = false;
     /** Carries out the first key alone, or none. */
@@ -271,7 +271,7 @@ describe('the table of responses', () => {
     await expect(responses.read('e', ids)).rejects.toThrow(StoreUnavailable);
   });
 
-  it('removes nothing of a response that is on its way: its parts come before its head', async () => {
+  it('deletes nothing of a response in progress: its parts are written before its head', async () => {
     const inner = hotClient();
     const of = { account: 'racing', id: 'resp-1' };
     const removed: boolean[] = [];
@@ -294,7 +294,7 @@ describe('the table of responses', () => {
     expect((await responses.read(of.account, [of.id])).get(of.id)).toEqual(whole);
   });
 
-  it('says that it is unavailable when nothing answers', async () => {
+  it('reports that it is unavailable when the store does not answer', async () => {
     process.env['AWS_ENDPOINT_URL_DYNAMODB'] = 'http://127.0.0.1:1';
     const client = createTableClient(localAccess);
     const stored = createStoredPorts({ client, clock: opened.clock, stack: 'relay' });

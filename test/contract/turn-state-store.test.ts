@@ -45,7 +45,7 @@ it('on DynamoDB a turn is one write, and the turns of a call one batch', async (
   await emulator.stop();
 });
 
-it('on DynamoDB many turns are read side by side, since a client waits for them', async () => {
+it('on DynamoDB many turns are read in parallel, because a client waits for them', async () => {
   let running = 0;
   let most = 0;
   const call = async (): Promise<object> => {

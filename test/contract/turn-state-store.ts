@@ -22,7 +22,7 @@ export function turnStateStoreContract(
     });
     afterAll(() => opened[Symbol.asyncDispose]());
 
-    it('returns what was put, and nothing for other ids', async () => {
+    it('returns stored states, and nothing for other ids', async () => {
       await opened.store.put({ account: 'a', callId: 'one' }, 'relay1.1.AAA', later);
       await opened.store.put({ account: 'a', callId: 'two' }, 'relay1.1.BBB', later);
       expect(await all('a', 'two', 'three', 'one', 'one')).toEqual({
@@ -32,14 +32,14 @@ export function turnStateStoreContract(
       expect(await all('a')).toEqual({});
     });
 
-    it('keeps accounts apart, whatever their names and ids are', async () => {
+    it('separates accounts, whatever their names and ids are', async () => {
       await opened.store.put({ account: 'b', callId: 'same' }, 'of b', later);
       await opened.store.put({ account: 'c', callId: 'same' }, 'of c', later);
       expect(await all('b', 'same')).toEqual({ same: 'of b' });
       expect(await all('b\nsame', '')).toEqual({});
     });
 
-    it('replaces a state that has the same key', async () => {
+    it('replaces a state with the same key', async () => {
       await opened.store.put({ account: 'd', callId: 'x' }, 'y'.repeat(700_000), later);
       await opened.store.put({ account: 'd', callId: 'x' }, 'short', later);
       expect(await all('d', 'x')).toEqual({ x: 'short' });
@@ -51,7 +51,7 @@ export function turnStateStoreContract(
       expect(await all('e', 'x', 'y')).toEqual({ y: 'new' });
     });
 
-    it('keeps a state of 1.2 MB, and refuses a larger one', async () => {
+    it('keeps a state of 1.2 MB, and rejects a larger one', async () => {
       const large = 'abcdefghij'.repeat(120_000);
       await opened.store.put({ account: 'f', callId: 'large' }, large, later);
       expect((await opened.store.read('f', ['large'])).get('large') === large).toBe(true);

@@ -238,12 +238,12 @@ const cases = asked.flatMap((recording, index) => {
   return expected ? [{ name: recording.name.split('/').slice(-2).join('/'), recording, expected }] : [];
 });
 
-describe('what a user of an SDK sees of an answer', () => {
+describe("an SDK user's view of a relayed answer", () => {
   it('is known for most recordings', () => {
     expect(cases.length).toBeGreaterThan(asked.length * 0.6);
   });
 
-  it.each(cases)('is what it was at the vendor: $name', async ({ recording, expected }) => {
+  it.each(cases)("equals the view of the vendor's own answer: $name", async ({ recording, expected }) => {
     // With `iterations` an answer is several, of which the SDK counts the last.
     const counted = expected.usage && !recording.body.includes('"iterations"');
     const got = await Promise.all(

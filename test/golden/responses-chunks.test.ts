@@ -30,7 +30,7 @@ function rendered(one: ChunkCase, stream: boolean): string {
 }
 
 describe.each(Object.entries(chunkCases))('%s', (name, one) => {
-  it('becomes these events, by the grammar and the schema', async () => {
+  it('becomes these events, valid by the grammar and the schema', async () => {
     const text = rendered(one, true);
     const lines = readFrames(text).map((frame) => `${JSON.stringify(frame)}\n`);
     await expect(lines.join('')).toMatchFileSnapshot(path.join(folder, `${name}.jsonl`));
@@ -55,7 +55,7 @@ describe('the seals of an answer', () => {
   const pairs = (count: number) =>
     Array.from({ length: count }, (_, i) => [{ ...think, opaqueParts: i + 1 }, say]).flat();
 
-  it('stand before the text that they led to, each with the state so far', () => {
+  it('precede the text that they led to, each with the state so far', () => {
     expect(sealsOf(pairs(3))).toEqual([
       [0, 'relay1.1 parts for rs_r1_0'],
       [2, 'relay1.2 parts for rs_r1_2'],
@@ -70,7 +70,7 @@ describe('the seals of an answer', () => {
     expect(sealsOf(reasoningAtEnd, 16 * 1024)).toEqual([...first, [400, 'relay1.201 parts for rs_r1_400']]);
   });
 
-  it('hold reasoning that only lengthened a part', () => {
+  it('hold reasoning that only extended a part', () => {
     expect(sealsOf([{ ...think, opaqueParts: 1 }, say, think, say]).map(([place]) => place)).toEqual([0, 2]);
   });
 
@@ -80,7 +80,7 @@ describe('the seals of an answer', () => {
     expect(seals.map(([place]) => place)).toEqual([0, 2]);
   });
 
-  it('wait with what follows an open call, and are one for all that waited', () => {
+  it('wait behind an open call, and are merged into one afterwards', () => {
     const patch = { index: 1, id: 'b', type: 'custom' as const, custom: { name: 'p', input: '*' } };
     const steps = [
       { delta: { tool_calls: [patch] } },
@@ -102,7 +102,7 @@ describe('the seals of an answer', () => {
 });
 
 describe('an image in the answer', () => {
-  it('is an error that names the other endpoint, since no item can hold it', () => {
+  it('is an error that names the other endpoint, because no item can hold an image', () => {
     const images = [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }];
     const refused = expect.objectContaining({ code: 'unsupported_output', param: 'model' });
     expect(() => rendered({ steps: [{ delta: { images } }] }, false)).toThrow(refused);

@@ -114,8 +114,8 @@ const textOf = (output: OutputItem[]): string =>
     )
     .join('');
 
-describe('any answer of an upstream, on Responses', () => {
-  it('keeps the grammar and the schema, and its deltas tell the answer of a request that does not stream', () => {
+describe('any upstream answer on Responses', () => {
+  it('follows the grammar and the schema, and its deltas add up to the answer without streaming', () => {
     const idles = fc.array(fc.nat(20), { maxLength: 10 });
     fc.assert(
       fc.property(pieces, ending, idles, asked, (list, end, idleAfter, how) => {
@@ -130,7 +130,7 @@ describe('any answer of an upstream, on Responses', () => {
     );
   });
 
-  it('says the words and makes the calls of the chat answer', () => {
+  it('has the same text and calls as the chat answer', () => {
     fc.assert(
       fc.property(pieces, ending, (list, end) => {
         const chunks = chunksOf(list, end);
@@ -151,7 +151,7 @@ describe('any answer of an upstream, on Responses', () => {
     );
   });
 
-  it('keeps the grammar when it breaks off anywhere', () => {
+  it('follows the grammar when it breaks off anywhere', () => {
     const error = {
       message: 'x',
       type: 'upstream_error',

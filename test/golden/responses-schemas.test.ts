@@ -25,34 +25,34 @@ async function post(script: UpstreamScript, body: object, path: string, isOdd = 
   return answer;
 }
 
-describe.each(Object.entries(cases))('what is sent for %s', (_name, one) => {
-  it('has every field of a Responses event, and no other', async () => {
+describe.each(Object.entries(cases))('the output for %s', (_name, one) => {
+  it('has all fields of a Responses event, and no other', async () => {
     const body = { input: 'hi', ...one.request, stream: true };
     const events = readEvents((await post(one, body, '/v1/responses')).text);
     expect(z.array(responsesEvent).parse(events)).toEqual(events);
   });
 
-  it('has every field of a response or of an error, and no other', async () => {
+  it('has all fields of a response or of an error, and no other', async () => {
     const { status, text } = await post(one, { input: 'hi', ...one.request }, '/v1/responses');
     const schema: z.ZodType = status === 200 ? responseObject : errorBody;
     expect(schema.safeParse(JSON.parse(text)).error).toBeUndefined();
   });
 
-  it('has every field of a chat chunk, and no other', async () => {
+  it('has all fields of a chat chunk, and no other', async () => {
     const { text } = await post(one, { messages, stream: true }, '/v1/chat/completions');
     const [last, ...chunks] = frames(text).toReversed();
     expect(last).toBe('[DONE]');
     expect(z.array(chatChunk).parse(chunks)).toEqual(chunks);
   });
 
-  it('has every field of a chat completion or of an error, and no other', async () => {
+  it('has all fields of a chat completion or of an error, and no other', async () => {
     const { status, text } = await post(one, { messages }, '/v1/chat/completions');
     const schema: z.ZodType = status === 200 ? chatCompletion : errorBody;
     expect(schema.safeParse(JSON.parse(text)).error).toBeUndefined();
   });
 });
 
-describe.each(Object.entries(cases))('what is sent on Messages for %s', (_name, one) => {
+describe.each(Object.entries(cases))('the Messages output for %s', (_name, one) => {
   it('matches docs/openapi.json, streamed or not', async () => {
     const body = { max_tokens: 50, thinking: { type: 'adaptive' }, messages };
     const streamed = await post(one, { ...body, stream: true }, '/v1/messages');
@@ -62,8 +62,8 @@ describe.each(Object.entries(cases))('what is sent on Messages for %s', (_name, 
   });
 });
 
-describe('every field of the request that a response repeats', () => {
-  it('is there as it was sent, with what an odd tool lacks, without the tools that were not sent', async () => {
+describe('the request fields in a response', () => {
+  it('are repeated as sent, with missing tool fields filled in, and without tools that were not sent', async () => {
     const body = {
       input: 'hi',
       instructions: 'Be brief.',
@@ -95,7 +95,7 @@ describe('every field of the request that a response repeats', () => {
     ['safety_identifier', {}],
     ['tool_choice', 7],
     ['tools', [{}]],
-  ])('%s of a wrong kind (%j) breaks no schema', async (field, value) => {
+  ])('match the schema even with an invalid %s (%j)', async (field, value) => {
     const { status, text } = await post(
       cases['text'] ?? {},
       { input: 'hi', [field]: value },

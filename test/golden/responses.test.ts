@@ -29,7 +29,7 @@ describe.each(Object.entries(cases))('%s', (name, one) => {
     await expect(lines.join('')).toMatchFileSnapshot(path.join(folder, `${name}.jsonl`));
   });
 
-  it('keeps the grammar, and what the deltas tell is the answer of a request that does not stream', async () => {
+  it('follows the grammar, and its deltas add up to the answer without streaming', async () => {
     const streamed = readByGrammar(readEvents((await ask(one, true)).text));
     const whole = await ask(one, false);
     expect(whole.status).toBe(one.fails ? 502 : 200);

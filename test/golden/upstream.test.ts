@@ -101,7 +101,7 @@ describe.each(transcripts)('$name', ({ name, dialect: { Reader } }) => {
     await expect(text).toMatchFileSnapshot(path.join(folder, name.replace('.txt', '.json')));
   });
 
-  it('becomes the same chunks for every way of cutting its bytes in two, and byte by byte', () => {
+  it('becomes the same chunks when its bytes are cut in two anywhere, and byte by byte', () => {
     const wanted = merged(expected);
     // Of a long one at some hundred places: byte by byte has them all.
     const step = Math.ceil(bytes.length / 400);
@@ -129,7 +129,7 @@ describe.each(transcripts)('$name', ({ name, dialect: { Reader } }) => {
     );
   });
 
-  it('keeps the rules of the canonical stream', () => {
+  it('follows the rules of the canonical stream', () => {
     const seen = new Map<number, { finished: boolean; tools: number }>();
     for (const { id, model, choices } of expected.chunks) {
       expect({ id, model }).toEqual({ id: 'chatcmpl-r1', model: 'public-name' });
@@ -158,7 +158,7 @@ describe.each(transcripts)('$name', ({ name, dialect: { Reader } }) => {
 /** JSON that nests this deep parses, but overflows the stack of whatever walks or writes it by recursion. */
 const deepJson = '['.repeat(5000) + ']'.repeat(5000);
 
-describe('a value that nests 5,000 deep', () => {
+describe('a value nested 5,000 levels deep', () => {
   const choice = (fields: string): string => `{"choices":[{"index":0,${fields}}]}`;
   const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
@@ -179,7 +179,7 @@ describe('a value that nests 5,000 deep', () => {
     expect(() => read([encode(answer)])).toThrow('upstream failed: junk');
   });
 
-  it('is another matter inside a string, which is passed on as it is', () => {
+  it('is passed on unchanged inside a string', () => {
     const call = { function: { name: 'f', arguments: deepJson } };
     const answer = { choices: [{ index: 0, message: { tool_calls: [call] }, finish_reason: 'stop' }] };
     expect(JSON.stringify(whole(read([encode(JSON.stringify(answer))])))).toContain(deepJson);

@@ -15,14 +15,14 @@ export const adapters: Mutants = {
     find: "(value) => value.S !== '') + 1)",
     replace: "(value) => value.S !== ''))",
     noticed: 'test/contract/quota-store-property.test.ts',
-    by: /whatever is written/,
+    by: /return and hold the same after any writes/,
   },
   'a configuration is not looked for again for a minute': {
     file: 'shared/adapters/dynamodb/runtime-source.ts',
     find: 'if (now - config.checkedAt >= freshMs && now - failedAt >= retryAfterMs) await refresh();',
     replace: 'if (now - config.checkedAt >= 60_000 && now - failedAt >= retryAfterMs) await refresh();',
     noticed: 'test/unit/adapters/dynamodb/dynamo-config-source.test.ts',
-    by: /is read in one batch, and its snapshot in another only when it is a new one/,
+    by: /is read in one batch, and a new snapshot in a second one/,
   },
   'a first read of the configuration that fails is the only one': {
     file: 'shared/adapters/dynamodb/runtime-source.ts',
@@ -36,7 +36,7 @@ export const adapters: Mutants = {
     find: 'if (error instanceof SecretUnusable || clock.now() + waitMs >= untilMs) throw error;',
     replace: 'throw error;',
     noticed: 'test/contract/store-faults.test.ts',
-    by: /waited for at a cold start/,
+    by: /delay a cold start/,
   },
   'a refused key is remembered as long as one that works': {
     file: 'shared/adapters/dynamodb/key-store.ts',
@@ -57,7 +57,7 @@ export const adapters: Mutants = {
     find: 'some(({ found, wanted }) => found !== wanted)',
     replace: 'some(({ wanted }) => wanted !== null)',
     noticed: 'test/unit/adapters/table-streams/config-stream-handler.test.ts',
-    by: /writes nothing on a row that has its mark already/,
+    by: /does not write to a row that already has its mark/,
   },
   'a failed call is none for the availability': {
     file: 'shared/adapters/telemetry/log.ts',

@@ -7,14 +7,14 @@ export const calls: Mutants = {
     find: 'Object.freeze(able.filter((one) => nameOf(one) === name))',
     replace: 'Object.freeze(able)',
     noticed: 'test/unit/endpoints/embeddings.test.ts',
-    by: /does not ask one of another upstream model/,
+    by: /never asks another upstream model/,
   },
   'the bytes of vectors are the highest first': {
     file: 'shared/endpoints/embeddings/embeddings-endpoint.ts',
     find: 'view.setFloat32(4 * at, number, true)',
     replace: 'view.setFloat32(4 * at, number, false)',
     noticed: 'test/unit/endpoints/embeddings.test.ts',
-    by: /has the bytes of 32-bit numbers, lowest first/,
+    by: /has the bytes of 32-bit little-endian numbers/,
   },
   'a vector that is no number is passed on': {
     file: 'shared/upstreams/dialects/embeddings.ts',

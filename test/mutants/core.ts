@@ -70,7 +70,7 @@ export const core: Mutants = {
     find: 'return furthest && furthest.path.length > path.length ? furthest : { issue, path };',
     replace: 'return { issue, path };',
     noticed: 'test/unit/endpoints/parse-request.test.ts',
-    by: /names field, found and wanted/,
+    by: /names the field, the found and the expected value/,
   },
   'an item of a response stays open when the next begins': {
     file: 'shared/endpoints/responses/answer-items.ts',
@@ -98,7 +98,7 @@ export const core: Mutants = {
     find: '({ name }) => rates.get(name) ?? input)',
     replace: '() => input)',
     noticed: 'test/unit/billing/price.test.ts',
-    by: /reads back as what a call cost/,
+    by: /reproduces the cost of a call/,
   },
   'a price that cannot be read makes its model free': {
     file: 'shared/config/compile-snapshot.ts',
@@ -112,6 +112,6 @@ export const core: Mutants = {
     find: '.filter((channel) => channel.state)',
     replace: '.filter(() => true)',
     noticed: 'test/unit/config/compile.test.ts',
-    by: /leaves out those that are off/,
+    by: /omits disabled ones/,
   },
 };

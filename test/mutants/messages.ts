@@ -10,7 +10,7 @@ export const messages: Mutants = {
     find: 'const written = forMinutes + forHour;',
     replace: 'const written = forMinutes;',
     noticed: `${tests}/money.test.ts`,
-    by: /one split in what the client/,
+    by: /same token split for the client/,
   },
   'pieces of two calls are joined as they come': {
     file: `${dialect}/native-events.ts`,
@@ -31,7 +31,7 @@ export const messages: Mutants = {
     find: "(sent?.['anthropic-version'] ?? '') < bearerSince",
     replace: "(sent?.['anthropic-version'] ?? '') !== bearerSince + 1",
     noticed: `${tests}/hostile.test.ts`,
-    by: /decides how the key goes up/,
+    by: /selects the header of the key/,
   },
   'arguments of a caller are read for ids': {
     file: 'shared/upstreams/restricted-fields.ts',
@@ -59,6 +59,6 @@ export const messages: Mutants = {
     find: '    this.#isNative ||= native !== undefined;\n',
     replace: "    this.#isNative ||= native?.event['type'] === 'content_block_start';\n",
     noticed: `${tests}/pass-through.property.test.ts`,
-    by: /streamed and whole/,
+    by: /streamed or not, from a stream/,
   },
 };

@@ -32,7 +32,7 @@ export const money: Mutants = {
     find: 'return tokens + Math.min(windowTokens, media);',
     replace: 'return tokens;',
     noticed: 'test/unit/endpoints/messages/money.test.ts',
-    by: /is held and charged for all that it may hold/,
+    by: /is reserved and charged for the most that it may hold/,
   },
   'a medium that is dropped is not named': {
     file: 'shared/upstreams/called-channel.ts',
@@ -88,14 +88,14 @@ export const money: Mutants = {
     find: 'const by = { used: amount - this.#amount,',
     replace: 'const by = { used: 0n,',
     noticed: simulation,
-    by: /no money is lost or made/,
+    by: /no money is lost or created/,
   },
   'a part of an overdrawn account pays alone': {
     file: 'shared/relay/money/shards.ts',
     find: 'images.some(({ overdraft }) => overdraft);',
     replace: 'images.some(({ shardCount }) => shardCount === 0);',
     noticed: simulation,
-    by: /paid by a sum below zero/,
+    by: /balance below zero never pays/,
   },
   'a bill leaves out what was read from the cache': {
     file: 'shared/relay/money/bill.ts',
@@ -200,7 +200,7 @@ export const money: Mutants = {
     find: 'holdName: `${need.id}.${tries}` });',
     replace: 'holdName: need.id });',
     noticed: simulation,
-    by: /no money is lost or made/,
+    by: /no money is lost or created/,
   },
   'a run forgets the budgets by tag of its account': {
     file: 'shared/relay/stored/accepted-call.ts',

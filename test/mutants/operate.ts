@@ -20,7 +20,7 @@ export const operate: Mutants = {
     find: 'known[name as keyof Known] ?? other',
     replace: "known[name as keyof Known] ?? ''",
     noticed: 'test/unit/operate/next-step.test.ts',
-    by: /says what to do/,
+    by: /names the next step/,
   },
   'a channel is written before the prices of its models': {
     file: 'shared/operate/config/write-rows.ts',
@@ -62,7 +62,7 @@ export const operate: Mutants = {
     find: 'if (sent >= callsMax)',
     replace: 'if (sent > callsMax)',
     noticed: 'test/unit/operate/probe-channel.test.ts',
-    by: /more than a dozen/,
+    by: /at most a dozen/,
   },
   "an upstream's echo of the secret is shown": {
     file: 'shared/operate/channels/test-channel.ts',

@@ -62,7 +62,7 @@ export const upstreams: Mutants = {
     find: "if (message.role === 'developer') converted['role'] = 'system';",
     replace: '',
     noticed: 'test/unit/upstreams/chat-messages.test.ts',
-    by: /have system messages where the client wrote them/,
+    by: /have system messages in the client's order/,
   },
   'the first of parallel calls goes up unsigned': {
     file: 'shared/upstreams/dialects/chat/request.ts',
@@ -97,7 +97,7 @@ export const upstreams: Mutants = {
     find: "omissions.has('state') ? parts?.filter((part) => !('opaque' in part && part.opaque['item'])) : parts;",
     replace: 'parts;',
     noticed: 'test/unit/upstreams/responses-input.test.ts',
-    by: /that was refused goes up without its encrypted items/,
+    by: /that was rejected is sent without its encrypted items/,
   },
   'a call without a limit of its own is sent without the limit of its balance': {
     file: 'shared/upstreams/dialects/chat/request.ts',
@@ -111,21 +111,21 @@ export const upstreams: Mutants = {
     find: '    if (this.#calls.length >= callsMax) throw tooLargeFailure();\n',
     replace: '',
     noticed: 'test/unit/upstreams/chat-repaired-calls.test.ts',
-    by: /is bounded in the number of calls/,
+    by: /is limited by the number of calls/,
   },
   'instructions of one turn stand before all turns': {
     file: 'shared/upstreams/dialects/responses/request.ts',
     find: 'settings.quirks.bindsPrefix ? call.instructions : undefined',
     replace: 'undefined',
     noticed: 'test/unit/upstreams/responses-request.test.ts',
-    by: /stay a field where they are of one turn/,
+    by: /stay a field if they are of one turn/,
   },
   'a result that came late stands behind its call': {
     file: 'shared/endpoints/responses/input.ts',
     find: '      found.came(item, messages.at(-1));\n',
     replace: '',
     noticed: 'test/unit/endpoints/carried-items.test.ts',
-    by: /its result stays where it came/,
+    by: /its result stays in its place/,
   },
   'the oldest turns lose their state one by one': {
     file: 'shared/relay/state/turn-states.ts',
@@ -139,6 +139,6 @@ export const upstreams: Mutants = {
     find: '/^[a-z][a-z_]{0,39}$/',
     replace: '/^.{0,40}$/',
     noticed: 'test/unit/upstreams/responses-answer.test.ts',
-    by: /words of small letters alone/,
+    by: /words of lowercase letters/,
   },
 };

@@ -18,7 +18,7 @@ import {
 
 const folder = import.meta.dirname;
 
-it('the oracle imports nothing of the product', () => {
+it('the oracle imports nothing from the product', () => {
   const names = readdirSync(folder).flatMap((file) =>
     [...readFileSync(path.join(folder, file), 'utf8').matchAll(/(?:from|import)\s*\(?\s*['"]([^'"]+)/g)].map(
       ([, name]) => String(name),
@@ -39,13 +39,13 @@ const cached: ChargeText = {
 };
 const split = { input: 5320, output: 100, cached: 4000, written: 300, writtenForHour: 20 };
 
-describe('a cost', () => {
-  it('is that of the examples of docs/billing.md', () => {
+describe('the cost of a call', () => {
+  it('is that of the examples in docs/billing.md', () => {
     expect(costOf(plain, { input: 1200, output: 350 })).toBe(46_800_000n);
     expect(costOf(cached, split)).toBe(46_300_000n);
   });
 
-  it('has the tier of all input, cached or not, for all tokens', () => {
+  it('uses the tier of all input, cached or not, for all tokens', () => {
     const tiered = { ...cached, tiers: [{ above: 5319, input: 1, output: 2 }] };
     expect(costOf(tiered, split)).toBe(5_520_000_000n);
     expect(costOf({ ...cached, tiers: [{ above: 5320, input: 1, output: 2 }] }, split)).toBe(46_300_000n);
@@ -57,7 +57,7 @@ describe('a cost', () => {
     expect(costOf({ ...plain, input: 1e-7, output: 4e-7 }, { input: 3, output: 3 })).toBe(2n);
   });
 
-  it('is by the rule with the latest start, then the lowest id', () => {
+  it('uses the rule with the latest start, then the lowest id', () => {
     const later = { ...plain, id: 5, from: '2026-11-21T00:00:00Z' };
     const list = [later, { ...later, id: 4 }, plain];
     expect(ruleAt(list, 'm', Date.UTC(2026, 10, 20))?.id).toBe(1);
@@ -65,7 +65,7 @@ describe('a cost', () => {
     expect(ruleAt(list, 'other', Date.UTC(2026, 10, 21))).toBeUndefined();
   });
 
-  it('is the own one of a customer by the first entry that names the model', () => {
+  it("uses the customer's first price entry that names the model", () => {
     const prices = [
       { models: ['n', 'x*y'], factor: 2 },
       { models: ['*'], factor: 0.8 },
@@ -88,7 +88,7 @@ describe('a cost', () => {
     expect(costOf(ruleOf(byCall, 'm', prices), split)).toBe(40_000_000n);
   });
 
-  it('uses the customer’s entries that are in force when the call begins', () => {
+  it("uses the customer's entries that apply when the call begins", () => {
     const prices = [
       { models: ['m'], factor: 2, from: '2026-11-30T00:00:00+08:00', until: '2026-12-01' },
       { models: ['m'], factor: 0.8, until: '2026-12-02' },
@@ -101,7 +101,7 @@ describe('a cost', () => {
     expect(by('2026-12-02T00:00:00Z')).toBe(46_800_000n);
   });
 
-  it('is that of the window that is open when the call begins, by the clocks of its zone', () => {
+  it('uses the window that is open when the call begins, by the clock of its zone', () => {
     const peak = { name: 'peak', days: ['mon', 'fri'], from: '09:00', to: '12:00', zone: 'Asia/Shanghai' };
     const night = { name: 'night', days: ['fri'], from: '22:00', to: '06:00', zone: 'Asia/Shanghai' };
     const windows = [
@@ -171,7 +171,7 @@ describe('the table of endings', () => {
   });
 });
 
-it('budgets by tag hold for their name, * for each other one and for calls that name none', () => {
+it('budgets by tag apply to their name, and * to each other name and to calls without the tag', () => {
   const all = [
     { by: 'tag:team', name: 'search', amount: 5, period: 'month' as const },
     { by: 'tag:team', amount: '0.5', period: 'month' as const },
@@ -188,7 +188,7 @@ it('budgets by tag hold for their name, * for each other one and for calls that 
   expect(of({}, 'alice')).toEqual([['tag:team ', '2026-11', 500_000_000n]]);
 });
 
-it('months of plans begin on the day of the first, clamped; days of budgets at midnight', () => {
+it('months of plans begin on the day of the first month, clamped; days of budgets begin at midnight', () => {
   const since = '2026-01-31T10:00:00Z';
   expect(planMonth(since, Date.parse('2026-02-28T09:59:59Z'))).toBe('2026-01-31');
   expect(planMonth(since, Date.parse('2026-02-28T10:00:00Z'))).toBe('2026-02-28');
@@ -227,7 +227,7 @@ describe('a background window', () => {
     expect(endings.window(asked, end, { ...delivered, ...more })).toEqual({ least: cost, most: cost });
   });
 
-  it('costs its input, in its window, where its end is unknown', () => {
+  it('costs its input, in its window, when its end is unknown', () => {
     const { least, most } = endings.window(asked, 'unknown', delivered);
     expect(least).toBeLessThan(12_960_000n);
     expect(most).toBeGreaterThan(12_960_000n);

@@ -14,13 +14,13 @@ async function foundOut(mutant: Mutant): Promise<string | undefined> {
   return undefined;
 }
 
-it.each(Object.entries(mutants))('%s is found out: $what', async (mutant, { noticed }) => {
+it.each(Object.entries(mutants))('%s is detected: $what', async (mutant, { noticed }) => {
   const message = await foundOut(mutant as Mutant);
   expect(message).toMatch(/^seed \d+: /);
   expect(message).toMatch(noticed);
 });
 
-it('worlds that are made for a mutant are sound without it', async () => {
+it('worlds designed for a mutant are sound without it', async () => {
   const kinds = new Set(Object.values(mutants).flatMap(({ kind }) => kind ?? []));
   expect(kinds.size).toBeGreaterThan(5);
   for (const kind of kinds) for (let seed = 1; seed <= 10; seed += 1) await simulate(seed, undefined, kind);

@@ -179,7 +179,7 @@ it('the oracle and the relay charge the same, to the last digit', () => {
   }
 });
 
-it('the oracle and the relay count months of plans alike', () => {
+it('the oracle and the relay compute the same months of plans', () => {
   const plans = [PlanRow.parse({ level: 1, items: [{ id: 'a', value: 5, models: ['m'] }] })];
   for (let turn = 0; turn < 1_000; turn += 1) {
     const sinceMs =

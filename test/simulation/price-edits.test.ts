@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { runEdited } from './price-edits.ts';
 
-it('background responses are charged what was agreed, whatever is edited, dies or is lost meanwhile', async () => {
+it('background responses are charged the agreed price despite any edits, crashes and lost replies', async () => {
   const ran = await runEdited(1, 150);
   expect(ran).toMatchObject({ wrong: [], difference: 0n, open: 0 });
   const { edits, deaths, faults, closes } = ran;

@@ -6,7 +6,7 @@ import { simulate } from './simulate.ts';
 const onlySeed = process.env['SIMULATION_SEED'];
 const [first, count] = onlySeed === undefined ? [1, 150] : [Number(onlySeed), 1];
 
-it(`no money is lost or made in the worlds of the seeds ${first} to ${first + count - 1}`, async () => {
+it(`no money is lost or created in the worlds of the seeds ${first} to ${first + count - 1}`, async () => {
   const tale = await simulateRange(first, count);
   // The rarest are asked of the worlds below.
   const never = Object.keys(tale).filter(
@@ -15,29 +15,29 @@ it(`no money is lost or made in the worlds of the seeds ${first} to ${first + co
   expect(onlySeed === undefined ? never : []).toEqual([]);
 }, 120_000);
 
-it('the same seed is the same world', async () => {
+it('the same seed gives the same world', async () => {
   expect(await simulate(7)).toEqual(await simulate(7));
 });
 
-it('no call is paid by a sum below zero, whichever part owes and whatever goes wrong', async () => {
+it('a balance below zero never pays for a call, whichever part is overdrawn and whatever fails', async () => {
   const tale = await simulateRange(10_031, 30, { bursts: true, corrections: 12 });
   const { overdrawn, overdraftsEnded, joined, joinedInDebt } = tale;
   for (const times of [overdrawn, overdraftsEnded, joined, joinedInDebt]) expect(times).toBeGreaterThan(0);
 }, 60_000);
 
-it('no money is lost or made if reserves have an unknown outcome because the store seldom replies', async () => {
+it('no money is lost or created when reserves have an unknown outcome because the store seldom replies', async () => {
   const tale = await simulateRange(40_031, 20, {
     roughness: { busy: 0.1, dropped: 0.4, lost: 0.2, late: 0 },
   });
   expect(tale['reserveUnknown']).toBeGreaterThan(3);
 }, 60_000);
 
-it('each code is credited once, to the account that was told so, and bonuses come and go with their payments', async () => {
+it('each code credits only the account that was promised it, and refunds take bonuses back', async () => {
   const tale = await simulateRange(30_031, 30, { credits: true });
   expect(tale['redeemed']).toBeGreaterThan(30);
 }, 60_000);
 
-it('a metered call is counted and paid by no balance, however often its account is switched meanwhile', async () => {
+it('a metered call is counted and uses no balance, however often its account is switched meanwhile', async () => {
   const tale = await simulateRange(20_031, 30, { metered: 0.5, bursts: true });
   for (const times of [tale['meteredOnCounters'], tale['meteredInParts'], tale['chargedLate']])
     expect(times).toBeGreaterThan(0);

@@ -3,7 +3,7 @@ import { runWindows } from './windows.ts';
 
 const seeds = Number(process.env['RELAY_WINDOW_SEEDS'] ?? 1);
 
-it('calls in background windows are charged once what the oracle says, whatever dies or is lost', async () => {
+it('calls in background windows are charged once, as the oracle computes, despite crashes and lost replies', async () => {
   for (let seed = 1; seed <= seeds; seed += 1) {
     const ran = await runWindows(seed, 40);
     expect({ seed, ...ran }).toMatchObject({ seed, wrong: [], difference: 0n, open: 0, waiting: 0 });

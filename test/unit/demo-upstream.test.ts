@@ -41,14 +41,14 @@ const weather: OpenAI.ChatCompletionTool = {
 };
 
 describe('demo-chat', () => {
-  test('answers with the words of the user and consistent usage', async () => {
+  test("answers with the user's words and consistent usage", async () => {
     const { choices, usage } = await client.chat.completions.create(say('good morning'));
     expect(choices[0]?.message.content).toContain('good morning');
     expect(choices[0]?.finish_reason).toBe('stop');
     expect(usage!.prompt_tokens + usage!.completion_tokens).toBe(usage!.total_tokens);
   });
 
-  test('streams the same answer in many pieces and ends with the usage that was asked for', async () => {
+  test('streams the same answer in many pieces and ends with the requested usage', async () => {
     const whole = await client.chat.completions.create(say('good morning'));
     const stream = await client.chat.completions.create({
       ...say('good morning'),
@@ -63,7 +63,7 @@ describe('demo-chat', () => {
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: whole.usage });
   });
 
-  test('sends no usage that was not asked for', async () => {
+  test('sends no usage that was not requested', async () => {
     const chunks = await all(await client.chat.completions.create({ ...say('hi'), stream: true }));
     expect(chunks.some((chunk) => 'usage' in chunk)).toBe(false);
   });
@@ -76,7 +76,7 @@ describe('demo-chat', () => {
     expect(stopped.choices[0]?.message.content?.trim()).toBe('Hello!');
   });
 
-  test('gives n answers, in a stream each under its index', async () => {
+  test('returns n answers, in a stream each under its index', async () => {
     const { choices } = await client.chat.completions.create(say('hi', { n: 3 }));
     expect(choices.map((choice) => choice.index)).toEqual([0, 1, 2]);
     const streamed = await client.chat.completions
@@ -87,7 +87,7 @@ describe('demo-chat', () => {
     );
   });
 
-  test('calls a tool that the user speaks of, with arguments from its schema', async () => {
+  test('calls a tool that the user mentions, with arguments from its schema', async () => {
     const { choices } = await client.chat.completions.create(
       say('What is the weather in Berlin in fahrenheit?', { tools: [weather] }),
     );
@@ -97,14 +97,14 @@ describe('demo-chat', () => {
     expect(JSON.parse(call.function.arguments)).toEqual({ city: 'Berlin', unit: 'fahrenheit' });
   });
 
-  test('calls it though a system message follows, as of Claude Code', async () => {
+  test('calls the tool even when a system message follows, as in Claude Code', async () => {
     const { messages } = say('weather');
     const later: Body['messages'] = [...messages, { role: 'system', content: 'The day is fine.' }];
     const { choices } = await client.chat.completions.create(say('', { messages: later, tools: [weather] }));
     expect(choices[0]?.finish_reason).toBe('tool_calls');
   });
 
-  test('never gives what was said to a shell', async () => {
+  test("never passes the user's text to a shell", async () => {
     const shell: OpenAI.ChatCompletionFunctionTool = {
       type: 'function',
       function: { name: 'exec', parameters: { type: 'object', properties: { cmd: { type: 'string' } } } },
@@ -113,7 +113,7 @@ describe('demo-chat', () => {
     expect(choices[0]?.message.tool_calls).toMatchObject([{ function: { arguments: '{"cmd":"ls"}' } }]);
   });
 
-  test('calls no tool unless it is spoken of or forced', async () => {
+  test('calls no tool unless it is mentioned or forced', async () => {
     const free = await client.chat.completions.create(say('hi', { tools: [weather] }));
     expect(free.choices[0]?.message.tool_calls).toBeUndefined();
     const forced = await client.chat.completions.create(
@@ -126,7 +126,7 @@ describe('demo-chat', () => {
     expect(none.choices[0]?.message.tool_calls).toBeUndefined();
   });
 
-  test('goes through a whole streamed tool loop and repeats the result', async () => {
+  test('completes a whole streamed tool loop and repeats the result', async () => {
     const runner = client.chat.completions.runTools({
       model: 'demo-chat',
       stream: true,
@@ -160,7 +160,7 @@ test('demo-vision counts the images', async () => {
   expect(choices[0]?.message.content).toContain('2 images');
 });
 
-test('an unknown model is a 404', async () => {
+test('an unknown model gets a 404', async () => {
   await expect(client.chat.completions.create(say('hi', { model: 'gpt-x' }))).rejects.toBeInstanceOf(
     NotFoundError,
   );
@@ -211,7 +211,7 @@ describe('demo-error', () => {
   });
 });
 
-test('a body that is no chat request is a 400', async () => {
+test('a body that is not a chat request gets a 400', async () => {
   const url = `${demo.url('demo')}/chat/completions`;
   for (const body of ['', 'null', '{"model":1}', '{"model":"demo-chat","messages":[]}'])
     expect((await fetch(url, { method: 'POST', body })).status).toBe(400);

@@ -153,7 +153,7 @@ export const accessThreats: readonly Removal[] = [
     find: 'channel.models.filter((model) => unpriced.has(model)),',
     replace: '[],',
     test: 'test/unit/config/cross-checks.test.ts',
-    name: 'serves a model without a price',
+    name: 'is reported when it serves a model without a price',
   },
   {
     rows: ['S11'],
@@ -161,7 +161,7 @@ export const accessThreats: readonly Removal[] = [
     find: 'matches > 0 && Boolean(sent)',
     replace: 'true',
     test: 'test/unit/adapters/http-entry/http-entry.test.ts',
-    name: 'refuses %s before anything else, and logs it',
+    name: 'rejects %s before anything else, and logs it',
   },
   {
     rows: ['S11'],
@@ -193,7 +193,7 @@ export const accessThreats: readonly Removal[] = [
     find: 'for (const secret of accepted) matches',
     replace: 'for (const secret of accepted.slice(-1)) matches',
     test: 'test/unit/adapters/http-entry/http-entry.test.ts',
-    name: 'lets a request with the accepted secret %s through',
+    name: 'admits a request with the accepted secret %s',
   },
   {
     rows: ['S26'],
@@ -217,6 +217,6 @@ export const accessThreats: readonly Removal[] = [
     find: 'const foundLifetimeMs = 30_000;',
     replace: 'const foundLifetimeMs = 300_000;',
     test: 'test/unit/adapters/dynamodb/dynamo-key-store.test.ts',
-    name: 'hears of an account that was switched off within 30 seconds, without a mistake in contact costing the plan',
+    name: 'sees a disabled account within 30 seconds, and keeps the plan despite an invalid contact',
   },
 ];

@@ -8,7 +8,7 @@ export const configurationFaults: readonly Removal[] = [
     find: 'raw: lastGood,\n',
     replace: 'raw: undefined,\n',
     test: 'test/unit/config/last-good.test.ts',
-    name: 'keeps its last good version, and says so',
+    name: 'keeps its last valid version, and reports that',
   },
   {
     rows: ['F18'],
@@ -16,7 +16,7 @@ export const configurationFaults: readonly Removal[] = [
     find: "if (!instead || 'problem' in instead) return",
     replace: "if (!instead || 'problem' in instead) throw new Error('a bad row'); else return",
     test: 'test/unit/config/compile.test.ts',
-    name: 'leaves a bad row out and keeps its neighbours, with one result for each row',
+    name: 'omits an invalid row but keeps its neighbours, with one result for each row',
   },
   {
     rows: ['F18'],
@@ -24,7 +24,7 @@ export const configurationFaults: readonly Removal[] = [
     find: 'const safe = findSetting(name)?.safe;',
     replace: 'const safe = undefined as SafeValue | undefined;',
     test: 'test/unit/config/last-good.test.ts',
-    name: 'never keeps the relay open, nor models free',
+    name: 'never opens the relay and never makes models free',
   },
   {
     rows: ['F18'],
@@ -32,7 +32,7 @@ export const configurationFaults: readonly Removal[] = [
     find: 'if (unreadPrices.length > 0) snapshot.unreadPrices = unreadPrices;',
     replace: '',
     test: 'test/unit/config/last-good.test.ts',
-    name: 'keeps a model that it names anew from being free, beside those of its last good version',
+    name: 'keeps a newly added model from being free, and its last valid version applies to the others',
   },
   {
     rows: ['F18'],
@@ -40,7 +40,7 @@ export const configurationFaults: readonly Removal[] = [
     find: "      if (failedAt < startedAt) log.fault('config', error);\n",
     replace: '      throw error;\n',
     test: 'test/unit/adapters/dynamodb/dynamo-config-source.test.ts',
-    name: 'is served on while the store cannot be reached, and the log says so once for each try',
+    name: 'keeps serving while the store is unreachable, and each failed read is logged once',
   },
   {
     rows: ['F19'],
@@ -81,7 +81,7 @@ export const configurationFaults: readonly Removal[] = [
     find: 'if (/[^\\t\\x20-\\x7e\\x80-\\xff]/.test(value))',
     replace: "if (value === 'x')",
     test: 'test/unit/adapters/secrets/cached-secret-store.test.ts',
-    name: 'refuses a value that no request header can carry, and does not repeat it',
+    name: 'rejects a value that no request header can carry, and does not repeat it',
   },
   {
     rows: ['F20'],
@@ -89,7 +89,7 @@ export const configurationFaults: readonly Removal[] = [
     find: '      if (error instanceof SecretUnusable) throw error;\n      return old;\n',
     replace: '      return old;\n',
     test: 'test/unit/adapters/secrets/cached-secret-store.test.ts',
-    name: 'serves the last value while the store does not answer, and none that the store says is gone',
+    name: 'serves the last value while the store does not answer, but not after the secret was deleted',
   },
   {
     rows: ['F21'],
@@ -114,7 +114,7 @@ export const configurationFaults: readonly Removal[] = [
     replace:
       'const isFresh = found && startedAt < found.expiresAt && found.expiresAt !== found.startedAt + loadMsMax &&',
     test: 'test/unit/adapters/system/expiring-cache.test.ts',
-    name: 'lets concurrent calls for one key share one load',
+    name: 'shares one load among concurrent calls for one key',
   },
   {
     rows: ['F23'],

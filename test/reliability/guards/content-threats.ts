@@ -33,7 +33,7 @@ export const contentThreats: readonly Removal[] = [
     find: 'const { [originHeader]: _secret, [hopHeader]: _passed, ...headers } = request.headers;',
     replace: 'const { headers } = request;',
     test: 'test/unit/adapters/http-entry/http-entry.test.ts',
-    name: 'hands the relay the deadline, and not the secret',
+    name: 'passes the deadline to the relay, but not the secret',
   },
   {
     rows: ['S10'],
@@ -41,7 +41,7 @@ export const contentThreats: readonly Removal[] = [
     find: 'forwarded !== undefined && /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:\\d{1,5})?$/i.test(forwarded)\n    ? forwarded\n    : undefined',
     replace: 'forwarded',
     test: 'test/unit/adapters/http-entry/host-request.test.ts',
-    name: 'names as base URL %s',
+    name: 'derives the base URL %s',
   },
   {
     rows: ['S12'],
@@ -81,7 +81,7 @@ export const contentThreats: readonly Removal[] = [
     find: 'z.string().check(z.maxLength(calledNameMax))',
     replace: 'z.string()',
     test: 'test/unit/endpoints/log-probabilities.test.ts',
-    name: 'a name over 64 characters is refused: %s',
+    name: 'a name over 64 characters is rejected: %s',
   },
   {
     rows: ['S13'],
@@ -89,7 +89,7 @@ export const contentThreats: readonly Removal[] = [
     find: 'value.slice(0, 4 * lengthMax)',
     replace: 'value',
     test: 'test/unit/upstreams/error-text.test.ts',
-    name: 'no more than the start of a text is read',
+    name: 'only the start of a text is read',
   },
   {
     rows: ['S13'],
@@ -97,7 +97,7 @@ export const contentThreats: readonly Removal[] = [
     find: 'call.canonical ??= canonicalOf(call.text);',
     replace: 'call.canonical = canonicalOf(call.text);',
     test: 'test/unit/upstreams/chat-repaired-calls.test.ts',
-    name: 'is that of the repeats: the call itself is read once, however often it comes again',
+    name: 'depends on the repeats only: the call itself is parsed once, however often it comes again',
   },
   {
     rows: ['S14'],
@@ -122,7 +122,7 @@ export const contentThreats: readonly Removal[] = [
     find: "message === '' ? stack : stack.replaceAll(message, '')",
     replace: 'stack',
     test: 'test/unit/adapters/telemetry/json-log.test.ts',
-    name: 'writes a fault with name, code, frames and cause, and never a message',
+    name: 'writes a fault with name, code, frames and cause, but never a message',
   },
   {
     rows: ['S15'],
@@ -130,7 +130,7 @@ export const contentThreats: readonly Removal[] = [
     find: "error: wordOf(name) ?? 'Error',",
     replace: 'error: name,',
     test: 'test/unit/adapters/telemetry/json-log.test.ts',
-    name: 'leaves out names and codes that are not words, and values that are no errors',
+    name: 'omits names and codes that are not words, and values that are not errors',
   },
   {
     rows: ['S15'],
@@ -194,7 +194,7 @@ export const contentThreats: readonly Removal[] = [
     find: 'void cut?.then((error) => connection.breakOff(error));',
     replace: 'void cut;',
     test: 'test/unit/adapters/lambda/streamed-body.test.ts',
-    name: 'is broken off at once when it is cut while the other side takes nothing',
+    name: 'is aborted at once when it is cut while the client does not read',
   },
   {
     rows: ['S20'],
@@ -210,7 +210,7 @@ export const contentThreats: readonly Removal[] = [
     find: "if (this.#bytes > this.#limits.answerBytesMax) throw new UpstreamFailure('too_large');",
     replace: '',
     test: 'test/unit/adapters/transport/encoded-replies.test.ts',
-    name: 'and becomes a thousand times larger is read no further than an answer may be long',
+    name: 'is not unpacked beyond the longest allowed answer',
   },
   {
     rows: ['S21'],
@@ -218,7 +218,7 @@ export const contentThreats: readonly Removal[] = [
     find: 'if (this.#bytes > this.#bytesMax) throw this.#refuseLength();',
     replace: '',
     test: 'test/unit/endpoints/log-probabilities.test.ts',
-    name: 'has a size, of which all count: %s',
+    name: 'has a size that counts all its parts: %s',
   },
   {
     rows: ['S21'],
@@ -226,6 +226,6 @@ export const contentThreats: readonly Removal[] = [
     find: "'accept-encoding': 'identity', ",
     replace: '',
     test: 'test/unit/adapters/transport/https-upstream-transport.test.ts',
-    name: 'carries the caller’s headers and body, a length, and asks for no compression',
+    name: "has the caller's headers and body and a length, and asks for no compression",
   },
 ];

@@ -24,7 +24,7 @@ export const moneyFaults: readonly Removal[] = [
     find: 'if (ifNotRenewed) c.conditions.push(isOpenUntil(c, id, entry.until));',
     replace: '',
     test: 'test/contract/quota-store.ts',
-    name: 'wins over a close that read the lease before, and loses to none that the call makes',
+    name: 'wins over a close that read the old lease, but never over the close of the call itself',
   },
   {
     rows: ['F2'],
@@ -56,7 +56,7 @@ export const moneyFaults: readonly Removal[] = [
     find: "this.#ports.log.event('settle_lost', formatLoss(write));",
     replace: '',
     test: 'test/contract/store-faults.test.ts',
-    name: 'whose settle meets %s to the end leaves a line that the audit replays',
+    name: 'whose settle meets only %s leaves a log line that the audit replays',
   },
   {
     rows: ['F3'],
@@ -80,7 +80,7 @@ export const moneyFaults: readonly Removal[] = [
     find: 'const reserveBudgetMs = 1_500;',
     replace: 'const reserveBudgetMs = 30_000;',
     test: 'test/contract/store-faults.test.ts',
-    name: 'is asked of no upstream before its reserve is written, share %s',
+    name: 'asks no upstream before its reserve is written, share %s',
   },
   {
     rows: ['F5'],
@@ -88,7 +88,7 @@ export const moneyFaults: readonly Removal[] = [
     find: 'c.conditions.push(hasItem(c), isNotOpen(c, id));',
     replace: 'c.conditions.push(hasItem(c));',
     test: 'test/contract/quota-store.ts',
-    name: 'repeated, finds its own id open and takes nothing twice',
+    name: 'finds its own id open when repeated, and reserves nothing twice',
   },
   {
     rows: ['F5'],
@@ -96,7 +96,7 @@ export const moneyFaults: readonly Removal[] = [
     find: '  c.conditions.push(isOpenAs(c, id, entry));\n  if (ifNotRenewed)',
     replace: '  c.conditions.push(hasItem(c));\n  if (ifNotRenewed)',
     test: 'test/contract/quota-store.ts',
-    name: 'repeated, changes nothing and shows its own close record',
+    name: 'changes nothing when repeated, and returns its own close record',
   },
   {
     rows: ['F5'],
@@ -144,7 +144,7 @@ export const moneyFaults: readonly Removal[] = [
     find: "process.on('unhandledRejection', (reason)",
     replace: "process.on('exit', (reason)",
     test: 'test/contract/functions.test.ts',
-    name: 'reads on to the upstream’s end when the runtime’s connection is reset, and serves the next request',
+    name: "reads the upstream to its end when the runtime's connection resets, and serves the next request",
     built: true,
   },
   {
@@ -153,7 +153,7 @@ export const moneyFaults: readonly Removal[] = [
     find: 'const mayClaim = [neverClaimed,',
     replace: "const mayClaim = ['attribute_exists(id)', neverClaimed,",
     test: 'test/contract/runtime-stores.test.ts',
-    name: 'gives a key to one of many',
+    name: 'gives a key to one of several claimants',
   },
   {
     rows: ['F15'],
@@ -161,7 +161,7 @@ export const moneyFaults: readonly Removal[] = [
     find: "if (item['body']?.S === asked.body)",
     replace: 'if (requestId)',
     test: 'test/contract/runtime-stores.test.ts',
-    name: 'tells running, completed and another body apart, with the first id',
+    name: "distinguishes running, completed and another body, and returns the first request's id",
   },
   {
     rows: ['F15'],
@@ -185,7 +185,7 @@ export const moneyFaults: readonly Removal[] = [
     find: 'c.conditions.push(balanceCovers(c, needed), hasNoOverdraft(c));',
     replace: 'c.conditions.push(hasNoOverdraft(c));',
     test: 'test/contract/quota-store.ts',
-    name: '200 at once of 10 each against 600 admit exactly 60',
+    name: 'admits exactly 60 of 200 concurrent reserves of 10 each against 600',
   },
   {
     rows: ['F17'],

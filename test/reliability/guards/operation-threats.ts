@@ -16,7 +16,7 @@ export const operationThreats: readonly Removal[] = [
     find: "if (url.username !== '' || url.password !== '')",
     replace: "if (url.username === 'x')",
     test: 'test/unit/upstreams/endpoint-rules.test.ts',
-    name: 'an address that carries a credential, which is not repeated: %s',
+    name: 'an address that contains a credential is rejected, without repeating it: %s',
   },
   {
     rows: ['S9'],
@@ -24,7 +24,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'if (isOwnHost(url, rules)) return',
     replace: 'if (url === undefined) return',
     test: 'test/unit/upstreams/endpoint-rules.test.ts',
-    name: '%s is no upstream',
+    name: '%s is rejected as an upstream',
   },
   {
     rows: ['S9'],
@@ -40,7 +40,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'if (isIP(host) !== 0 && !isAllowedAddress(host, rules))',
     replace: "if (host === '')",
     test: 'test/unit/adapters/transport/upstream-addresses.test.ts',
-    name: 'off the local stack %s is not called, whatever a configuration says',
+    name: 'outside the local stack %s is not called, whatever a configuration contains',
   },
   {
     rows: ['S18'],
@@ -176,7 +176,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'if (isFromThisRelay || hops.length',
     replace: 'if (hops.length',
     test: 'test/unit/adapters/http-entry/http-entry.test.ts',
-    name: 'is refused when it comes back',
+    name: 'is rejected when it returns to a relay',
   },
   {
     rows: ['S27'],
@@ -216,7 +216,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'const body = hashText(JSON.stringify(claim.body));',
     replace: 'const body = JSON.stringify(claim.body);',
     test: 'test/contract/runtime-stores.test.ts',
-    name: 'a claim in dynamodb is kept as hashes: neither its key nor a word of its body is in the row',
+    name: 'a claim in DynamoDB stores hashes: the row contains neither the key nor a word of the body',
   },
   {
     rows: ['S28'],
@@ -224,7 +224,7 @@ export const operationThreats: readonly Removal[] = [
     find: '`request#${hashText(`${owner}\\n${idempotencyKey}`)}`',
     replace: '`request#${owner}\\n${idempotencyKey}`',
     test: 'test/contract/runtime-stores.test.ts',
-    name: 'a claim in dynamodb is kept as hashes: neither its key nor a word of its body is in the row',
+    name: 'a claim in DynamoDB stores hashes: the row contains neither the key nor a word of the body',
   },
   {
     rows: ['S30'],
@@ -264,6 +264,6 @@ export const operationThreats: readonly Removal[] = [
     find: 'mayReadVariable(name, rules.envSecrets, use)',
     replace: 'name.length > 0',
     test: 'test/unit/config/secret-reference.test.ts',
-    name: 'is a problem of the row that names another variable',
+    name: 'invalidates a row that names another variable',
   },
 ];

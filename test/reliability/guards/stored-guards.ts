@@ -40,7 +40,7 @@ export const storedGuards: readonly Removal[] = [
       'const condition = joinConditions(isBackground, `(${isQueued} OR ${isInProgress} OR ${isOwn})`);',
     test: runs,
     ranBy: stores,
-    name: 'lets one of two runs claim a response, and that one again',
+    name: 'lets only one of two runs claim a response, and lets that run claim it again',
   },
   {
     rows: ['F25'],
@@ -81,7 +81,7 @@ export const storedGuards: readonly Removal[] = [
     replace: 'const asked = ids;\n      const found',
     test: responses,
     ranBy: stores,
-    name: 'finds nothing under ids that are none',
+    name: 'finds nothing under invalid ids',
   },
   {
     rows: ['S32'],
@@ -90,7 +90,7 @@ export const storedGuards: readonly Removal[] = [
     replace: '',
     test: responses,
     ranBy: stores,
-    name: 'returns nothing that has expired, and removes nothing then',
+    name: 'neither returns nor deletes expired responses',
   },
   {
     rows: ['S32'],
@@ -99,7 +99,7 @@ export const storedGuards: readonly Removal[] = [
     replace: 'const reply = await putHead(item);',
     test: responses,
     ranBy: stores,
-    name: 'writes a response once: a late try of its put brings back neither what was removed nor what it was',
+    name: 'writes a response once: a late retry of its put restores neither a deleted nor an older response',
   },
   {
     rows: ['S32'],

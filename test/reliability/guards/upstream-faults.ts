@@ -8,7 +8,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: 'setTimeout(() => request.destroy(createTimeoutError()), timeoutMs)',
     replace: 'setTimeout(() => undefined, timeoutMs)',
     test: 'test/unit/adapters/transport/https-upstream-transport.test.ts',
-    name: 'is named: a TLS handshake that never ends is given up after the connect time-out',
+    name: 'is named: a TLS handshake that never ends fails after the connect time-out',
   },
   {
     rows: ['F8'],
@@ -80,7 +80,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: 'this.#utf8.decode(bytes, { stream: true })',
     replace: 'this.#utf8.decode(bytes)',
     test: 'test/unit/upstreams/body-splits.test.ts',
-    name: 'of type %s are the same wherever its bytes are divided',
+    name: 'of type %s are the same however its bytes are split',
   },
   {
     rows: ['F10'],
@@ -88,7 +88,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: "    if (this.#openLength > this.#lengthMax) throw new SseTooLong('an event of the stream is too long');\n",
     replace: '',
     test: 'test/unit/stream/sse-decode.test.ts',
-    name: 'refuses %s that has no end',
+    name: 'rejects %s without an end',
   },
   {
     rows: ['F10'],

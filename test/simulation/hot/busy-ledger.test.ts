@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { expectCountedOnce, runBusyLedger } from './busy-scenarios.ts';
 
-it('2,000 closes a second are counted once each, whatever crashes, conflicts or loses its reply', async () => {
+it('2,000 closes a second are counted once each, despite crashes, conflicts and lost replies', async () => {
   const busy = await runBusyLedger({ seconds: 2, shards: 4, crash: 0.5, lost: 0.02 });
   expect(busy.tables.counts.conflicts).toBeGreaterThan(0);
   expect(busy.tables.counts.lost).toBeGreaterThan(0);
@@ -10,7 +10,7 @@ it('2,000 closes a second are counted once each, whatever crashes, conflicts or 
   await expectCountedOnce(busy);
 });
 
-it('what the store throttled for 4 s is made good, and does not grow from the repeats', async () => {
+it('rows throttled by the store for 4 s are counted once later, and few writes are wasted', async () => {
   const busy = await runBusyLedger({ seconds: 8, shards: 16, throttled: { fromSeconds: 1, toSeconds: 5 } });
   expect(busy.lagMs(100)).toBeLessThan(13_000);
   const { wasted, units } = busy.tables.counts;
@@ -19,7 +19,7 @@ it('what the store throttled for 4 s is made good, and does not grow from the re
   // It computes for 9 s where nothing else does.
 }, 90_000);
 
-it('a quiet relay has one bucket of each sum', async () => {
+it('a quiet relay has one bucket for each sum', async () => {
   const busy = await runBusyLedger({ closesPerSecond: 2, shards: 1, seconds: 20 });
   expect(busy.buckets).toEqual(['served']);
   expect(busy.tables.counts.conflicts).toBe(0);

@@ -10,14 +10,14 @@ import {
   runMetered,
 } from './hot-scenarios.ts';
 
-it('100 calls a second of 10 s of a key with every limit are charged once each, from one part on, with crashes', async () => {
+it('100 calls/s for 10 s of a key with every limit, starting from one part, are charged once each despite crashes', async () => {
   const hot = await runBusyKey(10);
   // Of the partition, and of the counters of one key.
   expect(hot.writeUnits().most).toBeLessThan(1_000);
   expect(hot.writeUnits(hot.counters.writes).most).toBeLessThan(1_000);
 });
 
-it('a balance that running calls hold refuses for that reason within 100 ms, and settles wait for nobody', async () => {
+it('a balance reserved by running calls rejects others with that reason within 100 ms, and settles never wait', async () => {
   const hot = await runHeldBalance(30);
   expect(Math.max(...hot.settlesMs)).toBeLessThan(5_000);
 });
@@ -53,7 +53,7 @@ it('one call a second costs two writes of one unit each, and no read', async () 
   expect(hot.memory.calls.filter((call) => call !== 'reserve' && call !== 'close')).toEqual([]);
 });
 
-it('an account that was busy and is quiet has one part again, with everything', async () => {
+it('an account is joined to one part with everything after its busy time', async () => {
   const hot = new HotAccount({ ...busy, slots: [plan], seconds: 5 });
   await hot.run();
   expect(hot.parts).toBe(64);
@@ -63,14 +63,14 @@ it('an account that was busy and is quiet has one part again, with everything', 
   expect(hot.memory.items.get('acme')).toMatchObject({ available: hot.memory.whole('acme')?.available });
 });
 
-it('1,000 calls a second of 10 s of a metered account cost no balance, are charged once each, and write small items', async () => {
+it('1,000 calls/s for 10 s of a metered account use no balance, are charged once each, and write small items', async () => {
   const hot = await runMetered(3);
   expect(hot.memory.whole('acme')).toMatchObject({ available: 0n, granted: 0n, metered: hot.due });
   expect(hot.partition.reads.used.size).toBe(0);
   expect(hot.partition.transactions).toBe(0);
 });
 
-it('the budget of a key bounds the calls of a metered account', async () => {
+it('the budget of a key limits the calls of a metered account', async () => {
   const options = { ...busy, balance: 0n, metered: true, partitions: 4, budget: 2_000n };
   const hot = await new HotAccount({ ...options, callsPerSecond: 20, secondsPerCall: 1, seconds: 10 }).run();
   expectExact(hot);

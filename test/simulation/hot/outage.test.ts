@@ -124,7 +124,7 @@ function requestOf(account: string, id: string, nowMs: number): ReservationReque
   };
 }
 
-test('a store that is down is asked by refused calls little more than when it was well, and every settle lands', async () => {
+test('refused calls hardly increase the requests to a failed store, and every settle succeeds', async () => {
   const [without, within] = [await outage(undefined), await outage(new RetryBudget())];
   if (process.env['PRINT']) console.log(without, within);
   for (const run of [without, within]) {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { loadOnFirstCall } from '../../../functions/compose/late-adapters.ts';
 
-describe('an adapter that could not be loaded', () => {
-  it('is loaded once, by the first call, and has all that each call is given', async () => {
+describe('a lazily loaded adapter', () => {
+  it('is loaded once, by the first call, and receives the arguments of each call', async () => {
     let loads = 0;
     const calls: unknown[][] = [];
     const port = loadOnFirstCall<{ note: (first: number) => Promise<void> }>(async () => {
@@ -16,7 +16,7 @@ describe('an adapter that could not be loaded', () => {
     expect({ loads, calls }).toEqual({ loads: 1, calls: [[1, 2, 3], [4]] });
   });
 
-  it('that cannot be loaded fails its call, and is tried again by the next one', async () => {
+  it("fails a call when it can't be loaded, and the next call tries again", async () => {
     let asked = 0;
     const accounts = loadOnFirstCall<{ quota: (account: string) => Promise<void> }>(async () => {
       asked += 1;

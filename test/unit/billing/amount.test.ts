@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formatYuan, parseDecimal, parseYuan, convertToYuanNumber } from '../../../shared/billing/money.ts';
 
-describe('yuan as they are written', () => {
+describe('an amount in yuan', () => {
   it.each<[string | number, bigint]>([
     [1, 1_000_000_000n],
     [0.1, 100_000_000n],
@@ -23,7 +23,7 @@ describe('yuan as they are written', () => {
 
   const texts = ['', ' ', '-', '.5', '5.', '1,5', '1_000', '0x10', '¥1', '1e', '1e1000', '--1', '+1'];
   it.each([...texts, Number.NaN, Infinity, '0.0000000001', '1.1234567891', 1e-10])(
-    '%j is none: nothing is guessed or rounded away',
+    '%j is invalid: digits are neither guessed nor dropped',
     (text) => {
       expect(parseYuan(text)).toBeUndefined();
     },
@@ -37,7 +37,7 @@ describe('yuan as they are written', () => {
     ['0.00000000000049999', 12, 0n, undefined],
     [0.1 + 0.2, 12, 300_000_000_000n, undefined],
   ])(
-    '%j in units of 10^-%i is rounded half up, and refused where it has to be exact',
+    '%j in units of 10^-%i is rounded half up, and rejected where it must be exact',
     (value, decimals, ...read) => {
       expect([parseDecimal(value, decimals), parseDecimal(value, decimals, true)]).toEqual(read);
     },
@@ -55,7 +55,7 @@ describe('an amount', () => {
     expect(convertToYuanNumber(amount)).toBe(Number(text));
   });
 
-  it('reads back as what was written, whatever it is', () => {
+  it('is read back as written', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(10n ** 28n), max: 10n ** 28n }), (amount) => {
         expect(parseYuan(formatYuan(amount))).toBe(amount);

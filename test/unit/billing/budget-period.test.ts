@@ -21,7 +21,7 @@ describe('the period of a budget', () => {
     expect(findBudgetPeriod(interval, zone, at(now))).toEqual({ key, resetsAtMs: at(resets) });
   });
 
-  it('is another one from its end on, and none is skipped', () => {
+  it('starts the next period at its end, without gaps', () => {
     const zones = fc.constantFrom(
       'UTC',
       'Asia/Shanghai',
@@ -42,6 +42,6 @@ describe('the period of a budget', () => {
   });
 });
 
-it('knows a time zone by its name', () => {
+it('recognises the name of a time zone', () => {
   expect(['UTC', 'Asia/Shanghai', 'Mars/Olympus', ''].map(isTimeZone)).toEqual([true, true, false, false]);
 });

@@ -54,7 +54,7 @@ describe('the charged counts', () => {
     expect(short(reported)).toEqual(expected);
   });
 
-  it('follow the estimate above the bytes: a picture has none', () => {
+  it('may follow the estimate beyond the byte count, because a picture has no bytes', () => {
     expect(short({ input: 3_000, output: 50 }, { inputUnbiased: () => 3_000 })).toEqual([
       3_000,
       50,
@@ -62,13 +62,13 @@ describe('the charged counts', () => {
     ]);
   });
 
-  it('follow the streamed text above the limit: an upstream that wrote on is not charged more than it says', () => {
+  it('may exceed the limit when the streamed text does, but not what the upstream reports', () => {
     const streamed = streamedOf({ below: 4_000, unbiased: 6_000 });
     expect(short({ input: 100, output: 4_800 }, { streamed })).toEqual([100, 4_800, undefined]);
     expect(short({ input: 100, output: 6_001 }, { streamed })).toEqual([100, 6_000, 'output:high']);
   });
 
-  it('of an answer that broke off are what is known, else input and what was streamed', () => {
+  it('of a broken answer are the reported ones, or else the input and the streamed text', () => {
     const more = { isCut: true };
     expect(short(honest, more)).toEqual([100, 50, undefined]);
     expect(short({ input: 100, output: 1 }, more)).toEqual([100, 60, 'output:partial']);
@@ -76,7 +76,7 @@ describe('the charged counts', () => {
     expect(short({ input: 100, output: 9e9 }, more)).toEqual([100, 60, 'output:impossible']);
   });
 
-  it('of an answer without text may be zero', () => {
+  it('may be zero for an answer without text', () => {
     expect(short({ input: 100, output: 0 }, { streamed: streamedOf({ below: 0, unbiased: 0 }) })).toEqual([
       100,
       0,
@@ -84,7 +84,7 @@ describe('the charged counts', () => {
     ]);
   });
 
-  it('have the vendor’s count of an answer whose reasoning is shown and not counted, unless it broke off', () => {
+  it("are the vendor's count when the reasoning is shown but not counted, unless the answer broke off", () => {
     const streamed = streamedOf({ below: 10, unbiased: 15 }, { below: 90, unbiased: 120 });
     expect(short({ input: 100, output: 28, reasoning: 20 }, { streamed })).toEqual([100, 28, undefined]);
     expect(short({ input: 100, output: 6 }, { streamed })).toEqual([100, 120, 'output:low']);
@@ -174,14 +174,14 @@ describe('the parts of the charged counts', () => {
     expect(details(more)).toEqual(expected);
   });
 
-  it('of an estimated input are used where they fit it', () => {
+  it('are used with an estimated input if they fit it', () => {
     const split = (cached: number): unknown =>
       checkUsage({ input: -1, cached }, bounds).usage.prompt_tokens_details?.cached_tokens;
     expect([split(100), split(121)]).toEqual([100, 0]);
   });
 });
 
-describe('a channel needs an operator', () => {
+describe("a channel needs the operator's attention", () => {
   it.each<[UsageFlag[], boolean, boolean]>([
     [[], true, false],
     [['output:low'], true, true],

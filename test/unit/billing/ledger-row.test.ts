@@ -52,8 +52,8 @@ function rowOf(
   return findCloseRow(before, afterClose(before, write));
 }
 
-describe('the row of a close', () => {
-  test('says what was reserved, used and charged, by which price, key and model, and how it ended', () => {
+describe('the ledger row of a close', () => {
+  test('records what was reserved, used and charged, by which price, key and model, and how the call ended', () => {
     expect(rowOf()).toEqual({
       account: 'acme',
       id: 'call',
@@ -71,7 +71,7 @@ describe('the row of a close', () => {
     });
   });
 
-  test('says which channel served it as which model, how fast, what it cost, and the price that was charged', () => {
+  test('records which channel served it as which model, how fast, at what cost and at which price', () => {
     const known = { channel: 'openai', upstream_model: 'gpt-x-2025', first_content_ms: 812, bought: 77n };
     expect(rowOf({ closeRecord: { ...known, flag: 'low', price: '7:tokens:1:2' } })).toMatchObject({
       channel: 'openai',
@@ -84,12 +84,12 @@ describe('the row of a close', () => {
     expect(rowOf({ closeRecord: { channel: 'openai' } })).toMatchObject({ upstream_model: 'gpt-x' });
   });
 
-  test('says when token counts are estimates', () => {
+  test('records when token counts are estimates', () => {
     expect(rowOf({ closeRecord: { estimated: true } })).toMatchObject({ estimated: true });
     expect(rowOf()?.estimated).toBeUndefined();
   });
 
-  test('names the plan slot of a call that stays counted, and none when it was released', () => {
+  test('names the plan slot of a call that stays counted, but not of a released call', () => {
     const counted = { slot: 'demo@2026-11-01' };
     expect(rowOf({ entry: counted })).toMatchObject({ plan_slot: 'demo@2026-11-01' });
     expect(rowOf({ entry: counted, closeRecord: { kind: 'expired' } })).toMatchObject({
@@ -99,7 +99,7 @@ describe('the row of a close', () => {
     expect(released?.plan_slot).toBeUndefined();
   });
 
-  test('of an official call says what it would have cost', () => {
+  test('of an official call records what it would have cost', () => {
     const row = rowOf({ entry: { official: true, amount: 0n }, closeRecord: { charge: 0n, cost: 77n } });
     expect(row).toMatchObject({ official: true, charge: 0n, cost: 77n });
     expect(rowOf()?.official).toBeUndefined();
@@ -114,7 +114,7 @@ test.each<[string, QuotaItem | undefined, QuotaItem | undefined]>([
   ['a removed item', one, undefined],
   ['a reserve', { ...one, open: new Map() }, one],
   ['a grant', one, { ...one, granted: 5n, available: 5n }],
-])('a write that closed nothing has no row: %s', (_, before, after) => {
+])('a write that closed nothing has no ledger row: %s', (_, before, after) => {
   expect(findCloseRow(before, after)).toBeUndefined();
 });
 
@@ -122,6 +122,6 @@ test.each<[string, QuotaItem]>([
   ['two closes at once', { ...two, open: new Map(), last: closeRecord }],
   ['the record of another', { ...two, open: new Map([['call', entry]]), last: closeRecord }],
   ['no record', { ...two, open: new Map([['other', entry]]) }],
-])('a change that no write of ours can have made is not understood: %s', (_, after) => {
+])('a change that no write of the relay makes is rejected: %s', (_, after) => {
   expect(() => findCloseRow(two, after)).toThrow('a close without its close record');
 });

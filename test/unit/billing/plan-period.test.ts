@@ -24,7 +24,7 @@ describe('the month of a plan', () => {
     expect([iso(period.startMs), iso(period.endMs)]).toEqual([start, end]);
   });
 
-  it('turns at the time of day at which the plan began', () => {
+  it('begins at the time of day at which the plan began', () => {
     const since = at('2026-01-31T15:30:00.250Z');
     const before = findPlanPeriod(since, at('2026-02-28T15:30:00.249Z'));
     const after = findPlanPeriod(since, at('2026-02-28T15:30:00.250Z'));
@@ -32,7 +32,7 @@ describe('the month of a plan', () => {
     expect([formatPeriodKey(before), formatPeriodKey(after)]).toEqual(['2026-01-31', '2026-02-28']);
   });
 
-  it('holds its moment, is as long as a month, and meets its neighbours, whenever it began', () => {
+  it('contains its moment, has the length of a month, and meets its neighbours, whenever it began', () => {
     const moment = fc.integer({ min: at('2000-01-01'), max: at('2100-01-01') });
     const day = 86_400_000;
     fc.assert(

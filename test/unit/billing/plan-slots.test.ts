@@ -38,7 +38,7 @@ describe('a plan', () => {
     expect(keys(plan).length > 0).toBe(expected);
   });
 
-  it('of a level that is not sold any more offers nothing', () => {
+  it('of a discontinued level offers nothing', () => {
     expect(listPlanSlots({ plans: plans.slice(1), subscription: held(1), nowMs: now, model: 'm' })).toEqual(
       [],
     );
@@ -46,11 +46,11 @@ describe('a plan', () => {
 });
 
 describe('the entries of a plan', () => {
-  it('are all there when nobody asks for a model', () => {
+  it('are all returned without a model', () => {
     expect(listPlanSlots({ plans, subscription: held(2), nowMs: now })).toHaveLength(3);
   });
 
-  it('keep their count over a change of level: it goes by the id of the entry', () => {
+  it('keep their count when the level changes, because it goes by the id of the entry', () => {
     const slots = [1, 2].map((level) =>
       listPlanSlots({ plans, subscription: held(level), nowMs: now, model: 'm' }).find(
         (s) => s.itemId === 'small',
@@ -62,14 +62,14 @@ describe('the entries of a plan', () => {
     ]);
   });
 
-  it('keep their count over a renewal, count anew each month, and name the count that can go', () => {
+  it('keep their count over a renewal, count anew each month, and name the count that can be deleted', () => {
     expect(keys(held(1, { until: now + day }))).toEqual(keys(held(1, { until: now + 30 * day })));
     const [november] = listPlanSlots({ plans, subscription: held(1), nowMs: now, model: 'm' });
     expect(november).toMatchObject({ resetsAtMs: Date.UTC(2026, 11, 10), staleKey: 'small@2026-09-10' });
     expect(keys(held(1), november?.resetsAtMs)).toEqual(['small@2026-12-10']);
   });
 
-  it('may be unlimited, and are counted all the same; 0 is a limit', () => {
+  it('may be unlimited but are counted all the same; 0 is a limit', () => {
     const slots = listPlanSlots({ plans, subscription: held(3), nowMs: now, model: 'm' });
     expect(slots.map(({ itemId, name, limit, key }) => [itemId, name, limit, key])).toEqual([
       ['endless', 'name of endless', null, 'endless@2026-11-10'],

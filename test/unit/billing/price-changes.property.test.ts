@@ -40,7 +40,7 @@ const rules = fc
 const times = fc.constantFrom(...froms.map(Date.parse)).chain((ms) => fc.constantFrom(ms - 1, ms, ms + 1));
 
 describe('rules with dates', () => {
-  it('are listed as they price, at each time, by the same rows', () => {
+  it('are listed with the prices that apply at each time', () => {
     fc.assert(
       fc.property(rules, times, (list, nowMs) => {
         const listed = listCharges({ ...createEmptySnapshot(0), charges: list }, nowMs);
@@ -53,7 +53,7 @@ describe('rules with dates', () => {
     );
   });
 
-  it('are announced exactly where a model is priced by another rule from then on', () => {
+  it('are announced exactly when another rule starts to price a model', () => {
     fc.assert(
       fc.property(rules, times, (list, nowMs) => {
         const changes = listPriceChanges(list, models, nowMs);

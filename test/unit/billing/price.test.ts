@@ -38,23 +38,23 @@ const tokens = (prompt_tokens: number, completion_tokens: number) => ({ prompt_t
 const [december, january] = [Date.UTC(2026, 11, 1), Date.UTC(2027, 0, 1)];
 
 describe('the price of a model', () => {
-  it('is that of the rule with the lowest id that names it', () => {
+  it('is that of the matching rule with the lowest id', () => {
     const calls = rule(2, { type: 'times-billing', output: 0.5 });
     const charges = [rule(1, { models: ['other'], output: 9 }), calls, rule(3, { input: 1 })];
     expect(findPrice(charges, 'm', 0)).toEqual({ type: 'times-billing', rule: 2, perCall: 500_000_000_000n });
   });
 
-  it('is free by a rule, with the id of the rule, even beside prices in the row', () => {
+  it("is free by a rule, with the rule's id, even beside prices in the row", () => {
     const charges = [rule(4, { type: 'non-billing', input: 1, output: 2 }), rule(5, { output: 3 })];
     expect(findPrice(charges, 'm', 0)).toEqual({ type: 'non-billing', rule: 4 });
   });
 
-  it('is free without a rule, and says that there is none', () => {
+  it('is free without a rule, and reports that there is none', () => {
     const others = [rule(1, { models: ['M', 'm2', 'web-m'] })];
     expect(findPrice(others, 'm', 0)).toEqual({ type: 'non-billing', rule: null });
   });
 
-  it('is by tokens, in and out, to the 12th decimal', () => {
+  it('is charged for input and output tokens, to the 12th decimal', () => {
     const price = findPrice([rule(1, { input: 0.000_000_000_001, output: 1.25 })], 'm', 0);
     expect(price).toEqual(tokenPriceOf(1n, 1_250_000_000_000n));
   });
@@ -76,7 +76,7 @@ describe('the price of a model', () => {
     },
   );
 
-  it('is none before the first comes into force', () => {
+  it('is undefined before the first rule takes effect', () => {
     expect(findRule([named(1, january)], 'm', january - 1)).toBeUndefined();
     const later = rule(2, { from: december, models: ['n'] });
     expect(listPricedModels([named(1, january), later], december)).toEqual(new Set(['n']));
@@ -139,7 +139,7 @@ describe('tiers', () => {
     expect(computeCost(tiered, used)).toBe(nano);
   });
 
-  it('price the input alone, and count for the reserve only where the input can reach them', () => {
+  it('price the input only, and count for the reserve only if the input can reach them', () => {
     expect(computeInputCost(tiered, 200_001)).toBe(8_000_040_000n);
     expect(computeInputCost({ type: 'times-billing', rule: 1, perCall: 1n }, 9)).toBe(0n);
     // The dearest input is what is written for an hour; above the step the plain input costs as much. A tokenizer may
@@ -168,7 +168,7 @@ describe('a service tier', () => {
     expect(computeCost(tiny, tokens(1, 0))).toBe(1n);
   });
 
-  it('multiplies with the factor of the price, in one rounding, and each is replaced alone', () => {
+  it('multiplies with the price factor, with one rounding, and a window replaces each separately', () => {
     const agreed = { ...tiered, factor: parseFactor(0.999_999_000_001) };
     // 0.0463 x 0.999999000001 x 0.333333 = 0.0154332991...
     const batch = applyServiceTier(applyServiceTier(agreed, 'fast'), 'batch');
@@ -177,7 +177,7 @@ describe('a service tier', () => {
     expect(formatPrice(applyServiceTier(batch, undefined), cached)).toMatch(/:x0\.999999000001$/);
   });
 
-  it('of a price per call or of none changes nothing', () => {
+  it('does not change a price per call or a free price', () => {
     for (const price of [
       { type: 'non-billing', rule: 1 },
       { type: 'times-billing', rule: 1, perCall: 5n },
@@ -219,7 +219,7 @@ const anyCall: fc.Arbitrary<TokenCounts> = fc
     prompt_tokens_details: { cached_tokens, cache_write_tokens, cache_write_1h_tokens },
   }));
 
-it('the most that a call can cost is never less than what it costs, however its input is split', () => {
+it('the most that a call can cost is never less than its cost, however its input is split', () => {
   fc.assert(
     fc.property(anyPrice, anyCall, part, (price, used, more) => {
       const most = computeHighestCost(price, used.prompt_tokens + more, used.completion_tokens + more);
@@ -228,7 +228,7 @@ it('the most that a call can cost is never less than what it costs, however its 
   );
 });
 
-it('what a call holds in any service tier covers it in that tier and in the standard one', () => {
+it('a reservation in any service tier covers the call in that tier and in the standard tier', () => {
   fc.assert(
     fc.property(byTokens, anyCall, tierName, (price, used, asked) => {
       const held = computeHighestCost(
@@ -242,7 +242,7 @@ it('what a call holds in any service tier covers it in that tier and in the stan
   );
 });
 
-describe('a price in short', () => {
+describe('a short price', () => {
   const tiered = priced({ ...vendor, tiers: [long] });
   it.each<[Price, string, number?]>([
     [{ type: 'non-billing', rule: null }, '-:free'],
@@ -265,16 +265,13 @@ describe('a price in short', () => {
       { ...tokenPriceOf(2_000_000_000n, 1n, 3), factor: parseFactor(12.000001) },
       '3:tokens:0.002:0.000000000001:x12.000001',
     ],
-  ])(
-    'names the rule and its prices in yuan, of several tiers that of the tokens: %#',
-    (price, text, input = 1) => {
-      expect(formatPrice(price, tokens(input, 0))).toBe(text);
-      const read = parsePrice(text);
-      expect(read && formatPrice(read, tokens(input, 0))).toBe(text);
-    },
-  );
+  ])('names the rule and its prices in yuan, with the tier of the tokens: %#', (price, text, input = 1) => {
+    expect(formatPrice(price, tokens(input, 0))).toBe(text);
+    const read = parsePrice(text);
+    expect(read && formatPrice(read, tokens(input, 0))).toBe(text);
+  });
 
-  it('reads back as what a call cost, so that a bill can be computed again from its row alone', () => {
+  it('reproduces the cost of a call, so that a bill can be recomputed from its row alone', () => {
     fc.assert(
       fc.property(anyPrice, anyCall, (price, used) => {
         const read = parsePrice(formatPrice(price, used));
@@ -306,14 +303,14 @@ describe('a price in short', () => {
   ];
   const badTokens = ['1:tokens:1', '1:tokens:1:above=5', '1:tokens:1:2:3', '1:tokens:1:2:3:4:5:6:7:8:9'];
   it.each([...bad, ...badFactors, ...badTokens, '1:tokens:1:2:above=0', '1:tokens:1:2:over=7'])(
-    'is not made of %j',
+    'is not read from %j',
     (text) => {
       expect(parsePrice(text)).toBeUndefined();
     },
   );
 });
 
-describe('a ledger row is recomputed from itself', () => {
+describe('a ledger row is recomputed from its own fields', () => {
   const row = (more: Partial<CloseRow>): CloseRow => ({
     account: 'acme',
     id: '01m81b5hbv5v6x8y9z0a1b2c3d',
@@ -372,7 +369,7 @@ describe('a ledger row is recomputed from itself', () => {
   });
 });
 
-describe('what an answer costs by tokens, per call, and free of charge', () => {
+describe('the cost of an answer by tokens, per call, and free of charge', () => {
   const outcome = (more: Partial<AnswerOutcome>) => ({
     failed: false,
     anyContent: true,
@@ -396,7 +393,7 @@ describe('what an answer costs by tokens, per call, and free of charge', () => {
   });
 });
 
-describe('what a call cost the operator', () => {
+describe("the operator's cost of a call", () => {
   const used = { ...tokens(3_000, 1_000), prompt_tokens_details: { cached_tokens: 2_000 } };
   const plain = { input: 0.01, output: 0.02 };
   const allDay = { name: 'peak', from: '00:00', to: '24:00', zone: 'UTC' };

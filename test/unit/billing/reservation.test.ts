@@ -98,7 +98,7 @@ describe('a call is paid', () => {
   });
 });
 
-describe('a call is refused', () => {
+describe('a call is rejected', () => {
   it.each<[string, ReserveNeed, QuotaItem, object]>([
     ['short of a price per call', need({ price: perCall }), quota(4_999n), short(4_999n, 5_000n)],
     ['short of the input and the fewest tokens', need(), quota(227_999n), short(227_999n, 228_000n)],
@@ -152,7 +152,7 @@ describe('a call is refused', () => {
   });
 });
 
-describe('calls that crashed', () => {
+describe('crashed calls', () => {
   const nowMs = entry().until * 1000 + 60_000;
   const open = new Map([...opened(150), ['own', entry()]]);
   const item = quota(fortune, { open, permits: new Map([['key1', new Set(['own'])]]) });
@@ -161,7 +161,7 @@ describe('calls that crashed', () => {
     ['the key', { maxConcurrency: 1 }, 1],
     ['the account', { accountConcurrency: 52 }, 100],
     ['both', { maxConcurrency: 1, accountConcurrency: 52 }, 100],
-  ])('of other keys take no room from those of the key, where %s has a limit', (_whose, limits, count) => {
+  ])('of other keys take no room from the calls of the key when %s has a limit', (_whose, limits, count) => {
     const asked = need({ ...limits, nowMs });
     const { leases: lapsed, countOfKey: ofKey } = findUncountedLeases(asked, item);
     expect([...lapsed.keys()].at(0)).toBe('own');
@@ -171,7 +171,7 @@ describe('calls that crashed', () => {
 });
 
 describe('calls that wait for hours at a vendor', () => {
-  it('do not count towards limits of calls at once', () => {
+  it('do not count towards concurrency limits', () => {
     const nowMs = entry().until * 1000 - 3_600_000;
     const running = { ...entry(), until: nowMs / 1000 + 60 };
     const open = new Map([...opened(3), ['running', running] as const]);
@@ -182,7 +182,7 @@ describe('calls that wait for hours at a vendor', () => {
     expect(asked({ accountConcurrency: 1 })).toEqual({ reason: 'open_entries' });
   });
 
-  it('are 100 at once at most, so that one more does not block the others', () => {
+  it('are limited to 100, so that one more does not block the others', () => {
     const nowMs = entry().until * 1000 - 3_600_000;
     const asked = (count: number, limits: Partial<ReserveNeed>) => {
       const open = new Map(opened(count));
@@ -197,7 +197,7 @@ describe('calls that wait for hours at a vendor', () => {
   });
 });
 
-describe('a limit that the client asked for, or the usual one', () => {
+describe('the output limit from the client or the default', () => {
   it.each<[string, ReserveNeed, bigint, object]>([
     [
       'is lowered to half of a balance that does not',
@@ -254,13 +254,13 @@ describe('a limit that the client asked for, or the usual one', () => {
     expect(planReservation(asked, quota(available))).toEqual(payment);
   });
 
-  it('is the least at the last try', () => {
+  it('is the smallest at the last try', () => {
     expect(planReservation(lowered(), rich, { lastTry: true })).toEqual(least);
   });
 });
 
-describe('what is held', () => {
-  it('is never exceeded by an answer that keeps to the limit, but for the rounding of one unit', () => {
+describe('the reserved amount', () => {
+  it('covers every answer within the limit, except for the rounding of one unit', () => {
     const estimates = fc.record({
       inputTokens: fc.constant(0),
       inputTokensMax: fc.integer({ min: 0, max: 100_000 }),

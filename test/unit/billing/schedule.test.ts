@@ -76,7 +76,7 @@ describe('a window', () => {
     expect(openAt([peak(more)], text)).toBe(isOpen ? 'peak' : undefined);
   });
 
-  it('is open twice in the hour that comes twice, and never in the one that is skipped', () => {
+  it('is open twice in a repeated hour, and never in a skipped one', () => {
     const night = peak({ from: '02:00', to: '03:00', zone: 'Europe/Berlin' });
     const hours = (day: string) =>
       Array.from({ length: 24 }, (_, hour) => at(day) + hour * hourMs).filter((ms) =>
@@ -122,7 +122,7 @@ function isOpenByOffset({ days, from, to, zone, except = [] }: HourWindow, ms: n
   return (from <= time && begins(today)) || (time < to && begins(yesterday));
 }
 
-describe('every hour of a leap year, in zones whose clocks change and in one whose do not', () => {
+describe('every hour of a leap year, in zones with and without clock changes', () => {
   const workdays = ['mon', 'tue', 'wed', 'thu', 'fri'] as const;
   const of = (zone: string): HourWindow[] => [
     peak({ zone, days: workdays, except: ['2028-02-29', '2028-05-01'] }),
@@ -132,7 +132,7 @@ describe('every hour of a leap year, in zones whose clocks change and in one who
   const start = at('2028-01-01T00:00Z');
   const times = Array.from({ length: 366 * 24 }, (_, hour) => start + hour * hourMs);
 
-  it.each(Object.keys(offsets))('is as its offsets say in %s', { timeout: 60_000 }, (zone) => {
+  it.each(Object.keys(offsets))('follows the offsets in %s', { timeout: 60_000 }, (zone) => {
     const windows = of(zone);
     const names = times.map((ms) => findOpenWindow(windows, ms)?.name);
     const wanted = times.map((ms) => windows.find((hours) => isOpenByOffset(hours, ms))?.name);
@@ -149,7 +149,7 @@ describe('every hour of a leap year, in zones whose clocks change and in one who
   });
 });
 
-it('a window that never opens again has no next change, and neither has a list of none', () => {
+it('a window that never opens again has no next change, and neither has an empty list', () => {
   expect(findNextChange([], 0)).toBeUndefined();
   expect(findNextChange([peak({ from: '00:00', to: '24:00' })], 0)).toBeUndefined();
 });

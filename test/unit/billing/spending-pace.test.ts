@@ -12,7 +12,7 @@ const month = (charged: bigint, firstDay?: string, metered = 0n) => ({
   firstDay,
 });
 
-describe('how long a balance lasts', () => {
+describe('the days that a balance lasts', () => {
   const noon = (day: string): number => Date.parse(`${day}T12:00:00Z`);
 
   it.each([
@@ -67,7 +67,7 @@ describe('how long a balance lasts', () => {
     expect(estimateDaysLeft(account, pace)).toBeCloseTo((100 * days) / (Number(pace.paid) / 1e9), 6);
   });
 
-  it('is unknown while nothing is paid, and 0 when the balance is empty', () => {
+  it('are unknown without spending, and 0 for an empty balance', () => {
     const account = { available: -5n * yuan, spent: 3n * yuan, metered: 3n * yuan };
     const atNoon = noon('2026-11-21');
     expect(estimateDaysLeft(account, computeSpendingPace(account, [], atNoon))).toBeUndefined();
@@ -76,7 +76,7 @@ describe('how long a balance lasts', () => {
     expect(estimateDaysLeft(account, computeSpendingPace(account, [month(yuan)], atNoon))).toBe(0);
   });
 
-  it('reads the month before in the first week alone', () => {
+  it('are estimated from the month before only in the first week', () => {
     expect(listPaceMonths(Date.parse('2026-03-01T00:00:00Z'))).toEqual(['2026-03', '2026-02']);
     expect(listPaceMonths(Date.parse('2026-01-07T23:59:59Z'))).toEqual(['2026-01', '2025-12']);
     expect(listPaceMonths(Date.parse('2026-01-08T00:00:00Z'))).toEqual(['2026-01']);

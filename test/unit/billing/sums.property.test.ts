@@ -13,7 +13,7 @@ const batch = 1_000;
 /** Small enough that plain numbers are exact too: the reservations are checked against another arithmetic. */
 const unitPrice = fc.integer({ min: 0, max: 2_000_000 });
 
-it('a million tiny calls sum to the last unit: in the account item, in the ledger, and by plain arithmetic', () => {
+it('a million tiny calls add up to the last unit in the account item, in the ledger and in plain arithmetic', () => {
   fc.assert(
     fc.property(unitPrice, unitPrice, fc.integer(), (input, output, seed) => {
       const price = tokenPriceOf(BigInt(input), BigInt(output));

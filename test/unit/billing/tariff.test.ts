@@ -53,17 +53,20 @@ describe('the limits of a tariff', () => {
     ['the customer, with a price for the hour', plain, [{ ...own, cache_write_1h: 0.02 }], false],
     ['the customer, per call', plain, [{ type: 'times-billing', output: 1 }], false],
     ['the window', { ...rich, windows: [{ ...allDay, ...own }] }, [], true],
-  ])('say if cache writes for an hour have no price: by that of %s', (_whose, rule, terms, unpricedHour) => {
-    const [model = ''] = rule.models;
-    const tariff = buildTariff({
-      models: [model],
-      rulesOf: () => [rule],
-      termsOf: () => terms,
-      defaultOutputTokens: 16_384,
-      nowMs: 0,
-    });
-    expect(findModelLimits(tariff, model)).toMatchObject({ unpricedHour });
-  });
+  ])(
+    'report when hour-long cache writes have no price: by the price of %s',
+    (_whose, rule, terms, unpricedHour) => {
+      const [model = ''] = rule.models;
+      const tariff = buildTariff({
+        models: [model],
+        rulesOf: () => [rule],
+        termsOf: () => terms,
+        defaultOutputTokens: 16_384,
+        nowMs: 0,
+      });
+      expect(findModelLimits(tariff, model)).toMatchObject({ unpricedHour });
+    },
+  );
 });
 
 describe('the text of a tariff', () => {
@@ -89,7 +92,7 @@ describe('the text of a tariff', () => {
       `m|${rich1} b/2:x@y|2:call:0.5 free|3:free none|-:free`,
     ],
     ['a search', { ...tariffOf([plain], 'm'), search: 30_000_000n }, '1:tokens:0.018:0.072 +0.03'],
-  ])('says all of it, and is read back: %s', (_case, tariff, text) => {
+  ])('contains the whole tariff, and is read back: %s', (_case, tariff, text) => {
     expect(formatTariff(tariff)).toBe(text);
     const read = parseTariff(text, 'm');
     expect(read && formatTariff(read)).toBe(text);
@@ -97,11 +100,11 @@ describe('the text of a tariff', () => {
   });
 
   it.each(['', 'm|', '1:tokens', '1:call:0.5;flex:x2', '1:tokens:1:2;flex:x', '1:tokens:1:2;nothing', '~'])(
-    'of another form is none: %s',
+    'is rejected in another form: %s',
     (text) => expect(parseTariff(text, 'm')).toBeUndefined(),
   );
 
-  it('is not kept with a reservation when it is too long', () => {
+  it('is not stored with a reservation when it is too long', () => {
     const models = Array.from({ length: 8 }, (_, i) => `vendor/a-model-of-a-long-name-${i}`);
     expect(formatTariffForRow(tariffOf([{ ...rich, models }], ...models))).toBe('~');
     expect(formatTariffForRow(tariffOf([{ ...rich, models }], ...models.slice(1, 6)))).not.toBe('~');
@@ -109,7 +112,7 @@ describe('the text of a tariff', () => {
 });
 
 describe('a tariff', () => {
-  it('covers its models alone', () => {
+  it('covers only its own models', () => {
     const tariff = tariffOf([plain], 'm');
     expect(findAgreedPrice(tariff, 'm')).toMatchObject({ rule: 1 });
     expect(() => findAgreedPrice(tariff, 'other')).toThrow(NotInTariff);
@@ -149,7 +152,7 @@ describe('an open reservation', () => {
     return decodeQuota(item).open.get('id');
   };
 
-  it('keeps its tariff, in one character where that is its price', () => {
+  it('keeps its tariff, in one character if its price is in it', () => {
     expect(encodeEntry(entry).L?.at(-1)).toEqual({ S: '=' });
     expect(readBack(entry)).toEqual(entry);
     const more = { ...entry, tariff: rich1, budget: 'month 2026-11' };
@@ -160,7 +163,7 @@ describe('an open reservation', () => {
     }
   });
 
-  it('of the previous version has none', () => {
+  it('of the previous version has no tariff', () => {
     const { L: list = [] } = encodeEntry({ ...entry, tariff: undefined });
     const item = {
       ...encodeQuota(createQuotaItem('acme')),
@@ -252,7 +255,7 @@ describe('the ledger row of a call', () => {
       { ...dear, tariff: '1:tokens:0.018:0.072' },
       'its price is not the one that it was reserved at',
     ],
-  ])('that cost more than it held says why: %s', (_case, more, cause) => {
+  ])('that cost more than it reserved gives the reason: %s', (_case, more, cause) => {
     const said = explainChargeAboveReserve(rowOf(more));
     if (cause === undefined) expect(said).toBeUndefined();
     else expect(said).toContain(cause);

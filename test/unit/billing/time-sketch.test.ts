@@ -14,8 +14,8 @@ const sketch = (all: readonly number[]): Sketch => {
 const merge = (a: Sketch, b: Sketch): Sketch =>
   Object.fromEntries(timeBins.map((name) => [name, (a[name] ?? 0) + (b[name] ?? 0)]));
 
-describe('a sketch of times', () => {
-  it('has each quantile within 5 % of the exact one', () => {
+describe('a time sketch', () => {
+  it('estimates each quantile within 5 % of the exact one', () => {
     fc.assert(
       fc.property(times, shares, (all, share) => {
         const exact = all.toSorted((a, b) => a - b)[Math.max(1, Math.ceil(share * all.length)) - 1] ?? 0;
@@ -26,7 +26,7 @@ describe('a sketch of times', () => {
     );
   });
 
-  it('is, merged from parts, the same as the sketch of all', () => {
+  it('merged from parts equals the sketch of all values', () => {
     fc.assert(
       fc.property(times, times, shares, (a, b, share) => {
         const merged = merge(sketch(a), sketch(b));

@@ -13,7 +13,7 @@ const key = (attributes: Record<string, unknown>) =>
   readRow(KeyRow, { hash, account: 'acme', ...attributes });
 const problemThat = (text: string | RegExp) => ({ problem: expect.stringMatching(text) as string });
 
-describe('what a console makes of a value is understood', () => {
+describe('reading attributes as consoles write them', () => {
   it.each([
     ['a number as text', { priority: ' -3 ' }, { priority: -3 }],
     [
@@ -31,7 +31,7 @@ describe('what a console makes of a value is understood', () => {
     expect(read(attributes)).toMatchObject({ row: expected });
   });
 
-  it('NULL, as tools write null: an attribute and a member of a map that is NULL is absent', () => {
+  it('NULL counts as absent, both for an attribute and for a member of a map', () => {
     const nothing = { priority: null, region: null, cost: null, mapper: { 'gpt-4o': null } };
     const empty = read({ params: {}, mapper: {} });
     expect(read({ ...nothing, params: { stream: null, drop: null } })).toEqual(empty);
@@ -41,7 +41,7 @@ describe('what a console makes of a value is understood', () => {
     expect(read({ params: { set } })).toMatchObject({ row: { params: { set } } });
   });
 
-  it('NULL in a switch is a mistake, and so off: whoever wrote it may have meant that', () => {
+  it('NULL as a boolean is invalid and counts as off, because its author may have meant that', () => {
     const off = { account: 'acme', enabled: null };
     const found = 'found null, expected true or false; until';
     expect(validateKeyRow({ hash, ...off })).toEqual({
@@ -57,7 +57,7 @@ describe('what a console makes of a value is understood', () => {
     });
   });
 
-  it('a metered account, and a word for it that cannot be read leaves the account bounded', () => {
+  it('a metered account is read, and an unreadable value leaves the account prepaid', () => {
     expect(readRow(AccountRow, { account: 'acme', metered: 'true' })).toEqual({
       row: { account: 'acme', metered: true },
     });
@@ -67,7 +67,7 @@ describe('what a console makes of a value is understood', () => {
     expect(readRow(AccountRow, { account: 'acme', metered: 'yes' })).not.toHaveProperty('row');
   });
 
-  it('a note: attributes that start with _ are dropped', () => {
+  it('a note is ignored: attributes that start with _ are dropped', () => {
     expect(read({ _problem: 'old', _note: { by: 'ann' }, _: 1 })).toEqual(read({}));
     expect(read({})).toHaveProperty('row');
   });
@@ -78,7 +78,7 @@ const cost = (entry: unknown) => ({ cost: { a: entry } });
 const both = { input: 1, output: 2 };
 const tier = { above: 5, ...both };
 
-describe('a bad attribute of a channel is named, with what was found and what is wanted', () => {
+describe('an invalid attribute of a channel is named, with the found and the expected value', () => {
   it.each<[Record<string, unknown>, string]>([
     [{ priority: 1.5 }, 'priority: found 1.5, expected a whole number'],
     [{ priority: '9'.repeat(19) }, 'priority: found "9999999999999999999", expected a whole number'],
@@ -125,7 +125,7 @@ describe('a bad attribute of a channel is named, with what was found and what is
     expect(read(attributes)).toMatchObject({ problem: expect.stringContaining(problem) as string });
   });
 
-  it('all of them at once, up to eight, and each once', () => {
+  it('all of them are listed at once, up to eight, and each once', () => {
     expect(read({ priority: 'x', weight: 'y', models: 5 })).toMatchObject(
       problemThat(/^models: .*; priority: .*; weight: /),
     );
@@ -134,7 +134,7 @@ describe('a bad attribute of a channel is named, with what was found and what is
     expect(readChannel(null, { local: false })).toMatchObject(problemThat('found null'));
   });
 
-  it('an unreadable state also rules out an earlier version of the row; another bad attribute does not', () => {
+  it("an unreadable state also rules out an earlier version of the row; other invalid attributes don't", () => {
     expect(read({ state: 'on', priority: 'x' })).toHaveProperty('off', true);
     expect(read({ priority: 'x' })).not.toHaveProperty('off');
   });
@@ -150,7 +150,7 @@ it.each<[Record<string, unknown>, string]>([
     { mapper: { 'gpt-4o': 'x' }, cost: { 'gpt-4o': { per_call: 1 }, x: both, '*': { per_call: 1 } } },
     'cost: has gpt-4o, which is not a model name of the upstream',
   ],
-])('a channel that is used but looks wrong carries a warning: %j', (attributes, warning) => {
+])('a suspicious channel is used and carries a warning: %j', (attributes, warning) => {
   expect(read(attributes)).toMatchObject({ row: {}, warning: expect.stringContaining(warning) as string });
 });
 
@@ -160,12 +160,12 @@ describe('times', () => {
     ['2026-12-31T10:00Z', Date.UTC(2026, 11, 31, 10)],
     ['2026-12-31T10:00:30.5+08:00', Date.UTC(2026, 11, 31, 2, 0, 30, 500)],
     ['2028-02-29', Date.UTC(2028, 1, 29)],
-  ])('%s is understood', (written, expected) => {
+  ])('%s is accepted', (written, expected) => {
     expect(key({ expires_at: written })).toMatchObject({ row: { expires_at: expected } });
   });
 
   const bad = ['2026-02-30', '2026-02-30T00:00:00Z', '2026-13-01', '2026-12-31T25:00Z', '2026-12-31 10:00'];
-  it.each([...bad, '2026-12-31T10:00', 1798675200, 'soon'])('%s is a problem, named once', (written) => {
+  it.each([...bad, '2026-12-31T10:00', 1798675200, 'soon'])('%s is reported once', (written) => {
     expect(key({ expires_at: written })).toEqual(
       problemThat(/^expires_at: found [^;]*, expected an ISO 8601 time with a time zone, such as [^;]*$/),
     );
@@ -173,7 +173,7 @@ describe('times', () => {
 });
 
 describe('keys and plans', () => {
-  it('a key without a whitelist has none, which is not the same as an empty one', () => {
+  it('a missing whitelist differs from an empty one', () => {
     const row = { hash, account: 'acme', agent: 'api', official: false, enabled: true, hint: '' };
     expect(key({})).toEqual({ row });
     expect(key({ models: [] })).toEqual({ row: { ...row, models: [] } });
@@ -190,11 +190,11 @@ describe('keys and plans', () => {
     { manage: 'yes' },
     { made_by: 'acme' },
     { made_by: true },
-  ])('a typo refuses the key: %j', (attributes) => {
+  ])('a typo rejects the key: %j', (attributes) => {
     expect(key(attributes)).toHaveProperty('problem');
   });
 
-  it('a plan has a level from 1 to 3, and entries with their own ids', () => {
+  it('a plan has a level from 1 to 3, and entries with separate ids', () => {
     const item = { id: 'chat', value: -1, models: ['m'] };
     const row = { price: 0, items: [{ ...item, name: '', icon: '' }] };
     expect(readRow(PlanRow, { level: 1, items: [item] })).toMatchObject({ row });
@@ -207,7 +207,7 @@ describe('keys and plans', () => {
   });
 });
 
-it('a relay_closed that is NULL closes the relay', () => {
+it('relay_closed with the value NULL closes the relay', () => {
   const { snapshot } = compile({ settings: [{ name: 'relay_closed', value: null }] });
   expect(snapshot.settings.relayClosed).toBe(true);
 });

@@ -52,12 +52,12 @@ describe('a billing rule', () => {
     [{ windows: [{ ...peak, days: ['sat'], except: ['2028-02-29'], from: '22:00', to: '06:00' }] }],
     [{ windows: [{ ...peak, factor: undefined, input: 1, output: 2, tiers: [tier(5)] }] }],
     [{ type: 'times-billing', input: 0, windows: [{ ...peak, factor: undefined, output: 2 }] }],
-  ])('takes hours with %j', (more) => {
+  ])('accepts hours with %j', (more) => {
     const written = JSON.parse(JSON.stringify(row(more))) as { windows: object[] };
     expect(readCharge(written)).toMatchObject({ row: { windows: written.windows } });
   });
 
-  it('takes a date, tiers and what calls of its models may be', () => {
+  it('accepts a date, tiers and limits for calls of its models', () => {
     const more = {
       ...cache,
       max_output_tokens: 8_192,
@@ -125,7 +125,7 @@ describe('a billing rule', () => {
     [{ input_factor: 0.9 }, 'input_factor: found 0.9, expected a number from 1 to 4'],
     [{ image_tokens: 0.5 }, 'image_tokens: found 0.5, expected a whole number of 1 or more'],
     [{ max_output_tokens: 0 }, 'max_output_tokens: found 0, expected a whole number of 1 or more'],
-  ])('is refused with %j', (more, problem) => {
+  ])('is rejected with %j', (more, problem) => {
     expect(readCharge(row(more))).toEqual({ problem: expect.stringContaining(problem) as string });
   });
 
@@ -161,7 +161,7 @@ describe('a billing rule', () => {
   });
 });
 
-it('amounts are written alike in prices, grants, options and forms', () => {
+it('amounts have the same format in prices, grants, options and forms', () => {
   const readers: [string, (written: string) => unknown][] = [
     ['a price', (written) => rowOf(readCharge(row({ input: written })), 'input')],
     [
@@ -191,7 +191,7 @@ describe('rules with dates', () => {
     ).results.flatMap(({ table, key, warning }) => (warning ? [`${table} ${key}: ${warning}`] : []));
   const dated = row({ id: 2, from: '2027-01-01' });
 
-  it('shadow each other by id where they begin at the same time, also before they do', () => {
+  it('shadow each other by id when they start at the same time, even before they do', () => {
     const warning = 'charges 3: models: rule 2 has a lower id and takes precedence for gpt-4o';
     expect(at('2026-01-01', row(), dated, { ...dated, id: 3 })).toEqual([warning]);
   });

@@ -15,7 +15,7 @@ const oneOfEach = (good: Record<string, unknown>) =>
 const withOwnKeys = (rows: Record<string, unknown>[], key: string, name: (index: number) => unknown) =>
   rows.map((row, index) => ({ ...row, [key]: name(index) }));
 
-it('never throws, whatever the tables hold', () => {
+it('compile never throws, whatever the tables contain', () => {
   const table = fc.array(junk, { maxLength: 5 });
   fc.assert(
     fc.property(table, table, table, table, fc.boolean(), (channels, charges, plans, settings, local) => {
@@ -27,7 +27,7 @@ it('never throws, whatever the tables hold', () => {
   );
 });
 
-it('serves exactly the rows that it reports no problem for', () => {
+it('compile serves exactly the rows without a problem', () => {
   const charge = { id: 1, type: 'token-billing', models: ['m'], input: 1, output: 2, anonymous: false };
   fc.assert(
     fc.property(
@@ -53,7 +53,7 @@ it('serves exactly the rows that it reports no problem for', () => {
   );
 });
 
-it('comes out the same when it is compiled again from the rows that it kept, and from its own snapshot', () => {
+it('compile returns the same for the rows that it kept, and for its own snapshot', () => {
   const table = fc.array(junk, { maxLength: 4 });
   fc.assert(
     fc.property(

@@ -4,7 +4,7 @@ import { channelTypes } from '../../../shared/upstreams/types/channel-types.ts';
 import { channel, compile } from './rows.ts';
 
 describe('the snapshot', () => {
-  it('is empty, with default settings, when the tables are', () => {
+  it('is empty, with default settings, for empty tables', () => {
     expect(compile({})).toEqual({
       snapshot: {
         publishedAt: 1_800_000_000,
@@ -19,7 +19,7 @@ describe('the snapshot', () => {
     });
   });
 
-  it('orders channels by priority, highest first, then by id, and leaves out those that are off', () => {
+  it('orders channels by priority, highest first, then by id, and omits disabled ones', () => {
     const { snapshot } = compile({
       channels: [
         channel({ id: 'b', priority: 1 }),
@@ -33,7 +33,7 @@ describe('the snapshot', () => {
     expect(snapshot.channels.map((row) => row.id)).toEqual(['top', 'Z', 'a', 'b', 'low']);
   });
 
-  it('keeps a disabled channel if its vendor may still answer calls in background windows', () => {
+  it('keeps a disabled channel while its vendor may still answer calls in background windows', () => {
     const params = { completion_windows: 'submit' };
     const { snapshot } = compile({
       channels: [
@@ -46,7 +46,7 @@ describe('the snapshot', () => {
   });
 
   it.each(['bedrock-runtime', 'bedrock-runtime-fips'])(
-    'holds the host of %s alone, and calls go by the dialect',
+    'contains only the host of %s, and calls use the dialect',
     (host) => {
       const endpoint = `https://${host}.us-east-1.amazonaws.com`;
       const row = { type: 'bedrock', region: 'us-east-1', endpoint };
@@ -59,7 +59,7 @@ describe('the snapshot', () => {
     },
   );
 
-  it('lists each model once: in channel order, then as listed', () => {
+  it('lists each model once, in the order of channels and their lists', () => {
     const { snapshot } = compile({
       channels: [
         channel({ id: 'second', priority: 0, models: ['m3', 'm1'] }),
@@ -79,7 +79,7 @@ describe('the snapshot', () => {
     expect(snapshot.plans.map((row) => row.level)).toEqual([1, 2, 3]);
   });
 
-  it('reads settings by name and keeps the defaults of the others', () => {
+  it('reads settings by name and uses defaults for the others', () => {
     const { snapshot, results } = compile({
       settings: [
         { name: 'relay_closed', value: 'TRUE' },
@@ -104,7 +104,7 @@ describe('the snapshot', () => {
     });
   });
 
-  it('leaves a bad row out and keeps its neighbours, with one result for each row', () => {
+  it('omits an invalid row but keeps its neighbours, with one result for each row', () => {
     const { snapshot, results } = compile({
       channels: [channel({ id: 'bad', priority: 'high' }), channel({ id: 'good' })],
       charges: [{ id: 1, type: 'per-token', models: ['m'] }],
@@ -127,7 +127,7 @@ describe('the snapshot', () => {
   });
 });
 
-describe('a switch that cannot be read', () => {
+describe('an unreadable boolean', () => {
   it.each([
     ['relay_closed', { value: 'yes' }, { relayClosed: true }, 'the relay is closed'],
     ['relay_closed', {}, { relayClosed: true }, 'the relay is closed'],
@@ -139,13 +139,13 @@ describe('a switch that cannot be read', () => {
       { store: { allKeys: false } },
       'only keys with store set to true store responses',
     ],
-  ])('%s %j is safe, and says so', (name, row, settings, said) => {
+  ])('%s %j falls back to the safe value, with a problem', (name, row, settings, said) => {
     const { snapshot, results } = compile({ settings: [{ name, ...row }] });
     expect(snapshot.settings).toMatchObject(settings);
     expect(results[0]?.problem).toContain(`until it is fixed, ${said}`);
   });
 
-  it('does not close the relay for an unreadable row of another setting', () => {
+  it('does not close the relay when another setting has an unreadable row', () => {
     const limits = { name: 'limits', value: { request_seconds: 5000 } };
     const { snapshot, results } = compile({ settings: [limits, { name: 'relay-closed', value: true }] });
     expect(snapshot.settings).toEqual(defaultSettings);
@@ -156,10 +156,10 @@ describe('a switch that cannot be read', () => {
   });
 });
 
-describe('limits of the deployment', () => {
+describe('limits from the deployment', () => {
   const defaultLimits = { account_rpm: 60, request_seconds: 300 };
 
-  it('hold while the setting has no row, beside the defaults of what they leave out', () => {
+  it('apply while the setting has no row, with defaults for the missing ones', () => {
     const { snapshot, results } = compile({}, { defaultLimits });
     expect(snapshot.settings.limits).toMatchObject({
       ...defaultSettings.limits,
@@ -170,14 +170,14 @@ describe('limits of the deployment', () => {
     expect(results).toEqual([]);
   });
 
-  it('are replaced whole by the row', () => {
+  it('are replaced by the row as a whole', () => {
     const settings = [{ name: 'limits', value: { account_tpm: 1000 } }];
     const { limits } = compile({ settings }, { defaultLimits }).snapshot.settings;
     expect(limits).toMatchObject({ accountTpm: 1000, requestSeconds: defaultSettings.limits.requestSeconds });
     expect(limits.accountRpm).toBeUndefined();
   });
 
-  it('hold while the row cannot be read', () => {
+  it('apply while the row is unreadable', () => {
     const settings = [{ name: 'limits', value: { request_seconds: 5000 } }];
     expect(compile({ settings }, { defaultLimits }).snapshot.settings.limits.accountRpm).toBe(60);
   });

@@ -21,8 +21,8 @@ const warningsOf = (rows: Partial<ConfigRows>, options: Partial<CompileOptions> 
     warning === undefined ? [] : [`${table} ${key}: ${warning}`],
   );
 
-describe('a row that is used but deserves a look', () => {
-  it('serves a model without a price', () => {
+describe('a suspicious row in use', () => {
+  it('is reported when it serves a model without a price', () => {
     const channels = [channel({ models: ['gpt-4o', 'a', 'b', 'c', 'd', 'e', 'f'] })];
     expect(warningsOf({ channels, charges: [charge()] })).toEqual([
       'channels main: models: no price for a, b, c, d, e and 1 more, so calls are free',
@@ -34,7 +34,7 @@ describe('a row that is used but deserves a look', () => {
     expect(warningsOf({ channels: [channel({ state: false })] })).toEqual([]);
   });
 
-  it('costs each call a repeat, as answers taught', () => {
+  it('is reported when refusals taught that it costs each call a retry', () => {
     const channels = [channel({ models: ['gpt-4o', 'gpt-5'] }), channel({ id: 'second' })];
     const fact = { channel: 'main', model: 'gpt-5', untilMs: 1 };
     const learned = [
@@ -59,7 +59,7 @@ describe('a row that is used but deserves a look', () => {
     expect(warningsOf({ channels: told, charges }, { learned: learned.slice(5, 6) })).toEqual([]);
   });
 
-  it('says which words of the upstream have no line, until the row has one', () => {
+  it('is reported for unknown words of the upstream, until the row explains them', () => {
     const of = { channel: 'main', model: '*', untilMs: 1 };
     const learned = [
       { ...of, fact: 'finish_word:brand_new+4' },
@@ -79,7 +79,7 @@ describe('a row that is used but deserves a look', () => {
     expect(warned({ words: { finish: { 'brand*': 'length' }, errors: { brand_new: 'account' } } })).toBe('');
   });
 
-  it('is told of many models in one sentence', () => {
+  it('is reported in one sentence for many models', () => {
     const models = Array.from({ length: 90 }, (_, i) => `model-${i}`);
     const learned = models.map((model) => ({
       channel: 'main',
@@ -95,7 +95,7 @@ describe('a row that is used but deserves a look', () => {
     expect(warning.length).toBeLessThan(300);
   });
 
-  it('is shown by the tools with what the running stack alone knows', () => {
+  it('is reported by the tools together with what only the running stack knows', () => {
     const raw = channel({ models: ['gpt-4o'], secret: 'env:KEY', mapper: { other: 'x' } });
     const fact = { channel: 'main', model: 'gpt-4o', untilMs: 1 };
     const facts = [
@@ -130,7 +130,7 @@ describe('a row that is used but deserves a look', () => {
     ).toBe(undefined);
   });
 
-  it('prices what nobody serves, or the upstream’s name of a model', () => {
+  it("is reported when it prices unserved models, or the upstream's name of a model", () => {
     const channels = [channel({ mapper: { 'gpt-4o': 'gpt-4o-2024' } })];
     const charges = [charge({ models: ['gpt-4o', 'gpt-5', 'gpt-4o-2024'] })];
     expect(warningsOf({ channels, charges })).toEqual([
@@ -150,12 +150,12 @@ describe('a row that is used but deserves a look', () => {
       { type: 'non-billing', input: 0, output: 0, cache_write_1h: 0.1 },
       'cache_write_1h: ignored, because the type is non-billing',
     ],
-  ])('has a price that looks like a mistake: %j', (attributes, warning) => {
+  ])('is reported when its price looks wrong: %j', (attributes, warning) => {
     const rows = { channels: [channel()], charges: [charge(attributes)] };
     expect(warningsOf(rows)).toEqual([`charges 1: ${warning}`]);
   });
 
-  it('is a plan for models that nobody serves, or for none', () => {
+  it('is reported when it is a plan for unserved models, or for none', () => {
     const rows = { channels: [channel()], charges: [charge()] };
     expect(warningsOf({ ...rows, plans: [plan(['gpt-4o', 'gpt-5'])] })).toEqual([
       'plans 1: items[0].models: no enabled channel serves gpt-5',
@@ -165,7 +165,7 @@ describe('a row that is used but deserves a look', () => {
     ]);
   });
 
-  it('has a secret that cannot be read', () => {
+  it('is reported when its secret is unreadable', () => {
     const secret = 'ssm:/relay/relay/channels/api.example.com/typo';
     const unreadableSecrets = new Map([[secret, 'there is none of this name']]);
     const rows = {
@@ -177,7 +177,7 @@ describe('a row that is used but deserves a look', () => {
     ]);
   });
 
-  it('names the problem alone when there is one', () => {
+  it('is reported with its problem only, when it has one', () => {
     const { rows } = compile({ channels: [channel()] });
     const { results } = compile({ channels: [channel({ weight: -1 })] }, { earlier: rows });
     expect(results).toEqual([
@@ -186,7 +186,7 @@ describe('a row that is used but deserves a look', () => {
   });
 });
 
-describe('a row that was edited by hand', () => {
+describe('a row edited by hand', () => {
   const padded = (path: string): string => `${path}: "gpt-4o " has spaces at an end`;
   const models = ['gpt-4o '];
   it.each<[string, Partial<ConfigRows>, string]>([
@@ -206,12 +206,12 @@ describe('a row that was edited by hand', () => {
     expect(compile(rows).results[0]?.warning).toContain(warning);
   });
 
-  it('may have spaces in texts that people read, and in what requests carry', () => {
+  it('may have spaces in texts for people and in request fields', () => {
     const row = channel({ name: ' a ', params: { set: { stop: ' end ' } } });
     expect(compile({ channels: [row] }).results[0]?.warning ?? '').not.toContain('spaces');
   });
 
-  it('is marked in keys and accounts too', () => {
+  it('is also marked among keys and accounts', () => {
     const hash = 'a'.repeat(64);
     expect(validateKeyRow({ hash, account: 'acme', models }).warning).toBe(padded('models[0]'));
     expect(validateAccountRow({ account: 'acme', price_group: 'gold ' }).warning).toBe(

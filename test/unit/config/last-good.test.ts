@@ -19,8 +19,8 @@ const afterEdit = (good: Partial<ConfigRows>, changed: Partial<ConfigRows>) => {
   return compile(changed, { earlier: JSON.parse(JSON.stringify(rows)) as ConfigRows });
 };
 
-describe('a bad row that is still there', () => {
-  it('keeps its last good version, and says so', () => {
+describe('an invalid row', () => {
+  it('keeps its last valid version, and reports that', () => {
     const { snapshot, results } = afterEdit(
       { channels: [channel({ priority: 3 })], charges: [charge()], plans: [{ level: 1, price: 5 }] },
       {
@@ -39,7 +39,7 @@ describe('a bad row that is still there', () => {
     ]);
   });
 
-  it('keeps it through every later snapshot, until it is mended or deleted', () => {
+  it('keeps it through every later snapshot, until it is fixed or deleted', () => {
     const good = compile({ channels: [channel({ priority: 3 })] });
     const bad = { channels: [channel({ priority: 'high' })] };
     const once = compile(bad, { earlier: good.rows });
@@ -68,7 +68,7 @@ describe('a bad row that is still there', () => {
     ['no names', { models: null }, []],
     ['an empty list of names', { models: [], type: 'x' }, []],
     ['the names of others', { models: ['other'], type: 'x' }, []],
-  ])('keeps the models that it names from being free, if it never was good: %s', (_name, wrong, refused) => {
+  ])('keeps its models from being free when it was never valid: %s', (_name, wrong, refused) => {
     const channels = [channel({ models: ['gpt-4o', 'gpt-4o-mini', 'claude'] })];
     const { snapshot, results } = compile({ channels, charges: [charge(wrong)] });
     expect(snapshot.unreadPrices ?? []).toEqual(refused);
@@ -78,7 +78,7 @@ describe('a bad row that is still there', () => {
     expect(results[0]?.warning?.includes('so calls are free')).toBe(refused.length < 3);
   });
 
-  it('keeps a model that it names anew from being free, beside those of its last good version', () => {
+  it('keeps a newly added model from being free, and its last valid version applies to the others', () => {
     const channels = [channel({ models: ['gpt-4o', 'gpt-4o-mini'] })];
     const { snapshot, results } = afterEdit(
       { channels, charges: [charge()] },
@@ -88,15 +88,15 @@ describe('a bad row that is still there', () => {
     expect(results[1]?.problem).toContain(`${kept}; until then calls of gpt-4o-mini are refused`);
   });
 
-  it('does not keep a version that the rules no longer accept', () => {
+  it('does not keep a version that has become invalid', () => {
     const { rows } = compile({ channels: [channel({ endpoint: 'http://127.0.0.1:1/v1' })] }, { local: true });
     const { snapshot } = compile({ channels: [channel({ priority: 'high' })] }, { earlier: rows });
     expect(snapshot.channels).toEqual([]);
   });
 });
 
-describe('a channel that was switched off', () => {
-  it.each([false, 'false'])('stays off although the row has a mistake: state %j', (state) => {
+describe('a disabled channel', () => {
+  it.each([false, 'false'])('stays disabled although the row is invalid: state %j', (state) => {
     const { snapshot, results } = afterEdit(
       { channels: [channel()] },
       { channels: [channel({ state, priority: 'high' })] },
@@ -105,7 +105,7 @@ describe('a channel that was switched off', () => {
     expect(results[0]?.problem).toBe('priority: found "high", expected a whole number');
   });
 
-  it('is off while its state cannot be read, and while another attribute is mended after that', () => {
+  it('is disabled while its state is unreadable, and after another attribute is fixed', () => {
     const unreadable = afterEdit({ channels: [channel()] }, { channels: [channel({ state: 'on' })] });
     expect(unreadable.snapshot.channels).toEqual([]);
     const half = compile(
@@ -116,8 +116,8 @@ describe('a channel that was switched off', () => {
   });
 });
 
-describe('a bad setting', () => {
-  it('keeps its last good value', () => {
+describe('an invalid setting', () => {
+  it('keeps its last valid value', () => {
     const { snapshot, results } = afterEdit(
       { settings: [{ name: 'contact', value: 'ops@example.com' }] },
       { settings: [{ name: 'contact', value: 5 }] },
@@ -126,7 +126,7 @@ describe('a bad setting', () => {
     expect(results[0]?.problem).toBe(`value: found 5, expected a text; ${kept}`);
   });
 
-  it('never keeps the relay open, nor models free', () => {
+  it('never opens the relay and never makes models free', () => {
     const settings = (...values: unknown[]) => ({
       settings: ['relay_closed', 'subscription.enabled', 'unpriced_models'].map((name, at) => ({
         name,
@@ -144,7 +144,7 @@ const contentOf = (some: Partial<ConfigRows>, publishedAt = 1) => {
   return serializeConfiguration(snapshot, keptRows);
 };
 
-describe('the content of a configuration', () => {
+describe('the digest of a configuration', () => {
   const rows = {
     channels: [channel({ id: 'b' }), channel({ id: 'a', state: false })],
     settings: [
@@ -152,19 +152,19 @@ describe('the content of a configuration', () => {
       { name: 'contact', value: '' },
     ],
   };
-  it('is the same whatever the order of rows and attributes, notes, marks and time', () => {
+  it('is the same for any order of rows and attributes, and for any notes, marks and times', () => {
     const marked = (row: object) =>
       Object.fromEntries([['_problem', 'old'], ...Object.entries(row).toReversed()]);
     const channels = rows.channels.toReversed().map(marked);
     expect(contentOf({ channels, settings: rows.settings.toReversed() }, 2)).toBe(contentOf(rows));
   });
 
-  it('is another one when a row that is off changes: a rollback brings those back too', () => {
+  it('differs when a disabled row changes, because a rollback restores those too', () => {
     const other = { ...rows, channels: [rows.channels[0], channel({ id: 'a', state: false, weight: 2 })] };
     expect(contentOf(other)).not.toBe(contentOf(rows));
   });
 
-  it('survives JSON', () => {
+  it('is the same after a round trip through JSON', () => {
     const { snapshot } = compile({ ...emptyRows, ...rows });
     expect(JSON.parse(JSON.stringify(snapshot))).toEqual(snapshot);
   });

@@ -38,15 +38,18 @@ const yuans: [string, Price][] = [
   ['x-reasoner', [4, 16]],
 ];
 
-describe('a price per million tokens that was typed as one per 1,000', () => {
-  it.each([...dollars, ...yuans])('is noticed, and the true one is not doubted: %s %j', (model, price) => {
-    expect(doubtsOf(model, typed(price)).join()).toContain(perMillion);
-    // In yuan, with a markup of a half.
-    const isDollars = dollars.some(([name]) => name === model);
-    expect(doubtsOf(model, typed(price, ((isDollars ? 7.2 : 1) * 1.5) / 1000))).toEqual([]);
-  });
+describe('a price per million tokens entered as one per 1,000', () => {
+  it.each([...dollars, ...yuans])(
+    'raises a warning, and the correct price does not: %s %j',
+    (model, price) => {
+      expect(doubtsOf(model, typed(price)).join()).toContain(perMillion);
+      // In yuan, with a markup of a half.
+      const isDollars = dollars.some(([name]) => name === model);
+      expect(doubtsOf(model, typed(price, ((isDollars ? 7.2 : 1) * 1.5) / 1000))).toEqual([]);
+    },
+  );
 
-  it('is noticed below 1 yuan, and the message names the model, what was found and what it should be', () => {
+  it('raises a warning below ¥1, with the model, the price and the price to write instead', () => {
     expect(doubtsOf('gpt-4o-mini', { input: 0.15, output: 0.0006 })).toEqual([
       `input: 0.15 yuan ${perMillion} for gpt-4o-mini`,
       'in that case write 0.00015',
@@ -55,7 +58,7 @@ describe('a price per million tokens that was typed as one per 1,000', () => {
     expect(doubtsOf('cheap', typed([0.15, 0.6]), served).join()).toContain(`${perMillion} for cheap`);
   });
 
-  it('is noticed in prices of the cache and in tiers, and never in prices of calls', () => {
+  it('raises a warning for cache prices and tiers, but never for prices per call', () => {
     const prices = { input: 0.02, output: 0.1, cached_input: 0.3 };
     expect(doubtsOf('m', prices).join()).toContain(`cached_input: 0.3 yuan ${perMillion}`);
     const tiers = [{ above: 200_000, input: 6, output: 22.5, cached_input: 0.3 }];
@@ -66,7 +69,7 @@ describe('a price per million tokens that was typed as one per 1,000', () => {
   });
 });
 
-it('a factor of a service tier that no vendor has is doubted, in prices and in costs', () => {
+it('a service tier factor that no vendor uses raises a warning, in prices and in costs', () => {
   const prices = { input: 0.002, output: 0.01, service_tiers: { flex: 0.5, ultrafast: 10, priority: 20 } };
   expect(doubtsOf('m', prices)).toEqual([
     'service_tiers.priority: 20 is a factor, so these calls cost 20 times the standard price',
@@ -77,11 +80,11 @@ it('a factor of a service tier that no vendor has is doubted, in prices and in c
   );
 });
 
-describe('what a channel pays', () => {
+describe('the cost of a channel', () => {
   const cost = (entry: object) => ({ cost: { '*': entry } });
   const dollar = { input: 0.000_15, output: 0.000_6, currency: 'USD', rate: 7.2 };
 
-  it('decides alone where it is known, in yuan: a hundred times as much is doubted, less is not', () => {
+  it('alone decides where it is known, in yuan: more than a hundred times the cost raises a warning', () => {
     const cheap = cost({ input: 0.01, output: 0.02 });
     expect(doubtsOf('small', { input: 0.31, output: 120 }, cheap)).toEqual([
       'output: 120 yuan per 1,000 tokens exceeds 100 times the cost of small and looks like a price per million tokens',
@@ -93,7 +96,7 @@ describe('what a channel pays', () => {
     expect(doubtsOf('m', { input: 0.1, output: 0.05 }, cost(dollar))).toEqual([]);
   });
 
-  it('is doubted itself, by the rate of its currency', () => {
+  it('raises a warning itself, by the rate of its currency', () => {
     const paid = { cost: { m: { ...dollar, input: 0.15, output: 0.0006 } } };
     expect(doubtsOf('m', { input: 0.002, output: 0.008 }, paid)).toEqual([
       `cost.m.input: 0.15 USD ${perMillion}`,
@@ -103,7 +106,7 @@ describe('what a channel pays', () => {
   });
 });
 
-describe('a price below what a channel costs', () => {
+describe('a price below the cost of a channel', () => {
   const paid = {
     cost: { m: { input: 0.001, output: 0.004, cached_input: 0.0002, currency: 'USD', rate: 7 } },
   };
@@ -129,7 +132,7 @@ describe('a price below what a channel costs', () => {
     expect(results.find(({ table }) => table === 'charges')?.warning).toBe(warning);
   });
 
-  it('is found at the worst hour of a week, whichever of both prices depends on it', () => {
+  it('is found at the worst hour of a week, whether the price or the cost depends on it', () => {
     const hours = { name: 'peak', days: ['sat'], from: '09:00', to: '12:00', zone: 'Asia/Shanghai' };
     const cost = { m: { input: 0.001, output: 0.004, windows: [{ ...hours, factor: 2 }] } };
     const warningOf = (windows: object[] | undefined, prices = { input: 0.0015, output: 0.006 }) => {
@@ -149,7 +152,7 @@ describe('a price below what a channel costs', () => {
 
   const charges = [{ id: 1, type: 'token-billing', models: ['m', 'n'], input: 0.01, output: 0.04 }];
   const channels = [channel({ models: ['m', 'n'], ...paid })];
-  it('of a group of customers is named on its setting, and of a customer on the row of the account', () => {
+  it('is reported on the setting for a group, and on the account row for a customer', () => {
     const groups = { cheap: [{ models: ['m'], factor: 0.6 }], fair: [{ models: ['*'], factor: 0.8 }] };
     const settings = [{ name: 'price_groups', value: groups }];
     const { results, snapshot } = compile({ channels, charges, settings });
@@ -183,7 +186,7 @@ describe('an entry of a price group', () => {
   };
   const dated = { models: ['m'], factor: 0.4, from: '2099-12-07', until: '2099-12-08' };
 
-  it('that will sell below cost gets a warning before it begins, for its worst hour', () => {
+  it('that will sell below cost raises a warning in advance, for its worst hour', () => {
     const loss =
       '¥3.2 per million output tokens, channel main costs ¥4, a loss of ¥0.8, and ¥0.8 per million input tokens, channel main costs ¥1, a loss of ¥0.2';
     expect(warningOf([dated])).toBe(`value.gold: m sold below cost from 2099-12-07T00:00:00Z: ${loss}`);
@@ -193,7 +196,7 @@ describe('an entry of a price group', () => {
     );
   });
 
-  it('that will end a loss gets no warning for the price of everybody before and after it', () => {
+  it('that will end a loss raises no warning for the standard price before and after it', () => {
     const dear = { m: { input: 0.003, output: 0.009 } };
     expect(warningOf([{ ...dated, factor: 2 }], dear)).toBeUndefined();
     expect(warningOf([{ ...dated, factor: 1.2 }], dear)).toBe(
@@ -275,7 +278,7 @@ describe('a rule that changes a price', () => {
     expect(marked([charge({ ...before })], [charge({ ...after })])).toEqual([mark && `${at} ${mark}`]);
   });
 
-  it('is the one that prices the model from then on, whichever row that is', () => {
+  it('is the one that prices the model from its start on, whichever row that is', () => {
     const dated = charge({ id: 2, models: ['mini'], from: '2026-12-01T00:00:00Z', input: 0.04 });
     expect(marked([charge()], [charge(), dated])).toEqual([
       undefined,
@@ -286,7 +289,7 @@ describe('a rule that changes a price', () => {
     expect(marked([], [charge()])).toEqual([undefined]);
   });
 
-  it('at a time that was over says that it began at once, and only where it takes the place of another', () => {
+  it('with a past start is marked as effective at once, and only where it replaces another rule', () => {
     const over = charge({ id: 2, from: '2025-12-01T00:00:00Z', input: 0.011 });
     const said =
       'from: at 2026-11-22T12:00:00Z this time (2025-12-01T00:00:00Z) was already past, so the price took effect at once';
@@ -298,7 +301,7 @@ describe('a rule that changes a price', () => {
     expect(marked([charge(), over], [charge(), { ...over, _warning: said }], now + hours)[1]).toBe(said);
   });
 
-  it('keeps its mark until a day after the price begins, unless it is changed again, and no other text', () => {
+  it('keeps its mark and text until a day after the price begins, unless it changes again', () => {
     const edited = charge({ output: 0.14 });
     const [mark = ''] = marked([charge()], [edited]);
     const row = { ...edited, _warning: mark };

@@ -21,7 +21,7 @@ const authors = (raw: object[], before: object[]) =>
     publishedAt,
   );
 
-test('a version names who wrote the rows that changed, each once and sorted, and nobody else', () => {
+test('a version names the authors of its changed rows, each once and sorted, and nobody else', () => {
   const raw = [
     channel('a', 2, by('jane')),
     channel('b', 2, by('ann')),
@@ -31,12 +31,12 @@ test('a version names who wrote the rows that changed, each once and sorted, and
   expect(authors(raw, [channel('a', 1), channel('same', 1)])).toEqual(['ann', 'jane']);
 });
 
-test('an edit by another tool is not put down to whoever wrote the row before it', () => {
+test('an edit by another tool is not attributed to the previous author of the row', () => {
   expect(authors([channel('a', 2, by('jane', '2026-11-21T00:00:00Z'))], [channel('a', 1)])).toEqual([]);
   expect(authors([channel('a', 2)], [channel('a', 1)])).toEqual([]);
 });
 
-test('a version says in a line which rows changed in what, without their values', () => {
+test('a version summarises its changed rows by attribute in one line, without values', () => {
   const [old, next] = [
     [channel('a', 1), channel('gone', 1), channel('same', 1)],
     [channel('a', 2, { secret: 'ssm:/relay/x/y' }), channel('new', 1), channel('same', 1)],

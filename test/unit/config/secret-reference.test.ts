@@ -41,13 +41,13 @@ describe('a reference to a secret', () => {
       'ssm:/relay/relay/payments/api.stripe.com/key',
       { purpose: 'payments', host: 'evil.example' },
     ],
-  ])('is a problem, of %s: %s', (why, reference, use) => {
+  ])('is rejected (%s): %s', (why, reference, use) => {
     const problem = problemOf(reference, { local: false }, use);
     expect(problem).toContain(why);
     expect(problem).toContain(`secret new ${use.purpose ?? 'channels'}/`);
   });
 
-  it('whose path has no purpose is usable where it was before, and nowhere else', () => {
+  it('without a purpose is usable where it was used before, and nowhere else', () => {
     const reference = 'ssm:/relay/relay/openai';
     const oldUses = new Set([JSON.stringify(['channels', 'a', reference, host])]);
     expect(problemOf(reference, { local: false, oldUses })).toBeUndefined();
@@ -61,7 +61,7 @@ describe('a reference to a secret', () => {
     expect(problemOf('env:OPENAI_API_KEY', { local: false })).toContain('only works on a local stack');
   });
 
-  it('is usable from the variables that the owner of the stack named, `*` at an end for all that begin so', () => {
+  it("is usable from the variables that the stack's owner listed, where a final `*` matches any ending", () => {
     const rules = { local: true, envSecrets: ['OPENAI_API_KEY', 'TEAM_*'] };
     for (const name of ['OPENAI_API_KEY', 'TEAM_', 'TEAM_KEY'])
       expect(problemOf(`env:${name}`, rules)).toBeUndefined();
@@ -70,7 +70,7 @@ describe('a reference to a secret', () => {
     expect(problemOf('env:skcanary123', rules)).not.toContain('canary');
   });
 
-  it('is usable from a variable that its owner named for a purpose, or a host, for that alone', () => {
+  it('is usable from a variable listed for a purpose or a host in that purpose or host only', () => {
     const envSecrets = ['*', 'payments/STRIPE_*', 'channels/api.example.com/BOUND'];
     const rules = { local: true, envSecrets };
     expect(
@@ -81,7 +81,7 @@ describe('a reference to a secret', () => {
     expect(problemOf('env:BOUND', rules, { host: 'evil.example' })).toContain('rows cannot read');
   });
 
-  it('is a problem of the row that names another variable', () => {
+  it('invalidates a row that names another variable', () => {
     const { results, snapshot } = compile(
       { channels: [channel({ secret: 'env:HOME' })] },
       { local: true, envSecrets: [] },
@@ -98,12 +98,12 @@ describe('a reference to a secret', () => {
     'env:',
     'env:A B',
     'plain',
-  ])('is a problem: %s', (reference) => {
+  ])('is invalid: %s', (reference) => {
     expect(problemOf(reference, { local: true })).toMatch(/^found /);
   });
 });
 
-describe('a secret of another purpose', () => {
+describe('a secret with another purpose', () => {
   const stripe = {
     live: true,
     webhook_secret: ['ssm:/relay/relay/hook', 'ssm:/relay/relay/hook-2'],
@@ -129,7 +129,7 @@ describe('a secret of another purpose', () => {
   const owners = new Map([['ssm:/relay/relay/oidc', 'console'] as const]);
 
   it.each(references)(
-    'is a problem of the channel that names it by hand, whose last good version serves: %s',
+    'invalidates a channel that names it, whose last valid version keeps serving: %s',
     (secret) => {
       const good = channel({ id: 'a', secret: 'ssm:/relay/relay/vendor' });
       const bad = {
@@ -148,7 +148,7 @@ describe('a secret of another purpose', () => {
     },
   );
 
-  it('is one too while the row that it belongs to has a problem, or has just dropped it', () => {
+  it('invalidates the channel even while its owner row is invalid or has just dropped it', () => {
     const [payments] = settings;
     const bad = { ...payments, value: { stripe: { ...stripe, rates: 'none' } } };
     for (const rows of [[bad], []])
@@ -161,7 +161,7 @@ describe('a secret of another purpose', () => {
       }
   });
 
-  it('is a problem of search and alerts that name one of payments, and payments goes on', () => {
+  it('invalidates search and alerts that name a payments secret, while payments keep working', () => {
     const { results, snapshot } = compile({
       settings: [
         settings[0],
@@ -177,7 +177,7 @@ describe('a secret of another purpose', () => {
     expect(snapshot.settings.payments).toBeDefined();
   });
 
-  it('may not be sent to another host by the setting that it belongs to', () => {
+  it('may not be sent to another host, even by its own setting', () => {
     const key = 'ssm:/relay/relay/payments/api.stripe.com/key';
     const sent = (endpoint: string) => {
       const checkout = { secret_key: key, currency: 'usd', endpoint };
@@ -200,8 +200,8 @@ describe('a secret of another purpose', () => {
   });
 });
 
-describe('a path that names no purpose', () => {
-  it('goes on and is marked, in channels and settings alike', () => {
+describe('a secret path without a purpose', () => {
+  it('keeps working and is marked, in channels and settings', () => {
     const { results, snapshot } = compile({
       channels: [channel({ id: 'old', secret: ['ssm:/relay/relay/a', 'secretsmanager:relay/b'] })],
       settings: [{ name: 'search', value: { type: 'tavily', secret: 'ssm:/relay/relay/tavily' } }],
@@ -222,10 +222,10 @@ describe('a path that names no purpose', () => {
   });
 });
 
-describe('a secret that was typed into a row', () => {
+describe('a secret value typed into a row', () => {
   const canary = 'sk-proj-CANARYCANARYCANARY12345';
 
-  it('is a problem that says how to store it', () => {
+  it('is rejected with instructions for storing it', () => {
     const { results } = compile({ channels: [channel({ secret: canary })] });
     expect(results[0]?.problem).toContain('npx --no relay-ops secret new');
   });

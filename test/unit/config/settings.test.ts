@@ -227,27 +227,24 @@ describe.each<[string, [unknown, RegExp][]]>([
     ],
   ],
 ])('the setting %s', (name, cases) => {
-  it.each(cases)('%j is refused', (value, problem) => {
+  it.each(cases)('%j is rejected', (value, problem) => {
     expect(read(name, value)).toMatchObject({ problem: expect.stringMatching(problem) as unknown });
   });
 });
 
-it.each([{ __proto__: null }, ['limits'], 7])(
-  'a row whose name is %j is an invalid row, not an error',
-  (name) => {
-    const settings = [{ name, value: 1 }];
-    expect(compile({ settings }).results.filter(({ problem }) => problem !== undefined)).toHaveLength(1);
-  },
-);
+it.each([{ __proto__: null }, ['limits'], 7])('a row named %j is invalid, but not a crash', (name) => {
+  const settings = [{ name, value: 1 }];
+  expect(compile({ settings }).results.filter(({ problem }) => problem !== undefined)).toHaveLength(1);
+});
 
-it('a notice is shown from its first moment until its last, and one without times always', () => {
+it('a notice is shown from its start to its end, and one without times always', () => {
   const notices = [{ text: 'dated', fromMs: 1000, untilMs: 2000 }, { text: 'always' }];
   const at = (nowMs: number) =>
     listCurrentNotices({ ...defaultSettings, notices }, nowMs).map(({ text }) => text);
   expect([999, 1000, 1999, 2000].map((nowMs) => at(nowMs).length)).toEqual([1, 2, 2, 1]);
 });
 
-describe('aliases and the other tables', () => {
+describe('aliases', () => {
   const row = (value: unknown) => ({ name: 'aliases', value });
   const compiled = (value: unknown, rows: Partial<ConfigRows> = {}) =>
     compile({ channels: [channel()], settings: [row(value)], ...rows });
@@ -257,14 +254,14 @@ describe('aliases and the other tables', () => {
   it.each([
     ['on', {}],
     ['off', { state: false }],
-  ])('a name that a channel has that is %s stays a model', (_case, more) => {
+  ])('never hide a model of a channel that is %s', (_case, more) => {
     const rows = { channels: [channel(more), channel({ id: 'second', models: ['o3'] })] };
     const value = { 'gpt-4o': ['o3'], fast: ['o3'] };
     expect(compiled(value, rows).snapshot.settings.aliases.map(({ name }) => name)).toEqual(['fast']);
     expect(warningOf(value, rows)).toBe('value.gpt-4o: ignored, because a channel has a model of this name');
   });
 
-  it('warns of models that nobody serves or may have, and of aliases without any', () => {
+  it('raise warnings for models that are unserved or unavailable, and for empty aliases', () => {
     expect(warningOf({ fast: ['gpt-4o'] })).toBeUndefined();
     expect(warningOf({ fast: ['gpt-4o', 'o9'], none: ['o8', 'o9'] })).toBe(
       'value.fast: skips o9, which no enabled channel serves; ' +
@@ -274,7 +271,7 @@ describe('aliases and the other tables', () => {
     expect(warningOf({}, { settings })).toContain('not offered');
   });
 
-  it('a plan may name one, a charge of one has a warning that it prices nothing', () => {
+  it('may be named by a plan, but a charge that names one has a warning that it prices nothing', () => {
     const plans = [{ level: 1, items: [{ id: 'chat', value: 1, models: ['fast'] }] }];
     const charges = [{ id: 1, type: 'non-billing', models: ['fast'] }];
     const warning = (table: string) => warningOf({ fast: ['gpt-4o'] }, { plans, charges }, table);
@@ -337,11 +334,11 @@ describe('a row of accounts', () => {
     [{ concurrency: 0 }, /^concurrency: found 0.*the account has no plan and no limits$/],
     [{ enabled: 'maybe' }, /^enabled: found "maybe".*the keys of the account are rejected$/],
     [{ enabled: false, note: 4 }, /^note: .*the keys of the account are rejected$/],
-  ])('%j has a problem that says what follows', (more, problem) => {
+  ])('%j has a problem that describes its effect', (more, problem) => {
     expect(validateAccountRow(row(more)).problem).toMatch(problem);
   });
 
-  it('may name receivers on this machine on the local stack alone', () => {
+  it('may name receivers on this machine on the local stack only', () => {
     const written = row({ contact: { webhook: 'http://127.0.0.1:8080/hook' } });
     expect(validateAccountRow(written, { local: true })).toEqual({});
   });

@@ -87,7 +87,7 @@ describe.each(Object.keys(readers))('docs/tables.md, %s', (table) => {
       expect(readers[table]?.(example)).toEqual({ row: expect.anything() as unknown });
   });
 
-  it('lists every attribute that the row may have, and no other', () => {
+  it('lists every attribute of a row, and no other', () => {
     const settingNames = table === 'settings' ? Object.keys(settingTable) : [];
     const expected = [...settingNames, ...attributePaths(schemas[table as keyof typeof schemas])];
     expect(new Set(documented(table))).toEqual(new Set(expected));

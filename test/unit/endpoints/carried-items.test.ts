@@ -71,7 +71,7 @@ describe('towards an upstream of the same form', () => {
   const row = { dialect: 'responses' };
   const { id: _id, ...ownMessage } = agentMessage;
 
-  it('items go up in their places, without what has a price or is hosted, and the effort of the request stays', async () => {
+  it("items are sent in their places, without paid or hosted tools, and the request's effort stays", async () => {
     const { body, dropped } = await sent(row, { input: history, reasoning: { effort: 'low' } });
     // The hosted tool alone: no item is named that went up.
     expect(dropped).toBe('tools');
@@ -89,7 +89,7 @@ describe('towards an upstream of the same form', () => {
     expect([body['tools'], body['reasoning']]).toEqual([undefined, { effort: 'low' }]);
   });
 
-  it('what is added later changes nothing before it', async () => {
+  it('tools added later change nothing before them', async () => {
     const base = { tools: [tool('base')], instructions: 'Be brief.' };
     const first = await sent(row, { ...base, input: [added, user('one')] });
     const next = [{ role: 'assistant', content: 'Yes.' }, { ...added, tools: [tool('more')] }, user('two')];
@@ -98,14 +98,14 @@ describe('towards an upstream of the same form', () => {
     expect((second.body['input'] as Json[]).slice(0, 3)).toEqual(first.body['input']);
   });
 
-  it('tools that are added before the result of a call stand behind it, and never before its turn', async () => {
+  it('tools added before the result of a call follow that result, and never precede its turn', async () => {
     const call = { type: 'function_call', call_id: 'call_1', name: 'base', arguments: '{}' };
     const result = { type: 'function_call_output', call_id: 'call_1', output: 'seen' };
     const { body } = await sent(row, { tools: [tool('base')], input: [user('one'), call, added, result] });
     expect(body['input']).toEqual([messageOf('one'), call, result, added]);
   });
 
-  it('a call that the model does not wait for may be open, and its result stays where it came', async () => {
+  it('an asynchronous call may be open, and its result stays in its place', async () => {
     const slow = { ...tool('slow'), async: true };
     const call = { type: 'function_call', call_id: 'call_1', async: true, name: 'slow', arguments: '{}' };
     const custom = {
@@ -128,7 +128,7 @@ describe('towards an upstream of the same form', () => {
     expect([second.body['tools'], second.dropped]).toEqual([tools, undefined]);
   });
 
-  it('a call of a tool that its client declared as asynchronous says so', async () => {
+  it('a call of a tool declared as asynchronous is marked as such', async () => {
     const output = [{ type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'slow', arguments: '{}' }];
     const steps = [data({ type: 'response.completed', response: { status: 'completed', output } })];
     const rig = new CoreRig({ channels: [row] }).upstream({ steps });
@@ -137,7 +137,7 @@ describe('towards an upstream of the same form', () => {
     expect(JSON.parse(text)).toMatchObject({ output: [{ type: 'function_call', async: true }] });
   });
 
-  it('a tool that only an item declares can be chosen, and is called by the names of its client', async () => {
+  it("a tool declared only by an item can be chosen, and is called by the client's names", async () => {
     const files = { type: 'namespace', name: 'fs', tools: [tool('list')] };
     const { body } = await sent(row, {
       input: [{ ...added, tools: [files] }, user('one')],
@@ -149,7 +149,7 @@ describe('towards an upstream of the same form', () => {
     });
   });
 
-  it('no id of what is stored at the vendor goes up in them, unless the row allows it', async () => {
+  it('ids of objects stored at the vendor are not sent, unless the row allows it', async () => {
     const file = { type: 'input_file', file_id: 'file_1' };
     const properties = { file_id: { type: 'string' } };
     const schema = { type: 'object', properties, required: ['file_id'] };
@@ -172,7 +172,7 @@ describe('towards an upstream of the same form', () => {
     expect(allowing.body['input']).toContainEqual({ ...ran, output: [file] });
   });
 
-  it('a text that Codex only calls encrypted goes up as text', async () => {
+  it('a text that Codex marks as encrypted is sent as text', async () => {
     const content = [{ ...encrypted, encrypted_content: 'Read the log.' }];
     const { body } = await sent(row, { input: [{ ...agentMessage, content }] });
     expect(body['input']).toEqual([
@@ -181,7 +181,7 @@ describe('towards an upstream of the same form', () => {
   });
 });
 
-it('an upstream that does not know them is asked once more, as one of another form is', async () => {
+it('an upstream that rejects such items is asked once more, as one of another form', async () => {
   const error = { message: "Invalid value: 'agent_message'.", param: 'input[1].type', code: 'invalid_value' };
   const refusal = { status: 400, steps: [JSON.stringify({ error })] };
   const rig = new CoreRig({ channels: [{ dialect: 'responses' }] }).upstream(refusal, {
@@ -204,7 +204,7 @@ describe.each([
   ['chat', {}],
   ['messages', { dialect: 'messages' }],
 ])('towards an upstream of another form (%s)', (_form, row) => {
-  it('agents speak as users, tools are those of the request, the last effort counts, and what is lost is named', async () => {
+  it('agents speak as users, tools join those of the request, the last effort counts, and losses are named', async () => {
     const { body, status, dropped } = await sent(row, { input: history, reasoning: { effort: 'low' } });
     expect(status).toBe(200);
     const text = JSON.stringify(body['messages']);
@@ -219,7 +219,7 @@ describe.each([
     );
   });
 
-  it('an asynchronous tool is one as the others, which is named, and its result stands behind its call', async () => {
+  it('an asynchronous tool is sent as an ordinary one and named, and its result follows its call', async () => {
     const call = { type: 'function_call', call_id: 'call_1', async: true, name: 'slow', arguments: '{}' };
     const result = { type: 'function_call_output', call_id: 'call_1', output: 'seen' };
     const tools = [{ ...tool('slow'), async: true }];
@@ -239,7 +239,7 @@ it.each([
   { type: 'configuration_update', reasoning: 'high', text: [] },
   { type: 'tool_search_output', tools: 'none' },
   ...['list_tools', 'approval_request', 'approval_response'].map((one) => ({ type: `mcp_${one}`, id: 'x' })),
-])('never refuses a history for %j', async (item) => {
+])('never rejects a history for %j', async (item) => {
   for (const row of [{}, { dialect: 'responses' }]) {
     const { status, body } = await sent(row, { input: [user('one'), item] });
     expect(status).toBe(200);
@@ -247,7 +247,7 @@ it.each([
   }
 });
 
-it("takes an upstream's count of what no message holds", async () => {
+it("accepts an upstream's count of items that no message holds", async () => {
   const usage = { input_tokens: 9_000, output_tokens: 1, total_tokens: 9_001 };
   const steps = [data({ type: 'response.completed', response: { status: 'completed', output: [], usage } })];
   const rig = new CoreRig({ channels: [{ dialect: 'responses' }] }).upstream({ steps });
@@ -256,7 +256,7 @@ it("takes an upstream's count of what no message holds", async () => {
   expect(asRecord(JSON.parse(text))['usage']).toMatchObject({ input_tokens: 9_000 });
 });
 
-it('counts what no message holds in the reservation, and in no lower bound', () => {
+it('counts items that no message holds in the reservation, but not in the lower bound', () => {
   const estimate = (output: string) =>
     estimateInput(responsesEndpoint.read({ model: 'm', input: [user('one'), { ...ran, output }] }, {}).call);
   const [short, long] = [estimate('seen'), estimate('seen '.repeat(1000))];
@@ -264,7 +264,7 @@ it('counts what no message holds in the reservation, and in no lower bound', () 
   expect(long.below).toBe(short.below);
 });
 
-it('reads a body full of them in a time that grows with their number', () => {
+it('reads a body full of such items in linear time', () => {
   const input = [user('one'), ...Array.from({ length: 33_000 }, () => ({ type: 'agent_reasoning' }))];
   const startedMs = performance.now();
   responsesEndpoint.read({ model: 'm', input }, {});

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { ChunksToCompletion } from '../../../shared/endpoints/chat/fold.ts';
 import type { ChatChunk } from '../../../shared/wire/chat-response.ts';
 
-it('an answer with more log probabilities in one chunk than a call may have arguments is folded', () => {
+it('an answer is folded with more log probabilities in a chunk than a call can have arguments', () => {
   const content = Array.from({ length: 1_500_000 }, () => 0);
   const chunk: ChatChunk = {
     id: 'c',

@@ -36,28 +36,31 @@ const toolResult = (i: number, content: string) => ({
 });
 const bare = { role: 'assistant', content: 'ho', function_call: null, tool_calls: null };
 
-describe('the older form of functions in a request', () => {
+describe('the legacy functions of a request', () => {
   it.each<[unknown, unknown]>([
     ['none', 'none'],
     ['auto', 'auto'],
     [{ name: 'look' }, { type: 'function', function: { name: 'look' } }],
     [null, undefined],
-  ])('becomes tools, for every dialect, and function_call %j the tool choice %j', (choice, expected) => {
-    const request = {
-      model: 'm',
-      messages: [hi],
-      tools: [tool],
-      ...(expected !== undefined && { tool_choice: expected }),
-    };
-    const { call } = read({ functions: [look], function_call: choice });
-    expect(call).toEqual({ form: 'chat', request, unknown: {} });
-  });
+  ])(
+    'become tools for every dialect, and function_call %j becomes the tool choice %j',
+    (choice, expected) => {
+      const request = {
+        model: 'm',
+        messages: [hi],
+        tools: [tool],
+        ...(expected !== undefined && { tool_choice: expected }),
+      };
+      const { call } = read({ functions: [look], function_call: choice });
+      expect(call).toEqual({ form: 'chat', request, unknown: {} });
+    },
+  );
 
   it.each([
     [{ functions: [look], function_call: 'odd' }, 'function_call'],
     [{ functions: [look], tools: [tool] }, 'functions'],
     [{ functions: [{}] }, 'functions[0].name'],
-  ])('%j is refused with the field at fault', (more, param) => {
+  ])('%j is rejected with the invalid field', (more, param) => {
     expect(() => read(more)).toThrow(expect.objectContaining({ name: 'InvalidRequest', param }));
   });
 
@@ -106,8 +109,8 @@ const pieces = [
   piece(0, { function: { arguments: '1}' } }),
 ];
 
-describe('the answer to a request in the older form', () => {
-  it('has function_call and its finish reason, in a stream', () => {
+describe('the answer to a request with legacy functions', () => {
+  it('has function_call and its finish reason in a stream', () => {
     const all = chunksIn(rendered({ functions: [look], stream: true }, pieces));
     const choices = all.flatMap((chunk) => chunk.choices);
     expect(choices).toMatchObject([
@@ -120,7 +123,7 @@ describe('the answer to a request in the older form', () => {
     expect(JSON.stringify(choices)).not.toContain('tool_calls');
   });
 
-  it('has function_call and its finish reason, as one object', () => {
+  it('has function_call and its finish reason as one object', () => {
     expect(JSON.parse(rendered({ function_call: 'auto', functions: [look] }, pieces))).toMatchObject({
       choices: [
         {
@@ -131,7 +134,7 @@ describe('the answer to a request in the older form', () => {
     });
   });
 
-  it('keeps the newer form where the request had it', () => {
+  it('uses tool calls if the request used them too', () => {
     expect(JSON.parse(rendered({ tools: [tool] }, pieces))).toMatchObject({
       choices: [{ message: { tool_calls: [{}, {}] }, finish_reason: 'tool_calls' }],
     });
@@ -162,7 +165,7 @@ describe('the content of a chat answer', () => {
     piece(0, { extra_content: { google: { thought_signature: 's' } } }),
   ];
 
-  it('is whole in one object: custom calls, state, annotations, images', () => {
+  it('is complete in one object: custom calls, state, annotations, images', () => {
     const { choices } = JSON.parse(rendered({}, deltas));
     expect(choices[0].message).toEqual({
       role: 'assistant',
@@ -187,7 +190,7 @@ describe('the content of a chat answer', () => {
     });
   });
 
-  it('streams as it comes, without what is a word of Responses: phases, annotations of files', () => {
+  it('is streamed as it arrives, without Responses-only values: phases and annotations of files', () => {
     const streamed = chunksIn(rendered({ stream: true }, deltas)).flatMap((chunk) => chunk.choices);
     const { phase: _phase, ...first } = deltas[0] ?? {};
     const plain = deltas.slice(1).map((delta) => {
@@ -198,7 +201,7 @@ describe('the content of a chat answer', () => {
   });
 });
 
-describe('usage of a chat answer', () => {
+describe('the usage of a chat answer', () => {
   const whole = {
     ...usage,
     prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
@@ -212,7 +215,7 @@ describe('usage of a chat answer', () => {
     ['in a chunk of its own where asked', asked, {}, [null, null, whole]],
     ["nowhere for OpenAI's client for Java, which would miss the finish reason", {}, java, [null, null]],
     ['where that client asked', asked, java, [null, null, whole]],
-  ])('stands %s', (_where, body, headers, expected) => {
+  ])('is reported %s', (_where, body, headers, expected) => {
     const text = rendered({ ...body, stream: true }, [{ content: 'x' }], { headers, finish: 'stop' });
     expect(chunksIn(text).map((chunk) => chunk.usage)).toEqual(expected);
   });

@@ -55,7 +55,7 @@ const agentBody = {
 };
 
 describe('a body with input instead of messages', () => {
-  it('is read as Responses reads it, with its tools in any of their forms, and keeps what is chat’s', async () => {
+  it('is read as on Responses, with its tools in any form, and keeps fields of chat', async () => {
     const { call, outputTokensMax } = await read(agentBody);
     expect(call.form).toBe('responses');
     expect(call.request).toEqual({
@@ -103,7 +103,7 @@ describe('a body with input instead of messages', () => {
     expect([...reading.renderer(identity, {} as never).end()].join('')).toBe('data: [DONE]\n\n');
   });
 
-  it('may be a text, beside messages that are empty, and have fields that only chat has', async () => {
+  it('may be a text beside empty messages, and may have chat-only fields', async () => {
     const { request, unknown } = await callOf({
       input: 'hi',
       messages: [],
@@ -147,12 +147,12 @@ describe('a body with input instead of messages', () => {
       { input: 'hi', tools: [{ name: 'n'.repeat(65), input_schema: {} }] },
       'string_above_max_length tools[0].name',
     ],
-  ])('with %s is refused with the field at fault', async (_what, body, refusal) => {
+  ])('with %s is rejected with the invalid field', async (_what, body, refusal) => {
     expect(await refusalOf(body)).toBe(refusal);
   });
 });
 
-describe('messages with words of other endpoints', () => {
+describe('messages with terms of other endpoints', () => {
   it.each<[string, unknown, unknown]>([
     [
       'a flat function',
@@ -201,7 +201,7 @@ describe('messages with words of other endpoints', () => {
       { type: 'web_search_20250305', name: 'web_search' },
       { type: 'web_search_20250305', name: 'web_search' },
     ],
-  ])('have %s as chat has it', async (_what, tool, expected) => {
+  ])('convert %s to chat', async (_what, tool, expected) => {
     const { request, form } = await callOf({ messages: [hi], tools: [nested, tool] });
     expect(request.tools).toEqual([nested, expected]);
     expect(form).toBe('chat');
@@ -227,12 +227,12 @@ describe('messages with words of other endpoints', () => {
       { type: 'function', function: { name: 'ReadFile' } },
       { type: 'function', function: { name: 'ReadFile' } },
     ],
-  ])('have the choice %j as %j', async (choice, expected) => {
+  ])('convert the choice %j to %j', async (choice, expected) => {
     const { request } = await callOf({ messages: [hi], tools: [nested], tool_choice: choice });
     expect(request.tool_choice).toEqual(expected);
   });
 
-  it('have the parts of Responses as chat’s', async () => {
+  it('convert parts of Responses to parts of chat', async () => {
     const url = 'data:image/png;base64,QUJD';
     const { request } = await callOf({
       messages: [
@@ -261,7 +261,7 @@ describe('messages with words of other endpoints', () => {
   });
 
   /** As Cursor sends it to a model whose name begins with claude. */
-  it('have calls and results of Messages as tool calls and tool messages', async () => {
+  it('convert calls and results of Messages to tool calls and tool messages', async () => {
     const { request, messageFields } = await callOf({
       system: [{ type: 'text', text: 'You are a coding agent.', cache_control: { type: 'ephemeral' } }],
       messages: [
@@ -323,7 +323,7 @@ describe('messages with words of other endpoints', () => {
     expect(messageFields).toEqual(['reasoning']);
   });
 
-  it('have fields of Responses as chat’s, which count where they stand, too', async () => {
+  it("convert fields of Responses to chat, where chat's own fields take precedence", async () => {
     const words = { reasoning: { effort: 'low' }, text: { verbosity: 'high' }, max_output_tokens: 9 };
     const { request, unknown } = await callOf({ messages: [hi], ...words });
     expect(request).toEqual({
@@ -343,7 +343,7 @@ describe('messages with words of other endpoints', () => {
     expect(both.request).toMatchObject({ reasoning_effort: 'high', max_completion_tokens: 5 });
   });
 
-  it('keep what is another server’s under the same names', async () => {
+  it("keep another server's fields of the same names", async () => {
     const own = { reasoning: { max_tokens: 100 }, text: { speed: 1 }, input: [] };
     const { request, unknown } = await callOf({ messages: [hi], ...own });
     expect(request).toEqual({ model: 'm', messages: [hi] });
@@ -372,12 +372,12 @@ describe('messages with words of other endpoints', () => {
       { messages: [hi], tools: [{ type: 'function', name: 'n'.repeat(65) }] },
       'string_above_max_length tools[0].function.name',
     ],
-  ])('%j are refused with the field at fault', async (body, refusal) => {
+  ])('%j are rejected with the invalid field', async (body, refusal) => {
     expect(await refusalOf(body)).toBe(refusal);
   });
 });
 
-describe('a body of chat', () => {
+describe('a chat body', () => {
   it.each<object>([
     { messages: [hi] },
     {
@@ -387,7 +387,7 @@ describe('a body of chat', () => {
     },
     { messages: [hi], tools: [nested], tool_choice: nested },
     { messages: [hi], input: null, system: null },
-  ])('%j is read without the others', async (body) => {
+  ])("%j is read without the other endpoints' terms", async (body) => {
     expect(await chatEndpoint.otherForm?.(body)).toBeUndefined();
   });
 });

@@ -43,8 +43,8 @@ const bytesOf = (...numbers: number[]): string => {
 
 const two = { model: 'm', input: ['first text', 'second text'] };
 
-describe('an answer', () => {
-  it('is read whatever its texts have of brackets before the vectors, and so is an error', async () => {
+describe('an embeddings answer', () => {
+  it('is read whatever brackets its texts have before the vectors, and so is an error', async () => {
     const whole = (document: string): UpstreamScript => ({
       headers: { 'content-type': 'application/json' },
       steps: document.match(/[^]{1,7}/g) ?? [],
@@ -61,7 +61,7 @@ describe('an answer', () => {
     ]);
   });
 
-  it('has a vector for each input, as numbers, with the counts that are charged', async () => {
+  it('has a vector of numbers for each input, with the charged counts', async () => {
     const rig = rigOf({}, answer(vectorsOf([0.25, -1], [0.5 ** 10, 3])));
     const result = await rig.call(two, { path });
     expect([result.status, result.headers['content-type']]).toEqual([200, 'application/json']);
@@ -83,7 +83,7 @@ describe('an answer', () => {
   it.each([
     ['an upstream of numbers', [0.1, -2.5, 3e-8]],
     ['an upstream of base64', bytesOf(0.1, -2.5, 3e-8)],
-  ])('has the bytes of 32-bit numbers, lowest first, as base64: from %s', async (_, vector) => {
+  ])('has the bytes of 32-bit little-endian numbers as base64: from %s', async (_, vector) => {
     const rig = rigOf({}, answer(vectorsOf(vector)));
     const asked = { model: 'm', input: 'text', encoding_format: 'base64' };
     expect(read(await rig.call(asked, { path })).data[0]?.embedding).toBe(bytesOf(0.1, -2.5, 3e-8));
@@ -91,7 +91,7 @@ describe('an answer', () => {
     expect(Array.from(numbers as number[], Math.fround)).toEqual([0.1, -2.5, 3e-8].map(Math.fround));
   });
 
-  it('is in the order of the inputs, whatever the order of the upstream', async () => {
+  it('has the order of the inputs, whatever the order of the upstream', async () => {
     const [first, second] = vectorsOf([1], [2]);
     const rig = rigOf({}, answer([second, first]));
     expect(read(await rig.call(two, { path })).data.map(({ embedding }) => embedding)).toEqual([[1], [2]]);
@@ -100,13 +100,13 @@ describe('an answer', () => {
   it.each([
     ['leaves out the index of the first, as Gemini does', [{ embedding: [1] }, { index: 1, embedding: [2] }]],
     ['says 0 of each', vectorsAt(0, [1], [2])],
-  ])('takes the place in the list where an upstream %s', async (_case, given) => {
+  ])('uses the position in the list when an upstream %s', async (_case, given) => {
     const rig = rigOf({}, answer(given));
     expect(read(await rig.call(two, { path })).data.map(({ embedding }) => embedding)).toEqual([[1], [2]]);
   });
 });
 
-it('has no more numbers than fit into the memory of a function', async () => {
+it("may have as many numbers as fit into a function's memory, and no more", async () => {
   const { Reader } = await loadDialect('embeddings');
   const sent = { body: { input: ['a', 'b', 'c'] }, dropped: [], wrappedTools: new Set<string>() };
   const callIds = new CallIds({ channel: 'c', requestId: 'r' });
@@ -118,8 +118,8 @@ it('has no more numbers than fit into the memory of a function', async () => {
   expect(() => reader.push(event)).toThrow(ErrorInAnswer);
 });
 
-describe('what goes up', () => {
-  it('is the inputs under the upstream’s name, with the client’s own fields, and asks for bytes where these are known', async () => {
+describe('the upstream request for embeddings', () => {
+  it("has the inputs, the upstream's name and the client's fields, and asks for bytes if they are supported", async () => {
     const channels = [{ endpoint: openai, mapper: { m: 'vendor-m' } }];
     const rig = rigOf({ channels }, answer(vectorsOf(bytesOf(1, 2))));
     await rig.call({ model: 'm', input: [3, 4, 5], dimensions: 2, user: 'u', input_type: 'query' }, { path });
@@ -135,7 +135,7 @@ describe('what goes up', () => {
     });
   });
 
-  it('says nothing of an encoding to servers that may refuse or ignore it', async () => {
+  it('names no encoding to servers that may reject or ignore it', async () => {
     const rig = rigOf({}, answer(vectorsOf([1])));
     await rig.call({ model: 'm', input: 'text', encoding_format: 'base64' }, { path });
     expect(rig.sent[0]?.json).toEqual({ model: 'm', input: ['text'] });
@@ -147,14 +147,14 @@ describe('what goes up', () => {
       '/openai/deployments/up/embeddings?api-version=2024-10-21',
     ],
     [{ endpoint: 'https://a.openai.azure.com/openai/v1' }, '/openai/v1/embeddings'],
-  ])('goes to both forms of Azure’s address', async (row, address) => {
+  ])("uses both forms of Azure's address", async (row, address) => {
     const channels = [{ type: 'azure', mapper: { m: 'up' }, ...row }];
     const rig = rigOf({ channels }, answer(vectorsOf(bytesOf(1))));
     expect((await rig.call({ model: 'm', input: 'text' }, { path })).status).toBe(200);
     expect(rig.sent[0]?.url).toBe(`https://a.openai.azure.com${address}`);
   });
 
-  it('is without what money and isolation forbid, and the answer names it', async () => {
+  it('omits fields that affect money or isolation, and the answer names them', async () => {
     const charges = [{ ...byTokens, service_tiers: { priority: 2 } }];
     const rig = rigOf({ charges }, answer(vectorsOf([1])));
     const forbidden = { api_base: 'https://x.test', service_tier: 'priority', stream: true };
@@ -189,7 +189,7 @@ it.each([
     'answer_too_large',
     'dimensions',
   ],
-])('%s is refused before anything is reserved', async (_, fields, code, param) => {
+])('%s is rejected before anything is reserved', async (_, fields, code, param) => {
   const rig = rigOf({}, answer(vectorsOf([1])));
   const result = await rig.call({ model: 'm', ...fields }, { path });
   expect(result.status).toBe(400);
@@ -207,8 +207,8 @@ const lists = {
 };
 const pair = vectorsOf([1], [2]);
 
-describe('money', () => {
-  it('holds the tokens of token arrays, and nothing for an output that there is not', async () => {
+describe('an embeddings call', () => {
+  it('reserves the tokens of token arrays, and nothing for an output', async () => {
     const exact = new BillingRig({ charges: [byTokens] }).granted(5_000_000n);
     exact.upstream(answer(pair, { prompt_tokens: 5 }));
     expect((await exact.call(lists, { path })).status).toBe(200);
@@ -227,7 +227,7 @@ describe('money', () => {
     ['a total alone', { total_tokens: 5 }, 5n, undefined],
     ['a plausible count', { prompt_tokens: 7 }, 7n, undefined],
   ])(
-    'is settled by the upstream’s count where that is plausible, else by the estimate: %s',
+    "is settled by the upstream's count if that is plausible, or else by the estimate: %s",
     async (_, usage, tokens, flag) => {
       const rig = rigOf({}, answer(pair, usage));
       const result = await rig.call(lists, { path });
@@ -237,7 +237,7 @@ describe('money', () => {
     },
   );
 
-  it('costs the price of a call once, and a call of a plan once', async () => {
+  it('costs the price of a call once, and counts once on a plan', async () => {
     const byCall = { id: 2, type: 'times-billing', models: ['m'], output: 0.5 };
     const rig = rigOf({ charges: [byCall] }, answer(pair));
     await rig.call(lists, { path });
@@ -253,14 +253,14 @@ describe('money', () => {
     expect(planned.logged[1]).toMatchObject({ charge: '0.009' });
   });
 
-  it('of an official call is shown and not charged', async () => {
+  it('with official billing is shown and not charged', async () => {
     const rig = rigOf({ key: { official: true } }, answer(pair));
     const result = await rig.call({ ...lists, model: 'm-official' }, { path });
     expect(read(result)).toMatchObject({ model: 'm', quota: 0.009 });
     expect(rig.item).toMatchObject({ spent: 0n });
   });
 
-  it('is charged once when the client has left, as the answer of every call is', async () => {
+  it('is charged once when the client disconnects, like any other call', async () => {
     const rig = rigOf({}, answer(pair));
     const response = await rig.clock.run(rig.respond(lists, { path }));
     await rig.clock.run(
@@ -273,7 +273,7 @@ describe('money', () => {
     expect(rig.logged).toMatchObject([{ charge: '0.009' }]);
   });
 
-  it('of a repeated Idempotency-Key is charged once', async () => {
+  it('with a repeated Idempotency-Key is charged once', async () => {
     const rig = rigOf({}, answer(pair));
     const headers = { authorization: 'Bearer sk-test', 'idempotency-key': 'once' };
     expect((await rig.call(lists, { path, headers })).status).toBe(200);
@@ -283,7 +283,7 @@ describe('money', () => {
     expect(rig.sent).toHaveLength(1);
   });
 
-  it('of a repeat is nothing for a key that may store, which gets the same vectors', async () => {
+  it('is repeated for free with a key that may store, and returns the same vectors', async () => {
     const rig = rigOf({ key: { store: true } }, answer(pair));
     const headers = { authorization: 'Bearer sk-test', 'idempotency-key': 'once' };
     const first = await rig.call(lists, { path, headers });
@@ -293,14 +293,14 @@ describe('money', () => {
     expect(rig.sent).toHaveLength(1);
   });
 
-  it('is refused before anything is searched or sent for a name that asks for a search', async () => {
+  it('with a name that asks for a search is rejected before anything is searched or sent', async () => {
     const rig = rigOf({ search: () => Promise.resolve([]) }, answer(pair));
     const refused = await rig.call({ ...lists, model: 'web-m' }, { path });
     expect([refused.status, read(refused).error?.message]).toEqual([400, expect.stringContaining('web-')]);
     expect([rig.searched, rig.sent]).toEqual([[], []]);
   });
 
-  it('is kept within the limits of a key', async () => {
+  it('stays within the limits of a key', async () => {
     const rig = rigOf({ key: { rpm: 1, budget: { period: 'day', amount: '0.004' } } }, answer(pair));
     const short = await rig.call(lists, { path });
     expect([short.status, read(short).error?.message]).toEqual([
@@ -321,7 +321,7 @@ const row = (id: string, priority: number, more: object = {}): Record<string, un
 });
 const hosts = ({ sent }: BillingRig): string[] => sent.map(({ url }) => new URL(url).hostname);
 
-describe('failover', () => {
+describe('embeddings failover', () => {
   const three = [
     row('first', 2, { mapper: { m: 'same' } }),
     row('other', 1),
@@ -346,7 +346,7 @@ describe('failover', () => {
     ['gives none', answer([])],
     ['gives a web page', { steps: ['<html>'] }],
     ['gives an error', { steps: ['{"error":{"message":"x","type":"server_error"}}'] }],
-  ])('asks the next one of the same upstream model, and no other, where one %s', async (_, broken) => {
+  ])('asks the next channel of the same upstream model, and no other, when one %s', async (_, broken) => {
     const rig = rigOf({ channels: three }, broken, answer(pair));
     const result = await rig.call(lists, { path });
     expect(read(result).data.map(({ embedding }) => embedding)).toEqual([[1], [2]]);
@@ -354,7 +354,7 @@ describe('failover', () => {
     expect(rig.item).toMatchObject({ spent: 9_000_000n });
   });
 
-  it('does not ask one of another upstream model when all others have failed or rest', async () => {
+  it('never asks another upstream model, even when all others have failed or are cooling down', async () => {
     const rig = rigOf({ channels: three }, { status: 500 });
     expect((await rig.call(lists, { path })).status).toBe(502);
     expect((await rig.call(lists, { path })).status).toBe(502);
@@ -362,7 +362,7 @@ describe('failover', () => {
     expect(rig.item).toMatchObject({ spent: 0n, open: new Map() });
   });
 
-  it('goes by a row with a weight, before one of its priority that only stands in', async () => {
+  it('follows a row with a weight, before a spare one of the same priority', async () => {
     const channels = [row('a-spare', 1, { weight: 0 }), row('main', 1, { mapper: { m: 'same' } })];
     const rig = rigOf({ channels }, answer(pair));
     await rig.call(lists, { path });
@@ -377,7 +377,7 @@ describe('failover', () => {
     expect(hosts(rig)).toEqual(['first.test']);
   });
 
-  it('leaves out channels of types without embeddings', async () => {
+  it('skips channels of types without embeddings', async () => {
     const channels = [row('claude', 2, { type: 'anthropic' }), row('first', 1)];
     const rig = rigOf({ channels }, answer(pair));
     expect((await rig.call(lists, { path })).status).toBe(200);
@@ -389,7 +389,7 @@ describe('failover', () => {
     expect(none.item).toMatchObject({ available: yuan });
   });
 
-  it('takes vectors of another length than was asked for from nobody, and asks no row that leaves the wish out', async () => {
+  it('rejects vectors of a length other than requested, and skips rows that drop the dimensions', async () => {
     const channels = [
       row('deaf', 2, { params: { drop: ['dimensions'] } }),
       row('first', 1),
@@ -404,7 +404,7 @@ describe('failover', () => {
     expect(hosts(rig)).toEqual(['first.test', 'second.test']);
   });
 
-  it('of another length than was asked for is a mistake of the call, and makes no channel rest', async () => {
+  it("treats a wrong vector length as the call's error, without a channel cooldown", async () => {
     const channels = [row('first', 1), row('second', 0)];
     const short = answer(vectorsOf([1], [2]));
     const rig = rigOf({ channels }, ...Array.from({ length: 8 }, () => short));
@@ -419,7 +419,7 @@ describe('failover', () => {
   });
 
   it.each([400, 404, 403])(
-    'does not let a channel rest whose model has no embeddings: %d',
+    "starts no cooldown when the channel's model has no embeddings: %d",
     async (status) => {
       const error = {
         message: 'This model does not support embeddings.',
@@ -433,7 +433,7 @@ describe('failover', () => {
     },
   );
 
-  it('answers once that vectors are too many, to whom can ask for fewer', async () => {
+  it('reports vectors that are too large at once, so that the client can ask for fewer', async () => {
     const channels = [row('first', 1), row('second', 0)];
     const steps = [
       '{"data":[{"embedding":"',

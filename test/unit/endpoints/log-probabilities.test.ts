@@ -19,7 +19,7 @@ describe('log probabilities', () => {
     ['a stream', () => chat({ top_logprobs: 20, n: 8, stream: true, max_tokens: 8000 })],
     ['an absurd number', () => chat({ top_logprobs: 1e9, stream: true })],
     ['Responses', () => responses({ top_logprobs: 20, max_output_tokens: 6000, stream: true })],
-  ])('beyond what the relay can hold are refused: %s', (_case, read) => {
+  ])('are rejected beyond what the relay can hold: %s', (_case, read) => {
     expect(read).toThrow(expect.objectContaining({ code: 'logprobs_too_many', param: 'top_logprobs' }));
   });
 
@@ -33,7 +33,7 @@ describe('log probabilities', () => {
     expect(read).not.toThrow();
   });
 
-  it('lowers the limit of a call that has none', () => {
+  it('lower the limit of a call without one', () => {
     const limitOf = (more: Partial<ChatRequest>): number =>
       computeDefaultOutputTokens({
         request: { model: 'm', messages: [], ...more },
@@ -46,7 +46,7 @@ describe('log probabilities', () => {
   });
 });
 
-describe('an answer that is kept', () => {
+describe('a stored answer', () => {
   const part = 'x'.repeat(1024 * 1024);
   const fold = (count: number, choice: Partial<ChunkChoice>): void => {
     const folding = new ChunksToCompletion();
@@ -61,7 +61,7 @@ describe('an answer that is kept', () => {
     ['details of reasoning', { delta: { reasoning_details: [{ data: part }] } }],
     ['images', { delta: { images: [{ url: part }] } }],
     ['log probabilities', { logprobs: { content: [{ token: part }], refusal: null } }],
-  ])('has a size, of which all count: %s', (_case, choice) => {
+  ])('has a size that counts all its parts: %s', (_case, choice) => {
     expect(() => fold(15, choice)).not.toThrow();
     expect(() => fold(17, choice)).toThrow(expect.objectContaining({ code: 'answer_too_large' }));
   });
@@ -78,6 +78,6 @@ it.each<[string, object, string]>([
     'messages[0].tool_calls[0].function.name',
   ],
   ['an author', { messages: [{ role: 'user', content: 'x', name: long }] }, 'messages[0].name'],
-])('a name over 64 characters is refused: %s', (_case, more, param) => {
+])('a name over 64 characters is rejected: %s', (_case, more, param) => {
   expect(() => chat(more)).toThrow(expect.objectContaining({ code: 'string_above_max_length', param }));
 });

@@ -30,11 +30,11 @@ it.each<[string, unknown]>([
   ['parts of unknown types', saying({ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] })],
   ['tools that only the upstream knows', { ...good, tools: [{ type: 'custom', custom: { name: 'x' } }] }],
   ['a __proto__ key', JSON.parse('{"model":"m","messages":[{"role":"user"}],"__proto__":{"stream":1}}')],
-])('a chat request is accepted with %s, and is the very object that was sent', (_case, body) => {
+])('a chat request is accepted with %s, and is passed on as the same object', (_case, body) => {
   expect(parseRequest(ChatRequest, body)).toBe(body);
 });
 
-describe('a chat request that is refused names field, found and wanted', () => {
+describe('a rejected chat request names the field, the found and the expected value', () => {
   it.each<[unknown, code: string, param: string, message: string]>([
     [{ messages: [user] }, 'missing_required_parameter', 'model', ''],
     [{ model: null, messages: [user] }, 'missing_required_parameter', 'model', ''],
@@ -75,11 +75,11 @@ describe('a chat request that is refused names field, found and wanted', () => {
     expect(refusalOf(body)).toEqual({ code, param, message });
   });
 
-  it.each([[[]], [null]])('%j is no object', (body) => {
+  it.each([[[]], [null]])('%j is not an object', (body) => {
     expect(refusalOf(body)).toMatchObject({ param: null, message: 'The body must be a JSON object.' });
   });
 
-  it('never fails in another way, whatever JSON is sent', () => {
+  it('no JSON fails in another way', () => {
     const json = fc.jsonValue();
     const near = fc.record({ model: json, messages: json, n: json, tools: json }, { requiredKeys: [] });
     fc.assert(
@@ -91,7 +91,7 @@ describe('a chat request that is refused names field, found and wanted', () => {
   });
 });
 
-describe('fields that are not known', () => {
+describe('unknown fields', () => {
   const some = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`x${i}`, i]));
   const bodies = (count: number): [string | null, object][] => [
     [null, { ...good, ...some(count) }],
@@ -105,7 +105,7 @@ describe('fields that are not known', () => {
     ['vendor.options[0]', { ...good, vendor: { options: [some(count)] } }],
   ];
 
-  it('are 500 in an object at most', () => {
+  it('are limited to 500 in an object', () => {
     for (const [, body] of bodies(500)) expect(refusalOf(body)).toBeUndefined();
     for (const [param, body] of bodies(501))
       expect(refusalOf(body)).toMatchObject({ code: 'json_too_wide', param });
@@ -113,7 +113,7 @@ describe('fields that are not known', () => {
     expect(() => parseRequest(ResponsesRequest, { model: 'm', input })).toThrow("'input[0]'");
   });
 
-  it('are as many as they are in a schema and in what biases tokens', () => {
+  it('may be any number in a schema and in logit_bias', () => {
     const parameters = { type: 'object', properties: some(90_000) };
     const tools = [{ type: 'function', function: { name: 'f', parameters } }];
     for (const free of [{ tools }, { logit_bias: some(90_000) }])

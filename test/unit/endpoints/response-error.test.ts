@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { buildResponseError } from '../../../shared/endpoints/responses/response-object.ts';
 import type { ErrorType } from '../../../shared/wire/invalid-request.ts';
 
-describe('the error of a response that failed has a code of the published list', () => {
+describe('the error of a failed response has a code of the published list', () => {
   it.each<[string, ErrorType, string]>([
     ['upstream_unavailable', 'upstream_error', 'server_error'],
     ['upstream_timeout', 'upstream_error', 'server_error'],

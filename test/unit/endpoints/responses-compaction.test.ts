@@ -105,7 +105,7 @@ describe('an upstream that does not compact', () => {
       'sends an item without content',
       whole({ object: 'response.compaction', output: [{ type: 'compaction' }] }),
     ],
-  ])('%s: its model writes the summary, and is asked for that at once an hour long', async (_how, answer) => {
+  ])('%s: its model writes the summary, and is asked at once for the next hour', async (_how, answer) => {
     const rig = new Compaction().upstream(answer, said('the file says 42'), said('the file says 42'));
     const item = itemOf(await rig.compact());
     expect(rig.paths).toEqual(['/v1/responses/compact', '/v1/responses']);
@@ -124,7 +124,7 @@ describe('an upstream that does not compact', () => {
   it.each([
     ['refuses the item that asks for it', refusal(400, { message: 'Invalid value', param: 'input[2].type' })],
     ['answers with a text instead', said('It says 42.')],
-  ])('%s: so it is for an item', async (_how, answer) => {
+  ])('%s: its model writes the summary for an item too', async (_how, answer) => {
     const rig = new Compaction().upstream(answer, said('the file says 42'));
     const { status, text } = await rig.call(
       { model: 'm', input: [...input, trigger] },
@@ -144,7 +144,7 @@ describe('an upstream that does not compact', () => {
     // Items are left out on such a refusal, and with them the one that asks to compact.
     ['an item of the caller’s', 400, { message: 'Invalid value', param: 'input[0].content' }, 2],
     ['the last item of the caller’s', 400, { message: 'Invalid value', param: 'input[1].type' }, 2],
-  ])('is not known by its refusal of %s', async (_what, status, error, asked) => {
+  ])('is not recognised by a rejection of %s', async (_what, status, error, asked) => {
     const rig = new Compaction().upstream(refusal(status, error), said('the file says 42'));
     await rig.call({ model: 'm', input }, { path });
     expect(rig.sent).toHaveLength(asked);
@@ -153,25 +153,28 @@ describe('an upstream that does not compact', () => {
     expect(rig.paths.at(-1)).toBe('/v1/responses/compact');
   });
 
-  it.each(['content_filter', 'max_output_tokens'])('is not known by one that ended by %s', async (reason) => {
-    const ended = { status: 'incomplete', incomplete_details: { reason }, usage: usageOf(400, 12) };
-    const rig = new Compaction().upstream(whole({ object: 'response', output: [], ...ended }));
-    const answer = await rig.call({ model: 'm', input }, { path });
-    expect(problem(answer)).toEqual([400, 'no_summary', 'model']);
-    expect([rig.sent.length, rig.spent, (await rig.health.entries()).size]).toEqual([1, 424_000_000n, 0]);
-    rig.upstream(compacted);
-    await rig.compact();
-    expect(rig.paths.at(-1)).toBe('/v1/responses/compact');
-  });
+  it.each(['content_filter', 'max_output_tokens'])(
+    'is not recognised by an answer that ended with %s',
+    async (reason) => {
+      const ended = { status: 'incomplete', incomplete_details: { reason }, usage: usageOf(400, 12) };
+      const rig = new Compaction().upstream(whole({ object: 'response', output: [], ...ended }));
+      const answer = await rig.call({ model: 'm', input }, { path });
+      expect(problem(answer)).toEqual([400, 'no_summary', 'model']);
+      expect([rig.sent.length, rig.spent, (await rig.health.entries()).size]).toEqual([1, 424_000_000n, 0]);
+      rig.upstream(compacted);
+      await rig.compact();
+      expect(rig.paths.at(-1)).toBe('/v1/responses/compact');
+    },
+  );
 
-  it('is never asked to where its row says so', async () => {
+  it('is never asked to compact if its row says so', async () => {
     const params = { model_rules: { m: { compaction: false } } };
     const rig = new Compaction({ channels: [{ ...openai, params }] }).upstream(said('the file says 42'));
     await rig.compact();
     expect(rig.paths).toEqual(['/v1/responses']);
   });
 
-  it('is not asked to where the call pays for less than a compaction may write', async () => {
+  it('is not asked to compact if the call pays for less than a compaction may write', async () => {
     const rig = new Compaction({}, 5n * yuan).upstream(said('the file says 42'));
     await rig.compact();
     expect(rig.paths).toEqual(['/v1/responses']);
@@ -179,15 +182,15 @@ describe('an upstream that does not compact', () => {
   });
 });
 
-describe('what its own upstream compacted', () => {
-  it('is charged by its counts, though it was asked in no words', async () => {
+describe('a conversation compacted by its own upstream', () => {
+  it('is charged by its counts, even without a prompt', async () => {
     const rig = new Compaction().upstream(compacted);
     expect((await rig.compact())['usage']).toMatchObject({ input_tokens: 30, output_tokens: 9 });
     expect(rig.spent).toBe(48_000_000n);
     expect(rig.logged[0]).not.toHaveProperty('flag');
   });
 
-  it('goes back to it as it was, and comes first in the choice of the candidate', async () => {
+  it('is sent back unchanged, and its candidate is tried first', async () => {
     const other = { ...openai, id: 'b', endpoint: 'https://other.test/v1', priority: 200 };
     const rig = new Compaction({ channels: [other, openai] });
     rig.upstream({ connect: 'refused' }, compacted);
@@ -200,7 +203,7 @@ describe('what its own upstream compacted', () => {
     expect(answer.headers['x-relay-dropped']).toBeUndefined();
   });
 
-  it('is part of what is counted of a conversation', async () => {
+  it('is included in the token count of a conversation', async () => {
     const rig = new Compaction().upstream(compacted, whole({ input_tokens: 4_242 }));
     const asked = { model: 'm', input: [itemOf(await rig.compact()), ...input] };
     const { text } = await rig.call(asked, { path: '/v1/responses/input_tokens' });
@@ -208,7 +211,7 @@ describe('what its own upstream compacted', () => {
     expect(recordsIn(rig.sent[1]?.json['input'])[0]).toEqual(vendors);
   });
 
-  it('may take as long as a whole answer, since nothing of it comes before', async () => {
+  it('may take as long as a whole answer, because nothing of it arrives earlier', async () => {
     const rig = new Compaction().upstream({ ...compacted, steps: [200_000, ...(compacted.steps ?? [])] });
     expect(itemOf(await rig.compact())['type']).toBe('compaction');
     expect(rig.sent).toHaveLength(1);
@@ -220,7 +223,7 @@ describe('what its own upstream compacted', () => {
     ['another model', {}, { model: 'n' }],
     ['another account', {}, { key: strangersKey }],
   ])(
-    'is no business of %s: it is told that turns are missing, and the client, too',
+    'is hidden from %s: it and the client are told that turns are missing',
     async (_whose, options, more) => {
       const channels = [{ ...openai, models: ['m', 'n'] }];
       const first = new Compaction({ channels }).upstream(compacted);
@@ -235,7 +238,7 @@ describe('what its own upstream compacted', () => {
     },
   );
 
-  it('is held for by what may be in it', async () => {
+  it('is reserved for what it may contain', async () => {
     const large = { ...vendors, encrypted_content: `gAAAA${randomBytes(75_000).toString('base64url')}` };
     const rig = new Compaction().upstream(whole({ object: 'response.compaction', output: [large] }));
     const item = itemOf(await rig.compact());
@@ -278,7 +281,7 @@ describe('a summary', () => {
     expect(JSON.stringify(rig.sent.at(-1)?.json)).not.toContain('42');
   });
 
-  it('that is damaged is a 400 that names its place, before anything is charged', async () => {
+  it('that is damaged is a 400 that names its place, before any charge', async () => {
     const rig = new Compaction({ channels: [chat] }).upstream(chatSaid('the file says 42'));
     const item = itemOf(await rig.compact());
     const spent = rig.spent;
@@ -330,7 +333,7 @@ describe('a summary', () => {
     expect(rig.spent).toBe(848_000_000n);
   });
 
-  it('that is not whole is the same error for a repeat with its Idempotency-Key, and charged once', async () => {
+  it('that is incomplete is the same error for a repeat with its Idempotency-Key, and charged once', async () => {
     const keys = { [demoKey]: { row: keyRow({ store: true }) } };
     const rig = new Compaction({ channels: [chat], keys }).upstream(chatSaid(''));
     const headers = { authorization: `Bearer ${demoKey}`, 'idempotency-key': 'k1' };
@@ -341,7 +344,7 @@ describe('a summary', () => {
     }
   });
 
-  it('is charged once where its client leaves before it is there', async () => {
+  it('is charged once if its client leaves before it is ready', async () => {
     const rig = new Compaction({ channels: [chat] }).upstream({
       steps: [30_000, delta('the file '), 30_000, delta('says 42'), finish(), usage(400, 12), data('[DONE]')],
     });
@@ -364,7 +367,7 @@ describe('a request to compact', () => {
     expect(rig.sent).toHaveLength(0);
   });
 
-  it('by an item is the last item', async () => {
+  it('by an item has that item last', async () => {
     const rig = new Compaction();
     const alone = await rig.call({ model: 'm', input: [trigger] }, { path: '/v1/responses' });
     expect(problem(alone)).toEqual([400, 'invalid_value', 'input']);
@@ -373,7 +376,7 @@ describe('a request to compact', () => {
     expect(rig.sent).toHaveLength(0);
   });
 
-  it('has no other method, and needs money and a key like any call', async () => {
+  it('supports no other method, and needs money and a key like any call', async () => {
     const rig = new Compaction({}, 0n);
     const got = await rig.post(undefined, { path, method: 'GET' });
     expect([got.status, got.headers['allow']]).toEqual([405, 'POST']);
@@ -383,7 +386,7 @@ describe('a request to compact', () => {
     expect(rig.sent).toHaveLength(0);
   });
 
-  it('is another request than that for a response, whatever its Idempotency-Key', async () => {
+  it('differs from a request for a response, whatever its Idempotency-Key', async () => {
     const rig = new Compaction().upstream(compacted);
     const headers = { authorization: `Bearer ${demoKey}`, 'idempotency-key': 'once' };
     expect((await rig.call({ model: 'm', input }, { path, headers })).status).toBe(200);
@@ -393,7 +396,7 @@ describe('a request to compact', () => {
     expect(rig.sent).toHaveLength(1);
   });
 
-  it('that asks for a search of the web is refused before anything is searched or sent', async () => {
+  it('with a web search is rejected before anything is searched or sent', async () => {
     const settings = { search: { type: 'searxng', endpoint: 'https://search.test', results: 5 } } as const;
     const rig = new Compaction({ settings, search: () => Promise.resolve([]) }).upstream(compacted);
     const { status, text } = await rig.call({ model: 'web-m', input }, { path });
@@ -401,7 +404,7 @@ describe('a request to compact', () => {
     expect([rig.searched, rig.sent]).toEqual([[], []]);
   });
 
-  it('keeps the user’s newest messages beside the item, as many as OpenAI does', async () => {
+  it("keeps the user's newest messages beside the item, as many as OpenAI does", async () => {
     const long = 'x'.repeat(100_000);
     const many = ['one', 'two', 'three', 'four'].map((word) => ({
       type: 'message',
@@ -416,7 +419,7 @@ describe('a request to compact', () => {
 });
 
 describe('a stored conversation', () => {
-  it('is compacted by its id, at the path and by an item, and goes on', async () => {
+  it('is compacted by its id, at the path and by an item, and continues', async () => {
     const rig = new StoredRig({ channels: [chat] });
     rig.upstream(chatSaid('It says 42.'));
     const first = JSON.parse((await rig.create({ input: 'Read the file.' })).text);
@@ -448,7 +451,7 @@ describe('context_management with a compaction', () => {
     usage: usageOf(40, 12),
   });
 
-  it('goes up where the row allows it, and its item comes back sealed and goes up again', async () => {
+  it('is sent if the row allows it, and its item comes back sealed and is sent again', async () => {
     const channels = [{ ...openai, params: { allow: ['context_management'] } }];
     const rig = new Compaction({ channels }).upstream(turn);
     const include = ['reasoning.encrypted_content'];
@@ -463,7 +466,7 @@ describe('context_management with a compaction', () => {
     ]);
   });
 
-  it('is dropped by name elsewhere', async () => {
+  it('is dropped by name otherwise', async () => {
     const rig = new Compaction().upstream(turn);
     const body = { model: 'm', input, context_management: management };
     const { headers } = await rig.call(body, { path: '/v1/responses' });

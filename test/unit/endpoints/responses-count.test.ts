@@ -25,7 +25,7 @@ const shown = ({ status, headers, text }: Answer): unknown[] => [
 ];
 
 describe('a count of a Responses input', () => {
-  it('is its upstream’s, which is sent what it counts and nothing that says something of an answer', async () => {
+  it('comes from its upstream, which receives the counted fields and nothing about the answer', async () => {
     const body = {
       ...ask,
       instructions: 'Be brief.',
@@ -54,7 +54,7 @@ describe('a count of a Responses input', () => {
     ['an upstream of another form', { channels: [{}] }, counted],
     ['an upstream without the path', {}, { status: 404, steps: ['{"error":{"message":"Invalid URL"}}'] }],
     ['an upstream that fails', {}, { status: 500 }],
-  ])('is an estimate that says so for %s', async (_why, options, upstream) => {
+  ])('is an estimate, marked as such, for %s', async (_why, options, upstream) => {
     const { answer } = await count(ask, options, upstream);
     expect(shown(answer)).toEqual([
       200,
@@ -64,7 +64,7 @@ describe('a count of a Responses input', () => {
     expect(JSON.parse(answer.text).input_tokens).toBeGreaterThan(5);
   });
 
-  it('is asked for as the model’s refusals taught', async () => {
+  it('is requested in the form that refusals of the model taught', async () => {
     const rig = new BillingRig({ channels: [openai] }).granted(yuan);
     const body = { ...ask, reasoning: { effort: 'max' } };
     const message = "Unsupported value: 'max' for reasoning.effort. Supported values are: 'low' and 'high'.";
@@ -80,20 +80,20 @@ describe('a count of a Responses input', () => {
     expect(rig.sent.at(-1)?.json['reasoning']).toMatchObject({ effort: 'high' });
   });
 
-  it('needs an input, or a response to go on from', async () => {
+  it('needs an input, or a response to continue', async () => {
     const { answer } = await count({ model: 'm' });
     expect([answer.status, JSON.parse(answer.text).error.param]).toEqual([400, 'input']);
   });
 
-  it('has no other method', async () => {
+  it('supports no other method', async () => {
     const { rig } = await count();
     const answer = await rig.post(undefined, { path, method: 'GET' });
     expect([answer.status, answer.headers['allow']]).toEqual([405, 'POST']);
   });
 });
 
-describe('a count that goes on from a stored response', () => {
-  it('counts all of its conversation, for keys that may store', async () => {
+describe('a count that continues a stored response', () => {
+  it('counts its whole conversation, for keys that may store', async () => {
     const rig = new StoredRig();
     const { id } = JSON.parse((await rig.create({ input: 'many words '.repeat(100) })).text);
     const answer = await rig.post({ model: 'm', previous_response_id: id }, { path });

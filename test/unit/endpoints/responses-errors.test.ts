@@ -24,7 +24,7 @@ const output = (content: unknown) => ({ type: 'function_call_output', call_id: '
 const name = 'n'.repeat(65);
 const tool = { type: 'function', name };
 
-describe('a request is refused with the field at fault', () => {
+describe('a request is rejected with the invalid field', () => {
   it.each<[code: string, cases: [body: unknown, param: string][]]>([
     [
       'missing_required_parameter',
@@ -117,7 +117,7 @@ describe('a request is refused with the field at fault', () => {
     for (const [body, param] of cases) expect(refusalOf(body)).toMatchObject({ param, code });
   });
 
-  it('the message says the way out, and never repeats what is very long', () => {
+  it('an error message names a way out, and never repeats a very long value', () => {
     expect(refusalOf(asked({ previous_response_id: 'resp-1' }))?.message).toContain('store: false');
     const type = 'x'.repeat(5000);
     for (const body of [asking({ type }), withContent([{ type }])])

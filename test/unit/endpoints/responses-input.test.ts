@@ -44,8 +44,8 @@ const image = { type: 'input_image', image_url: 'data:image/png;base64,AA==', de
 const chatImage = { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==', detail: 'low' } };
 const [one, two] = ['one', 'two'].map((text) => ({ type: 'input_text', text }));
 
-describe('the input becomes messages', () => {
-  it('a string is what the user says, after the instructions as a system message', () => {
+describe('a Responses input', () => {
+  it("as a string is the user's message, after the instructions as a system message", () => {
     expect(messagesOf('hi', { instructions: 'Be brief.' })).toEqual([
       { role: 'system', content: 'Be brief.' },
       hi,
@@ -86,12 +86,12 @@ describe('the input becomes messages', () => {
   it.each([
     [{ file_data: 'data:application/pdf;base64,AA==', filename: 'a.pdf' }],
     [{ file_url: 'https://files.example/a.pdf' }],
-  ])('the file %j becomes a part of the message', (file) => {
+  ])('with the file %j becomes a part of the message', (file) => {
     const parts = [{ type: 'input_file', ...file, file_id: null }];
     expect(messagesOf([said('user', parts)])[0]?.content).toEqual([{ type: 'file', file }]);
   });
 
-  it('the phase of a message stays on it, also when calls join it', () => {
+  it('keeps the phase of a message, also when calls join it', () => {
     const first = { ...said('assistant', 'I look.'), phase: 'commentary' };
     const last = { ...said('assistant', 'Done.'), phase: 'final_answer' };
     const phases = messagesOf([first, call('a'), output('a'), last]).map(({ phase }) => phase);
@@ -99,7 +99,7 @@ describe('the input becomes messages', () => {
   });
 });
 
-describe('reasoning that comes back', () => {
+describe('reasoning that is sent back', () => {
   const [state, text] = [reasoning('relay1.x'), said('assistant', 'I look.')];
   it.each<[string, InputItem[]]>([
     ['before its calls', [state, text, call('a')]],
@@ -124,7 +124,7 @@ describe('reasoning that comes back', () => {
     expect(sealedOf([state, hi])).toEqual([['hi', undefined]]);
   });
 
-  it('carries the id of its item, if it came back, and its path', () => {
+  it('carries the id of its item, if that is included, and its path', () => {
     const input = [{ ...state, id: 'rs_1' }, call('a'), output('a'), call('b'), state];
     expect([...translateRequest({ model: 'm', input }).sealed.values()]).toEqual([
       { text: 'relay1.x', itemId: 'rs_1', param: 'input[0].encrypted_content' },
@@ -204,17 +204,17 @@ describe('calls and their outputs', () => {
     [undefined, '{}'],
     [{ at: 2 }, '{"at":2}'],
     ['not json', 'not json'],
-  ])('arguments of %j are sent as %j', (sent, expected) => {
+  ])('with arguments of %j are sent as %j', (sent, expected) => {
     expect(calledOf({ ...call('a'), arguments: sent })?.arguments).toBe(expected);
   });
 
-  it('take the one tool that there is without a name, and the joined name in a namespace', () => {
+  it('without a name use the only tool, and use the joined name in a namespace', () => {
     const tools = [{ type: 'function', name: 'sole' }, { type: 'web_search' }];
     expect(calledOf({ type: 'function_call', call_id: 'a' }, { tools })?.name).toBe('sole');
     expect(calledOf({ ...call('a'), namespace: 'mcp__files' })?.name).toBe('mcp__files__look');
   });
 
-  it('a body full of small items neither overflows nor takes for ever', () => {
+  it('in a body full of small items neither overflow nor take long', () => {
     expect(messagesOf(Array.from({ length: 150_000 }, () => hi))).toHaveLength(150_000);
     const outputs = Array.from({ length: 40_000 }, () => [call('a'), output('a', 'x')]).flat();
     expect(messagesOf(outputs)).toHaveLength(80_000);

@@ -80,7 +80,7 @@ describe('tools', () => {
     expect(chatOf({ tools }).tools).toEqual(expected);
   });
 
-  it('hosted tools stay as they were sent, for upstreams that may run them; what nobody can have is left out', () => {
+  it('that are hosted stay as sent for upstreams that may run them; unsupported ones are dropped', () => {
     const other = { type: 'tool_search', name: 'n'.repeat(65) };
     const tools = [search, look, other, { type: 'function' }, {}, { type: 'namespace', name: 'empty' }];
     const { chat, droppedTools } = convert({ tools });
@@ -88,12 +88,12 @@ describe('tools', () => {
     expect(droppedTools).toBe(5);
   });
 
-  it('when nothing is left, neither tools nor a choice is sent', () => {
+  it('that are all dropped leave neither tools nor a choice', () => {
     const tools = [{ type: 'function' }, { type: 'custom' }];
     expect(chatOf({ tools, tool_choice: 'required', parallel_tool_calls: true })).toEqual(bare);
   });
 
-  it('names that upstreams refuse are mended, always in the same way, and stay apart', () => {
+  it('with names that upstreams reject are renamed, always in the same way and without collisions', () => {
     const inner = ['files.list', 'files list', `${'long_'.repeat(12)}a`, `${'long_'.repeat(12)}b`];
     const tools = inner.map((name) => ({ type: 'function', name }));
     const space = (list: object[]) =>
@@ -118,11 +118,11 @@ describe('tool_choice', () => {
     [{ type: 'function', name: 'list', namespace: 'mcp__files' }, named('mcp__files__list')],
     [{ type: 'function', name: 'gone' }, 'auto'],
     [{ type: 'web_search' }, { type: 'web_search' }],
-  ])('%j is %j', (choice, expected) => {
+  ])('%j becomes %j', (choice, expected) => {
     expect(chatOf({ tools, tool_choice: choice }).tool_choice).toEqual(expected);
   });
 
-  it('a list of allowed tools stays one, with the names that are known; without any it means no tools', () => {
+  it('as a list of allowed tools keeps the known names; with none of them it means no tools', () => {
     const gone = { type: 'function', name: 'gone' };
     const edit = { type: 'custom', name: 'edit', namespace: 'mcp__files' };
     const choosing = (mode: string, ...allowed: object[]) =>
@@ -145,7 +145,7 @@ describe('tool_choice', () => {
     expect(choosing('required', search)).toEqual(bare);
   });
 
-  it('parallel_tool_calls goes along with tools', () => {
+  it('is sent with parallel_tool_calls, unless that is null', () => {
     expect(chatOf({ tools, parallel_tool_calls: false })).toMatchObject({ parallel_tool_calls: false });
     expect(chatOf({ tools, parallel_tool_calls: null })).not.toHaveProperty('parallel_tool_calls');
   });
@@ -183,18 +183,18 @@ describe('other fields', () => {
     [{ top_logprobs: 2 }, { logprobs: true, top_logprobs: 2 }],
     [{ include: ['message.output_text.logprobs'] }, { logprobs: true }],
     [{ top_logprobs: 0 }, {}],
-  ])('%j is %j in chat', (asked, chat) => {
+  ])('%j become %j in chat', (asked, chat) => {
     expect(chatOf(asked)).toEqual({ ...bare, ...chat });
   });
 
-  it('fields that chat has too keep their names; the limit is handed on for the channel', () => {
+  it('that chat has too keep their names; the limit is handed on for the channel', () => {
     const same = { user: 'u', metadata: { a: 'b' }, safety_identifier: 's', service_tier: 'priority' };
     expect(chatOf(same)).toMatchObject(same);
     expect(readingOf(same).call.unknown).toEqual({});
     expect(convert({ max_output_tokens: 77 })).toMatchObject({ chat: bare, outputTokensMax: 77 });
   });
 
-  it('what the relay does not know goes along as it was sent, with what is left of the fields known in part', () => {
+  it('that the relay does not know are sent unchanged, including unknown members of known fields', () => {
     const unknown = { truncation: 'auto', max_tool_calls: 3, brand_new: { deep: true } };
     const { call, keepsState } = readingOf({
       ...unknown,

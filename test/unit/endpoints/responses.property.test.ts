@@ -115,7 +115,7 @@ function expectAnswered(messages: ChatMessage[]): void {
 }
 
 describe('the conversion of a Responses request', () => {
-  it('throws nothing but an InvalidRequest, whatever JSON comes', () => {
+  it('throws only InvalidRequest for any JSON', () => {
     const ends = { converted: 0, refused: 0 };
     fc.assert(
       fc.property(body, (sent) => {
@@ -132,7 +132,7 @@ describe('the conversion of a Responses request', () => {
     expect(Math.min(ends.converted, ends.refused)).toBeGreaterThan(80);
   });
 
-  it('loses no call, no output and no word, and puts every result behind its call', () => {
+  it('loses no call, no output and no word, and places every result behind its call', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 8 }), (steps) => {
         const input = conversation(steps);

@@ -26,7 +26,7 @@ function rigWithAnother(options: RigOptions = {}) {
 }
 
 describe('a new rule', () => {
-  it('is made or refused, never written over one that somebody else makes meanwhile', async () => {
+  it('is created or rejected, never written over a rule that somebody else creates meanwhile', async () => {
     const { ports } = rigWithAnother();
     const { plan, id } = await planNewRule(ports, attributes);
     expect(id).toBe(2);
@@ -39,7 +39,7 @@ describe('a new rule', () => {
     );
   });
 
-  it('that begins later is never written over one either', async () => {
+  it('with a later start is never written over another rule either', async () => {
     const { ports } = rigWithAnother();
     const announced = { id: 1, from: '2126-01-01', attributes: { input: 3 } };
     const { plan } = await planAnnouncePrice(ports, announced);
@@ -55,21 +55,21 @@ describe('another price for one model', () => {
     return (await planReprice(ports, { model: 'm', attributes, ...more })).changes;
   };
 
-  it('splits a rule of several in one step, the new one first: at no moment is the model free', async () => {
+  it('splits a shared rule in one step, the new rule first, so that the model is never free', async () => {
     expect(await planned([shared])).toMatchObject([
       { kind: 'create', row: { id: 2, models: ['m'], input: 3, output: 4, cached_input: 0.1 } },
       { kind: 'update', key: { id: 1 }, attributes: { models: ['n'] } },
     ]);
   });
 
-  it('changes a rule of its own, and begins later in a rule of its own', async () => {
+  it("changes the model's own rule, and a later price gets a new rule", async () => {
     expect(await planned([rule])).toMatchObject([{ kind: 'update', key: { id: 1 }, attributes }]);
     expect(await planned([shared], { from: '2126-01-01' })).toMatchObject([
       { kind: 'create', row: { id: 2, models: ['m'], input: 3, from: '2126-01-01' } },
     ]);
   });
 
-  it('is refused where another rule would hide it, now or from then on', async () => {
+  it('is rejected if another rule would hide it, now or from its start', async () => {
     const hidden = { ...rule, id: 2 };
     await expect(planned([shared, hidden])).rejects.toThrow(
       'rule 2 also prices m and would take precedence: change it with `charge set 2`, or delete it with `charge off 2`',
@@ -86,7 +86,7 @@ describe('another price for one model', () => {
     const forBoth = { ...announced, models: ['m', 'n'] };
     type Case = [name: string, choice: string, later: object, changes: object[]];
 
-    it('is refused, now and when it begins later, until somebody decides what becomes of that rule', async () => {
+    it('is rejected, now or with a later start, until somebody decides about that rule', async () => {
       const words =
         /another price of m is announced and would replace this one: rule 2: .*from 2126-01-01T00:00:00Z/;
       await expect(planned([rule, announced])).rejects.toThrow(words);
@@ -121,7 +121,7 @@ describe('another price for one model', () => {
       expect(found).toContainEqual(expect.objectContaining({ key: { id: 1 }, attributes }));
     });
 
-    it('refuses a move to before the new price, a move of several, and other words', async () => {
+    it('rejects a move to before the new price, a move of several rules, and invalid choices', async () => {
       const second = { ...announced, id: 3, from: '2127-01-01' };
       for (const choice of ['2020-01-01', 'perhaps'])
         await expect(planned([rule, announced], { announced: choice })).rejects.toThrow(/invalid .*expected/);
@@ -130,7 +130,7 @@ describe('another price for one model', () => {
       );
     });
 
-    it('is named by every other edit of a rule’s price, and by none that leaves prices alone', async () => {
+    it("is named by every other edit of a rule's price, but not by edits without a price", async () => {
       const { ports } = operatorRig({ rows: { charges: [rule, forBoth] } });
       const warnings = async (changed: object) =>
         (await planSetRow(ports, { table: 'charges', key: 1, attributes: { ...changed } })).warnings;
@@ -141,7 +141,7 @@ describe('another price for one model', () => {
     });
   });
 
-  it('warns of what is new by it alone', async () => {
+  it('warns only of its own problems', async () => {
     const served = { id: 'a', endpoint: 'https://a.example/v1', models: ['m', 'n', 'free'], state: true };
     const { ports } = operatorRig({ rows: { charges: [shared], channels: [served] } });
     expect((await planReprice(ports, { model: 'm', attributes })).warnings).toEqual([
@@ -150,7 +150,7 @@ describe('another price for one model', () => {
     ]);
   });
 
-  it('warns of prices that it leaves as they are: those of long prompts and of the cache', async () => {
+  it('warns of prices that it leaves unchanged: those of long prompts and of the cache', async () => {
     const tiers = [{ above: 200_000, input: 5, output: 6 }];
     const { ports } = operatorRig({ rows: { charges: [{ ...rule, tiers, cached_input: 0.1 }] } });
     const kept = async (more: object) =>
@@ -163,7 +163,7 @@ describe('another price for one model', () => {
     expect(await kept({ cached_input: 0.3, tiers: [] })).toEqual([]);
   });
 
-  it('is none of a model without a price by tokens', async () => {
+  it('is rejected for a model without a price by tokens', async () => {
     await expect(planned([])).rejects.toThrow(
       'm has no price yet: create a rule with `charge new type=token-billing models=m input=... output=...`',
     );

@@ -10,7 +10,7 @@ const input = { id: 'a', endpoint: 'https://api.example.com/v1', models: ['m'] }
 const row = { ...input, state: true };
 
 describe('the plan to add a channel', () => {
-  it('creates the row, and fails when another was made since', async () => {
+  it('creates the row, and fails when somebody else created it meanwhile', async () => {
     const { ports, writes } = operatorRig({ overtaken: ['create channels a'] });
     const plan = await planAddChannel(ports, input);
     expect(plan).toMatchObject({ changes: [{ kind: 'create', row }], questions: [] });
@@ -25,7 +25,7 @@ describe('the plan to add a channel', () => {
 describe('the plan to sync a channel', () => {
   const listing = { status: 200, body: '{"data":[{"id":"m"},{"id":"new"},{"id":"odd name"}]}' };
 
-  it('holds one write, which asks that nobody changed the models meanwhile', async () => {
+  it('contains one write, which requires that nobody changed the models meanwhile', async () => {
     const { ports, writes, sent } = operatorRig({ rows: { channels: [row] }, reply: listing });
     const plan = await planSync(ports, { id: 'a' });
     expect(sent).toMatchObject([{ method: 'GET', url: 'https://api.example.com/v1/models' }]);
@@ -42,7 +42,7 @@ describe('the plan to sync a channel', () => {
   });
 });
 
-it('the plan to sync a channel takes no model out by a list that does not end', async () => {
+it('the plan to sync a channel removes no model when the list does not end', async () => {
   const page = { data: [{ id: 'claude-new' }], has_more: true, last_id: 'claude-new' };
   const channel = { id: 'a', type: 'anthropic', models: ['claude-old'], secret: 'env:KEY', state: true };
   const { ports, sent } = operatorRig({
@@ -56,7 +56,7 @@ it('the plan to sync a channel takes no model out by a list that does not end', 
   expect(sent).toHaveLength(20);
 });
 
-it('the plan to sync a channel says when its vendor shuts a model of it down', async () => {
+it('the plan to sync a channel reports when its vendor shuts down a model', async () => {
   const data = [
     { id: 'up', shutdown_date: '2027-01-14' },
     { id: 'kept', shutdown_date: null },
@@ -70,7 +70,7 @@ it('the plan to sync a channel says when its vendor shuts a model of it down', a
   expect(plan).toMatchObject({ changes: [], listWarnings: ['the provider shuts down m on 2027-01-14'] });
 });
 
-describe('the plan to sync a channel whose vendor says what its models can', () => {
+describe('the plan to sync a channel whose vendor lists the abilities of its models', () => {
   const yes = { supported: true };
   const no = { supported: false };
   /** As Anthropic lists a model. */
@@ -105,7 +105,7 @@ describe('the plan to sync a channel whose vendor says what its models can', () 
     return planSync(rig.ports, { id: 'a', keep: true, only: [] });
   };
 
-  it('writes what differs from what is known, by the public name, beside what the row has', async () => {
+  it("writes what differs from the known rules, by the public name, beside the row's own rules", async () => {
     const plan = await synced(
       [listed('claude-lyra-7', ['adaptive', 'between_tools'], ['low', 'high'], { max_tokens: 48_000 })],
       { drop: ['seed'], model_rules: { lyra: { sampling: 'any' }, other: { stop: false } } },
@@ -128,7 +128,7 @@ describe('the plan to sync a channel whose vendor says what its models can', () 
     });
   });
 
-  it('writes nothing of what is known already, what the row says, or what the list does not say', async () => {
+  it('writes nothing that is already known, that the row sets, or that the list omits', async () => {
     const always = listed('claude-lyra-7', ['adaptive'], ['low'], { max_tokens: 1e99 });
     const said = { 'claude-*': { thinking: 'adaptive', thinking_off: 'disabled', efforts: ['low', 'high'] } };
     expect((await synced([always], { model_rules: said }, ['lyra'])).changes).toEqual([]);
@@ -154,7 +154,7 @@ describe('the test of a channel', () => {
     params: { set: { temperature: 1 }, max_output_tokens: 32 },
   };
 
-  it('sends what the relay would send, and returns the answer without the secret', async () => {
+  it("sends the relay's request, and returns the answer without the secret", async () => {
     const chunk = {
       model: 'vendor-m',
       choices: [{ delta: { content: `ready ${secret}` }, finish_reason: 'stop' }],
@@ -182,7 +182,7 @@ describe('the test of a channel', () => {
     });
   });
 
-  it('asks a model that refuses a conversation for a vector, and shows the refusal if it has none', async () => {
+  it('asks a model that rejects a conversation for a vector, and shows the rejection if that fails too', async () => {
     const vectors = { object: 'list', data: [{ index: 0, embedding: [1, 2, 3] }], model: 'vendor-m' };
     const testOf = async (reply: { status: number; body: string }) => {
       const { ports } = operatorRig({ rows: { channels: [{ ...anthropic, type: 'openai' }] } });
@@ -212,7 +212,7 @@ describe('the test of a channel', () => {
     expect(none.result.url).toBe(none.urls[0]);
   });
 
-  it('reads an answer in the dialect that the channel speaks', async () => {
+  it("reads an answer in the channel's dialect", async () => {
     const events = [
       { type: 'message_start', message: { model: 'claude-x', usage: { input_tokens: 1, output_tokens: 1 } } },
       { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
@@ -237,7 +237,7 @@ describe('the test of a channel', () => {
     expect(await read('<html>')).toBeUndefined();
   });
 
-  it('ends at the time-out of the channel', async () => {
+  it("stops at the channel's time-out", async () => {
     const { ports } = operatorRig({ rows: { channels: [{ ...row, total_seconds: 30 }] } });
     const plan = await planChannelTest(ports, { id: 'a' });
     const upstreams = {
@@ -255,7 +255,7 @@ describe('the test of a channel', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('refuses channels that only the functions may call', async () => {
+  it('rejects channels that only the functions may call', async () => {
     const bedrock = { id: 'a', type: 'bedrock', region: 'us-east-1', models: ['m'], state: true };
     const { ports } = operatorRig({ rows: { channels: [bedrock] } });
     await expect(planChannelTest(ports, { id: 'a' })).rejects.toThrow('the IAM role of the functions');

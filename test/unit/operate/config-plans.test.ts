@@ -12,7 +12,7 @@ const charge = { id: 1, type: 'token-billing', models: ['m'], input: 1, output: 
 const fileOf = (rows: object) => ({ name: 'rows.json', text: JSON.stringify(rows) });
 
 describe('the plan to apply a file', () => {
-  it('holds the writes as data, prices before channels, and writes nothing', async () => {
+  it('contains the writes as data, prices before channels, and writes nothing', async () => {
     const { ports, writes } = operatorRig({ rows: { channels: [{ ...channel, _note: 'mine' }] } });
     const file = fileOf({ channels: [{ ...channel, priority: 3 }], charges: [charge] });
     const plan = planRows(ports, await editByFile(ports, file, false));
@@ -45,7 +45,7 @@ describe('the plan to apply a file', () => {
     expect(plan.effect).toEqual(['Save 0 rows, delete 2']);
   });
 
-  it('stops at the first row that was overtaken, and says how far it came', async () => {
+  it('stops at the first row that somebody else changed, and reports its progress', async () => {
     const { ports, writes } = operatorRig({ overtaken: ['create channels a'] });
     const file = fileOf({ channels: [channel, { ...channel, id: 'b' }], charges: [charge] });
     const plan = planRows(ports, await editByFile(ports, file, false));
@@ -65,7 +65,7 @@ describe('a plan that closes the relay', () => {
     ]) as unknown,
   };
 
-  it('asks so, whether it sets the setting or restores a version', async () => {
+  it('asks for confirmation, whether it sets the setting or restores a version', async () => {
     const { ports } = operatorRig({ rows: { channels: [channel] } });
     const attributes = { value: true };
     const set = await planSetRow(ports, { table: 'settings', key: 'relay_closed', attributes });
@@ -78,7 +78,7 @@ describe('a plan that closes the relay', () => {
     expect(planRows(ports, broken)).toMatchObject(asks);
   });
 
-  it('asks as ever where it is closed already, opens, or has nothing to do with it', async () => {
+  it('asks as usual when the relay is already closed, opens, or is not affected', async () => {
     const { ports } = operatorRig({ rows: { settings: [closed] } });
     const set = async (key: string, value: unknown) =>
       (await planSetRow(ports, { table: 'settings', key, attributes: { value } })).questions;
@@ -87,8 +87,8 @@ describe('a plan that closes the relay', () => {
   });
 });
 
-describe('the warnings of a row in the tables', () => {
-  it('are shown with what refusals taught, by the check, the row and the list', async () => {
+describe('the warnings of a row', () => {
+  it('include facts learned from refusals, in the check, the row and the list', async () => {
     const lesson =
       'params.model_rules: m refused calls until this held; write {"m":{"sampling":"none"}}, so that it is not asked twice';
     const rows = { channels: [{ ...channel, _warning: lesson }], charges: [charge] };
@@ -101,7 +101,7 @@ describe('the warnings of a row in the tables', () => {
       expect(warning).toContain(lesson);
   });
 
-  it('are not those of a mark where the row has a problem by now', async () => {
+  it('are not taken from a mark when the row has become invalid', async () => {
     const row = { ...channel, weight: 'heavy', _warning: 'secret: env:KEY cannot be read: it is empty' };
     const { ports } = operatorRig({ published: [{}], rows: { channels: [row] } });
     const { problems, warnings } = await checkTables(ports);
@@ -111,7 +111,7 @@ describe('the warnings of a row in the tables', () => {
 });
 
 describe('the plan to set a row', () => {
-  it('says which variable a local stack must be started with, unless another row names it', async () => {
+  it('names the variable that a local stack needs, unless another row already names it', async () => {
     const { ports } = operatorRig({ rows: { channels: [{ ...channel, secret: 'env:OLD_KEY' }] } });
     const effectOf = async (secret: unknown, target = ports.target) => {
       const edit = { table: 'channels', key: 'b', attributes: { ...channel, id: 'b', secret } } as const;
@@ -128,7 +128,7 @@ describe('the plan to set a row', () => {
 });
 
 describe('the wait for a version', () => {
-  it('says what the stack has against a variable that a row names, which it alone knows', async () => {
+  it("reports problems with a row's variable that only the stack knows", async () => {
     const refused =
       'secret: found an env: reference to a variable that rows cannot read; start the stack with RELAY_ENV_SECRETS=HOME to allow it';
     const row = { ...channel, secret: 'env:HOME', _problem: refused };

@@ -4,7 +4,7 @@ import { operatorRig } from '../../support/operator-rig.ts';
 
 const rows = { accounts: [{ account: 'acme', enabled: true }] };
 
-it('a key of which the first try lost its reply is made, and shown', async () => {
+it('a key is created and shown although the reply of the first attempt was lost', async () => {
   const { ports } = operatorRig({ rows });
   const plan = await planCreateKey(ports, { account: 'acme' });
   // What the second try of the same write finds: there is a row of this hash.

@@ -14,7 +14,7 @@ const prices = async (free: string[], typed: Record<string, TypedPrice>) =>
   });
 
 describe('the first prices', () => {
-  it('are those that were asked for, or nothing is written', async () => {
+  it('are exactly the requested prices, or nothing is written', async () => {
     const other = { input: 0.1, output: 0.3 };
     await expect(prices([], { priced: other })).rejects.toThrow(
       ': leave out its price here, or change the rule with `charge set',

@@ -29,7 +29,7 @@ it.each<[string, string | undefined, string | undefined]>([
   expect(momentOf(written, nowMs, 'future')).toBe(future && Date.parse(future));
 });
 
-it('is stored as ISO 8601, at any depth, where attributes are times; what is one already stays', () => {
+it('times are stored as ISO 8601 at any depth, and ISO times stay unchanged', () => {
   const value = { from: 'next monday', since: '2d', until: '2027-01-01T00:00:00+08:00', text: 'tomorrow' };
   const params = { set: { since: '2d' } };
   expect(normalizeMoments({ value: [value], params, models: new Set(['m']) }, nowMs)).toEqual({
@@ -47,13 +47,13 @@ it('is stored as ISO 8601, at any depth, where attributes are times; what is one
   expect(normalizeMoment('', nowMs)).toBe('');
 });
 
-it('is none in the hours of a price, of a rule or of a cost', () => {
+it('hours of a price, of a rule or of a cost are not times', () => {
   const windows = [{ name: 'peak', from: '09:00', to: '12:00', zone: 'UTC', factor: 2 }];
   const cost = { '*': { input: 1, output: 2, windows } };
   expect(normalizeMoments({ windows, cost }, nowMs)).toEqual({ windows, cost });
 });
 
-it('is refused where it is none, by its place, with the forms that there are', () => {
+it('an invalid time is rejected with its place and the accepted forms', () => {
   expect(() => normalizeMoments({ value: [{ until: 'tomorow' }] }, nowMs)).toThrow(
     'value[0].until: invalid time "tomorow", expected a time such as 2h, 14:05, yesterday 14:05, next monday or 2026-',
   );

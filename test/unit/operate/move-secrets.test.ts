@@ -136,7 +136,7 @@ function expectMoved(): void {
 }
 
 describe('moving secrets', () => {
-  it('puts each under its purpose and host, in its store, and removes the old ones when no call reads them', async () => {
+  it('stores each under its purpose and host, and deletes the old ones when no call reads them', async () => {
     const plan = await planMoveSecrets(ports);
     expect(plan.questions).toHaveLength(1);
     expect(plan.effect).toContain(
@@ -150,7 +150,7 @@ describe('moving secrets', () => {
     expect((await planMoveSecrets(ports)).changes).toEqual([]);
   });
 
-  it('ends whole when it is repeated, wherever it was killed, and no row ever names what is gone', async () => {
+  it('completes when it is repeated after any crash, and no row ever names a deleted secret', async () => {
     await move();
     const all = steps;
     expect(all).toBeGreaterThan(25);
@@ -167,7 +167,7 @@ describe('moving secrets', () => {
       }
   });
 
-  it('keeps what another row names: one that was changed meanwhile, or that has a problem', async () => {
+  it('keeps secrets that another row names, if that row is invalid or was changed meanwhile', async () => {
     const channels = rows.channels as RawRow[];
     channels.push({
       ...channel,
@@ -190,7 +190,7 @@ describe('moving secrets', () => {
     expectMoved();
   });
 
-  it('keeps what the last valid version of an invalid row names', async () => {
+  it('keeps secrets that the last valid version of an invalid row names', async () => {
     served = { channels: rows.channels };
     const [one, two, ...others] = rows.channels as RawRow[];
     rows.channels = [one, { ...two, secret: 'a key, typed in by mistake' }, ...others];
@@ -200,7 +200,7 @@ describe('moving secrets', () => {
     expect(stored.get('ssm:/relay/relay/shared')).toBe('of shared');
   });
 
-  it('overwrites no other value, and moves the others all the same', async () => {
+  it('overwrites no different value, and still moves the other secrets', async () => {
     stored.set('ssm:/relay/relay/payments/hook', 'newer');
     await expect(move()).rejects.toThrow('ssm:/relay/relay/payments/hook already has a different value');
     expect(stored.get('ssm:/relay/relay/payments/hook')).toBe('newer');

@@ -29,12 +29,12 @@ it.each<[RequestLine, string]>([
     'it waited 14 s before the first attempt, so no channel is at fault',
   ],
   [{ FirstContentMs: 60_000 }, 'request list --channel second --status slow --since 1h;'],
-])('after %j says what to do', (fields, words) => {
+])('the error after %j names the next step', (fields, words) => {
   const line = { account: 'acme', model: 'm', channel: 'second', ...fields };
   expect(adviseNextStep({ id: 'x', line: { atMs: 0, fields: line }, events: [] }, target)).toContain(words);
 });
 
-it('names the stack where it is not the machine’s own', () => {
+it("the next step names the stack if it is not the machine's default", () => {
   const line = { account: 'acme', code: 'insufficient_quota', reason: 'quota_insufficient' };
   const story = { id: 'x', line: { atMs: 0, fields: line }, events: [] };
   expect(adviseNextStep(story, { stack: 'shop', local: false })).toContain('--reason WHY --stack shop');

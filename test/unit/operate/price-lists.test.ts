@@ -25,10 +25,10 @@ async function importOf(list: object, more: Partial<ImportInput> = {}) {
 const tokenRule = { id: 1, type: 'token-billing', models: ['m'] };
 const short = { input: 0.03, output: 0.15 };
 
-describe('a list in dollars per token', () => {
+describe('a price list in dollars per token', () => {
   const plain = { mode: 'chat', input_cost_per_token: 3e-6, output_cost_per_token: 1.5e-5 };
 
-  it('fills in prices of the cache, a tier with its own, and the maximum', async () => {
+  it('fills in cache prices, a tier with its own prices, and the maximum', async () => {
     const entry = {
       ...plain,
       cache_read_input_token_cost: 3e-7,
@@ -64,7 +64,7 @@ describe('a list in dollars per token', () => {
     ]);
   });
 
-  it('takes the base for what a tier does not price, and leaves prices of other kinds of calls out', async () => {
+  it('uses the base price where a tier has none, and omits prices of other kinds of calls', async () => {
     const entry = {
       ...plain,
       cache_read_input_token_cost: 3e-6,
@@ -94,13 +94,13 @@ describe('a list in dollars per token', () => {
     ]);
   });
 
-  it('leaves out entries with a price that is none', async () => {
+  it('skips entries with an invalid price', async () => {
     const auto = { ...plain, input_cost_per_token: -1 };
     const strange = { ...plain, cache_read_input_token_cost: 'free' };
     expect(await rowsOf({ m: plain, auto, strange })).toHaveLength(1);
   });
 
-  it('makes a service tier a factor if it multiplies all prices alike, those of tiers too', async () => {
+  it('turns a service tier into a factor if it multiplies all prices alike, including those of tiers', async () => {
     const cached = { cache_read_input_token_cost: 3e-7, input_cost_per_token_above_200k_tokens: 6e-6 };
     const entry = {
       ...plain,
@@ -122,7 +122,7 @@ describe('a list in dollars per token', () => {
       expect([field, left.includes(`${field} (`)]).toEqual([field, field.endsWith('_flex')]);
   });
 
-  it('names each field with a price that no rule can have, with its models, and none that costs the same', async () => {
+  it('names each field with an unsupported price and its models, but no field with the standard price', async () => {
     const lost = {
       input_cost_per_token_batches: 1.5e-6,
       search_context_cost_per_query: { search_context_size_low: 0.01 },
@@ -167,12 +167,12 @@ describe('a list in dollars per token', () => {
     expect((await importOf({ same: { ...plain, ...same } })).effect.join()).not.toContain('Not imported');
   });
 
-  it('reads models of embeddings, which write nothing', async () => {
+  it('reads embedding models, which have no output', async () => {
     const vectors = { mode: 'embedding', input_cost_per_token: 2e-8, output_cost_per_token: 0 };
     expect(await rowsOf({ m: vectors })).toEqual([{ ...tokenRule, input: 0.0002, output: 0 }]);
   });
 
-  describe('by the hour', () => {
+  describe('hourly prices', () => {
     const low = { input_cost_per_token: 1.5e-6, output_cost_per_token: 7.5e-6 };
     const entryOf = (off_peak_pricing: object) => ({ m: { ...plain, off_peak_pricing } });
     const hours = { name: 'off-peak', zone: 'UTC', input: 0.015, output: 0.075 };
@@ -214,7 +214,7 @@ describe('a list in dollars per token', () => {
         ],
       ],
       ['of none', {}, []],
-    ])('becomes windows %s', async (_what, block, windows) => {
+    ])('become windows %s', async (_what, block, windows) => {
       const [row] = (await rowsOf(entryOf(block))) as { windows?: object[] }[];
       expect(row).toMatchObject({ ...tokenRule, ...short });
       expect(row?.windows ?? []).toEqual(windows);
@@ -226,7 +226,7 @@ describe('a list in dollars per token', () => {
       ['hours that are none', { hours_utc: 'at night', ...low }],
       ['days that are none', { windows: [{ hours_utc: '01:00-02:00', weekdays: ['payday'] }], ...low }],
       ['no prices', { hours_utc: '01:00-02:00' }],
-    ])('leaves %s out, and says so', async (_what, block) => {
+    ])('are skipped for %s, with a report', async (_what, block) => {
       const { effect, rows } = await importOf(entryOf(block));
       expect(rows).toEqual([{ ...tokenRule, ...short }]);
       expect(effect.join()).toContain(
@@ -234,7 +234,7 @@ describe('a list in dollars per token', () => {
       );
     });
 
-    it('says which models have them', async () => {
+    it('are reported with the models that have them', async () => {
       const { effect } = await importOf(entryOf({ hours_utc: '01:00-02:00', ...low }));
       expect(effect.join()).toContain('Off-peak prices become windows: m');
     });

@@ -82,7 +82,7 @@ function probed(
 }
 
 describe('a probe', () => {
-  it('says what it will send and cost before it sends anything', async () => {
+  it('announces its calls and their cost before it sends any', async () => {
     const charges = [{ id: 3, type: 'token-billing', models: ['m'], input: 0.01, output: 0.1 }];
     const priced = probed(able, { more: { charges } });
     const plan = await planProbe(priced.ports, { id: 'a' });
@@ -117,7 +117,7 @@ describe('a probe', () => {
     ['a broken answer to the picture', 'images', undefined, where(imageIn, { body: 'odd' })],
     ['an error in the answer', 'images', undefined, where(imageIn, { body: { error: { message: 'no' } } })],
   ] satisfies [string, string, boolean | undefined, Answering][])(
-    'takes %s as %s: %s, and nothing else as lacking',
+    'takes %s as %s: %s, and finds nothing else missing',
     async (_case, capability, value, answering) => {
       const { can } = await probed(answering).run();
       const { [capability]: found, ...others } = can as Record<string, unknown>;
@@ -130,13 +130,13 @@ describe('a probe', () => {
     },
   );
 
-  it('never sends more than a dozen calls, and says which efforts it did not ask for', async () => {
+  it('sends at most a dozen calls, and reports the efforts that it did not try', async () => {
     const { run, asked } = probed((one) => (imageIn(one) ? refusal() : able(one)));
     expect(await run()).toMatchObject({ sent: 12, unasked: ['max', 'minimal'], can: { images: false } });
     expect(asked).toHaveLength(12);
   });
 
-  it('does not say that usage is missing where the row does not ask for it', async () => {
+  it('does not report missing usage if the row does not ask for it', async () => {
     const { can } = await probed(withoutUsage, { attributes: { params: { include_usage: false } } }).run();
     expect(can).not.toHaveProperty('usage_streaming');
     expect(can.tools).toBe(true);
@@ -166,14 +166,14 @@ describe('a probe', () => {
       /nothing was written: the upstream is unavailable \(status 503/,
     ],
     ['refusals of everything', () => refusal(), /no known dialect\. chat: status 400: .*no/],
-  ] satisfies [string, Answering, RegExp][])('writes nothing at %s', async (_case, answering, message) => {
+  ] satisfies [string, Answering, RegExp][])('writes nothing on %s', async (_case, answering, message) => {
     const { run, writes } = probed(answering);
     await expect(run()).rejects.toThrow(message);
     await expect(run()).rejects.toThrow(/^nothing was written: /);
     expect(writes).toEqual([]);
   });
 
-  it('counts the fields that customers sent and the channel was not', async () => {
+  it('counts the fields that customers sent but the channel did not receive', async () => {
     const { ports } = probed(able);
     const asked: LogSearch[] = [];
     const line = (...dropped: string[]) => ({ atMs: 0, fields: { dropped } });
@@ -214,14 +214,14 @@ describe('a probe', () => {
   it.each([
     ['in words', answer({ content: 'ready', reasoning_content: 'Hm.' })],
     ['unseen', answer({ content: 'ready' }, 'stop', thoughtUnseen)],
-  ])('does not count the effort none where the model thinks all the same, %s', async (_how, thinking) => {
+  ])('does not count the effort none when the model thinks anyway, %s', async (_how, thinking) => {
     const { can } = await probed(where((asked) => has(asked, 'reasoning_effort'), thinking)).run();
     expect(can.efforts).toContain('low');
     expect(can.efforts).not.toContain('none');
     expect((await probed(able).run()).can.efforts).toContain('none');
   });
 
-  it('says of a model that answers with vectors that it holds no conversations, and writes nothing', async () => {
+  it('reports that an embedding model holds no conversations, and writes nothing', async () => {
     const vectors: Answering = ({ path }) =>
       path.endsWith('/embeddings')
         ? { body: { object: 'list', data: [{ index: 0, embedding: [1, 2] }], model: 'm', ...usage } }
@@ -234,19 +234,19 @@ describe('a probe', () => {
     expect(writes).toEqual([]);
   });
 
-  it('shows an address without a path to be right', async () => {
+  it('accepts an address without a path that works', async () => {
     const attributes = { endpoint: 'https://api.example.com' };
     expect((await probed(able, { attributes }).run()).warnings).toEqual([]);
   });
 
-  it('writes nothing over a row that was changed meanwhile', async () => {
+  it('never overwrites a row that was changed meanwhile', async () => {
     const { run } = probed(able, { overtaken: ['update channels a'] });
     await expect(run()).rejects.toThrow(
       'nothing was written: someone else changed the channel in the meantime; re-run the command',
     );
   });
 
-  it('finds the one dialect whose address and key are right, and warns before the first call', async () => {
+  it('finds the one dialect with a correct address and key, and warns before the first call', async () => {
     const guarded: Answering = (asked) => (isChat(asked) ? able(asked) : refusal(401));
     const { can, warnings } = await probed(guarded, { attributes: { type: 'anthropic' } }).run();
     expect(can).toMatchObject({ tools: true, dialects: ['chat'] });

@@ -146,7 +146,7 @@ describe('the probe of each double', () => {
     },
   );
 
-  it("is refused for Bedrock's, whose requests only the functions sign", async () => {
+  it('is rejected for Bedrock, whose requests only the functions sign', async () => {
     const attributes = { type: 'bedrock', region: 'us-east-1' };
     await expect(probe('bedrock', 'us.anthropic.claude-opus-5-5-v1:0', attributes)).rejects.toThrow(
       'use the IAM role of the functions, which this command does not have',
@@ -155,7 +155,7 @@ describe('the probe of each double', () => {
   });
 });
 
-describe('the probe of a double that cannot be asked', () => {
+describe('the probe of a failing double', () => {
   const failing = async (vendor: string, model: string, attributes: Record<string, unknown> = {}) => {
     const row = { id: 'a', endpoint: vendors.url(vendor), models: [model], state: true, ...attributes };
     const { ports: rig, writes } = operatorRig({ rows: { channels: [row] } });
@@ -173,7 +173,7 @@ describe('the probe of a double that cannot be asked', () => {
   it.each([
     ['openai', 'gpt-4.1', {}],
     ['anthropic', 'claude-opus-5-5', { type: 'anthropic' }],
-  ])('says that %s refuses the key, and shows none of it', async (vendor, model, attributes) => {
+  ])('reports that %s rejects the key, without showing the key', async (vendor, model, attributes) => {
     const message = await failing(vendor, model, { ...attributes, secret });
     expect(message).toMatch(
       /^nothing was written: the upstream rejects the API key \((chat|messages): status 40[01]: /,
@@ -185,15 +185,15 @@ describe('the probe of a double that cannot be asked', () => {
     ['openai', {}, /chat: status 404: .*model `missing` does not exist/],
     ['deepseek', {}, /chat: status 400: .*Model Not Exist/],
     ['anthropic', { type: 'anthropic' }, /messages: status 404: .*model: missing/],
-  ])('names the answer of %s to a model that it does not have', async (vendor, attributes, said) => {
+  ])('reports the answer of %s for a missing model', async (vendor, attributes, said) => {
     const message = await failing(vendor, 'missing', attributes);
     expect(message).toContain('nothing was written: the upstream supports no known dialect');
     expect(message).toMatch(said);
   });
 });
 
-describe('the list of a double', () => {
-  it('says what its models can, so that a sync writes what differs from the table alone', async () => {
+describe('the model list of a double', () => {
+  it('lists the abilities of its models, so that a sync writes only what differs from the table', async () => {
     const models = ['claude-opus-5-5', 'claude-haiku-5-5', 'claude-haiku-4-5', 'claude-lyra-7'];
     const row = { id: 'a', type: 'anthropic', endpoint: vendors.url('anthropic'), models, state: true };
     const rig = operatorRig({ rows: { channels: [row] } });

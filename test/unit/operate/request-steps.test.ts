@@ -17,7 +17,7 @@ const row: CloseRow = {
   service_tier: 'flex',
 };
 
-it('the story of a request says by which factor its sum was multiplied, and in which service tier', () => {
+it('the history of a request names the factor of its sum, and its service tier', () => {
   const steps = new Map(requestSteps(row));
   expect(steps.get('price')).toBe(
     'rule 1: ¥18 per million input tokens, ¥72 per million output tokens, x 0.5',
@@ -29,7 +29,7 @@ it('the story of a request says by which factor its sum was multiplied, and in w
   expect(new Map(requestSteps({ ...unpriced, service_tier: undefined })).has('service tier')).toBe(false);
 });
 
-it('the story of a request says what was agreed, and why more was charged than it held', () => {
+it('the history of a request names the agreed price, and why the charge exceeds the reservation', () => {
   const above = { ...row, reserved: 20_000_000n, tariff: '1:tokens:0.018:0.072;flex:x0.5' };
   const steps = new Map(requestSteps(above));
   expect(steps.get('tariff')).toBe('1:tokens:0.018:0.072;flex:x0.5');
@@ -40,7 +40,7 @@ it('the story of a request says what was agreed, and why more was charged than i
   expect(new Map(requestSteps(row)).has('because')).toBe(false);
 });
 
-it('the story of an expired call names its search where the expiry charged it', () => {
+it('the history of an expired call names its search if the expiry charged it', () => {
   const expired: CloseRow = { ...row, kind: 'expired', price: '1:tokens:0.018:0.072' };
   const ended = (of: CloseRow) => new Map(requestSteps(of, row)).get('ended');
   expect(ended(expired)).toContain('the input charged first');

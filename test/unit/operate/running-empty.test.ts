@@ -7,7 +7,7 @@ import { findRunningEmpty } from '../../../shared/operate/what-if/what-if.ts';
 const yuan = 1_000_000_000n;
 const figures = (charged: bigint) => ({ counts: { calls: 1 }, amounts: { charged } });
 
-it('at the beginning of a month looks at the accounts of the month before, too', async () => {
+it('the forecast at the beginning of a month includes the accounts of the month before', async () => {
   const months: Record<string, string[]> = { '2026-11': ['acme', 'late'], '2026-12': ['acme'] };
   const ports = {
     clock: { now: () => Date.parse('2026-12-01T12:00:00Z') },

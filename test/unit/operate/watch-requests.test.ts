@@ -68,14 +68,14 @@ describe('a search of requests', () => {
     [{ status: 'failed' as const }, { field: 'outcome', isOneOf: ['failed', 'limited'] }],
     [{ key_hint: 'sk-AbCd...wXyZ' }, { field: 'key_hint', isOneOf: ['sk-AbCd...wXyZ'] }],
     [{ tags: { team: 'search' } }, { field: 'tags.team', isOneOf: ['search'] }],
-  ])('for %j asks for requests with %j', (filter, condition) => {
+  ])('for %j filters by %j', (filter, condition) => {
     expect(requestSearch({ ...lastHour, ...filter }).conditions).toEqual([
       { field: 'message', isOneOf: ['request'] },
       condition,
     ]);
   });
 
-  it('counts every step of its time by how requests ended, newest of them listed first', async () => {
+  it('counts requests by outcome in each step of its time, and lists the newest first', async () => {
     const { ports, lines } = logged();
     lines.push(
       { id: 'a', atMs: nowMs - hourMs + 1, outcome: 'refused' },
@@ -96,7 +96,7 @@ describe('a search of requests', () => {
 });
 
 describe('a watch', () => {
-  it('lists each request once, also one that the log finds late, and keeps the counts of its hour', async () => {
+  it('lists each request once, also a late one, and keeps the counts of its hour', async () => {
     const { ports, clock, lines } = logged();
     const watch = watchRequests(ports, lastHour, nowMs);
     lines.push({ id: 'before', atMs: nowMs - 50 * 60_000 });
@@ -116,7 +116,7 @@ describe('a watch', () => {
     expect((await watch.look()).points.reduce((sum, { answered }) => sum + answered, 0)).toBe(2);
   });
 
-  it('lists a hundred at once at most, counts all, and reads no further back than its first look, however long it goes on', async () => {
+  it('lists at most a hundred at once, counts all, and never reads back further than its first look', async () => {
     const { ports, clock, lines, searches } = logged(false);
     const watch = watchRequests(ports, lastHour, nowMs);
     await watch.look();
@@ -130,7 +130,7 @@ describe('a watch', () => {
     expect(searches).toHaveLength(2);
   });
 
-  it('on AWS says before it begins what an hour of it reads', () => {
+  it('estimates on AWS in advance how much an hour of it reads', () => {
     const { ports } = logged(false);
     const kept = (bytes: number) => ({ groups: ['g'], kept: [{ bytes, sinceMs: nowMs - 10 * hourMs }] });
     // 1 MB in 4 minutes: 240 looks of an hour read twice as much each, and four times the whole hour.

@@ -134,8 +134,8 @@ const withoutExpired = (calls: Call[]): Call[] => calls.filter(({ how }) => how 
 const isBetween = (due: bigint, { low, high }: { low: bigint; high: bigint }): boolean =>
   low <= due && due <= high;
 
-describe('what an edit makes of calls of which only the sums are known', () => {
-  it('is of an unchanged configuration exactly what was charged', () => {
+describe('the estimated effect of an edit on past calls, from their sums,', () => {
+  it('is exactly the charged amount for an unchanged configuration', () => {
     fc.assert(
       fc.property(fc.array(call), list, (calls, rules) => {
         const { total, models: effects, ...marks } = run(calls, { before: rules, after: rules });
@@ -154,7 +154,7 @@ describe('what an edit makes of calls of which only the sums are known', () => {
     );
   });
 
-  it('has within its bounds what the same calls cost by other rules', () => {
+  it('contains the cost of the same calls by other rules within its bounds', () => {
     fc.assert(
       fc.property(fc.array(call), list, list, (all, before, after) => {
         const calls = withoutExpired(all);
@@ -169,7 +169,7 @@ describe('what an edit makes of calls of which only the sums are known', () => {
     );
   });
 
-  it('is exact where prices are whole nano-yuan a token, have no tiers, and are those of everybody', () => {
+  it('is exact for whole nano-yuan prices without tiers or customer prices', () => {
     const before = [{ id: 1, type: 'token-billing' as const, models, input: 0.018, output: 0.072 }];
     const after = [
       {

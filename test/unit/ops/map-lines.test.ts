@@ -7,8 +7,8 @@ const map = (value: fc.Arbitrary<unknown>) => fc.dictionary(name, value, { minKe
 /** As a row holds them: no number is negative zero. */
 const json = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown);
 
-describe('a map as lines of name and value', () => {
-  it('comes back as it was, whatever JSON it holds', () => {
+describe('a map written as lines of name and value', () => {
+  it('is read back unchanged for any JSON value', () => {
     fc.assert(
       fc.property(map(json), (value) => {
         expect(parseLines('f', formatLines(value))).toEqual(value);
@@ -16,7 +16,7 @@ describe('a map as lines of name and value', () => {
     );
   });
 
-  it('comes back as it was when its values are maps of rules', () => {
+  it('is read back unchanged when its values are maps of rules', () => {
     fc.assert(
       fc.property(map(map(json)), (value) => {
         expect(parseLines('f', formatLines(value, true), true)).toEqual(value);
@@ -29,11 +29,11 @@ describe('a map as lines of name and value', () => {
     ['a = true\nb = "true"', { a: true, b: 'true' }],
     ['', undefined],
     ['gone =\nstays = 1', { gone: undefined, stays: 1 }],
-  ])('is read from what people type: %j', (text, value) => {
+  ])('is read from typed text: %j', (text, value) => {
     expect(parseLines('f', text)).toEqual(value);
   });
 
-  it.each(['sk-secret-value', '= 1', 'a', 'a = 1\na = 2'])('refuses %j without quoting it', (text) => {
+  it.each(['sk-secret-value', '= 1', 'a', 'a = 1\na = 2'])('rejects %j without quoting it', (text) => {
     expect(() => parseLines('params.set', text)).toThrow(/^params\.set: (?!.*sk-secret)/);
   });
 });

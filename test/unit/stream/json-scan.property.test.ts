@@ -7,7 +7,7 @@ const object = fc.dictionary(
   fc.json(),
 );
 
-describe('the end of the arguments of a call', () => {
+describe("the end of a call's arguments", () => {
   it('is found where the object ends, and not before, however its text is cut', () => {
     fc.assert(
       fc.property(object, fc.constantFrom(undefined, 1, 2), fc.array(fc.nat(40)), (value, indent, cuts) => {

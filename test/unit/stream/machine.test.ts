@@ -27,7 +27,7 @@ const failOn = (bad: number): Machine<number, number> => ({
 const recovering: Machine<number, string> = { ...text, fail: () => ['recovered'] };
 
 describe('run', () => {
-  it('gives out what a batch emitted before it failed', async () => {
+  it('yields what a batch emitted before it failed', async () => {
     const { batches, error } = await collect(run(source([[1, 2, 3]]), failOn(3)));
     expect(batches).toEqual([[1, 2]]);
     expect(error).toEqual(new Error('bad'));
@@ -39,22 +39,22 @@ describe('run', () => {
     });
   });
 
-  it('passes a failure through a machine that does not care', async () => {
+  it('passes a failure through a machine that ignores failures', async () => {
     expect((await collect(run(source([[1]], new Error('x')), text))).error).toEqual(new Error('x'));
   });
 });
 
 describe('opened', () => {
-  it('waits for the batch that opens and then gives everything out', async () => {
+  it('waits for the batch that opens and then yields everything', async () => {
     const sequence = await readUntilOpen(source([[0], [0, 1], [2]]), (n) => n > 0);
     expect(await collect(sequence)).toEqual({ batches: [[0], [0, 1], [2]] });
   });
 
-  it('rejects when the source fails before that', async () => {
+  it('rejects when the source fails before it opens', async () => {
     await expect(readUntilOpen(source([[0]], new Error('x')), (n) => n > 0)).rejects.toThrow('x');
   });
 
-  it('takes an end without opening as the whole sequence', async () => {
+  it('treats an end before opening as the complete sequence', async () => {
     expect(await collect(await readUntilOpen(source([[0]]), (n) => n > 0))).toEqual({ batches: [[0]] });
   });
 });

@@ -68,7 +68,7 @@ describe('the decoder of server-sent events', () => {
     ['a comment', ': ', 'xxxxxxxxxx'],
     ['an event', '', 'data: 123\n'],
     ['an event without data', '', 'id: 12345\n'],
-  ])('refuses %s that has no end', (_case, head, piece) => {
+  ])('rejects %s without an end', (_case, head, piece) => {
     const decoder = new SseDecoder({ lineLengthMax: 100 });
     decoder.push(head);
     for (let count = 0; count < 9; count += 1) decoder.push(piece);
@@ -76,7 +76,7 @@ describe('the decoder of server-sent events', () => {
     expect(() => new SseDecoder({ lineLengthMax: 100 }).push(head + piece.repeat(11))).toThrow(SseTooLong);
   });
 
-  it('reads a stream of any length whose events are short', () => {
+  it('reads a stream of any length with short events', () => {
     const decoder = new SseDecoder({ lineLengthMax: 20 });
     for (let event = 0; event < 1000; event += 1) expect(decoder.push('data: 12345\n\n')).toEqual(['12345']);
   });

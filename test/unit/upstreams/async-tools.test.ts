@@ -43,7 +43,7 @@ it.each<[string, CanonicalCall, string, object | undefined, string[]]>([
   ['responses', responses, 'chat', undefined, ['async']],
   ['responses', responses, 'messages', undefined, ['async']],
 ])(
-  'tools that run beside the answer and phases of %s go up, or are named: %#',
+  'asynchronous tools and phases from %s are sent, or named as dropped: %#',
   async (_form, call, name, quirks, dropped) => {
     const settings = settingsWith(quirks ? { quirks: { ...defaultQuirks, ...quirks } } : {});
     const { body, dropped: named } = convertCall(await loadDialect(name), call, {

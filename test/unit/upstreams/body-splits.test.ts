@@ -18,7 +18,7 @@ describe('the events of a reply', () => {
   it.each([
     ['text/event-stream', 'data:{"a":"€😀"}\r\n\r\n: pïng\n\nevent: x\rdata: {"b":"ü"}\r\rdata: [DONE]\n\n'],
     ['application/json', '{"a":"€😀ü"}'],
-  ])('of type %s are the same wherever its bytes are divided', async (contentType, text) => {
+  ])('of type %s are the same however its bytes are split', async (contentType, text) => {
     const bytes = Buffer.from(text);
     const whole = await eventsOf([bytes], contentType);
     expect(JSON.stringify(whole)).toContain('€😀');

@@ -23,12 +23,12 @@ const anyId = fc.oneof(
   fc.stringMatching(/^call_[0-9a-z]{4,16}_[A-Za-z0-9_-]{0,30}$/),
 );
 
-describe('the id of a call that a client sees', () => {
+describe('the id of a call shown to a client', () => {
   it.each([
     ['a short one', 'search:0'],
     ['one that only counts, with a long name', 'functions.get_weather:0'],
     ['one of letters that are no ASCII', 'zoë'],
-  ])('is new for every turn and read back for the same channel: %s', (_case, vendorId) => {
+  ])('is new for every turn and decoded for the same channel: %s', (_case, vendorId) => {
     const first = ids.showId(vendorId, 0);
     const later = new CallIds({ channel: 'kimi', requestId: '01jd0000000123456789abcdeg' }).showId(
       vendorId,
@@ -39,16 +39,16 @@ describe('the id of a call that a client sees', () => {
     expect([ids.restoreVendorId(first), ids.restoreVendorId(later)]).toEqual([vendorId, vendorId]);
   });
 
-  it('stays what the client knows for another channel', () => {
+  it('is not decoded for another channel', () => {
     const seen = ids.showId('search:0', 0);
     expect(new CallIds({ channel: 'other', requestId }).restoreVendorId(seen)).toBe(seen);
   });
 
-  it('is the own one of a vendor whose ids are unique', () => {
+  it("is the vendor's own id if the vendor's ids are unique", () => {
     expect(ids.showId('call_Wp9sWjQ0bDPbEVdWQnNxbSvn', 3)).toBe('call_Wp9sWjQ0bDPbEVdWQnNxbSvn');
   });
 
-  it('is unique in an answer that repeats an id, and of at most 64 characters, whatever the vendor sends', () => {
+  it('is unique in an answer that repeats an id, and at most 64 characters long, whatever the vendor sends', () => {
     fc.assert(
       fc.property(anyId, (vendorId) => {
         const shown = ids.showId(vendorId, 7);
@@ -60,7 +60,7 @@ describe('the id of a call that a client sees', () => {
     );
   });
 
-  it('is not decoded when it is longer or written otherwise than the relay writes it', () => {
+  it('is not decoded when it is longer or encoded differently than the relay encodes it', () => {
     const seen = ids.showId('ab', 0);
     expect(ids.restoreVendorId(seen)).toBe('ab');
     // The last character holds two unused bits: another one decodes to the same bytes.
@@ -70,8 +70,8 @@ describe('the id of a call that a client sees', () => {
   });
 });
 
-describe('ids that an upstream does not accept', () => {
-  it('are the only ones that change', () => {
+describe('ids that an upstream rejects', () => {
+  it('are the only ids that change', () => {
     expect(mapIds(['abcDEF123', 'call_1'], 'alnum9').get('abcDEF123')).toBe('abcDEF123');
     expect(mapIds(['x'.repeat(41), 'short'], 'max40').get('short')).toBe('short');
   });

@@ -46,7 +46,7 @@ describe('the dialect of a channel for a model', () => {
     expect(dialectOf(rowOf({ ...row, mapper: { m: name } }), 'm')).toBe(dialect);
   });
 
-  it('is what the row says, for all models or for one', () => {
+  it('is set by the row, for all models or for one', () => {
     expect(dialectOf(rowOf({ ...openai, dialect: 'messages' }), 'm')).toBe('messages');
     const row = rowOf({ ...openai, models: ['m', 'n'], dialect: { n: 'messages' } });
     expect(['m', 'n'].map((model) => dialectOf(row, model))).toEqual(['chat', 'messages']);
@@ -86,14 +86,14 @@ describe('the dialect of a channel for a model', () => {
       /^params.model_rules.m.cache_breakpoints: .*from 0 to 4/,
     ],
     [{ can: { tools: true } }, /can: unknown attribute/],
-  ])('%j is refused', (more, problem) => {
+  ])('%j is rejected', (more, problem) => {
     expect(reading({ ...openai, ...more })).toMatchObject({
       problem: expect.stringMatching(problem) as unknown,
     });
   });
 });
 
-describe('how a channel differs from its dialect', () => {
+describe('the quirks of a channel', () => {
   it.each([
     [openai, 'deepseek-v4-pro', { wantsBack: 'reasoning_content' }],
     [openai, 'deepseek/deepseek-chat', { wantsBack: 'reasoning_content' }],
@@ -125,7 +125,7 @@ describe('how a channel differs from its dialect', () => {
     [azure, 'gpt-4o', { limitField: undefined }],
     [openai, 'gpt-5.6', { sampling: 'without_reasoning', limitField: undefined }],
     [{ ...azure, max_tokens_field: 'max_tokens' }, 'gpt-5.6', { limitField: undefined }],
-  ])('needs no setting: %j, %s', (row, name, quirks) => {
+  ])('need no setting: %j, %s', (row, name, quirks) => {
     const unset = {
       wantsBack: undefined,
       acceptedEchoes: undefined,
@@ -163,7 +163,7 @@ describe('how a channel differs from its dialect', () => {
     ['gemini-3.8-flash', 'low medium high'],
     ['gemini-4-argon', 'low medium high'],
     ['models/gemini-flash-latest', 'low medium high'],
-  ])('knows the efforts of %s: %s', (name, efforts) => {
+  ])('include the efforts of %s: %s', (name, efforts) => {
     const row = rowOf({ ...openai, mapper: { m: name } });
     expect(quirksOf(row, 'm').efforts?.join(' ')).toBe(efforts);
   });
@@ -175,11 +175,11 @@ describe('how a channel differs from its dialect', () => {
     ['gemini-3.5-flash-lite', 'user'],
     ['google/gemini-3.8-flash', 'user'],
     ['gemini-4-carbon', 'user'],
-  ])('knows what the last turn of %s is: %s', (name, lastTurn) => {
+  ])('include the last turn of %s: %s', (name, lastTurn) => {
     expect(quirksOf(rowOf({ ...openai, mapper: { m: name } }), 'm').lastTurnRole).toBe(lastTurn);
   });
 
-  it('is what the row says first', () => {
+  it('are overridden by the row', () => {
     const params = {
       call_ids: 'alnum9',
       system: 'first',
@@ -202,7 +202,7 @@ describe('how a channel differs from its dialect', () => {
   });
 });
 
-describe('an address goes by the dialect', () => {
+describe('an address depends on the dialect', () => {
   it.each([
     [{ ...bedrock }, 'messages', 'https://bedrock-runtime.us-west-2.amazonaws.com/anthropic/v1/x'],
     [{ ...bedrock }, 'responses', 'https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1/x'],
@@ -220,8 +220,8 @@ describe('an address goes by the dialect', () => {
   });
 });
 
-describe('what a probe found', () => {
-  it('is read from the mark, leniently', () => {
+describe('the result of a probe', () => {
+  it('is read leniently from the mark', () => {
     const _can = { tools: true, images: 'maybe', efforts: new Set(['low', 'high']), dialects: [1], more: 1 };
     expect(rowOf({ ...openai, _can }).can).toEqual({ tools: true, efforts: ['high', 'low'] });
     expect(rowOf({ ...openai, _can: '{"tools":false}' }).can).toEqual({ tools: false });
@@ -243,7 +243,7 @@ describe('what a probe found', () => {
     [{ params: { efforts: ['low', 'max'] } }, { efforts: ['low'] }, /^params.efforts: has max/],
     [{}, { system_anywhere: false }, /^params.system: is "anywhere"/],
     [{}, { usage_streaming: false }, /^params.include_usage: is true/],
-  ])('against %j is a warning: %j', (row, _can, warning) => {
+  ])('raises a warning when it contradicts %j: %j', (row, _can, warning) => {
     expect(reading({ ...openai, ...row, _can })).toMatchObject({
       warning: expect.stringMatching(warning) as unknown,
     });
@@ -251,7 +251,7 @@ describe('what a probe found', () => {
   });
 });
 
-it('rules of models may be written as tools write them, and may be empty of efforts', () => {
+it('model rules may be written as consoles write them, and may have no efforts', () => {
   const rules = { '*': { forced_calls: 'False', cache_min_tokens: '512', efforts: [], stop: null } };
   const row = rowOf({ ...openai, params: { model_rules: rules } });
   expect(row.params.model_rules).toEqual({
@@ -264,7 +264,7 @@ it.each([
   [{ cache_breakpoints: 5 }, /cache_breakpoints: found/],
   [{ thinking: 'Budget' }, /thinking: found/],
   [{ efforts: ['low', 'hi'] }, /efforts/],
-])('a value that no rule has is a problem: %j', (rules, problem) => {
+])('an invalid value of a rule is rejected: %j', (rules, problem) => {
   const read = reading({ ...openai, params: { model_rules: { m: rules } } });
   expect(read).toMatchObject({ problem: expect.stringMatching(problem) as unknown });
 });
@@ -273,7 +273,7 @@ it.each([
   [{ other: { stop: false } }, 'params.model_rules: has other, which is not a model of this channel'],
   [{ 'clau*': {} }, 'params.model_rules: has clau*, which is not a model of this channel'],
   [{ m: { effort: 'low', stop: true } }, 'params.model_rules.m: has effort, which is not a known rule'],
-])('rules that mean nothing are a warning, and the row goes on working: %j', (rules, warning) => {
+])('rules without effect raise a warning, and the row stays in use: %j', (rules, warning) => {
   const read = reading({ ...openai, params: { model_rules: rules } });
   expect(read).toMatchObject({ row: { models: ['m'] }, warning });
 });
@@ -283,7 +283,7 @@ it.each([
   [{ set: { model: 'x', temperature: 1 } }, 'params.set: overrides model, which every call needs'],
   [{ drop: ['messages', 'seed'] }, 'params.drop: drops messages, which every call needs'],
   [{ drop: ['input'] }, 'params.drop: drops input, which every call needs'],
-])('params that break every call are a warning: %j', (params, warning) => {
+])('params that break every call raise a warning: %j', (params, warning) => {
   expect(reading({ ...openai, params })).toHaveProperty('warning', warning);
   expect(reading({ ...openai, params: { set: { top_p: 1 }, drop: ['seed'] } })).not.toHaveProperty('warning');
 });

@@ -11,8 +11,8 @@ function listOf(type: ChannelTypeName): UpstreamModelList {
 const endpoint = 'https://api.example.com/v1';
 const entries = [{ id: 'b', object: 'model' }, { id: 'a' }];
 
-describe('the list of models', () => {
-  it('of Anthropic is read page by page, with the headers of its own interface', () => {
+describe('the model list', () => {
+  it('of Anthropic is read page by page, with the headers of its own API', () => {
     const { address, headers, read } = listOf('anthropic');
     expect(address({ endpoint }, undefined)).toBe(`${endpoint}/models?limit=1000`);
     expect(address({ endpoint }, 'a/b')).toBe(`${endpoint}/models?limit=1000&after_id=a%2Fb`);
@@ -24,20 +24,20 @@ describe('the list of models', () => {
     expect(read({ data: entries, has_more: true, last_id: null })).toEqual(page);
   });
 
-  it('of Gemini loses the prefix that requests do without', () => {
+  it('of Gemini loses the prefix that requests omit', () => {
     expect(listOf('gemini').read({ data: [{ id: 'models/gemini-x' }, { id: 'gemini-y' }] })).toEqual({
       models: ['gemini-x', 'gemini-y'],
     });
   });
 
   it.each([undefined, null, 'text', {}, { data: {} }, { data: ['a'] }, { data: [{ id: 1 }] }, [{}]])(
-    'is not %j',
+    'rejects %j',
     (body) => {
       expect(listOf('openai').read(body)).toBeUndefined();
     },
   );
 
-  it('cannot be had of Azure and Bedrock, which say why', () => {
+  it('is unsupported for Azure and Bedrock, with a reason', () => {
     expect(channelSetups.azure.models).toEqual({
       unlisted: expect.stringContaining('deployments') as string,
     });
@@ -45,7 +45,7 @@ describe('the list of models', () => {
   });
 });
 
-describe('what init asks', () => {
+describe('the questions of init', () => {
   /** As init does: questions whose answer is known or needless are not asked. */
   const asked = (type: ChannelTypeName, answers: Record<string, string>): string[] =>
     channelSetups[type].questions
@@ -59,7 +59,7 @@ describe('what init asks', () => {
     ['bedrock', {}, ['region']],
     ['anthropic', {}, []],
     ['gemini', {}, []],
-  ] as const)('for %s with %j', (type, answers, attributes) => {
+  ] as const)('for %s with the answers %j', (type, answers, attributes) => {
     expect(asked(type, answers)).toEqual(attributes);
   });
 });

@@ -100,13 +100,13 @@ describe('address and credentials', () => {
     expect(request.body).toMatchObject({ model: 'up/stream', messages: [message], stream: true });
   });
 
-  it('only Bedrock is signed, for its region', () => {
+  it('are signed for Bedrock only, for its region', () => {
     expect(sent(bedrock).awsScope).toEqual({ service: 'bedrock', region: 'us-west-2' });
     for (const row of [openai, azure, anthropic, gemini]) expect(sent(row)).not.toHaveProperty('awsScope');
   });
 });
 
-describe('the field of a limit that the client did not set', () => {
+describe('the field of a default limit', () => {
   it.each([
     ['another endpoint', openai, 'max_tokens'],
     ['OpenAI itself', { ...openai, endpoint: 'https://api.openai.com/v1' }, 'max_completion_tokens'],
@@ -122,7 +122,7 @@ describe('the field of a limit that the client did not set', () => {
   });
 });
 
-describe('a summary of reasoning', () => {
+describe('the request for a reasoning summary', () => {
   const mantle = { endpoint: 'https://bedrock-mantle.us-east-1.api.aws/v1', secret, dialect: 'responses' };
   const call = { form: 'responses', unknown: { reasoning: { summary: 'detailed' } } };
   it.each([
@@ -134,7 +134,7 @@ describe('a summary of reasoning', () => {
       'auto',
     ],
     ['as the client asks for it elsewhere', { ...openai, dialect: 'responses' }, 'detailed'],
-  ])('goes up %s', (_, row, expected) => {
+  ])('is sent as %s', (_, row, expected) => {
     expect(sent(row, {}, undefined, call).body['reasoning']).toMatchObject({ summary: expected });
   });
 });
@@ -142,27 +142,27 @@ describe('a summary of reasoning', () => {
 describe('usage of a stream', () => {
   const asked = { stream_options: { include_usage: true } };
 
-  it.each([openai, azure, azureV1, bedrock, anthropic, gemini])('is asked for: %j', (row) => {
+  it.each([openai, azure, azureV1, bedrock, anthropic, gemini])('is requested: %j', (row) => {
     expect(sent(row).body).toMatchObject(asked);
   });
 
   it.each(['2024-06-01', '2024-07-01-preview'])(
-    'is not asked of Azure %s, which refuses the field',
+    'is not requested from Azure %s, which rejects the field',
     (version) => {
       expect(sent({ ...azure, api_version: version }, asked).body).not.toHaveProperty('stream_options');
     },
   );
 });
 
-describe('fields that an upstream refuses', () => {
+describe('unknown fields', () => {
   const foreign = { seed: 1, store: false, metadata: {}, frequency_penalty: 0.1, top_k: 4, min_p: 0.1 };
 
-  it('reach upstreams that take or ignore what they do not know', () => {
+  it('reach upstreams that accept or ignore unknown fields', () => {
     for (const row of [openai, azure, bedrock, anthropic])
       expect(sent(row, foreign).body).toMatchObject(foreign);
   });
 
-  it('do not reach Gemini, which refuses every unknown name; what it knows does', () => {
+  it('do not reach Gemini, which rejects every unknown name, but known fields do', () => {
     const known = {
       temperature: 1.5,
       top_p: 0.9,

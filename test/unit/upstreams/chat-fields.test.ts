@@ -15,7 +15,7 @@ const send = (
 };
 const few = { acceptedFields: new Set(['model', 'messages', 'tools']) };
 
-describe('fields that an upstream does not know', () => {
+describe('fields that an upstream does not support', () => {
   it.each([
     ['response_format', { type: 'json_object' }],
     ['stop', 'END'],
@@ -23,14 +23,14 @@ describe('fields that an upstream does not know', () => {
     ['max_tokens', 5],
     ['max_completion_tokens', 5],
     ['functions', [{ name: 'f' }]],
-  ])('are the next candidate’s if the answer depends on them: %s', (field, value) => {
+  ])('are left to the next candidate if the answer depends on them: %s', (field, value) => {
     expect(() => send({ [field]: value }, few)).toThrow(
       expect.objectContaining({ name: 'CannotCarry', param: field }),
     );
   });
 });
 
-describe('an upstream that refuses unknown fields gets none inside', () => {
+describe('an upstream that rejects unknown fields receives none', () => {
   const marked = { cache_control: { type: 'ephemeral' } };
   const look = { name: 'look', description: 'Looks.', parameters: {}, strict: true };
   const call = { id: 'c1', type: 'function', function: { name: 'look', arguments: '{}' } };
@@ -66,19 +66,19 @@ describe('an upstream that refuses unknown fields gets none inside', () => {
     tools: [{ type: 'function', function: { ...look, ...marked }, ...marked }],
   };
 
-  it('of messages, parts, calls and tools', () => {
+  it('in messages, parts, calls and tools', () => {
     expect(send(request, { ...few, acceptedEchoes: ['extra_content'] }).body).toEqual({
       model: 'up',
       ...plain,
     });
   });
 
-  it('and another upstream gets them all', () => {
+  it('while another upstream receives them all', () => {
     expect(send(request).body).toEqual({ model: 'up', ...request });
   });
 });
 
-describe('sampling goes by the effort that is sent', () => {
+describe('sampling depends on the sent effort', () => {
   const sampled = { temperature: 0.3, top_p: 1 };
   it.each<[string, object, Partial<Quirks>, Partial<RequestSettings>, boolean]>([
     ['none is known', { reasoning_effort: 'none' }, { efforts: ['none', 'low'] }, {}, true],

@@ -33,7 +33,7 @@ describe('the messages for an upstream', () => {
     { role: 'system' as const, content: [{ type: 'text', text: 'three' }] },
   ];
 
-  it('have system messages where the client wrote them, unless the row says first', () => {
+  it("have system messages in the client's order, unless the row requires them first", () => {
     expect(sent(system)).toEqual([
       { role: 'system', content: 'one' },
       user,
@@ -51,7 +51,7 @@ describe('the messages for an upstream', () => {
     ]);
   });
 
-  it('have null beside calls, or an empty text where null is refused', () => {
+  it('have null content beside calls, or an empty text if null is rejected', () => {
     expect(sent([user, called('a')])).toMatchObject([{}, { content: null }]);
     expect(sent([user, called('a')], settingsOf({ nullContent: 'empty' }))).toMatchObject([
       {},
@@ -64,7 +64,7 @@ describe('the messages for an upstream', () => {
     ]);
   });
 
-  it('have no file by URL: another candidate may take it', () => {
+  it('never contain a file by URL: another candidate may accept it', () => {
     const content = [{ type: 'file', file: { file_url: 'https://example.com/a.pdf' } }];
     expect(() => sent([user, { role: 'user', content }])).toThrow(
       expect.objectContaining({ name: 'CannotCarry', param: 'messages[1].content[0].file.file_url' }),
@@ -77,7 +77,7 @@ describe('the messages for an upstream', () => {
 });
 
 describe('the ids of calls for an upstream', () => {
-  it("are the vendor's own where they came from this channel", () => {
+  it("are the vendor's own if they came from this channel", () => {
     const id = callIds.showId('search:0', 0);
     expect(sent([user, called(id), result(id)])).toEqual([user, called('search:0'), result('search:0')]);
     const other = new CallIds({ channel: 'other', requestId: 'r1' });
@@ -88,7 +88,7 @@ describe('the ids of calls for an upstream', () => {
     ]);
   });
 
-  it("are the client's where the vendor repeats its own in one turn", () => {
+  it("are the client's if the vendor repeats its own in one turn", () => {
     const [a, b] = [callIds.showId('same', 0), callIds.showId('same', 1)];
     expect(sent([user, called(a, b), result(b), result(a)])).toEqual([
       user,
@@ -102,7 +102,7 @@ describe('the ids of calls for an upstream', () => {
     ['max64', /^.{1,64}$/],
     ['max40', /^.{1,40}$/],
     ['alnum9', /^[a-zA-Z0-9]{9}$/],
-  ] as const)('fit what it accepts, calls and results alike: %s', (form, accepted) => {
+  ] as const)('match its accepted form, in calls and results: %s', (form, accepted) => {
     const long = `call_${'x'.repeat(80)}`;
     const [, call, answer] = sent([user, called(long), result(long)], settingsOf({ callIdForm: form })) as [
       unknown,
@@ -130,7 +130,7 @@ describe('the messages of a growing transcript', () => {
     { wantsBack: 'thought_signature', acceptedEchoes: ['extra_content'] },
   ];
 
-  it.each(variants)('only get more: %j', (quirks) => {
+  it.each(variants)('are only appended: %j', (quirks) => {
     fc.assert(
       fc.property(
         fc.array(turn, { minLength: 1, maxLength: 4 }),

@@ -30,8 +30,8 @@ const call = (id: string, text = '{"a":1}', more: object = {}): object => ({
   ...more,
 });
 
-describe('what an answer says beside text', () => {
-  it('is the service tier, if it is a word', () => {
+describe('an answer', () => {
+  it('has the reported service tier if that is a word', () => {
     expect(read([{ ...delta({ content: 'x' }), service_tier: 'flex' }]).reader.report().serviceTier).toBe(
       'flex',
     );
@@ -41,7 +41,7 @@ describe('what an answer says beside text', () => {
       ).toBeUndefined();
   });
 
-  it('is reasoning between tags where the row says so, once', () => {
+  it('has its reasoning extracted from tags once, if the row says so', () => {
     const events = ['<thi', 'nk>so', ' on</think>', 'hi'].map((content) => delta({ content }));
     const quirks = { ...defaultQuirks, usesThinkTags: true };
     const texts = (answer: Answer): string[] =>
@@ -73,7 +73,7 @@ describe('a wrapped custom call in an answer', () => {
   it.each([
     ['length', 'length'],
     ['tool_calls', 'stop'],
-  ])('that was cut is no call, and the answer ends with %s -> %s', (reason, expected) => {
+  ])('is dropped when it was cut, and the answer ends with %s -> %s', (reason, expected) => {
     const answer = read([delta({ tool_calls: [call('x', '{"input":"hi')] }, reason)], { sent });
     expect([callsOf(answer), finishOf(answer)]).toEqual([[], expected]);
   });
@@ -98,18 +98,18 @@ describe('an error in an answer', () => {
     ],
     ['in a choice', delta({ content: '' }, 'error', { error: { code: 502, message: 'x' } }), { code: 502 }],
     ['without a word', delta({}, 'error'), {}],
-  ])('ends it and can be read: %s', (_case, event, error) => {
+  ])('ends it with a readable error: %s', (_case, event, error) => {
     const thrown = expect.objectContaining({ name: 'ErrorInAnswer', error: expect.objectContaining(error) });
     expect(() => read([event])).toThrow(thrown);
     expect(() => read([delta({ content: 'x' }), event])).toThrow(thrown);
   });
 
-  it('means nothing once every choice is finished', () => {
+  it('is ignored once every choice is finished', () => {
     expect(finishOf(read([delta({ content: 'x' }, 'stop'), { error: { message: 'late' } }]))).toBe('stop');
   });
 });
 
-describe('an answer that is too large to hold', () => {
+describe('an answer that is too large to keep', () => {
   const part = 'x'.repeat(1024 * 1024);
   it.each<[string, (i: number) => object]>([
     ['text', () => delta({ content: part })],
@@ -125,7 +125,7 @@ describe('an answer that is too large to hold', () => {
     ['state of the turn', () => delta({ extra_content: { a: part } })],
     ['reasoning details', () => delta({ reasoning_details: [{ type: 'reasoning.encrypted', data: part }] })],
     ['log probabilities without text', () => delta({}, null, { logprobs: { content: [{ token: part }] } })],
-  ])('ends: %s', (_case, event) => {
+  ])('fails: %s', (_case, event) => {
     expect(() => read([0, 1, 2].map(event))).not.toThrow();
     expect(() => read([0, 1, 2, 3, 4].map(event))).toThrow('too_large');
   });
@@ -137,7 +137,7 @@ describe('an answer that is too large to hold', () => {
       'log probabilities of text',
       delta({ content: 'x' }, null, { logprobs: { content: [{ token: part }] } }),
     ],
-  ])('may be of any size where it is only passed on: %s', (_case, event) => {
+  ])('may have any size if it is only passed on: %s', (_case, event) => {
     expect(() => read(Array(40).fill(event))).not.toThrow();
   });
 });

@@ -12,7 +12,7 @@ type Case = [name: string, deltas: object[][], expected: [string, string][], set
 const at = (index: unknown, id?: string): object => ({ index, ...(id !== undefined && { id }) });
 const declared = ['get', 'get_weather', 'get_time'];
 
-describe('tool calls of upstreams with habits of their own', () => {
+describe('tool calls of unusual upstreams', () => {
   it.each<Case>([
     [
       'one id for two calls without index',
@@ -49,7 +49,7 @@ describe('tool calls of upstreams with habits of their own', () => {
   });
 });
 
-describe('a call that comes more than once', () => {
+describe('a repeated call', () => {
   it.each<Case>([
     [
       'whole, with the finish reason',
@@ -123,7 +123,7 @@ describe('a call that comes more than once', () => {
         ['f', '{"a":1}'],
       ],
     ],
-  ])('is two where the tool was called twice: %s', (_case, deltas, expected) => {
+  ])('is two calls if the tool was called twice: %s', (_case, deltas, expected) => {
     expect(wholeCalls(deltas)).toEqual(expected);
   });
 });
@@ -170,19 +170,19 @@ describe('the name of a call', () => {
       ],
       { declared },
     ],
-  ])('is read whole: %s', (_case, deltas, expected, setting) => {
+  ])('is read completely: %s', (_case, deltas, expected, setting) => {
     // Calls are shown when their names are known, which may be in another order.
     const calls = wholeCalls(deltas, setting);
     expect(calls).toHaveLength(expected.length);
     expect(calls).toEqual(expect.arrayContaining(expected));
   });
 
-  it('is in the first piece that a client gets', () => {
+  it('is complete in the first piece for the client', () => {
     const [first] = deltasOf([[piece('get_', '', at(0, 'x'))], [piece('time', '', at(0))]], { declared });
     expect(first).toMatchObject({ index: 0, id: 'x', type: 'function', function: { name: 'get_time' } });
   });
 
-  it('ends the answer when it is longer than any', () => {
+  it("fails the answer when it is longer than any tool's name", () => {
     const machine = machineWith({ declared: ['n'.repeat(64)] });
     expect(() => machine.push([piece('n'.repeat(65), '{}', at(0, 'x'))])).toThrow('too_large');
   });
@@ -202,7 +202,7 @@ describe('a custom call', () => {
     ['of something else', '{"a":1,"b":2}', '{"a":1,"b":2}'],
     ['empty', '', ''],
     ['of nothing', '{}', ''],
-  ])('leaves its wrapper in one piece: %s', (_case, text, input) => {
+  ])('loses its wrapper and comes in one piece: %s', (_case, text, input) => {
     expect(deltasOf(cut(text), wrapped)).toEqual([
       { index: 0, id: 'x', type: 'custom', custom: { name: 'patch', input } },
     ]);
@@ -217,7 +217,7 @@ describe('a custom call', () => {
   });
 });
 
-describe('the work that calls take', () => {
+describe('the time spent on calls', () => {
   it('is linear in their length, however often name and beginning are repeated', () => {
     // Read anew on every piece these would be some 10^11 characters.
     const machine = machineWith({ declared: ['f'] });
@@ -230,7 +230,7 @@ describe('the work that calls take', () => {
     expect(machine.shownCalls).toHaveLength(1);
   });
 
-  it('is that of the repeats: the call itself is read once, however often it comes again', () => {
+  it('depends on the repeats only: the call itself is parsed once, however often it comes again', () => {
     const json = JSON.stringify({ a: 'x'.repeat(10_000), b: 1 });
     const again = JSON.stringify({ b: 1, a: 'x'.repeat(10_000) });
     const parse = vi.spyOn(JSON, 'parse');
@@ -240,7 +240,7 @@ describe('the work that calls take', () => {
     expect(parse.mock.calls.filter(([text]) => text.length === json.length)).toHaveLength(2 * 50 + 1);
   });
 
-  it('is bounded in the number of calls', () => {
+  it('is limited by the number of calls', () => {
     const machine = machineWith();
     expect(() => {
       for (let i = 0; i < 2000; i += 1) machine.push([piece('f', '{"a":1}', at(i, `x${i}`))]);
@@ -248,7 +248,7 @@ describe('the work that calls take', () => {
   });
 });
 
-it('any pieces give dense indexes, one first piece a call, and no more than the machine was given', () => {
+it('any pieces become calls with dense indexes and one first piece each, and nothing is invented', () => {
   const text = fc.constantFrom('', '{', '{}', '"a":1', '}', '{"a":1}', ' ', 'x', '"');
   const anyPiece = fc.record(
     {

@@ -93,7 +93,7 @@ describe('the state of an answer', () => {
   });
 });
 
-describe('a turn that goes up again', () => {
+describe('a turn that is sent again', () => {
   const parts: StatePart[] = [
     { opaque: { reasoning_content: 'kept' } },
     { call: 0 },
@@ -101,7 +101,7 @@ describe('a turn that goes up again', () => {
     { call: 1 },
   ];
 
-  it('has empty reasoning where it was lost and is wanted, beside calls alone', () => {
+  it('has empty reasoning if that was lost and is required, but only beside calls', () => {
     const quirks = { wantsBack: 'reasoning_content' } as const;
     expect(sent(turn(1), quirks)).toEqual({ ...turn(1), reasoning_content: '' });
     expect(sent({ role: 'assistant', content: 'hi' }, quirks)).toEqual({ role: 'assistant', content: 'hi' });
@@ -111,7 +111,7 @@ describe('a turn that goes up again', () => {
     });
   });
 
-  it('has the documented replacement on the first of parallel calls where the signature was lost', () => {
+  it('has the documented replacement on the first of parallel calls if the signature was lost', () => {
     const quirks = { wantsBack: 'thought_signature' } as const;
     const message = sent(turn(2), quirks) as { tool_calls: object[] };
     expect(message.tool_calls).toEqual([
@@ -123,7 +123,7 @@ describe('a turn that goes up again', () => {
     });
   });
 
-  it('has no fields that the upstream refuses there', () => {
+  it('has no fields that the upstream rejects there', () => {
     const echoes = {
       reasoning_content: 'r',
       reasoning: 'r',
@@ -136,7 +136,7 @@ describe('a turn that goes up again', () => {
     expect(sent(turn(1, echoes))).toEqual(turn(1, echoes));
   });
 
-  it('has no state in a repeat without it, but the replacement, and says so', () => {
+  it('has no state when repeated without it, only the replacement, and reports that', () => {
     const without = new Set(['state'] as const);
     const quirks = { wantsBack: 'thought_signature' } as const;
     expect(sent(turn(1, { reasoning_content: 'own' }), quirks, parts, { omissions: without })).toEqual({

@@ -41,7 +41,7 @@ describe('the choice among tools', () => {
       { tools, tool_choice: 'required' },
       undefined,
     ],
-  ])('is left to a model that refuses to be forced: %s', (_case, choice, more, expected, changed) => {
+  ])('is left to a model that rejects a forced choice: %s', (_case, choice, more, expected, changed) => {
     const messages = [{ role: 'user' as const, content: 'hi' }];
     const call = chatCall({
       model: 'm',
@@ -77,24 +77,24 @@ describe('the choice among tools', () => {
     expect(body).toMatchObject(expected);
   });
 
-  it('among a list without a known name means no tools at all', () => {
+  it('from a list without a known name means no tools at all', () => {
     const { body } = send({ tools, tool_choice: allowed('required', 'x'), parallel_tool_calls: false });
     expect(Object.keys(body)).toEqual(['model', 'messages', 'stream', 'stream_options']);
   });
 
-  it('is a list for upstreams that know custom tools, as OpenAI does', () => {
+  it('is a list for upstreams that support custom tools, as OpenAI does', () => {
     const { body } = send({ tools, tool_choice: allowed('auto', 'g') }, { supportsCustomTools: true });
     expect([body['tools'], body['tool_choice']]).toEqual([tools, allowed('auto', 'g')]);
   });
 });
 
-it('a choice of a tool that was left out is said, another is not', () => {
+it('a dropped choice of a dropped tool is reported, another choice is not', () => {
   const tools = [plain('f'), { type: 'web_search' }];
   expect(send({ tools, tool_choice: { type: 'web_search' } }).toolChoice).toBe('auto');
   expect(send({ tools, tool_choice: 'auto' }).toolChoice).toBeUndefined();
 });
 
-it('tools that run at the upstream are left out and named, unless the channel allows them', () => {
+it('tools that run at the upstream are dropped and named, unless the channel allows them', () => {
   const tools = [plain('f'), { type: 'web_search' }];
   expect(send({ tools })).toMatchObject({ body: { tools: [plain('f')] }, dropped: ['tools'] });
   expect(send({ tools }, {}, 'chat', ['web_search'])).toMatchObject({ body: { tools }, dropped: [] });

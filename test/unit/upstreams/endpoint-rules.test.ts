@@ -4,7 +4,7 @@ import { findEndpointProblem } from '../../../shared/upstreams/endpoint-rules.ts
 
 const refused = (endpoint: string, local = false) => findEndpointProblem(endpoint, { local }, dialectPaths);
 
-describe('the relay’s own address', () => {
+describe("the relay's own address", () => {
   const problem = (endpoint: string, ownHost: string, local = false) =>
     findEndpointProblem(endpoint, { local, ownHost }, dialectPaths);
 
@@ -14,7 +14,7 @@ describe('the relay’s own address', () => {
     ['http://127.0.0.1:8787/v1', '127.0.0.1:8787', true],
     ['http://localhost:8787/v1', '127.0.0.1:8787', true],
     ['http://[::1]:8787/v1', '127.0.0.1:8787', true],
-  ])('%s is no upstream', (endpoint, ownHost, local) => {
+  ])('%s is rejected as an upstream', (endpoint, ownHost, local) => {
     expect(problem(endpoint, ownHost, local)).toBe(
       'found the address of this relay itself, expected an upstream',
     );
@@ -24,7 +24,7 @@ describe('the relay’s own address', () => {
     ['https://api.relay.example:8443/v1', 'api.relay.example', false],
     ['https://relay.example/v1', 'api.relay.example', false],
     ['http://127.0.0.1:8788/v1', '127.0.0.1:8787', true],
-  ])('%s is another one', (endpoint, ownHost, local) => {
+  ])('%s is a different host', (endpoint, ownHost, local) => {
     expect(problem(endpoint, ownHost, local)).toBeUndefined();
   });
 });
@@ -130,13 +130,13 @@ describe.each([false, true])('a channel may not call (local: %s)', (local) => {
     'https://api.openai.com/v1#topsecret',
     'https://me:topsecret@api.openai.com/v1',
     'https://topsecret@127.0.0.1/v1',
-  ])('an address that carries a credential, which is not repeated: %s', (endpoint) => {
+  ])('an address that contains a credential is rejected, without repeating it: %s', (endpoint) => {
     const problem = refused(endpoint, local);
     expect(problem).toMatch(/^found /);
     expect(problem).not.toContain('topsecret');
   });
 });
 
-it('an empty query is refused too', () => {
+it('an empty query is rejected too', () => {
   expect(refused('https://api.openai.com/v1?')).toMatch(/^found a \? or #/);
 });

@@ -4,7 +4,7 @@ import { readChannel } from '../../../shared/config/rows/channel-row.ts';
 const read = (attributes: Record<string, unknown>, local = false) =>
   readChannel({ id: 'c', models: ['m'], state: true, ...attributes }, { local });
 
-describe('a channel of a type with an address of its own', () => {
+describe('a channel of a type with a fixed address', () => {
   it.each([
     [{ type: 'anthropic' }, 'https://api.anthropic.com/v1'],
     [{ type: 'gemini' }, 'https://generativelanguage.googleapis.com/v1beta/openai'],
@@ -14,7 +14,7 @@ describe('a channel of a type with an address of its own', () => {
   });
 });
 
-describe('a row that does not fit its type says what is wanted', () => {
+describe('a row that does not fit its type is rejected with the expected value', () => {
   it.each([
     [{}, /^endpoint: missing, expected/],
     [{ type: 'azure', api_version: '2024-10-21' }, /^endpoint: missing, expected/],
@@ -67,7 +67,7 @@ describe('a row that does not fit its type says what is wanted', () => {
     expect(read(row)).toMatchObject({ problem: expect.stringMatching(problem) as unknown });
   });
 
-  it('Bedrock may have its other names, and on the local stack this machine', () => {
+  it('Bedrock may use its other host names, and this machine on the local stack', () => {
     const endpoint = 'https://bedrock-runtime-fips.us-east-1.amazonaws.com';
     expect(read({ type: 'bedrock', region: 'us-east-1', endpoint })).toMatchObject({ row: { endpoint } });
     const loopback = { type: 'bedrock', region: 'us-east-1', endpoint: 'http://127.0.0.1:9/' };

@@ -12,7 +12,7 @@ const known = {
 const shown = (text: string, more: Partial<typeof known> = {}) =>
   scrub(text, listWithheldTexts({ ...known, ...more }));
 
-describe('what the relay knows of a channel does not reach a client', () => {
+describe("the relay's data about a channel is hidden from clients:", () => {
   it.each([
     [
       'The model us.anthropic.claude-opus-5-5-20260801-v1:0 does not exist',
@@ -64,7 +64,7 @@ describe('what the relay knows of a channel does not reach a client', () => {
     expect(shown(text, more)).toBe(expected);
   });
 
-  it('a name that the client used itself is shown', () => {
+  it('a name that the client itself used is shown', () => {
     expect(shown('The model gpt-4o failed', { model: 'gpt-4o', publicModel: 'gpt-4o' })).toBe(
       'The model gpt-4o failed',
     );
@@ -77,7 +77,7 @@ describe('what the relay knows of a channel does not reach a client', () => {
   });
 });
 
-describe('what has the shape of an account, a key or a place does not, either', () => {
+describe('text in the form of an account, a key or a place is hidden too:', () => {
   it.each([
     'arn:aws:bedrock:us-west-2:123456789012:inference-profile/us.x-v1:0',
     'arn:aws-us-gov:iam::123456789012:role/relay',
@@ -117,7 +117,7 @@ describe('what has the shape of an account, a key or a place does not, either', 
     );
   });
 
-  it('nor that our account is empty, which a client would take for its own', () => {
+  it('an empty account of the operator, which a client would take for its own', () => {
     const text =
       'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.';
     expect(scrub(text, [])).toBeUndefined();
@@ -133,11 +133,11 @@ it.each([
   'prompt is too long: 210000 tokens > 200000 maximum, i.e. 5 % too many',
   'Unknown name "seed": Cannot find field.',
   'hf_hub_download_of_a_model_2 and fw-block-of-the-project-1 are no functions',
-])('an ordinary sentence stays as it is: %s', (sentence) => {
+])('an ordinary sentence is unchanged: %s', (sentence) => {
   expect(shown(sentence)).toBe(sentence);
 });
 
-it('hostile texts end in a moment', () => {
+it('hostile texts are processed quickly', () => {
   const hostile = [
     'a.'.repeat(2000),
     '<'.repeat(4000),
@@ -148,7 +148,7 @@ it('hostile texts end in a moment', () => {
     expect((shown(text) ?? '').length).toBeLessThanOrEqual(600);
 });
 
-it('no more than the start of a text is read', () => {
+it('only the start of a text is read', () => {
   expect(shown(`Bad value.${' '.repeat(2400)}And more.`)).toBe('Bad value.');
   expect(shown('x'.repeat(100_000))).toHaveLength(600);
 });

@@ -59,15 +59,15 @@ const values = [{ type: 'message_start' }, { text: 'ü€😀' }, { type: 'messa
 const asEvents = values.map((value) => ({ kind: 'value', value }));
 const stream = Buffer.concat(values.map(chunk));
 
-describe('an answer in the frames of AWS', () => {
-  it('is read as the values inside, for every way of cutting its bytes', async () => {
+describe('an answer in AWS event stream frames', () => {
+  it('is decoded to its values however its bytes are cut', async () => {
     expect(await read([stream])).toEqual({ events: asEvents, error: undefined });
     expect((await read([...stream].map((byte) => Uint8Array.of(byte)))).events).toEqual(asEvents);
     for (let cut = 0; cut <= stream.length; cut += 1)
       expect((await read([stream.subarray(0, cut), stream.subarray(cut)])).events).toEqual(asEvents);
   });
 
-  it('is not guessed where the content type does not say so', async () => {
+  it('is decoded only if the content type announces it', async () => {
     expect((await read([stream], 'text/event-stream')).events).toEqual([]);
   });
 });
@@ -80,7 +80,7 @@ describe('an exception in the stream', () => {
     ['modelTimeoutException', { kind: 'status', status: 408 }],
     ['serviceUnavailableException', { kind: 'status', status: 503 }],
     ['ThrottlingException', { kind: 'status', status: 429 }],
-  ])('%s is what it would be as a status, after the values before it', async (name, failure) => {
+  ])('%s is treated like the equivalent status, after the values before it', async (name, failure) => {
     const bytes = Buffer.concat([stream, exception(name)]);
     const whole = await read([bytes]);
     expect(whole.events).toEqual(asEvents);
@@ -113,7 +113,7 @@ describe('a broken stream', () => {
     expect(await read([bytes])).toMatchObject({ events, error: { kind } });
   });
 
-  it('with any byte changed fails, and never gives another value', async () => {
+  it('with any byte changed fails, and never yields another value', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(stream.length - 1), fc.integer({ min: 1, max: 255 }), async (at, change) => {
         const bytes = Buffer.from(stream);

@@ -97,11 +97,11 @@ describe('a schema for a grammar', () => {
     ['a tuple', object({ a: { type: 'array', prefixItems: [{ type: 'string' }] } })],
     ['objects as values', object({ a: { enum: [{ b: 1 }] } })],
     ['two objects at once', object({ a: { allOf: [object({ b: {} }), object({ c: {} })] } })],
-  ])('nothing holds %s', (_case, schema) => {
+  ])('is not created for %s', (_case, schema) => {
     expect(convertSchema(schema)).toBeUndefined();
   });
 
-  it('counts what the vendor bounds over all tools', () => {
+  it("counts the vendor's limits over all tools", () => {
     const schema = object(
       { a: { type: ['string', 'null'] }, b: { anyOf: [{ type: 'string' }, { type: 'null' }] } },
       { required: ['a'] },
@@ -131,7 +131,7 @@ describe('a schema for a grammar', () => {
     ),
   }));
 
-  it('is one that the vendor takes, or none, for any schema', () => {
+  it('is one that the vendor accepts, or absent, for any schema', () => {
     let taken = 0;
     fc.assert(
       fc.property(anySchema, anySchema, (root, definition) => {

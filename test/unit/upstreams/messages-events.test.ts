@@ -57,7 +57,7 @@ const textBlock = (index = 0): Json => start({ type: 'text', text: '' }, index);
 const use = (id: string, name = 'f', input: unknown = {}): Json => ({ type: 'tool_use', id, name, input });
 const longId = (letter: string): string => `toolu_${letter.repeat(20)}`;
 
-describe('the reason to stop', () => {
+describe('the stop reason', () => {
   it.each([
     ['end_turn', 'stop'],
     ['stop_sequence', 'stop'],
@@ -67,7 +67,7 @@ describe('the reason to stop', () => {
     ['max_tokens', 'length'],
     ['model_context_window_exceeded', 'length'],
     ['refusal', 'content_filter'],
-  ])('%s is %s', (reason, expected) => {
+  ])('%s becomes %s', (reason, expected) => {
     expect(message([begin, textBlock(), said('x'), stop(0), finish(reason), end])).toMatchObject({
       content: 'x',
       finish_reason: expected,
@@ -77,7 +77,7 @@ describe('the reason to stop', () => {
   it.each([
     ['end_turn', 'tool_calls'],
     ['max_tokens', 'length'],
-  ])('%s is %s after a call', (reason, expected) => {
+  ])('%s becomes %s after a call', (reason, expected) => {
     expect(message([begin, start(use('a'), 0), stop(0), finish(reason), end])['finish_reason']).toBe(
       expected,
     );
@@ -169,13 +169,13 @@ describe('calls', () => {
     ['f', 'end_turn'],
     ['f', undefined],
     ['patch', 'tool_use'],
-  ])('without end and with half of its arguments is cut: %s, %s', (name, reason) => {
+  ])('without an end and with half of their arguments are cut: %s, %s', (name, reason) => {
     const finished = reason === undefined ? [] : [finish(reason)];
     const events = [begin, start(use('a', name), 0), json('{"a":'), ...finished, end];
     expect(() => readEvents(events, wrapping)).toThrow('upstream failed: cut');
   });
 
-  it('without end are shown where their arguments are whole, or the answer says that it was cut', () => {
+  it('without an end are shown if their arguments are complete, or the answer reports that it was cut', () => {
     const called = (args: string, reason: string): Json =>
       message([begin, start(use('a'), 0), json(args), finish(reason), end]);
     expect(called('{"a":1}', 'tool_use')).toMatchObject({
@@ -194,7 +194,7 @@ describe('calls', () => {
     ['a', 'a'],
     ['{"input":3}', '{"input":3}'],
     ['', ''],
-  ])('of free text are read in whatever wrapper: %s', (args, input) => {
+  ])('of free text are read from any wrapper: %s', (args, input) => {
     const block = start(use('p', 'patch'), 0);
     const { tool_calls: calls } = message(
       [begin, block, json(args), stop(0), finish('tool_use'), end],
@@ -209,15 +209,15 @@ describe('calls', () => {
   });
 });
 
-describe('state', () => {
+describe('the state of a Messages answer', () => {
   const state = (events: unknown[]): unknown => readEvents([begin, ...events, end]).reader.report().state;
-  it('leaves out thinking that was cut before its signature, and keeps that of vendors that sign nothing', () => {
+  it('omits thinking that was cut before its signature, except from vendors that sign nothing', () => {
     expect(state([thought('t'), finish('max_tokens')])).toBeUndefined();
     expect(state([thought('t'), stop(0)])).toEqual([{ opaque: { type: 'thinking', thinking: 't' } }]);
   });
 });
 
-describe('an answer that is none', () => {
+describe('an invalid answer', () => {
   const chatChunk = {
     object: 'chat.completion.chunk',
     choices: [{ index: 0, delta: { content: 'x' }, finish_reason: 'stop' }],
@@ -233,13 +233,13 @@ describe('an answer that is none', () => {
     expect(() => readEvents(events)).toThrow(`upstream failed: ${kind}`);
   });
 
-  it('is no error once the answer is whole', () => {
+  it('is not an error once the answer is complete', () => {
     expect(
       message([begin, said('a'), stop(0), finish('end_turn'), { type: 'error', error: {} }]),
     ).toMatchObject({ content: 'a' });
   });
 
-  it('ends normally when the connection breaks after its end, and not before', () => {
+  it('ends normally when the connection breaks after its end, and fails before', () => {
     const reader = new MessagesReader(readerContext());
     const push = (value: unknown): ChatChunk[] => reader.push({ kind: 'value', value });
     [begin, said('a')].forEach(push);
@@ -276,7 +276,7 @@ describe('an answer that is none', () => {
 });
 
 it.each(['thinking', 'signature', 'data', 'later'])(
-  'eight whole blocks of thinking with 7 MB of %s are too large',
+  'eight complete blocks of thinking with 7 MB of %s are too large',
   (field) => {
     const blocks = Array.from({ length: 8 }, (_, at) =>
       start({ type: 'thinking', thinking: 't', [field]: 'x'.repeat(7e6) }, at),
@@ -290,7 +290,7 @@ describe('usage', () => {
     const events = values.map((value) => ({ type: 'message_delta', delta: {}, usage: value }));
     return readEvents([...events, said('a'), end]).reader.report().usage;
   };
-  it('says the service tier, if it is one short word', () => {
+  it('includes the service tier, if it is one short word', () => {
     const tierOf = (tier: unknown) =>
       readEvents([
         { type: 'message_delta', delta: {}, usage: { service_tier: tier } },

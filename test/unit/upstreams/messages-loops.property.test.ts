@@ -101,7 +101,7 @@ describe('a tool loop with the strict double', () => {
   const words = fc.subarray(['in parallel', 'explain', 'interleave', 'redacted']);
   const efforts = fc.constantFrom(undefined, 'none', 'low', 'high', 'max');
 
-  it('has no refusal, grows only at its end, and returns thinking byte for byte', async () => {
+  it('is never rejected, grows only at its end, and returns thinking byte for byte', async () => {
     const model = fc.constantFrom(...models);
     await fc.assert(
       fc.asyncProperty(model, words, efforts, fc.boolean(), async (name, asked, effort, stream) => {
@@ -125,7 +125,7 @@ describe('a tool loop with the strict double', () => {
     );
   });
 
-  it('goes on after a call with other tools, which bound thinking does not survive', async () => {
+  it('continues after a call with other tools, which invalidates bound thinking', async () => {
     const vendor = createAnthropicDouble();
     const settings = { model: 'claude-opus-5-5' };
     const first: ChatRequest = { model: 'm', messages: [{ role: 'user', content: 'weather' }], tools };
@@ -149,7 +149,7 @@ describe('a tool loop with the strict double', () => {
   });
 });
 
-describe('any conversation', () => {
+describe('any conversation on Messages', () => {
   const words = fc.constantFrom('', ' ', 'a', 'b c', 'ü👋"}]');
   const part = fc.oneof(
     words.map((text) => ({ type: 'text', text })),
@@ -169,7 +169,7 @@ describe('any conversation', () => {
     maxLength: 2,
   });
 
-  it('only grows: each turn begins with the one before', () => {
+  it('only grows: each turn begins with the previous one', () => {
     fc.assert(
       fc.property(system, fc.array(turn, { minLength: 2, maxLength: 6 }), (leading, turns) => {
         const messages: ChatMessage[] = [...leading, { role: 'user', content: 'hi' }];

@@ -22,7 +22,7 @@ const patch = { type: 'custom', custom: { name: 'patch', description: 'Patches.'
 const named = (name: string): object => ({ type: 'function', function: { name } });
 const newest = { model: 'us.anthropic.claude-opus-5-5' };
 
-describe('the body', () => {
+describe('the Messages request', () => {
   const base = { model: 'up', messages: [hiTurn], max_tokens: 16_384, stream: true };
   it.each<[string, object, Partial<RequestSettings>, object, string[]]>([
     ['always has a limit, the default where nobody set one', {}, {}, base, []],
@@ -101,7 +101,7 @@ describe('the body', () => {
     [{ user: 'same', safety_identifier: 'same' }, 'same', []],
     [{ user: 'u', safety_identifier: 's', metadata: { user_id: 'm' } }, 'm', ['user', 'safety_identifier']],
     [{ metadata: { user_id: 'm', order: 7 } }, 'm', ['metadata']],
-  ])('has the most exact name of the end user of %j', (asked, name, dropped) => {
+  ])('has the most specific name of the end user from %j', (asked, name, dropped) => {
     const sent = send(asked, {});
     expect(sent.body['metadata']).toEqual({ user_id: name });
     expect(sent.dropped).toEqual(dropped);
@@ -124,14 +124,14 @@ describe('the body', () => {
       { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'ftp://a/b' } }] }] },
       'messages[0].content[0].image_url.url',
     ],
-  ])('cannot carry %s', (_case, request, param) => {
+  ])("can't contain %s", (_case, request, param) => {
     const refused = expect.objectContaining({ name: 'CannotCarry', param });
     expect(() => send(request)).toThrow(CannotCarry);
     expect(() => send(request)).toThrow(refused);
   });
 });
 
-describe('headers', () => {
+describe('the request headers', () => {
   it.each([
     ['the version that all know', 'up', undefined, { 'anthropic-version': '2023-06-01' }],
     ['the version of the row', 'up', '2026-10-21', { 'anthropic-version': '2026-10-21' }],
@@ -141,7 +141,7 @@ describe('headers', () => {
       undefined,
       { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'thinking-binding-controls-2026-08-01' },
     ],
-  ])('have %s', (_case, model, apiVersion, expected) => {
+  ])('contain %s', (_case, model, apiVersion, expected) => {
     expect(dialect.headers?.(settingsWith({ model, apiVersion }))).toEqual(expected);
   });
 });
@@ -207,20 +207,20 @@ describe('thinking', () => {
   it.each([
     ['an effort', 'up', { reasoning_effort: 'low' }],
     ['thinking by default', 'claude-opus-5', {}],
-  ])('takes sampling out of a call with %s', (_case, model, request) => {
+  ])('removes sampling from a call with %s', (_case, model, request) => {
     const { body, dropped } = send({ ...request, temperature: 0.5, top_k: 3 }, { model });
     expect(body).not.toHaveProperty('temperature');
     expect(body).not.toHaveProperty('top_k');
     expect(dropped).toEqual(['temperature', 'top_k']);
   });
 
-  it('needs a limit above its budget', () => {
+  it('requires a limit above its budget', () => {
     const sent = send({ reasoning_effort: 'low', max_tokens: 2000 }, { model: 'claude-haiku-4-5' });
     expect(sent.body).not.toHaveProperty('thinking');
     expect(sent.dropped).toEqual(['reasoning_effort']);
   });
 
-  it('with a budget is off in a loop of calls whose thinking is lost', () => {
+  it('with a budget is disabled in a loop of calls whose thinking is lost', () => {
     const loop = [
       ...hi,
       {
@@ -235,7 +235,7 @@ describe('thinking', () => {
   });
 });
 
-describe('the limit', () => {
+describe('the output limit', () => {
   it.each<[string, object, Partial<RequestSettings>, number | undefined, boolean]>([
     ['is the least that helps', { max_tokens: 100 }, {}, 100, true],
     ['may be lower in a repeat', { max_tokens: 90_000 }, {}, 90_000, false],
@@ -323,7 +323,7 @@ describe('tools', () => {
     expect(JSON.stringify(body['tools'])).toContain('grammar (lark):\\nstart: \\"x\\"');
   });
 
-  it('that run elsewhere are left out unless the row allows them', () => {
+  it('that run elsewhere are dropped unless the row allows them', () => {
     const search = { type: 'web_search_20260209', name: 'web_search' };
     expect(send({ tools: [search], tool_choice: { type: 'web_search' } })).toMatchObject({
       dropped: ['tools', 'tool_choice'],
@@ -334,7 +334,7 @@ describe('tools', () => {
   });
 });
 
-describe('tools that an item of the input adds', () => {
+describe('tools that an input item adds', () => {
   const binding = { quirks: { ...defaultQuirks, bindsThinking: true } };
   const asked = { role: 'user' as const, content: 'The weather?' };
   const system = { role: 'system' as const, content: 'Be brief.' };
@@ -371,7 +371,7 @@ describe('tools that an item of the input adds', () => {
     ['behind the user turn that they follow', asked, ['user', 'system', 'assistant', 'user']],
     ['behind the next user turn after an answer', answered, ['user', 'assistant', 'user', 'system']],
     ['behind the last user turn', more, ['user', 'assistant', 'user', 'system']],
-  ])('stand %s where thinking is bound to what is before it', (_where, place, turns) => {
+  ])('are placed %s if thinking is bound to its prefix', (_where, place, turns) => {
     const sent = sentAfter(place);
     expect(sent).toMatchObject({ tools: ['weather'], turns });
     expect(sent.added).toEqual([{ type: 'tool_addition', tool: { type: 'tool_definition', definition } }]);
@@ -382,7 +382,7 @@ describe('tools that an item of the input adds', () => {
     ['where they were there from the beginning', system, binding],
     ['where nothing is bound', asked, {}],
     ['where the vendor refused that', asked, { ...binding, refusedFeatures: ['inline-tools-2026-09-15'] }],
-  ])('stand with the others %s', (_where, place, settings) => {
+  ])('are placed with the others %s', (_where, place, settings) => {
     const sent = sentAfter(place, settings);
     expect(sent).toMatchObject({ tools: ['weather', 'clock'], added: undefined });
     expect(sent.betas ?? '').not.toContain('inline-tools-');

@@ -86,7 +86,7 @@ describe('turns', () => {
     expect(send(messages).messages).toEqual(expected);
   });
 
-  it('leave the first instructions to system', () => {
+  it('move the first instructions to system', () => {
     const sent = send([
       { role: 'system', content: 's' },
       { role: 'developer', content: [text('d'), text('')] },
@@ -104,31 +104,31 @@ describe('turns', () => {
   it.each<[string, object, object]>([
     ['an inline image', image('data:image/png;base64,AAAA'), png],
     ['a PDF without its data URL', { type: 'file', file: { file_data: 'JVBERi0x' } }, pdf()],
-  ])('carry %s', (_case, part, expected) => {
+  ])('contain %s', (_case, part, expected) => {
     expect(send([user([part])]).messages).toEqual([turn('user', expected as JsonRecord)]);
   });
 });
 
-describe('ids of calls', () => {
+describe('call ids', () => {
   const ids = (messages: object[], more: Partial<RequestSettings> = {}): unknown[] =>
     send(messages, more).messages.flatMap(({ content }) =>
       content.flatMap((block) => [block['id'], block['tool_use_id']].filter(Boolean)),
     );
   const loop = (id: string): object[] => [user('a'), calling(call(id)), result(id)];
 
-  it("are the vendor's own where this channel gave them", () => {
+  it("are the vendor's own if this channel issued them", () => {
     expect(ids(loop(callIds.showId('toolu_1', 0)))).toEqual(['toolu_1', 'toolu_1']);
     const elsewhere = new CallIds({ channel: 'another', requestId: 'r2' }).showId('toolu_1', 0);
     expect(ids(loop(elsewhere))).toEqual([elsewhere, elsewhere]);
   });
 
-  it.each(['f:0', 'x'.repeat(65), 'a.b', 'ü'])('of another form are mapped, with their results: %s', (id) => {
+  it.each(['f:0', 'x'.repeat(65), 'a.b', 'ü'])('in another form are mapped, with their results: %s', (id) => {
     const [used, answered] = ids(loop(id));
     expect(used).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
     expect(answered).toBe(used);
   });
 
-  it('that come again are other calls', () => {
+  it('that repeat are different calls', () => {
     const [first, , second, third] = ids([...loop('call_1'), ...loop('call_1')]);
     expect(first).toBe('call_1');
     expect(second).not.toBe(first);
@@ -136,7 +136,7 @@ describe('ids of calls', () => {
   });
 });
 
-describe('state of a turn', () => {
+describe('the state of a turn', () => {
   const thought = { type: 'thinking', thinking: 'Hm.', signature: 's', extra: { kept: true } };
   const hidden = { type: 'redacted_thinking', data: 'd' };
   const message = {
@@ -165,7 +165,7 @@ describe('state of a turn', () => {
     { call: 1 },
   ];
 
-  it('goes up as it came, at its place', () => {
+  it('is sent unchanged, in its place', () => {
     expect(JSON.stringify(sendState(layout))).toBe(
       JSON.stringify([thought, text('first.'), use('1'), hidden, text('second.'), use('2')]),
     );
@@ -179,7 +179,7 @@ describe('state of a turn', () => {
     expect(content.slice(0, 3)).toEqual([thought, hidden, text((changed as { content: string }).content)]);
   });
 
-  it('is left out when the upstream refused it', () => {
+  it('is dropped when the upstream rejected it', () => {
     expect(sendState(layout, { omissions: new Set(['state']) })).toEqual([
       text('first.second.'),
       use('1'),
@@ -241,13 +241,13 @@ describe('cache breakpoints', () => {
     ['claude-opus-4-7', 2048],
     ['claude-haiku-4-5', 4096],
     ['another', 1024],
-  ])("need the least prompt of the model's cache: %s", (model, tokens) => {
+  ])("require the minimum prompt of the model's cache: %s", (model, tokens) => {
     const prompt = (length: number): object[] => [user('x'.repeat(length))];
     expect(marks(send(prompt(tokens * 4 - 100), { model }, { prompt_cache_key: 'k' }))).toEqual([]);
     expect(marks(send(prompt(tokens * 4 + 4), { model }, { prompt_cache_key: 'k' }))).toEqual(['0.0']);
   });
 
-  it('of the client go up, and no others', () => {
+  it('of the client are sent, and no others', () => {
     const hour = { type: 'ephemeral', ttl: '1h' };
     const messages = [
       { role: 'system', content: [{ ...text(long), cache_control: hour }] },

@@ -141,15 +141,15 @@ function otherRules(model: string): string {
 }
 
 describe('the table of models', () => {
-  it.each(claude)('has for %s', (names, rules) => {
+  it.each(claude)('lists for %s', (names, rules) => {
     for (const name of names.split(' ')) expect([name, claudeRules(name)]).toEqual([name, rules]);
   });
 
-  it.each(others)('has for %s', (names, rules) => {
+  it.each(others)('lists for %s', (names, rules) => {
     for (const name of names.split(' ')) expect([name, otherRules(name)]).toEqual([name, rules]);
   });
 
-  it('binds the prefix from GPT-6.2 on, and in no GPT before', () => {
+  it('binds the prefix from GPT-6.2 on, but not for earlier GPT models', () => {
     const bound = ['gpt-6.2-sol', 'openai.gpt-6.2-astra', 'gpt-6.10', 'gpt-7', 'gpt-10-sol'];
     const free = [
       'gpt-6',
@@ -164,7 +164,7 @@ describe('the table of models', () => {
     expect([...bound, ...free].filter((name) => rulesOf(name).bindsPrefix)).toEqual(bound);
   });
 
-  it('sends to names of a vendor that nobody knows nothing that its newest models refuse', () => {
+  it('gives unknown models of a vendor the rules of its newest models', () => {
     const newest = {
       sampling: 'none',
       supportsForcedCalls: false,
@@ -192,7 +192,7 @@ const withRules = (params: object): CalledChannel => ({
 });
 
 describe('the rules of a row', () => {
-  it('override the table and what the row says of all models, by the public or the upstream name', () => {
+  it("override the table and the row's general settings, by the public or the upstream name", () => {
     const row = withRules({
       efforts: ['low'],
       model_rules: {
@@ -210,7 +210,7 @@ describe('the rules of a row', () => {
     expect(quirksOf(row, 'gpt-5')).toMatchObject({ efforts: ['low'], sampling: 'without_reasoning' });
   });
 
-  it('count by the longest pattern, a name before all patterns, each rule for itself', () => {
+  it('apply by the longest pattern, an exact name before all patterns, each rule separately', () => {
     const row = withRules({
       model_rules: {
         'gpt-7-orion': { stop: true },
@@ -225,7 +225,7 @@ describe('the rules of a row', () => {
     });
   });
 
-  it('are facts and become rules again', () => {
+  it('are converted to facts and back to rules', () => {
     const quirks: Partial<Quirks> = {
       efforts: ['low', 'max'],
       supportsForcedCalls: false,

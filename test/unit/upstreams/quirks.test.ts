@@ -4,7 +4,7 @@ import { chooseEffort } from '../../../shared/upstreams/request-fields.ts';
 
 const three = ['low', 'medium', 'high'];
 
-describe('the effort for an upstream that knows some', () => {
+describe('the effort for an upstream with limited efforts', () => {
   it.each([
     ['one that it knows', 'medium', three, 'medium'],
     ['above the highest: the highest', 'max', three, 'high'],
@@ -29,7 +29,7 @@ describe('the effort for an upstream that knows some', () => {
     expect(chooseEffort(requested, known)).toBe(expected);
   });
 
-  it('is always one that it knows, or none', () => {
+  it('is always one that it supports, or none', () => {
     for (const requested of effortScale)
       expect([...three, undefined]).toContain(chooseEffort(requested, three));
   });

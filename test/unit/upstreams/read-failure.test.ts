@@ -41,7 +41,7 @@ describe('a Retry-After', () => {
     ['-5', 0, 0],
     ['soon', undefined, undefined],
     ['', undefined, undefined],
-  ])('of "%s" rests for %s s, at most a day, and states %s s', async (header, rests, stated) => {
+  ])('of "%s" starts a cooldown of %s s, at most a day, and states %s s', async (header, rests, stated) => {
     const failure = await read({ status: 429, headers: { 'retry-after': header } });
     expect(failure).toBeInstanceOf(UpstreamFailure);
     expect(failure).toMatchObject({ retryAfterSeconds: rests, statedRetrySeconds: stated, status: 429 });
@@ -62,13 +62,13 @@ describe('a prompt that is too long', () => {
     [400, { message: 'Input is too long for requested model.' }],
     [400, { message: 'input length and `max_tokens` exceed context limit: 1 + 2 > 3' }],
     [413, { type: 'request_too_large', message: 'prompt is too long' }],
-  ])('under %i with %j is the caller’s, by its name', async (status, error) => {
+  ])("under %i with %j is the caller's error, with that code", async (status, error) => {
     const failure = await read({ status, error });
     expect(failure).toBeInstanceOf(CallerFault);
     expect(failure).toMatchObject({ ...fault, status });
   });
 
-  it('is not what a caller’s words make of another failure', async () => {
+  it("is not concluded from the caller's words in another failure", async () => {
     const message = 'Bad value "the prompt is too long"';
     expect(readErrorInAnswer({ code: 'server_error', message }, nothingKnown)).toBeInstanceOf(
       UpstreamFailure,
@@ -81,29 +81,29 @@ describe('a prompt that is too long', () => {
   });
 });
 
-describe('an empty account of ours', () => {
+describe('an upstream account without credit', () => {
   it.each([
     [429, { code: 'insufficient_quota', message: 'You exceeded your current quota' }],
     [429, { type: 'insufficient_quota', code: null }],
     [429, { type: 'exceeded_current_quota_error' }],
     [400, { code: 'billing_hard_limit_reached' }],
-  ])('under %i, %j, is a failure of the secret and no rate limit', async (status, error) => {
+  ])('under %i, %j, is a failure of the secret, not a rate limit', async (status, error) => {
     const failure = await read({ status, error });
     expect(failure).toMatchObject({ kind: 'secret', status: undefined });
   });
 
-  it('in an answer with status 200 is one, too', () => {
+  it('is recognised in an answer with status 200, too', () => {
     expect(readErrorInAnswer({ code: 'insufficient_quota' }, nothingKnown)).toMatchObject({ kind: 'secret' });
   });
 
-  it('is not what text says', async () => {
+  it('is not concluded from free text', async () => {
     const error = { code: 'rate_limit_exceeded', message: 'insufficient_quota: you exceeded your quota' };
     expect(await read({ status: 429, error })).toMatchObject({ kind: 'status', status: 429 });
   });
 });
 
 describe('the body of a 429', () => {
-  it('that does not come is awaited for two seconds, and its connection is closed', async () => {
+  it('that never arrives is awaited for two seconds, and its connection is closed', async () => {
     const slept: number[] = [];
     let closed = false;
     const pieces: AsyncIterator<Uint8Array> = {
@@ -124,12 +124,12 @@ describe('the body of a 429', () => {
     expect([slept, closed]).toEqual([[2000], true]);
   });
 
-  it('that breaks off leaves it a 429', async () => {
+  it('that breaks off is ignored: the failure stays a 429', async () => {
     const broken = { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('reset')) }) };
     expect(await read({ status: 429, body: broken })).toMatchObject({ kind: 'status', status: 429 });
   });
 
-  it('that is too long is not read on', async () => {
+  it('that is too long is not read to its end', async () => {
     let pieces = 0;
     async function* endless(): AsyncGenerator<Uint8Array> {
       for (;;) {
@@ -142,8 +142,8 @@ describe('the body of a 429', () => {
   });
 });
 
-describe('a status of the caller’s fault', () => {
-  it('is our own where a field says so, or the header of AWS', async () => {
+describe('a client error status', () => {
+  it("is the relay's own error if a field or AWS's header says so", async () => {
     const headers = { 'x-amzn-errortype': 'AccessDeniedException:http://internal.amazon.com/coral/' };
     expect(await read({ status: 400, headers })).toMatchObject({ kind: 'status', status: 403 });
     const error = { code: 400, details: [{ reason: 'API_KEY_INVALID' }] };
@@ -152,14 +152,14 @@ describe('a status of the caller’s fault', () => {
   });
 
   it.each([400, 413, 422])(
-    '%i stays it with a long JSON body, as validators repeat the input',
+    "%i stays the caller's error with a long JSON body, because validators repeat the input",
     async (status) => {
       const body = bytesOf(JSON.stringify({ detail: [{ msg: 'm', input: 'x'.repeat(100_000) }] }));
       expect(await read({ status, body })).toMatchObject({ name: 'CallerFault', status });
     },
   );
 
-  it('is not it with a page too long to read', async () => {
+  it("with a page too long to read is not the caller's error", async () => {
     const body = bytesOf(`<html>${'x'.repeat(100_000)}`);
     expect(await read({ status: 400, body })).toMatchObject({ name: 'UpstreamFailure', status: 400 });
   });
@@ -194,7 +194,7 @@ describe('an error inside an answer with status 200', () => {
     [chat({ code: 502 }), unknown],
     [chat({ code: 'something_new' }), unknown],
     [chat({ message: 'invalid_request_error' }), unknown],
-  ])('%j is what its status would make of it', (body, expected) => {
+  ])('%j is treated like its equivalent status', (body, expected) => {
     expect(readErrorInAnswer(findError(body) ?? {}, nothingKnown)).toMatchObject(expected);
   });
 
@@ -202,7 +202,7 @@ describe('an error inside an answer with status 200', () => {
     ['ValidationException', caller(400)],
     ['throttlingException', failed(429)],
     ['AccessDeniedException', failed(403)],
-  ])('of the type %s, too', (type, expected) => {
+  ])('is recognised for the type %s, too', (type, expected) => {
     expect(readErrorInAnswer({ type, message: 'x', reasons: [type] }, nothingKnown)).toMatchObject(expected);
   });
 });

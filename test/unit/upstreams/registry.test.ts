@@ -33,7 +33,7 @@ describe('a channel type', () => {
     }
   });
 
-  it('declares an attribute of several types as the others do', () => {
+  it('declares a shared attribute as the other types do', () => {
     expect(declaredDifferently(channelSetups)).toEqual([]);
   });
 });

@@ -17,7 +17,7 @@ import {
   at,
 } from '../../support/responses-events.ts';
 
-describe('an answer that is not whole', () => {
+describe('an incomplete Responses answer', () => {
   const cut = 'upstream failed: cut';
   it.each<[string, Value[], string]>([
     ['no end mark after content', [delta('x')], cut],
@@ -70,7 +70,7 @@ describe('an answer that is not whole', () => {
   });
 });
 
-describe('what an answer makes the relay hold', () => {
+describe('the data that the relay keeps of an answer', () => {
   const big = 'x'.repeat(1024 * 1024);
   const endless = (value: (i: number) => Value) => (): void => {
     const reader = readerOf();
@@ -98,8 +98,8 @@ it('an answer may have 1,024 calls', () => {
   expect(() => read([...calls, completed()])).toThrow('too_large');
 });
 
-describe('the state of a turn', () => {
-  it('is kept at the place where its item began, however late the item ends', () => {
+describe('the turn state of a Responses answer', () => {
+  it('is kept where its item began, however late the item ends', () => {
     const reader = readerOf();
     const item = { id: 'rs_1', type: 'reasoning', encrypted_content: 'gAAA', summary: [] };
     push(reader, [
@@ -118,7 +118,7 @@ describe('the state of a turn', () => {
       'reasoning that is not encrypted, which is stored nowhere',
       [done({ type: 'reasoning', id: 'r', summary: [] }, at(0)), delta('x')],
     ],
-  ])('is none where the answer has only %s', (_case, values) => {
+  ])('is empty when the answer has only %s', (_case, values) => {
     const reader = readerOf();
     push(reader, values);
     expect(reader.report().state).toBeUndefined();
@@ -131,19 +131,19 @@ describe('the usage of a Responses upstream', () => {
     push(reader, [{ type: 'response.completed', response: { usage, service_tier: tier } }]);
     return reader;
   };
-  it.each(['a b', 'x'.repeat(33), 7])('has no service tier that is not one short word: %j', (tier) => {
+  it.each(['a b', 'x'.repeat(33), 7])('ignores a service tier that is not one short word: %j', (tier) => {
     expect(usageOf({}, tier).report().serviceTier).toBeUndefined();
   });
 });
 
-describe('what a Responses upstream did to the input', () => {
+describe('the input transformations of a Responses upstream', () => {
   const told = (list: unknown): unknown => {
     const reader = readerOf();
     push(reader, [{ type: 'response.created', response: { input_transformations: list } }]);
     return reader.report().inputTransformations;
   };
 
-  it('is known from its first event on, and by words of small letters alone', () => {
+  it('are known from its first event on, and only as words of lowercase letters', () => {
     expect(told(undefined)).toBeUndefined();
     expect(told('none')).toBeUndefined();
     expect(told([])).toEqual([]);
@@ -156,7 +156,7 @@ describe('what a Responses upstream did to the input', () => {
     ]);
   });
 
-  it('is at most twenty entries, of the last event that says it', () => {
+  it('are at most twenty entries, of the last event that reports them', () => {
     const reader = readerOf();
     const entry = { reason: 'prefix_mismatch' };
     push(reader, [{ type: 'response.created', response: { input_transformations: [{ reason: 'x' }] } }]);

@@ -21,7 +21,7 @@ import {
   at,
 } from '../../support/responses-events.ts';
 
-describe('content that a Responses upstream sends in its own way', () => {
+describe('unusual content of a Responses upstream', () => {
   const twoCalls = [`${callA} f {"a":1}`, `${callB} f {"a":1}`];
   it.each<[string, Value[], Partial<Answer>]>([
     ['a whole text alone', [done(message('x')), completed()], { content: 'x' }],
@@ -161,7 +161,7 @@ describe('content that a Responses upstream sends in its own way', () => {
     expect(read(values)).toEqual({ ...nothing, ...expected });
   });
 
-  it('is read as images where an image is an item', () => {
+  it('is read as images if an item is an image', () => {
     const image = { type: 'image_generation_call', id: 'ig', result: 'AAAA', output_format: 'webp' };
     const chunks = push(readerOf(), [done(image, at(0)), completed(image)]);
     expect(chunks.flatMap(({ choices }) => choices.flatMap(({ delta: { images } }) => images ?? []))).toEqual(
@@ -170,7 +170,7 @@ describe('content that a Responses upstream sends in its own way', () => {
   });
 });
 
-describe('a custom tool that was sent as a function', () => {
+describe('a custom tool sent as a function', () => {
   const wrapper = (text: string, more: Value = {}): Value => called(callA, text, { id: 'a', ...more });
   it.each<[string, Value[], string[]]>([
     [

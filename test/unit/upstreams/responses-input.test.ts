@@ -45,17 +45,17 @@ const reasoning = (id: string): { type: string } & Record<string, unknown> => ({
   summary: [],
 });
 
-describe('ids of calls', () => {
+describe('call ids', () => {
   const idsOf = (messages: ChatMessage[]): unknown[] =>
     (itemsOf(messages) as { call_id?: string }[]).flatMap(({ call_id: id }) => id ?? []);
 
-  it('that the upstream used twice in one turn go up as two, each with its result', () => {
+  it('that the upstream used twice in one turn are sent as two, each with its result', () => {
     const [one = '', two = ''] = [0, 1].map((index) => callIds.showId('x', index));
     const turn = [assistant(null, call(one), call(two)), result(two), result(one)];
     expect(idsOf([user('a'), ...turn])).toEqual(['x', 'x_2', 'x_2', 'x']);
   });
 
-  it('that the client used twice go up as two', () => {
+  it('that the client used twice are sent as two', () => {
     const turn = [assistant(null, call('x'), customCall('x')), result('x'), result('x')];
     expect(idsOf(turn)).toEqual(['x', 'x_2', 'x', 'x_2']);
     expect(itemsOf(turn)).toMatchObject([
@@ -97,7 +97,7 @@ describe('the items of messages', () => {
     expect(itemsOf(messages)).toEqual(expected);
   });
 
-  it('have one system message at the beginning where the upstream wants that', () => {
+  it('have one system message at the beginning if the upstream requires that', () => {
     const messages: ChatMessage[] = [
       user('b'),
       { role: 'system', content: 'a' },
@@ -116,7 +116,7 @@ describe('the items of messages', () => {
     ]);
   });
 
-  it('of custom calls are functions where the upstream has no custom tools', () => {
+  it('of custom calls are functions if the upstream has no custom tools', () => {
     const quirks = { ...defaultQuirks, supportsCustomTools: false };
     expect(itemsOf([assistant(null, customCall('call_1')), result('call_1')], { quirks })).toEqual([
       { type: 'function_call', call_id: 'call_1', name: 'c', arguments: '{"input":"x"}' },
@@ -183,7 +183,7 @@ describe('a turn with its state', () => {
     expect(send(parts, message)).toEqual(expected);
   });
 
-  it('that was refused goes up without its encrypted items, and says so', () => {
+  it('that was rejected is sent without its encrypted items, which is reported', () => {
     const parts: StatePart[] = [
       { opaque: { item: one } },
       { text: 2, phase: 'commentary' },
@@ -196,7 +196,7 @@ describe('a turn with its state', () => {
     expect(dropped).toEqual(['reasoning']);
   });
 
-  it('that was refused takes with it what is encrypted among the items that go up in their places', () => {
+  it('that was rejected also loses encrypted data in the items that are sent in their places', () => {
     const said = { type: 'agent_reasoning', text: 'Hm.' };
     const after = new Map([[turn, [said, { type: 'agent_reasoning', encrypted_content: 'gAAAA' }]]]);
     const items = { after, instead: new Map(), tools: new Map(), effort: undefined, lost: [] };
@@ -233,7 +233,7 @@ describe('the items of a conversation', () => {
     maxLength: 12,
   });
 
-  it('of every turn are the beginning of those of the next', () => {
+  it('of every turn begin the items of the next turn', () => {
     fc.assert(
       fc.property(turns, fc.nat(11), (all, at) => {
         const states = new Map(all.flatMap(([each, parts]) => (parts ? [[each, parts] as const] : [])));

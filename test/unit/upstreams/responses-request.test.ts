@@ -106,7 +106,7 @@ describe('the fields of a Responses request', () => {
     expect(sent(request, more).body).toEqual({ ...base, ...expected });
   });
 
-  it('report a limit that the vendor would refuse as too low, and the raised one', () => {
+  it('report a limit that the vendor would reject as too low, and the raised one', () => {
     const { body, outputTokensMax } = sent({ max_tokens: 1 });
     expect({ limit: body['max_output_tokens'], outputTokensMax }).toEqual({ limit: 16, outputTokensMax: 16 });
   });
@@ -121,7 +121,7 @@ describe('the fields of a Responses request', () => {
   });
 });
 
-describe('what a Responses upstream cannot be sent', () => {
+describe('a field that a Responses upstream does not support', () => {
   const content = (part: object): object => ({ messages: [{ role: 'user', content: [part] }] });
   it.each([
     ['stop', { stop: Array(17).fill('x') }],
@@ -132,7 +132,7 @@ describe('what a Responses upstream cannot be sent', () => {
     ['audio', { audio: { voice: 'v' } }],
     ['messages[0].content[0]', content({ type: 'input_audio', input_audio: { data: '', format: 'wav' } })],
     ['messages[0].content[0]', content({ type: 'file', file: { filename: 'a.pdf' } })],
-  ])('is refused by name: %s', (param, request) => {
+  ])('is rejected by name: %s', (param, request) => {
     let thrown: unknown;
     try {
       sent(request);
@@ -143,7 +143,7 @@ describe('what a Responses upstream cannot be sent', () => {
     expect((thrown as CannotCarry).param).toBe(param);
   });
 
-  it('is not refused where it changes nothing', () => {
+  it('is accepted if it changes nothing', () => {
     expect(() => sent({ stop: [], n: 1, modalities: ['text'], store: true })).not.toThrow();
     expect(sent({ stop: [], n: 1, official: false }).dropped).toEqual([]);
   });
@@ -162,7 +162,7 @@ describe('what a Responses upstream cannot be sent', () => {
   });
 });
 
-describe('sampling goes by the effort that is sent', () => {
+describe('sampling depends on the sent effort', () => {
   it.each<[string, object, Partial<Quirks>, Partial<RequestSettings>, boolean]>([
     ['none is known', { reasoning_effort: 'none' }, {}, {}, true],
     ['none becomes another', { reasoning_effort: 'none' }, { efforts: ['low'] }, {}, false],
@@ -177,8 +177,8 @@ describe('sampling goes by the effort that is sent', () => {
   });
 });
 
-describe('the fields of a client that wrote Responses', () => {
-  it('go up unchanged, without those that belong to the relay', () => {
+describe('the fields of a Responses client', () => {
+  it('are sent unchanged, without those that belong to the relay', () => {
     const owned = {
       store: true,
       stream: false,
@@ -195,7 +195,7 @@ describe('the fields of a client that wrote Responses', () => {
     expect(dropped).toContain('previous_response_id');
   });
 
-  it('may hold hosted tools where the row allows them', () => {
+  it('may contain hosted tools if the row allows them', () => {
     const tools = [{ type: 'web_search', filters: {} }, functionTool];
     const choice = { tool_choice: { type: 'web_search' } };
     expect(ownForm({}, { tools, ...choice }, { allow: ['web_search'] }).body).toMatchObject({
@@ -238,7 +238,7 @@ describe('instructions', () => {
     content: [{ type: 'input_text', text: 'Be brief.' }],
   });
 
-  it('stay a field where they are of one turn, and are the first item elsewhere', () => {
+  it('stay a field if they are of one turn, and are otherwise the first item', () => {
     const own = { ...call, instructions };
     expect(buildResponsesBody(own, bound).body).toEqual({ ...base, instructions: 'Be brief.' });
     expect(buildResponsesBody(own, settingsWith({})).body).toEqual({
@@ -247,13 +247,13 @@ describe('instructions', () => {
     });
   });
 
-  it('leave what follows them in its place', () => {
+  it('keep the items after them in place', () => {
     const withItems = { ...call, request: { ...call.request, tools: [tool] }, items, instructions };
     const { body } = buildResponsesBody(withItems, bound);
     expect(body['input']).toMatchObject([{ type: 'additional_tools', tools: [{ name: 'f' }] }, ...input]);
   });
 
-  it('of a client of another form are the first message of the developer', () => {
+  it('of a client of another form become the first developer message', () => {
     expect(buildResponsesBody(call, bound).body).toEqual({ ...base, input: [first('developer'), ...input] });
   });
 });

@@ -51,8 +51,8 @@ const stored = `container skills prompt conversation previous_response_id thread
 const names = (list: string): string[] => list.split(/\s+/);
 const all = [price, limits, steering, stored].flatMap(names);
 
-describe.each(dialectNames)('what goes up only where the row allows it, in %s', (name) => {
-  it.each(all)('is left out and named, where unknown fields go up, too: %s', (path) => {
+describe.each(dialectNames)('a restricted field in %s', (name) => {
+  it.each(all)('is dropped and named, even if unknown fields are sent: %s', (path) => {
     for (const form of ['chat', 'responses'])
       for (const dropsUnknown of [true, false]) {
         const { body, dropped } = sent(name, fieldOf(path), { form, dropsUnknown });
@@ -62,7 +62,7 @@ describe.each(dialectNames)('what goes up only where the row allows it, in %s', 
       }
   });
 
-  it('holds no id of a stored file, container or store, at any depth of what the relay does not know', () => {
+  it('is never an id of a stored file, container or store, at any depth of unknown fields', () => {
     for (const value of [
       { attachments: [{ file_id: 'sentinel' }] },
       { documents: { a: [{ source: { type: 'file', id: 'sentinel' } }] } },
@@ -85,7 +85,7 @@ describe.each(dialectNames)('what goes up only where the row allows it, in %s', 
       'source.content[0].source.file_id',
     ],
     [{ type: 'image_embeds', image_embeds: 'AAAA' }, 'type'],
-  ])('refuses %j', (part, path) => {
+  ])('is rejected as content: %j', (part, path) => {
     const messages = [{ role: 'user', content: [{ type: 'text', text: 'What is in it?' }, part] }];
     const param = `messages[0].content[1].${path}`;
     expect(() => sent(name, { messages }, { form: 'chat' })).toThrow(
@@ -96,7 +96,7 @@ describe.each(dialectNames)('what goes up only where the row allows it, in %s', 
   it.each([
     [{ file_id: 'file-1' }, 'file_id'],
     [{ attachments: [{ file_id: 'file-1', tools: [] }] }, 'attachments[0].file_id'],
-  ])('refuses %j beside the content of a message, which says what it quoted', (beside, path) => {
+  ])('is rejected beside the content as %j, but a citation in the history is not', (beside, path) => {
     const message = { role: 'user', content: 'What is in it?' };
     expect(() => sent(name, { messages: [{ ...message, ...beside }] })).toThrow(
       expect.objectContaining({ name: 'CannotCarry', param: `messages[0].${path}` }),
@@ -106,14 +106,14 @@ describe.each(dialectNames)('what goes up only where the row allows it, in %s', 
     expect(sent(name, { messages: [message, quoting, message] }).dropped).toEqual([]);
   });
 
-  it('refuses an earlier answer with sound by its id', () => {
+  it('is rejected when it is an earlier answer with sound by its id', () => {
     const messages = [{ role: 'assistant', content: null, audio: { id: 'audio_1' } }];
     expect(() => sent(name, { messages })).toThrow(expect.objectContaining({ param: 'messages[0].audio' }));
   });
 });
 
-describe('what goes up in chat', () => {
-  it('is what the row allows by name, and is no longer named', () => {
+describe('the request to a chat upstream', () => {
+  it('contains the fields that the row allows by name, and does not report them', () => {
     for (const path of all.filter((each) => !/^(max_output_tokens)$/.test(each))) {
       const { body, dropped } = sent('chat', fieldOf(path), { allow: [path] });
       const [top = ''] = path.split('.');
@@ -124,7 +124,7 @@ describe('what goes up in chat', () => {
     expect(sent('chat', { messages }, { allow: ['file_id'] }).body).toMatchObject({ messages });
   });
 
-  it('keeps the names that a tool’s own schema has, and no steering beside them', () => {
+  it("keeps the names in a tool's own schema, but drops unknown fields beside them", () => {
     const parameters = {
       type: 'object',
       properties: { file_id: { type: 'string' }, api_base: { type: 'string' } },
@@ -135,7 +135,7 @@ describe('what goes up in chat', () => {
     expect([body['tools'], dropped]).toEqual([[tool], ['tools[].api_base', 'tools[].litellm_params']]);
   });
 
-  it('has no field that nobody lists, but for those that the row allows', () => {
+  it('contains no unlisted field, except those that the row allows', () => {
     const { body, dropped } = sent('chat', { made_up: 1, other: {}, temperature: 1 }, { allow: ['other'] });
     expect([body['made_up'], body['other'], body['temperature'], dropped]).toEqual([
       undefined,
@@ -146,14 +146,14 @@ describe('what goes up in chat', () => {
   });
 });
 
-describe('a tool that runs at the upstream and is allowed', () => {
+describe('an allowed tool that runs at the upstream', () => {
   const choice = { tool_choice: { type: 'file_search' } };
   it.each([
     ['file_search', { vector_store_ids: ['vs_1'] }, 'vector_store_ids'],
     ['code_interpreter', { container: 'cntr_1' }, 'container_id'],
     ['code_interpreter', { container: { type: 'auto', file_ids: ['file-1'] } }, 'file_ids'],
     ['shell', { environment: { skills: [{ skill_id: 'skill_1' }] } }, 'skill_id'],
-  ])('%s goes up without what is stored there: %j', (type, more, name) => {
+  ])('%s is sent without objects that are stored there: %j', (type, more, name) => {
     const tools = [{ type, ...more }];
     const { body, dropped } = sent('responses', { tools, ...choice }, { allow: [type] });
     expect([body['tools'], body['tool_choice'], dropped]).toEqual([undefined, undefined, ['tools']]);
@@ -161,7 +161,7 @@ describe('a tool that runs at the upstream and is allowed', () => {
   });
 });
 
-describe('a limit by another name', () => {
+describe('a limit under another name', () => {
   const budgets = {
     thinking: { type: 'enabled', budget_tokens: 64_000 },
     thinking_budget: '64000',
@@ -200,12 +200,12 @@ describe('a limit by another name', () => {
     ['max_tokens_limit', 5_000, 40],
     ['min_tokens', 30, 30],
     ['min_tokens', '5000', 40],
-  ])('%s is lowered where the row allows it: %j', (field, asked, expected) => {
+  ])('%s is lowered if the row allows it: %j', (field, asked, expected) => {
     const { body } = sent('chat', { max_tokens: 40, [field]: asked }, { allow: [field] });
     expect(body[field]).toEqual(expected);
   });
 
-  it('is lowered where the row allows it, but not what the row sets', () => {
+  it('is lowered if the row allows it, but not if the row sets it', () => {
     const settings = { allow: ['maxTokens'], set: { thinking_budget: 99 } };
     const { body, dropped } = sent('chat', { max_tokens: 40, maxTokens: 5_000 }, settings);
     expect([body, dropped]).toEqual([
@@ -215,7 +215,7 @@ describe('a limit by another name', () => {
   });
 });
 
-it('a field that multiplies what is counted is known to have been sent', () => {
+it('a sent field that multiplies the usage is recorded', () => {
   const pro = { reasoning: { mode: 'pro' } };
   const isMultiplied = (fields: JsonRecord, settings: Asked): unknown =>
     sent('responses', fields, settings).isMultiplied;

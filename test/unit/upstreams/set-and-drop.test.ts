@@ -15,13 +15,13 @@ describe.each([
 ])('the body of %s', (_name, build, field) => {
   const send = (more: Partial<RequestSettings>): SentBody => build(call, settingsWith(more));
 
-  it('asks for the form that the reader expects', () => {
+  it('requests the format that the reader expects', () => {
     expect(send({ stream: true, set: { stream: false } }).body['stream']).toBe(true);
     expect(send({ stream: true, drop: ['stream'] }).body['stream']).toBe(true);
     expect(send({ stream: false, set: { stream: true } }).body).not.toHaveProperty('stream');
   });
 
-  it('reports the limit that it holds', () => {
+  it('reports the limit that it contains', () => {
     expect(send({})).toMatchObject({ body: { [field]: 100 }, outputTokensMax: 100 });
     expect(send({ set: { [field]: 30 } })).toMatchObject({ body: { [field]: 30 }, outputTokensMax: 30 });
     expect(send({ drop: [field] }).outputTokensMax).toBeUndefined();

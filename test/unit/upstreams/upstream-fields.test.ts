@@ -14,7 +14,7 @@ it('docs/upstreams.md has a row for each case, and no other', () => {
   expect([...documented.keys()].toSorted()).toEqual(all.map(({ field }) => field).toSorted());
 });
 
-it.each(all)('$field becomes in each dialect what docs/upstreams.md says', (each) => {
+it.each(all)('$field becomes in each dialect what docs/upstreams.md states', (each) => {
   expect(dialects.map((dialect) => outcome(dialect, each))).toEqual(documented.get(each.field));
 });
 
@@ -22,6 +22,6 @@ it.each(keptFields)('$field is never dropped', (each) => {
   for (const dialect of dialects) expect(outcome(dialect, each)).not.toContain('dropped');
 });
 
-it.each(freeFields)('$field is never refused', (each) => {
+it.each(freeFields)('$field is never rejected', (each) => {
   for (const dialect of dialects) expect(outcome(dialect, each)).not.toContain('refused');
 });

@@ -17,7 +17,7 @@ const gemini = (usage: object): VendorCounts | undefined =>
   countsOfEvent({ choices: [], usage }, findModelRules('gemini-3-pro-preview', 'max_tokens'));
 const answers = (usage: object): VendorCounts | undefined => responsesCounts(usage);
 
-describe('the usage of each vendor means the same', () => {
+describe('the usage of each vendor is normalised:', () => {
   it.each<[string, (VendorCounts | undefined)[], ReportedUsage]>([
     [
       'OpenAI, chat completions: the prompt includes what was cached, the completion its reasoning',
@@ -175,7 +175,7 @@ describe('the usage of each vendor means the same', () => {
 });
 
 /** 100 of input, 8 of output: what a total above them is, by the counts beside it. */
-describe('a total above input and output', () => {
+describe('a total above the sum of input and output', () => {
   const said = { prompt_tokens: 100, completion_tokens: 8 };
   const cache = (cached_tokens: number, cache_write_tokens?: number) => ({
     prompt_tokens_details: { cached_tokens, ...(cache_write_tokens && { cache_write_tokens }) },
@@ -211,18 +211,18 @@ describe('a total above input and output', () => {
     ['is output', 148, cache(20), 48],
     ['is no output where it is the cache once more', 148, cache(40), 8],
     ['is output as far as its reasoning is named', 198, thought(50), 58],
-  ])('of a model that counts thinking there alone %s: %d', (_case, total_tokens, more, output) => {
+  ])('of a model that counts thinking only there %s: %d', (_case, total_tokens, more, output) => {
     expect(merged(gemini({ ...said, total_tokens, ...more }))).toMatchObject({ input: 100, output });
   });
 
-  it('shows that the cache is beside the input where it is larger', () => {
+  it('adds the cache to the input if the cache is larger', () => {
     const usage = { prompt_tokens: 479, completion_tokens: 373, total_tokens: 14_164, ...cache(13_312) };
     expect(merged(chat(usage))).toEqual({ input: 13_791, output: 373, cached: 13_312 });
     expect(merged(chat({ ...usage, total_tokens: 852 }))).toMatchObject({ input: 479, output: 373 });
   });
 });
 
-describe('writes to the cache by lifetime', () => {
+describe('cache writes by lifetime', () => {
   const named = { cache_creation_input_tokens: 40, output_tokens: 1 };
   const written = (five?: number, hour?: number) => ({
     cache_creation: { ephemeral_5m_input_tokens: five, ephemeral_1h_input_tokens: hour },

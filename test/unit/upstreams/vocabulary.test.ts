@@ -4,7 +4,7 @@ import { findErrorMeaning, isTooLong, readFinish, type Words } from '../../../sh
 
 const finish = (word: string, words?: Words) => readFinish(word, words)?.means;
 
-describe('the lines of a row', () => {
+describe('the words in a row', () => {
   const words: Words = {
     finish: { 'all done': 'stop', 'cut_*_now': 'length', STOP: 'failed' },
     errors: {
@@ -22,7 +22,7 @@ describe('the lines of a row', () => {
     ['cut__now', 'length'],
     ['cut_now_or_later', 'unknown'],
     ['stop', 'failed'],
-  ])('say of the end %s: %s', (word, means) => {
+  ])('give the finish reason %s the meaning %s', (word, means) => {
     expect(finish(word, words)).toBe(means);
   });
 
@@ -33,11 +33,11 @@ describe('the lines of a row', () => {
     [{ message: 'Too busy: try later' }, 529],
     [{ message: 'Too busy: try later, or now' }, undefined],
     [{ code: 'invalid_api_key' }, 400],
-  ])('say of the error %j: %s', (error, means) => {
+  ])('give the error %j the meaning %s', (error, means) => {
     expect(findErrorMeaning(error, { words })).toBe(means);
   });
 
-  it('find no sentence that the request holds', () => {
+  it('ignore a sentence that the request contains', () => {
     const message = 'Sorry, no resource package here';
     expect(findErrorMeaning({ message }, { words, sentBody: 'a No Resource Package.' })).toBeUndefined();
   });
@@ -49,7 +49,7 @@ describe('the lines of a row', () => {
     ['an unknown meaning', { finish: { odd: 'great' } }],
     ['a word of another kind', { ends: { odd: 'stop' } }],
     ['a long text', { errors: { ['x'.repeat(129)]: 'caller' } }],
-  ])('are refused: %s', (_case, written) => {
+  ])('are rejected: %s', (_case, written) => {
     const row = {
       id: 'main',
       endpoint: 'https://upstream.test/v1',
@@ -59,7 +59,7 @@ describe('the lines of a row', () => {
     expect(ChannelRow.safeParse(row).success).toBe(false);
   });
 
-  it('take no long time for a text that nearly fits', () => {
+  it('are matched quickly against a text that nearly matches', () => {
     const near = 'ab'.repeat(4_000);
     const own: Words = { errors: { '*abab*abab*abac': 'account' } };
     expect(findErrorMeaning({ message: near, code: near }, { words: own, sentBody: near })).toBeUndefined();
@@ -97,7 +97,7 @@ describe('the words of an error', () => {
     expect(findErrorMeaning(error)).toBe(means);
   });
 
-  it.each([undefined, null, '', 'null', 7, {}])('%j ends nothing', (value) => {
+  it.each([undefined, null, '', 'null', 7, {}])('%j have no meaning', (value) => {
     expect(readFinish(value)).toBeUndefined();
   });
 });

@@ -15,7 +15,7 @@ describe('DeepSeek', () => {
   const model = 'deepseek-v4-pro';
   const asked = (more: Json = {}) => chat(model, { messages: [user('weather')], tools, ...more });
 
-  test('streams the thinking that it answers whole otherwise, and wants it back byte for byte', async () => {
+  test('streams thinking although it otherwise answers at once, and requires it back byte for byte', async () => {
     const double = doubleOf('deepseek');
     const message = messageOf(jsonOf(await send(double, asked())));
     const thinking = joined(await send(double, asked({ stream: true })), 'reasoning_content');
@@ -40,7 +40,7 @@ describe('Gemini', () => {
     (piece?.['extra_content'] as { google?: { thought_signature?: string } } | undefined)?.google
       ?.thought_signature;
 
-  test('signs the first of parallel calls alone', async () => {
+  test('signs only the first of parallel calls', async () => {
     const message = messageOf(jsonOf(await send(doubleOf('gemini'), asked('gemini-3-pro-preview'))));
     const signatures = (message['tool_calls'] as Json[]).map(signatureOf);
     expect(signatures).toEqual([expect.stringMatching(/^\S{40,}$/), undefined, undefined]);
@@ -53,7 +53,7 @@ describe('Gemini', () => {
     expect(pieces[1]).toEqual({ extra_content: { google: { thought_signature: expect.any(String) } } });
   });
 
-  test('takes its own signature back, and refuses that of another call', async () => {
+  test('accepts its own signature, but rejects that of another call', async () => {
     const double = doubleOf('gemini');
     const message = messageOf(
       jsonOf(await send(double, chat('gemini-3-pro-preview', { messages: [user('weather')], tools }))),

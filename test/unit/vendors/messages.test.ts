@@ -31,13 +31,13 @@ async function secondTurn(change: {
   return send(double, { ...sent, headers: { ...key(change.key ?? 'one'), ...change.headers } });
 }
 
-describe('thinking of Anthropic', () => {
-  test('comes back whole', async () => {
+describe("Anthropic's thinking", () => {
+  test('is accepted back as a whole', async () => {
     const reply = await secondTurn({});
     expect({ status: reply.status, notes: reply.notes }).toEqual({ status: 200, notes: [] });
   });
 
-  test('is refused where its text was changed', async () => {
+  test('is rejected if its text was changed', async () => {
     const content = (blocks: Json[]) =>
       blocks.map((block) => (block['thinking'] ? Object.assign({}, block, { thinking: 'other' }) : block));
     const reply = await secondTurn({ content });
@@ -50,7 +50,7 @@ describe('thinking of Anthropic', () => {
     ['tools', { body: { tools: [{ ...messagesTool, description: 'new' }] } }],
     ['account', { key: 'two' }],
     ['model', { body: { model: 'claude-fable-5-1' } }],
-  ])('is refused where the %s changed', async (_what, change) => {
+  ])('is rejected if the %s changed', async (_what, change) => {
     const reply = await secondTurn(change);
     expect(reply.rule).toBe('thinking-bound');
     expect(textOf(reply)).toContain('The block is bound to a different conversation');
@@ -75,14 +75,14 @@ describe('thinking of Anthropic', () => {
   });
 });
 
-describe('a message thread of Anthropic', () => {
+describe('an Anthropic message thread', () => {
   const headers = { 'x-api-key': 'one', 'anthropic-beta': 'message-threads-2026-08-12' };
   const inThread = (thread: Json, more: Json = {}): Sent => ({
     ...opus('weather', { thread, ...more }),
     headers,
   });
 
-  test('goes on from its last answer with the tools and the messages of before', async () => {
+  test('continues from its last answer with the earlier tools and messages', async () => {
     const double = doubleOf('anthropic');
     const first = jsonOf(await send(double, inThread({ type: 'create' }, { tools })));
     const { id } = contentOf(first).find(({ type }) => type === 'tool_use')!;
@@ -107,7 +107,7 @@ describe('a message thread of Anthropic', () => {
   });
 });
 
-describe('the cache of Anthropic', () => {
+describe("Anthropic's cache", () => {
   const marked = (ttl: '5m' | '1h', text = 'x'.repeat(8000)) => [
     { type: 'text', text, cache_control: { type: 'ephemeral', ttl } },
   ];
@@ -126,7 +126,7 @@ describe('the cache of Anthropic', () => {
     expect(second['cache_creation_input_tokens']).toBe(0);
   });
 
-  test('neither writes without a breakpoint, nor below the minimum of the model', async () => {
+  test('writes nothing without a breakpoint, nor below the minimum of the model', async () => {
     const double = doubleOf('anthropic');
     for (const system of ['x'.repeat(8000), marked('5m', 'short')])
       expect(await usageOf(double, opus('one', { system }))).toMatchObject({
@@ -152,7 +152,7 @@ describe('Bedrock', () => {
   };
   const jsonIn = (body: Uint8Array): Json => JSON.parse(Buffer.from(body).toString()) as Json;
 
-  test('frames streams as AWS does where the request accepts it', async () => {
+  test('frames streams as AWS does if the request accepts it', async () => {
     const messages = await decoded(asked('hello', 'application/vnd.amazon.eventstream'));
     const events = messages.map(
       ({ body }) => JSON.parse(Buffer.from(String(jsonIn(body)['bytes']), 'base64').toString()) as Json,

@@ -32,12 +32,12 @@ const withoutIds = (items: Json[]): Json[] => items.map(({ id: _id, ...item }) =
 test.each([
   ['as it was', (items: Json[]) => items, undefined],
   ['without item ids, as Codex sends it', withoutIds, undefined],
-])('reasoning comes back %s', async (_how, change) => {
+])('reasoning is accepted back %s', async (_how, change) => {
   const reply = await secondTurn(change);
   expect({ status: reply.status, notes: reply.notes }).toEqual({ status: 200, notes: [] });
 });
 
-test('altered reasoning, and that of another organisation, is refused', async () => {
+test('altered reasoning and reasoning of another organisation are rejected', async () => {
   expect((await secondTurn(altered)).rule).toBe('encrypted-content');
   const foreign = await secondTurn((items) => items, 'Bearer sk-two');
   expect(jsonOf(foreign)).toMatchObject({
@@ -48,13 +48,13 @@ test('altered reasoning, and that of another organisation, is refused', async ()
   });
 });
 
-test('a call without its reasoning is refused by its item id, else noted', async () => {
+test('a call without its reasoning is rejected if it has its item id, and otherwise noted', async () => {
   expect((await secondTurn(withoutReasoning)).rule).toBe('reasoning-required');
   const reply = await secondTurn((items) => withoutIds(withoutReasoning(items)));
   expect(reply.notes).toEqual(['a call without the reasoning of its turn']);
 });
 
-test('encrypted content comes only where the request includes it, a summary only where it asks', async () => {
+test('encrypted content is returned only if the request includes it, a summary only on request', async () => {
   const plain = outputOf(jsonOf(await send(doubleOf('openai'), asked('hello', { include: [] }))));
   expect(plain[0]).toEqual({ id: expect.any(String), type: 'reasoning', summary: [] });
   const shown = outputOf(
@@ -85,7 +85,7 @@ async function boundTurn(more: Json, change: (input: Json[]) => Json[] = (input)
   };
 }
 
-test('since GPT-6.2 reasoning is dropped, and told, behind another beginning and for others, and never refused', async () => {
+test('since GPT-6.2 reasoning behind another beginning or from others is dropped and reported, but not rejected', async () => {
   const edited = (input: Json[]) => input.map((item, at) => (at === 0 ? user('weather') : item));
   const added = { type: 'additional_tools', role: 'developer', tools: [{ ...responsesTool, name: 'more' }] };
   expect((await boundTurn({})).reasons).toEqual([]);
@@ -107,7 +107,7 @@ test('since GPT-6.2 instructions count, and are never read from the cache', asyn
   expect(usage.input_tokens - plain.input_tokens).toBe(100);
 });
 
-test.each(['none', 'minimal'])('GPT-6.2 knows no effort %s', async (effort) => {
+test.each(['none', 'minimal'])('GPT-6.2 rejects the effort %s', async (effort) => {
   const reply = await send(doubleOf('openai'), bindingOf({ input: 'hello', reasoning: { effort } }));
   expect(reply.rule).toBe('efforts');
 });

@@ -17,8 +17,8 @@ const transcript = (turns: number, more: Partial<Transcript> = {}): Transcript =
 const callsAt = (turns: number, more?: Partial<Transcript>) =>
   playTurn(transcript(turns, more)).calls.map(({ name, input }) => [name, input]);
 
-describe('a text that spells calls out', () => {
-  it('has one for each turn, with exactly its input, and then an answer', () => {
+describe('a text that contains calls', () => {
+  it('produces one call in each turn, with exactly its input, and then an answer', () => {
     expect([0, 1, 2, 3].map((turns) => callsAt(turns))).toEqual([
       [['run', '{"cmd":"ls -l"}']],
       [['patch', '{"input":"a\\nb"}']],
@@ -27,12 +27,12 @@ describe('a text that spells calls out', () => {
     ]);
   });
 
-  it('gives a tool that takes text the text itself', () => {
+  it('passes text to a tool that accepts text', () => {
     expect(callsAt(1, { tools: [{ name: 'patch', custom: true }] })).toEqual([['patch', 'a\nb']]);
   });
 });
 
-it('the last of several user texts in a row is what was said, as the blocks of one message, too', async () => {
+it('the last of several consecutive user texts counts, also when they are the blocks of one message', async () => {
   const messages = [{ role: 'user', content: ['first', 'second'].map((text) => ({ type: 'text', text })) }];
   const reply = await send(doubleOf('anthropic'), {
     body: { model: 'claude-haiku-4-5', max_tokens: 100, messages },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { partCountsOf } from '../../../shared/wire/chat-response.ts';
 
-describe('the counts of parts that a record has', () => {
+describe('the part counts of a record', () => {
   it.each([
     [undefined, undefined],
     [{}, undefined],

@@ -22,7 +22,7 @@ it.each<[string, string | undefined, string | undefined, string | undefined]>([
   expect(resolveTier(priced, sent, reported)).toBe(tier);
 });
 
-it('a tier has the factor of its own name before that of its other one, and names of no row have none', () => {
+it('a tier uses the factor of its own name before that of its other name, and unlisted names have none', () => {
   const both = { fast: 3, priority: 2 };
   expect(['fast', 'priority'].map((name) => tierFactor(both, name))).toEqual([3, 2]);
   expect(['fast', 'priority'].map((name) => tierFactor({ fast: 3 }, name))).toEqual([3, 3]);

@@ -16,7 +16,7 @@ async function identifyAt(listener: RequestListener): Promise<string> {
 const describeIdentity = (content: string): string =>
   `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>${content}</GetCallerIdentityResult></GetCallerIdentityResponse>`;
 
-test('the caller is the ARN that STS names, by a request signed for STS', async () => {
+test('the caller is the ARN that STS returns for a signed request', async () => {
   const asked: string[] = [];
   const identity = await identifyAt((request, response) => {
     void text(request).then((body) => {
@@ -36,6 +36,6 @@ test.each([
     (response: Parameters<RequestListener>[1]) => response.end(describeIdentity('<Arn></Arn>')),
   ],
   ['is not STS', (response: Parameters<RequestListener>[1]) => response.end('<html><p>')],
-])('where STS %s, the access key names the caller, and nothing fails', async (_case, answer) => {
+])('the access key names the caller where STS %s, and nothing fails', async (_case, answer) => {
   expect(await identifyAt((_request, response) => void answer(response))).toBe('AKIAME');
 });

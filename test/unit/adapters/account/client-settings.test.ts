@@ -12,7 +12,7 @@ const aws = async () => access;
 const serve = (listener: RequestListener): Promise<string> => listening(createServer(listener));
 
 describe('a client of an operator', () => {
-  test('asks the endpoint of its service, then the endpoint of all services', async () => {
+  test('calls the endpoint of its service, or else the endpoint for all services', async () => {
     const asked: string[] = [];
     const record =
       (name: string): RequestListener =>
@@ -65,7 +65,7 @@ describe('a client of an operator', () => {
   });
 });
 
-test('a stack is described with its outputs as their owner wrote them', async () => {
+test('a stack description returns outputs exactly as their owner wrote them', async () => {
   const [entities, marked] = ['{&quot;a&quot;:&quot;&lt;&amp;&#39;&gt;&quot;}', '<![CDATA[x]]>'];
   const member = (name: string, value: string): string =>
     `<member><OutputKey>${name}</OutputKey><OutputValue>${value}</OutputValue></member>`;

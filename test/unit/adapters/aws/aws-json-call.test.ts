@@ -107,7 +107,7 @@ const pieces = [
 ];
 
 describe('a signed request', () => {
-  test('has the signature of the SDK for 1,000 inputs, with and without a session token', async () => {
+  test('has the same signature as the SDK for 1,000 inputs, with and without a session token', async () => {
     const next = numbers(13);
     const word = (length: number, of = pieces): string =>
       Array.from({ length }, () => of[Math.floor(next() * of.length)]).join('');
@@ -158,7 +158,7 @@ describe('a signed request', () => {
     }
   });
 
-  test('whose signature is refused is not repeated', async () => {
+  test('is not repeated when its signature is rejected', async () => {
     const { endpoint, seen } = await serve(refusing('InvalidSignatureException'));
     expect(await failureOf(callsTo(endpoint)('GetItem', {}))).toBeInstanceOf(ServiceRefusal);
     expect(seen).toHaveLength(1);
@@ -166,14 +166,14 @@ describe('a signed request', () => {
 });
 
 describe('a request', () => {
-  test('says who asks, in a header that is not signed', async () => {
+  test('names its client in an unsigned header', async () => {
     const { endpoint, seen } = await serve(ok);
     await callsTo(endpoint)('GetItem', {});
     expect(seen[0]?.headers['user-agent']).toMatch(/^relay\/\S+$/);
     expect(seen[0]?.headers.authorization).not.toContain('user-agent');
   });
 
-  test('says the application too, as far as AWS reads its name', () => {
+  test('also names the application, as far as AWS parses its name', () => {
     const variables = { RELAY_VERSION: '1.2.3' };
     expect(composeUserAgent({ ...variables, AWS_SDK_UA_APP_ID: 'my app/ü\n' })).toBe(
       'relay/1.2.3 app/my-app---',
@@ -181,7 +181,7 @@ describe('a request', () => {
   });
 });
 
-describe('a budget of repeats', () => {
+describe('a retry budget', () => {
   /** How many requests so many calls make. */
   const requestsOf = async (calls: number, answer: RequestListener, more: Partial<AwsCallsSettings> = {}) => {
     const { endpoint, seen } = await serve(answer);
@@ -190,12 +190,12 @@ describe('a budget of repeats', () => {
     return seen.length;
   };
 
-  test('lasts for a hundred repeats of a store that fails: after that a call is one request', async () => {
+  test('allows a hundred retries of a failing store; after that a call sends one request', async () => {
     vi.spyOn(Math, 'random').mockReturnValue(0);
     expect(await requestsOf(120, refusing('InternalServerError', 500))).toBe(120 + 100);
   });
 
-  test('is not drawn from where the store puts off: one hot item leaves all others their repeats', async () => {
+  test('is not spent on throttling: one hot item leaves retries to all others', async () => {
     vi.spyOn(Math, 'random').mockReturnValue(0);
     const budget = new RetryBudget();
     const putOff = refusing('ProvisionedThroughputExceededException');
@@ -203,7 +203,7 @@ describe('a budget of repeats', () => {
     expect(await requestsOf(1, refusing('InternalServerError', 500), { budget })).toBe(2);
   });
 
-  test('is given back by what a repeat got, and slowly by other answers', () => {
+  test('is refilled by a successful retry, and slowly by other answers', () => {
     const budget = new RetryBudget();
     const lost = new NoReply('ETIMEDOUT', { sent: true });
     const drawAll = (error: unknown): number => {
@@ -225,7 +225,7 @@ describe('a budget of repeats', () => {
 
 describe('an endpoint', () => {
   test.each(['us-east-1', 'eu-central-1', 'cn-north-1', 'us-gov-west-1', 'us-iso-east-1', 'us-isob-east-1'])(
-    'of %s is the one of the SDK',
+    "of %s is the same as the SDK's",
     (name) => {
       delete process.env['AWS_ENDPOINT_URL_DYNAMODB'];
       const { endpointProvider } = new DynamoDBClient({ region: name }).config;
@@ -234,7 +234,7 @@ describe('an endpoint', () => {
     },
   );
 
-  test('is the variable’s, that of the service before that of all; FIPS is refused', () => {
+  test("comes from the service's variable before the general one; FIPS is rejected", () => {
     const all = { AWS_ENDPOINT_URL: 'http://127.0.0.1:1/all' };
     const own = { ...all, AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:2' };
     expect(resolveEndpoint(dynamodb, region, all).href).toBe('http://127.0.0.1:1/all');
@@ -251,7 +251,7 @@ const withChecksum =
   };
 
 describe('a reply', () => {
-  test('whose checksum is wrong is no reply: asked for again, or, after one attempt, of unknown outcome', async () => {
+  test('with a wrong checksum is requested again; after a single attempt its outcome is unknown', async () => {
     const wrong = withChecksum((bytes) => crc32(bytes) ^ 1);
     const { endpoint, seen } = await serve(wrong, withChecksum(crc32));
     expect(await callsTo(endpoint)('GetItem', {})).toEqual({ done: true });
@@ -268,7 +268,7 @@ describe('a reply', () => {
       (_, response) => void response.writeHead(200, { 'content-length': '99' }).write('{"a'),
     ],
     ['is no JSON', (_, response) => void response.end('<html>')],
-  ])('that %s is of unknown outcome', async (what, answer) => {
+  ])('that %s leaves the outcome unknown', async (what, answer) => {
     const { endpoint } = await serve((request, response) => {
       answer(request, response);
       if (what !== 'is no JSON') setImmediate(() => request.socket.destroy());
@@ -280,7 +280,7 @@ describe('a reply', () => {
   });
 
   test.each(['x-amzn-requestid', 'x-amz-request-id', 'x-amzn-request-id'])(
-    'that refuses keeps the request id in %s, and one that was damaged too',
+    'that rejects keeps the request id in %s, and so does a damaged one',
     async (header) => {
       const headers = { [header]: 'TTQJ-1' };
       const refused = await serve(refusing('ValidationException', 400, headers));
@@ -293,7 +293,7 @@ describe('a reply', () => {
     },
   );
 
-  test('with a page of something between has its status', async () => {
+  test('from a proxy with an HTML page keeps its status', async () => {
     const { endpoint } = await serve((_, response) => void response.writeHead(503).end('<html>busy</html>'));
     expect(await failureOf(callsTo(endpoint)('UpdateItem', {}, once1))).toMatchObject({
       name: 'Unknown',
@@ -310,7 +310,7 @@ describe('a reply', () => {
     ['ConditionalCheckFailedException', 400, 1],
     ['ValidationException', 400, 1],
     ['ExpiredTokenException', 400, 1],
-  ])('%s with status %i is asked for %i times', async (name, status, times) => {
+  ])('%s with status %i is requested %i times', async (name, status, times) => {
     const { endpoint, seen } = await serve(refusing(name, status));
     expect(await failureOf(callsTo(endpoint)('GetItem', {}))).toMatchObject({ name });
     expect(seen).toHaveLength(times);
@@ -318,24 +318,24 @@ describe('a reply', () => {
 });
 
 describe('a connection', () => {
-  test('that cannot be made was never used: the call is known to have done nothing', async () => {
+  test("that can't be opened was never used: the call is known to have done nothing", async () => {
     const failure = await failureOf(callsTo('http://127.0.0.1:1')('UpdateItem', {}, once1));
     expect(failure).toMatchObject({ name: 'NoReply', code: 'ECONNREFUSED', sent: false });
   });
 
-  test('whose handshake does not end in time was never used either', async () => {
+  test('whose handshake times out was never used either', async () => {
     const mute = await listening(createRawServer(() => {}));
     const calls = callsTo(mute.replace('http:', 'https:'), { connectMsMax: 50 });
     expect(await failureOf(calls('UpdateItem', {}, once1))).toMatchObject({ sent: false });
   });
 
-  test('on which nothing comes back in time leaves the outcome unknown', async () => {
+  test('without a reply in time leaves the outcome unknown', async () => {
     const { endpoint } = await serve(() => {});
     const failure = await failureOf(callsTo(endpoint, { tryMsMax: 50 })('UpdateItem', {}, once1));
     expect(failure).toMatchObject({ name: 'NoReply', code: 'ETIMEDOUT', sent: true });
   });
 
-  test('is kept, and carries a request in one write', async () => {
+  test('is kept alive, and sends a request in one write', async () => {
     const connections = new Set<Socket>();
     const { endpoint } = await serve((request, response) => {
       connections.add(request.socket);
@@ -350,7 +350,7 @@ describe('a connection', () => {
   });
 
   test.each(['http', 'https'])(
-    'of %s that a call waited for is as good as a kept one: its reply may take longer than a connection',
+    'of %s that a call waited for counts as a kept one: its reply may exceed the connect time-out',
     async (scheme) => {
       const arrivals = [Promise.withResolvers<ServerResponse>(), Promise.withResolvers<ServerResponse>()];
       let count = 0;
@@ -375,7 +375,7 @@ describe('a connection', () => {
     },
   );
 
-  test('that a call still waits for when its time is up was never used', async () => {
+  test('that a call is still waiting for at its time-out was never used', async () => {
     const { endpoint, seen } = await serve(() => {});
     const aws = { region, credentials, connectionsMax: 1 };
     const calls = callsTo(endpoint, { aws, tryMsMax: 100 });
@@ -411,7 +411,7 @@ describe('a connection', () => {
     expect(broken()).toBe(1);
   });
 
-  test('that was kept too long leaves the outcome of a write unknown, and the next one has a new connection', async () => {
+  test('that was kept too long leaves the outcome of a write unknown, and the next write opens a new one', async () => {
     const { endpoint, broken } = await breaking();
     const calls = callsTo(endpoint);
     await Promise.all([calls('GetItem', {}), calls('GetItem', {})]);

@@ -66,8 +66,8 @@ const failureOf = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-describe('credentials that end', () => {
-  test('are replaced beside the calls, minutes before their end', async () => {
+describe('expiring credentials', () => {
+  test('are renewed in parallel with calls, minutes before they expire', async () => {
     const { calls, asked } = await callsSignedBy(given('first', 4 * minutes), given('second', 60 * minutes));
     await read(calls);
     pass(2_000);
@@ -80,7 +80,7 @@ describe('credentials that end', () => {
   test.each<[string, Provided]>([
     ['fails', away],
     ['does not come back', never],
-  ])('are used to their end when their renewal %s', async (_how, renewal) => {
+  ])('are used until they expire when their renewal %s', async (_how, renewal) => {
     const { calls, asked } = await callsSignedBy(given('first', 4 * minutes), renewal);
     await read(calls);
     pass(2_000);
@@ -89,7 +89,7 @@ describe('credentials that end', () => {
     expect(asked).toEqual([false, true]);
   });
 
-  test('are not used after their end', async () => {
+  test('are not used after they expire', async () => {
     const { calls } = await callsSignedBy(given('first', 10 * minutes), given('second', 60 * minutes));
     await read(calls);
     pass(10 * minutes);
@@ -98,11 +98,11 @@ describe('credentials that end', () => {
   });
 });
 
-describe('a call for which there are no credentials', () => {
+describe('a call without credentials', () => {
   test.each<[string, Provided]>([
     ['fail', away],
     ['do not come in its time', never],
-  ])('has done nothing, and says so, when they %s', async (_how, provided) => {
+  ])('does nothing and reports that when credentials %s', async (_how, provided) => {
     const { calls } = await callsSignedBy(provided);
     const failure = await failureOf(read(calls, 100));
     expect(failure).toBeInstanceOf(NoReply);
@@ -110,7 +110,7 @@ describe('a call for which there are no credentials', () => {
     expect(ids).toEqual([]);
   });
 
-  test('is served by the next ones that come; many calls wait for one renewal', async () => {
+  test('is served by the next credentials; many calls share one renewal', async () => {
     const { calls, asked } = await callsSignedBy(away, given('first', 60 * minutes));
     await failureOf(read(calls));
     await Promise.all(Array.from({ length: 20 }, () => read(calls)));
@@ -119,7 +119,7 @@ describe('a call for which there are no credentials', () => {
   });
 });
 
-describe('credentials that the service refuses', () => {
+describe('credentials that the service rejects', () => {
   const refusing =
     (name: string, ...refused: string[]): typeof answer =>
     (id) =>
@@ -128,7 +128,7 @@ describe('credentials that the service refuses', () => {
         : { status: 200, body: '{}' };
 
   test.each(['ExpiredTokenException', 'UnrecognizedClientException'])(
-    'with %s are dropped, and the call is made once more: it was no attempt',
+    'with %s are dropped, and the call is repeated without counting an attempt',
     async (name) => {
       answer = refusing(name, 'first');
       const { calls, asked } = await callsSignedBy(given('first'), given('second'));
@@ -139,7 +139,7 @@ describe('credentials that the service refuses', () => {
     },
   );
 
-  test('each time fail the call, and the provider is not asked by each of them', async () => {
+  test('every time fail the call, but not every call asks the provider', async () => {
     answer = refusing('ExpiredTokenException', 'first', 'second', 'third');
     const { calls, asked } = await callsSignedBy(given('first'), given('second'), given('third'));
     for (let call = 0; call < 5; call += 1)

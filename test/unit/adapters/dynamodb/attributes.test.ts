@@ -20,7 +20,7 @@ const { item } = fc.letrec((tie) => ({
   ),
 }));
 
-it('items are read as the SDK reads them, whatever they hold', () => {
+it('items of any content are read as the SDK reads them', () => {
   fc.assert(
     fc.property(item, (made) => {
       const attributes = marshall(made);
@@ -30,14 +30,14 @@ it('items are read as the SDK reads them, whatever they hold', () => {
   );
 });
 
-it('a number out of range is read as near as can be, for a schema to report', () => {
+it('a number out of range is read as the nearest number, so that a schema reports it', () => {
   expect(valuesOf({ of: { N: '1e120' }, by: { N: '9007199254740993' } })).toEqual({
     of: 1e120,
     by: 9007199254740992,
   });
 });
 
-it('items are written as the SDK writes them, without what is undefined', () => {
+it('items are written as the SDK writes them, without undefined values', () => {
   fc.assert(
     fc.property(item, (made) => {
       expect(attributesOf(made)).toEqual(marshall(made));

@@ -22,7 +22,7 @@ const awsError =
 
 const Key = { hash: { S: 'x' } };
 
-describe.each([undefined, 'sdk'] as const)('a call of the store by the client %s', (awsClient) => {
+describe.each([undefined, 'sdk'] as const)('a store call by the client %s', (awsClient) => {
   async function rig(
     answer: (...given: Parameters<RequestListener>) => unknown,
     settings: ClientSettings = {},
@@ -40,7 +40,7 @@ describe.each([undefined, 'sdk'] as const)('a call of the store by the client %s
     return { seen, tables, get };
   }
 
-  test('is StoreUnavailable when the store never answers', async () => {
+  test('throws StoreUnavailable when the store never answers', async () => {
     const { get } = await rig((request) => void request.resume(), { attempts: 2, tryMsMax: 100 });
     expect(await get()).toBeInstanceOf(StoreUnavailable);
   });
@@ -49,14 +49,17 @@ describe.each([undefined, 'sdk'] as const)('a call of the store by the client %s
     ['closes the connection', (request) => request.socket.destroy()],
     ['answers 500', awsError(500, 'InternalServerError')],
     ['throttles', awsError(400, 'ThrottlingException')],
-  ])('is StoreUnavailable when the store %s, after as many tries as were wanted', async (_what, answer) => {
-    const { seen, get } = await rig(answer, { attempts: 2 });
-    expect(await get()).toBeInstanceOf(StoreUnavailable);
-    expect(seen).toHaveLength(2);
-  });
+  ])(
+    'throws StoreUnavailable after the requested number of attempts when the store %s',
+    async (_what, answer) => {
+      const { seen, get } = await rig(answer, { attempts: 2 });
+      expect(await get()).toBeInstanceOf(StoreUnavailable);
+      expect(seen).toHaveLength(2);
+    },
+  );
 
   test.each(['<html>', '{"Item": {"n'])(
-    'is StoreUnavailable when the reply is %s: the store may have carried it out',
+    'throws StoreUnavailable when the reply is %s, because the store may have applied the write',
     async (reply) => {
       const { get } = await rig((_request, response) => response.end(reply), { attempts: 1 });
       const error = await get();
@@ -65,20 +68,20 @@ describe.each([undefined, 'sdk'] as const)('a call of the store by the client %s
     },
   );
 
-  test('keeps the error of a request that was refused for what it says, and the id that AWS gave it', async () => {
+  test('keeps the error of a rejected request, and the request id from AWS', async () => {
     const { get } = await rig(awsError(400, 'ConditionalCheckFailedException', { Item: { n: { N: '1' } } }));
     const error = await get();
     expect(error).toMatchObject({ name: 'ConditionalCheckFailedException', Item: { n: { N: '1' } } });
     expect(storeRequestId(error)).toBe('TTQJ-1');
   });
 
-  test('says in its user agent that it is the relay', async () => {
+  test('identifies the relay in its user agent', async () => {
     const { seen, get } = await rig(awsError(400, 'ValidationException'));
     await get();
     expect(seen[0]?.headers['user-agent']).toMatch(/(^| )relay\/\S+( |$)/);
   });
 
-  test('brings numbers of 38 digits, sets and bytes there and back as they are', async () => {
+  test('round-trips numbers of 38 digits, sets and bytes unchanged', async () => {
     const digits = '12345678901234567890123456789012345678';
     const Item = {
       ...Key,

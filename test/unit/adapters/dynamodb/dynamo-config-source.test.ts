@@ -66,7 +66,7 @@ const setOnPointer = (name: string, value: number) =>
   );
 
 describe('the published configuration', () => {
-  test('is read in one batch, and its snapshot in another only when it is a new one', async () => {
+  test('is read in one batch, and a new snapshot in a second one', async () => {
     await publish('gpt-4o');
     const config = open();
     expect(await config.current()).toMatchObject({ version: 1, models: ['gpt-4o'] });
@@ -80,7 +80,7 @@ describe('the published configuration', () => {
     expect(store.calls).toHaveLength(5);
   });
 
-  test('is stored in copies under keys of their own, of which each read draws one, and the first for one that is lost', async () => {
+  test('is stored in copies under separate keys; each read draws one, and falls back to the first if it is lost', async () => {
     await publish('gpt-4o');
     await deleteRow(compiler.store, 'runtime', 'snapshot#1#0#7');
     chance = 0.999;
@@ -100,7 +100,7 @@ describe('the published configuration', () => {
     expect(store.calls).toHaveLength(2);
   });
 
-  test('is the new one after 8 seconds, with a new time of publishing', async () => {
+  test('is refreshed after 8 seconds, with a new time of publishing', async () => {
     await publish('gpt-4o');
     const config = open();
     const before = await config.current();
@@ -124,7 +124,7 @@ describe('the published configuration', () => {
     expect(await config.current()).toBe(before);
   });
 
-  test('is empty while nothing was ever published', async () => {
+  test('is empty until something is published', async () => {
     const config = open();
     const empty = await config.current();
     expect(empty).toMatchObject({ channels: [], models: [], plans: [], charges: [] });
@@ -134,7 +134,7 @@ describe('the published configuration', () => {
     expect((await config.current()).models).toEqual(['gpt-4o']);
   });
 
-  test('is the older one when the read takes longer than 300 ms, and the new one for the next request', async () => {
+  test('is the old one when a read takes longer than 300 ms, and the new one for the next request', async () => {
     await publish('first');
     const config = open();
     const before = await config.current();
@@ -170,7 +170,7 @@ describe('the published configuration', () => {
     expect((await config.current()).models).toContain('second');
   });
 
-  test('is served on while the store cannot be reached, and the log says so once for each try', async () => {
+  test('keeps serving while the store is unreachable, and each failed read is logged once', async () => {
     await publish('gpt-4o');
     const config = open();
     const before = await config.current();
@@ -186,7 +186,7 @@ describe('the published configuration', () => {
     expect(log.faults).toHaveLength(2);
   });
 
-  test('is served on when its pointer is gone, or names a snapshot that is not there', async () => {
+  test('keeps serving when its pointer is missing or names a missing snapshot', async () => {
     await publish('gpt-4o');
     const config = open();
     const before = await config.current();
@@ -199,7 +199,7 @@ describe('the published configuration', () => {
     expect(await config.current()).toBe(before);
   });
 
-  test('stays the last one when the new one is in a form that is not known', async () => {
+  test('stays the last one when the new one has an unknown format', async () => {
     await publish('gpt-4o');
     const config = open();
     const before = await config.current();
@@ -232,7 +232,7 @@ describe('the published configuration', () => {
     expect((await passTime(clock, open().current())).models).toEqual(['gpt-4o']);
   });
 
-  test('is read in parts that may be old, and consistently only where such a read misses one', async () => {
+  test('is read with eventual consistency, and consistently only when such a read finds nothing', async () => {
     await publish('gpt-4o');
     const reads: (boolean | undefined)[] = [];
     let missed = 0;
@@ -263,7 +263,7 @@ describe('the published configuration', () => {
 });
 
 describe('the cooldowns', () => {
-  test('come with the configuration, as they were last read', async () => {
+  test('arrive with the configuration, as they were last read', async () => {
     await publish('gpt-4o');
     const view = open();
     await view.current();
@@ -276,7 +276,7 @@ describe('the cooldowns', () => {
     expect(view.cooldowns().item).toEqual({ id: 'cooldowns', 'cool:main': 5 });
   });
 
-  test('are read at once when asked for', async () => {
+  test('are read at once on request', async () => {
     const view = open();
     await view.current();
     await compiler.store.put('runtime', { id: 'cooldowns', 'cool:main': 5 });

@@ -62,7 +62,7 @@ const expiresOf = async (...ids: string[]) => {
 };
 
 describe('published snapshots', () => {
-  test('have a number that nobody else gets, and move the pointer only from the one they began with', async () => {
+  test('get a unique number, and move the pointer only from the version that they were based on', async () => {
     const snapshots = open();
     expect(await snapshots.publish(undefined, 1, contentOf(1))).toBe('published');
     const first = await snapshots.newest();
@@ -79,7 +79,7 @@ describe('published snapshots', () => {
     ]);
   });
 
-  test('expire when 50 newer ones are there, and never the newest', async () => {
+  test('expire after 50 newer ones, but the newest never expires', async () => {
     await publish(4, 55);
     const snapshots = open();
     const newest = await snapshots.newest();
@@ -117,7 +117,7 @@ describe('published snapshots', () => {
     for (const none of [3, 56, 0, -1, 1.5]) expect(await snapshots.kept(newest, none)).toBeUndefined();
   });
 
-  test('are broken when their bytes are not what was written', async () => {
+  test('are reported as broken when their bytes changed', async () => {
     const snapshots = open();
     const newest = await snapshots.newest();
     if (!newest) throw new Error('nothing was published');
@@ -133,7 +133,7 @@ describe('published snapshots', () => {
     expect(await snapshots.snapshot(newest)).toMatchObject({ version: newest.version });
   });
 
-  test('have the default of a setting that came after they were published', async () => {
+  test('get the default of a setting that was added after they were published', async () => {
     const snapshots = open();
     const newest = await snapshots.newest();
     const { page: _page, ...older } = defaultSettings;
@@ -146,7 +146,7 @@ describe('published snapshots', () => {
   });
 
   test.each(['config', 'snapshot#61#0'])(
-    'are published, and stay, when the reply to the put of %s was lost',
+    'are published and kept when the reply to the put of %s was lost',
     async (id) => {
       const version = id === 'config' ? 60 : 61;
       const { snapshots, attempts } = openWithLostReply(id);
@@ -158,7 +158,7 @@ describe('published snapshots', () => {
     },
   );
 
-  test('are published, and stay, when the reply to the very first put of the pointer was lost', async () => {
+  test('are published and kept when the reply to the very first put of the pointer was lost', async () => {
     await store.client.send(new DeleteCommand({ TableName: 'relay-runtime', Key: { id: 'config' } }));
     const { snapshots, attempts } = openWithLostReply('config');
     expect(await snapshots.publish(undefined, 62, contentOf(62))).toBe('published');
@@ -166,7 +166,7 @@ describe('published snapshots', () => {
     expect(await expiresOf('snapshot#62#0', 'rows#62#0')).toEqual([undefined, undefined]);
   });
 
-  test('leave their number to whoever has it, even with the same content', async () => {
+  test('give up their number if somebody else has it, even with the same content', async () => {
     const snapshots = open();
     expect(await snapshots.publish(await snapshots.newest(), 62, contentOf(62))).toBe('taken');
   });

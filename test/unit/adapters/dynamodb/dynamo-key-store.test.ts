@@ -37,7 +37,7 @@ describe('the key store', () => {
     });
   });
 
-  test('does not take a key from a read that was under way when the environment was frozen', async () => {
+  test('discards a read of a key that was in progress when the environment was frozen', async () => {
     const keys = open();
     await store.put('keys', rowOf('sk-revoked'));
     const { promise: thawed, resolve: thaw } = Promise.withResolvers<void>();
@@ -65,7 +65,7 @@ describe('the key store', () => {
     ['holds its budgets', { budgets, rpm: 'many' }, { budgets }],
     ['allows nothing', { budgets: [{ by: 'user', amount: 1, period: 'day' }] }, { budgets: [{ amount: 0 }] }],
     ['has no row', { rpm: 'many' }, undefined],
-  ])('an account with an invalid row %s: %j', async (_what, row, account) => {
+  ])('loads an account with an invalid row, which %s: %j', async (_what, row, account) => {
     await store.put('keys', rowOf('sk-invalid', { account: 'invalid' }));
     await store.put('accounts', { account: 'invalid', ...row });
     const found = await open().find('sk-invalid');
@@ -82,13 +82,16 @@ describe('the key store', () => {
     [{ enabled: 'perhaps' }, true],
     [{ enabled: false, plan: 'gold' }, true],
     [{ plan: 'gold' }, false],
-  ])('says whether an account %j is off, whatever else is wrong with its row', async (row, accountOff) => {
-    await store.put('keys', rowOf('sk-switched', { account: 'switched' }));
-    await store.put('accounts', { account: 'switched', ...row });
-    expect(await open().find('sk-switched')).toMatchObject({ accountOff });
-  });
+  ])(
+    'reports whether the account %j is disabled, whatever else is invalid in its row',
+    async (row, accountOff) => {
+      await store.put('keys', rowOf('sk-switched', { account: 'switched' }));
+      await store.put('accounts', { account: 'switched', ...row });
+      expect(await open().find('sk-switched')).toMatchObject({ accountOff });
+    },
+  );
 
-  test('hears of an account that was switched off within 30 seconds, without a mistake in contact costing the plan', async () => {
+  test('sees a disabled account within 30 seconds, and keeps the plan despite an invalid contact', async () => {
     await store.put('keys', rowOf('sk-leaving', { account: 'leaving' }));
     const plan = { level: 1, since: '2026-01-31' };
     await store.put('accounts', { account: 'leaving', plan, contact: 'me', alert_below: 'little' });
@@ -102,7 +105,7 @@ describe('the key store', () => {
     expect(await keys.find('sk-leaving')).toMatchObject({ accountOff: true });
   });
 
-  test('names how many shards the account has, and does without that number', async () => {
+  test('reports how many shards the account has, and works without that number', async () => {
     await store.put('keys', rowOf('sk-busy', { account: 'busy' }));
     await store.put('runtime', { id: 'parts#busy', parts: 16 });
     await store.put('keys', rowOf('sk-odd-parts', { account: 'odd-parts' }));

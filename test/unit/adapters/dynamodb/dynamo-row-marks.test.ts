@@ -26,7 +26,7 @@ const validated = (key: string, raw: unknown = { id: key }): ValidatedRow => ({
   result: { problem },
 });
 
-test('a row that cannot be marked is logged, and the others are marked', async () => {
+test("a row that can't be marked is logged, and the others are marked", async () => {
   const full = channelRow({ id: 'full', priority: 'high', _note: '' });
   const room = 400 * 1024 - JSON.stringify(full).length;
   await store.put('channels', { ...full, _note: 'x'.repeat(room) });
@@ -52,7 +52,7 @@ test('a row that cannot be marked is logged, and the others are marked', async (
   expect(await startCompiler().compile()).toMatchObject({ version: 1 });
 });
 
-test('a long key, such as the hash of a key, is not logged', async () => {
+test("a long key, such as a key's hash, is not logged", async () => {
   const log = recordedLog();
   const marks = createRowMarks({ client: tablesOn(store.client), stack: 'relay', log });
   await marks.write([validated('k'.repeat(3000))]);
@@ -61,7 +61,7 @@ test('a long key, such as the hash of a key, is not logged', async () => {
   ]);
 });
 
-test('a store that does not answer for one row is reported after all others were marked', async () => {
+test('a failed write of one mark is reported after all other rows were marked', async () => {
   await store.put('channels', { id: 'unlucky' });
   const later = Array.from({ length: 12 }, (_, index) => `later-${index}`);
   for (const id of later) await store.put('channels', { id });

@@ -17,7 +17,7 @@ const requestOf = (received: Partial<HostRequest>, local = false) =>
     { id: 'id-1', local },
   );
 
-describe('the relay’s request from a host’s', () => {
+describe("the relay's request from a host's request", () => {
   test.each([
     ['/v1/models/meta%2Fllama', '/v1/models/meta/llama'],
     ['/v1/models/%zz', '/v1/models/%zz'],
@@ -46,13 +46,13 @@ describe('the relay’s request from a host’s', () => {
       'https://own.example/v1',
     ],
     ['its own name for a list', { 'x-forwarded-host': 'a.com, b.com' }, false, 'https://own.example/v1'],
-  ])('names as base URL %s', (_what, headers, local, baseUrl) => {
+  ])('derives the base URL %s', (_what, headers, local, baseUrl) => {
     expect(requestOf({ headers }, local).baseUrl).toBe(baseUrl);
   });
 });
 
 describe('a body', () => {
-  test('is asked of the host once, and read in the encoding that the header names', async () => {
+  test('is requested from the host once, and decoded by the encoding in the header', async () => {
     let asked = 0;
     const body = () => ((asked += 1), gzipSync('{"model":"m"}'));
     const request = requestOf({ headers: { 'Content-Encoding': 'gzip' }, body });

@@ -47,7 +47,7 @@ async function* helloInTwo() {
 const textOf = ({ body }: RelayResponse): string => (typeof body === 'string' ? body : 'a stream');
 
 describe('the entry of every host', () => {
-  test.each(['previous', 'current'])('lets a request with the accepted secret %s through', async (secret) => {
+  test.each(['previous', 'current'])('admits a request with the accepted secret %s', async (secret) => {
     const { answer } = host();
     expect(await answer({ headers: { 'x-relay-origin': secret } })).toMatchObject({ status: 200 });
   });
@@ -58,7 +58,7 @@ describe('the entry of every host', () => {
     ['a wrong secret', { 'x-relay-origin': 'wrong' }, ['current']],
     ['the start of a secret', { 'x-relay-origin': 'curr' }, ['current']],
     ['any secret when none is accepted', { 'x-relay-origin': 'current' }, []],
-  ])('refuses %s before anything else, and logs it', async (_what, headers, accepted) => {
+  ])('rejects %s before anything else, and logs it', async (_what, headers, accepted) => {
     const handled: RelayRequest[] = [];
     const handle: Handle = async (request) => respondWith({ body: String(handled.push(request)) });
     const { answer, log } = host(handle, accepted);
@@ -71,7 +71,7 @@ describe('the entry of every host', () => {
     expect(log.requests).toMatchObject([{ request_id: 'id-1', status: 403, code: 'origin_denied' }]);
   });
 
-  test('hands the relay the deadline, and not the secret', async () => {
+  test('passes the deadline to the relay, but not the secret', async () => {
     const handled: RelayRequest[] = [];
     const { answer } = host(async (request) => {
       handled.push(request);
@@ -90,7 +90,7 @@ describe('the entry of every host', () => {
     });
   });
 
-  test('answers a request that the host cannot read with 500; only the log has the reason', async () => {
+  test("answers 500 to a request that the host can't read; only the log has the reason", async () => {
     const { hosted, log } = host();
     const response = await createHttpEntry(hosted)(() => ({ canary: true }) as never);
     expect(response).toMatchObject({ status: 500, headers: { 'x-request-id': 'id-1' } });
@@ -98,7 +98,7 @@ describe('the entry of every host', () => {
     expect(log.faults).toEqual([{ requestId: 'id-1', error: expect.any(TypeError) }]);
   });
 
-  test('answers HEAD as GET without the body, and stops a body that was being made', async () => {
+  test('answers HEAD like GET without a body, and stops a running body', async () => {
     let stopped = false;
     const made = helloInTwo();
     const stop = made.return.bind(made);
@@ -112,7 +112,7 @@ describe('the entry of every host', () => {
   });
 });
 
-describe('a call that passed relays', () => {
+describe('a call through several relays', () => {
   const received: RelayRequest[] = [];
   const stackOf = (originSecrets: string[]) => {
     const { answer, log } = host(async (request) => {
@@ -133,7 +133,7 @@ describe('a call that passed relays', () => {
     };
   };
 
-  test('is announced to the next one, by opaque ids in order', async () => {
+  test('is announced to the next relay by opaque ids in order', async () => {
     const first = await stackOf(['a']).hops();
     const second = await stackOf(['b']).hops(first);
     expect(first).toMatch(/^[0-9a-f]{16}$/);
@@ -142,7 +142,7 @@ describe('a call that passed relays', () => {
     expect(received.at(-1)?.headers).not.toHaveProperty('x-relay-hop');
   });
 
-  test('is refused when it comes back', async () => {
+  test('is rejected when it returns to a relay', async () => {
     const first = stackOf(['a']);
     const handled = received.length;
     const through = await stackOf(['b']).hops(await first.hops());
@@ -154,14 +154,14 @@ describe('a call that passed relays', () => {
     );
   });
 
-  test('passes four relays, and no fifth', async () => {
+  test('may pass four relays, but no fifth', async () => {
     let passed: string | undefined;
     for (const secret of ['a', 'b', 'c', 'd']) passed = await stackOf([secret]).hops(passed);
     expect(passed?.split(', ')).toHaveLength(4);
     expect(await stackOf(['e']).hops(passed)).toMatch(/^508 relay_loop This call passed 4 relays/);
   });
 
-  test('may bring anything else in the header, which goes no further', async () => {
+  test('may send other text in the header, which is dropped', async () => {
     expect(await stackOf(['a']).hops('evil\r\nx: y, ABC, <script>')).toMatch(/^[0-9a-f]{16}$/);
   });
 });

@@ -101,12 +101,12 @@ describe('a compressed body', () => {
     },
   );
 
-  test.each(['', 'identity'])('is read as it is in %j', async (encoding) => {
+  test.each(['', 'identity'])('is read unchanged with the header %j', async (encoding) => {
     expect(await readJsonBody(json, encoding)).toEqual({ model: 'm' });
   });
 
   test.each(['deflate', 'compress', 'gzip, gzip', 'br,gzip', 'gzip;q=1', 'constructor', '__proto__'])(
-    'is refused by name in %s',
+    'is rejected by name in %s',
     async (encoding) => {
       const error = await readJsonBody(gzipSync(gzipSync(json)), encoding).catch((each: unknown) => each);
       expect(error).toMatchObject({
@@ -125,7 +125,7 @@ describe('a compressed body', () => {
       ['is empty', ''],
       ['has other bytes after its end', Buffer.concat([packed, json])],
       ['is compressed twice', pack(pack(json))],
-    ])('that %s is refused', async (_what, body) => {
+    ])('that %s is rejected', async (_what, body) => {
       expect(await refusalOf(body, encoding)).toBe('400 invalid_encoding');
     });
 
@@ -141,7 +141,7 @@ describe('a compressed body', () => {
     });
   });
 
-  test('that comes in several parts is bounded as a whole in gzip, and refused elsewhere', async () => {
+  test('in several parts is limited as a whole in gzip, and rejected in other encodings', async () => {
     const half = bytes(' '.repeat(limit / 2));
     const two = [gzipSync(json), gzipSync(half)];
     expect(await readJsonBody(Buffer.concat(two), 'gzip')).toEqual({ model: 'm' });
@@ -150,7 +150,7 @@ describe('a compressed body', () => {
       expect(await refusalOf(Buffer.concat([pack(json), pack(half)]), encoding)).toBe('400 invalid_encoding');
   });
 
-  test('in zstd may want a window of 8 MB, and no more', async () => {
+  test('in zstd may need a window of 8 MB, but not more', async () => {
     const body = Buffer.alloc(limit, ' ');
     json.copy(body);
     const packed = (windowLog: number) =>
@@ -174,13 +174,13 @@ describe('a body on a server', () => {
       expect(await refusalOf(pack(bytes(sized(length))), encoding, host)).toBe(outcome);
   });
 
-  test('has at most 200,000 values, however large it is', async () => {
+  test('may have at most 200,000 values, however large it is', async () => {
     const { host } = serverOf(9 * megabyte);
     expect(await refusalOf(listed(200_000, 9 * megabyte), undefined, host)).toBe('accepted');
     expect(await refusalOf(listed(200_001, 9 * megabyte), undefined, host)).toBe('400 json_too_wide');
   });
 
-  test('says the limit, the compute and what to do', async () => {
+  test('that is too large is rejected with the limit, the compute and a way out', async () => {
     const { host } = serverOf(9 * megabyte);
     const words = async (on?: SharedHost) =>
       ((await readJsonBody(sized(10 * megabyte), '', on).catch((each: unknown) => each)) as Error).message;
@@ -189,14 +189,14 @@ describe('a body on a server', () => {
     for (const on of [undefined, host]) expect(await words(on)).toMatch(/Send fewer or smaller images/);
   });
 
-  test('takes room for all that it may become while it is unpacked, then for what it is with its values', async () => {
+  test('reserves room for its largest possible size while it is unpacked, then for its real size and values', async () => {
     const { host, seen } = serverOf(9 * megabyte);
     const body = bytes(listed(1_000, 500_000));
     expect(await refusalOf(gzipSync(body), 'gzip', host)).toBe('accepted');
     expect(seen).toEqual({ most: 9 * megabyte, taken: 500_000 + 40_000, turns: [500_000, 500_000] });
   });
 
-  test('gives back all room when it cannot be unpacked, and without room is asked to come again', async () => {
+  test("returns all room when it can't be unpacked, and is asked to retry when there is no room", async () => {
     const { host, seen } = serverOf(9 * megabyte);
     expect(await refusalOf(json, 'zstd', host)).toBe('400 invalid_encoding');
     expect(await refusalOf(gzipSync(Buffer.alloc(10 * megabyte)), 'gzip', host)).toBe(

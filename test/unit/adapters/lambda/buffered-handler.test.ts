@@ -34,7 +34,7 @@ const hello = (done: Promise<void> = Promise.resolve()) => ({
 });
 
 describe('the buffered handler', () => {
-  test('returns status, headers and the whole text, after all work is done', async () => {
+  test('returns status, headers and the complete text after all work is done', async () => {
     const { promise: done, resolve: finish } = Promise.withResolvers<void>();
     const { hosted } = hostedWith(async () => hello(done));
     let returned = false;

@@ -22,7 +22,7 @@ function host(jobs: EventJobs) {
   return { log, handle: (event: unknown) => handle(event, invocation()) };
 }
 
-it('names each delivery of one event anew, although Lambda gives them one request id', async () => {
+it('gives each delivery of one event a new id, although Lambda reuses its request id', async () => {
   const runs: RunEvent[] = [];
   const clock = steeredClock();
   const one = () =>
@@ -35,7 +35,7 @@ it('names each delivery of one event anew, although Lambda gives them one reques
   expect(new Set(runs.map((each) => each.run)).size).toBe(3);
 });
 
-it('gives each job the events of its form', async () => {
+it('passes each job the events of its own form', async () => {
   const given: string[] = [];
   const { handle } = host({
     records: async () => ({ batchItemFailures: [{ itemIdentifier: String(given.push('records')) }] }),
@@ -54,7 +54,7 @@ it.each<[string, unknown]>([
   ['a run without its id', { account: 'acme' }],
   ['the records of a queue', { Records: [{ eventSource: 'aws:sqs', body: '{}' }] }],
   ['an event for another function', schedule],
-])('refuses %s, by what the function takes, before a job sees it', async (_what, event) => {
+])('rejects %s before a job sees it, and names the accepted events', async (_what, event) => {
   const seen: unknown[] = [];
   const { log, handle } = host({ run: async (each) => void seen.push(each), records: async (each) => each });
   await expect(handle(event)).rejects.toThrow(/This function takes only: run, records/);
@@ -62,7 +62,7 @@ it.each<[string, unknown]>([
   expect(log.faults).toMatchObject([{ requestId: 'aws-id', error: { name: 'UnknownEvent' } }]);
 });
 
-it('logs a job that failed once, and tells Lambda nothing of what the store said', async () => {
+it("logs a failed job once, and hides the store's message from Lambda", async () => {
   const refusal = new ServiceRefusal(
     { status: 400, headers: {} },
     { __type: 'ConditionalCheckFailedException', message: 'secret words', Item: { balance: { N: '7' } } },

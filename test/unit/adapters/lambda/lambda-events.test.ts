@@ -8,7 +8,7 @@ import { buildRestApiEvent } from '../../../../infra/local/rest-api.ts';
 import { urlEvent } from './url-event.ts';
 
 describe('a Function URL event as a request', () => {
-  test('has the body as text, as bytes when Lambda encoded it, and as no text when there is none', () => {
+  test('has the body as text, as bytes when Lambda encoded it, or no body', () => {
     const text = '{"text":"ü"}';
     expect(readHttpEvent(urlEvent({ body: text }), 42).body()).toBe(text);
     const encoded = urlEvent({ body: Buffer.from(text).toString('base64'), base64: true });
@@ -38,7 +38,7 @@ const requestOf = (event: APIGatewayProxyEvent) =>
   createRelayRequest(readHttpEvent(event, 42), { id: 'id', local: false });
 
 describe('an event of a REST API as a request', () => {
-  test('says what the event of a Function URL says of the same request', () => {
+  test('becomes the same request as the event of a Function URL', () => {
     const name = fc.stringMatching(/^[a-z][a-z0-9-]{0,8}$/);
     const sent = fc.record({
       method: fc.constantFrom('GET', 'POST', 'DELETE', 'HEAD', 'OPTIONS'),
@@ -65,7 +65,7 @@ describe('an event of a REST API as a request', () => {
     );
   });
 
-  test('has no stage in its path, wherever the event has it, and has it in the base URL of its clients', () => {
+  test('has no stage in its path, wherever the event has it, but keeps it in the base URL', () => {
     for (const inPath of [false, true])
       expect(requestOf(eventOf({}, { inPath }))).toMatchObject({
         path: '/v1/chat/completions',
@@ -76,21 +76,21 @@ describe('an event of a REST API as a request', () => {
     expect(requestOf(eventOf({ target: '/' }, { inPath: true })).path).toBe('/');
   });
 
-  test('takes what only AWS can say from no header of a client', () => {
+  test('takes values that only AWS can know from no client header', () => {
     const forged = { 'X-Relay-Origin': 'forged', 'X-Forwarded-Host': 'evil.example', origin: 'https://a.b' };
     const { headers, baseUrl } = requestOf(eventOf({ headers: forged }));
     expect(headers).toMatchObject({ 'x-relay-origin': 'marker', origin: 'https://a.b' });
     expect(baseUrl).toBe(`https://${domain}/relay/v1`);
   });
 
-  test('of an API behind a distribution has the secret and the host that the distribution sends', () => {
+  test("behind a distribution has the distribution's secret and host", () => {
     const sent = { 'x-relay-origin': 'secret', 'x-forwarded-host': 'llm.example.com' };
     const { headers, baseUrl } = requestOf(eventOf({ headers: sent }, { variables: null }));
     expect(headers['x-relay-origin']).toBe('secret');
     expect(baseUrl).toBe('https://llm.example.com/v1');
   });
 
-  test('joins a header that comes twice, so that two keys are refused and none is chosen', () => {
+  test('joins a repeated header, so that two keys are rejected and neither is chosen', () => {
     const event = eventOf({});
     event.multiValueHeaders = { Authorization: ['Bearer a', 'Bearer b'], authorization: ['Bearer c'] };
     expect(requestOf(event).headers['authorization']).toBe('Bearer a, Bearer b, Bearer c');

@@ -43,7 +43,7 @@ async function* flood(onAsked: (count: number) => void = () => undefined) {
   }
 }
 
-describe('the body that is written to the runtime', () => {
+describe('the body written to the runtime', () => {
   test.each<[string, string | AsyncIterable<string>, string]>([
     ['a text', 'whole', 'whole'],
     ['an empty text', '', ''],
@@ -56,7 +56,7 @@ describe('the body that is written to the runtime', () => {
     await written;
   });
 
-  test('is broken off, not ended, when its source fails; the failure is reported', async () => {
+  test('is aborted, not ended, when its source fails, and the failure is reported', async () => {
     const faults: unknown[] = [];
     const bug = new Error('a bug');
     async function* failing() {
@@ -69,7 +69,7 @@ describe('the body that is written to the runtime', () => {
     expect(faults).toEqual([bug]);
   });
 
-  test('is broken off where its source says that it is cut, which is no fault', async () => {
+  test('is aborted where its source cuts it, which is not reported as a failure', async () => {
     async function* cut() {
       yield 'said';
       throw new AnswerCut();
@@ -80,7 +80,7 @@ describe('the body that is written to the runtime', () => {
   });
 
   test.each(['by its source', 'from outside', 'by both'])(
-    'is broken off after status and headers, not before, when it is cut before its first text: %s',
+    'is aborted after status and headers, not before, when it is cut before its first text: %s',
     async (who) => {
       const called: string[] = [];
       const closed = Promise.withResolvers<void>();
@@ -115,7 +115,7 @@ describe('the body that is written to the runtime', () => {
     },
   );
 
-  test('is broken off at once when it is cut while the other side takes nothing', async () => {
+  test('is aborted at once when it is cut while the client does not read', async () => {
     const { stream } = await open();
     const cut = Promise.withResolvers<AnswerCut>();
     const written = writeBody(stream, { body: flood(), cut: cut.promise }, unexpected);
@@ -126,7 +126,7 @@ describe('the body that is written to the runtime', () => {
     expect(stream.destroyed).toBe(true);
   });
 
-  test('tells its source when the other side is gone, also while the source is waited for', async () => {
+  test('cancels its source when the client disconnects, even while waiting for the source', async () => {
     let left = 0;
     const reading = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<IteratorResult<string>>();
@@ -151,7 +151,7 @@ describe('the body that is written to the runtime', () => {
     expect(left).toBe(1);
   });
 
-  test('is asked for its next text only when the connection took the one before', async () => {
+  test('requests its next text only after the connection accepted the previous one', async () => {
     const { stream, received } = await open();
     let asked = 0;
     const body = flood((count) => {
@@ -168,7 +168,7 @@ describe('the body that is written to the runtime', () => {
     expect(asked).toBe(1000);
   });
 
-  test('has its last text and its end in one write to the connection', async () => {
+  test('writes its last text and its end to the connection at once', async () => {
     const { stream } = await open();
     const socket = stream.socket;
     const writes: string[] = [];
@@ -201,7 +201,7 @@ describe('the body that is written to the runtime', () => {
     expect(writes).toEqual(['5\r\nfirst\r\n', '4\r\nlast\r\n0\r\n\r\n']);
   });
 
-  test('is left to its source when the connection broke before there was an answer', async () => {
+  test('cancels its source when the connection broke before the answer', async () => {
     const { stream } = await open();
     const closed = new Promise((resolve) => stream.once('close', resolve));
     stream.destroy();

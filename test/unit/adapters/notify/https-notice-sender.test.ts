@@ -58,7 +58,7 @@ describe('a notice', () => {
     });
   });
 
-  it('goes nowhere that the deployment does not offer', async () => {
+  it('is not sent through a channel that the deployment lacks', async () => {
     const { sender, requests } = rig({});
     expect(sender.offers).toEqual({ topic: false, mail: false });
     expect(await sender.send({ kind: 'topic' }, notice)).toBe('no_topic');

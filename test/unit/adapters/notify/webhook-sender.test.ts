@@ -38,7 +38,7 @@ const post = (more: { path?: string; account?: string; signs?: string; url?: str
   );
 
 describe('a webhook', () => {
-  it('is posted as JSON, signed over time and body', async () => {
+  it('is posted as JSON, with time and body signed', async () => {
     expect(await post({ path: '/plain' })).toBeUndefined();
     const [hook] = await receiver.received('/plain', 1);
     expect(JSON.parse(hook?.body ?? '')).toEqual(notice);
@@ -50,7 +50,7 @@ describe('a webhook', () => {
     expect(hook?.headers['x-relay-signature']).toBe(`v1=${signed}`);
   });
 
-  it('of a customer is signed with a secret of its own', async () => {
+  it("of a customer is signed with the customer's own secret", async () => {
     expect(await post({ path: '/own', account: 'acme' })).toBeUndefined();
     const [hook] = await receiver.received('/own', 1);
     if (!hook) throw new Error('no hook');
@@ -60,7 +60,7 @@ describe('a webhook', () => {
     expect(deriveCustomerSecret('a-secret', 'acme')).not.toBe(deriveCustomerSecret('a-secret', 'acme2'));
   });
 
-  it('that answers anything but 2xx was not taken, and a redirect is not followed', async () => {
+  it('fails on any answer but 2xx, and does not follow redirects', async () => {
     receiver.statuses.push(500, 302, 202);
     const results = [
       await post({ path: '/odd' }),
@@ -78,7 +78,7 @@ describe('a webhook', () => {
     [{ url: 'http://example.com/' }, 'connect'],
     [{ url: 'https://169.254.169.254/latest' }, 'connect'],
     [{ url: 'http://127.0.0.1:1/' }, 'connect'],
-  ])('%j reaches nobody', async (more, reason) => {
+  ])('to %j is not sent', async (more, reason) => {
     const before = receiver.hooks.length;
     expect(await post(more)).toBe(reason);
     expect(receiver.hooks).toHaveLength(before);

@@ -61,7 +61,7 @@ describe('the secret store', () => {
     'ssm:/other/openai',
     'secretsmanager:relay/openai',
     'secretsmanager:arn:aws:secretsmanager:us-east-1:1:secret:other',
-  ])('refuses %s, which is outside the stack, without a call', async (reference) => {
+  ])('rejects %s, which is outside the stack, without a call', async (reference) => {
     await expect(open().read(reference)).rejects.toThrow('relay-beta/ only');
     expect(server.calls).toEqual([]);
   });
@@ -75,7 +75,7 @@ describe('the secret store', () => {
     ['payments', 'ssm:/relay/relay-beta/payments/api.stripe.com/key', 'a.example.com'],
     ['channels', 'env:OTHERS_STRIPE', 'a.example.com'],
     ['channels', 'env:BOUND', 'b.example.com'],
-  ] as const)('for %s refuses %s to %s, without a call', async (purpose, reference, host) => {
+  ] as const)('for %s rejects %s to %s, without a call', async (purpose, reference, host) => {
     const variables = { OTHERS_STRIPE: 'rk_live', BOUND: 'sk-bound' };
     await expect(open({ local: true, purpose, variables }).read(reference, host)).rejects.toMatchObject({
       name: 'SecretUnusable',
@@ -100,7 +100,7 @@ describe('the secret store', () => {
     await expect(open({ variables }).read('env:UPSTREAM_KEY')).rejects.toThrow('local stack only');
   });
 
-  test('reads no variable that its owner did not name, and says how to', async () => {
+  test('rejects a variable that its owner did not allow, and explains how to allow it', async () => {
     const variables = { OTHERS_KEY: 'sk-others', OTHER_KEY: 'sk-other', UPSTREAM_KEY_2: 'sk-2' };
     const store = open({ local: true, variables });
     expect(await store.read('env:OTHERS_KEY')).toBe('sk-others');
@@ -111,7 +111,7 @@ describe('the secret store', () => {
       });
   });
 
-  test('refuses a value that no request header can carry, and does not repeat it', async () => {
+  test('rejects a value that no request header can carry, and does not repeat it', async () => {
     for (const value of [' \n', 'sk-one\nsk-two', 'sk-\u0000', 'sk-\u201cquoted\u201d']) {
       server.value = value;
       const refused = open().read('ssm:/relay/relay-beta/openai');
@@ -125,18 +125,18 @@ describe('the secret store', () => {
     await expect(blank).rejects.toMatchObject({ reason: 'malformed' });
   });
 
-  test('does not repeat a value that was put where a reference belongs', async () => {
+  test('does not repeat a value that was entered in place of a reference', async () => {
     await expect(open().read('sk-typed-into-the-row')).rejects.toThrow(/^(?!.*sk-typed)/);
   });
 
-  test('reads the value anew once for calls that are refused one after the other', async () => {
+  test('reads the value again once for consecutive rejected calls', async () => {
     const secrets = open();
     await secrets.read('ssm:/relay/relay-beta/openai');
     for (let refusal = 0; refusal < 10; refusal += 1) await secrets.refresh('ssm:/relay/relay-beta/openai');
     expect(server.calls).toHaveLength(2);
   });
 
-  test('asks again after five minutes, and not before', async () => {
+  test('reads the value again after five minutes, and not before', async () => {
     const secrets = open();
     await secrets.read('ssm:/relay/relay-beta/openai');
     server.value = 'sk-rotated';
@@ -147,7 +147,7 @@ describe('the secret store', () => {
     expect(server.calls).toHaveLength(2);
   });
 
-  test('serves the last value while the store does not answer, and none that the store says is gone', async () => {
+  test('serves the last value while the store does not answer, but not after the secret was deleted', async () => {
     const secrets = open();
     await secrets.read('ssm:/relay/relay-beta/openai');
     clock.advance(5 * 60_000);
@@ -161,7 +161,7 @@ describe('the secret store', () => {
     await expect(secrets.read('ssm:/relay/relay-beta/openai')).rejects.toBeInstanceOf(SecretUnusable);
   });
 
-  test('says after reading anew whether the value is another than the one that was used', async () => {
+  test('reports after a refresh whether the value differs from the one in use', async () => {
     const secrets = open();
     await secrets.read('ssm:/relay/relay-beta/openai');
     expect(await secrets.refresh('ssm:/relay/relay-beta/openai')).toBe(false);
@@ -172,7 +172,7 @@ describe('the secret store', () => {
     expect(await open().refresh('ssm:/relay/relay-beta/openai')).toBe(true);
   });
 
-  test('says so to all calls that were refused with the old value', async () => {
+  test('reports the new value to all calls that were rejected with the old one', async () => {
     const secrets = open();
     const reference = 'ssm:/relay/relay-beta/openai';
     await secrets.read(reference);
@@ -182,7 +182,7 @@ describe('the secret store', () => {
     expect(server.calls).toHaveLength(2);
   });
 
-  test('says so also where the new value came too late for the call that was refused', async () => {
+  test('reports the new value even when it arrived too late for the rejected call', async () => {
     const secrets = open();
     const reference = 'ssm:/relay/relay-beta/openai';
     await secrets.read(reference);

@@ -27,13 +27,13 @@ function unusable(references: string[], local = false): Promise<ReadonlyMap<stri
   return passTime(clock, createSecretCheck({ secrets, clock, local }).unusable(references));
 }
 
-describe('a secret that cannot be used', () => {
+describe('an unusable secret', () => {
   test.each<[string, string]>([
     ['ParameterNotFound', 'missing: there is nothing of this name'],
     ['ParameterVersionNotFound', 'missing: there is nothing of this name'],
     ['AccessDeniedException', 'access denied: this stack may not read or decrypt it'],
     ['ValidationException', 'malformed'],
-  ])('by SSM’s answer %s is reported as %s', async (type, words) => {
+  ])("is reported for SSM's answer %s as %s", async (type, words) => {
     for (const form of ['type', 'type with namespace', 'header'] satisfies ErrorForm[]) {
       server.failure = { status: 400, type, form };
       expect(await unusable([parameter])).toEqual(new Map([[parameter, words]]));
@@ -45,14 +45,14 @@ describe('a secret that cannot be used', () => {
     ['ResourceNotFoundException', 'missing: there is nothing of this name'],
     ['InvalidRequestException', 'missing: there is nothing of this name'],
     ['AccessDeniedException', 'access denied: this stack may not read or decrypt it'],
-  ])('by Secrets Manager’s answer %s is reported as %s', async (type, words) => {
+  ])("is reported for Secrets Manager's answer %s as %s", async (type, words) => {
     server.failure = { status: 400, type };
     expect(await unusable(['secretsmanager:relay/openai'])).toEqual(
       new Map([['secretsmanager:relay/openai', words]]),
     );
   });
 
-  test('by its value is reported as malformed, without the value', async () => {
+  test('is reported as malformed for its value, without the value', async () => {
     server.value = 'sk-canary\nsk-canary';
     expect(await unusable([parameter])).toEqual(
       new Map([[parameter, 'malformed: the value has a character that no header can carry']]),
@@ -71,11 +71,11 @@ describe('a secret that cannot be used', () => {
     },
   );
 
-  test('is not reported when it can be used', async () => {
+  test('is not reported when the secret works', async () => {
     expect(await unusable([parameter])).toEqual(new Map());
   });
 
-  test('is looked for among environment variables alone on the local stack', async () => {
+  test('is looked up only among environment variables on the local stack', async () => {
     expect(await unusable([parameter, 'env:OPENAI_API_KEY'], true)).toEqual(
       new Map([['env:OPENAI_API_KEY', 'missing: there is nothing of this name']]),
     );

@@ -18,7 +18,7 @@ const writerWith = async (kind: string, message: string) => {
   });
 };
 
-describe('removing a secret', () => {
+describe('deleting a secret', () => {
   it.each([
     ['ssm:/relay/relay/old', 'ParameterNotFound', ''],
     ['secretsmanager:relay/old', 'ResourceNotFoundException', ''],
@@ -28,12 +28,12 @@ describe('removing a secret', () => {
       'InvalidRequestException',
       "You can't perform this operation on the secret because it was marked for deletion.",
     ],
-  ])('accepts that it is gone already: %s, %s', async (reference, kind, message) => {
+  ])('succeeds when it is already deleted: %s, %s', async (reference, kind, message) => {
     const writer = await writerWith(kind, message);
     await expect(writer.remove(reference)).resolves.toBeUndefined();
   });
 
-  it('reports a refusal', async () => {
+  it('reports a rejection', async () => {
     const writer = await writerWith('InvalidRequestException', 'The secret has replicas.');
     await expect(writer.remove('secretsmanager:relay/old')).rejects.toThrow('explained');
   });

@@ -48,11 +48,11 @@ describe('the environment', () => {
     '{"0":"secret"}',
     '{"1":"secret","x":"secret"}',
     '{"secret',
-  ])('refuses the seal keys %j, and quotes nothing of them', (keys) => {
+  ])('rejects the seal keys %j without quoting them', (keys) => {
     expect(() => readStateKeys({ SEAL_KEYS: keys })).toThrow(/SEAL_KEYS(?!.*"secret)/);
   });
 
-  test('seal keys are made for this environment alone where the host sets none', () => {
+  test('generates its own seal keys when the host sets none', () => {
     const [first] = readStateKeys({});
     const [second] = readStateKeys({});
     expect(first?.secret).toMatch(/^[0-9a-f-]{36}$/);
@@ -60,7 +60,7 @@ describe('the environment', () => {
   });
 });
 
-describe('where traces go', () => {
+describe('the destination of traces', () => {
   test.each([
     [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otlp.example.com' }, 'https://otlp.example.com/v1/traces'],
     [
@@ -74,7 +74,7 @@ describe('where traces go', () => {
       },
       'https://b.example/t',
     ],
-  ])('is an address in the form of OpenTelemetry: %o', (variables, url) => {
+  ])("is an address in OpenTelemetry's format: %o", (variables, url) => {
     expect(readTracing(variables)).toEqual({ url, headers: {}, service: undefined, ratio: 1 });
   });
 
@@ -94,7 +94,7 @@ describe('where traces go', () => {
   });
 });
 
-describe('what is traced', () => {
+describe('tracing', () => {
   const OTEL_EXPORTER_OTLP_ENDPOINT = 'https://otlp.example.com';
   const on = { OTEL_EXPORTER_OTLP_ENDPOINT };
 
@@ -103,7 +103,7 @@ describe('what is traced', () => {
     [{ OTEL_SDK_DISABLED: 'TRUE' }],
     [{ OTEL_TRACES_SAMPLER: 'always_off' }],
     [{ OTEL_TRACES_SAMPLER: 'parentbased_always_off', OTEL_TRACES_SAMPLER_ARG: '1' }],
-  ])('is nothing with %o', (variables) => {
+  ])('is disabled with %o', (variables) => {
     expect(readTracing({ ...on, ...variables })).toBeUndefined();
   });
 
@@ -115,7 +115,7 @@ describe('what is traced', () => {
     [{ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.1' }, 0.1],
     [{ OTEL_TRACES_SAMPLER: 'always_on', OTEL_TRACES_SAMPLER_ARG: '0.1' }, 1],
     [{ OTEL_SDK_DISABLED: 'false' }, 1],
-  ])('with %o is a share of %d', (variables, ratio) => {
+  ])('with %o has the share %d', (variables, ratio) => {
     expect(readTracing({ ...on, ...variables })?.ratio).toBe(ratio);
   });
 
@@ -124,7 +124,7 @@ describe('what is traced', () => {
     ['x.tenant=one , X-Two = a b ', { 'x.tenant': 'one', 'X-Two': 'a b' }],
     ['x-empty=, =none, bad name=1', { 'x-empty': '' }],
     ['x-line=a%0Ab', { 'x-line': 'a\nb' }],
-  ])('is sent with the headers of %j', (text, headers) => {
+  ])('sends the headers of %j', (text, headers) => {
     expect(readTracing({ ...on, OTEL_EXPORTER_OTLP_HEADERS: text })?.headers).toEqual(headers);
   });
 });

@@ -15,20 +15,20 @@ function countedCache(entriesMax: number) {
 }
 
 describe('the expiring cache', () => {
-  test('lets concurrent calls for one key share one load', async () => {
+  test('shares one load among concurrent calls for one key', async () => {
     const { get, loads } = countedCache(10);
     await Promise.all([get('a'), get('a'), get('b')]);
     expect(loads).toEqual(['a', 'b']);
   });
 
-  test('forgets a load that failed, so that the next call tries again', async () => {
+  test('forgets a failed load, so that the next call tries again', async () => {
     const { cache, get, loads } = countedCache(10);
     await expect(cache.get('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     expect(await get('a')).toBe('value of a');
     expect(loads).toEqual(['a']);
   });
 
-  test('drops the least recently used entry when it is full', async () => {
+  test('evicts the least recently used entry when it is full', async () => {
     const { get, loads } = countedCache(2);
     await get('a');
     await get('b');

@@ -67,7 +67,7 @@ const keyRecord = (attributes?: object) =>
   );
 
 describe('an event of a table that operators edit', () => {
-  test('compiles everything once, however many records of the configuration it has', async () => {
+  test('compiles everything once, however many configuration records it has', async () => {
     await handle({
       Records: [record('channels', { id: { S: 'a' } }), record('charges', { id: { N: '1' } })],
     });
@@ -79,7 +79,7 @@ describe('an event of a table that operators edit', () => {
     expect(badRows).toEqual([]);
   });
 
-  test('marks a key and an account with mistakes, and unmarks them', async () => {
+  test('marks an invalid key and account, and removes the marks later', async () => {
     const image = {
       models: { SS: ['m'] },
       rpm: { N: '0' },
@@ -111,7 +111,7 @@ describe('an event of a table that operators edit', () => {
     expect(await readRow(store, 'keys', hash)).not.toHaveProperty('_problem');
   });
 
-  test('writes nothing on a row that has its mark already, or none to get', async () => {
+  test('does not write to a row that already has its mark or needs none', async () => {
     const marked = {
       models: { L: [] },
       _warning: {
@@ -125,7 +125,7 @@ describe('an event of a table that operators edit', () => {
     expect(store.calls.filter((call) => !call.startsWith('BatchGet'))).toEqual([]);
   });
 
-  test('validates the newest of several images of a row, and recreates no deleted row', async () => {
+  test('validates the newest of several images of a row, and never recreates a deleted row', async () => {
     await store.put('keys', { hash, account: 'a' });
     store.calls.length = 0;
     await handle({ Records: [keyRecord({ rpm: { N: '0' } }), keyRecord({})] });
@@ -136,7 +136,7 @@ describe('an event of a table that operators edit', () => {
     expect(await readRow(store, 'keys', hash)).toBeUndefined();
   });
 
-  test('fails when the store takes no mark for a moment, so that it comes again, and counts it', async () => {
+  test('fails when the store rejects a mark temporarily, so that it is delivered again, and counts that', async () => {
     const throttled = Object.assign(new Error('throttled'), {
       name: 'ThrottlingException',
       $metadata: { httpStatusCode: 400 },

@@ -18,7 +18,7 @@ afterEach(() => {
 });
 
 describe('the log', () => {
-  test('writes a request as one line of JSON, without the fields that are not known', () => {
+  test('writes a request as one line of JSON, without unknown fields', () => {
     captured().request({
       request_id: 'id-1',
       endpoint: 'chat',
@@ -37,7 +37,7 @@ describe('the log', () => {
     expect(line).not.toHaveProperty('code');
   });
 
-  test('writes a fault with name, code, frames and cause, and never a message', () => {
+  test('writes a fault with name, code, frames and cause, but never a message', () => {
     const cause = Object.assign(new TypeError('canary-of-the-cause'), { code: 'ECONNRESET' });
     captured().fault('id-2', new Error('canary\n    at canary (file:///canary.ts:1:1)', { cause }));
     vi.restoreAllMocks();
@@ -50,15 +50,15 @@ describe('the log', () => {
   });
 });
 
-describe('what is logged of an error', () => {
-  test('leaves out names and codes that are not words, and values that are no errors', () => {
+describe('a logged error', () => {
+  test('omits names and codes that are not words, and values that are not errors', () => {
     const odd = Object.assign(new Error('x'), { name: 'canary with blanks', code: 'canary: text' });
     expect(describeFault(odd)).toMatchObject({ error: 'Error' });
     expect(JSON.stringify(describeFault(odd))).not.toContain('canary');
     expect(describeFault('canary')).toEqual({ error: 'string' });
   });
 
-  test('has the name that the store gave its reply, from the cause that knows it, and nothing that is no name', () => {
+  test("has the name from the store's reply, found in its cause, and no invalid name", () => {
     const refusal = (id: string): Error =>
       new StoreUnavailable('busy', {
         cause: new StoreUnavailable('no', {
@@ -73,13 +73,13 @@ describe('what is logged of an error', () => {
     expect(toRefusal(refusal('TTQJ3-7')).facts).toEqual({ store_request_id: 'TTQJ3-7' });
   });
 
-  test('ends, also when errors are each other’s cause', () => {
+  test("ends even when errors are each other's cause", () => {
     const first = new Error('first');
     first.cause = new Error('second', { cause: first });
     expect(JSON.stringify(describeFault(first)).match(/"error"/g)).toHaveLength(4);
   });
 
-  test('is bounded, however long its frames are: the place in the file stays', () => {
+  test('is bounded however long its frames are, but keeps the place in the file', () => {
     const error = new Error('x');
     error.stack = Array.from(
       { length: 50 },

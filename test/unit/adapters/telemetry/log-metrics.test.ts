@@ -53,7 +53,7 @@ const byDimensions = (values: MetricValue[], ...names: string[]): MetricValue[] 
   values.filter(({ dimensions }) => Object.keys(dimensions).join() === names.join());
 
 describe('the line of a request', () => {
-  test('is the request’s log line and its metrics at once', async () => {
+  test('contains the request and its metrics', async () => {
     const line = await lineOf(answered);
     const { first_content_ms: _first, charge: _charge, end: _end, ...said } = answered;
     expect(JSON.parse(line)).toMatchObject({ level: 'INFO', message: 'request', ...said });
@@ -75,7 +75,7 @@ describe('the line of a request', () => {
     expect(Math.abs(Date.now() - Number(values[0]?.atMs))).toBeLessThan(60_000);
   });
 
-  test('says nothing twice, and of an answer without incident not what it always has', async () => {
+  test('repeats nothing, and omits the defaults of an uneventful answer', async () => {
     const attempts = [{ channel: 'second', outcome: 'answered' }];
     const plain = await lineOf({ ...answered, attempts, upstream_status: 200 });
     const members = Object.keys(JSON.parse(plain) as object);
@@ -95,7 +95,7 @@ describe('the line of a request', () => {
     expect(JSON.parse(await lineOf(cut))).toMatchObject({ outcome: 'refused', end: 'failed' });
   });
 
-  test('has one metric that is zero, of a call that did not fail, so that its values are all calls', async () => {
+  test("has a single zero metric for a successful call, so that the metric's count is the number of calls", async () => {
     const outcomesOf = async (entry: Partial<RequestLog>) =>
       Object.keys(named(metricsOf(await lineOf({ ...refused, code: undefined, ...entry }))));
     expect(await outcomesOf({ end: 'completed', status: 200 })).toEqual(['Requests', 'CallFailed']);
@@ -126,7 +126,7 @@ describe('the line of a request', () => {
     expect(values.find(({ name }) => name === 'CallFailed')?.value).toBe(failed);
   });
 
-  test('never makes a dimension of an account, a key or a model', async () => {
+  test('never uses an account, a key or a model as a dimension', async () => {
     for (const entry of [answered, refused]) {
       const text = JSON.stringify(metricsOf(await lineOf(entry)));
       for (const value of ['acme', 'sk-...abc', 'gpt-4o', 'id-1']) expect(text).not.toContain(value);
@@ -152,7 +152,7 @@ test.each<[string, Partial<RequestLog>]>([
   expect(outcomeOf({ ...refused, code: undefined, ...entry })).toBe(outcome);
 });
 
-test('an event that needs a person is a metric too, and any other is a line', async () => {
+test('an event that needs a person is a metric too, and any other event only a line', async () => {
   const log = createJsonLog('1.2.3', createRequestMetrics('relay-beta'));
   const [lost = '', late = ''] = await linesOf(() => {
     log.event('settle_lost', { request_id: 'id-3', charge_nano: 5n });
@@ -166,7 +166,7 @@ test('an event that needs a person is a metric too, and any other is a line', as
   expect(metricsOf(late)).toEqual([]);
 });
 
-test('oddities add up to ten, and a configuration that is not known is ten at once', async () => {
+test('warnings add up to ten, and an unknown configuration counts as ten at once', async () => {
   const log = createJsonLog('1.2.3', createRequestMetrics('relay-beta'));
   const lines = await linesOf(() => {
     log.event('turn_state_lost', {});
@@ -177,7 +177,7 @@ test('oddities add up to ten, and a configuration that is not known is ten at on
   expect(oddities).toMatchObject([1, 10, 1].map((value) => [{ value, dimensions: { stack: 'relay-beta' } }]));
 });
 
-test('the background jobs of money and configuration write each count as a metric of the stack', async () => {
+test('the background jobs of money and configuration each write their count as a metric of the stack', async () => {
   const reservations = createBackgroundMetrics('relay-beta');
   const config = createConfigMetrics('relay-beta');
   const lines = await linesOf(() => {

@@ -34,7 +34,7 @@ async function bytesOf(rig: BillingRig): Promise<number> {
 const text = 'word '.repeat(4000);
 const long = [...Array.from({ length: 500 }, () => delta(' word')), finish(), usage(4_003, 500), done];
 
-describe('a success takes at most 900 bytes of log, metrics included', () => {
+describe('a success logs at most 900 bytes, metrics included', () => {
   test.each([
     ['streamed', { stream: true }],
     ['as JSON', {}],
@@ -47,7 +47,7 @@ describe('a success takes at most 900 bytes of log, metrics included', () => {
   });
 });
 
-describe('a failure takes at most 3,500 bytes of log, with its story', () => {
+describe('a failure logs at most 3,500 bytes, including its history', () => {
   test('when an answer breaks off, and its settle is lost', async () => {
     const rig = rigOf().upstream({ steps: hello.slice(0, 2) });
     rig.store.always('dropped', 'close');

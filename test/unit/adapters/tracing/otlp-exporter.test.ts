@@ -19,8 +19,8 @@ async function exporter(headers: Record<string, string> = {}) {
   return { receiver, clock, lost, send };
 }
 
-describe('a receiver that fails', () => {
-  it('is sent nothing for ten seconds, in which no call waits for it', async () => {
+describe('a failing trace receiver', () => {
+  it('is skipped for ten seconds, in which no call waits for it', async () => {
     const { receiver, clock, send } = await exporter();
     receiver.statuses.push(503);
     for (let call = 0; call < 3; call += 1) await send();
@@ -47,7 +47,7 @@ describe('a receiver that fails', () => {
   });
 });
 
-it.each(['a\nb', '漢'])('a header that cannot be sent is named as the reason: %j', async (value) => {
+it.each(['a\nb', '漢'])('an invalid header is named as the reason: %j', async (value) => {
   const { receiver, lost, send } = await exporter({ authorization: value });
   await send();
   expect(lost).toEqual([['trace_lost', { reason: 'headers' }]]);

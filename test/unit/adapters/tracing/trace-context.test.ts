@@ -22,6 +22,6 @@ it.each([
   ['without a span', `00-${traceId}-${'0'.repeat(16)}-01`],
   ['of version 00 with more fields', `00-${traceId}-${spanId}-01-more`],
   ['of the forbidden version', `ff-${traceId}-${spanId}-01`],
-])('a header that is %s begins a trace of its own', (_how, header) => {
+])('a header that is %s starts a new trace', (_how, header) => {
   expect(readTraceParent(header)).toBeUndefined();
 });

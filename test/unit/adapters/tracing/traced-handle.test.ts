@@ -31,7 +31,7 @@ describe.each([
   ['traced', traced],
   ['not traced', plain],
 ])('a client of a call that is %s', (_how, composed) => {
-  it('and leaves before the first text, while one is waited for, pays nothing for the call', async () => {
+  it('pays nothing when it leaves while waiting for the first text', async () => {
     // The heartbeat has begun the answer.
     const { rig, response, reads } = await opened([40_000, ...answer], composed);
     expect((await reads.next()).value).toContain(': ping');
@@ -43,7 +43,7 @@ describe.each([
     expect(rig.item?.available).toBe(yuan);
   });
 
-  it('and has an answer that is cut at its deadline says so', async () => {
+  it('sees an error when its answer is cut at the deadline', async () => {
     const { rig, response } = await opened([delta('a'), hang], composed);
     const said: string[] = [];
     const read = async (): Promise<void> => {
@@ -108,7 +108,7 @@ describe('the trace of a call', () => {
     expect(await root()).toMatchObject({ name });
   });
 
-  it('says of a refused call that it was, which is no failure', async () => {
+  it('records a rejected call as rejected, but not as failed', async () => {
     const { traced, root } = await tracing((ports) =>
       createLoggedHandle(ports, { endpoint: 'chat' }, () => Promise.reject(refuse('empty_body', 'No body.'))),
     );
@@ -125,7 +125,7 @@ describe('the trace of a call', () => {
     expect(status).toBeUndefined();
   });
 
-  it('ends with a failure where the call does in a way that nobody foresaw, which the host sees', async () => {
+  it('ends with a failure when the call fails unexpectedly, and the host sees the failure', async () => {
     const bug = new TypeError('a bug');
     const { traced, root } = await tracing(() => () => Promise.reject(bug));
     await expect(traced(requestOf())).rejects.toBe(bug);

@@ -34,7 +34,7 @@ const withStatus =
     void response.writeHead(status).write('{"error":');
 
 test.each([401, 402, 403, 500, 503])(
-  'an unread answer with status %i holds no connection, and its span ends',
+  'an unread answer with status %i releases its connection, and its span ends',
   async (status) => {
     const { reply, span, closed } = await replyOf(withStatus(status));
     await readFailure(reply, { withheld: [] });
@@ -43,7 +43,7 @@ test.each([401, 402, 403, 500, 503])(
   },
 );
 
-test('a 429 whose body never ends is left after its time: the connection closes, and its span ends', async () => {
+test('a 429 whose body never ends times out: the connection closes, and its span ends', async () => {
   const { reply, span, closed } = await replyOf(withStatus(429));
   const clock = {
     now: () => Date.now(),
@@ -55,7 +55,7 @@ test('a 429 whose body never ends is left after its time: the connection closes,
 });
 
 test.each(['before the first read', 'while a read waits'])(
-  'an answer that is left %s closes its connection at once',
+  'an answer that is cancelled %s closes its connection at once',
   async (when) => {
     const { reply, span, closed } = await replyOf(withStatus(200));
     const reads = reply.body[Symbol.asyncIterator]();
@@ -69,7 +69,7 @@ test.each(['before the first read', 'while a read waits'])(
   },
 );
 
-test('an answer that breaks rejects the read, and its span has the failure', async () => {
+test('an answer that breaks rejects the read, and its span records the failure', async () => {
   const { reply, span } = await replyOf((_request, response) => {
     response.writeHead(200).write('data');
     setImmediate(() => response.socket?.resetAndDestroy());

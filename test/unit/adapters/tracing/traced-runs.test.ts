@@ -53,7 +53,7 @@ async function background(flags: '00' | '01' | undefined, ratio = 1) {
 const spansIn = (body = ''): Span[] => JSON.parse(body).resourceSpans[0].scopeSpans[0].spans;
 
 describe('a traced background response', () => {
-  it("has its run in its acceptance's trace, and its upstream in its run's", async () => {
+  it('traces its run below its acceptance, and its upstream below its run', async () => {
     const { rig, receiver } = await background('01');
     const [accepting, running] = (await receiver.received('/v1/traces', 2)).map(({ body }) => spansIn(body));
     const [acceptance] = accepting ?? [];
@@ -71,13 +71,13 @@ describe('a traced background response', () => {
     expect(receiver.hooks.map(({ body }) => body).join('')).not.toMatch(/secret plan|Hello|sk-/);
   });
 
-  it('is reported no more than its acceptance was, though its upstream hears of the trace', async () => {
+  it('is reported only if its acceptance is sampled, though its upstream gets the trace', async () => {
     const { rig, receiver } = await background('00');
     expect(receiver.hooks).toEqual([]);
     expect(rig.sent.at(-1)?.headers['traceparent']).toMatch(new RegExp(`^00-${clients.traceId}-\\w{16}-00$`));
   });
 
-  it('begins a trace where its client sent none, and hands it on with the id alone beside it', async () => {
+  it('starts a trace if its client sent none, and passes only the trace beside the id', async () => {
     const { event, receiver } = await background(undefined);
     expect(Object.keys(event).toSorted()).toEqual(['account', 'id', 'traceparent']);
     const [accepting, running] = (await receiver.received('/v1/traces', 2)).map(({ body }) => spansIn(body));

@@ -25,7 +25,7 @@ async function secure(certificate: { key: string; cert: string }, isTrusted = tr
   return `https://127.0.0.1:${await listen(createSecureServer(certificate))}/`;
 }
 
-test('a name that does not exist: dns', async () => {
+test('an unknown host name is reported as dns', async () => {
   expect(await reasonAt('https://nowhere.invalid/')).toBe('upstream_connect_dns');
 });
 
@@ -45,20 +45,20 @@ async function blackHole(): Promise<number> {
   return port;
 }
 
-test('a host that answers nothing: timeout, before TCP as in the TLS handshake', async () => {
+test('a silent host is reported as a timeout, in TCP and in the TLS handshake', async () => {
   expect(await reasonAt(`http://127.0.0.1:${await blackHole()}/`, 300)).toBe('upstream_connect_timeout');
   const silent = await listen(createServer());
   expect(await reasonAt(`https://127.0.0.1:${silent}/`, 300)).toBe('upstream_connect_timeout');
 });
 
-test('a server that speaks no TLS, or hangs up in the handshake: tls', async () => {
+test('a server that speaks no TLS or disconnects in the handshake is reported as tls', async () => {
   const plain = await listen(createServer((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\n')));
   expect(await reasonAt(`https://127.0.0.1:${plain}/`)).toBe('upstream_connect_tls');
   const rude = await listen(createServer((socket) => socket.once('data', () => socket.destroy())));
   expect(await reasonAt(`https://127.0.0.1:${rude}/`)).toBe('upstream_connect_tls');
 });
 
-test('a certificate that nobody trusts, that has expired, or that is for another host: each by name', async () => {
+test('an untrusted, expired or mismatched certificate is reported by its name', async () => {
   expect(await reasonAt(await secure(selfSigned(), false))).toBe('upstream_connect_tls_untrusted');
   expect(await reasonAt(await secure(selfSigned({ until: '20200201000000Z' })))).toBe(
     'upstream_connect_tls_expired',

@@ -41,7 +41,7 @@ async function read({ body }: UpstreamReply): Promise<string> {
 
 const text = 'data: ü€ '.repeat(10_000);
 
-describe('a reply that is compressed although nobody asked for it', () => {
+describe('an unrequested compressed reply', () => {
   test.each<[string, Uint8Array]>([
     ['gzip', gzipSync(text)],
     ['X-GZIP', gzipSync(text)],
@@ -57,7 +57,7 @@ describe('a reply that is compressed although nobody asked for it', () => {
     ['gzip', () => createGzip()],
     ['deflate', () => createDeflate()],
     ['br', () => createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: 4 } })],
-  ])('comes as it is sent, event by event: %s', async (encoding, create) => {
+  ])('arrives event by event, as it is sent: %s', async (encoding, create) => {
     const compressor = create();
     const event = async (name: string) => {
       compressor.write(`data: ${name}\n\n`);
@@ -82,13 +82,13 @@ describe('a reply that is compressed although nobody asked for it', () => {
     ['has the name of no encoding', 'constructor', Buffer.from('x')],
     ['is not what it says it is', 'gzip', Buffer.from('{"error":"plain text"}')],
     ['ends in the middle', 'gzip', gzipSync(text).subarray(0, 100)],
-  ])('and %s is a failure with a name', async (_what, encoding, bytes) => {
+  ])('and %s fails with a named error', async (_what, encoding, bytes) => {
     const failed = await read(await whole(encoding, bytes)).catch((error: unknown) => error);
     expect(failed).toMatchObject({ kind: 'encoding' });
     expect(UpstreamFailure.from(failed)?.reason).toBe('upstream_encoding');
   });
 
-  test('and becomes a thousand times larger is read no further than an answer may be long', async () => {
+  test('is not unpacked beyond the longest allowed answer', async () => {
     const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, 'x'));
     expect(bomb.length).toBeLessThan(70_000);
     const { body } = await whole('gzip', bomb);
@@ -113,7 +113,7 @@ describe('a reply that is compressed although nobody asked for it', () => {
   });
 
   test.each(['before the first read', 'while a read waits'])(
-    'and is left early %s closes the connection',
+    'closes the connection when it is cancelled early %s',
     async (when) => {
       const closed = Promise.withResolvers<void>();
       const reply = await replyOf((response) => {

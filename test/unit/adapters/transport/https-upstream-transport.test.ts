@@ -32,14 +32,14 @@ async function read(reply: UpstreamReply): Promise<string> {
 }
 
 describe('a request', () => {
-  test('is a POST, or a GET where it says so', async () => {
+  test('is a POST unless it asks for a GET', async () => {
     const url = await serve((request, response) => void response.end(request.method));
     const transport = createHttpsTransport({ local: true });
     expect(await read(await transport.send(post(url), never))).toBe('POST');
     expect(await read(await transport.send(post(url, { method: 'GET', body: '' }), never))).toBe('GET');
   });
 
-  test('leaves in one write to its connection', async () => {
+  test('is sent in one write to its connection', async () => {
     const url = await serve((request, response) => void request.resume().on('end', () => response.end('ok')));
     const transport = createHttpsTransport({ local: true });
     await read(await transport.send(post(url), never));
@@ -48,7 +48,7 @@ describe('a request', () => {
     expect(writes.count).toBe(1);
   });
 
-  test('carries the caller’s headers and body, a length, and asks for no compression', async () => {
+  test("has the caller's headers and body and a length, and asks for no compression", async () => {
     const seen = Promise.withResolvers<{ request: IncomingMessage; body: string }>();
     const url = await serve((request, response) => {
       void text(request).then((body) => seen.resolve({ request, body }));
@@ -81,7 +81,7 @@ describe('a reply', () => {
   });
 
   test.each(['before the first read', 'after the first read', 'while a read waits'])(
-    'left early %s closes the connection',
+    'closes the connection when it is cancelled early %s',
     async (when) => {
       const { promise: closed, resolve: onClosed } = Promise.withResolvers<void>();
       const url = await serve((_request, response) => {
@@ -98,7 +98,7 @@ describe('a reply', () => {
     },
   );
 
-  test('left with only its end unread keeps the connection for the next request', async () => {
+  test('keeps the connection for the next request when only its end is unread', async () => {
     const ports: (number | undefined)[] = [];
     const url = await serve((request, response) => {
       ports.push(request.socket.remotePort);
@@ -116,14 +116,14 @@ describe('a reply', () => {
   });
 });
 
-describe('a failure to connect', () => {
-  test('is named: a TLS handshake that never ends is given up after the connect time-out', async () => {
+describe('a failed connection', () => {
+  test('is named: a TLS handshake that never ends fails after the connect time-out', async () => {
     const url = await listen(createRawServer(), 'https');
     const sent = createHttpsTransport({ local: true }).send(post(url, { connectTimeoutMs: 50 }), never);
     await expect(sent).rejects.toMatchObject({ kind: 'connect', message: 'No connection within 50 ms.' });
   });
 
-  test('is over once there is a connection: the head may take longer', async () => {
+  test("can't be reported once connected: the response headers may take longer", async () => {
     const { key, cert } = selfSigned();
     setDefaultCACertificates([...getCACertificates('default'), cert]);
     const pending = Promise.withResolvers<ServerResponse>();
@@ -136,8 +136,8 @@ describe('a failure to connect', () => {
   });
 });
 
-describe('giving up', () => {
-  test('while the head is waited for closes the connection', async () => {
+describe('a cancelled request', () => {
+  test('closes the connection while waiting for the response headers', async () => {
     const stop = new AbortController();
     const { promise: closed, resolve: onClosed } = Promise.withResolvers<void>();
     const url = await serve((_request, response) => {
@@ -150,7 +150,7 @@ describe('giving up', () => {
     await closed;
   });
 
-  test('while the body is read closes the connection', async () => {
+  test('closes the connection while reading the body', async () => {
     const stop = new AbortController();
     const { promise: closed, resolve: onClosed } = Promise.withResolvers<void>();
     const url = await serve((_request, response) => {
@@ -191,7 +191,7 @@ async function warm(url: string) {
 }
 
 describe('a kept connection', () => {
-  test('that turns out dead is replaced by a fresh one, once', async () => {
+  test('that is dead is replaced once by a new connection', async () => {
     const { url, seen, connections } = await serveOnce((request) => request.socket.destroy());
     const transport = await warm(url);
     expect(await read(await transport.send(post(url), never))).toBe('ok');
@@ -199,7 +199,7 @@ describe('a kept connection', () => {
     expect(connections()).toBe(2);
   });
 
-  test('that turns out dead is not replaced by another that is just as old', async () => {
+  test('that is dead is never replaced by another idle connection of the same age', async () => {
     const { url, seen } = await serveOnce((request) => request.socket.destroy());
     const transport = createHttpsTransport({ local: true });
     const replies = await Promise.all([transport.send(post(url), never), transport.send(post(url), never)]);
@@ -209,14 +209,14 @@ describe('a kept connection', () => {
     expect(seen).toEqual([1, 1, 2, 1]);
   });
 
-  test('that breaks after a byte of the reply is a failure: the request was worked on', async () => {
+  test('that breaks after a byte of the reply fails: the upstream may have worked on the request', async () => {
     const { url, seen } = await serveOnce((request) => request.socket.end('HTTP/1.1 2'));
     const transport = await warm(url);
     await expect(transport.send(post(url), never)).rejects.toMatchObject({ kind: 'reset' });
     expect(seen).toEqual([1, 2]);
   });
 
-  test('is not the excuse for a fresh connection that breaks: that one is not tried again', async () => {
+  test('differs from a fresh connection, whose failure is never retried', async () => {
     let requests = 0;
     const url = await serve((request) => {
       requests += 1;

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { createHttpsTransport } from '../../../../shared/adapters/transport/https-transport.ts';
 import { readFailure } from '../../../../shared/upstreams/read-failure.ts';
 
-test('a refusal whose body nobody reads gives its connection back', async () => {
+test('a rejected response with an unread body releases its connection', async () => {
   const server = createServer((_request, response) => {
     response.writeHead(503).write('an answer without an end');
   });

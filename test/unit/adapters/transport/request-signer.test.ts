@@ -80,7 +80,7 @@ test.each(['/openai/v1/chat/completions', '/openai/v1/responses', '/anthropic/v1
   },
 );
 
-test('a request without one arrives as it was given, with nothing of the role', async () => {
+test('a request without a scope arrives unchanged, without any credentials of the role', async () => {
   const { headers } = await send({ headers: { authorization: 'Bearer x' } });
   expect(headers.authorization).toBe('Bearer x');
   expect(Object.keys(headers).filter((name) => name.startsWith('x-amz'))).toEqual([]);

@@ -49,7 +49,7 @@ describe.each([false, true])(
   },
 );
 
-test('a public name that resolves to this machine is called on the local stack alone', async () => {
+test('a public name that resolves to this machine is called on the local stack only', async () => {
   const { port, connections } = await serve();
   const url = `https://rebound.example.com:${port}/v1`;
   const resolve = resolvesTo('127.0.0.1');
@@ -64,7 +64,7 @@ test('a public name that resolves to this machine is called on the local stack a
   expect(connections()).toBe(1);
 });
 
-test('a name that resolves to public addresses is looked up for the connection itself', async () => {
+test('a name that resolves to public addresses is resolved again for the connection itself', async () => {
   const asked: string[] = [];
   const resolve: Resolve = (name, _options, done) => {
     asked.push(name);
@@ -88,14 +88,14 @@ test.each([
   'https://2852039166/',
   'https://[::ffff:10.0.0.1]/',
   'https://[fd00:ec2::254]/',
-])('off the local stack %s is not called, whatever a configuration says', async (url) => {
+])('outside the local stack %s is not called, whatever a configuration contains', async (url) => {
   await expect(createHttpsTransport({ local: false }).send(post(url), never)).rejects.toMatchObject({
     kind: 'connect',
     message: expect.stringMatching(/not public|neither https|EPRIVATE/) as unknown,
   });
 });
 
-test('a redirect is a reply like any other: where it points is never called', async () => {
+test('a redirect is an ordinary reply: its target is never called', async () => {
   const target = await serve();
   const { port } = await serve(302, { location: `http://127.0.0.1:${target.port}/latest/meta-data` });
   const reply = await createHttpsTransport({ local: true }).send(post(`http://127.0.0.1:${port}/v1`), never);

@@ -62,7 +62,7 @@ const figuresOf = (rows: readonly CloseRow[], id: string) =>
 describe('a rescued failure', () => {
   const rescued = row({ tried: formatAttempts([failed, attempt()], served) });
 
-  it('counts for the channel that failed, and its time is not added to the one that served', () => {
+  it('counts for the failed channel, and its time is not added to the channel that answered', () => {
     expect(figuresOf([rescued], 'served day#2026-11-21#m#main#1').counts).toEqual({
       attempts: 1,
       failed_attempts: 1,
@@ -79,7 +79,7 @@ describe('a rescued failure', () => {
     expect([counts.failed_attempts, amounts.charged]).toEqual([undefined, 7n]);
   });
 
-  it('is in the hour in which the call ended, by secret, with cost and charge where it was answered', () => {
+  it('counts in the hour in which the call ended, by secret; cost and charge count for the answering channel', () => {
     expect(figuresOf([rescued], 'health#main#1 hour#2026-11-22T00#m#cd34').counts).toEqual({
       attempts: 1,
       failed_attempts: 1,
@@ -91,7 +91,7 @@ describe('a rescued failure', () => {
     expect(amounts).toEqual({ charged: 7n, bought: 5n, bought_charged: 7n });
   });
 
-  it('adds nothing to the account but the call', () => {
+  it('adds only the call to the account', () => {
     const { counts } = figuresOf([rescued], 'account#acme day#2026-11-21#m');
     expect(counts).toEqual({ calls: 1, bought_calls: 1, prompt_tokens: 10, completion_tokens: 40 });
   });
@@ -116,7 +116,7 @@ describe('the attempts of a row', () => {
     endMs: time,
   });
 
-  it('are read back as they were, whatever channels and models are named', () => {
+  it('are read back unchanged, whatever the channels and models are named', () => {
     fc.assert(
       fc.property(fc.array(attempts, { maxLength: 3 }), (all) => {
         const { channel, model } = all.at(-1) ?? served;
@@ -153,12 +153,12 @@ describe('the attempts of a row', () => {
     ['under_way', undefined],
     ['secret_store', undefined],
     ['', undefined],
-  ] as const)('with the outcome %s fail because of %s', (outcome, cause) => {
+  ] as const)('with the outcome %s count as failed because of %s', (outcome, cause) => {
     const one = attempt({ outcome });
     expect(findCause(one, [one])).toBe(cause);
   });
 
-  it('blame the end of the request’s time on the channel that used most of it', () => {
+  it("blame the request's time-out on the channel that used most of the time", () => {
     const last = attempt({ outcome: 'deadline', endMs: 1000 });
     const stalled = attempt({ outcome: 'first_content_timeout', endMs: 120_000 });
     expect(findCause(last, [stalled, last])).toBeUndefined();
@@ -167,7 +167,7 @@ describe('the attempts of a row', () => {
 });
 
 describe('attempts of calls without a reservation', () => {
-  it('are counted by day and hour, and are no calls of the day', () => {
+  it('are counted by day and hour, but not as calls of the day', () => {
     const sums = sumFreeAttempts([row({ tried: formatAttempts([failed, attempt()], served) })]);
     const seen = sums.map(({ key, figures: { counts } }) => [key.id, counts.attempts, counts.calls ?? 0]);
     expect(seen).toEqual([

@@ -43,7 +43,7 @@ const grant: GrantLedgerRow = {
   reason: '',
 };
 
-describe('a row is counted', () => {
+describe('a ledger row is counted', () => {
   it.each<[string, LedgerRow, string[]]>([
     [
       'on the UTC day and in the hour in which its call began, for account, channel and model, and in the month',
@@ -76,7 +76,7 @@ describe('a row is counted', () => {
     expect(listDailyKeys(counted).map(({ id, period }) => `${id} ${period}`)).toEqual(keys);
   });
 
-  test('and an hour’s item goes three days later, a day’s never', () => {
+  test('and the sum of an hour expires three days later, the sum of a day never', () => {
     const [day, hour] = listDailyKeys(row()).map((key) => [dayOf(key), expiryOf(key)]);
     expect([day, hour]).toEqual([
       ['2026-11-21', undefined],
@@ -86,7 +86,7 @@ describe('a row is counted', () => {
   });
 });
 
-describe('what is counted', () => {
+describe('the daily sums count', () => {
   it.each<[string, Partial<CloseRow>, DailyFigures['counts'], DailyFigures['amounts']]>([
     ['calls and charges', {}, { calls: 1 }, { charged: 7n }],
     [
@@ -126,10 +126,10 @@ describe('what is counted', () => {
   });
 });
 
-describe('a bucket of a sum of all accounts', () => {
+describe('a bucket of a sum over all accounts', () => {
   const counted = row({ channel: 'a.5#b.6', upstream_model: 'm.7' });
 
-  test('has an id of its own, whatever the channel is named, and is found by that of the sum', () => {
+  test('has a unique id, whatever the channel is named, and is found by the id of the sum', () => {
     const sums = listDailyKeys(counted).filter(({ id }) => isOfAllAccounts(id));
     const inThree = listDailyKeys(counted, 3).filter(({ id }) => isOfAllAccounts(id));
     expect(inThree.map(({ id }) => id)).toEqual(['channel.3#a.5#b.6', 'served.3']);
@@ -138,7 +138,7 @@ describe('a bucket of a sum of all accounts', () => {
     for (const [at, { id }] of sums.entries()) expect(listBucketIds(id)).toContain(inThree[at]?.id);
   });
 
-  test('is none of an account or its month', () => {
+  test('does not exist for an account or its month', () => {
     const own = (bucket: number) => listDailyKeys(counted, bucket).filter(({ id }) => !isOfAllAccounts(id));
     expect(own(7)).toEqual(own(0));
     expect(listBucketIds('account#served.3')).toEqual(['account#served.3']);
@@ -146,7 +146,7 @@ describe('a bucket of a sum of all accounts', () => {
 });
 
 describe('rows of one batch', () => {
-  it('are one sum for each item', () => {
+  it('are added up to one sum per item', () => {
     const rows = [
       row(),
       row({ id: idAt('2026-11-21T23:00:00Z'), charge: 10n ** 20n }),
@@ -161,7 +161,7 @@ describe('rows of one batch', () => {
     });
   });
 
-  it('have the same figures in whichever bucket they are, calls that nothing was paid for too', () => {
+  it('have the same figures in any bucket, also for calls with a cost of nothing', () => {
     const rows = [
       row({ channel: 'openai', charge: 0n, official: true }),
       row({ channel: 'openai', metered: true }),
@@ -173,7 +173,7 @@ describe('rows of one batch', () => {
     expect(served).toMatchObject({ counts: { unpaid_calls: 1 }, amounts: { charged: 7n, metered: 7n } });
   });
 
-  it.each([100, 7, 5, 3])('are all in transactions of at most %i writes', (writesMax) => {
+  it.each([100, 7, 5, 3])('fit into transactions of at most %i writes', (writesMax) => {
     const rows = Array.from({ length: 60 }, (_, at) =>
       row({ id: String(at).padStart(26, '0'), account: `account ${at % 9}`, channel: `channel ${at % 4}` }),
     );

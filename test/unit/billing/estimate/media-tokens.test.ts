@@ -126,13 +126,13 @@ describe('content beside text', () => {
     [['messages[].images[]'], 2],
     [['messages[].image', 'messages[].content[].image_url.u'], 2],
     [['other', 'messages'], 0],
-  ])('does not count in the dropped fields %j', (dropped, count) => {
+  ])('is not counted in the dropped fields %j', (dropped, count) => {
     const content = [picture('https://a.example.com/x.png')];
     const messages = [{ role: 'user' as const, content, images: ['https://a.example.com/y.png'] }];
     expect([...findMedia({ request: { model: 'm', messages }, unknown: {}, dropped })]).toHaveLength(count);
   });
 
-  it('does not count the media of messages that were not sent, and counts others of the same path', () => {
+  it('is not counted for messages that were not sent, but counts for others of the same path', () => {
     const messages = ['x', 'y'].map((name) => ({
       role: 'user' as const,
       content: 'hi',
@@ -145,7 +145,7 @@ describe('content beside text', () => {
     ]);
   });
 
-  it('has an estimate for the request, and a path where nobody knows its size', () => {
+  it('has an estimate for the request, and a path for content of unknown size', () => {
     const messages = [{ role: 'user' as const, content: [picture(png(1024, 1024)), { type: 'hologram' }] }];
     const request = { model: 'm', messages };
     const estimate = estimateInput({ request, unknown: {} }, mediaEstimator(undefined));

@@ -168,7 +168,7 @@ describe('the size of a PDF', () => {
         9: objectStream(Object.fromEntries(numbers(2, 30_000).map((at) => [at, tree([at + 1])]))),
       }),
     ],
-  ])('is unknown of one with %s, and nothing more is inflated for its call', (_name, written) => {
+  ])('is unknown with %s, and nothing more is inflated for the call', (_name, written) => {
     expect(measurePdf(written, inflateWithZlib, inflatedMax)).toEqual({
       size: undefined,
       inflated: inflatedMax,
@@ -203,13 +203,13 @@ describe('the size of a PDF', () => {
     ['objects', '%PDF'.padEnd(7_000_000, ' 1 0 obj 1')],
     ['signs that open', showing('(<[/'.repeat(1_000_000))],
     ['blanks and comments', file({ 3: `${' '.repeat(1_000_000)}${'%\n'.repeat(500_000)}${page}` })],
-  ])('is known, or known to be unknown, of many %s', (_name, written) => {
+  ])('is found to be known or unknown despite many %s', (_name, written) => {
     const { size, inflated } = measurePdf(written, inflateWithZlib, inflatedMax);
     expect(inflated).toBeLessThan(2 * inflatedMax);
     expect(size === undefined || size.pages > 0).toBe(true);
   });
 
-  it('is the same whatever bytes stand behind a stream', () => {
+  it('is the same whatever bytes follow a stream', () => {
     const data = deflateSync(Buffer.from(shows(filled))).toString('latin1');
     const stream = `<< /Filter /FlateDecode /Length 3 >> stream\n${data} endstream`;
     expect(sizeOf(file({ 3: on('4 0 R'), 4: stream }))?.characters).toBe(50_000);

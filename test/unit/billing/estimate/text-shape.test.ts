@@ -18,17 +18,17 @@ afterAll(() => {
 });
 
 describe('an estimate', () => {
-  it.each(texts)('of %s: from above, no tokenizer has 5 % more', (_kind, text, counts) => {
+  it.each(texts)('of %s from above is exceeded by no tokenizer by more than 5 %', (_kind, text, counts) => {
     const { tokensFromAbove } = new TextShape().add(text);
     expect(tokensFromAbove * 1.05).toBeGreaterThanOrEqual(Math.max(...counts));
   });
 
-  it.each(texts)('of %s: from below, no tokenizer has a quarter less', (_kind, text, counts) => {
+  it.each(texts)('of %s from below exceeds no tokenizer by more than a quarter', (_kind, text, counts) => {
     expect(new TextShape().add(text).tokensFromBelow).toBeLessThanOrEqual(Math.min(...counts) * 1.25 + 2);
   });
 
   it.each(texts.filter(([kind]) => /^(prose|code|JSON|base64|Chinese|Japanese|Korean)$/.test(kind)))(
-    'of %s: unbiased, within a quarter of what tokenizers have',
+    'of %s without bias is within a quarter of the tokenizers',
     (_kind, text, real) => {
       const { tokens } = new TextShape().add(text);
       expect(tokens).toBeGreaterThan(Math.min(...real) * 0.75);
@@ -36,7 +36,7 @@ describe('an estimate', () => {
     },
   );
 
-  it('of pieces of a stream comes to that of the whole text', () => {
+  it('of the pieces of a stream equals that of the whole text', () => {
     for (const [, text] of texts) {
       const pieces = text.match(/[^]{1,7}/g) ?? [];
       const pieced = pieces.reduce((shape, piece) => shape.add(piece), new TextShape());

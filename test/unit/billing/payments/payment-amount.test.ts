@@ -10,7 +10,7 @@ import {
   addSignature,
 } from '../../../../shared/billing/payments.ts';
 
-describe('amounts as Stripe writes them', () => {
+describe("amounts in Stripe's format", () => {
   test.each([
     [1000n, 'usd', '10 usd', '7.1', '71'],
     [1n, 'usd', '0.01 usd', '7.123456', '0.07123456'],
@@ -28,11 +28,11 @@ describe('amounts as Stripe writes them', () => {
   });
 });
 
-describe('references', () => {
+describe('payment references', () => {
   const nonce = '0123456789abcdef';
   const signature = 'ab'.repeat(32);
 
-  test('carry every name of an account in the characters that Stripe takes', () => {
+  test('encode every account name in the characters that Stripe accepts', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (account) => {
         const text = addSignature(
@@ -46,7 +46,7 @@ describe('references', () => {
   });
 
   test.each(['', 'order-1', signature, `${signature}-usd-1-${nonce}-`, `${signature}-usd-1-${nonce}-a_GG`])(
-    'are not made of other texts: %s',
+    'are rejected when they contain other text: %s',
     (text) => {
       expect(parseReference(text)).toBeUndefined();
     },

@@ -64,7 +64,7 @@ function play(order: readonly (PaidFact | ReversalFact)[], first?: Payment) {
   return { payment, made };
 }
 
-test('facts in any order come to the same sum, and each grant is made once', () => {
+test('facts in any order give the same sum, and each grant is created once', () => {
   fc.assert(
     fc.property(fc.shuffledSubarray(facts, { minLength: facts.length }), (order) => {
       const { payment, made } = play(order);
@@ -76,12 +76,12 @@ test('facts in any order come to the same sum, and each grant is made once', () 
   );
 });
 
-test('a fact that is known changes nothing, not even the version', () => {
+test('a known fact changes nothing, not even the version', () => {
   const { payment } = play(facts);
   for (const fact of facts) expect(applyFact(payment, fact)).toBe(payment);
 });
 
-test('a parked payment is granted by an operator or by a report without the problem, not by both', () => {
+test('a parked payment is granted by an operator or by a report without the problem, but not by both', () => {
   const { payment: parked } = play([{ ...paid, account: undefined, problem: 'unknown' }, reversal('re_1')]);
   if (!parked) throw new Error('not parked');
   const { payment, made } = play([paid], assignPayment(parked, { account: 'beta', rate: '7.1' }));
@@ -93,7 +93,7 @@ test('a parked payment is granted by an operator or by a report without the prob
   expect(play([paid], parked).made).toEqual(['pi_1', 're_1']);
 });
 
-test('nothing is granted for a rejected payment, whatever is reported later', () => {
+test('a rejected payment is never granted, whatever is reported later', () => {
   const { payment: parked } = play([{ ...paid, account: undefined, problem: 'unknown' }]);
   if (!parked) throw new Error('not parked');
   expect(play([paid, reversal('re_1')], rejectPayment(parked)).made).toEqual([]);
@@ -110,7 +110,7 @@ test.each([
   [2000n, '28'],
   [1_000_000n, '28'],
 ])(
-  'a payment of %i cents has the bonus of the highest step that it reaches, as the oracle has it',
+  'a payment of %i cents gets the bonus of the highest step that it reaches, as in the oracle',
   (minor, bonus) => {
     expect(findBonus(steps, usd(minor), '7.1')).toBe(bonus);
     expect(bonusOf(steps, minor * 71_000_000n)).toBe(parseYuan(bonus ?? 0));
@@ -124,7 +124,7 @@ const parts = fc.array(
   { maxLength: 6 },
 );
 
-test('a bonus is a grant of its own, and refunds and disputes take the same share of it, in any order of reports', () => {
+test('a bonus is a separate grant, and refunds and disputes take the same share of it in any order', () => {
   fc.assert(
     fc.property(
       parts,
@@ -153,7 +153,7 @@ test('a bonus is a grant of its own, and refunds and disputes take the same shar
   );
 });
 
-test('an operator who assigns a parked payment credits the bonus of the time when it was paid', () => {
+test('an operator who assigns a parked payment credits the bonus that applied when it was paid', () => {
   const { payment: parked } = play([{ ...paid, bonus: '5', account: undefined, problem: 'unknown' }]);
   if (!parked) throw new Error('not parked');
   const { rate, bonus } = parked;

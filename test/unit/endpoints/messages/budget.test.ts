@@ -24,14 +24,14 @@ const limitsOf = (sent: Record<string, string>): Record<string, string> =>
     ),
   );
 
-describe('the headers of a Messages answer', () => {
+describe('the budget headers of a Messages answer', () => {
   it.each([
     ['a day', 'day', '5h', 'five_hour', 250, 'allowed', undefined],
     ['a month', 'month', '7d', 'seven_day', 500, 'allowed', undefined],
     ['a month', 'month', '7d', 'seven_day', 750, 'allowed_warning', '0.75'],
     ['a day', 'day', '5h', 'five_hour', 951, 'allowed_warning', '0.95'],
   ] as const)(
-    'say how much of the budget of %s (%s) is used, and when it resets: %s, %s, %i thousandths',
+    'report the used part of the budget of %s (%s) and its reset: %s, %s, %i thousandths',
     async (_what, period, window, claim, used, status, passed) => {
       const rig = await rigOf({ amount: '10', period }, BigInt(used) * (yuan / 100n));
       const reset =
@@ -63,7 +63,7 @@ describe('the headers of a Messages answer', () => {
     expect(reads).toBe(0);
   });
 
-  it('do not count what the call itself holds', async () => {
+  it("do not count the call's own reservation", async () => {
     const rig = await rigOf({ amount: '0.178', period: 'day' }, 0n);
     expect(smallNeed).toBe(178_000_000n);
     const answer = await rig.call(small, { path, headers });
@@ -81,7 +81,7 @@ describe('the headers of a Messages answer', () => {
     expect([answer.status, limitsOf(answer.headers)]).toEqual([200, {}]);
   });
 
-  it("are never the vendor's, which speak of another account", async () => {
+  it("never repeat the vendor's headers, which describe another account", async () => {
     const rig = new BillingRig().granted(yuan);
     const steps = [delta('hi'), finish(), usage(7, 2), done];
     rig.upstream({

@@ -48,8 +48,8 @@ const shown = ({ status, headers, text }: Answer): unknown[] => [
 const problem = ({ status, text }: Answer): unknown[] => [status, JSON.parse(text).error?.type];
 const estimate = { input_tokens: expect.any(Number) };
 
-describe('an upstream that counts', () => {
-  it('is asked for the body of the call, without what says something of an answer', async () => {
+describe('an upstream that counts tokens', () => {
+  it('receives the body of the call, without fields about the answer', async () => {
     const body = {
       ...ask,
       system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
@@ -72,7 +72,7 @@ describe('an upstream that counts', () => {
     expect(rig.sent[0]?.json).toEqual({ ...body, model: 'claude-opus-4-5' });
   });
 
-  it('is charged nothing for, and leaves one line and no trace in the books', async () => {
+  it('causes no charge, and the count leaves one log line and nothing in the balance', async () => {
     const { rig } = await count();
     expect(rig.logged).toEqual([
       expect.objectContaining({
@@ -87,13 +87,13 @@ describe('an upstream that counts', () => {
     expect(rig.item).toMatchObject({ available: yuan, spent: 0n, settled: 0, open: new Map() });
   });
 
-  it('is sent nothing that the row does not allow', async () => {
+  it('receives no field that the row does not allow', async () => {
     const body = { ...ask, speed: 'fast', mcp_servers: [{ url: 'https://mcp.test' }] };
     const { rig } = await count({ body });
     expect(rig.sent[0]?.json).toEqual(ask);
   });
 
-  it('is the one that would answer the conversation', async () => {
+  it('is the candidate that would answer the conversation', async () => {
     const channels = ['a', 'b', 'c', 'd'].map((id) => ({
       id,
       type: 'anthropic',
@@ -109,7 +109,7 @@ describe('an upstream that counts', () => {
     }
   });
 
-  it('has the words of its refusal shown', async () => {
+  it('has the text of its rejection shown', async () => {
     const { rig, answer } = await count({ upstreams: [refusal(400, 'invalid_request_error')] });
     expect(problem(answer)).toEqual([400, 'invalid_request_error']);
     expect(answer.text).toContain('messages.0: wrong');
@@ -117,7 +117,7 @@ describe('an upstream that counts', () => {
   });
 });
 
-describe('the estimate of the relay, which says so', () => {
+describe("the relay's token estimate, marked as such,", () => {
   it.each<[string, Asked, number, string]>([
     ['an upstream that speaks chat', { channels: [{}] }, 0, 'no_count'],
     ['a 404', { upstreams: [refusal(404, 'not_found_error')] }, 1, 'upstream_refused'],
@@ -128,7 +128,7 @@ describe('the estimate of the relay, which says so', () => {
     ['half an answer in 3 s', { upstreams: [{ steps: ['{"input', hang] }] }, 1, 'upstream_timeout'],
     ['an answer without a count', { upstreams: [{ steps: ['{"tokens": 3}'] }] }, 1, 'upstream_junk'],
     ['a secret that is not there', { secretError: new Error('gone') }, 0, 'upstream_secret_store'],
-  ])('stands for %s', async (_why, options, asked, reason) => {
+  ])('replaces the count for %s', async (_why, options, asked, reason) => {
     const secret = 'env:X';
     const channels = [
       { ...claude, id: 'a', secret },
@@ -145,7 +145,7 @@ describe('the estimate of the relay, which says so', () => {
     expect(rig.logged.map(outcomeOf)).toEqual(['completed']);
   });
 
-  it('is the one by which a call without a count is charged', async () => {
+  it('is the same as the estimate that charges a call without a count', async () => {
     const { answer } = await count({ channels: [{}] });
     const rig = new BillingRig().granted(yuan).upstream({ steps: ['data: [DONE]\n\n'] });
     rig.upstream({
@@ -156,7 +156,7 @@ describe('the estimate of the relay, which says so', () => {
   });
 });
 
-describe('who may ask', () => {
+describe('token counting', () => {
   const planned = { id: 'a', models: ['m'], value: 1 };
   it.each<[string, Asked, unknown[]]>([
     ['with money', {}, [200, undefined]],
@@ -176,14 +176,14 @@ describe('who may ask', () => {
     ['for official billing without leave', { body: { ...ask, official: true } }, [403, 'permission_error']],
     ['without messages', { body: { model: 'm' } }, [400, 'invalid_request_error']],
     ['with a wrong key', { headers: { authorization: 'Bearer sk-other' } }, [401, 'authentication_error']],
-  ])('an account %s', async (_who, options, expected) => {
+  ])('is requested by an account %s', async (_who, options, expected) => {
     const { rig, answer } = await count(options);
     expect(problem(answer)).toEqual(expected);
     expect(rig.sent).toHaveLength(answer.status === 200 ? 1 : 0);
     expect(rig.quotas.calls.filter((name) => name !== 'read')).toEqual([]);
   });
 
-  it('an account whose balance calls under way hold', async () => {
+  it('is allowed for an account whose balance is reserved by running calls', async () => {
     const rig = new BillingRig({ channels: [claude] }).granted(yuan);
     const item = rig.item;
     if (!item) throw new Error('no item');
@@ -196,7 +196,7 @@ describe('who may ask', () => {
   it.each([
     [2n, 200],
     [1n, 402],
-  ])('an account in parts by the sum of them: -1 and %s', async (available, status) => {
+  ])('is decided by the total balance of an account in parts: -1 and %s', async (available, status) => {
     const rig = new BillingRig({ channels: [claude] });
     const part = { ...createQuotaItem('acme'), shardCount: 2, overdraft: true };
     rig.quotas.items.set('acme', { ...part, available: -1n });
@@ -204,7 +204,7 @@ describe('who may ask', () => {
     expect((await rig.upstream(counted).post(ask, { path })).status).toBe(status);
   });
 
-  it('a key, 60 times a minute, or as often as its calls', async () => {
+  it('is limited for a key to 60 a minute, or to the calls that it may make', async () => {
     const times = async (key: Record<string, unknown>, calls: number): Promise<number[]> => {
       const keys = { [demoKey]: { row: keyRow(key) } };
       const rig = new CoreRig({ channels: [claude], keys }).upstream(counted);
@@ -220,24 +220,27 @@ describe('who may ask', () => {
   it.each([
     ['a key', { key: { max_concurrency: 1 } }],
     ['an account', { concurrencyGiven: 2 }],
-  ] as [string, BillingOptions][])('%s, as often at once as it may call', async (_who, options) => {
-    const rig = new BillingRig({ channels: [claude], ...options }).granted(yuan);
-    const slow = { steps: [100, ...(counted.steps ?? [])] };
-    rig.upstream(slow);
-    const both = [1, 2].map((n) => rig.respond(ask, { path, id: `01testrequest000000000000${n}` }));
-    const [first, second] = await rig.clock.run(Promise.all(both));
-    expect(new Set([first?.status, second?.status])).toEqual(new Set([200, 429]));
-    expect((await rig.post(ask, { path })).status).toBe(200);
-  });
+  ] as [string, BillingOptions][])(
+    'is limited for %s to its number of concurrent calls',
+    async (_who, options) => {
+      const rig = new BillingRig({ channels: [claude], ...options }).granted(yuan);
+      const slow = { steps: [100, ...(counted.steps ?? [])] };
+      rig.upstream(slow);
+      const both = [1, 2].map((n) => rig.respond(ask, { path, id: `01testrequest000000000000${n}` }));
+      const [first, second] = await rig.clock.run(Promise.all(both));
+      expect(new Set([first?.status, second?.status])).toEqual(new Set([200, 429]));
+      expect((await rig.post(ask, { path })).status).toBe(200);
+    },
+  );
 
-  it('nobody with another method', async () => {
+  it('rejects other methods', async () => {
     const { rig } = await count();
     const answer = await rig.post(undefined, { path, method: 'GET' });
     expect([...problem(answer), answer.headers['allow']]).toEqual([405, 'invalid_request_error', 'POST']);
   });
 });
 
-it('counts for an alias on the model that would answer', async () => {
+it('token counting for an alias uses the model that would answer', async () => {
   const channels = [{ ...claude, models: ['n'] }];
   const settings = { aliases: [{ name: 'm', models: ['n'], onContextLength: false }] };
   const { rig, answer } = await count({ channels, settings, charges: [{ ...byTokens, models: ['n'] }] });

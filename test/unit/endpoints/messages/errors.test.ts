@@ -122,7 +122,7 @@ describe('a refusal', () => {
     });
   });
 
-  it('for a limit says in whole seconds when to come back', async () => {
+  it('for a limit reports in whole seconds when to retry', async () => {
     const busy = {
       status: 429,
       headers: { 'content-type': 'application/json', 'retry-after': '1.2' },
@@ -137,7 +137,7 @@ describe('a refusal', () => {
     expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
   });
 
-  it('after which an upstream may have charged is not to be repeated', async () => {
+  it('is not retryable if an upstream may have charged', async () => {
     const { status, headers: sent, text } = await ask(base, { steps: [delta('x'), reset] });
     expect([status, sent['x-should-retry'], errorOf(text)['type']]).toEqual([502, 'false', 'api_error']);
     const refused = await ask(base, { connect: 'refused' });
@@ -145,7 +145,7 @@ describe('a refusal', () => {
   });
 });
 
-describe("the details of a vendor's refusal", () => {
+describe("the details of a vendor's rejection", () => {
   const refuseWith = (status: number, type: string, details: unknown): UpstreamScript => ({
     status,
     headers: { 'content-type': 'application/json' },
@@ -201,7 +201,7 @@ describe("the details of a vendor's refusal", () => {
     expect([answer.status, errorOf(answer.text)['details']]).toEqual([status, wanted]);
   });
 
-  it('are few', async () => {
+  it('are limited in number', async () => {
     const many = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`d${i}`, 'x']));
     const answer = await ask(base, refuseWith(400, invalid, many), { channels: [claude] });
     expect(Object.keys(errorOf(answer.text)['details'] as Json)).toHaveLength(16);
@@ -219,7 +219,7 @@ describe("the details of a vendor's refusal", () => {
     expect(answer.text).toContain('"details":{"error_code":"a_cause"}');
   });
 
-  it('stay out of the form of other endpoints', async () => {
+  it('are omitted for other endpoints', async () => {
     const rig = new CoreRig({ channels: [claude] });
     rig.upstream(refuseWith(400, invalid, { error_code: 'thread_not_found' }));
     const { max_tokens: _limit, ...chat } = base;
@@ -228,7 +228,7 @@ describe("the details of a vendor's refusal", () => {
   });
 });
 
-describe("a vendor's refusal of the request", () => {
+describe("a vendor's rejection of the request", () => {
   it.each([
     ['prompt is too long: 200251 tokens > 200000 maximum', undefined],
     ['messages.1.content.0: Invalid `signature` in `thinking` block', undefined],
@@ -251,7 +251,7 @@ describe("a vendor's refusal of the request", () => {
     else expect(error['message']).toBe(message);
   });
 
-  it('of a prompt that is too long has the words that clients shorten it by, whatever it speaks', async () => {
+  it('for a long prompt uses the words on which clients shorten it, whatever the dialect', async () => {
     const refused = {
       status: 400,
       headers: { 'content-type': 'application/json' },
@@ -265,10 +265,10 @@ describe("a vendor's refusal of the request", () => {
   });
 });
 
-describe('an answer that has begun', () => {
+describe('a started answer', () => {
   const stream = { ...base, stream: true };
 
-  it('begins and says ping while its upstream is silent', async () => {
+  it('begins and sends pings while its upstream is silent', async () => {
     const { said } = await ask(stream, { steps: [70_000, delta('x'), finish(), usage(5, 1), done] });
     const at = (text: RegExp): number[] => said.filter((one) => text.test(one.text)).map(({ atMs }) => atMs);
     expect([at(/event: message_start/), at(/event: ping/)]).toEqual([
@@ -278,7 +278,7 @@ describe('an answer that has begun', () => {
     expect(said[0]?.text).toMatch(/^event: message_start\n.*\n\nevent: ping\ndata: {"type":"ping"}\n\n$/);
   });
 
-  it('and fails ends with an event of the error, and nothing behind it', async () => {
+  it('ends with an error event when it fails, and nothing follows', async () => {
     const { status, text } = await ask(stream, { steps: [delta('x'), reset] });
     const last = text.trim().split('\n\n').at(-1) ?? '';
     expect([status, last.split('\n')[0]]).toEqual([200, 'event: error']);
@@ -290,7 +290,7 @@ describe('an answer that has begun', () => {
     expect(text).not.toContain('message_stop');
   });
 
-  it('as JSON and fails late is the error, behind white space', async () => {
+  it('ends as the error, after white space, when it is JSON and fails late', async () => {
     const { status, text } = await ask(base, { steps: [data({ choices: [] }), hang] });
     expect(status).toBe(200);
     expect(text).toMatch(/^ +\{"type":"error","error":\{"type":"timeout_error"/);

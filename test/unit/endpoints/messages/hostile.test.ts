@@ -199,7 +199,7 @@ describe('blocks of an upstream', () => {
     expect(JSON.parse((await ask(base, { steps })).answer.text)).toMatchObject({ content });
   });
 
-  it('in any order are one after the other, and lose nothing', async () => {
+  it('in any order are sorted one after the other, and lose nothing', async () => {
     const block = fc.oneof(
       fc.record({ name: fc.uuid(), pieces: fc.constantFrom(['{"a":', '"b"', '}'], ['{}'], ['{"c":[1]}']) }),
       fc.array(fc.constantFrom('x', 'yy', 'z'), { minLength: 1, maxLength: 4 }),
@@ -242,7 +242,7 @@ describe('blocks of an upstream', () => {
     );
   });
 
-  it('that message_start holds are the answer, unless they come as events', async () => {
+  it('in message_start are the answer, unless they also come as events', async () => {
     const early = { ...begin, message: { ...begin.message, role: 'assistant', content: [said('early')] } };
     const whole = await ask({ ...base, stream: true }, { steps: [early, ...ended].map(event) });
     expectOrder(eventsOf(whole.answer));
@@ -253,7 +253,7 @@ describe('blocks of an upstream', () => {
     });
   });
 
-  it('without a reason to stop end as those that have one', async () => {
+  it('without a stop reason end like those with one', async () => {
     const nothing = { type: 'message_delta', delta: { stop_reason: null }, usage: { output_tokens: 20 } };
     const steps = [begin, start(0, empty), text(0, 'x'), stop(0), nothing, { type: 'message_stop' }].map(
       event,
@@ -261,7 +261,7 @@ describe('blocks of an upstream', () => {
     expect(JSON.parse((await ask(base, { steps })).answer.text)).toMatchObject({ stop_reason: 'end_turn' });
   });
 
-  it('after its end are none, nor is an error', async () => {
+  it('after the end are ignored, and so is an error', async () => {
     const error = { type: 'error', error: { type: 'overloaded_error', message: 'x' } };
     const steps = [begin, start(0, empty), text(0, 'x'), stop(0), ...ended, text(0, 'y'), error].map(event);
     const { answer } = await ask({ ...base, stream: true }, { steps });
@@ -269,13 +269,13 @@ describe('blocks of an upstream', () => {
     expect(answer.text).not.toContain('"y"');
   });
 
-  it('that wait for another one are bounded', async () => {
+  it('that wait for another block are limited in size', async () => {
     const long = Array.from({ length: 30 }, () => input(1, 'x'.repeat(400_000)));
     const { answer } = await ask(base, { steps: [begin, start(0, call('a')), ...long, ...ended].map(event) });
     expect(answer.status).toBe(502);
   });
 
-  it('of an error in the middle are broken off with it', async () => {
+  it('before an error are broken off with it', async () => {
     const error = { type: 'error', error: { type: 'overloaded_error', message: 'x' } };
     const steps = [begin, start(0, empty), text(0, 'x'), error].map(event);
     const { answer } = await ask({ ...base, stream: true }, { steps });
@@ -284,7 +284,7 @@ describe('blocks of an upstream', () => {
   });
 });
 
-describe('what a caller must not name', () => {
+describe('restricted fields of a caller:', () => {
   const steps = [begin, start(0, empty), text(0, 'x'), stop(0), ...ended].map(event);
   const upOf = async (more: object, headers: Json = {}, allow: string[] = []) => {
     const channels = [{ ...claude, secret: 'claude', params: { allow } }];
@@ -308,7 +308,7 @@ describe('what a caller must not name', () => {
     ['Inference-Geo', 'us'],
     ['anthropic_beta', ['x']],
   ])(
-    '%s %j is dropped by name with its beta, and goes up where the row allows it',
+    '%s %j is dropped by name with its beta, and is sent if the row allows it',
     async (field, value, beta) => {
       const headers = { 'anthropic-beta': ['x-kept', ...(beta ? [beta] : [])].join(',') };
       const refused = await upOf({ [field]: value }, headers);
@@ -321,7 +321,7 @@ describe('what a caller must not name', () => {
     },
   );
 
-  it("official is the relay's own, and other members of metadata go up", async () => {
+  it('official stays in the relay, and other members of metadata are sent', async () => {
     const { up } = await upOf({ official: false, metadata: { user_id: 'alice', x_team: 1 } });
     expect(up?.json).not.toHaveProperty('official');
     expect(up?.json['metadata']).toEqual({
@@ -330,7 +330,7 @@ describe('what a caller must not name', () => {
     });
   });
 
-  it('tools that run at the vendor are dropped with a choice of them', async () => {
+  it('tools that run at the vendor are dropped together with a choice of them', async () => {
     const hosted = { type: 'web_search_20250305', name: 'web_search' };
     const own = { type: 'text_editor_20250728', name: 'edit' };
     const choice = { tool_choice: { type: 'tool', name: 'web_search' } };
@@ -363,7 +363,7 @@ describe('what a caller must not name', () => {
     expect([allowed.status, allowed.up?.json['messages']]).toEqual([200, messages]);
   });
 
-  it('what a model asked a tool of the caller may have any names', async () => {
+  it("the arguments of a caller's tool may have any names", async () => {
     const use = { ...call('t'), input: { file_id: 'f', thread_id: 't', source: { type: 'file' } } };
     const messages = [...base.messages, { role: 'assistant', content: [use] }, ...base.messages];
     const { status, up } = await upOf({ messages });
@@ -374,12 +374,12 @@ describe('what a caller must not name', () => {
     ['an image', { type: 'image', source: { type: 'url', url: 'http://10.0.0.1/' } }],
     ['a text', { type: 'document', source: { type: 'text', data: 'http://ok', url: 'http://10.0.0.1/' } }],
     ['a block', { type: 'x_block', link: 'file:///etc/passwd' }],
-  ])('an address of %s that is no public one is a 400', async (_what, block) => {
+  ])('an address of %s that is not public is a 400', async (_what, block) => {
     const { status } = await upOf({ messages: [{ role: 'user', content: [block] }] });
     expect(status).toBe(400);
   });
 
-  it('lifetimes of an hour without a price are those of minutes, wherever they stand', async () => {
+  it('an hour-long cache without a price is shortened to minutes, wherever it appears', async () => {
     const hour = { type: 'ephemeral', ttl: '1h' };
     const part = { type: 'text', text: 'x', cache_control: hour };
     const body = {
@@ -410,7 +410,7 @@ describe('what a caller must not name', () => {
   it.each([
     [2_500, { type: 'enabled', budget_tokens: 1_476 }, undefined],
     [1_500, undefined, 'thinking'],
-  ])('a budget above a limit of %s is %j', async (limit, thinking, dropped) => {
+  ])('a thinking budget above a limit of %s becomes %j', async (limit, thinking, dropped) => {
     const rig = new CoreRig({ channels: [{ ...claude, params: { max_output_tokens: limit } }] });
     const edits = ['clear_thinking_20251015', 'clear_tool_uses_20250919'].map((type) => ({ type }));
     const body = {
@@ -425,7 +425,7 @@ describe('what a caller must not name', () => {
     expect(management).toEqual({ edits: thinking ? edits : edits.slice(1) });
   });
 
-  it('a feature that the account of the channel may not use is left out, and the channel serves on', async () => {
+  it("a feature that the channel's account may not use is omitted, and the channel continues to serve", async () => {
     const error = { type: 'error', error: { type: 'permission_error', message: 'Not for you.' } };
     const denied = {
       status: 403,
@@ -440,7 +440,7 @@ describe('what a caller must not name', () => {
     expect(rig.sent).toHaveLength(3);
   });
 
-  it('the version of the API decides how the key goes up', async () => {
+  it('the API version selects the header of the key', async () => {
     const older = await upOf({}, { 'anthropic-version': '2023-06-01' });
     expect(older.up?.headers).toMatchObject({ 'x-api-key': 'upstream-secret-value' });
     const newer = await upOf({}, { 'anthropic-version': '2026-10-21' });
@@ -449,7 +449,7 @@ describe('what a caller must not name', () => {
   });
 });
 
-describe('a body that is written to break', () => {
+describe('a hostile body', () => {
   const steps = [begin, start(0, empty), text(0, 'x'), stop(0), ...ended].map(event);
   const chat = [delta('x'), finish(), usage(9, 1), done];
   const many = Array.from({ length: 100_000 }, () => ({ type: 'text', text: 'x' }));
@@ -495,7 +495,7 @@ describe('a body that is written to break', () => {
     expect(({} as Json)['x']).toBeUndefined();
   });
 
-  it('and a name that is too long for others comes back as the client knows it', async () => {
+  it("with a name too long for other dialects is answered under the client's name", async () => {
     const name = 'n'.repeat(100);
     const body = { ...base, tools: [{ name, input_schema: {} }], tool_choice: { type: 'tool', name } };
     const calling = (called: string) => {

@@ -77,7 +77,7 @@ describe('an answer of an upstream that speaks chat', () => {
   const tools = ['read', 'list'].map((name) => ({ name, input_schema: { type: 'object' } }));
   const body = { ...ask, tools, thinking: { type: 'adaptive' } };
 
-  it('is streamed as one block after the other, parallel calls one at a time', async () => {
+  it('is streamed block after block, with parallel calls one at a time', async () => {
     const { answer } = await post({ ...body, stream: true }, { steps });
     expect(answer.status).toBe(200);
     expect(types(answer)).toEqual([
@@ -132,7 +132,7 @@ describe('an answer of an upstream that speaks chat', () => {
     });
   });
 
-  it('has calls in their order, also where none was whole before the next', async () => {
+  it('orders its calls even if none was complete before the next', async () => {
     const pieces = ['a', 'b', 'c'].map((name, index) =>
       data(chunk(toolDelta(index, { id: name, function: { name, arguments: '{"x":' } }))),
     );
@@ -161,7 +161,7 @@ describe('an answer of an upstream that speaks chat', () => {
 });
 
 describe('a conversation for an upstream that speaks chat', () => {
-  it('is translated block by block, and what no other form holds is named', async () => {
+  it('is translated block by block, and names what has no other form', async () => {
     const messages = [
       { role: 'user', content: [{ type: 'text', text: 'Look', cache_control: { type: 'ephemeral' } }] },
       {
@@ -226,7 +226,7 @@ describe('a conversation for an upstream that speaks chat', () => {
     expect(dropped).toEqual(['mcp_servers', 'metadata.user_id', 'reasoning', 'tools']);
   });
 
-  it('is refused where a block has no other form, before anything is charged', async () => {
+  it('is rejected before any charge if a block has no other form', async () => {
     const messages = [{ role: 'user', content: [{ type: 'video', source: {} }] }];
     const { rig, answer } = await post({ ...ask, messages }, { steps: [] });
     expect(answer.status).toBe(400);
@@ -310,7 +310,7 @@ describe('an upstream that speaks Messages', () => {
     context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] },
   };
 
-  it('gets the body as it came, but for model, limit and whom it is for', async () => {
+  it('receives the body unchanged except for model, limit and end user', async () => {
     const headers = {
       'anthropic-version': '2026-10-21',
       'anthropic-beta': 'context-management-2025-06-27,x-1',
@@ -338,7 +338,7 @@ describe('an upstream that speaks Messages', () => {
       'context-management-2025-06-27,x-1',
       'tools.defer_loading',
     ],
-  ])('that refuses a feature or its field is asked again without: %s', async (message, left, dropped) => {
+  ])('that rejects a feature or its field is asked again without: %s', async (message, left, dropped) => {
     const rig = new CoreRig({ channels: [claude] });
     const refusal = { type: 'error', error: { type: 'invalid_request_error', message } };
     const headers = { 'content-type': 'application/json' };
@@ -358,7 +358,7 @@ describe('an upstream that speaks Messages', () => {
     expect(rig.sent[1]?.headers['anthropic-beta']).toBe(left);
   });
 
-  it('has its blocks passed on as they are, streamed and not', async () => {
+  it('has its blocks passed on unchanged, streamed or not', async () => {
     const channels = [claude];
     const { answer } = await post({ ...body, stream: true }, { steps: said, channels });
     expect(types(answer)).toEqual([
@@ -394,7 +394,7 @@ describe('a silent upstream', () => {
     said.map(({ atMs, text }) => ({ atMs, kinds: text.match(/(?<=^event: ).*/gm) }));
   const patient = { channels: [{ first_content_seconds: 60 }] };
 
-  it('is told by pings, the first one after the beginning of the message', async () => {
+  it('causes pings, the first one after the start of the message', async () => {
     const steps = [50_000, delta('a'), 16_000, delta('b'), finish(), usage(3, 2), done];
     const { answer } = await post({ ...ask, stream: true }, { steps, ...patient });
     expect(kinds(answer)).toEqual([
@@ -407,7 +407,7 @@ describe('a silent upstream', () => {
     ]);
   });
 
-  it('that never says anything ends in an error of time, and no message ends', async () => {
+  it('that never answers ends in a time-out error, without an end of the message', async () => {
     const { answer } = await post({ ...ask, stream: true }, { steps: [hang], ...patient });
     expect(eventsOf(answer).map(({ type }) => type)).toEqual([
       'message_start',
@@ -420,8 +420,8 @@ describe('a silent upstream', () => {
   });
 });
 
-describe('a loop of tools on another vendor', () => {
-  it('brings its state back inside the thinking of its client', async () => {
+describe('a tool loop on another vendor', () => {
+  it("returns its state inside the client's thinking blocks", async () => {
     const rig = new CoreRig({ channels: [{ models: ['m'] }] });
     const signed = { extra_content: { google: { thought_signature: 'sig' } } };
     const call = { id: 'call_1', type: 'function', function: { name: 'read', arguments: '{}' }, ...signed };
@@ -449,7 +449,7 @@ describe('a key', () => {
     ['in both', { 'x-api-key': demoKey, authorization: `Bearer ${demoKey}` }, 200],
     ['that differs between both', { 'x-api-key': 'sk-other', authorization: `Bearer ${demoKey}` }, 401],
     ['in none', {}, 401],
-  ])('%s is answered so', async (_where, headers, status) => {
+  ])('%s gets this answer', async (_where, headers, status) => {
     const rig = new CoreRig();
     rig.upstream({ steps });
     const answer = await rig.post(ask, { path, headers });
@@ -461,7 +461,7 @@ describe('a key', () => {
   });
 });
 
-describe('a refusal', () => {
+describe('a Messages refusal', () => {
   const priced = [{ id: 1, type: 'token-billing', models: ['m'], input: 1, output: 1 }];
   const overloaded = [429, 529].map((status) => ({
     status,
@@ -484,7 +484,7 @@ describe('a refusal', () => {
     expect([answer.status, JSON.parse(answer.text).error.type]).toEqual([status, type]);
   });
 
-  it('of all candidates for load is an overload', async () => {
+  it('of all candidates because of load is an overload', async () => {
     const rig = new CoreRig({ channels: [{ id: 'a' }, { id: 'b' }] });
     rig.upstream(...overloaded);
     const answer = await rig.post(ask, { path });

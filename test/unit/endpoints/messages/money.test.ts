@@ -136,7 +136,7 @@ const rigOf = (options: BillingOptions = {}) =>
 const shownOf = ({ text: body }: Answer): Json => (JSON.parse(body) as { usage: Json }).usage;
 
 describe.each(Object.entries(upstreams))('a conversation on an upstream of %s', (dialect, up) => {
-  it('costs the same over each endpoint, streamed and not, to the nano-yuan', async () => {
+  it('costs the same over each endpoint, streamed or not, to the nano-yuan', async () => {
     for (const { path, body } of endpoints)
       for (const stream of [true, false]) {
         const rig = rigOf({ channels: [{ dialect }] }).upstream({ steps: up.steps });
@@ -152,7 +152,7 @@ describe.each(Object.entries(upstreams))('a conversation on an upstream of %s', 
       }
   });
 
-  it('has one split in what the client, the log and the ledger see', async () => {
+  it('has the same token split for the client, the log and the ledger', async () => {
     const rig = rigOf({ channels: [{ dialect }] }).upstream({ steps: up.steps });
     const answer = await rig.call({ model: 'm', ...endpoints[0]?.body }, { path: '/v1/messages' });
     const { input, output, cached = 0, written = 0, writtenForHour = 0 } = up.tokens;
@@ -179,7 +179,7 @@ describe.each(Object.entries(upstreams))('a conversation on an upstream of %s', 
   });
 });
 
-describe('what is held for a body', () => {
+describe('the reservation for a body', () => {
   const base = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
   const above = async (more: object): Promise<number> => {
     const { call } = messagesEndpoint.read({ ...base, ...more }, {});
@@ -236,11 +236,11 @@ describe('what is held for a body', () => {
     ],
     ['a block that nobody knows', user({ type: 'x_block', said: words }), 10_000],
     ['a field that nobody knows', { x_field: words }, 10_000],
-  ])('is from above: %s', async (_what, more, least) => {
+  ])('is an upper bound: %s', async (_what, more, least) => {
     expect(await above(more)).toBeGreaterThanOrEqual(least);
   });
 
-  it('refuses a document by its address that the balance does not cover', async () => {
+  it('rejects a document by URL that the balance does not cover', async () => {
     const rig = rigOf().upstream({ steps: claudes() });
     rig.quotas.items.clear();
     rig.granted(yuan);
@@ -251,7 +251,7 @@ describe('what is held for a body', () => {
   });
 });
 
-describe('media in a place of its own', () => {
+describe('media in unusual places', () => {
   const byUrl = { type: 'document', source: { type: 'url', url: 'https://a.test/b' } };
   // 600 pages in 2 KB.
   const pdf = base64(savedAgain(600));
@@ -293,7 +293,7 @@ describe('media in a place of its own', () => {
   const path = '/v1/messages';
   const counted = (tokens: number) => claudes({ input_tokens: tokens, output_tokens: 23 });
 
-  it.each(cases)('is held and charged for all that it may hold: %s', async (_what, body) => {
+  it.each(cases)('is reserved and charged for the most that it may hold: %s', async (_what, body) => {
     const poor = rigOf().upstream({ steps: counted(900_000) });
     poor.quotas.items.clear();
     expect((await poor.granted(20n * yuan).call(body, { path })).status).toBe(402);
@@ -303,7 +303,7 @@ describe('media in a place of its own', () => {
     expect(rig.item?.spent).toBe(costOf(price, { input: 900_000, output: 23 }));
   });
 
-  it.each(cases)('is no reason to believe more: %s', async (_what, body) => {
+  it.each(cases)('does not justify higher counts: %s', async (_what, body) => {
     const rig = rigOf().upstream({ steps: counted(1_200_000) });
     await rig.call(body, { path });
     expect(rig.item?.last).toMatchObject({ estimated: true, flag: 'input:high' });
@@ -320,7 +320,7 @@ describe('media in a place of its own', () => {
     ['a page that was fetched', fetched({ type: 'document', source: { type: 'text', data: 'words' } })],
     ['hidden thinking', { type: 'redacted_thinking', data: pdf }],
     ['a citation', { type: 'text', text: 'a', citations: [{ url: 'https://a.test/b' }] }],
-  ])('is not made of %s', async (_what, block) => {
+  ])('does not include %s', async (_what, block) => {
     const rig = rigOf().upstream({ steps: counted(900_000) });
     const messages = [...turns.assistant, { role: 'assistant', content: [block] }, ...turns.assistant];
     await rig.call({ model: 'm', max_tokens: 10, messages }, { path });
@@ -346,12 +346,12 @@ describe('several runs of one call', () => {
     return rig.item?.last;
   };
 
-  it('are charged together where the row allows them', async () => {
+  it('are charged together if the row allows them', async () => {
     const last = await ask({ edits: [{ type: 'compact_20260112' }] }, ['context_management']);
     expect(last).toMatchObject({ prompt_tokens: 6_000, completion_tokens: 1_800, estimated: false });
   });
 
-  it.each([true, false])('give way to the vendor’s own count where they cannot be (%s)', async (isInput) => {
+  it.each([true, false])("yield to the vendor's total when they are implausible (%s)", async (isInput) => {
     const own = { input_tokens: 9, output_tokens: 15 };
     const absurd = isInput ? { input_tokens: 9_000_000 } : { output_tokens: 9_000_000 };
     const rig = rigOf().upstream({ steps: claudes({ ...own, iterations: [{ ...own, ...absurd }] }) });
@@ -369,7 +369,7 @@ describe('several runs of one call', () => {
   });
 });
 
-describe('a limit of zero, which only fills the cache', () => {
+describe('a limit of zero, which only fills the cache,', () => {
   const path = '/v1/messages';
   const breakpoint = { type: 'ephemeral', ttl: '1h' };
   const body = {
@@ -403,7 +403,7 @@ describe('a limit of zero, which only fills the cache', () => {
     ['as JSON', false, [JSON.stringify(warmed)]],
     ['as JSON to a client that streams', true, [JSON.stringify(warmed)]],
     ['as a stream', true, events],
-  ])('goes up as it is, and its write is charged: %s', async (_how, stream, steps) => {
+  ])('is sent as zero, and its cache write is charged: %s', async (_how, stream, steps) => {
     const rig = rigOf({ channels: [{ dialect: 'messages', params: { set: { max_tokens: 900 } } }] });
     const answer = await rig.upstream({ steps }).call({ ...body, stream }, { path });
     expect(rig.sent[0]?.json).toMatchObject({ max_tokens: 0, system: body.system });
@@ -418,7 +418,7 @@ describe('a limit of zero, which only fills the cache', () => {
     });
   });
 
-  it('holds the dearest write of its input, and nothing for an answer', async () => {
+  it('reserves the dearest write of its input, and nothing for an answer', async () => {
     const held = async (more: object): Promise<bigint> => {
       const rig = rigOf().upstream({ steps: [JSON.stringify(warmed)] });
       const response = await rig.respond({ ...body, ...more }, { path });
@@ -431,7 +431,7 @@ describe('a limit of zero, which only fills the cache', () => {
     expect((await held({ max_tokens: 1 })) - none).toBe(costOf(price, { input: 0, output: 1 }));
   });
 
-  it('goes to the candidate that takes it, and is refused where there is none', async () => {
+  it('goes to a candidate that accepts it, and is rejected if there is none', async () => {
     const chat = { id: 'chat', priority: 2 };
     const both = rigOf({ channels: [chat, { id: 'claude', dialect: 'messages' }] });
     await both.upstream({ steps: [JSON.stringify(warmed)] }).call(body, { path });
@@ -444,7 +444,7 @@ describe('a limit of zero, which only fills the cache', () => {
     }
   });
 
-  it('is none below zero', async () => {
+  it('may not be negative', async () => {
     const { status } = await rigOf().call({ ...body, max_tokens: -1 }, { path });
     expect(status).toBe(400);
   });
@@ -463,7 +463,7 @@ describe('several answers of one call', () => {
     ['/v1/responses', 'messages', { n: 8, input: 'hi' }, 400, undefined],
     ['/v1/responses', 'responses', { n: 8, input: 'hi' }, 400, undefined],
   ])(
-    'over %s on an upstream of %s are held, left out or refused',
+    'over %s on an upstream of %s are reserved, dropped or rejected',
     async (path, dialect, body, status, sent, dropped) => {
       const rig = rigOf({ channels: [{ dialect }] }).upstream({ steps: upstreams[dialect]?.steps ?? [] });
       const answer = await rig.call({ model: 'm', ...body }, { path });
@@ -474,11 +474,11 @@ describe('several answers of one call', () => {
   );
 });
 
-describe('a call that does not end well', () => {
+describe('a failing Messages call', () => {
   const body = { model: 'm', stream: true, ...endpoints[0]?.body };
   const path = '/v1/messages';
 
-  it('is charged once for what came when its stream breaks off', async () => {
+  it('is charged once for the received part when its stream breaks off', async () => {
     const rig = rigOf().upstream({ steps: claudes().slice(0, 3) });
     const answer = await rig.call(body, { path });
     expect(answer.text).toContain('event: error');
@@ -486,13 +486,13 @@ describe('a call that does not end well', () => {
     expect(rig.item?.spent).toBeGreaterThan(costOf(price, { ...upstreams['messages']!.tokens, output: 1 }));
   });
 
-  it('is charged once and whole when its client hangs up early', async () => {
+  it('is charged once and in full when its client hangs up early', async () => {
     const rig = rigOf().upstream({ steps: claudes() });
     await rig.call(body, { path, leaveAfter: 1 });
     expect(rig.item).toMatchObject({ settled: 1, spent: costOf(price, upstreams['messages']!.tokens) });
   });
 
-  it('is free when it fails before its content, and nothing stays held', async () => {
+  it('is free when it fails before its content, and nothing stays reserved', async () => {
     const rig = rigOf().upstream({ steps: [...claudes().slice(0, 2), hang] });
     const answer = await rig.call(body, { path });
     expect([answer.status, rig.item?.spent, rig.item?.open.size]).toEqual([200, 0n, 0]);

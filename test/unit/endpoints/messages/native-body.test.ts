@@ -40,7 +40,7 @@ async function post(
   return { rig, answer, sent: rig.sent[0]?.json, json: JSON.parse(answer.text) };
 }
 
-describe('where an upstream wants the thinking of every turn back', () => {
+describe('with an upstream that requires the thinking of every turn', () => {
   const loop = { ...ask, tools, messages: [user('a'), called, result, done1, user('next')] };
   it.each([
     ['an earlier loop lacks it', { ...loop, thinking }, {}],
@@ -49,13 +49,13 @@ describe('where an upstream wants the thinking of every turn back', () => {
       { ...ask, tools, messages: [user('a'), called, result] },
       { set: { thinking } },
     ],
-  ])('thinking is off when %s', async (_when, body, params) => {
+  ])('thinking is disabled when %s', async (_when, body, params) => {
     const { sent } = await post(body, { row: { params: { wants_back: 'thinking', ...params } } });
     expect(sent?.['thinking']).toEqual({ type: 'disabled' });
   });
 });
 
-describe('a body that goes up as it came', () => {
+describe('a body sent as it came', () => {
   it.each([
     [
       'a result of a search of its own',
@@ -81,25 +81,25 @@ describe('a body that goes up as it came', () => {
         ],
       },
     ],
-  ])('may name %s, which nobody fetches', async (_what, message) => {
+  ])('may contain %s, because nobody fetches it', async (_what, message) => {
     const { answer } = await post({ ...ask, messages: [message, user('go on')] });
     expect(answer.status).toBe(200);
   });
 
-  it('names nothing as dropped that went up', async () => {
+  it('names nothing as dropped that was sent', async () => {
     const examples = [{ file_id: 'abc' }];
     const { answer, sent } = await post({ ...ask, tools: [{ ...tools[0], input_examples: examples }] });
     expect(sent?.['tools']).toEqual([{ ...tools[0], input_examples: examples }]);
     expect(answer.headers['x-relay-dropped']).toBeUndefined();
   });
 
-  it('names what its row drops', async () => {
+  it('names the fields that its row drops', async () => {
     const { answer, sent } = await post({ ...ask, thinking }, { row: { params: { drop: ['thinking'] } } });
     expect(sent).not.toHaveProperty('thinking');
     expect(answer.headers['x-relay-dropped']).toBe('thinking');
   });
 
-  it('that is denied is not asked again in the same form', async () => {
+  it('is not sent again in the same form after a denial', async () => {
     const denied = [JSON.stringify({ type: 'error', error: { type: 'permission_error', message: 'no' } })];
     expect((await post(ask, { status: 403, steps: denied })).rig.sent).toHaveLength(1);
     const managed = { ...ask, context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] } };
@@ -108,7 +108,7 @@ describe('a body that goes up as it came', () => {
   });
 });
 
-describe('what the row itself says of a model binds a body that goes up as it came', () => {
+describe('a body sent as it came follows what its row requires:', () => {
   const enabled = { thinking: { type: 'enabled', budget_tokens: 5_000 } };
   const disabled = { thinking: { type: 'disabled' } };
   const effort = (asked: string) => ({ output_config: { effort: asked } });
@@ -271,7 +271,7 @@ describe('what the row itself says of a model binds a body that goes up as it ca
     },
   );
 
-  it('and what the table of models says does not', async () => {
+  it('but not what the table of models requires', async () => {
     const body = {
       ...ask,
       ...two,
@@ -287,7 +287,7 @@ describe('what the row itself says of a model binds a body that goes up as it ca
   });
 });
 
-describe('a refusal names what its client sent', () => {
+describe('a refusal names what its client sent:', () => {
   it('the field of stop sequences', async () => {
     const rig = new CoreRig();
     rig.upstream({ steps: [delta('ok'), finish(), usage(3, 1), done] });
@@ -299,14 +299,14 @@ describe('a refusal names what its client sent', () => {
   it.each([
     ['Authorization', { authorization: 'Bearer foo' }],
     ['x-api-key', { 'x-api-key': 'foo' }],
-  ])('the header %s of a key that is none', async (name, headers) => {
+  ])('the header %s of an unknown key', async (name, headers) => {
     const { json } = await post(ask, { headers });
     expect(json.error.message).toContain(`The ${name} header`);
   });
 });
 
-describe('an answer', () => {
-  it('that breaks off for load after it began says so', async () => {
+describe('a Messages answer', () => {
+  it('reports an overload that breaks it off', async () => {
     const rig = new CoreRig({ channels: [claude] });
     const error = { type: 'overloaded_error', message: 'busy' };
     rig.upstream({
@@ -321,7 +321,7 @@ describe('an answer', () => {
     expect(answer.text).toMatch(/event: error\ndata: .*"type":"overloaded_error"/);
   });
 
-  it('whose runs do not say what they wrote is counted by what it wrote', async () => {
+  it('is counted by its text when its runs report no output', async () => {
     const runs = { iterations: [{ input_tokens: 5 }, { input_tokens: 6 }] };
     const { json } = await post(ask, {
       steps: whole([{ type: 'text', text: 'some words' }], { usage: runs }),
@@ -330,7 +330,7 @@ describe('an answer', () => {
     expect(json.usage.output_tokens).toBeGreaterThan(0);
   });
 
-  it('has nothing of an event that nobody knows', async () => {
+  it('contains nothing of an unknown event', async () => {
     const steps = [
       event({ type: 'message_start', message: { usage: { input_tokens: 9 } } }),
       event({ type: 'future', content: [{ type: 'text', text: 'unmetered' }] }),

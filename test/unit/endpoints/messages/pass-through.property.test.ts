@@ -95,7 +95,7 @@ async function ask(body: object, steps: string[], headers: Record<string, string
 const version = '2026-10-21';
 const betas = 'context-management-2025-06-27,x_future-2030-01-01';
 
-it('what goes up is what came, but for model, limit, stream and whom it is for', async () => {
+it("the relay sends the client's Messages request, changing only model, limit, stream and end user", async () => {
   await fc.assert(
     fc.asyncProperty(bodies, async (body) => {
       const steps = [{ type: 'message_start', message: { usage } }, ...ends].map(event);
@@ -174,8 +174,8 @@ function eventsOf({ text: body }: Answer): Json[] {
     .map((frame) => JSON.parse(/^event: \w+\ndata: (.*)$/s.exec(frame)?.[1] ?? '') as Json);
 }
 
-describe('what comes down is what the upstream sent, but for id, model and usage', () => {
-  it('streamed and whole, from a stream and from a whole message', async () => {
+describe("the relay returns the upstream's Messages answer, changing only id, model and usage,", () => {
+  it('streamed or not, from a stream or from a complete message', async () => {
     await fc.assert(
       fc.asyncProperty(answers, async (answer) => {
         const { blocks, more, delta } = plain(answer);

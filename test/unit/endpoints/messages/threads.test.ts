@@ -72,8 +72,8 @@ class ThreadRig {
 const lastSent = ({ rig }: ThreadRig): Json => rig.sent.at(-1)?.json ?? {};
 const idIn = ({ text }: Answer): string => /"id":"(msg_relay1[^"]+)"/.exec(text)?.[1] ?? '';
 
-describe('a thread', () => {
-  it("goes on by the client's ids, turn after turn, streamed or not", async () => {
+describe('a message thread', () => {
+  it("continues by the client's ids, turn after turn, streamed or not", async () => {
     const threads = new ThreadRig();
     let id = await threads.begin();
     for (const stream of [false, true, false]) {
@@ -87,7 +87,7 @@ describe('a thread', () => {
     }
   });
 
-  it('shows no id of the vendor, and its id names neither vendor nor account', async () => {
+  it("hides the vendor's ids, and its own id names neither vendor nor account", async () => {
     const id = await new ThreadRig().begin();
     expect(id).toMatch(/^msg_relay1\.[\w.-]+$/);
     expect(Buffer.from(id.split('.').at(-1) ?? '', 'base64url').toString('latin1')).not.toMatch(
@@ -95,7 +95,7 @@ describe('a thread', () => {
     );
   });
 
-  it('keeps the tool choice of its tools, which the vendor holds', async () => {
+  it('keeps the choice among tools that only the vendor knows', async () => {
     const threads = new ThreadRig();
     const choice = { tools, tool_choice: { type: 'tool', name: 'f' } };
     const id = await threads.begin(choice);
@@ -111,7 +111,7 @@ describe('a thread', () => {
     expect((await threads.ask({ messages: [] })).status).toBe(400);
   });
 
-  it('goes on with search results beside the question, because its system text cannot change', async () => {
+  it('continues with search results beside the question, because its system text cannot change', async () => {
     const provider = {
       type: 'tavily',
       endpoint: 'https://search.test',
@@ -129,7 +129,7 @@ describe('a thread', () => {
     expect(JSON.stringify(lastSent(threads)['messages'])).toContain(found.text);
   });
 
-  it('has an id of the usual form for an answer that nobody holds', async () => {
+  it('uses an ordinary id for an answer that nobody stores', async () => {
     const answer = await new ThreadRig().ask({ messages: secret });
     expect(bodyOf(answer)['id']).toMatch(/^msg_01call\d+$/);
   });
@@ -152,7 +152,7 @@ describe('the id of an answer', () => {
     expect(threads.rig.open).toEqual([]);
   });
 
-  it("of another tenant's conversation continues nothing, and theirs goes on", async () => {
+  it("of another tenant's conversation continues nothing, and theirs is unaffected", async () => {
     const threads = new ThreadRig();
     threads.rig.quotas.grant('other', yuan);
     const id = await threads.begin();
@@ -161,7 +161,7 @@ describe('the id of an answer', () => {
     expect((await threads.ask({ messages: question, thread: continued(id) })).status).toBe(200);
   });
 
-  it('that is replayed is refused by the vendor, in its words', async () => {
+  it('is rejected by the vendor in its own words when it is replayed', async () => {
     const threads = new ThreadRig();
     const id = await threads.begin();
     await threads.ask({ messages: question, thread: continued(id) });
@@ -169,7 +169,7 @@ describe('the id of an answer', () => {
     expect(codeOf(again)).toEqual([400, 'thread_already_continued']);
   });
 
-  it("of a thread that the vendor has forgotten gets the vendor's refusal", async () => {
+  it("of a thread that the vendor has forgotten gets the vendor's rejection", async () => {
     const threads = new ThreadRig();
     const id = await threads.begin();
     threads.vendor.expire();
@@ -180,7 +180,7 @@ describe('the id of an answer', () => {
   });
 
   it.each(['', 'x'.repeat(129), 'a b', '\u0000'])(
-    'is not made of a vendor\u2019s id that is none: %j',
+    'is not derived from an invalid id of the vendor: %j',
     (id) => {
       const sealer = createSealer([{ number: 1, secret: 'seal' }]);
       const origin = { dialect: 'messages', channel: 'c', secret: '', model: 'm' };
@@ -199,7 +199,7 @@ describe('a thread and the candidates of its model', () => {
     expect(new Set(threads.rig.sent.map(({ url }) => url))).toEqual(new Set([first]));
   });
 
-  it('is sent anew by its client when its channel does not answer and another one is left', async () => {
+  it('is sent anew by its client when its channel fails and another one exists', async () => {
     const threads = new ThreadRig({ channels: [claude, second] });
     const id = await threads.begin();
     const host = new URL(threads.rig.sent[0]?.url ?? '').host;
@@ -211,7 +211,7 @@ describe('a thread and the candidates of its model', () => {
     expect((await threads.ask({ messages: [...secret, ...question], thread: create })).status).toBe(200);
   });
 
-  it('says what fails where no other channel is left', async () => {
+  it('reports the failure when no other channel exists', async () => {
     const threads = new ThreadRig();
     const id = await threads.begin();
     threads.fails = { host: 'claude.test', status: 529 };
@@ -238,7 +238,7 @@ describe('a thread and the candidates of its model', () => {
     ['of another form', chat],
     ['of another vendor with this form', { ...claude, models: ['kimi-k3'] }, 'kimi-k3'],
     ['of a type that is not known to hold threads', { ...chat, dialect: 'messages' }],
-  ])('is neither begun nor continued at a channel %s', async (_what, channel, model = 'm') => {
+  ])('is neither started nor continued at a channel %s', async (_what, channel, model = 'm') => {
     const threads = new ThreadRig({ channels: [channel] });
     const begun = await threads.ask({ model, messages: secret, thread: create });
     expect(begun.headers['x-relay-dropped']).toContain('thread');
@@ -248,7 +248,7 @@ describe('a thread and the candidates of its model', () => {
     expect(threads.rig.sent).toHaveLength(1);
   });
 
-  it('is begun where only the row says that its vendor holds threads', async () => {
+  it('is started when only the row says that its vendor holds threads', async () => {
     const threads = new ThreadRig({
       channels: [{ ...chat, dialect: 'messages', params: { threads: true } }],
     });
@@ -262,7 +262,7 @@ describe('the money of a thread', () => {
   const costOf = ({ input, output }: { input: number; output: number }): bigint =>
     BigInt(input) * 1_000_000n + BigInt(output) * 2_000_000n;
 
-  it('is charged for all that the vendor read, exactly', async () => {
+  it('is charged for exactly what the vendor read', async () => {
     const threads = new ThreadRig({ charges: [byTokens] }, 1_000n * yuan);
     let id = await threads.begin({ messages: long });
     for (const stream of [true, false, true])
@@ -279,7 +279,7 @@ describe('the money of a thread', () => {
     ]);
   });
 
-  it('is held for what the vendor reads, though the request is short', async () => {
+  it('is reserved for what the vendor reads, though the request is short', async () => {
     const threads = new ThreadRig({ charges: [byTokens] }, 1_000n * yuan);
     const id = await threads.begin({ messages: long });
     const [{ input } = { input: 0 }] = threads.vendor.answers;
@@ -295,7 +295,7 @@ describe('the money of a thread', () => {
     ]);
   });
 
-  it('is refused before it is sent when the balance does not pay what is held there', async () => {
+  it('is checked before sending: a balance too small for the stored turns rejects the call', async () => {
     const threads = new ThreadRig({ charges: [byTokens] }, 1_000n * yuan);
     const id = await threads.begin({ messages: long });
     threads.rig.quotas.grant('acme', yuan - (threads.rig.item?.available ?? 0n));
@@ -303,7 +303,7 @@ describe('the money of a thread', () => {
     expect([answer.status, threads.rig.sent.length]).toEqual([402, 1]);
   });
 
-  it('is estimated with what is held where the vendor counts nothing', async () => {
+  it('is estimated including the stored turns when the vendor reports nothing', async () => {
     const threads = new ThreadRig({ charges: [byTokens] }, 1_000n * yuan);
     const id = await threads.begin({ messages: long });
     const [{ input } = { input: 0 }] = threads.vendor.answers;

@@ -48,7 +48,7 @@ describe.each([
     expect(rig.sent).toEqual([]);
   });
 
-  it('does not check the use of tools, and says so in the words of the vendor', async () => {
+  it("can't check the use of tools, and rejects safeguards in the vendor's words", async () => {
     const rig = new CoreRig({ channels: [channel] });
     const answer = await rig.post({ ...base, safeguards: classified }, { path, headers });
     expect(answer.status).toBe(400);
@@ -76,7 +76,7 @@ describe('an upstream of another form', () => {
     expect(rig.sent[0]?.json[field]).toBeUndefined();
   });
 
-  it('is passed over for one that can have the field', async () => {
+  it('is skipped for one that supports the field', async () => {
     const rig = new CoreRig({
       channels: [
         { ...chat, priority: 2 },
@@ -97,13 +97,13 @@ describe('an upstream that speaks Messages', () => {
   it.each([
     [{ drop: ['safeguards'] }, { safeguards: classified }, 'safeguards'],
     [{}, { resumption: { type: 'enabled', token: 't' } }, 'resumption'],
-  ])('whose row has %j is not asked without the field of %j', async (params, field, param) => {
+  ])('with %j in its row is not asked without the field of %j', async (params, field, param) => {
     const rig = new CoreRig({ channels: [{ ...claude, params }] });
     const answer = await rig.post({ ...base, ...field }, { path, headers });
     expect([answer.status, errorOf(answer.text)['param'], rig.sent]).toEqual([400, param, []]);
   });
 
-  it('gets a field that its row allows', async () => {
+  it('receives a field that its row allows', async () => {
     const rig = new CoreRig({ channels: [{ ...claude, params: { allow: ['resumption'] } }] }).upstream(
       answered,
     );
