@@ -92,7 +92,7 @@ export const calls: Mutants = {
     find: 'return [this.#withQuota({ ...this.#last, choices: [], usage: this.#whole.usage })];',
     replace: 'return [];',
     noticed: 'test/unit/relay/pipeline.test.ts',
-    by: /streams chunks with one id, the role first, usage on the/,
+    by: /is streamed in chunks with one id, the role first, usage on/,
   },
   'a URL may lead to a private host': {
     file: 'shared/relay/call/content-urls.ts',

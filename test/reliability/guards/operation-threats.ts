@@ -232,7 +232,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'const attemptsMax = 3;',
     replace: 'const attemptsMax = 9;',
     test: 'test/unit/relay/dispatch/failover.test.ts',
-    name: 'tries at most three channels, each once',
+    name: 'covers at most three channels, once each',
   },
   {
     rows: ['S30'],

@@ -40,7 +40,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: 'if (!this.#renderer.sentWhole || !dispatch.report().another) throw error;',
     replace: 'if (!dispatch.report().another) throw error;',
     test: 'test/unit/relay/dispatch/failover.test.ts',
-    name: 'never calls a second channel after the first content',
+    name: 'never happens after the first content',
   },
   {
     rows: ['F8'],
@@ -137,7 +137,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: 'includeUsage: params.include_usage && (type.reportsUsage?.(channel) ?? true)',
     replace: 'includeUsage: false',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'requests a stream with usage and the channel’s model name, and passes on sampling fields',
+    name: 'is sent as a stream with usage, the channel’s model name and the client’s sampling fields',
   },
   {
     rows: ['F12'],
@@ -153,7 +153,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: "if (input === undefined) return estimate(isCut ? 'partial' : 'absent');",
     replace: 'if (input === undefined) return { count: 0 };',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'estimates missing usage and logs that it did',
+    name: 'gets estimated usage if the upstream reports none, and the log marks it',
   },
   {
     rows: ['F12'],
@@ -161,7 +161,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: 'if (isNone || output < shareMin * below)',
     replace: 'if (output < 0)',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'shows and logs an estimate if the upstream counts zero for an answer',
+    name: 'gets estimated usage if the upstream counts zero for an answer',
   },
   {
     rows: ['F13'],

@@ -44,7 +44,7 @@ describe('a channel that leads back to the relay', () => {
 });
 
 describe('the hop header of a caller', () => {
-  // An upstream that is a relay, too, refuses calls that passed four.
+  // Another relay as upstream rejects calls that passed four relays.
   const refusing = {
     status: 508,
     headers: { 'x-relay-loop': '1' },

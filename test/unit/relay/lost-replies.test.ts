@@ -1,4 +1,4 @@
-/** Calls with an Idempotency-Key whose stores lose replies, and the repeat that their client sends after it. */
+/** Calls with an Idempotency-Key whose stores lose replies, and the client's repeat. */
 import { expect, it } from 'vitest';
 import { closeExpired } from '../../../shared/billing/quota-item.ts';
 import { StoreUnavailable } from '../../../shared/relay/ports/store-errors.ts';
@@ -11,7 +11,7 @@ const key = { rpm: 50, max_concurrency: 5, budget: { amount: '50', period: 'mont
 
 type Call = (...given: unknown[]) => Promise<unknown>;
 
-/** The calls of the stores, of which those from `first` to before `end` get no reply, whether or not they arrive. */
+/** Store calls; those from `first` up to `end` get no reply, but may be applied. */
 interface Losses {
   calls: string[];
   first: number;

@@ -20,7 +20,7 @@ const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
 const stream = { ...ask, stream: true };
 
 describe('a chat completion', () => {
-  it('answers without streaming with the whole object of the contract', async () => {
+  it('is answered with the whole documented object without streaming', async () => {
     const rig = new CoreRig().upstream({ steps: hello });
     const answer = await rig.post(ask);
     expect(answer.status).toBe(200);
@@ -51,7 +51,7 @@ describe('a chat completion', () => {
     });
   });
 
-  it('streams chunks with one id, the role first, usage on the finish chunk, then [DONE]', async () => {
+  it('is streamed in chunks with one id, the role first, usage on the finish chunk, then [DONE]', async () => {
     const rig = new CoreRig().upstream({ steps: hello });
     const answer = await rig.post(stream);
     expect(answer.headers['content-type']).toBe('text/event-stream; charset=utf-8');
@@ -77,7 +77,7 @@ describe('a chat completion', () => {
     expect(answer.text).not.toContain('"error"');
   });
 
-  it('sends usage in a separate chunk without choices if the client asks for it', async () => {
+  it('is streamed with usage in a separate chunk without choices if the client asks for it', async () => {
     const rig = new CoreRig().upstream({ steps: hello });
     const answer = await rig.post({ ...stream, stream_options: { include_usage: true } });
     const list = frames(answer.text).slice(0, -1) as { choices: unknown[]; usage: unknown }[];
@@ -85,7 +85,7 @@ describe('a chat completion', () => {
     expect(list.at(-2)).toMatchObject({ usage: null, choices: [{ finish_reason: 'stop' }] });
   });
 
-  it('accepts a body with input and flat tools, as Cursor sends it', async () => {
+  it('may have input and flat tools, as Cursor sends them', async () => {
     const rig = new CoreRig().upstream({ steps: hello });
     const tools = [{ type: 'function', name: 'look', parameters: {} }];
     const input = [{ role: 'user', content: [{ type: 'input_text', text: 'hi' }] }];
@@ -99,7 +99,7 @@ describe('a chat completion', () => {
     expect([wrong.status, JSON.parse(wrong.text)]).toMatchObject([400, { error: { param: 'input' } }]);
   });
 
-  it('estimates missing usage and logs that it did', async () => {
+  it('gets estimated usage if the upstream reports none, and the log marks it', async () => {
     const rig = new CoreRig().upstream({ steps: [delta('four words of text'), finish(), done] });
     const answer = await rig.post(ask);
     const counted = JSON.parse(answer.text).usage;
@@ -109,7 +109,7 @@ describe('a chat completion', () => {
     expect(rig.logged[0]).toMatchObject({ usage_estimated: true, end: 'completed' });
   });
 
-  it('shows and logs an estimate if the upstream counts zero for an answer', async () => {
+  it('gets estimated usage if the upstream counts zero for an answer', async () => {
     const rig = new CoreRig().upstream({ steps: [delta('x'), finish(), usage(0, 0), done] });
     expect(JSON.parse((await rig.post(ask)).text).usage).toMatchObject({
       prompt_tokens: 5,
@@ -136,7 +136,7 @@ describe('a chat completion', () => {
     ]);
   });
 
-  it('requests a stream with usage and the channel’s model name, and passes on sampling fields', async () => {
+  it('is sent as a stream with usage, the channel’s model name and the client’s sampling fields', async () => {
     const rig = new CoreRig({
       channels: [{ mapper: { m: 'real-m' }, secret: 'ssm:/relay/relay/x' }],
     }).upstream({ steps: hello });

@@ -6,7 +6,7 @@ import { VirtualClock } from '../../support/virtual-clock.ts';
 const unknown = new StoreUnavailable('no reply');
 const busy = new StoreBusy('throttled');
 
-/** A write that fails as scripted, then is done; with the moments of its tries. */
+/** A write that fails as scripted, then succeeds, and the times of its tries. */
 function write(clock: VirtualClock, ...errors: Error[]) {
   const triedMs: number[] = [];
   const startMs = clock.now();

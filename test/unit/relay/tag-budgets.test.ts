@@ -85,7 +85,7 @@ describe('an account with budgets by tag', () => {
     const served = answers.filter(({ status }) => status === 200);
     const refused = answers.filter(({ status }) => status === 429);
     expect([served.length, refused.length]).toEqual([2, 98]);
-    // Each of the five holds what the two hold, and nothing of those that were refused.
+    // Each of the five budgets reserves for the two served calls only.
     expect(used(rig)).toEqual(Array.from({ length: 5 }, () => 2n * smallNeed));
     expect(new Set(refused.map((answer) => errorOf(answer).code))).toEqual(new Set(['balance_reserved']));
   });

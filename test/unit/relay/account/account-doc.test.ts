@@ -21,7 +21,7 @@ interface Row {
 }
 const exampleRow = (exampleOf('list')?.['data'] as Row[] | undefined)?.[0];
 
-/** Names of all keys, inner ones too, so that an example shows neither more nor less than an answer has. */
+/** All keys, including nested ones, so that an example has exactly the fields of an answer. */
 function keysOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.slice(0, 1).map(keysOf);
   if (typeof value !== 'object' || value === null) return '';
@@ -29,7 +29,7 @@ function keysOf(value: unknown): unknown {
 }
 
 describe('docs/billing.md', () => {
-  it('shows an account as the relay answers it', () => {
+  it('shows an account in the relay’s own form', () => {
     const item = { id: 'chat', name: 'Chat calls', icon: '', value: 1000, models: ['m'] };
     const price = {
       type: 'token-billing' as const,
@@ -69,7 +69,7 @@ describe('docs/billing.md', () => {
     expect((available ?? 0) + (reserved ?? 0) + (spent ?? 0)).toBe(granted);
   });
 
-  it('shows usage as the relay answers it', async () => {
+  it('shows usage in the relay’s own form', async () => {
     const row = {
       account: 'acme',
       id: exampleRow?.id ?? '',
@@ -93,7 +93,7 @@ describe('docs/billing.md', () => {
     expect(requestTimeMs(row.id)).toBeDefined();
   });
 
-  it('computes its example as the relay does', () => {
+  it('computes its example with the relay’s own result', () => {
     const { prompt_tokens = 0, completion_tokens = 0, price = '', charge } = exampleRow ?? {};
     const usage = { prompt_tokens, completion_tokens };
     const outcome = { failed: false, anyContent: true, usage };

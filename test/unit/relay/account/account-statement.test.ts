@@ -179,7 +179,7 @@ describe('the statement of a month', () => {
     },
   );
 
-  it('needs a key', async () => {
+  it('is rejected without a key', async () => {
     expect((await rig.get('/v1/account/statement?month=2026-10')).status).toBe(401);
   });
 });

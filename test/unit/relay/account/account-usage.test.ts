@@ -280,7 +280,7 @@ function row(id: string, at: number, kind: 'settled' | 'grant'): LedgerRow {
   return { ...start, kind, model: 'm', key: 'k', charge: 0n, reserved: 0n, price: '-:free' };
 }
 
-/** A table as DynamoDB keeps it: in the order of ids. */
+/** A table in the order of ids, as DynamoDB keeps it. */
 function readerOf(ledger: LedgerRow[]): Parameters<typeof listUsage>[0] {
   const sorted = ledger.toSorted((a, b) => (a.id < b.id ? 1 : -1));
   const requests = sorted.filter((each): each is CloseRow => each.kind !== 'grant');

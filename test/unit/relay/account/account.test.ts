@@ -43,7 +43,7 @@ beforeAll(async () => {
   });
   await rig.putAttributes('quotas', {
     account: { S: 'acme' },
-    // More digits than a JavaScript number holds.
+    // More digits than a JavaScript number can hold.
     available: { N: '20000000000000001' },
     spent: { N: '1500000000' },
     granted: { N: '20000001750000002' },
@@ -189,7 +189,7 @@ describe('GET /v1/account', () => {
         models: ['m', 'unserved'],
         from,
       },
-      // A rule with a lower id holds at that time.
+      // A rule with a lower id applies at that time.
       { id: 3, ...price, input: 9, models: ['m'], from },
     ];
     rig.settings = {
@@ -265,7 +265,7 @@ describe('GET /v1/account', () => {
     rig.charges = [
       { id: 1, ...price, models: ['m'], windows: [hours] },
       { id: 2, ...price, models: ['n'], windows: [{ ...hours, from: '18:00', to: '20:00' }] },
-      // It takes over before the window opens again.
+      // The new rule replaces it before the window opens again.
       { id: 3, ...price, models: ['n'], from: Date.parse('2026-11-22T08:00Z') },
     ];
     await rig.put('accounts', { account: 'hourly', prices: [{ models: ['n'], factor: 0.5 }] });
@@ -336,7 +336,7 @@ describe('GET /v1/account', () => {
     [{ alert_below: '12.5' }, 12.5],
     [{ alert_below: 5 }, 5],
     [{}, null],
-    // A mistake costs the customer this alone.
+    // An invalid value disables only this alert.
     [{ alert_below: 'little' }, null],
     [{ alert_below: 5, metered: true }, null],
   ])('shows the balance below which the operator is alerted: %j', async (row, level) => {

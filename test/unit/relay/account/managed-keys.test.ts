@@ -358,7 +358,7 @@ describe('simultaneous requests', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201, 409]));
     expect((await rig.list(key)).body.data).toHaveLength(21);
     const [{ body: { id } } = { body: {} as Json }] = made;
-    // A rotation that leaves the old key its time needs a place; one that does not takes its place.
+    // A rotation with a grace period needs another place; one without takes the place of the old key.
     expect(said(await rig.rotate(second, id))).toEqual([409, 'too_many_keys', null]);
     expect((await rig.rotate(second, id, { grace_hours: 0 })).status).toBe(201);
     expect((await rig.list(key)).body.data).toHaveLength(21);
@@ -373,7 +373,7 @@ describe('simultaneous requests', () => {
     await rig.change(String(made[1]?.['key']), { account: 'elsewhere' });
     await rig.change(String(made[2]?.['key']), { enabled: false });
     for (const status of [201, 201, 409]) expect((await rig.create(key)).status).toBe(status);
-    // One that an operator disabled may be enabled again, so it stays until it is deleted.
+    // An operator may enable a disabled key again, so it keeps its place until it is deleted.
     expect((await rig.remove(key, made[2]?.['id'])).status).toBe(200);
     expect((await rig.create(key)).status).toBe(201);
   });

@@ -35,7 +35,7 @@ export interface ManagedAnswer {
   body: Json & { error: Json; data: Json[] };
 }
 
-/** Stripe as the relay sees it: what was asked of it, and an answer of the test's choice. */
+/** Stripe as the relay sees it: it records requests and gives the test's answer. */
 export interface StripeDouble {
   asked: { headers: IncomingHttpHeaders; form: URLSearchParams; path: string | undefined }[];
   answer: (form: URLSearchParams) => { status?: number; session?: unknown; never?: boolean };
@@ -53,7 +53,7 @@ export class ManagedRig {
   readonly stripe: StripeDouble = { asked: [], answer: () => ({}) };
   settings: Settings = { ...defaultSettings };
   plans: PlanRow[] = [];
-  /** Called before each transaction is sent, and after it was carried out: throws for a reply that is lost. */
+  /** Called before and after each transaction; throws to lose the reply. */
   beforeWrite: () => Promise<void> = async () => {};
   afterWrite: () => void = () => {};
   nowMs = Date.now();
@@ -135,7 +135,7 @@ export class ManagedRig {
     return this.row(keyHash(key));
   }
 
-  /** A key of an account that has no other yet. */
+  /** Creates the first key of a new account. */
   async maker(row: Json = {}): Promise<{ key: string; account: string }> {
     const account = `account-${generateHex(4)}`;
     const key = generateSecretKey();

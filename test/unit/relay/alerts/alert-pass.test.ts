@@ -91,7 +91,7 @@ it('continues after an unreadable account and fails at the end', async () => {
   expect(faults).toEqual(['alert_balances']);
 });
 
-it('tops up the accounts whose card may be charged', async () => {
+it('tops up the accounts with a usable card', async () => {
   const { pass, cards, toppedUp } = rig([{ account: 'acme' }, { account: 'beta' }]);
   cards.push('beta');
   await pass();

@@ -66,7 +66,7 @@ class World {
     });
   }
 
-  /** A store's call, which begins later and may be lost. */
+  /** A store call that starts later and may be lost. */
   async hop(): Promise<void> {
     const delayMs = this.random.chance(0.2) ? this.random.integer(50, 300) : this.random.integer(0, 20);
     await new Promise<void>((resolve) => this.scheduler.after(delayMs, resolve));
@@ -165,7 +165,7 @@ class World {
     });
   }
 
-  /** Stripe's events, each again until it is taken, and some once more; then the grants, whose changes the consumers get. */
+  /** Delivers Stripe's events until accepted, some twice, then applies the grants and passes their changes to the consumers. */
   async deliverEvents(take: (change: QuotaChange) => Promise<void>): Promise<void> {
     const sent = [...this.stripe.events, ...this.stripe.events.filter(() => this.random.chance(0.3))];
     for (const { type, object } of sent) {
@@ -185,7 +185,7 @@ class World {
 
 type Consumer = ReturnType<World['consumer']>;
 
-/** As an event source mapping: until it succeeds, and perhaps a second time, again until it succeeds. */
+/** Delivers like an event source mapping: until it succeeds, and perhaps once more. */
 async function take(world: World, watch: Consumer, change: QuotaChange): Promise<void> {
   const deliveries = world.random.chance(0.2) ? 2 : 1;
   for (let done = 0; done < deliveries;) {
@@ -197,7 +197,7 @@ async function take(world: World, watch: Consumer, change: QuotaChange): Promise
   }
 }
 
-/** The hourly pass, until it succeeded some times. */
+/** Runs the hourly pass until it has succeeded several times. */
 async function pass(world: World, watch: Consumer): Promise<void> {
   for (let done = 0; done < 3;) {
     await new Promise<void>((resolve) => world.scheduler.after(3_600_000, resolve));
@@ -210,7 +210,7 @@ async function pass(world: World, watch: Consumer): Promise<void> {
 
 const sum = (amounts: readonly number[]): number => amounts.reduce((total, each) => total + each, 0);
 
-test('each fall below the threshold is charged and credited once, within the monthly limit, despite losses and repeats', async () => {
+test('each fall below the threshold is charged and credited once within the monthly limit, despite losses', async () => {
   let charges = 0;
   await fc.assert(
     fc.asyncProperty(
@@ -228,7 +228,7 @@ test('each fall below the threshold is charged and credited once, within the mon
             await Promise.all([...changes.map((change) => take(world, any(), change)), events]);
             await world.deliverEvents((change) => take(world, any(), change));
           }
-          // An end may start the next charge, at most until the month is full.
+          // A finished charge may start the next one, up to the monthly limit.
           for (let rounds = 0; rounds < 5; rounds += 1) {
             await pass(world, any());
             await world.deliverEvents((change) => take(world, any(), change));

@@ -12,7 +12,7 @@ import { Scheduler } from '../../../simulation/scheduler.ts';
 const limit = 1_000n;
 const parts = 3;
 
-/** An account in three parts whose balance moves, and consumers of its table stream that meet at every wait. */
+/** An account with three shards and a moving balance, and consumers of its stream that interleave at every wait. */
 class World {
   readonly random: SeededRandom;
   readonly scheduler: Scheduler;
@@ -36,7 +36,7 @@ class World {
     return this.items.reduce((sum, { granted, spent }) => sum + granted - spent, 0n);
   }
 
-  /** One write on one part: a charge that it covers, or a top-up. */
+  /** One write to one shard: a charge that it covers, or a top-up. */
   write(amount: number): QuotaChange {
     const was = this.balance;
     const part = this.random.integer(0, parts - 1);
@@ -50,7 +50,7 @@ class World {
     return { item: before.account, account: before.account, before, after };
   }
 
-  /** The work begins later; its reply may be lost after it was done, or before. */
+  /** Starts the work later; its reply may be lost before or after the work is done. */
   async network<T>(work: () => Promise<T>): Promise<T> {
     await this.turn();
     if (this.random.chance(0.05)) throw new StoreUnavailable('lost before');
@@ -61,7 +61,7 @@ class World {
   }
 
   turn(): Promise<void> {
-    // Mostly quick, sometimes slow enough for a whole look of another consumer to come in between.
+    // Mostly quick, sometimes slow enough for a whole check by another consumer in between.
     const delayMs = this.random.chance(0.2) ? this.random.integer(50, 300) : this.random.integer(0, 20);
     return new Promise((resolve) => this.scheduler.after(delayMs, resolve));
   }
@@ -84,7 +84,7 @@ class World {
 
 type Consumer = ReturnType<World['consumer']>;
 
-/** As an event source mapping: until it succeeds, and perhaps a second time, again until it succeeds. */
+/** Delivers like an event source mapping: until it succeeds, and perhaps once more. */
 async function deliver(world: World, watch: Consumer, change: QuotaChange): Promise<void> {
   let left = world.random.chance(0.2) ? 2 : 1;
   while (left > 0) {

@@ -37,7 +37,7 @@ describe('a simulated channel', () => {
   });
 });
 
-// By hand.
+// Sums written by hand.
 
 const nowMs = Date.parse('2026-11-25T09:05:00Z');
 const hour = (atMs: number, model: string, counts: Record<string, number>): HourSum => ({

@@ -45,7 +45,7 @@ async function rig(fails: Partial<Record<NoticeTarget['kind'], number>> = {}, of
 }
 
 describe('a notice', () => {
-  it('goes to the topic, the operators and the contacts of the account, each once', async () => {
+  it('is sent to the topic, the operators and the contacts of the account, once each', async () => {
     const { take, sent, stores } = await rig();
     await take('n1');
     await take('n1');
@@ -71,7 +71,7 @@ describe('a notice', () => {
     expect(await stores.waiting()).toEqual([]);
   });
 
-  it('is given up after its last try, with a metric and a log line', async () => {
+  it('is dropped after its last try, with a metric and a log line', async () => {
     const { take, later, kinds, counted, events, stores } = await rig({ topic: Infinity });
     await take('n1');
     for (let run = 0; run < triesMax + 3; run += 1) await later();

@@ -1,4 +1,4 @@
-/** What upstreams say of their own balances, and when that is an alert: by the documented answers of vendors, and by lies. */
+/** Balances that upstreams report, true or false, and the alerts that follow. The answers are those that vendors document. */
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { readChannel, type ChannelRow } from '../../../../shared/config/rows/channel-row.ts';

@@ -6,7 +6,7 @@ import { BillingRig, small, yuan } from '../../../support/billing-rig.ts';
 import { delta, hang, usage, type Step } from '../../../support/core-rig.ts';
 
 const request = { ...small, stream: true };
-/** More tokens than the text has: only the upstream's own count can be the one that is found. */
+/** More tokens than the text has, so that only the upstream's own count can match. */
 const counted: Step[] = [delta('a'), usage(7, 40)];
 const charge = 87_000_000n;
 
@@ -58,7 +58,7 @@ describe('a cut call', () => {
     const steps = [...counted, delta('b'), hang];
     const rig = new BillingRig({ endpoint }).granted(yuan).upstream({ steps });
     const headers = { authorization: 'Bearer sk-test', 'idempotency-key': 'k' };
-    // No error can be rendered, so the client must not take what it has for an answer.
+    // The error cannot be rendered, so the answer must be cut, or the client would take it for complete.
     await expect(rig.call(request, { headers })).rejects.toBeInstanceOf(AnswerCut);
 
     expect(rig.open).toEqual([]);

@@ -11,7 +11,7 @@ function chance(seed: number): () => number {
   };
 }
 
-/** Content of all lengths between pauses of all lengths, so that heartbeats are due before, between and after it. */
+/** Content and pauses of all lengths, so that heartbeats fall before, between and after content. */
 function steps(random: () => number): Step[] {
   const contents = Array.from({ length: 1 + Math.floor(random() * 6) }, () => [
     Math.floor(random() * 50_000),

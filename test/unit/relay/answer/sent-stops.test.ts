@@ -1,4 +1,4 @@
-/** Stop sequences where the upstream has a field for them: what goes up, what is charged, and which one an answer names. */
+/** Stop sequences at upstreams with a field for them: the request, the charge, and the sequence that an answer names. */
 import { describe, expect, it } from 'vitest';
 import { asRecord, textIn } from '../../../../shared/wire/json.ts';
 import { BillingRig, yuan, type BillingOptions } from '../../../support/billing-rig.ts';
@@ -36,7 +36,7 @@ const messagesSteps = (text: string, output: number): Step[] => [
   }),
 ];
 
-/** An upstream that takes stop sequences, or ignores them, and refuses what `refuses` finds. */
+/** An upstream that accepts or ignores stop sequences and rejects requests that `refuses` matches. */
 function served(
   options: BillingOptions = {},
   { ignores = false, refuses }: { ignores?: boolean; refuses?: (asked: Json) => object | undefined } = {},
@@ -63,7 +63,7 @@ function served(
   return rig.granted(100n * yuan);
 }
 
-/** The text that a client of any endpoint sees, and how a Messages client is told that it ended. */
+/** The text that a client of any endpoint sees, and the ending that a Messages client gets. */
 function shown(path: string, { text }: Answer): { text: string; ending: unknown } {
   const json = text.startsWith('{') ? asRecord(JSON.parse(text)) : undefined;
   const lines = text.matchAll(/^data: (\{.*)$/gm);

@@ -1,4 +1,4 @@
-/** Stop sequences where the upstream has no field for them. */
+/** Stop sequences at upstreams without a field for them. */
 import { describe, expect, it } from 'vitest';
 import { asRecord } from '../../../../shared/wire/json.ts';
 import { CoreRig, data, frames, type Step } from '../../../support/core-rig.ts';
@@ -114,7 +114,7 @@ describe('a stop sequence that the upstream has no field for', () => {
       const ended = { text: 'One EN', calls: 0, finish: 'stop', usage: 40 };
       expect(await shown('END', streamed(pieces))).toEqual(ended);
       expect(await shown('END', whole('One EN'), { stream: false })).toEqual(ended);
-      // A call ends the text, so nothing of it is held back, and arguments are not searched.
+      // A tool call ends the text, so no text is held back, and arguments are not searched.
       expect(await shown('END', streamed(pieces, call))).toMatchObject({
         text: 'One EN',
         finish: 'tool_calls',

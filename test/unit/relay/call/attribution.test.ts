@@ -1,4 +1,4 @@
-/** Whom a call is for: read from body and headers of each endpoint, kept in log line and close record, told to vendors that ask. */
+/** End users and tags: read from body and headers, kept in log line and close record, sent to vendors that ask for them. */
 import { describe, expect, it } from 'vitest';
 import { encodeCloseRecord } from '../../../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { parseLosses, formatLoss } from '../../../../shared/billing/audit/loss-lines.ts';

@@ -107,7 +107,7 @@ describe('the URL of an image', () => {
       /^400 invalid_image_url messages\[0\]\.images\[0\]\.image_url\.url '/,
     );
     expect(await inChat({ type: 'text', text: 'hi', image_url: { url: secret } })).toMatch(/^400/);
-    // Alone, and without the text that its type says.
+    // The same part alone, without the text that its type requires.
     const content = [{ type: 'text', image_url: { url: secret } }];
     expect(await outcome(rigOf(), { messages: [{ role: 'user', content }] })).toMatch(/^400/);
   });
@@ -134,7 +134,7 @@ describe('other parts', () => {
     ['a film', { type: 'video_url', video_url: { url: 'http://10.0.0.1/a' } }, 'video_url.url'],
     ['sound', { type: 'audio_url', audio_url: { url: 'file:///a.wav' } }, 'audio_url.url'],
     ['frames', { type: 'video', video: ['https://a.example/1', 'http://10.0.0.1/2'] }, 'video[1]'],
-  ])('hold no URL that points %s to another host', async (_name, part, path) => {
+  ])('with a URL that is not public are rejected: %s', async (_name, part, path) => {
     const answer = await inChat(part);
     expect(answer.startsWith(`400 invalid_url messages[0].content[1].${path} '`)).toBe(true);
   });

@@ -89,7 +89,7 @@ const withSettings = (settings: Partial<Snapshot['settings']>) => () => ({
   settings: { ...defaultSettings, ...settings },
 });
 
-describe('the lists', () => {
+describe('the public lists', () => {
   test('models carry an empty list in their own form for coding agents that send their version', async () => {
     const { json } = await call('/v1/models', { query: new URLSearchParams('client_version=0.169.0') });
     expect(json()).toMatchObject({ object: 'list', data: [{}, {}, {}], models: [] });
@@ -171,7 +171,7 @@ describe('the lists', () => {
     expect((await call('/v1/models/vendor/beta')).json()['id']).toBe('vendor/beta');
   });
 
-  test('charge lists every rule with all keys', async () => {
+  test('/v1/charge lists every rule with all keys', async () => {
     expect((await call('/v1/charge')).json()).toEqual(snapshot.charges);
   });
 

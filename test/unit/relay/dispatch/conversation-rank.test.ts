@@ -72,7 +72,7 @@ describe('the candidate of a conversation', () => {
     const moved = texts.map((_, i) => i).filter(isMoved);
     expect(new Set(moved.map((i) => before[i]))).toEqual(new Set(['two|b']));
     expect(before.filter((id) => id === 'two|b')).toHaveLength(moved.length);
-    // They spread over all that are left.
+    // They spread over all remaining candidates.
     expect(new Set(moved.map((i) => after[i])).size).toBe(left.length - 1);
   });
 });

@@ -17,12 +17,12 @@ const search = {
 const limited = { error: { message: 'slow down', type: 'requests', code: 'rate_limit_exceeded' } };
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-/** Six candidates; what each was asked, in order. */
+/** Six candidates and the order of their requests. */
 class Six {
   readonly rig: CoreRig;
   readonly asked: string[] = [];
   readonly limited = new Set<string>();
-  /** How many calls a candidate takes at once. */
+  /** The concurrent calls that a candidate accepts. */
   room = Infinity;
   readonly #running = new Map<string, number>();
 

@@ -46,7 +46,7 @@ describe('failover before the first content', () => {
     ['a web page', { steps: ['<!doctype html>'] }],
     ['a reset', { steps: [reset] }],
   ];
-  it.each(failures)('%s: the next channel answers and the client does not notice', async (_case, failure) => {
+  it.each(failures)('hides %s: the next channel answers', async (_case, failure) => {
     const rig = new CoreRig(two).upstream(failure, good);
     const answer = await rig.post(ask);
     expect(answer.status).toBe(200);
@@ -59,7 +59,7 @@ describe('failover before the first content', () => {
     expect(rig.quotas.items.get('acme')).toMatchObject({ spent: 0n, settled: 1 });
   });
 
-  it("does not fail over on a caller's own mistake", async () => {
+  it("does not happen for a caller's own mistake", async () => {
     const refusal = { status: 400, steps: ['{"error":{"message":"bad","code":"bad_thing"}}'] };
     const rig = new CoreRig(two).upstream(refusal, good);
     expect((await rig.post(ask)).status).toBe(400);
@@ -67,7 +67,7 @@ describe('failover before the first content', () => {
     expect(rig.health.writes).toEqual([]);
   });
 
-  it('never calls a second channel after the first content', async () => {
+  it('never happens after the first content', async () => {
     const rig = new CoreRig(two).upstream({ steps: [delta('a'), reset] }, good);
     const answer = await rig.post(ask);
     expect(rig.sent).toHaveLength(1);
@@ -76,7 +76,7 @@ describe('failover before the first content', () => {
     expect(rig.health.writes).toHaveLength(1);
   });
 
-  it('tries at most three channels, each once', async () => {
+  it('covers at most three channels, once each', async () => {
     const rig = new CoreRig(four).upstream({ status: 500 });
     const answer = await rig.post(ask);
     expect(answer.status).toBe(502);
@@ -84,7 +84,7 @@ describe('failover before the first content', () => {
     expect(answer.headers['x-relay-attempts']).toBe('3');
   });
 
-  it('returns 429 only when every channel did, with the shortest wait', async () => {
+  it('ends in 429 only if every channel returned it, with the shortest wait', async () => {
     const limited = (seconds: string): UpstreamScript => ({
       status: 429,
       headers: { 'retry-after': seconds },
@@ -95,7 +95,7 @@ describe('failover before the first content', () => {
     expect(one.status).toBe(502);
   });
 
-  it('returns 429 when all other failures were of our own accounts, tried now or in cooldown', async () => {
+  it('ends in 429 if all other failures were of our own accounts, tried now or in cooldown', async () => {
     const channels = [{ id: 'a', priority: 1 }, { id: 'b' }];
     const limited = { status: 429, headers: { 'retry-after': '30' } };
     const rig = new CoreRig({ channels }).upstream(limited, { status: 402 });
@@ -105,7 +105,7 @@ describe('failover before the first content', () => {
     }
   });
 
-  it('does not ask the client to retry after content of a JSON answer, whatever the next channel answers', async () => {
+  it('tells the client not to retry after content of a JSON answer', async () => {
     const broken = { steps: [delta('Hal'), data({ error: { message: 'x', type: 'rate_limit_error' } })] };
     const rig = new CoreRig({ channels: [{ id: 'a', priority: 1 }, { id: 'b' }] });
     rig.upstream(broken, { status: 429 });

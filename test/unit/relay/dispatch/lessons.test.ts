@@ -19,7 +19,7 @@ const messagesAnswer = {
   usage: { input_tokens: 5, output_tokens: 1 },
 };
 
-/** A server with rules in front of the core: what it was sent, and what the core learned. */
+/** A server with rules, the requests that it got, and the facts that the core learned. */
 function served(row: object, rules: readonly Rule[]) {
   const sent: { status: number; body: Body }[] = [];
   const rig = new CoreRig({

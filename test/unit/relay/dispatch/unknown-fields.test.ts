@@ -1,4 +1,4 @@
-/** A server that refuses optional fields which it does not know is asked again without them, and named is what it did not get. */
+/** A server that rejects unknown optional fields gets a retry without them, and the relay names the dropped fields. */
 import { describe, expect, it } from 'vitest';
 import { CoreRig, data, delta, done, finish } from '../../../support/core-rig.ts';
 

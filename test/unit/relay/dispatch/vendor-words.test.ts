@@ -72,7 +72,7 @@ const bodiesOf = (text: string): JsonRecord[] =>
     (json) => asRecord(JSON.parse(json)),
   );
 
-/** The words by which clients tell the ends apart. */
+/** The words by which clients distinguish finish reasons. */
 function endOf({ text, status }: Answer): string {
   const bodies = bodiesOf(text);
   const responses = bodies.map((one) => asRecord(one['response'] ?? one));
@@ -132,7 +132,7 @@ describe('a finish reason', () => {
       const rig = new CoreRig({ channels: [channelOf[dialect]] }).upstream(answers[dialect](word));
       const answer = await post(rig, of);
       expect(rig.faults).toEqual([]);
-      // The last event of Responses has the whole answer.
+      // The last Responses event holds the whole answer.
       const isEarly = !of.stream || dialect === 'responses';
       expect(answer.status).toBe(means === 'failed' && isEarly ? 502 : 200);
       seen.push(endOf(answer));

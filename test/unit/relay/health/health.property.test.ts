@@ -13,7 +13,7 @@ const candidates = Array.from({ length: 503 }, (_, i) =>
   ChannelRow.parse({ id: `channel-${i}`, endpoint: 'https://up.test/v1', models: ['m'], state: true }),
 ).flatMap((row) => candidatesOf(row, 'm'));
 
-/** How a call may end. No one says a Retry-After, so no candidate may ever be left out. */
+/** The endings of a call. None has a Retry-After, so no candidate may ever be excluded. */
 const outcomes = [
   undefined,
   new UpstreamFailure('status', 429),
@@ -42,7 +42,7 @@ it('many environments keep the health item within two read units and never exclu
       const shared: SharedItem = { now: {} };
       const environments = Array.from({ length: 12 }, () => {
         const health = new MemoryHealth(clock, shared);
-        // Others write between a read and its write.
+        // Other environments write between a read and its write.
         health.beforeWrite = () => new Promise(setImmediate);
         return { health, recorder: new HealthRecorder({ health, clock }) };
       });

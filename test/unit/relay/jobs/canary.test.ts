@@ -93,7 +93,7 @@ test.each<[reason: string, changed: Record<string, Answer>]>([
   ],
   ['answer_cut', { '/v1/chat/completions': { body: 'data: {"choices":[]}\n\n' } }],
   ['connection', { '/v1/chat/completions': { body: 'data: {"choices":[]}\n\n', cut: true } }],
-])('%s is a failure with this reason', async (reason, changed) => {
+])('%s is a failure with that reason', async (reason, changed) => {
   Object.assign(answers, changed);
   expect(await run()).toEqual({ successes: 0, reason });
 });

@@ -34,7 +34,7 @@ function randomOf(seed: number): () => number {
   };
 }
 
-/** Every store call of the compilers stands still until it is picked, so that one at a time is done, in any order. */
+/** Holds every store call of the compilers until it is picked, so that they run one at a time in any order. */
 class Crossroads {
   readonly #waiting: { go: () => void; done: Promise<void> }[] = [];
 

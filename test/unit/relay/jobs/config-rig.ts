@@ -12,9 +12,9 @@ import { recordedLog, type RecordedLog } from '../../adapters/telemetry/recorded
 import { countedClient, type CountedClient } from '../../adapters/dynamodb/store.ts';
 
 export interface CompilerOptions {
-  /** Stands between the compiler and its tables. */
+  /** Wraps the compiler's tables. */
   tables?: (real: TableClient) => TableClient;
-  /** Stands between the compiler and its snapshots. */
+  /** Wraps the compiler's snapshots. */
   snapshots?: (real: SnapshotStore) => SnapshotStore;
   /** Runs after the tables were scanned. */
   afterScan?: (rows: ConfigRows) => Promise<void>;
@@ -34,7 +34,7 @@ export interface Compiler {
   pauses: number;
 }
 
-/** A compiler of its own, as another environment of the function would be, on the emulator of the test. */
+/** Starts a compiler on the test's emulator, like another environment of the function. */
 export function startCompiler(options: CompilerOptions = {}): Compiler {
   const store = countedClient();
   const tables = options.tables?.(store.tables) ?? store.tables;

@@ -1,4 +1,4 @@
-/** Grants on a real emulator: an operator's rows, the stream that carries them, and what became of balances. */
+/** Grants on a real emulator: an operator's rows, their stream and the balances. */
 import {
   DeleteItemCommand,
   GetItemCommand,
@@ -72,7 +72,7 @@ export class GrantRig implements AsyncDisposable {
     return grantApplier({ clock, random: { next: () => 0.5 }, grants, log, metrics });
   }
 
-  /** The schedule of a day, each quarter of an hour, by a clock of its own. */
+  /** Runs the schedule of a day, every 15 minutes of its own clock. */
   async dayOfSchedules(): Promise<void> {
     const clock = new QuickClock();
     const applier = this.applierOn(clock);
@@ -115,7 +115,7 @@ export class GrantRig implements AsyncDisposable {
     })(eventOf(records), invocation());
   }
 
-  /** Delivers until the stream is quiet: marks come back as records of their own. Returns how many came. */
+  /** Delivers until the stream is empty, because marks cause new records. Returns the number of records. */
   async run(): Promise<number> {
     let delivered = 0;
     for (let round = 0; round < roundsMax; round += 1) {

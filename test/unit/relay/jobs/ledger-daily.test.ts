@@ -47,7 +47,7 @@ const project = (changes: QuotaChange[]) => projectOn(changes, tables);
 const projectOn = (changes: QuotaChange[], tables: TableClient) =>
   createLedgerProjector({ ...ports(), ledger: createLedgerStore(tables, 'relay') })(changes);
 
-/** A write that closed a call of its own. */
+/** A write that closed a new call. */
 function closing(
   account: string,
   { entry = {}, ...record }: Partial<CloseRecord> & { entry?: Partial<OpenEntry> } = {},
@@ -70,9 +70,9 @@ async function all(table: string) {
 }
 const rows = async () => (await all('ledger')).map(decodeLedgerRow);
 
-/** The sums that are not those of the rows, whatever the rows are, and those that are missing. */
+/** The sums that differ from the ledger rows, and the missing ones. */
 async function wrongSums(): Promise<string[]> {
-  // Items of minutes are no exact sums, and some are spoilt on purpose; `spread` names buckets.
+  // Sums by minute are not exact, and some are broken on purpose; `spread` names buckets.
   const exact = (await all('daily')).filter(({ id }) => !/^(minutes#|spread$)/.test(id?.S ?? ''));
   const buckets = exact.map(dailySumOf).map(({ key, figures }) => ({ key: removeBucket(key), figures }));
   const found = new Set(

@@ -1,4 +1,4 @@
-/** A table's stream of the emulator, read as Lambda would hand it over. */
+/** A table's stream in the emulator, read as Lambda would deliver it. */
 import { DescribeTableCommand } from '@aws-sdk/client-dynamodb';
 import {
   DescribeStreamCommand,

@@ -63,7 +63,7 @@ beforeEach(async () => {
     },
   };
   watch = openWatch({ clock, registry }, graceSeconds);
-  // The first sweep passes over the table, which is empty.
+  // The first sweep scans the table, which is empty.
   await sweep();
   pages = [];
 });
@@ -132,7 +132,7 @@ describe('a sweep', () => {
     await watch([await put('busy', openUntil(now + lease))]);
     const aheadSeconds = 120;
     pass(lease + graceSeconds + 30);
-    // Takes the registration early, with the entry. The watch counts on it still.
+    // Takes the registration early, with the entry, but the watch still relies on it.
     expect(await sweep()).toEqual({ open: 0, expired: 1 });
     pass(-aheadSeconds);
     await watch([await put('busy', openUntil(now + lease + 1))]);

@@ -16,7 +16,7 @@ async function rigOf(parts: number): Promise<ReservationsRig> {
   return rig;
 }
 
-/** How many of so many calls at once are taken, each in an environment of its own, and why the others are refused. */
+/** Reserves for parallel calls, each in its own environment; returns how many succeed and why the others fail. */
 async function atOnce(rig: ReservationsRig, parts: number, need: Partial<ReserveNeed>) {
   const random = new SeededRandom(parts);
   const { clock, store: quotas, counters } = rig;
@@ -78,7 +78,7 @@ describe('an account rejected by its limit of', () => {
   it.each(own)('%s is rejected again for a second without a write', async (_of, need, message) => {
     const rig = await rigOf(1);
     await rig.reserve(need);
-    // A place may be free again in a moment, so one refusal for it is not enough.
+    // A place may become free at any moment, so the relay remembers only the second refusal.
     for (let refused = 0; refused < 2; refused += 1)
       await expect(rig.reserve(need)).rejects.toMatchObject({ message });
     const sent = rig.store.sent.length;

@@ -1,4 +1,4 @@
-/** Money first, then work: what is done for a request of an account that cannot pay. */
+/** Money first, then work: the work that the relay does for an account that cannot pay. */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, vi } from 'vitest';
 import { createRelayRequest } from '../../../../shared/adapters/entry/http-entry.ts';
@@ -28,7 +28,7 @@ const unpack = vi.fn(async (packed: Uint8Array, bytesMax: number) => {
 
 type Json = Record<string, unknown>;
 
-/** A request as a host passes it on, and how often its bytes were taken, unpacked and parsed to their end. */
+/** A request as a host passes it on, with counts of how often its body was read, unpacked and parsed. */
 function sent(body: Json, { gzip = false, headers = {} } = {}) {
   const text = JSON.stringify(body);
   const take = vi.fn(() => (gzip ? gzipSync(text) : Buffer.from(text)));

@@ -9,7 +9,7 @@ const milli = 1_000_000n;
 
 describe('a balance that covers the input and a part of the output', () => {
   const limited = { 'x-relay-limited-by': 'balance', 'x-relay-max-tokens': '1239' };
-  /** A call holds half of it: 22 tokens of input and 1,239 of output. */
+  /** A call reserves half of it: 22 tokens of input and 1,239 of output. */
   const available = 5_000n * milli;
 
   it.each([

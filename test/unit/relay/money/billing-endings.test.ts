@@ -36,7 +36,7 @@ const milli = 1_000_000n;
 const call = 500_000_000n;
 const nothing: Expected = { charge: [0n, 0n], kind: 'released', end: 'failed' };
 
-/** Beside those that docs/billing.md lists, which its own test shows. */
+/** Endings that docs/billing.md does not list; endings-doc.test.ts covers those that it does. */
 const endings: [string, UpstreamScript, Expected][] = [
   ['is whole', { steps: hello }, { charge: [11n * milli, call], kind: 'settled', end: 'completed' }],
   [

@@ -35,7 +35,7 @@ interface Ending {
   leaveAfter?: number;
   /** The charge by tokens, in thousandths: 1 for a token of input, 2 for one of output. */
   milli: bigint;
-  /** Ends the call in another way than by its answer. */
+  /** Ends the call other than by its answer. */
   act?: (rig: BillingRig) => Promise<void>;
 }
 
@@ -49,7 +49,7 @@ const counts = (input: number, output: number): UpstreamScript[] => [
   { steps: [delta('a'), finish(), usage(input, output), done] },
 ];
 
-/** Reserves, and then nobody closes: the sweeper does. */
+/** A reservation that only the sweeper closes. */
 async function crash(rig: BillingRig): Promise<void> {
   rig.store.always('dropped', 'close');
   await rig.call(stream);

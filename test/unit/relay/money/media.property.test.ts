@@ -1,5 +1,5 @@
 /**
- * No media go upstream that nobody paid for. Each medium has a mark of its own, which is looked for in what the upstream was sent: by text
+ * The relay sends no media upstream that are not paid for. Each medium has a mark of its own, which is looked for in what the upstream was sent: by text
  * alone, and not by the product's walk.
  */
 import fc from 'fast-check';
@@ -23,7 +23,7 @@ const pdf = (mark: string): string => base64(`%PDF-1.4 ${mark}`);
 const png = (mark: string): string => base64(`\u0089PNG\r\n\u001a\n.${mark}`);
 const at = (mark: string): string => `https://media.example/${mark}`;
 
-/** Fields that carry or refer to media, in whatever object they stand. */
+/** Fields that carry or refer to media, in any object. */
 const fields: Record<string, (plant: Plant) => Json> = {
   'an address of a picture': (plant) => plant((mark) => ({ image_url: { url: at(mark) } }), picture),
   'a list of pictures': (plant) => plant((mark) => ({ images: [png(mark)] }), picture),
@@ -108,7 +108,7 @@ const parts: Record<'chat' | 'responses' | 'messages', ((plant: Plant) => Json)[
   ],
 };
 
-/** A body of an endpoint: `more` are the fields beside those of an object, `content` the parts beside a text. */
+/** A body of an endpoint: `more` are additional fields of an object, `content` additional parts after a text. */
 interface Slots {
   more: () => Json;
   content: () => Json[];
@@ -261,7 +261,7 @@ const answers: Record<Endpoint, Step[]> = {
   ],
 };
 
-/** One yuan for 1,000 tokens of input, and output for nothing. */
+/** One yuan for 1,000 tokens of input, and free output. */
 const price = { id: 1, type: 'token-billing', models: ['m'], input: 1, output: 0 };
 
 interface Outcome {

@@ -22,7 +22,7 @@ describe('the last known state of an account', () => {
     const closeRecord = { id: first.id, kind: 'released', charge: 0n, at: 1 } as const;
     await rig.clock.run(other.close(first, closeRecord, true));
     await rig.reserve(limited);
-    // Two in a row hold: the next one is refused without a write.
+    // After two refusals in a row the next call is rejected without a write.
     await expect(rig.reserve(limited)).rejects.toMatchObject(full);
     await expect(rig.reserve(limited)).rejects.toMatchObject(full);
     const sent = rig.store.sent.length;

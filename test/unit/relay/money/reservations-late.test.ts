@@ -8,7 +8,7 @@ const funded = (): ReservationsRig => {
   return rig;
 };
 
-/** Open entries that hold something of the account. */
+/** Open entries that still reserve money. */
 const held = (rig: ReservationsRig): unknown[] =>
   [...(rig.item?.open.values() ?? [])].filter((entry) => !entry.tombstone);
 

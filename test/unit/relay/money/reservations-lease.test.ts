@@ -54,7 +54,7 @@ describe('the place of a crashed call', () => {
       await pass(10_000);
       const next = await rig.reserve(one);
       await isFull();
-      // It was not dead: its close takes nobody else's place.
+      // The first call was alive after all: its close must not free the place of another call.
       await rig.close(crashed, 4n);
       await isFull();
       expect(rig.item).toMatchObject({ spent: 4n, settled: 1 });

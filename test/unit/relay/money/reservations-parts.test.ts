@@ -4,7 +4,7 @@ import { ReservationsRig, callPrice, slot } from '../../../support/reservations-
 
 const limits = new Map([[slot('free', 6).key, 6]]);
 
-/** An account of 1,000, split into so many parts. */
+/** An account with a balance of 1,000, split into this many shards. */
 async function splitRig(parts = 4, available = 1000n): Promise<ReservationsRig> {
   const rig = new ReservationsRig();
   rig.memory.grant('acme', available);
@@ -14,7 +14,7 @@ async function splitRig(parts = 4, available = 1000n): Promise<ReservationsRig> 
 }
 
 const whole = (rig: ReservationsRig) => rig.memory.whole('acme');
-/** Costs so much, as a price per call. */
+/** A price of this much per call. */
 const costs = (amount: bigint) => ({ price: { ...callPrice, perCall: amount * 1_000n } });
 
 describe('a call of an account with shards', () => {

@@ -29,7 +29,7 @@ describe('a reserve', () => {
     const rig = funded();
     const slots = [slot('free', 1)];
     const holder = await rig.reserve({ slots }, rig.otherReservations());
-    // The repeat finds the slot full and asks for money; before that arrives, the slot is free and the first try lands.
+    // The retry finds the slot used and asks for money; before it arrives, the slot is freed and the first try lands.
     rig.store.meets('reserve', { kind: 'late', afterMs: 30 }, 'fine', { kind: 'taken', afterMs: 40 });
     const freed = rig.clock.sleep(20).then(() => rig.close(holder));
     const [reservation] = await Promise.all([rig.reserve({ slots }), freed]);
@@ -45,7 +45,7 @@ describe('a reserve', () => {
     const holder = await rig.reserve({ slots });
     const { id } = holder;
     const closeRecord = { id, kind: 'released' as const, charge: 0n, at: 0 };
-    // The slot is seen full, and is free by the time of the repeat, for which there is no money yet.
+    // The slot is seen as used, but is free when the retry comes, for which there is no money yet.
     await rig.clock.run(rig.otherReservations().close(holder, closeRecord, true));
     rig.store.meets('reserve', { kind: 'late', afterMs: 200 }, 'fine', { kind: 'taken', afterMs: 300 });
     const granted = rig.clock.sleep(100).then(() => rig.memory.grant('acme', 1_000_000n));
@@ -58,7 +58,7 @@ describe('a reserve', () => {
   it('gives up after 4 tries when other calls keep taking the money, and reserves nothing', async () => {
     const rig = funded(0n);
     const { reserve } = rig.store;
-    // Each refusal shows enough money, and each try meets none: others come and go in between.
+    // Each refusal shows enough money, but each try finds none, because other calls take it in between.
     rig.store.reserve = async (write) => {
       const reply = await reserve(write);
       return reply.done || !reply.item ? reply : { done: false, item: { ...reply.item, available: 10n } };
@@ -125,7 +125,7 @@ describe('a reserve with an unknown outcome', () => {
     expect(rig.events.map(({ name }) => name)).toEqual(Array.from({ length: 4 }, () => 'reserve_unknown'));
     await cancelled(requests);
     expect(rig.events).toHaveLength(20);
-    // There is room again.
+    // The queue of cancels has room again.
     await rig.clock.run(rig.reservations.reserve(rig.reservationRequest()).catch(() => undefined));
     await rig.clock.run(rig.clock.sleep(10_000));
     expect(rig.events).toHaveLength(20);

@@ -15,7 +15,7 @@ const anthropic = { type: 'anthropic' };
 const bedrock = { type: 'bedrock', region: 'us-west-2' };
 const names = new Set(['max_tokens', 'max_completion_tokens', 'max_output_tokens']);
 
-/** The limits of the request that goes up. */
+/** The limits of the request sent upstream. */
 async function limits(row: object, { body = ask, ...options }: Options = {}): Promise<Sent> {
   const rig = new BillingRig({ channels: [row as Record<string, unknown>], ...options });
   await rig

@@ -344,7 +344,7 @@ describe('fast mode of a Messages upstream', () => {
     const used = await ask({ speed: 'fast' });
     const usual = await ask({ speed: 'standard' });
     expect([used.spent, usual.spent]).toEqual([66n * milli, helloCost]);
-    // The capacity that the operator bought is called by another name of the tier.
+    // A vendor reports capacity that the operator bought under the tier's other name.
     const capacity = { service_tier: 'priority' };
     const [fastThere, usualThere] = [
       await ask({ speed: 'fast', ...capacity }),

@@ -2,7 +2,7 @@ import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts
 import { SeededRandom } from '../../../simulation/seeded-random.ts';
 import { dispute, reference, refund, session, StripeRig } from '../../../support/stripe-rig.ts';
 
-/** Everything that Stripe sends about one payment, and what must be granted in the end, in cents by account and id. */
+/** All events of Stripe about one payment, and the expected grants in cents by account and id. */
 interface Story {
   events: string[];
   granted: Record<string, number>;
@@ -39,7 +39,7 @@ export async function deliverPayments(seed: number, deliveries: number): Promise
   const waiting = shuffled([...all, ...repeats], random);
   const delivered = waiting.length;
   rig.store.disturb = async () => {
-    // Lets the other deliveries go on, between any two calls of the store.
+    // Let the other deliveries continue between any two store calls.
     for (let turns = random.integer(0, 3); turns > 0; turns -= 1) await Promise.resolve();
     if (random.chance(0.1)) throw new StoreUnavailable('lost');
   };

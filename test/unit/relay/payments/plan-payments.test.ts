@@ -4,7 +4,7 @@ import { addSignature, formatReferenceBody, formatTextToSign } from '../../../..
 import { SeededRandom } from '../../../simulation/seeded-random.ts';
 import { dispute, refund, session, StripeRig } from '../../../support/stripe-rig.ts';
 
-/** Months of plans that are paid at Stripe, through the function itself. */
+/** Plan months paid through Stripe, through the function itself. */
 function planReference(level: number, minor = 3_000n, nonce = '0123456789abcdef'): string {
   const body = formatReferenceBody({ account: 'acme', currency: 'usd', minor, nonce });
   return addSignature(body, nodeHmac.sign('link secret', formatTextToSign(body, level)), level);

@@ -213,7 +213,7 @@ describe('the request of a web- call', () => {
       response.writeHead(200).write('{"results":[');
       arrived.resolve();
     });
-    // Time stands still until the provider has the question.
+    // Virtual time stops until the provider has the question.
     const waiting = {
       now: () => clock.now(),
       sleep: (ms: number, signal?: AbortSignal) => arrived.promise.then(() => clock.sleep(ms, signal)),

@@ -1,4 +1,4 @@
-/** State of turns of a conversation with an alias: bound to the model that answered. */
+/** Turn states of a conversation with an alias are bound to the model that answered. */
 import { expect, it, vi } from 'vitest';
 import { CoreRig, keyRow, type RigOptions } from '../../../support/core-rig.ts';
 import { kept, plain, statesSent, turn1, turn2, withState } from './tool-loop.ts';

@@ -1,4 +1,4 @@
-/** State through the real dialects and both endpoints: what the upstream sent comes back to it byte for byte. */
+/** State through the real dialects and both endpoints: the upstream gets its own state back byte for byte. */
 import { describe, expect, it } from 'vitest';
 import { CoreRig, data, done, frames, hello, type Step } from '../../../support/core-rig.ts';
 import { asRecord, valueAt } from '../../../../shared/wire/json.ts';
@@ -141,7 +141,7 @@ describe.each(vendors)('%s', (_name, row, steps, found, wanted) => {
     expect(found(fresh)).toEqual(wanted);
   });
 
-  // AI SDK's openai-compatible provider does, and so opencode.
+  // The AI SDK's openai-compatible provider sends it back, and so does opencode.
   it('is restored for a chat client that sends the reasoning text back', async () => {
     const rig = new CoreRig({ channels }).upstream({ steps });
     await rig.post(chatTurn1);

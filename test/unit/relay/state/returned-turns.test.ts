@@ -7,7 +7,7 @@ import type { ChatMessage } from '../../../../shared/wire/canonical-call.ts';
 const binding = { account: 'acme', model: 'm' };
 const origin = { dialect: 'chat', channel: 'main', secret: '', model: 'm' };
 
-/** Seals nothing, and counts what it opens. */
+/** A sealer that does not encrypt and counts its openings. */
 class CountingSealer implements Sealer {
   opens = 0;
 
@@ -24,7 +24,7 @@ class CountingSealer implements Sealer {
 const stateOf = (text: string) => ({ origin, callIds: [], parts: [{ opaque: { text } }] });
 const turn = (): ChatMessage => ({ role: 'assistant', content: 'a' });
 
-/** Seals of so many characters for an item each. `copies`: one seal, sent so many times, of another item than the clients say. */
+/** This many seals of this length. With an `itemId`, all are copies of one seal that belongs to that item. */
 function added(count: number, length: number, copies?: { itemId: string }) {
   const sealer = new CountingSealer();
   const turns = new TurnStates(

@@ -26,7 +26,7 @@ export const turn2 = (assistant: object = calledTurn(), id = callId) => ({
   messages: [question, assistant, { role: 'tool', tool_call_id: id, content: 'seen' }],
 });
 
-/** The states that went up with the last request. */
+/** The states sent with the last request. */
 export const statesSent = (rig: CoreRig): unknown => rig.sent.at(-1)?.json['x_states'];
 
 export const kept = [{ opaque: mark }, { call: 0 }];

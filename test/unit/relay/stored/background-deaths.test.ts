@@ -12,7 +12,7 @@ const settled = 11_000_000n;
 /** Its estimate, at the price of its tokens. */
 const input = 5_000_000n;
 
-/** A process that dies at one of its calls of a store: before that is done, or with it done and unanswered. */
+/** A process that dies at one of its store calls, before it is applied or before its reply. */
 interface Mortal {
   calls: number;
   diesAt: number;

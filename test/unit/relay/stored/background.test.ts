@@ -273,7 +273,7 @@ describe('a background call that costs money', () => {
 });
 
 describe('a response accepted by a version before decision 93', () => {
-  /** As that version left it: the request under another name, and a reservation that waits for its run. */
+  /** Stores it as that version did: with the request under another name and a reservation for its run. */
   async function acceptedBefore(rig: BillingRig): Promise<OpenEntry> {
     await accepted(rig);
     const stored = (await rig.stored.responses.read('acme', [id])).get(id);
@@ -442,7 +442,7 @@ describe('a background run', () => {
     await accepted(rig);
     const run = rig.runs();
     await rig.clock.run(rig.clock.sleep(3_000));
-    // Its clock stood still, as far as the readers could tell.
+    // The readers believe that the run is dead, because its claim is not renewed.
     const runs = { ...rig.stored.runs };
     rig.stored.runs.renew = () => Promise.reject(new StoreUnavailable('away'));
     await rig.clock.run(rig.clock.sleep(70_000));

@@ -1,4 +1,4 @@
-/** Requests that go on from stored responses, through the core. */
+/** Requests that continue stored responses, through the core. */
 import { describe, expect, it } from 'vitest';
 import { asRecord } from '../../../../shared/wire/json.ts';
 import {

@@ -30,7 +30,7 @@ const storing = { keys: { 'sk-test': { row: keyRow({ store: true }) } } };
 const rigOf = (options: RigOptions = {}): CoreRig =>
   new CoreRig({ ...storing, ...options }).upstream({ steps: answered });
 
-/** Each request has an id of its own, as hosts give them. */
+/** Gives each request its own id, as hosts do. */
 let requests = 0;
 const keyed = (path: string, key = 'k', more: Record<string, string> = {}) => ({
   id: `01call${String((requests += 1)).padStart(20, '0')}`,
@@ -123,7 +123,7 @@ describe('a repeat with an Idempotency-Key, by a key that may store', () => {
 
   it('at the other endpoint is rejected and names the header', async () => {
     const rig = rigOf();
-    // Chat Completions takes this body, too: Cursor sends such ones.
+    // Chat Completions accepts this body, too, because Cursor sends it.
     await rig.post(responses, keyed('/v1/chat/completions'));
     const again = await rig.post(responses, keyed('/v1/responses'));
     expect(again.status).toBe(422);

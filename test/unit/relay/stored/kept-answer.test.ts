@@ -68,7 +68,7 @@ describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
       output: [{ content: [{ text: 'Hello' }] }],
     });
     expect(said.at(-1)?.atMs).toBeLessThanOrEqual(2_000);
-    // A stream's headers are gone when this is known.
+    // A stream has sent its headers before this is known.
     expect(headers['x-relay-store']).toBe(stream ? undefined : 'failed');
     const of = { request_id: id.slice(5), account: 'acme' };
     const notTakenBack = { name: 'response_not_taken_back', fields: of };

@@ -11,7 +11,7 @@ const referring = (items: Json[]) => [{ type: 'item_reference', id: `msg_${'9'.r
 const image = (url: string) => ({ role: 'user', content: [{ type: 'input_image', image_url: url }] });
 const hi = { model: 'm', input: 'hi', max_output_tokens: 78 };
 
-/** An account that may store, and what was read of its responses. */
+/** An account that may store, and the reads of its responses. */
 function rigOf(key: Json = {}, options: BillingOptions = {}) {
   const rig = new BillingRig({ key: { store: true, ...key }, ...options }).upstream({ steps: hello });
   const reads = vi.spyOn(rig.stored.responses, 'read');

@@ -1,4 +1,4 @@
-/** Conversations out of stored responses: what is found, what is refused by name, and what bounds it. */
+/** Conversations from stored responses: the turns found, the rejected references, and the limits. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { storedReading } from '../../../../shared/endpoints/responses/stored-input.ts';
 import {
@@ -21,7 +21,7 @@ const idOf = (turn: number): string => `resp-${suffixOf(turn)}`;
 
 let stored: MemoryStored;
 let reads: (readonly string[])[];
-/** The stores as the relay sees them, and what was asked of them. */
+/** The stores as the relay sees them, and their reads. */
 const ports = () => ({
   clock,
   random: { next: () => 0.5 },
@@ -253,7 +253,7 @@ describe('item references', () => {
 });
 
 describe('large contents that a small request refers to', () => {
-  // As a response repeats them of its request.
+  // A response repeats the instructions of its request.
   const instructions = 'x'.repeat(4 * 1024 * 1024);
 
   it('are rejected by their lengths before any is unpacked', async () => {

@@ -1,4 +1,4 @@
-/** Tools that a Responses client adds in the middle of a conversation, at the vendors that bind reasoning to what stands before it. */
+/** Tools that a Responses client adds during a conversation, at vendors that bind reasoning to the items before it. */
 import { expect, it } from 'vitest';
 import { asRecord, parseJson, recordsIn } from '../../../../shared/wire/json.ts';
 import { vendorModels, VendorRig } from '../../../support/vendor-rig.ts';
@@ -12,7 +12,7 @@ const toolOf = (name: string) => ({
 it.each([
   ['gpt-6.2-astra', []],
   ['claude-opus-5-5', []],
-  // It knows no tools by value there, so it refuses the feature, and gets them at the front.
+  // Bedrock does not support added tools, so it rejects them and gets them at the front.
   ['us.anthropic.claude-opus-5-5-v1:0', [400]],
 ])('added tools are called at %s after upstream errors %j', async (model, refusals) => {
   const rig = new VendorRig(vendorModels.filter((one) => one.model === model));

@@ -1,4 +1,4 @@
-/** Arguments of calls are one object for every client, whatever the upstream sends, and the same streamed and whole. */
+/** Every client gets a call's arguments as one object, whatever the upstream sends, streamed or not. */
 import { describe, expect, it } from 'vitest';
 import { answers, askIn, callsOf, callsWith, clients, forms, rowOf } from '../../../support/three-forms.ts';
 import { toolDelta } from '../../../support/upstream-frames.ts';

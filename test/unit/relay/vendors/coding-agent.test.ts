@@ -54,7 +54,7 @@ async function session(models: readonly string[], withImages: boolean) {
       };
       rig.down.clear();
       for (const model of models) if (model !== models[posts % models.length]) rig.down.add(model);
-      // Cooldowns end.
+      // Wait until cooldowns end.
       if (models.length > 1) await rig.core.clock.run(rig.core.clock.sleep(3_600_000));
       const answer = await rig.core.post(body, { path: '/v1/responses', id });
       expect([answer.status, answer.status === 200 ? '' : answer.text]).toEqual([200, '']);
@@ -104,7 +104,7 @@ describe.each(vendorModels.map(({ model }) => model))('a coding agent on %s', (m
       // Reasoning comes before the item that it led to, so the last item is the message or a call.
       expect(orders.filter((order) => /reasoning/.test(order.slice(1)))).toEqual([]);
       const prefixes = rig.calls.map(({ body }) => sentPrefix(body));
-      // A row that wants one system message, first, moves the later one to the front.
+      // A row that needs a single first system message moves the later one to the front.
       if (model.startsWith('picky')) return;
       for (const [index, prefix] of prefixes.slice(1).entries())
         expect(prefix.startsWith(prefixes[index] ?? '')).toBe(true);
@@ -114,7 +114,7 @@ describe.each(vendorModels.map(({ model }) => model))('a coding agent on %s', (m
 
 describe('a coding agent whose vendors fail by turns', () => {
   const names = vendorModels.map(({ model }) => model);
-  // Each is after another and before another.
+  // Each vendor follows one and precedes another.
   const pairs = names.map((one, at) => [one, names[(at + 3) % names.length] ?? one]);
 
   it.each(pairs)('continues while %s and %s alternate with each turn', async (one, other) => {

@@ -1,4 +1,4 @@
-/** Conversations that are compacted, as Codex does, against every double: what stays known, what goes up, what it costs. */
+/** Conversations that Codex compacts, on every double: the facts that survive, the requests and the charges. */
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { verifyPayload } from '../../../../infra/local/vendors/vendor.ts';
@@ -34,7 +34,7 @@ const read = (body: unknown): string =>
     (_, content: string) => `"${String(verifyPayload(content)?.['text'])}"`,
   );
 
-/** Reasoning is dropped there when what stood before it has changed. */
+/** This vendor drops reasoning when the items before it have changed. */
 const strict = { vendor: 'openai', model: 'gpt-6.2-sol', row: { type: 'openai', dialect: 'responses' } };
 const known = [...vendorModels, strict];
 
@@ -53,7 +53,7 @@ class Session {
     this.rig = new VendorRig(served, { keys, charges: [{ ...byTokens, models: ['m', 'n'] }], ...options });
     this.rig.core.quotas.grant('acme', granted);
     this.rig.core.quotas.grant('stranger', granted);
-    // The strict server knows no such field.
+    // The strict server rejects this field.
     this.#named = models.some((model) => model.startsWith('picky')) ? {} : { prompt_cache_key: 'session' };
   }
 
@@ -86,7 +86,7 @@ class Session {
     }
   }
 
-  /** The conversation goes on from the item, and from the user's own words, which the path repeats and Codex keeps else. */
+  /** Continues from the compaction item and the user's messages, which the path repeats and Codex keeps otherwise. */
   async compact(way: (typeof ways)[number]) {
     const isPath = way === 'path';
     const trigger = isPath ? [] : [{ type: 'compaction_trigger' }];
@@ -173,7 +173,7 @@ describe('a compaction', () => {
 
   it.each([
     ['deepseek-v4-pro', 'none'],
-    // There a choice is part of what a cache remembers.
+    // Anthropic's cache includes the tool choice, so it stays unchanged.
     ['claude-opus-5-5', undefined],
   ])(
     'is a summary on %s: a text request follows the unchanged turns and tools, and no tool is called',
@@ -185,7 +185,7 @@ describe('a compaction', () => {
       await session.compact('path');
       const { messages: now, tool_choice: chosen, ...after } = calls.at(-1)?.body ?? {};
       const sent = recordsIn(now);
-      // The answer, and what asks for the summary.
+      // The last two are the answer and the request for the summary.
       expect(sent.slice(0, -2)).toEqual(messages);
       expect(JSON.stringify(sent.at(-1))).toContain('summary');
       expect(sent.length - recordsIn(messages).length).toBe(2);

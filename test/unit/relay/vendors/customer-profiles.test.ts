@@ -1,4 +1,4 @@
-/** A customer that Anthropic knows by a profile: named by the account's row alone, and refused alone. */
+/** Anthropic's customer profiles: only the account's row names one, and a rejected one affects only its customer. */
 import { describe, expect, it } from 'vitest';
 import { AccountRow } from '../../../../shared/config/rows/account-row.ts';
 import { CoreRig, demoKey, keyRow, type RigOptions, type UpstreamScript } from '../../../support/core-rig.ts';

@@ -68,7 +68,7 @@ const one = (field: string, value: unknown, usual: unknown, more: Partial<Repeat
 const pseudonym = (name: string) => ({ sign: createPseudonym('test')('acme', name) });
 const chosen = { type: 'function', name: 'look' };
 
-/** Values that stand nowhere else in a request. */
+/** Values that occur nowhere else in a request. */
 const repeated: Repeated[] = [
   one('temperature', 0.37, 1),
   one('top_p', 0.41, 1),
@@ -111,7 +111,7 @@ describe.each(upstreams)('a call to %s', (_name, dialect, row) => {
     const wasSent = sign === undefined ? sent.includes(JSON.stringify(value)) : new RegExp(sign).test(sent);
     const path = at.map((step) => (/^\d+$/.test(step) ? Number(step) : step));
     expect(valueAt(echo, path)).toEqual(wasSent ? value : usual);
-    // A choice that was changed has a header of its own.
+    // A changed tool choice has its own header.
     const isNamed = dropped.includes(field) || headers['x-relay-tool-choice'] !== undefined;
     expect(isNamed).toBe(!wasSent);
   });
@@ -186,7 +186,7 @@ describe('a chat call', () => {
   it("with a file of the operator's organisation is rejected unless the row allows it", async () => {
     const content = [{ type: 'file', file: { file_id: 'file-of-another-tenant' } }];
     const asked = { ...hi, messages: [{ role: 'user', content }] };
-    // Though the balance would not cover what such a file may hold.
+    // The balance would not cover the largest file, but the file is rejected first.
     const rig = new BillingRig({ channels: [{}] }).granted(yuan);
     const answer = await rig.call(asked);
     expect([answer.status, rig.sent.length, rig.item?.spent]).toEqual([400, 0, 0n]);

@@ -129,7 +129,7 @@ async function answered({ dialect, path, stream }: Way, script: UpstreamScript) 
   };
   const answer = await rig.call(body, { path });
   const { item } = rig;
-  // Whatever happened: one reservation, closed once, and nothing is missing.
+  // In every case one reservation is closed once and the balance adds up.
   expect(rig.open).toEqual([]);
   expect(item?.settled).toBe(1);
   expect((item?.available ?? 0n) + (item?.spent ?? 0n)).toBe(item?.granted);
@@ -145,17 +145,17 @@ function codes({ status, text }: Answer): unknown[] {
   return values.flatMap((value) => {
     const { error, response, type } = asRecord(value);
     const found = error ?? asRecord(response)['error'];
-    // Responses say it twice.
+    // Responses answers repeat the error.
     const isEvent = type === 'error' && 'sequence_number' in asRecord(value);
     return found && !isEvent ? [asRecord(found)['code']] : [];
   });
 }
 
 const failed = 'upstream_unavailable';
-/** Inside an answer of Responses the codes are those of OpenAI's schema. */
+/** Inside a Responses answer, error codes are those of OpenAI's schema. */
 const failedWithin = ({ path, stream }: Way): string =>
   stream && path === '/v1/responses' ? 'server_error' : failed;
-/** Clients of Messages are told of load. */
+/** Messages clients get the status for overload. */
 const failedStatus = ({ dialect, path }: Way): number =>
   path === '/v1/messages' && dialect !== 'responses' ? 529 : 502;
 const named = ({ dialect, path, stream }: Way) => `${dialect} ${path} ${stream ? 'streamed' : 'JSON'}`;

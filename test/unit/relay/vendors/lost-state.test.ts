@@ -1,4 +1,4 @@
-/** State that is lost, late, foreign or damaged, against the doubles that want it back. */
+/** Lost, late, foreign or damaged state, at the doubles that want it back. */
 import { describe, expect, it } from 'vitest';
 import { asRecord } from '../../../../shared/wire/json.ts';
 import { StoreUnavailable } from '../../../../shared/relay/ports/store-errors.ts';
@@ -6,7 +6,7 @@ import { keyRow, type RigOptions } from '../../../support/core-rig.ts';
 import { clientNamed, Conversation } from '../../../support/loop-clients.ts';
 import { vendorModels, VendorRig } from '../../../support/vendor-rig.ts';
 
-/** Models that want something back with their turns. */
+/** Models that want state back with their turns. */
 const models = vendorModels.map(({ model }) => model).filter((model) => !/^(gpt-4|picky)/.test(model));
 const storing = ['a chat client that sends back standard fields', 'a Responses client without include'];
 const sealing = 'a Responses client that keeps encrypted reasoning';
@@ -87,7 +87,7 @@ describe.each(models)('in a tool loop of %s', (model) => {
   });
 });
 
-/** Rows whose models nobody knows by their names. */
+/** Rows with model names that the relay does not know. */
 const nameless: [string, string, string, string, Record<string, unknown>][] = [
   ['a missing signature', 'gemini', 'gemini-3-pro-preview', 'thought_signature', { type: 'openai' }],
   ['missing reasoning', 'deepseek', 'house-model', 'reasoning_content', { type: 'openai' }],
@@ -101,7 +101,7 @@ const nameless: [string, string, string, string, Record<string, unknown>][] = [
 ];
 
 describe('a vendor that rejects a request with lost state', () => {
-  /** A tool loop that another vendor began, in standard fields: its state is nowhere. */
+  /** A tool loop that another vendor began, in standard fields, so its state is lost. */
   const question = { role: 'user', content: 'turns=4 three: the weather' };
   const call = {
     id: 'call_1',
@@ -155,7 +155,7 @@ describe('a vendor that rejects a reasoning effort', () => {
 });
 
 describe('a vendor that does not accept an answer as the last turn', () => {
-  it.each(['gemini-3.8-flash', 'gemini-3-pro-preview'])('gets one more turn, %s', async (model) => {
+  it.each(['gemini-3.8-flash', 'gemini-3-pro-preview'])('gets one more turn: %s', async (model) => {
     const rig = new VendorRig([{ vendor: 'gemini', model, row: { type: 'gemini' } }]);
     const messages = [
       { role: 'user', content: 'hi' },

@@ -1,15 +1,15 @@
-/** Upstreams that report other counts than they used: what is charged stays near the truth, and the row says why. */
+/** Upstreams that report wrong counts: the charge stays near the truth, and the row names the reason. */
 import { describe, expect, it } from 'vitest';
 import { lies } from '../../../support/lying-vendor.ts';
 import { byTokens, BillingRig, small, yuan } from '../../../support/billing-rig.ts';
 import { type Step, data, delta, done, finish } from '../../../support/core-rig.ts';
 import { vendorModels, VendorRig, type VendorModel } from '../../../support/vendor-rig.ts';
 
-/** Words that every tokenizer and every estimate count alike, so that only the lie makes a difference. */
+/** Words that every tokenizer and estimate count alike, so that only the lie matters. */
 const words = 'the cat sat on the mat and the dog ran to the red box so '.repeat(20);
 const outputTokensMax = 700;
 
-/** The double's counts without a lie, or the charged ones with it. */
+/** Runs a call at the double, with or without a lie, and returns the charged counts. */
 async function charged(model: VendorModel, stream: boolean, { lie = 'none', text = words } = {}) {
   const rig = new VendorRig([model], { charges: [byTokens] });
   rig.core.quotas.grant('acme', 100n * yuan);
@@ -23,7 +23,7 @@ async function charged(model: VendorModel, stream: boolean, { lie = 'none', text
 
 const within = (share: number): boolean => share >= 0.7 && share <= 1.3;
 
-/** One for each place and shape of counts, and each framing. */
+/** One model for each place and form of counts, and for each framing. */
 const shapes = new Set([
   'gpt-5.6',
   'gpt-4.1',

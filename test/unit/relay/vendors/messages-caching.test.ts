@@ -1,4 +1,4 @@
-/** A session of Claude Code through two channels keeps to one of them, and so to what its cache holds. */
+/** A Claude Code session with two channels stays on one of them, so that it reads that vendor's cache. */
 import { describe, expect, it } from 'vitest';
 import { recordsIn } from '../../../../shared/wire/json.ts';
 import { VendorRig } from '../../../support/vendor-rig.ts';
@@ -20,7 +20,7 @@ const rigOf = (...accounts: string[]): VendorRig =>
     { secretOf: (reference) => reference },
   );
 
-/** As Claude Code sends it: marks on the system's blocks, and on the ends of the two last turns of the user. */
+/** A body like Claude Code's: cache markers on the system blocks and on the user's last two turns. */
 function bodyOf(messages: readonly Json[], who: string): Json {
   const users = new Set(messages.flatMap(({ role }, at) => (role === 'user' ? [at] : [])).slice(-2));
   return {

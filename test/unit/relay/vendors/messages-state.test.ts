@@ -1,4 +1,4 @@
-/** Claude Code on any vendor: the state of turns is in its own thinking, and each vendor gets back what is its own. */
+/** Claude Code on any vendor: its thinking blocks hold the turn states, and each vendor gets back only its own. */
 import { describe, expect, it } from 'vitest';
 import { asRecord, recordsIn } from '../../../../shared/wire/json.ts';
 import { clientNamed, Conversation } from '../../../support/loop-clients.ts';

@@ -1,4 +1,4 @@
-/** Which fields of a tenant go up: those that a dialect lists, whichever endpoint they came through, and no other. */
+/** Only fields that a dialect lists are sent upstream, from every endpoint. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -71,7 +71,7 @@ describe.each(pairs)('a call from %s to an upstream that speaks %s', (endpoint, 
     ['numbers', 77_777],
   ])('does not send unlisted fields as %s, and names them', async (_what, value) => {
     const names = closed.split(/\s+/);
-    // As many as the header names.
+    // The header names at most this many.
     for (const some of [names.slice(0, 15), names.slice(15)]) {
       const { text, dropped } = await upOf(Object.fromEntries(some.map((name) => [name, value])), asked);
       expect(text).not.toMatch(new RegExp(`sentinel|77777|"(?:${some.join('|')})"`));
@@ -106,7 +106,7 @@ describe.each(pairs)('a call from %s to an upstream that speaks %s', (endpoint, 
       fc.asyncProperty(member, value, place, async (name, some, holder) => {
         const own = { [name]: some };
         const form = { tool_choice: { type: 'auto' }, thinking: { type: 'adaptive' } }[holder];
-        // Its members are the caller's own.
+        // Members of metadata belong to the caller.
         fc.pre(holder !== 'metadata' || typeof some === 'object');
         const tool = { type: 'function', name: 'f', function: { name: 'f', q7z: 1 }, ...own };
         const tools = endpoint === 'messages' ? { ...tool, type: 'custom', input_schema: {} } : tool;
@@ -208,11 +208,11 @@ const sent: Record<string, JsonRecord> = {
   },
 };
 
-/** The relay writes them itself, binds them to the account, or puts them elsewhere. */
+/** Fields that the relay writes itself, binds to the account, or sends in another place. */
 const relays =
   `model messages input instructions stream stream_options user safety_identifier prompt_cache_key functions
   function_call store previous_response_id conversation prompt background metadata`.split(/\s+/);
-/** They cost, need the operator's organisation, or are no fields of the body. */
+/** Fields that cost money, need the operator's organisation, or are not part of the body. */
 const operators =
   `audio modalities moderation prediction service_tier web_search_options access_programs context_management
   multi_agent container diagnostics inference_geo speed billing_policy compaction fallback_credit_token fallbacks
@@ -254,7 +254,7 @@ describe.each([
   );
 });
 
-/** With what the relay adds to it. */
+/** The value with the relay's additions. */
 function merged(field: string, value: unknown): unknown {
   if (field === 'include') return expect.arrayContaining(value as unknown[]);
   if (field === 'tools') return [expect.objectContaining({})];

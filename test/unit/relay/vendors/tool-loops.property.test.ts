@@ -45,7 +45,7 @@ describe('a tool loop through the relay', () => {
         expect(rig.objections).toEqual([]);
         expect([taken, loop.ids.length]).toEqual([turns, turns * calls * (goesOn ? 2 : 1)]);
         expect(new Set(loop.ids).size).toBe(loop.ids.length);
-        // After thinking between tags the text begins with line ends.
+        // After thinking in tags, the text begins with line breaks.
         expect(text.trimStart()).toBe(
           `The tools answered: ${results.map((result) => `weather: ${result}`).join('; ')}.`,
         );

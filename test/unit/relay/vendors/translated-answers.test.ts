@@ -5,7 +5,7 @@ import { answers, askIn, callsWith, eventsOf, rowOf, type Form } from '../../../
 
 type Json = Record<string, unknown>;
 
-/** The message that a client has, of its events or whole. */
+/** The message that a client gets, streamed or not. */
 function messageOf(
   answer: Answer,
   isStreamed: boolean,

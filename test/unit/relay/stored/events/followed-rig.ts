@@ -140,7 +140,7 @@ export class FollowedRig {
     );
   }
 
-  /** A whole run: one text in `everyMs`. */
+  /** A whole run: one text every `everyMs`. */
   async run(texts = answerTexts(8), everyMs = 100): Promise<void> {
     const writer = await this.begin();
     for (const text of texts) {
