@@ -52,6 +52,17 @@ async function pressed(path: string, fields: Record<string, string>, rows: strin
   return fieldsIn(await reply.text());
 }
 
+const wrongIn = (page: string): Set<string | undefined> =>
+  new Set([...page.matchAll(/id="([^"]+)-error"/g)].map(([, name]) => name));
+
+const windowOf = (at: number, fields: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries({ zone: 'UTC', factor: '2', ...fields }).map(([name, value]) => [
+      `windows.${at}.${name}`,
+      value,
+    ]),
+  );
+
 /** The table of changes: the row, the field, its value before and after. */
 const changesIn = (page: string): string[][] =>
   [...(/<caption>\s*Changes\b[^]*?<\/table>/.exec(page)?.[0] ?? '').matchAll(/<tr[^>]*>([^]*?)<\/tr>/g)].map(
@@ -171,10 +182,27 @@ describe('a customer', () => {
     };
     const reply = await visitor.send(path, { ...fieldsIn(await visitor.page(path)), ...typed });
     const page = await reply.text();
-    const wrong = [...page.matchAll(/id="([^"]+)-error"/g)].map(([, name]) => name);
     const { 'plan.level': _, ...all } = typed;
-    expect([reply.status, new Set(wrong)]).toEqual([422, new Set(Object.keys(all))]);
+    expect([reply.status, wrongIn(page)]).toEqual([422, new Set(Object.keys(all))]);
     expect(fieldsIn(page)).toMatchObject(typed);
+  });
+
+  it.each([
+    ['a later time', path, 'prices.0.from', { 'prices.0.from': 'x', 'prices.0.until': '1h' }],
+    [
+      'hours of another window',
+      'charges-new',
+      'windows.0.from',
+      {
+        ...{ id: '77', models: 'm', input: '1', output: '1' },
+        ...windowOf(0, { name: 'a', from: '22:xx', to: '23:00' }),
+        ...windowOf(1, { name: 'b', from: '10:00', to: '12:00' }),
+      },
+    ],
+  ])('has no right field marked because of an example: %s', async (_, form, wrong, typed) => {
+    await put(rig.client, 'accounts', [{ ...row, prices: [{ models: ['m'], factor: 2 }] }]);
+    const reply = await visitor.send(form, { ...fieldsIn(await visitor.page(form)), ...typed });
+    expect([reply.status, wrongIn(await reply.text())]).toEqual([422, new Set([wrong])]);
   });
 });
 

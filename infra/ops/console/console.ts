@@ -12,7 +12,7 @@ import { html, maskKeys } from '../markup.ts';
 import type { NanoYuan } from '../../../shared/billing/money.ts';
 import { admitForm, readQuery, guardHeaders } from './guard.ts';
 import { consoleStyle } from './layout/console-style.ts';
-import { assignErrors } from './layout/form.ts';
+import { assignErrors, mayConcern } from './layout/form.ts';
 import { renderFrame, renderOverList, type Page } from './layout/frame.ts';
 import { pages } from './pages/all-pages.ts';
 import {
@@ -430,9 +430,11 @@ async function findAllProblems(visit: Visit, route: FormRoute | AnswerRoute, fir
   for (let round = 0; round < roundsMax; round += 1) {
     const wrong = assignErrors(problem, fields);
     if (wrong.size === 0) return problem;
-    const examples = fields
-      .filter(({ name }) => wrong.has(name))
-      .map(({ name, value, placeholder, input }) => [name, value || (placeholder ?? (input ? '1' : ''))]);
+    const replaced = fields.filter(({ name }) => wrong.has(name));
+    const examples = replaced.map(({ name, value, placeholder, input }) => [
+      name,
+      value || (placeholder ?? (input ? '1' : '')),
+    ]);
     const sent: Visit['fields'] = { ...visit.fields, ...Object.fromEntries(examples) };
     const example = { ...visit, fields: sent, field: (name: string) => sent[name] ?? '' };
     const next = await route.propose(example).then(
@@ -440,7 +442,7 @@ async function findAllProblems(visit: Visit, route: FormRoute | AnswerRoute, fir
       (error: unknown) => (error instanceof Failure && error.exitCode === 2 ? error.message : ''),
     );
     const isNew = (each: string): boolean =>
-      [...assignErrors(each, fields).keys()].some((name) => !wrong.has(name));
+      !mayConcern(each, replaced) && [...assignErrors(each, fields).keys()].some((name) => !wrong.has(name));
     const more = next
       .replace(/^nothing was written: /, '')
       .split('; ')

@@ -210,6 +210,16 @@ export function assignErrors(
   return errors;
 }
 
+/** True if a message names one of the fields in its words, or is about a list or map with one: `until: expected a time later than from`. */
+export function mayConcern(message: string, fields: readonly Pick<Field, 'name' | 'place'>[]): boolean {
+  const [path = '', ...words] = normalize(message).split(/:? /);
+  const named = new Set(words.join(' ').split(/\W+/));
+  return fields.some(
+    ({ name, place = name }) =>
+      normalize(place).startsWith(`${path}.`) || named.has(place.slice(place.lastIndexOf('.') + 1)),
+  );
+}
+
 const normalize = (path: string): string => path.replaceAll('-', '_').replaceAll(/\[(\d+)\]/g, '.$1');
 
 /** A single button that leads to the page which says what it will do. */
