@@ -1,7 +1,7 @@
 import type { Settings } from '../../shared/config/settings.ts';
 import { BillingRig, type BillingOptions } from './billing-rig.ts';
 
-/** `large` costs ten times what `small` does: 0.01 yuan a token in, 0.02 out. */
+/** `large` costs ten times as much as `small`: 0.01 yuan per input token, 0.02 per output token. */
 export const charges = [
   { id: 1, type: 'token-billing', models: ['small'], input: 1, output: 2 },
   { id: 2, type: 'token-billing', models: ['large'], input: 10, output: 20 },
@@ -44,7 +44,7 @@ export const aliasRig = ({ aliases = best('small', 'large'), settings, ...option
   });
 
 export const yuan = 1_000_000_000n;
-/** Of `hello`: 7 tokens in, 2 out. */
+/** The costs of `hello`: 7 tokens in, 2 out. */
 export const helloCosts = { small: 11_000_000n, large: 110_000_000n };
 
 export const hosts = ({ sent }: BillingRig): string[] => sent.map(({ url }) => new URL(url).hostname);

@@ -3,7 +3,7 @@ import { frames, type Answer, type CoreRig } from './core-rig.ts';
 
 type Json = Record<string, unknown>;
 
-/** What a client does with an answer: which endpoint it calls, and what it sends back of its turns. */
+/** How a client works: the endpoint that it calls, and the parts of its turns that it sends back. */
 export interface LoopClient {
   kind: string;
   path: string;
@@ -21,9 +21,9 @@ export interface Answered {
 }
 
 export interface ReadTurn {
-  /** The id of the answer, where clients refer to it. */
+  /** The id of the answer, if clients refer to it. */
   id?: string;
-  /** As it goes into the conversation. */
+  /** The turn as the client adds it to the conversation. */
   turn: Json[];
   calls: { id: string; name: string; input: unknown }[];
   text: string;
@@ -158,7 +158,7 @@ function messageOf(answer: Answer): Json {
   };
 }
 
-/** Results of calls that were made at once come back in one turn. */
+/** Puts the results of parallel calls into one turn. */
 function joinedTurns(conversation: readonly Json[]): Json[] {
   const turns: Json[] = [];
   for (const turn of conversation) {
@@ -212,7 +212,7 @@ const referring = responsesClient('a Responses client that refers to items', { s
   id,
 }));
 
-/** Clients of keys that may store: the relay has their conversations. */
+/** Clients of keys that may store, so the relay holds their conversations. */
 export const storingClients: LoopClient[] = [
   {
     ...referring,
@@ -237,7 +237,7 @@ export class Conversation {
   readonly stream: boolean;
   readonly items: Json[] = [];
   readonly ids: string[] = [];
-  /** What the tools answered since the last question. */
+  /** The tool results since the last question. */
   results: string[] = [];
   #posts = 0;
   #answered: Answered | undefined;
@@ -261,7 +261,7 @@ export class Conversation {
 
   post(rig: CoreRig, more: Json = {}): Promise<Answer> {
     const { client, stream } = this;
-    // Ids that are made of the request's must differ between turns.
+    // Ids derived from the request's id must differ between turns.
     const id = `01loop${String((this.#posts += 1)).padStart(20, '0')}`;
     return rig.post(
       { ...client.body(this.items, this.#answered), stream, ...more },
@@ -269,7 +269,7 @@ export class Conversation {
     );
   }
 
-  /** Takes the answer and the results of its calls into the conversation. */
+  /** Adds the answer and the results of its calls to the conversation. */
   take(answer: Answer): ReadTurn {
     if (answer.status !== 200) throw new Error(`${answer.status} ${answer.text}`);
     const read = this.client.read(answer, this.stream);
@@ -284,7 +284,7 @@ export class Conversation {
     return read;
   }
 
-  /** Turns until one has no calls. */
+  /** Runs turns until one has no calls. */
   async run(rig: CoreRig, more: Json = {}): Promise<{ text: string; turns: number; answers: Answer[] }> {
     const answers: Answer[] = [];
     for (let turns = 0; turns < 24; turns += 1) {

@@ -80,7 +80,7 @@ const dialects = {
   responses: stateful('responses', '/responses'),
 };
 
-/** In place of the registry of dialects. */
+/** Replaces the registry of dialects. */
 export const statefulRegistry = {
   outputTokensMin: () => 1,
   dialectNames: Object.keys(dialects),

@@ -6,7 +6,7 @@ import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../
 import { CoreRig, type RigOptions } from './core-rig.ts';
 import { lying } from './lying-vendor.ts';
 
-/** A model of a double, and what the row of its channel says beside id, models, endpoint, mapper and state. */
+/** A model of a double, and its channel row without id, models, endpoint, mapper and state. */
 export interface VendorModel {
   vendor: string;
   model: string;
@@ -38,7 +38,7 @@ export interface VendorCall {
   status: number;
   rule: string | undefined;
   notes: string[];
-  /** What was sent up. */
+  /** The request body. */
   body: Record<string, unknown>;
   /** The answer as it was written. */
   text: string;
@@ -75,12 +75,12 @@ export class VendorRig {
     this.core = new CoreRig(this.#options);
   }
 
-  /** From now on a fresh environment answers, beside the doubles and stores of the one before. */
+  /** Replaces the environment by a fresh one with the same doubles and stores. */
   renew(options: RigOptions = {}): void {
     this.core = new CoreRig({ ...this.#options, ...options, beside: this.core });
   }
 
-  /** What doubles refused, or tolerated though a faithful relay does not do it. */
+  /** Requests that doubles rejected, or accepted although a faithful relay would not send them. */
   get objections(): object[] {
     return this.calls
       .filter(({ status, rule, notes }) => status >= 400 || rule !== undefined || notes.length > 0)
@@ -139,7 +139,7 @@ async function* bytesOf(frames: (string | Uint8Array)[]): AsyncGenerator<Uint8Ar
   for (const frame of frames) yield typeof frame === 'string' ? new TextEncoder().encode(frame) : frame;
 }
 
-/** Tools, system and messages as they went up, without breakpoints and closing brackets. */
+/** Tools, system and messages as sent upstream, without breakpoints and closing brackets. */
 export function sentPrefix({ tools, system, messages, input }: Record<string, unknown>): string {
   const text = JSON.stringify({ tools, system, messages, input }, (name, value: unknown) =>
     name === 'cache_control' ? undefined : value,

@@ -1,6 +1,6 @@
 import { TransportError, type UpstreamReply, type UpstreamRequest } from '../../shared/upstreams/exchange.ts';
 
-/** What the vendor says of a response when it is asked. `lost`: there is none. `down`: nothing. */
+/** The status that the vendor reports for a response. `lost`: not found. `down`: no answer. */
 export type VendorWord =
   | 'queued'
   | 'in_progress'
@@ -17,22 +17,22 @@ interface Counts {
 }
 
 /**
- * A Responses vendor with completion windows: it takes a call, and is asked for its answer. Refuses what OpenAI refuses
+ * A Responses vendor with completion windows: it accepts a call and is polled for its answer. Rejects what OpenAI rejects
  * [developers.openai.com, "Background mode", November 2026].
  */
 export class WindowVendor {
   /** Each request, as `METHOD path`. */
   readonly asked: string[] = [];
-  /** The submissions that it took. */
+  /** The submissions that it accepted. */
   readonly taken: Record<string, unknown>[] = [];
   word: VendorWord = 'queued';
-  /** After it was told to cancel. */
+  /** Its status after a cancel. */
   afterCancel: VendorWord = 'cancelled';
   counts: Counts | null = { input_tokens: 5, output_tokens: 3 };
-  /** The window that it reports; undefined: the one that was asked for. */
+  /** The window that it reports; undefined: the requested one. */
   reported: string | undefined;
   text = 'Hello';
-  /** Runs before it says anything. */
+  /** Runs before each answer. */
   before: () => Promise<void> = () => Promise.resolve();
 
   readonly send = async ({ method = 'POST', url, body }: UpstreamRequest): Promise<UpstreamReply> => {

@@ -137,7 +137,7 @@ export const accessThreats: readonly Removal[] = [
     replace:
       'buildModelServing({ ...snapshot, channels: snapshot.channels.map((one) => ({ ...one, models: [model] })) }, model)',
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'a model that no channel serves',
+    name: 'a model without a channel',
   },
   {
     rows: ['S7'],

@@ -209,7 +209,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: "hadContent || mayHaveCharged(failures) ? { 'x-should-retry': 'false' } : {}",
     replace: "{ 'x-should-retry': 'false' }",
     test: 'test/unit/relay/pipeline.test.ts',
-    name: 'says 500',
+    name: 'answers 500',
   },
   {
     rows: ['F22'],

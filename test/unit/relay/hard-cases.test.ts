@@ -42,7 +42,7 @@ describe('a request that tries to bypass its reservation', () => {
     ],
     ['legacy functions', { functions: [{ name: 'f', description: 'long '.repeat(9000) }] }],
     [
-      'a part of another type',
+      'a part of an unknown type',
       {
         messages: [
           {

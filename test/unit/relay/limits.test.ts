@@ -139,7 +139,7 @@ describe('an account without its own limits', () => {
   it.each([
     ['the number in the settings', set({ accountConcurrency: 3 }), 3],
     ['half of the deployed concurrency', { concurrencyGiven: 8 }, 4],
-    ['one if one was deployed', { concurrencyGiven: 1 }, 1],
+    ['one if the deployed concurrency is one', { concurrencyGiven: 1 }, 1],
     ['the setting before the half', { ...set({ accountConcurrency: 3 }), concurrencyGiven: 8 }, 3],
     ['any number if none was deployed', {}, 9],
   ])('may run this many calls at once: %s', async (_name, options, admitted) => {

@@ -62,10 +62,10 @@ describe('a redeem code', () => {
   });
 
   it.each<[string, number, string, (code: string) => unknown, Json]>([
-    ['that nobody made', 404, 'code_not_found', () => formatCode(generateHex(codeBytes)), {}],
-    ['that is cut', 404, 'code_not_found', (code) => code.slice(1), {}],
+    ['that does not exist', 404, 'code_not_found', () => formatCode(generateHex(codeBytes)), {}],
+    ['that is truncated', 404, 'code_not_found', (code) => code.slice(1), {}],
     ['that is empty', 404, 'code_not_found', () => '', {}],
-    ['that is no text', 400, 'invalid_value', () => 5, {}],
+    ['that is not a string', 400, 'invalid_value', () => 5, {}],
     [
       'that another account redeemed',
       409,
@@ -75,8 +75,8 @@ describe('a redeem code', () => {
     ],
     ['that was revoked', 409, 'code_revoked', (code) => code, { revoked_at: '2026-11-29T00:00:00Z' }],
     ['that has expired', 409, 'code_expired', (code) => code, { expires_at: '2026-11-01' }],
-    ['whose row cannot be read', 404, 'code_not_found', (code) => code, { amount: 'ten' }],
-    ['whose amount is below zero', 404, 'code_not_found', (code) => code, { amount: -10 }],
+    ['with an unreadable row', 404, 'code_not_found', (code) => code, { amount: 'ten' }],
+    ['with a negative amount', 404, 'code_not_found', (code) => code, { amount: -10 }],
   ])('%s is rejected with %i %s and credits nothing', async (_what, status, error, write, more) => {
     const { key, account } = await rig.maker();
     const { code } = await makeCode(more);

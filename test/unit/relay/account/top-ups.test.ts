@@ -135,33 +135,33 @@ describe('when Stripe', () => {
     ['has too many requests', () => ({ status: 429, session: '{}' }), 503, 'stripe_429'],
     ['fails', () => ({ status: 500, session: '<html>secret words</html>' }), 503, 'stripe_500'],
     ['redirects', () => ({ status: 302, session: '' }), 502, 'stripe_302'],
-    ['answers no JSON', () => ({ session: 'secret words' }), 502, 'stripe_other_session'],
-    ['answers without end', () => ({ session: 'x'.repeat(400_000) }), 503, 'stripe_reply'],
+    ['answers without JSON', () => ({ session: 'secret words' }), 502, 'stripe_other_session'],
+    ['sends an endless answer', () => ({ session: 'x'.repeat(400_000) }), 503, 'stripe_reply'],
     [
-      'has a session of real money',
+      'answers with a live session',
       (form) => ({ session: opened(form, { livemode: true }) }),
       502,
       'stripe_other_session',
     ],
     [
-      'has another account’s session',
+      'answers with another account’s session',
       (form) => ({ session: opened(form, { client_reference_id: 'x' }) }),
       502,
       'stripe_other_session',
     ],
     [
-      'leads to a script',
+      'sends a script as the address',
       (form) => ({ session: opened(form, { url: 'javascript:alert(1)' }) }),
       502,
       'stripe_url',
     ],
     [
-      'leads away from https',
+      'sends an address without https',
       (form) => ({ session: opened(form, { url: 'http://a.example' }) }),
       502,
       'stripe_url',
     ],
-    ['leads nowhere', (form) => ({ session: opened(form, { url: null }) }), 502, 'stripe_url'],
+    ['sends no address', (form) => ({ session: opened(form, { url: null }) }), 502, 'stripe_url'],
   ])('%s, the answer holds no address and no text from Stripe', async (_, answer, status, reason) => {
     rig.stripe.answer = answer;
     const got = await rig.topUp(key, { amount: 10 });

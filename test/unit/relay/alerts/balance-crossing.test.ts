@@ -20,13 +20,13 @@ describe('the watch checks the balance after a change of an account', () => {
     ['when it falls below the limit', item(1_024n), item(1_023n), true],
     ['not while it stays at the limit or above', item(2_000n), item(1_024n), false],
     ['when it is back at the limit', item(1_023n), item(1_024n), true],
-    ['when money comes to an account that is low', item(1n), item(2n, { granted: 5_001n }), true],
-    ['when money goes from an account that is not', item(4_000n), item(3_000n, { granted: 4_000n }), true],
+    ['when an account with a low balance is credited', item(1n), item(2n, { granted: 5_001n }), true],
+    ['when an account with enough balance is debited', item(4_000n), item(3_000n, { granted: 4_000n }), true],
     ['when it is new', undefined, item(1n), true],
     ['not when it is removed', item(1n), undefined, false],
     ['not when a call is reserved', item(1_100n), item(900n, { open: open(200n) }), false],
-    ['when a part that is low spends a step', item(500n, { spent: 7n }), item(499n, { spent: 8n }), true],
-    ['not when such a part changes otherwise', item(500n), item(400n, { open: open(100n) }), false],
+    ['when a low shard spends one step', item(500n, { spent: 7n }), item(499n, { spent: 8n }), true],
+    ['not when a low shard changes otherwise', item(500n), item(400n, { open: open(100n) }), false],
   ])('%s', (_, before, after, expected) => {
     expect(isWorthALook({ item: 'a', account: 'a', before, after }, limit)).toBe(expected);
   });

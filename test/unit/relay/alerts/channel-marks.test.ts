@@ -21,7 +21,7 @@ describe('a simulated channel', () => {
 
   it.each([
     ['gets ten times slower', 'main', 'slower', 10],
-    ['fails more than every second call', 'fast', 'failing', 10],
+    ['fails more than half of its calls', 'fast', 'failing', 10],
     ['stalls, so that every call fails', 'backup', 'failing', 10],
     ['costs twice as much', 'cheap', 'costlier', 60],
   ] as const)('that %s is marked once, for all its models', (_what, channel, mark, minutes) => {

@@ -33,12 +33,12 @@ describe('the end of a key', () => {
   });
 
   it.each<[string, Partial<KeyRow>, string, boolean]>([
-    ['is reported some days before', {}, '2026-12-28T00:00:00Z', true],
-    ['is not reported earlier', {}, '2026-12-27T23:59:59Z', false],
+    ['is reported some days earlier', {}, '2026-12-28T00:00:00Z', true],
+    ['is not reported too early', {}, '2026-12-27T23:59:59Z', false],
     ['is not reported afterwards', {}, until, false],
-    ['is not reported of a key that is off', { enabled: false }, '2026-12-30T00:00:00Z', false],
-    ['is not reported of a key of another kind', { agent: 'web' }, '2026-12-30T00:00:00Z', false],
-    ['is not reported of a key without one', { expires_at: undefined }, '2026-12-30T00:00:00Z', false],
+    ['is not reported for a disabled key', { enabled: false }, '2026-12-30T00:00:00Z', false],
+    ['is not reported for a key of another kind', { agent: 'web' }, '2026-12-30T00:00:00Z', false],
+    ['is not reported for a key without an end', { expires_at: undefined }, '2026-12-30T00:00:00Z', false],
   ])('%s', (_, more, now, reported) => {
     expect(findKeyCauses(key(more), days, at(now))).toHaveLength(reported ? 1 : 0);
   });

@@ -74,7 +74,7 @@ describe('an upstream balance', () => {
   it.each<[string, Record<string, unknown>, Record<string, Answer>, string]>([
     ['of DeepSeek', {}, { [deepseek]: { body: yuan('110.00') } }, '110.00 CNY'],
     [
-      'of DeepSeek by its other API',
+      'of DeepSeek through its other API',
       { endpoint: 'https://api.deepseek.com/anthropic/v1' },
       { [deepseek]: { body: yuan('1.5') } },
       '1.5 CNY',
@@ -92,13 +92,13 @@ describe('an upstream balance', () => {
       '49.58894 CNY',
     ],
     [
-      'of OpenRouter, by a key that may read it',
+      'of OpenRouter, with a key that may read it',
       { endpoint: 'https://openrouter.ai/api/v1' },
       { '/api/v1/credits': { body: { data: { total_credits: 100.5, total_usage: 25.75 } } } },
       '74.75 USD',
     ],
     [
-      'of OpenRouter, by the limit of a key',
+      'of OpenRouter, from the limit of a key',
       { endpoint: 'https://openrouter.ai/api/v1' },
       {
         '/api/v1/credits': { status: 403, body: {} },
@@ -107,26 +107,26 @@ describe('an upstream balance', () => {
       '0.2 USD',
     ],
     [
-      'of OpenRouter, by a key without a limit',
+      'of OpenRouter, with a key without a limit',
       { endpoint: 'https://openrouter.ai/api/v1' },
       { '/api/v1/key': { body: { data: { limit_remaining: null } } } },
       'no limit',
     ],
     ['of new-api', other, { [subscription]: limits, [used]: usage }, '74.75 USD'],
     [
-      'of new-api, by a key without a limit',
+      'of new-api, with a key without a limit',
       other,
       { [subscription]: { body: { hard_limit_usd: 100_000_000 } }, [used]: usage },
       'no limit',
     ],
     [
-      'of new-api, by its newer path',
+      'of new-api, at its newer path',
       other,
       { [token]: { body: { data: { total_available: 987_655, unlimited_quota: false } } } },
       '987655 quota',
     ],
     [
-      'of a site whose row names the form of another',
+      'of a site whose row names another site’s form',
       { ...other, balance_form: 'deepseek' },
       { [deepseek]: { body: yuan('7') } },
       '7 CNY',
@@ -144,13 +144,13 @@ describe('an upstream balance', () => {
     ['sends a page', { body: '<html>login</html>' }, /^no balance/],
     ['sends nothing', { body: '' }, /^no balance/],
     ['sends an empty list', { body: yuan('1', { balance_infos: [] }) }, /^no balance/],
-    ['puts the key in the place of an amount', { body: yuan(secret) }, /^no balance/],
+    ['sends the key as an amount', { body: yuan(secret) }, /^no balance/],
     [
-      'puts the key in the place of a unit',
+      'sends the key as a unit',
       { body: { balance_infos: [{ currency: secret, total_balance: '1' }] } },
       /^no balance/,
     ],
-    ['sends an amount that no account has', { body: yuan('1e400') }, /^no balance/],
+    ['sends an impossible amount', { body: yuan('1e400') }, /^no balance/],
     [
       'sends a thousand units',
       {
@@ -162,7 +162,7 @@ describe('an upstream balance', () => {
     ],
     ['sends a megabyte', { body: ' '.repeat(2 ** 20) + JSON.stringify(yuan('110.00')) }, /^no balance/],
     [
-      'is not there',
+      'is missing',
       new TransportError('connect', 'No connection.', { code: 'ECONNREFUSED' }),
       /^ECONNREFUSED$/,
     ],

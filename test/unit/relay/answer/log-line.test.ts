@@ -62,7 +62,7 @@ const whole: [string, RigOptions, UpstreamScript[], object, object][] = [
     { ...head, ...answered, first_content_ms: 0, ...counted, charge: '0.011' },
   ],
   [
-    'a call that another channel took over',
+    'a call that failed over to another channel',
     { channels: two },
     [{ status: 503 }, { steps: hello }],
     small,
@@ -83,7 +83,7 @@ const whole: [string, RigOptions, UpstreamScript[], object, object][] = [
     },
   ],
   [
-    'a call whose last channel could not be reached keeps the status of the one before',
+    'a call with an unreachable last channel, with the status of the channel before',
     { channels: two },
     [{ status: 503 }, { connect: 'refused' }],
     small,
@@ -104,7 +104,7 @@ const whole: [string, RigOptions, UpstreamScript[], object, object][] = [
     },
   ],
   [
-    'a call with a count that cannot be',
+    'a call with an impossible count',
     {},
     [{ steps: impossible }],
     small,
@@ -123,7 +123,7 @@ const whole: [string, RigOptions, UpstreamScript[], object, object][] = [
     },
   ],
   [
-    'a call whose prompt was partly in the upstream cache is charged like any other',
+    'a call with a partly cached prompt',
     {},
     [{ steps: cached }],
     small,
@@ -146,7 +146,7 @@ const whole: [string, RigOptions, UpstreamScript[], object, object][] = [
     { ...head, search: 'empty', ...answered, first_content_ms: 0, ...counted, charge: '0.011' },
   ],
   [
-    'a call that the key may not make',
+    'a call that the key does not allow',
     {},
     [{ steps: hello }],
     { ...small, official: true },

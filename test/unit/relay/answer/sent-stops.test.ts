@@ -172,10 +172,10 @@ describe('a Messages client of a chat upstream', () => {
     ['the sequence that SGLang names', ['NO', 'HALT'], { matched_stop: 'HALT' }, ['stop_sequence', 'HALT']],
     ['the only one if the answer names none', ['HALT'], {}, ['stop_sequence', 'HALT']],
     ['none of several if the answer names none', ['NO', 'HALT'], {}, ['end_turn', null]],
-    ['none where vLLM says that there was none', ['HALT'], { stop_reason: null }, ['end_turn', null]],
-    ['none where it was a token', ['HALT'], { matched_stop: 151_643 }, ['end_turn', null]],
+    ['none if vLLM reports none', ['HALT'], { stop_reason: null }, ['end_turn', null]],
+    ['none if the model stopped at a token', ['HALT'], { matched_stop: 151_643 }, ['end_turn', null]],
     ['none that it did not send', ['HALT'], { stop_reason: '</s>' }, ['end_turn', null]],
-    ['none where it sent none', [], { stop_reason: 'HALT' }, ['end_turn', null]],
+    ['none if it sent none', [], { stop_reason: 'HALT' }, ['end_turn', null]],
     ['none at a limit', ['HALT'], { finish_reason: 'length' }, ['max_tokens', null]],
     [
       'none with a call',

@@ -85,11 +85,11 @@ async function shown(stop: string | string[], steps: Step[], more: object = {}):
 
 const cases: [string, string | string[], string, string][] = [
   ['in the middle', 'END', 'One END two', 'One '],
-  ['of several the first that is complete', ['two', 'ne two', 'END'], 'One two END', 'O'],
+  ['the first complete one of several', ['two', 'ne two', 'END'], 'One two END', 'O'],
   ['at the very beginning', 'One', 'One END two', ''],
-  ['after what looked like it', 'aab', 'aaaab and so on', 'aa'],
+  ['after a partial match', 'aab', 'aaaab and so on', 'aa'],
   ['that overlaps its own beginning', 'abab!', 'xabababab!y', 'xabab'],
-  ['beside empty ones', ['', 'END'], 'One END', 'One '],
+  ['together with empty ones', ['', 'END'], 'One END', 'One '],
   ['of a line feed', '\n', 'first\nsecond', 'first'],
   ['of other scripts', '结束', '一二🙂结束三', '一二🙂'],
 ];

@@ -24,10 +24,10 @@ describe('the Authorization header', () => {
     ['the scheme twice', 'Bearer Bearer sk-test'],
     ['a key of 64 KB', `Bearer sk-${'x'.repeat(65_536)}`],
     ['a key of 204 characters', `Bearer sk-${'x'.repeat(201)}`],
-    ['a key that is all prefix', 'Bearer sk-'],
+    ['a key that is only the prefix', 'Bearer sk-'],
     ['a letter beyond ASCII', 'Bearer sk-t\u00e9st'],
     ['a control character', 'Bearer sk-\u0007'],
-    ['blanks alone after the scheme', `Bearer${' '.repeat(16_384)}`],
+    ['only blanks after the scheme', `Bearer${' '.repeat(16_384)}`],
     // A pattern that backtracks over the blanks takes some 20 s for this one.
     ['200,000 blanks and two lines', `Bearer${' '.repeat(200_000)}sk-te\nst`],
     ['a million blanks between words', `Bearer${' '.repeat(200_000)}sk-test${' '.repeat(1_000_000)}x`],

@@ -27,9 +27,9 @@ const errorOf = ({ text }: { text: string }) => JSON.parse(text).error;
 describe('a call to an alias', () => {
   it.each([
     ['chat', { body: { ...chat, stream: true }, path: '/v1/chat/completions' }],
-    ['chat, in one piece', { body: chat, path: '/v1/chat/completions' }],
+    ['chat, not streamed', { body: chat, path: '/v1/chat/completions' }],
     ['Responses', { body: { ...responses, stream: true }, path: '/v1/responses' }],
-    ['Responses, in one piece', { body: responses, path: '/v1/responses' }],
+    ['Responses, not streamed', { body: responses, path: '/v1/responses' }],
   ])(
     'falls back to the next model and uses its name in the whole answer: %s',
     async (_case, { body, path }) => {

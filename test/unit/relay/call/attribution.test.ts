@@ -229,10 +229,10 @@ describe('a vendor that requests an end user', () => {
 
   it.each([
     ['the client names one', claude, { user: 'alice' }, {}],
-    ['the setting says so', claude, {}, { endUsers: { hashAccounts: false } }],
-    ['the row leaves the field out', { ...claude, params: { drop: ['user'] } }, {}, {}],
-    ['the server is not the vendor’s', { endpoint: 'https://compatible.test/v1' }, {}, {}],
-    ['the type does not ask', { type: 'gemini', secret: 'ssm:/relay/relay/x' }, {}, {}],
+    ['the setting disables it', claude, {}, { endUsers: { hashAccounts: false } }],
+    ['the row drops the field', { ...claude, params: { drop: ['user'] } }, {}, {}],
+    ['the server belongs to another vendor', { endpoint: 'https://compatible.test/v1' }, {}, {}],
+    ['the channel type does not request it', { type: 'gemini', secret: 'ssm:/relay/relay/x' }, {}, {}],
   ])('does not get the hash if %s', async (_, channel, body, settings) => {
     const { sent, answer } = await call('chat', { channels: [channel], body, settings });
     const ofAccount = (await call('chat', { channels: [claude] })).sent?.['metadata'];

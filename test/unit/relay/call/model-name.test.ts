@@ -20,10 +20,10 @@ describe('a requested model', () => {
   });
 
   it.each([
-    ['a blank behind it', 'm '],
+    ['a trailing blank', 'm '],
     ['a zero-width space in it', 'm\u200b'],
     ['a letter that looks like another', '\u043c'],
-    ['a line feed behind it', 'm\n'],
+    ['a trailing line feed', 'm\n'],
     ['nothing between its modifiers', 'web--official'],
     ['too many characters', 'm'.repeat(129)],
   ])('with %s is rejected', async (_case, requested) => {

@@ -118,7 +118,7 @@ describe('the order of channels', () => {
   it.each<[string, UpstreamFailure, string[]]>([
     ['another of its secrets after a rate limit', new UpstreamFailure('status', 429), ['a|x', 'a|y', 'b']],
     ['another of its secrets after a rejected one', new UpstreamFailure('secret'), ['a|x', 'a|y', 'b']],
-    ['another channel after a failure of its own', new UpstreamFailure('connect'), ['a|x', 'b', 'a|y']],
+    ['another channel after a failure of the channel', new UpstreamFailure('connect'), ['a|x', 'b', 'a|y']],
   ])('goes on from a channel to %s', (_case, failure, ids) => {
     const order = orderOf(
       [channel('a', { priority: 1, secret: ['x', 'y', 'z'] }), channel('b')],

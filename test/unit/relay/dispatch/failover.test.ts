@@ -156,7 +156,7 @@ describe('a JSON answer that breaks off after content', () => {
     ['a reset', { steps: [first, reset] }],
     ['an error in its stream', { steps: [first, data({ error: { message: 'x' } })] }],
     ['silence', { steps: [first, 900_000] }],
-    ['a reset after counts and a tool call', { steps: [first, usage(7, 90), call, reset] }],
+    ['a reset after usage and a tool call', { steps: [first, usage(7, 90), call, reset] }],
   ])('by %s is replaced by the whole answer of the next channel', async (_case, failure) => {
     const rig = new CoreRig(two).upstream(failure, good);
     const answer = await rig.post(whole);

@@ -115,7 +115,7 @@ const cases: [
     ['reasoning_effort', 'high'],
   ],
   [
-    'efforts, and no words of the sentences behind them',
+    'efforts, without words from the following sentences',
     chat,
     { ...ask, reasoning_effort: 'xhigh' },
     ({ reasoning_effort: effort }) =>
@@ -166,7 +166,7 @@ const cases: [
     ['reasoning_effort', 'low'],
   ]),
   [
-    'that a typed server has no effort',
+    'that a typed server does not support efforts',
     chat,
     { ...ask, reasoning_effort: 'high' },
     (body) =>
@@ -176,7 +176,7 @@ const cases: [
     ['reasoning_effort', undefined],
   ],
   [
-    'that it has no effort',
+    'that it does not support efforts',
     claude,
     { ...ask, reasoning_effort: 'high' },
     (body) => effortOf(body) !== undefined && anthropic('This model does not support the effort parameter.'),
@@ -184,7 +184,7 @@ const cases: [
     ['output_config', undefined],
   ],
   [
-    'that it has no effort, in fields alone',
+    'that it does not support efforts, by fields only',
     chat,
     { ...ask, reasoning_effort: 'high' },
     (body) => has(body, 'reasoning_effort') && openai('no', 'reasoning_effort', 'unsupported_parameter'),
@@ -232,7 +232,7 @@ const cases: [
     ['temperature', undefined],
   ],
   [
-    'that it takes one of the two',
+    'that it accepts only one sampling field',
     chat,
     { ...ask, temperature: 0.5, top_p: 0.5 },
     (body) =>
@@ -272,7 +272,7 @@ const cases: [
     ['tools', [tool]],
   ],
   [
-    'that it knows budgets alone',
+    'that it supports only budgets',
     claude,
     { ...ask, reasoning_effort: 'low' },
     (body) =>
@@ -282,7 +282,7 @@ const cases: [
     ['thinking', { type: 'enabled', budget_tokens: 2048 }],
   ],
   [
-    'that it knows no budget',
+    'that it does not support budgets',
     { ...claude, mapper: { m: 'claude-haiku-4-5' } },
     { ...ask, reasoning_effort: 'low' },
     (body) =>
@@ -314,7 +314,7 @@ const cases: [
     ['output_config', { effort: 'low' }],
   ],
   [
-    'that it stops between tools alone',
+    'that it stops thinking only between tools',
     { ...claude, mapper: { m: 'claude-sonnet-5' } },
     { ...ask, reasoning_effort: 'none' },
     (body) =>
@@ -393,7 +393,7 @@ const cases: [
     [wanted, 50],
   ]),
   [
-    'that a user comes last',
+    'that the last turn must be the user’s',
     chat,
     { ...ask, messages: [...ask.messages, { role: 'assistant', content: 'Well' }] },
     (body) =>
@@ -402,7 +402,7 @@ const cases: [
     'last_turn:user',
   ],
   [
-    'that the system comes first',
+    'that the system message must come first',
     chat,
     { ...ask, messages: [...ask.messages, { role: 'system', content: 'Short.' }] },
     (body) =>
@@ -441,7 +441,7 @@ describe('an upstream refusal teaches', () => {
 
   const quoted = 'say "temperature" is not supported and "stop" is not supported';
   it.each([
-    ['as it stands', quoted],
+    ['unchanged', quoted],
     ['as JSON', JSON.stringify(quoted)],
     ['as JSON in JSON', JSON.stringify(JSON.stringify(quoted))],
   ])('nothing from a quoted sentence that the request holds %s', async (_how, content) => {

@@ -68,7 +68,7 @@ describe('a call with tools that is refused in its dialect', () => {
 
   it.each([
     ['without tools', ask, {}],
-    ['on a type that has one dialect', { ...ask, tools }, { type: 'gemini' }],
+    ['on a type with one dialect', { ...ask, tools }, { type: 'gemini' }],
   ])('is not retried %s', async (_case, body, row) => {
     const rig = new CoreRig({ channels: [row] }).upstream(wantsResponses, good);
     expect((await rig.post(body)).status).toBe(400);

@@ -124,7 +124,7 @@ describe('a server that rejects an unknown field', () => {
       'a field with a price or a meaning',
       words("Unknown parameter: 'service_tier'.", { code: 'unknown_parameter', param: 'service_tier' }),
     ],
-    ['a field of the client’s own', words('unknown field `tools`')],
+    ['a field that the client needs', words('unknown field `tools`')],
     [
       'a value',
       words("Invalid 'user': string too long.", { code: 'string_above_max_length', param: 'user' }),
@@ -157,7 +157,7 @@ describe('fields that the relay derives from a Messages request', () => {
     thinking: { type: 'enabled', budget_tokens: 2000 },
   };
   it.each([
-    ['to a server that nobody knows', {}, [false, undefined], 'metadata.user_id, reasoning_effort'],
+    ['to an unknown server', {}, [false, undefined], 'metadata.user_id, reasoning_effort'],
     [
       'to a server whose row names efforts',
       { params: { efforts: ['low', 'high'] } },

@@ -400,7 +400,7 @@ describe('a prompt that is too long', () => {
       }),
     ],
     ['Cerebras without a body', refuses(413, '')],
-    ['a page of a proxy', refuses(413, '<html>413 Request Entity Too Large</html>')],
+    ['a proxy’s web page', refuses(413, '<html>413 Request Entity Too Large</html>')],
     ['an event', { steps: [data(error('prompt is too long: 202952 tokens > 200000 maximum'))] }],
   ];
 
@@ -647,7 +647,7 @@ describe('an error in a vendor’s own form', () => {
     ],
     ['FastAPI’s object with a text', { detail: { error: 'bad field' } }, { message: 'bad field' }],
     [
-      'OpenRouter’s, around the text of its vendor',
+      'OpenRouter’s, around its vendor’s text',
       { error: { message: 'Provider returned error', code: 400, metadata: { raw: 'bad field' } } },
       { message: 'bad field' },
     ],

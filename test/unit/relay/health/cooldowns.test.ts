@@ -92,9 +92,9 @@ describe('a candidate in cooldown', () => {
   });
 
   it.each<[string, UpstreamScript, number]>([
-    ['a refusal of the content', { status: 403 }, 200],
-    ['a silence before the first content', { steps: [hang] }, 200],
-    ['a mistake of the caller', { status: 400, steps: ['{"error":{"message":"x"}}'] }, 400],
+    ['rejected content', { status: 403 }, 200],
+    ['silence before the first content', { steps: [hang] }, 200],
+    ['an invalid request', { status: 400, steps: ['{"error":{"message":"x"}}'] }, 400],
   ])('offers its probe to the next call after %s', async (_case, failure, status) => {
     const rig = new CoreRig(two).upstream(limited(), good);
     await rig.post(ask);
@@ -157,12 +157,12 @@ describe('failures in a row', () => {
   });
 
   it.each<[string, UpstreamScript]>([
-    ['a refusal of the content', { status: 403 }],
-    ['a 400 that nobody understands', { status: 400, steps: ['<html>'] }],
-    ['a 413 that nobody understands', { status: 413 }],
-    ['a mistake of the caller', { status: 422, steps: ['{"error":{"message":"x"}}'] }],
+    ['rejected content', { status: 403 }],
+    ['a 400 without a known error', { status: 400, steps: ['<html>'] }],
+    ['a 413 without a known error', { status: 413 }],
+    ['an invalid request', { status: 422, steps: ['{"error":{"message":"x"}}'] }],
     ['a prompt that is too long', { status: 413, steps: ['{"error":{"message":"prompt is too long"}}'] }],
-    ['a silence before the first content', { steps: [hang] }],
+    ['silence before the first content', { steps: [hang] }],
   ])('do not count %s, even from several accounts', async (_case, failure) => {
     const rig = new CoreRig({ ...one, keys }).upstream(failure);
     for (const options of [{}, asOther, {}, asOther]) await rig.post(ask, options);
@@ -173,8 +173,8 @@ describe('failures in a row', () => {
     ['an empty answer', { steps: [] }],
     ['an answer that breaks off', { steps: [delta('a'), finish().slice(0, 5), reset] }],
     ['an error in the answer', { steps: [data({ error: { message: 'x' } })] }],
-    ['an answer that cannot be read', { steps: ['data: {{{\n\n'] }],
-    ['a line without end', { steps: [`data: ${'x'.repeat(9 * 1024 * 1024)}`] }],
+    ['an unreadable answer', { steps: ['data: {{{\n\n'] }],
+    ['an endless line', { steps: [`data: ${'x'.repeat(9 * 1024 * 1024)}`] }],
   ])('that content can cause never affect other accounts: %s', async (_case, failure) => {
     const rig = new CoreRig({ ...two, keys });
     for (let i = 0; i < 8; i += 1) {

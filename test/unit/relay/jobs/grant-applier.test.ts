@@ -42,7 +42,7 @@ describe('a grant', () => {
 
   test.each<[string, Typed]>([
     ['no amount', {}],
-    ['an amount of no number', { amount: { S: 'a lot' } }],
+    ['an invalid amount', { amount: { S: 'a lot' } }],
     ['ten decimals', { amount: '0.0000000001' }],
     ['nothing', { amount: '0' }],
     ['a trillion', { amount: '1000000000000' }],

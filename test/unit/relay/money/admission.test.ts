@@ -114,13 +114,13 @@ const costly: [string, string, Json, Partial<Work>][] = [
     { read: 1 },
   ],
   [
-    'a response to go on from',
+    'a previous response',
     '/v1/responses',
     { ...responses, input: 'a', previous_response_id: `resp-${'0'.repeat(26)}` },
     { read: 1 },
   ],
   [
-    'a file that is compressed',
+    'a compressed file',
     '/v1/chat/completions',
     { ...small, messages: [{ role: 'user', content: [{ type: 'file', file: { file_data: pdf } }] }] },
     { inflated: 1 },
@@ -328,7 +328,7 @@ describe('a body of more than 256 KB or 2,000 values', () => {
   );
 
   it.each<[string, BillingOptions]>([
-    ['whose key calls free models alone', { charges: [free] }],
+    ['whose key may call free models only', { charges: [free] }],
     [
       'that is metered',
       {

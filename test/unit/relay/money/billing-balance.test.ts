@@ -23,7 +23,7 @@ describe('a balance that covers the input and a part of the output', () => {
     ['no limit', ask, {}, { max_tokens: 1239 }],
     ['no limit, at OpenAI', ask, { endpoint: 'https://api.openai.com/v1' }, { max_completion_tokens: 1239 }],
     [
-      'no limit, where the channel names the field',
+      'no limit, with a field named by the channel',
       ask,
       { max_tokens_field: 'max_completion_tokens' },
       { max_completion_tokens: 1239 },

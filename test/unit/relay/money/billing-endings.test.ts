@@ -40,7 +40,7 @@ const nothing: Expected = { charge: [0n, 0n], kind: 'released', end: 'failed' };
 const endings: [string, UpstreamScript, Expected][] = [
   ['is whole', { steps: hello }, { charge: [11n * milli, call], kind: 'settled', end: 'completed' }],
   [
-    'has tokens from a cache and of reasoning inside its totals',
+    'includes cached and reasoning tokens in its totals',
     {
       steps: [
         delta('a'),
@@ -58,7 +58,7 @@ const endings: [string, UpstreamScript, Expected][] = [
     { charge: [17n * milli, call], kind: 'settled', end: 'completed', cached: 6 },
   ],
   [
-    'has reasoning counted beside its completion',
+    'counts reasoning in addition to its completion',
     {
       steps: [
         delta('a'),
@@ -75,7 +75,7 @@ const endings: [string, UpstreamScript, Expected][] = [
     { charge: [17n * milli, call], kind: 'settled', end: 'completed' },
   ],
   [
-    'is cut without a count: input and what was streamed',
+    'is cut without usage: input and streamed text',
     { steps: [delta('eight chars'), reset] },
     { charge: [9n * milli, call], kind: 'settled', end: 'failed', estimated: true, lostAsJson: true },
   ],
@@ -94,8 +94,8 @@ const endings: [string, UpstreamScript, Expected][] = [
   ['is a rate limit', { status: 429, steps: ['{}'] }, nothing],
   ['is an error of the upstream', { status: 500, steps: ['oops'] }, nothing],
   ["is a refusal of the caller's request", { status: 400, steps: ['{"error":{"message":"no"}}'] }, nothing],
-  ['is an unknown model there', { status: 404, steps: ['{"error":{"message":"no"}}'] }, nothing],
-  ['is a refused secret', { status: 401, steps: ['{"error":{"message":"no"}}'] }, nothing],
+  ['is an unknown model at the upstream', { status: 404, steps: ['{"error":{"message":"no"}}'] }, nothing],
+  ['is a rejected secret', { status: 401, steps: ['{"error":{"message":"no"}}'] }, nothing],
   ['is HTML', { steps: ['<html>hello</html>'] }, nothing],
   ['is empty', { steps: [] }, nothing],
   ['is an error in a 200', { steps: [data({ error: { message: 'x' } })] }, nothing],

@@ -76,7 +76,7 @@ describe('a price by the hour', () => {
       '1:tokens:1:2:window=early:x0.75',
     ],
     [
-      'has prices in the place of all of the rule',
+      'replaces all prices of the rule',
       { input: 3, output: 1 },
       {},
       { service_tier: 'flex' },
@@ -84,14 +84,14 @@ describe('a price by the hour', () => {
       '1:tokens:3:1:window=early',
     ],
     [
-      'gives way to the own prices of a customer',
+      'is replaced by a customer’s own prices',
       { input: 3, output: 1 },
       { prices: [{ models: ['m'], input: 2, output: 1 }] },
       {},
       16n * milli,
       '1:tokens:2:1:window=early',
     ],
-    ['is not that of other days', { factor: 2, days: ['sun'] }, {}, {}, helloCost, '1:tokens:1:2'],
+    ['does not apply on other days', { factor: 2, days: ['sun'] }, {}, {}, helloCost, '1:tokens:1:2'],
   ])('%s', async (_how, terms, row, body, charge, price) => {
     const rig = rigOf([{ ...hours, ...terms }], { row });
     const last = await callAfter(rig, 0, body);

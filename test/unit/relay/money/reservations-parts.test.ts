@@ -39,7 +39,7 @@ describe('a call of an account with shards', () => {
   });
 
   it.each([
-    ['has a share of the plan that was used up', 6],
+    ['has used up its share of the plan', 6],
     ['has no share of the plan', 2],
   ])('is paid by the plan while slots are left, even if the only shard of its key %s', async (_, limit) => {
     const rig = await splitRig();

@@ -13,7 +13,7 @@ describe('a reserve', () => {
     ['throttled for a while', ['busy', 'busy', 'busy']],
     ['done but not answered', ['lost']],
     ['never arrived', ['dropped']],
-    ['on its way longer than its repeat', [{ kind: 'late', afterMs: 300 }]],
+    ['slower than its retry', [{ kind: 'late', afterMs: 300 }]],
     ['all of these', ['busy', 'dropped', 'lost']],
   ];
   it.each(rough)('is applied exactly once when it was %s', async (_case, faults) => {

@@ -35,7 +35,7 @@ const table: [string, object, string, string][] = [
   ['openai, in responses', { ...openai, dialect: 'responses' }, 'm', 'max_output_tokens'],
   ['openai, in messages', { ...openai, dialect: 'messages' }, 'm', 'max_tokens'],
   [
-    'openai, where the row names the field',
+    'openai, with a field named by the row',
     { max_tokens_field: 'max_completion_tokens' },
     'm',
     'max_completion_tokens',

@@ -23,7 +23,7 @@ describe('a paid checkout', () => {
     ['without a reference', { client_reference_id: null }, 'no reference of this relay'],
     ['with the reference of another shop', { client_reference_id: 'order-1' }, 'no reference of this relay'],
     [
-      'with an account typed in',
+      'with an account typed by hand',
       { client_reference_id: reference({}, 'a guess') },
       'not signed by this relay',
     ],
@@ -32,13 +32,13 @@ describe('a paid checkout', () => {
       { client_reference_id: reference().replace(/acme$/, 'beta') },
       'not signed by this relay',
     ],
-    ['of less than the reference says', { amount_total: 100 }, 'not the one that the reference names'],
+    ['of less than the reference names', { amount_total: 100 }, 'not the one that the reference names'],
     [
-      'in another currency than the reference says',
+      'in another currency than the reference names',
       { currency: 'cny' },
       'not the one that the reference names',
     ],
-    ['of an account that is gone', { client_reference_id: reference({ account: 'gone' }) }, 'has no row'],
+    ['for a deleted account', { client_reference_id: reference({ account: 'gone' }) }, 'has no row'],
     [
       'in a currency without a rate',
       { currency: 'eur', client_reference_id: reference({ currency: 'eur' }) },

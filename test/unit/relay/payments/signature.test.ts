@@ -17,7 +17,7 @@ describe('an event that is not signed by a secret of the endpoint', () => {
     ['no v1', (rig) => ({ header: `t=${seconds(rig)}` })],
     ['only a v0', (rig) => ({ header: String(good(rig).header).replace('v1=', 'v0=') })],
     ['a changed body', (rig) => ({ body: good(rig).body.replace('1000', '9000') })],
-    ['a space more', (rig) => ({ body: `${good(rig).body} ` })],
+    ['an additional space', (rig) => ({ body: `${good(rig).body} ` })],
     ['another secret', (rig) => rig.sign(good(rig).body, { secret: 'whsec_other' })],
     [
       'the new secret before it is in the setting',

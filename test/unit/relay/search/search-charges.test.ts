@@ -73,8 +73,8 @@ describe('a search with a price', () => {
     ['tokens', { charges: [byTokens] }, { charge: helloCost, held: smallNeed + 4_000_000_000n }],
     ['a price per call', { charges: [byCall] }, { charge: 500_000_000n, held: 500_000_000n }],
     ['nothing', { charges: [free] }, { charge: 0n, held: 0n }],
-    ['nothing, in an account that counts no free calls', uncounted(), { charge: 0n, held: 0n }],
-    ['a call of a plan', { plan }, { charge: 0n, held: 0n }],
+    ['nothing, if free calls are not counted', uncounted(), { charge: 0n, held: 0n }],
+    ['a plan slot', { plan }, { charge: 0n, held: 0n }],
   ])('is reserved and charged in addition to %s', async (_what, options, { charge, held }) => {
     const rig = rigOf(options).granted(10n * yuan);
     rig.upstream({ steps: [delta('a'), hang] });
@@ -132,7 +132,7 @@ describe('a search with a price', () => {
 
   it.each<[string, RigOf, Partial<typeof ask>]>([
     [
-      'the provider cannot be reached, or refuses',
+      'the provider is unreachable or rejects it',
       { search: () => Promise.reject(new SearchRefused('503')) },
       {},
     ],

@@ -17,7 +17,7 @@ describe('the search query', () => {
   it.each([
     ['the last message of the user', [said('user', 'first'), said('user', 'second')], 'second'],
     [
-      'not what tools or the model said after it',
+      'not a later message of a tool or the model',
       [said('user', 'weather?'), said('assistant', 'calling'), said('tool', 'result')],
       'weather?',
     ],
@@ -27,11 +27,11 @@ describe('the search query', () => {
       'what is this here?',
     ],
     [
-      'of an earlier one when the last has no text',
+      'an earlier message if the last has no text',
       [said('user', 'who?'), { role: 'user', content: [image('x')] }],
       'who?',
     ],
-    ['nothing when the user says nothing', [said('system', 'be kind'), said('user', ' ')], ''],
+    ['empty if the user sends no text', [said('system', 'be kind'), said('user', ' ')], ''],
   ] as const)('is %s', (_case, messages, query) => {
     expect(searchQuery(messages as unknown as Parameters<typeof searchQuery>[0])).toBe(query);
   });

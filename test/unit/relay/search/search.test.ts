@@ -169,7 +169,7 @@ describe('the request of a web- call', () => {
       true,
     ],
     [
-      'sends without end',
+      'sends an endless answer',
       (response) => {
         response.writeHead(200);
         const pour = (): boolean =>
@@ -191,10 +191,10 @@ describe('the request of a web- call', () => {
   it.each<[string, Partial<ChatRequest>, ('system' | 'user' | 'assistant')[]]>([
     ['first for a question without tools or effort', {}, ['system', 'user']],
     ['first without reasoning', { reasoning_effort: 'none', tools: [] }, ['system', 'user']],
-    ['beside the question if there are tools', { tools: [look] }, ['user', 'user']],
-    ['beside the question if there is an effort', { reasoning_effort: 'low' }, ['user', 'user']],
+    ['after the question if there are tools', { tools: [look] }, ['user', 'user']],
+    ['after the question if there is an effort', { reasoning_effort: 'low' }, ['user', 'user']],
     [
-      'beside the last question after an answer',
+      'after the last question of a longer conversation',
       { messages: [question, { role: 'assistant', content: 'Hi.' }, question] },
       ['user', 'assistant', 'user', 'user'],
     ],

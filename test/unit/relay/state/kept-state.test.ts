@@ -39,9 +39,9 @@ describe('the second turn of a tool loop', () => {
   });
 
   it.each([
-    ['of a key that is gone', { sealKeys: [{ number: 2, secret: 'other' }] }],
+    ['of a removed key', { sealKeys: [{ number: 2, secret: 'other' }] }],
     ['of another key under the same number', { sealKeys: [{ number: 1, secret: 'made anew' }] }],
-    ['of a channel that is gone', { channels: [{ id: 'other' }] }],
+    ['of a removed channel', { channels: [{ id: 'other' }] }],
     ['of another model of the upstream', { channels: [{ id: 'main', mapper: { m: 'newer' } }] }],
     ['of another secret of the channel', { channels: [{ id: 'main', secret: 'ssm:/relay/b' }] }],
   ])('leaves out the state %s and names it', async (_case, options) => {

@@ -77,7 +77,7 @@ describe('a seal', () => {
   });
 
   const others: [string, RigOptions & { model?: string; itemId?: string }][] = [
-    ['a key that is gone', { sealKeys: [{ number: 2, secret: 'second' }] }],
+    ['a removed key', { sealKeys: [{ number: 2, secret: 'second' }] }],
     ['another account', { keys: { 'sk-test': { row: keyRow({ account: 'other' }) } } }],
     ['another model', { channels: [{ models: ['m', 'n'] }], model: 'n' }],
     ['another item', { itemId: 'rs_2' }],

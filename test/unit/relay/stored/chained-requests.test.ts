@@ -230,7 +230,7 @@ describe('a stored turn', () => {
 
   it.each<[string, (seal: string) => string]>([
     ['was damaged', (seal) => `${seal.slice(0, -12)}${seal.at(-12) === 'A' ? 'B' : 'A'}${seal.slice(-11)}`],
-    ['is of a key that is gone', (seal) => seal.replace('relay1.1.', 'relay1.7.')],
+    ['belongs to a removed key', (seal) => seal.replace('relay1.1.', 'relay1.7.')],
     ['is cut', (seal) => seal.slice(0, 30)],
   ])('whose seal %s is sent without its state, and the answer names it', async (_case, broken) => {
     const chain = new Chain({ ...storing, channels: [{ type: 'openai', mapper: { m: 'deepseek-v4-pro' } }] });

@@ -142,7 +142,7 @@ describe('a repeat with an Idempotency-Key, by a key that may store', () => {
 
 describe('an answer whose result cannot be stored', () => {
   it.each([
-    ['the store refuses', () => Promise.reject(new StoreUnavailable('down'))],
+    ['the store rejects it', () => Promise.reject(new StoreUnavailable('down'))],
     ['it is too large', () => Promise.reject(new ResponseTooLarge('12 MB'))],
     ['the store does not answer', () => new Promise<never>(() => {})],
   ])('is complete, but its repeat is rejected: %s', async (_, put) => {

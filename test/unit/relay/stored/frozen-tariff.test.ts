@@ -90,9 +90,9 @@ describe('a background response whose price is edited before it runs', () => {
     ['a dated price of its customer begins', () => {}, { waitMs: 14_000, keys: keysOfCustomer }],
     ['its rule becomes cheaper', charging({ ...byTokens, input: 0.001, output: 0.001 })],
     ['its rule is deleted', charging()],
-    ['its rule is deleted where models need a price', charging(), { settings: refusing }],
+    ['its rule is deleted and unpriced models are refused', charging(), { settings: refusing }],
     ['its rule becomes free', charging({ ...free, id: 1 })],
-    ['its rule becomes one by the call', charging({ ...byCall, id: 1 })],
+    ['its rule becomes a price per call', charging({ ...byCall, id: 1 })],
     [
       'a rule is added with a date before it',
       charging(byTokens, { ...dearer, id: 2, from: '2020-01-01T00:00:00Z' }),
@@ -183,12 +183,12 @@ describe('a background response to an alias that is edited before it runs', () =
 
   it.each<[string, string[], Edit, bigint]>([
     ['a dearer model is put first', ['small'], leadingTo('large', 'small'), 11_000_000n],
-    ['the order is turned', ['small', 'large'], leadingTo('large', 'small'), 11_000_000n],
-    ['the first is taken out', ['small', 'large'], leadingTo('large'), 11_000_000n],
+    ['the order is reversed', ['small', 'large'], leadingTo('large', 'small'), 11_000_000n],
+    ['the first model is removed', ['small', 'large'], leadingTo('large'), 11_000_000n],
     ['all its models are replaced', ['small'], leadingTo('large'), 11_000_000n],
     ['it is deleted', ['small', 'large'], (options) => void (options.settings = {}), 11_000_000n],
     [
-      'its name is now that of a model',
+      'a model gets its name',
       ['small'],
       (options) => {
         options.channels = [...channels, channelOf('best')];
@@ -235,7 +235,7 @@ describe('a background response whose plan is edited before it runs', () => {
   const planOf = (model: string) => ({ level: 1, items: [{ id: 'chat', models: [model], value: 5 }] });
 
   it.each([
-    ['its model is taken out', [planOf('other')]],
+    ['its model is removed', [planOf('other')]],
     ['it is deleted', []],
   ])('is paid by the plan that it was accepted with: %s', async (_case, after) => {
     const account = AccountRow.parse({ account: 'acme', plan: { level: 1, since: '2020-01-01T00:00:00Z' } });

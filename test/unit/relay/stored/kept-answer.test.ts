@@ -40,9 +40,9 @@ describe.each(modes)('a stored answer (stream: %s)', (stream) => {
 
 describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
   it.each([
-    ['its client says so', { store: false }, undefined],
+    ['its client sends store: false', { store: false }, undefined],
     ['its key may not store', {}, plainKey],
-    ['its key may not, whatever the client says', { store: true }, plainKey],
+    ['its key may not store, despite store: true', { store: true }, plainKey],
   ])('because %s touches no store and reports store: false', async (_, body, key) => {
     const rig = new StoredRig();
     rig.stored.failing = new Error('touched');
@@ -54,8 +54,8 @@ describe.each(modes)('an answer that is not stored (stream: %s)', (stream) => {
 
   it.each([
     ['is down', new StoreUnavailable('down'), 'write_failed'],
-    ['throttles without end', new StoreBusy('throttled'), 'write_failed'],
-    ['finds it too large', new ResponseTooLarge(), 'too_large'],
+    ['keeps throttling', new StoreBusy('throttled'), 'write_failed'],
+    ['rejects it as too large', new ResponseTooLarge(), 'too_large'],
     ['has a bug', new Error('odd'), 'write_failed'],
   ])('because the store %s is complete within 2 s and reports it', async (_, failing, why) => {
     const rig = new StoredRig();
@@ -143,7 +143,7 @@ describe('a failed answer', () => {
   it.each([
     ['before anything was sent', { status: 400 }, true],
     ['before anything was sent', { status: 400 }, false],
-    ['before it was whole', { steps: breaksOff }, false],
+    ['before it was complete', { steps: breaksOff }, false],
   ])('%s is a rejection, which is not stored (stream: %s)', async (_, script, stream) => {
     const rig = new StoredRig();
     const { status } = await rig.upstream(script).create({ stream });

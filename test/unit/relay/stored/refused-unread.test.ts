@@ -31,14 +31,14 @@ const refusal = ({ status, text }: Answer): string => {
 const wrong: [string, Json, string][] = [
   ['no model', { model: undefined }, '400 missing_required_parameter model'],
   ['no input', { input: undefined }, '400 missing_required_parameter input'],
-  ['a limit that is no number', { max_output_tokens: 'x' }, '400 invalid_type max_output_tokens'],
+  ['an invalid limit', { max_output_tokens: 'x' }, '400 invalid_type max_output_tokens'],
   ['an item of an unknown type', { input: [{ type: 'x' }] }, '400 unsupported_input_item input[0].type'],
   [
     'such an item after a reference',
     { input: referring([{ type: 'x' }]) },
     '400 unsupported_input_item input[1].type',
   ],
-  ['a role that is none', { input: [{ role: 'x' }] }, '400 invalid_value input[0].role'],
+  ['an unknown role', { input: [{ role: 'x' }] }, '400 invalid_value input[0].role'],
   [
     'an output without call_id',
     { input: [{ type: 'function_call_output', output: 'x' }] },
@@ -51,13 +51,13 @@ const wrong: [string, Json, string][] = [
   ],
   ['a conversation as an object', { conversation: 'conv_1' }, '400 unsupported_parameter conversation'],
   ['two choices', { n: 2 }, '400 unsupported_parameter n'],
-  ['store that is no boolean', { store: 'no' }, '400 invalid_type store'],
+  ['an invalid store', { store: 'no' }, '400 invalid_type store'],
   ['background that is not stored', { store: false, background: true }, '400 invalid_value background'],
-  ['a model name that cannot be', { model: 'web-' }, '400 invalid_value model'],
+  ['an invalid model name', { model: 'web-' }, '400 invalid_value model'],
   ['an unknown model', { model: 'nobody' }, '404 model_not_found model'],
   ['official billing without permission', { official: true }, '403 official_not_allowed model'],
   [
-    'a picture at an address that is not public',
+    'an image at a URL that is not public',
     { input: [image('https://127.0.0.1/x.png')] },
     '400 invalid_image_url input[0].content[0].image_url',
   ],
@@ -73,9 +73,9 @@ describe('a call that continues an unknown response', () => {
 
   it.each<[string, Json, Json, string]>([
     ['its whitelist', { models: ['other'] }, {}, '403 model_not_allowed model'],
-    ['a refusal to store', { store: false }, {}, '400 unsupported_parameter previous_response_id'],
+    ['the missing right to store', { store: false }, {}, '400 unsupported_parameter previous_response_id'],
     [
-      'a refusal to store items',
+      'the missing right to refer to items',
       { store: false },
       { previous_response_id: undefined, input: referring([]) },
       '400 unsupported_input_item input[0].type',

@@ -37,8 +37,14 @@ const atOnce = [{ params: { completion_windows: 'run_at_once' } }];
 
 describe('a call with a completion window', () => {
   it.each<[string, string, object, RigOptions, string]>([
-    ['no channel has it', path, {}, {}, 'background_options.completion_window'],
-    ['it is no window', path, inWindow('soon'), { channels: atOnce }, 'background_options.completion_window'],
+    ['no channel supports it', path, {}, {}, 'background_options.completion_window'],
+    [
+      'it is an unknown window',
+      path,
+      inWindow('soon'),
+      { channels: atOnce },
+      'background_options.completion_window',
+    ],
     ['it is an object', path, inWindow({}), { channels: atOnce }, 'background_options.completion_window'],
     [
       'it is in the foreground',
@@ -48,7 +54,7 @@ describe('a call with a completion window', () => {
       'background_options.completion_window',
     ],
     [
-      'it asks for another tier, too',
+      'it also requests another tier',
       path,
       { service_tier: 'priority' },
       { channels: atOnce },
@@ -158,21 +164,15 @@ describe('a call that waits for its vendor', () => {
     ['in its window', '8h', () => {}, inWindowOf8h, 'background_8h'],
     ['in 2 hours', '2h', () => {}, 7_700_000n, 'background_2h'],
     [
-      'in the dearer window that is reported',
+      'at the higher price of the reported window',
       '8h',
       (one) => (one.reported = '2h'),
       7_700_000n,
       'background_2h',
     ],
+    ['at the reported standard price', '8h', (one) => (one.reported = 'soonest'), 11_000_000n, ''],
     [
-      'at the standard price where that is reported',
-      '8h',
-      (one) => (one.reported = 'soonest'),
-      11_000_000n,
-      '',
-    ],
-    [
-      'at the standard price where a window without a price is reported',
+      'at the standard price if the reported window has no price',
       '8h',
       (one) => (one.reported = '4h'),
       11_000_000n,
@@ -199,16 +199,16 @@ describe('a call that waits for its vendor', () => {
 
   it.each<[string, (vendor: WindowVendor) => void, string, bigint]>([
     ['it fails', (one) => (one.word = 'failed'), 'failed', 0n],
-    ['it lets it expire', (one) => (one.word = 'expired'), 'failed', 0n],
-    ['it knows it no more', (one) => (one.word = 'lost'), 'failed', 0n],
+    ['it expires', (one) => (one.word = 'expired'), 'failed', 0n],
+    ['the vendor lost it', (one) => (one.word = 'lost'), 'failed', 0n],
     [
-      'it is finished with counts that cannot be',
+      'it finishes with impossible counts',
       (one) => Object.assign(one, { word: 'completed', counts: { input_tokens: 9e15, output_tokens: 9e15 } }),
       'completed',
       -1n,
     ],
     [
-      'it is finished without counts',
+      'it finishes without counts',
       (one) => Object.assign(one, { word: 'completed', counts: null }),
       'completed',
       -1n,
@@ -283,7 +283,7 @@ describe('a call that waits for its vendor', () => {
   });
 
   it.each<[string, WindowVendor['counts'], bigint]>([
-    ['what the vendor reports by then', { input_tokens: 5, output_tokens: 3 }, inWindowOf8h],
+    ['the usage that the vendor reports', { input_tokens: 5, output_tokens: 3 }, inWindowOf8h],
     ['nothing if it reports nothing', null, 0n],
   ])('is cancelled at the vendor when its client cancels it, and costs %s', async (_case, counts, spent) => {
     const { vendor, rig, pass, poll, end } = await submitted();
@@ -386,10 +386,7 @@ describe('a call that waits for its vendor', () => {
       'the models of its channel',
       (options) => void (options.channels = [{ ...submitting[0], models: ['other'] }]),
     ],
-    [
-      'its channel, which is disabled',
-      (options) => void (options.channels = [{ ...submitting[0], state: false }]),
-    ],
+    ['its channel to disabled', (options) => void (options.channels = [{ ...submitting[0], state: false }])],
   ])('ends as accepted after an edit of %s', async (_case, edit) => {
     const options: RigOptions = {};
     const { vendor, poll, end } = await submitted('8h', options);

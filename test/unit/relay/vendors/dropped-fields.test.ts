@@ -25,8 +25,8 @@ const upstreams: [string, string, Record<string, unknown>][] = [
   ['a chat server with a few fields', 'chat', { type: 'gemini' }],
   ['a Responses server', 'responses', { dialect: 'responses' }],
   ['a Messages server', 'messages', { dialect: 'messages' }],
-  ['Claude that thinks', 'messages', { dialect: 'messages', mapper: { m: 'claude-opus-5-5' } }],
-  ['Claude that samples', 'messages', { dialect: 'messages', mapper: { m: 'claude-haiku-4-5' } }],
+  ['a thinking Claude', 'messages', { dialect: 'messages', mapper: { m: 'claude-opus-5-5' } }],
+  ['a sampling Claude', 'messages', { dialect: 'messages', mapper: { m: 'claude-haiku-4-5' } }],
 ];
 
 async function answered(dialect: string, row: object, body: object, path = '/v1/responses') {

@@ -52,7 +52,7 @@ describe.each(models)('in a tool loop of %s', (model) => {
   });
 
   const foreign: [string, RigOptions, Record<string, unknown>?][] = [
-    ['of a key that is gone', { sealKeys: [{ number: 2, secret: 'second' }] }],
+    ['of a removed key', { sealKeys: [{ number: 2, secret: 'second' }] }],
     ['of another account', { keys: { 'sk-test': { row: keyRow({ account: 'other' }) } } }],
     ['of another model', {}, { model: 'n' }],
   ];

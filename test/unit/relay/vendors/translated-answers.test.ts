@@ -71,7 +71,7 @@ describe('citations', () => {
       [{ type: 'text', text: '', citations: [citation] }],
     ],
     [
-      'of an item of Responses',
+      'of a Responses item',
       'responses',
       answers.responses(
         output({ type: 'output_text', text: 'Sunny', annotations: [{ type: 'url_citation', ...cited }] }),
@@ -121,7 +121,7 @@ describe('a refusal', () => {
       details('No.'),
     ],
     ['by a filter', 'chat', answers.chat([{ content: 'a' }], 'content_filter'), 'refusal', details(null)],
-    ['that is none', 'chat', answers.chat([{ content: 'a', refusal: null }], 'stop'), 'end_turn', undefined],
+    ['of null', 'chat', answers.chat([{ content: 'a', refusal: null }], 'stop'), 'end_turn', undefined],
   ])('%s ends the message with its stop reason', async (_case, dialect, steps, reason, expected) => {
     const { stop, details: found } = await said(dialect, steps);
     expect([stop, found]).toEqual([reason, expected]);
