@@ -15,7 +15,7 @@ const noticeOf = (id: string): Notice => ({
   data: { balance: '0.5' },
 });
 
-/** What alerts rely on, of the store in memory and of DynamoDB. */
+/** The contract that alerts require of the in-memory store and of DynamoDB. */
 export function alertStoresContract(name: string, open: () => Promise<OpenedAlertStores>): void {
   describe(`marks and notices ${name}`, () => {
     it('open a mark together with its notice, and only once per observed state', async () => {

@@ -1,4 +1,4 @@
-/** What a call costs in DynamoDB, as the store itself counts it: commands and capacity units, indexes included. */
+/** The DynamoDB cost of a call as the store itself counts it: commands and capacity units, including indexes. */
 import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -87,7 +87,7 @@ const kinds = {
   official: { need: { reservesNothing: true }, entry: { official: true }, charge: 0n },
 } satisfies Record<string, Kind> as { plain: Kind } & Record<string, Kind>;
 
-/** Calls of the account that are under way, as they are stored. */
+/** Running calls of the account, as the store holds them. */
 const others = (count: number): [string, OpenEntry][] =>
   Array.from({ length: count }, (_, at) => [
     idOf(`other${at}`),
@@ -143,7 +143,7 @@ const closeRecordOf = (id: string, charge: bigint): CloseRecord => ({
   bought: 2_000_000n,
 });
 
-/** One call by the real reservations, and the ledger row of its close by the real projector. */
+/** Makes one call with the real reservations, and writes the ledger row of its close with the real projector. */
 async function costsOf(call: string, kind: Kind) {
   const { client, commands } = metered;
   const documents = DynamoDBDocumentClient.from(client);
@@ -179,7 +179,7 @@ const transact = (table: string, units: number): MeteredCommand => ({
   name: `TransactWriteItems ${table}`,
   units,
 });
-/** What the counters of keys add. */
+/** The costs that key counters add. */
 const counted = new Map<string, { first: MeteredCommand[]; projected?: MeteredCommand[] }>([
   ['of a key with rpm', { first: [update('runtime')] }],
   [
@@ -194,13 +194,14 @@ test.each(Object.entries(kinds))(
   async (name, kind) => {
     await putAccount(0);
     const place = Object.keys(kinds).indexOf(name);
-    // The day's first call also puts the sums of the day into their index.
+    // The first call of a day also adds the day's sums to their index.
     await costsOf(`first${place}`, kind);
     const { before, after, projected } = await costsOf(`second${place}`, kind);
     const { first = [], projected: freed = [] } = counted.get(name) ?? {};
     expect(before).toEqual([...first, update('quotas')]);
     expect(after).toEqual([update('quotas')]);
-    // The row and its index; three sums by day, one by hour, one by month and one of health. A transaction costs double. The minute.
+    // The row and its index; three sums by day, one by hour, one by month and one of health; and the minute.
+    // Transactions cost double.
     expect(projected).toEqual([transact('daily', 12), transact('ledger', 3), ...freed, update('daily')]);
   },
 );

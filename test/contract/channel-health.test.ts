@@ -11,7 +11,7 @@ import { MemoryHealth, type SharedItem } from '../support/memory-health.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { hotClient } from '../unit/adapters/dynamodb/store.ts';
 
-/** What a store of health promises: the one of unit tests and the real one alike. */
+/** The contract of channel health stores, for the in-memory store and the real one. */
 const clock = new VirtualClock();
 const nowMs = clock.now();
 let emulator: Emulator;
@@ -30,7 +30,7 @@ afterAll(() => emulator.stop());
 const rest = (seconds: number): HealthEntry => ({ kind: 'failing', untilMs: nowMs + seconds * 1000 });
 
 interface Kind {
-  /** A new environment, which has read the item. */
+  /** Returns a new environment that has read the item. */
   environment(): Promise<ChannelHealth>;
   item(): Promise<Record<string, unknown>>;
   put(item: Record<string, string | number>): Promise<void>;

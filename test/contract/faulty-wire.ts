@@ -9,8 +9,8 @@ import { localAccess } from '../unit/adapters/dynamodb/store.ts';
 import type { Clock } from '../../shared/relay/ports/host.ts';
 
 /**
- * What one request to DynamoDB meets: a refusal by name before anything is done, a connection that fails before or
- * after the request was carried out, or nothing special.
+ * The fate of one request to DynamoDB: a named refusal before anything is done, a connection that fails before or after
+ * the request is applied, or no fault.
  */
 export type Fault =
   | 'ThrottlingException'
@@ -20,7 +20,7 @@ export type Fault =
   | 'reply lost'
   | 'none';
 
-/** The quota store on the client of hot paths, with a network that fails on demand: real refusals of real connections. */
+/** The quota store on the client of hot paths, over a network that fails on demand with real refused connections. */
 export class FaultyWire implements AsyncDisposable {
   readonly tables: TableClient;
   readonly store: QuotaStore;
@@ -30,7 +30,7 @@ export class FaultyWire implements AsyncDisposable {
   requests = 0;
   readonly #server: Server;
   readonly #agent: Agent;
-  /** Of the next connection; a connection takes one request. */
+  /** The fault of the next connection; a connection carries one request. */
   #fault: Fault[] = [];
 
   private constructor(endpoint: string) {
@@ -65,7 +65,7 @@ export class FaultyWire implements AsyncDisposable {
     this.#server.close().closeAllConnections();
   }
 
-  /** Undefined: the reply is lost. */
+  /** Undefined when the reply is lost. */
   async #serve(endpoint: string, request: IncomingMessage) {
     const body = await buffer(request);
     const fault = this.#fault.shift() ?? 'none';
@@ -73,7 +73,7 @@ export class FaultyWire implements AsyncDisposable {
       const text = JSON.stringify({
         __type: `com.amazonaws.dynamodb.v20120810#${fault}`,
         message: fault,
-        // A transaction says of each of its writes why it was not done.
+        // DynamoDB gives a reason for each write of a cancelled transaction.
         ...(fault === 'TransactionCanceledException' && {
           CancellationReasons: [{ Code: 'None' }, { Code: 'TransactionConflict' }],
         }),
@@ -88,7 +88,7 @@ export class FaultyWire implements AsyncDisposable {
   }
 }
 
-/** Time that passes by sleeping alone, at once. */
+/** Time that passes only by sleeping, at once. */
 export class QuickClock implements Clock {
   nowMs = 1_763_700_000_000;
 

@@ -9,12 +9,12 @@ import { documentClient } from '../support/sdk-tables.ts';
 import { physicalNameOf, type TableName } from '../../shared/tables/table-names.ts';
 import { startEmulator } from '../support/emulator.ts';
 
-/** What a function answered, still coming. */
+/** The answer of a function, while it streams. */
 export interface FunctionAnswer {
   head: UrlResponseHead;
   /** Body text as it arrives; ends when the function ended it. */
   texts: AsyncIterator<string>;
-  /** The runtime's connection, on which the answer comes. */
+  /** The runtime's connection that carries the answer. */
   connection: Socket;
 }
 
@@ -27,18 +27,18 @@ export interface FunctionHost {
   /** The whole answer of a streaming function. */
   streamAll(event: object): Promise<{ head: UrlResponseHead; body: string }>;
   buffered(event: object): Promise<BufferedAnswer>;
-  /** Writes a row and publishes the configuration, as the table's stream would have it done. */
+  /** Writes a row and publishes the configuration, as the table's stream would trigger it. */
   put(table: TableName, row: Record<string, unknown>): Promise<void>;
-  /** Every line that the functions and their host wrote so far. */
+  /** All lines that the functions and their host have written so far. */
   lines: string[];
-  /** The next line, or one written before, that passes. */
+  /** Returns the next matching line, or an earlier one. */
   line(passes: (line: string) => boolean): Promise<string>;
   stop(): Promise<void>;
 }
 
 const built = join(import.meta.dirname, '..', '..', 'dist');
 
-/** The functions as `npm run build` leaves them, under AWS's own runtime client, on emulated tables. */
+/** The functions as `npm run build` writes them, under AWS's own runtime client, on emulated tables. */
 export async function startFunctions(timeoutMs = 60_000): Promise<FunctionHost> {
   const emulator = await startEmulator();
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;

@@ -7,12 +7,12 @@ import { keyHash } from '../../shared/wire/ids.ts';
 import { urlEvent, type EventParts } from '../unit/adapters/lambda/url-event.ts';
 import { startFunctions, type FunctionHost } from './function-host.ts';
 
-/** Models on channels of their own, for the upstream's failures: a channel that failed a few times is not asked for a while. */
+/** Each failure has a model on its own channel, because a channel is skipped for a while after a few failures. */
 const fragile = ['fragile-0', 'fragile-1', 'fragile-2', 'fragile-3'];
 
 let host: FunctionHost;
 let called = Promise.withResolvers<ServerResponse>();
-/** What the upstream does with each request. */
+/** How the upstream handles each request. */
 let onCall: (response: ServerResponse) => void;
 const upstream = createServer((request, response) => {
   request.resume();
@@ -57,7 +57,7 @@ const chunk = (delta: object, finish: string | null = null) =>
   })}\n\n`;
 const eventStream = { 'content-type': 'text/event-stream' };
 
-/** Reads until the text so far holds what is looked for. */
+/** Reads until the text so far contains the wanted text. */
 async function readUntil(texts: AsyncIterator<string>, wanted: string): Promise<string> {
   let text = '';
   while (!text.includes(wanted)) {
@@ -68,7 +68,7 @@ async function readUntil(texts: AsyncIterator<string>, wanted: string): Promise<
   return text;
 }
 
-/** The log line of a request. */
+/** Returns the log line of a request. */
 const requestLine = ({ headers }: UrlResponseHead) =>
   host.line((text) => text.includes(String(headers?.['x-request-id'])) && text.includes('duration_ms'));
 
@@ -141,7 +141,7 @@ describe('the chat function under AWS’s runtime client', () => {
   test.each(failures.map(([what, fail], at) => [what, fail, `fragile-${at}`] as const))(
     'survives an upstream that %s',
     async (_what, fail, model) => {
-      // Every request: one that found a kept connection closed is sent once more.
+      // Every request fails, because the relay retries once when a kept connection was closed.
       onCall = fail;
       const { head, body } = await host.streamAll(chat({ body: bodyFor(model) }));
       expect(head.statusCode).toBe(502);
@@ -160,11 +160,12 @@ describe('the chat function under AWS’s runtime client', () => {
     connection.resetAndDestroy();
     const served = vi.fn<() => void>();
     const next = host.streamAll(chat({ headers: fromCloudFront })).finally(served);
-    // Only an upstream that is still read takes more than the sockets between hold. An answer's text has a bound, which
-    // comments do not count against.
+    // Send more than the sockets buffer, so the writes finish only if the relay still reads. Comments, because answer
+    // text is limited.
     for (let pieces = 0; pieces < 64; pieces += 1)
       if (!response.write(`: ${'x'.repeat(100_000)}\n\n`)) await once(response, 'drain');
-    // The invocation lasts until the upstream's end. Another function's whole start is time enough to see the next begin.
+    // The invocation lasts until the upstream ends. Starting another function takes long enough to notice a next
+    // invocation.
     await host.buffered(get('/health'));
     expect(served).not.toHaveBeenCalled();
     response.end(`${chunk({}, 'stop')}data: [DONE]\n\n`);

@@ -1,4 +1,4 @@
-/** What every store of key counters promises; the stand-in of unit tests and the real one alike. */
+/** The contract of key counters, for the in-memory store and the real one. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { KeyCounters } from '../../shared/relay/ports/runtime-stores.ts';
 

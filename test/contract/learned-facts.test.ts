@@ -13,7 +13,7 @@ import { MemoryLearnedFacts } from '../support/memory-learned-facts.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { hotClient, localAccess } from '../unit/adapters/dynamodb/store.ts';
 
-/** What learned facts promise: the stand-in of unit tests and the real ones alike. */
+/** The contract of learned facts, for the in-memory store and the real ones. */
 const clock = new VirtualClock();
 const hour = 3_600_000;
 let emulator: Emulator;
@@ -21,7 +21,7 @@ let client: ReturnType<typeof documentClient>;
 let item: Record<string, unknown> | undefined;
 let readAtMs = -Infinity;
 
-/** What a new environment reads. */
+/** Reads the item as a new environment does. */
 async function read(): Promise<void> {
   const { Item } = await client.send(new GetCommand({ TableName: 'relay-runtime', Key: { id: 'learned' } }));
   item = Item;

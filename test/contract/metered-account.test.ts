@@ -1,4 +1,6 @@
-/** What readers see of a metered account, whose calls are spread over counters and its rows over partitions of the ledger. */
+/**
+ * How readers see a metered account, whose calls are spread over counters and whose rows over partitions of the ledger.
+ */
 import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -31,7 +33,7 @@ const endings = '0123456789abcdefghjkmnpqrstvwxyz';
 const ids = Array.from(endings, (end, at) => timeText(nowMs + at * 1000) + end.padStart(16, '0'));
 const newest = ids.toReversed();
 
-/** A call in each of 32 counters, and its row; one is charged more later. */
+/** Writes one call and its row in each of 32 counters; one call is charged more later. */
 beforeAll(async () => {
   emulator = await startEmulator();
   documents = emulatorClient(emulator.endpoint);

@@ -30,7 +30,7 @@ const grant = (grant_id: string, amount = 71_234_560_000n): Grant => ({
   reason: 'payment of 10 usd',
 });
 
-/** What every store of payments does. `open`: an empty one, but for the account `acme`. */
+/** The contract of payment stores. `open` returns a store that is empty except for the account `acme`. */
 export function paymentStoreContract(name: string, open: () => Promise<PaymentStoreHost>): void {
   describe(`payments ${name}`, () => {
     test('are read back as written, together with their grants', async () => {

@@ -19,10 +19,10 @@ const TableName = 'relay-quotas';
 
 type DynamoStore = OpenedStore & AsyncDisposable & { endpoint: string };
 
-/** The adapter on a DynamoDB emulator of its own, by AWS's own client. */
+/** Opens the adapter on its own DynamoDB emulator, with AWS's client. */
 export const openDynamoStore = (): Promise<DynamoStore> => openStore('sdk');
 
-/** The same by the client of hot paths, as functions that answer have it. */
+/** The same with the client of hot paths, which the answering functions use. */
 export const openHotStore = (): Promise<DynamoStore> => openStore();
 
 async function openStore(awsClient?: 'sdk'): Promise<DynamoStore> {
@@ -30,7 +30,7 @@ async function openStore(awsClient?: 'sdk'): Promise<DynamoStore> {
   process.env['AWS_ENDPOINT_URL_DYNAMODB'] = emulator.endpoint;
   const client = emulatorClient(emulator.endpoint);
   const hot = hotClient(awsClient);
-  // A client finds its endpoint at its first call: other stores of this process have other ones.
+  // A client resolves its endpoint at its first call, before another store of this process changes it.
   await hot.call('GetItem', { TableName, Key: buildShardKey({ account: 'nobody' }) });
   return {
     endpoint: emulator.endpoint,

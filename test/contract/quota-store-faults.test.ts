@@ -16,7 +16,7 @@ import { openDynamoStore } from './quota-store-dynamo.ts';
 import { entryOf, itemOf } from './quota-store-rig.ts';
 
 const price: Price = { type: 'times-billing', rule: 1, perCall: 10_000n };
-/** What the price comes to, in nano-yuan: every call reserves and costs it. */
+/** The price of every call, in nano-yuan: each call reserves and costs it. */
 const cost = 10n;
 
 let dynamo: Awaited<ReturnType<typeof openDynamoStore>>;
@@ -51,7 +51,7 @@ async function begin(available = 100n): Promise<void> {
   });
 }
 
-/** The store is not there, and what the tries may have left is cancelled. */
+/** The store is unreachable, so cancel entries that the attempts may have left. */
 async function refused(): Promise<void> {
   const request = reservationRequest();
   await expect(reservations.reserve(request)).rejects.toThrow(StoreUnavailable);
@@ -269,7 +269,7 @@ test(
       expect(available).toBeGreaterThanOrEqual(0n);
       const lost = eventNames().filter((name) => name === 'settle_lost').length;
       const settled = ends.filter((end) => end === 'settled').length - lost;
-      // A settle whose reply was lost was applied, or its call was swept; the same holds for a reserve.
+      // A settle with a lost reply was applied, or its call was swept; the same holds for a reserve.
       const unsure = range(lost).flatMap((applied) =>
         range(calls - settled - applied).map((swept) => 10 * (settled + applied) + 3 * swept),
       );

@@ -31,7 +31,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
       if (!write) throw new Error('there is nothing to move');
       return opened.store.move(write);
     };
-    /** An account with 1,000, split into four parts. */
+    /** Splits an account with a balance of 1,000 into four parts. */
     const split = async (given: Partial<QuotaItem> = {}): Promise<AccountShards> => {
       await opened.put(itemOf(account, { available: 1000n, ...given }));
       expect(await move(planSplit(await parts(), 4, limits))).toBe(true);
@@ -218,7 +218,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
         if (!entry) throw new Error('nothing is open');
         return opened.store.close({ ...closeOf(account, { entry, charge }), shard: part });
       };
-      /** Four parts of 250, one of which owes 150. */
+      /** Returns four parts of 250, one of which owes 150. */
       const overdrawn = async (): Promise<AccountShards> => {
         await split();
         await call('call', 2, 100n);

@@ -7,7 +7,7 @@ import { MemoryQuotaStore } from '../support/memory-quota-store.ts';
 import { openHotStore } from './quota-store-dynamo.ts';
 import { closeOf, entryOf, itemOf, minute, reserveOf, slot } from './quota-store-rig.ts';
 
-/** What a reply tells: a store may hold more in its hands. */
+/** Reduces a reply to its contract: a store may return more. */
 function words(reply: unknown): unknown {
   const { done, item } = (reply ?? {}) as Record<string, unknown>;
   return { done, item };
@@ -31,7 +31,7 @@ const rates = fc.record({
   starts: fc.boolean(),
 });
 
-/** What an id may have been opened with: a close does not ask the store. */
+/** Entries with which an id may have been opened, because a close does not read the store. */
 const shapes = fc.record({
   id: ids,
   key: keys,
@@ -65,7 +65,7 @@ const closes = fc
   .map(({ id, charge, kind, releaseSlot, late, ifNotRenewed }): [string, Act] => [
     `close ${id}`,
     async (store, account) => {
-      // As the reservations do it: with the entry that was opened, seen in a refused write.
+      // Take the opened entry from a rejected write, as the reservations do.
       const seen = await store.reserve(reserveOf(account, { id, amount: 10n ** 30n }));
       const open = seen.done ? undefined : seen.item?.open.get(id);
       const entry = open && !late ? open : entryOf({ amount: 5n, tombstone: open?.tombstone === false });

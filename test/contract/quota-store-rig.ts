@@ -9,12 +9,12 @@ import {
 } from '../../shared/billing/quota-item.ts';
 import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 
-/** A store under test, with a way past it: to put an item as a case wants it, and to see what became of it. */
+/** A store under test, with direct access to put an item and to read the result. */
 export interface OpenedStore {
   store: QuotaStore;
   put(item: QuotaItem): Promise<void>;
   read(account: string, part?: number): Promise<QuotaItem | undefined>;
-  /** The number of parts that is read with a key. */
+  /** Returns the number of parts that is read together with a key. */
   partsWithKey(account: string): Promise<number | undefined>;
 }
 
@@ -35,7 +35,7 @@ export const entryOf = (entry: Partial<OpenEntry> = {}): OpenEntry => ({
   ...entry,
 });
 
-/** An item whose reservations balance: `granted` follows from the rest unless it is given. */
+/** An item with balanced reservations: `granted` is derived from the rest unless it is given. */
 export function itemOf(account: string, given: Partial<QuotaItem>): QuotaItem {
   const item = { ...createQuotaItem(account), ...given };
   let open = 0n;
@@ -45,7 +45,7 @@ export function itemOf(account: string, given: Partial<QuotaItem>): QuotaItem {
 
 export type ReserveWish = Omit<Partial<ReserveWrite>, 'account'> & { amount?: bigint };
 
-/** A reserve of `amount` under `id`; its entry says of the slot what the write says. */
+/** A reserve of `amount` under `id`; its entry names the slot of the write. */
 export function reserveOf(account: string, { amount = 0n, ...wish }: ReserveWish): ReserveWrite {
   const entry = entryOf({ amount, slot: wish.slot?.key ?? '' });
   return { account, id: 'call', entry, ...wish };

@@ -1,4 +1,4 @@
-/** The contract of the quota store: what every implementation of it does, case by case. */
+/** The contract of the quota store, case by case. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { findImbalance, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import {
@@ -26,7 +26,7 @@ const opened = (until: number) => new Map([['crashed', entryOf({ until })]]);
 const huge = 10n ** 24n + 7n;
 const rate = (max: number, starts: boolean, at = minute) => ({ minute: at, max, starts, tokens: 1 });
 
-/** What is given, what is asked for, and what a done reserve shows. */
+/** Each case: the item, the reserve, and the fields of the returned item. */
 const admitted: [string, Given, ReserveWish, object][] = [
   ['the exact balance', { available: 10n }, { amount: 10n }, { available: 0n }],
   ['nothing, of an account that is in debt', { available: -5n }, {}, { available: -5n }],

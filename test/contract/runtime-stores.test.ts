@@ -8,7 +8,7 @@ import { MemoryIdempotency } from '../support/memory-idempotency.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { hotClient } from '../unit/adapters/dynamodb/store.ts';
 
-/** What the stores of the table `runtime` promise: the stand-ins of unit tests and the real ones alike. */
+/** The contract of the stores in the table `runtime`, for the in-memory stores and the real ones. */
 const clock = new VirtualClock();
 const nowMs = clock.now();
 let emulator: Emulator;
@@ -105,7 +105,7 @@ describe.each(['memory', 'dynamodb'])('the idempotency store in %s', (kind) => {
       const claims = ['c', 'd', 'e'].map(async (id) => store().claim(claim(key, id, { body: 2 })));
       const states = (await Promise.all(claims)).map((reply) => reply.state);
       expect(states.toSorted()).toEqual(['claimed', 'running', 'running']);
-      // The first one, if it lives after all, no longer has the key.
+      // If the first request is still alive, it no longer holds the key.
       await store().finish(claim(key, first), true);
       expect((await store().claim(claim(key, 'f', { body: 2 }))).state).toBe('running');
     },

@@ -5,7 +5,7 @@ import { nanoYuan, WiredRelay, wiredKey } from '../support/wired-relay.ts';
 import { textStream } from '../support/upstream-scripts.ts';
 import { keyHash } from '../../shared/wire/ids.ts';
 
-/** What a bad day of the store does to calls, seen through the functions' own clients: nothing of the SDK is replaced. */
+/** How calls behave on a bad day of the store, with the functions' own clients: no part of the SDK is replaced. */
 let relay: WiredRelay;
 let lines: string[];
 
@@ -50,7 +50,7 @@ describe('a call while the store is throttled', () => {
     const calls = share === 1 ? 3 : 15;
     let done = 0;
     for (let call = 0; call < calls; call += 1) {
-      // A reserve that were repeated for longer than 1.5 s would be written.
+      // A reserve that is retried for longer than 1.5 s would succeed.
       const id = relay.store.rules.add({ ...throttled, tables: ['quotas'], forMs: 1_700 });
       const { status, headers } = await environment.post();
       relay.store.rules.remove(id);
@@ -89,7 +89,7 @@ describe('a call while the store is throttled', () => {
       relay.upstream.script(async (call, reply) => {
         const fault =
           kind === 'hang' ? ({ kind: 'slow', delayMs: 20_000 } as const) : ({ kind: 'throttle' } as const);
-        // The host kills after 8 s. A settle that went on until then would find a store that answers.
+        // The host kills the call after 8 s. A settle that retried until then would find a working store.
         relay.store.rules.add({ fault, tables: ['quotas'], forMs: 8_000 });
         await textStream('Hello.')(call, reply);
       });
@@ -138,7 +138,7 @@ describe('a call while the store is throttled', () => {
 });
 
 describe('a stale configuration', () => {
-  // Longer than a warm call waits (300 ms), and half of what a busy machine leaves of the 1.5 s of a reserve.
+  // Longer than a warm call waits (300 ms), and short enough for a busy machine to finish a reserve in its 1.5 s.
   const slowly = { fault: { kind: 'slow', delayMs: 700 } } as const;
 
   test('does not reject a model that was added while the environment slept, even with a slow store', async () => {
@@ -152,7 +152,7 @@ describe('a stale configuration', () => {
     expect((await environment.post({ model: 'added' })).status).toBe(200);
     relay.store.rules.clear();
     expect((await environment.post({ model: 'other' })).status).toBe(404);
-    // Cold, and with a store that is slow for each call.
+    // Now with a cold start, and a store that is slow for every call.
     relay.store.rules.add(slowly);
     expect((await relay.environment().post({ model: 'added' })).status).toBe(200);
   });
@@ -268,7 +268,7 @@ describe('the secrets of channels', () => {
 });
 
 describe('reads of the configuration', () => {
-  /** Read units of one environment since the last count. */
+  /** Returns the read units of one environment since the last count. */
   const unitsOf = (read: () => Promise<unknown>) => async (): Promise<number> => {
     const name = 'BatchGetItem relay-runtime';
     const before = relay.store.units[name] ?? 0;

@@ -1,4 +1,4 @@
-/** What storing costs in DynamoDB, as the store itself counts it, and as docs/cost.md has it. */
+/** The DynamoDB cost of storing, as the store itself counts it, compared with docs/cost.md. */
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { storedReading } from '../../shared/endpoints/responses/stored-input.ts';
@@ -35,7 +35,7 @@ afterAll(async () => {
 
 const isRead = ({ name }: { name: string }): boolean => /^(BatchGetItem|GetItem|Query) /.test(name);
 
-/** Units that some work took, and forgets them. */
+/** Returns the units that the work used, and resets the count. */
 async function unitsOf(work: () => Promise<unknown>): Promise<{ reads: number; writes: number }> {
   metered.commands.length = 0;
   await work();
@@ -48,7 +48,7 @@ async function unitsOf(work: () => Promise<unknown>): Promise<{ reads: number; w
 
 const vocabulary = Array.from({ length: 700 }, (_, i) => noise(2 + (i % 9), i + 1).toLowerCase());
 
-/** Shrinks to less than a half, as prose does. */
+/** Shrinks to less than half, like prose. */
 function words(length: number, seed: number): string {
   const picks = noise(length, seed);
   const chosen = Array.from({ length: Math.floor(length / 6) }, (_, i) => {
@@ -58,7 +58,7 @@ function words(length: number, seed: number): string {
   return chosen.join(' ').slice(0, length);
 }
 
-/** An event of a stream. */
+/** Returns an event of a stream. */
 function frame(number: number): string {
   const type = 'response.output_text.delta';
   const item = `msg_${'1'.repeat(26)}_0`;
@@ -74,10 +74,10 @@ function frame(number: number): string {
   return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** Dollars a unit and a GB-second in us-east-1. */
+/** Dollars per unit and per GB-second in us-east-1. */
 const [readPrice, writePrice, secondPrice] = [0.000000125, 0.000000625, 0.0000133334];
 
-/** Characters in each part of a turn. `seal`: of its sealed state. */
+/** Characters in each part of a turn. `seal` is the length of its sealed state. */
 interface Loop {
   instructions: number;
   tools: number;
@@ -92,7 +92,7 @@ const loops: Record<string, Loop> = {
 };
 const turns = 20;
 
-/** As calls with `previous_response_id` store and read it. */
+/** Stores and reads turns as calls with `previous_response_id` do. */
 async function run(account: string, loop: Loop): Promise<{ bytes: number }> {
   let previous: string | undefined;
   let bytes = 0;
@@ -124,7 +124,7 @@ async function run(account: string, loop: Loop): Promise<{ bytes: number }> {
   return { bytes };
 }
 
-/** The row of the page, and whether its number is within a tenth of what was counted. */
+/** The row of the page; each number must be within a tenth of the measured one. */
 const page = readPage('docs/cost.md');
 function written(name: string): number[] {
   const row =

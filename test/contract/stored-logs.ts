@@ -1,4 +1,4 @@
-/** What every log of events and every store of results promises; the stand-ins of unit tests and the real ones alike. */
+/** The contract of event logs and result stores, for the in-memory stores and the real ones. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { EventBatch, StoredResult } from '../../shared/relay/ports/stored.ts';
 import { noise, nowOf, responseOf, type OpenedStored, type StoredSuite } from './stored-rig.ts';
@@ -16,7 +16,7 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
     let opened: OpenedStored;
     const log = () => opened.stored.events;
     const later = () => nowOf(opened) + 60;
-    /** All that follows, page by page, as a reader gets it. */
+    /** Reads all later events page by page, as a reader does. */
     const allAfter = async (of: { account: string; id: string }, sequence: number) => {
       const all: [number, string][] = [];
       for (let last = sequence; ;) {

@@ -14,7 +14,7 @@ export interface StoredSuite {
 
 export const nowOf = ({ clock }: Pick<OpenedStored, 'clock'>): number => Math.floor(clock.now() / 1000);
 
-/** A response of an account, of which a test says what it is about. */
+/** A response of an account; a test names only the fields that matter. */
 export function responseOf(
   opened: Pick<OpenedStored, 'clock'>,
   head: Partial<ResponseHead> & { account: string; id: string },
@@ -35,7 +35,7 @@ export function responseOf(
   };
 }
 
-/** One that a run may claim. */
+/** A queued response that a run may claim. */
 export const queuedOf = (
   opened: Pick<OpenedStored, 'clock'>,
   of: { account: string; id: string },
@@ -47,7 +47,7 @@ export const queuedOf = (
     body,
   );
 
-/** A text that shrinks by a quarter at most, the same each time. */
+/** A text that compresses by at most a quarter, the same each time. */
 export const noise = (length: number, seed = 1): string =>
   createHash('shake256', { outputLength: Math.ceil((length * 3) / 4) })
     .update(String(seed))

@@ -1,4 +1,4 @@
-/** What every store of runs promises; the stand-in of unit tests and the real one alike. */
+/** The contract of run stores, for the in-memory store and the real one. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ResponseStatus, StoredResponse } from '../../shared/relay/ports/stored.ts';
 import { noise, nowOf, queuedOf, responseOf, type OpenedStored, type StoredSuite } from './stored-rig.ts';

@@ -36,7 +36,7 @@ async function onEmulator(
 
 const onDynamo: StoredSuite = { name: 'on DynamoDB', open: () => onEmulator() };
 
-/** As when the first reply is lost and the client repeats the call. */
+/** Sends every call twice, as if the first reply were lost. */
 const twice = (client: TableClient): TableClient => ({
   async call(...given) {
     await client.call(...given).catch(() => {});
@@ -75,7 +75,7 @@ describe('the table of responses', () => {
   };
   const idsOf = async (account: string): Promise<string[]> =>
     (await itemsOf(account)).map(({ id }) => String(id));
-  /** What stays for a day of a response that was removed. */
+  /** The mark that stays for a day after a response is deleted. */
   const removedMark = {
     account: 'a',
     id: 'resp-1',
@@ -238,7 +238,7 @@ describe('the table of responses', () => {
   it('repeats the unprocessed part of a batch, and gives up when nothing is processed', async () => {
     const inner = hotClient();
     let stuck = false;
-    /** Carries out the first key alone, or none. */
+    /** Processes only the first key of a batch, or none. */
     const busy = {
       async call(operation: string, input: { RequestItems: Record<string, unknown> }) {
         const name = 'relay-responses';

@@ -1,4 +1,4 @@
-/** What every store of turns promises; the stand-in of unit tests and the real one alike. */
+/** The contract of turn state stores, for the in-memory store and the real one. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { StateTooLarge, type TurnStateStore } from '../../shared/relay/ports/runtime-stores.ts';
 

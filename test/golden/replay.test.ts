@@ -21,13 +21,13 @@ interface Recording {
   body: string;
 }
 
-/** What a user of a vendor's SDK sees. */
+/** The answer as a user of a vendor's SDK sees it. */
 interface Seen {
   text: string;
   reasoning: string;
   calls: string[];
   finish: string;
-  /** All of the input and of the output. Undefined: the SDK sees none. */
+  /** All input and output tokens. Undefined when the SDK reports none. */
   usage: [input: number, output: number] | undefined;
 }
 
@@ -75,7 +75,7 @@ const recordings = [
 
 const messages = [{ role: 'user' as const, content: 'hi' }];
 
-/** Throws what the SDK throws. */
+/** Throws the SDK's errors. */
 async function seen({ kind, streamed, body }: Recording): Promise<Seen> {
   const fetch = (): Promise<Response> => {
     const headers = { 'content-type': streamed ? 'text/event-stream' : 'application/json' };
@@ -100,7 +100,7 @@ async function seen({ kind, streamed, body }: Recording): Promise<Seen> {
   const stream = client.chat.completions.stream({ model: 'm', messages });
   let reasoning = '';
   let typed = '';
-  // The SDK keeps the last piece of fields that it does not know, and joins no parts, which are Mistral's.
+  // The SDK keeps only the last piece of unknown fields, and does not join Mistral's parts.
   stream.on('chunk', ({ choices }) => {
     const delta = asRecord(choices[0]?.delta);
     reasoning +=
@@ -120,7 +120,7 @@ const thoughtIn = (content: unknown): string =>
     .map(({ thinking }) => saidIn(thinking))
     .join('');
 
-/** Arguments as JSON, whatever blanks they have; the input of custom tools is text. */
+/** Parses arguments as JSON, so whitespace does not matter; the input of custom tools is text. */
 function call({ name, arguments: json, input }: JsonRecord): string {
   const value: unknown = typeof json === 'string' ? JSON.parse(json || '{}') : (json ?? input ?? {});
   return `${textOf(name)} ${JSON.stringify(value)}`;
@@ -134,10 +134,10 @@ function ofCompletion({ choices, usage }: OpenAI.ChatCompletion): Seen {
   return {
     text: textOf(content) || saidIn(content),
     reasoning: textOf(named) || textOf(reasoning) || thoughtIn(content),
-    // Snowflake has a call of nothing beside its texts.
+    // Snowflake sends an empty call beside its texts.
     calls: (isRecord(legacy) && legacy['name'] ? [legacy] : called.filter(({ name }) => name)).map(call),
     finish: choice?.finish_reason === 'function_call' ? 'tool_calls' : (choice?.finish_reason ?? ''),
-    // xAI and others count reasoning in the total alone.
+    // xAI and others count reasoning only in the total.
     usage: usage && [
       usage.prompt_tokens,
       Math.max(usage.completion_tokens, usage.total_tokens - usage.prompt_tokens),
@@ -187,13 +187,13 @@ function ofMessage({ content, stop_reason: reason, usage }: Anthropic.Message): 
     text: of('text', 'text'),
     reasoning: of('thinking', 'thinking'),
     calls: called.map(call),
-    // Where calls are, clients of OpenAI act on the reason.
+    // OpenAI clients act on this reason when there are calls.
     finish: finish === 'stop' && called.length > 0 ? 'tool_calls' : finish,
     usage: [plain + (read ?? 0) + (written ?? 0), usage.output_tokens],
   };
 }
 
-/** What the same SDK sees of what a client of the relay gets. Undefined: the endpoint has no form for it, and says so. */
+/** The relayed answer as the same SDK sees it. Undefined when the endpoint has no form for it and rejects it. */
 async function relayed(
   { kind, body, name }: Recording,
   { to, streamed }: (typeof modes)[number],
@@ -217,21 +217,21 @@ const modes = (['chat', 'responses'] as const).flatMap((to) =>
   [true, false].map((streamed) => ({ to, streamed })),
 );
 
-/** Recordings that contradict themselves, and answers of which an endpoint shows a part. */
+/** Recordings that contradict themselves, and answers that an endpoint can't show completely. */
 const beside = [
   'chat/two-choices.txt',
-  // Says nothing, and why it ended neither: another candidate is asked.
+  // Has no content and no finish reason: the relay asks another candidate.
   'chat/json-nothing-said.txt',
-  // Begins with what its events then say again.
+  // Starts with content that its events then repeat.
   'messages/message-start-with-blocks-again.txt',
-  // Has counts after its end.
+  // Has content after its usage.
   'messages/text-with-ping.txt',
-  // The last events have another text than the pieces before them.
+  // The text of the last events differs from the pieces before them.
   'openai-shell-container.1.chunks.txt',
 ];
 
 const asked = recordings.filter(({ name }) => !beside.some((one) => name.endsWith(one)));
-/** Answers that are cut, fail, or that the SDKs do not understand, are in the tests of their dialect. */
+/** Cut, failed and unreadable answers are tested with their dialects. */
 const read = await Promise.all(asked.map((recording) => seen(recording).catch(() => undefined)));
 const cases = asked.flatMap((recording, index) => {
   const expected = read[index];
@@ -244,13 +244,13 @@ describe("an SDK user's view of a relayed answer", () => {
   });
 
   it.each(cases)("equals the view of the vendor's own answer: $name", async ({ recording, expected }) => {
-    // With `iterations` an answer is several, of which the SDK counts the last.
+    // An answer with `iterations` has several runs, and the SDK counts only the last.
     const counted = expected.usage && !recording.body.includes('"iterations"');
     const got = await Promise.all(
       modes.map(async (mode) => ({ mode, seen: await relayed(recording, mode) })),
     );
     const shown = got.flatMap(({ mode, seen: one }) => (one ? [{ mode, ...one }] : []));
-    // Without a reason the answer ended as its content says.
+    // Without a finish reason, the content decides.
     const finish = expected.finish || (expected.calls.length > 0 ? 'tool_calls' : 'stop');
     const wanted = shown.map(({ mode, usage }) => ({
       mode,

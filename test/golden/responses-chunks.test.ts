@@ -7,7 +7,7 @@ import { chunkCases, chunksOf, type ChunkCase } from './responses/chunk-cases.ts
 import { readByGrammar } from './responses/grammar.ts';
 import { readEvents, readFrames } from './responses/read-events.ts';
 
-/** Answers as canonical chunks, whatever dialect read them, with every event that a Responses client gets of them. */
+/** Answers as canonical chunks of any dialect, with every event that a Responses client receives for them. */
 const folder = path.join(import.meta.dirname, 'responses');
 const identity = { requestId: 'r1', created: 5, model: 'm' };
 

@@ -23,7 +23,7 @@ const request = {
   ],
 };
 
-/** What an upstream says: words of several kinds, and pieces of up to four calls in any order. */
+/** An upstream answer: text of several kinds, and pieces of up to four calls in any order. */
 const words = fc.constantFrom('a', 'bc ', '\n', '', '\u{1F408}');
 const said = fc.record({
   field: fc.constantFrom('content', 'content', 'reasoning_content', 'refusal'),
@@ -45,7 +45,7 @@ const ending: fc.Arbitrary<Ending> = fc.record({
   usage: fc.option(fc.constant({ prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 })),
 });
 
-/** The canonical stream of these pieces, as the relay's own reader makes it. */
+/** Converts these pieces to the canonical stream with the relay's own reader. */
 function chunksOf(list: Piece[], end: Ending): ChatChunk[] {
   const reader = new ChatReader(readerContext({ identity }));
   const seen = new Set<number>();
@@ -64,7 +64,7 @@ function chunksOf(list: Piece[], end: Ending): ChatChunk[] {
 const pushed = (reader: ChatReader, delta: object): ChatChunk[] =>
   reader.push({ kind: 'value', value: { choices: [{ index: 0, delta }] } });
 
-/** The state of a turn: opaque parts come with the chunks. */
+/** The turn state; its opaque parts arrive with the chunks. */
 interface Asked {
   summary: boolean;
   keepsState: boolean;
@@ -87,7 +87,7 @@ function rendererOf({ summary, keepsState, opaqueParts }: Asked, stream: boolean
   const facts = answerFacts({
     now: () => 9,
     opaqueParts: () => opaqueParts,
-    // The state begins after the first item that asks for it.
+    // The state starts after the first item that needs it.
     sealedState: (id) => ((asks += 1) > 1 && opaqueParts > 0 ? `sealed for ${id}` : undefined),
   });
   return responsesEndpoint.read(body, {}).renderer(identity, facts);
@@ -95,7 +95,7 @@ function rendererOf({ summary, keepsState, opaqueParts }: Asked, stream: boolean
 
 const plain: Asked = { summary: false, keepsState: false, opaqueParts: 0 };
 
-/** The whole stream, with signs of life after some of the chunks. */
+/** The whole stream, with heartbeats after some of the chunks. */
 function streamed(chunks: ChatChunk[], idleAfter: number[], how: Asked = plain): string {
   const renderer = rendererOf(how, true);
   const texts = chunks.flatMap((chunk, i) => [

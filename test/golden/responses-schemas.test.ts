@@ -16,7 +16,7 @@ import { readEvents } from './responses/read-events.ts';
 const patient = { first_content_seconds: 300, idle_seconds: 300 };
 const messages = [{ role: 'user', content: 'hi' }];
 
-/** @param isOdd the body has a value of another kind than is documented, which the relay ignores */
+/** @param isOdd the body has a value of an undocumented type, which the relay ignores */
 async function post(script: UpstreamScript, body: object, path: string, isOdd = false): Promise<Answer> {
   const rig = new CoreRig({ channels: [patient] }).upstream(script);
   const asked = { model: 'm', ...body };

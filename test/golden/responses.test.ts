@@ -7,8 +7,8 @@ import { readByGrammar } from './responses/grammar.ts';
 import { readEvents, readFrames } from './responses/read-events.ts';
 
 /**
- * Answers of upstreams, with every event that a Responses client gets of them. The `.jsonl` files, an event a
- * line, are written by `vitest -u` and read by a person.
+ * Upstream answers with every event that a Responses client receives for them. `vitest -u` writes the `.jsonl` files,
+ * one event per line; a person reviews them.
  */
 const folder = path.join(import.meta.dirname, 'responses');
 const patient = { first_content_seconds: 300, idle_seconds: 300 };

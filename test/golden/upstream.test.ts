@@ -13,8 +13,8 @@ import { withUsage } from '../support/lenient-usage.ts';
 import type { ChatChunk } from '../../shared/wire/chat-response.ts';
 
 /**
- * Transcripts of upstreams' answers, byte by byte, with the chunks and the whole object that they become: a folder for
- * each dialect. The `.json` files are written by `vitest -u` and read by a person.
+ * Transcripts of upstream answers byte by byte, with the resulting chunks and complete objects; one folder per dialect.
+ * `vitest -u` writes the `.json` files; a person reviews them.
  */
 const folder = path.join(import.meta.dirname, 'upstream');
 const transcripts = await Promise.all(
@@ -30,11 +30,11 @@ const limits = { answerBytesMax: 1e6, documentBytesMax: 1e6, lineLengthMax: 1e5 
 interface Reading {
   chunks: ChatChunk[];
   reader: AnswerReader;
-  /** What the answer ended with, if it is no whole one. */
+  /** The error that ended an incomplete answer. */
   error?: unknown;
 }
 
-/** Reads an answer as an attempt does: nothing after the end mark. */
+/** Reads an answer as an attempt does: it ignores everything after the end mark. */
 function readWith(Reader: Dialect['Reader'], pieces: Uint8Array[]): Reading {
   const reader = new Reader(readerContext());
   const body = new BodyEvents(limits);
@@ -49,14 +49,14 @@ function readWith(Reader: Dialect['Reader'], pieces: Uint8Array[]): Reading {
   }
 }
 
-/** Throws what the answer ended with. */
+/** Throws the error that ended the answer. */
 function read(pieces: Uint8Array[], Reader = DefaultReader): ChatChunk[] {
   const { chunks, error } = readWith(Reader, pieces);
   if (error !== undefined) throw error as Error;
   return chunks;
 }
 
-/** The outcome without what depends on the cutting of a text into chunks. */
+/** The outcome without properties that depend on how the text was cut into chunks. */
 const merged = ({ chunks, error, reader }: Reading): unknown => ({
   answer: chunks.length > 0 ? whole(chunks) : undefined,
   error: error && inspect(error),
@@ -77,7 +77,7 @@ const inspect = (error: unknown): string => {
 /** The chunks, and the error as text. */
 const outcome = ({ chunks, error }: Reading): unknown => ({ chunks, error: error && inspect(error) });
 
-/** As `toEqual`, which takes longer than the reading that it looks at, thousands of times. */
+/** Replaces `toEqual`, which would take longer than the tested code, thousands of times. */
 function expectSame(found: unknown, wanted: unknown): void {
   if (!isDeepStrictEqual(found, wanted)) expect(found).toEqual(wanted);
 }
@@ -103,7 +103,7 @@ describe.each(transcripts)('$name', ({ name, dialect: { Reader } }) => {
 
   it('becomes the same chunks when its bytes are cut in two anywhere, and byte by byte', () => {
     const wanted = merged(expected);
-    // Of a long one at some hundred places: byte by byte has them all.
+    // A long answer is cut at some hundred places; the byte-by-byte test covers all of them.
     const step = Math.ceil(bytes.length / 400);
     for (let cut = 0; cut <= bytes.length; cut += step)
       expectSame(merged(readWith(Reader, [bytes.subarray(0, cut), bytes.subarray(cut)])), wanted);
@@ -155,7 +155,7 @@ describe.each(transcripts)('$name', ({ name, dialect: { Reader } }) => {
   });
 });
 
-/** JSON that nests this deep parses, but overflows the stack of whatever walks or writes it by recursion. */
+/** JSON nested this deep parses, but overflows the stack of any recursive walk or serializer. */
 const deepJson = '['.repeat(5000) + ']'.repeat(5000);
 
 describe('a value nested 5,000 levels deep', () => {

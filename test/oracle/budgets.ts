@@ -9,21 +9,21 @@ export interface BudgetText {
   period: 'day' | 'month';
 }
 
-/** Whom a call is for, in its client's own words. */
+/** The end user and tags of a call, as its client names them. */
 export interface Named {
   endUser?: string | undefined;
   tags?: Readonly<Record<string, string>> | undefined;
 }
 
-/** A budget of one name in one period. */
+/** The budget of one name in one period. */
 export interface NamedBudget {
-  /** `tag:team search`; calls that name none share one. */
+  /** `tag:team search`; calls without a name share one. */
   of: string;
   period: string;
   most: bigint;
 }
 
-/** The budgets by tag on which a call counts, in the UTC day and month in which it began (docs/billing.md). */
+/** Returns the tag budgets that a call counts on, in the UTC day and month in which it began (docs/billing.md). */
 export function namedBudgets(
   all: readonly BudgetText[],
   { endUser, tags = {} }: Named,

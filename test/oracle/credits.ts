@@ -1,12 +1,12 @@
 import { exactYuan, nano } from './exact.ts';
 
-/** What payments credit beside their own amount, recomputed from docs/payments.md alone. */
+/** The credits of payments beside their own amount, recomputed only from docs/payments.md. */
 export interface Step {
   pay: number;
   get: number;
 }
 
-/** Of the steps that the payment reaches the highest one counts. */
+/** The highest step that the payment reaches counts. */
 export function bonusOf(steps: readonly Step[], paidNano: bigint): bigint {
   let bonus = 0n;
   let highest = 0n;
@@ -19,7 +19,7 @@ export function bonusOf(steps: readonly Step[], paidNano: bigint): bigint {
   return bonus;
 }
 
-/** The share of the bonus that a refund or dispute takes back: at most all of it, to the billionth, half up. */
+/** The share of the bonus that a refund or dispute takes back: at most all of it, rounded half up to the billionth. */
 export function bonusOfPart(bonus: bigint, taken: bigint, paid: bigint): bigint {
   const part = taken > paid ? paid : taken;
   const [whole, rest] = [(bonus * part) / paid, (bonus * part) % paid];

@@ -10,51 +10,54 @@ import {
   type Tokens,
 } from './price-list.ts';
 
-/** A call as its client made it. */
+/** A call as its client sent it. */
 export interface CallAsked {
   account: string;
   key: string;
-  /** The first one that may answer. */
+  /** The first model that may answer. */
   model: string;
-  /** A call to an alias: the others that may. */
+  /** The other models that may answer a call to an alias. */
   others?: readonly string[];
   official: boolean;
-  /** No balance pays. */
+  /** True if no balance pays. */
   metered?: boolean | undefined;
-  /** It asks for a web search. */
+  /** True if it asks for a web search. */
   web?: boolean | undefined;
-  /** The service tier that it asks for. */
+  /** The requested service tier. */
   tier?: string | undefined;
-  /** Whom it is for, and the budgets by tag of its account. */
+  /** Its end user and tags, and the tag budgets of its account. */
   named?: Named | undefined;
   budgets?: readonly BudgetText[] | undefined;
-  /** The prices of its account, then those of the account's group. */
+  /** The prices of its account, followed by those of the account's group. */
   prices?: readonly CustomerPriceText[] | undefined;
   startedMs: number;
-  /** As a tokenizer counts them, with what the vendor adds. */
+  /** The tokens by a tokenizer, plus those that the vendor adds. */
   inputTokens: number;
 }
 
-/** What the upstream did. */
+/** The upstream's part of a call. */
 export interface Delivered {
-  /** The search provider took the search of the call. */
+  /** True if the search provider accepted the search. */
   searched?: boolean | undefined;
-  /** The model that answered. Absent: the one that was asked for. */
+  /** The model that answered, if it differs from the requested one. */
   model?: string;
   failed: boolean;
-  /** The client got some of the answer. */
+  /** True if the client received a part of the answer. */
   anyContent: boolean;
-  /** The client left before that. */
+  /** True if the client left before it received any content. */
   leftEarly: boolean;
-  /** What it wrote. */
+  /** The written output tokens. */
   outputTokens: number;
-  /** What it said of that; undefined: nothing. */
+  /** The reported usage, if any. */
   reported: Tokens | undefined;
-  /** The service tier that it says it used. */
+  /** The reported service tier. */
   tier?: string | undefined;
 }
 
-/** `cancelled`: by its client, or by the relay an hour after its window. `unknown`: it was deleted, or the provider never answered again. */
+/**
+ * `cancelled`: by its client, or by the relay an hour after its window. `unknown`: the response was deleted, or the
+ * provider never answered again.
+ */
 export type WindowEnd = 'finished' | 'cancelled' | 'failed' | 'unknown';
 
 export interface Bounds {
@@ -69,20 +72,20 @@ const plus = ({ least, most }: Bounds, amount: bigint): Bounds => ({
   most: most + amount,
 });
 
-/** An estimate of the input is 16 % off at most, on texts of usual kinds, and knows nothing of what vendors add. */
+/** An input estimate is off by at most 16 % for usual texts, and does not know the tokens that vendors add. */
 const share = 0.3;
 const addedTokens = 20;
 
-/** The fewest tokens that an estimate of the input may have. */
+/** The lowest plausible input estimate. */
 export const inputTokensLeast = ({ inputTokens }: CallAsked): number =>
   Math.max(0, Math.floor(inputTokens * (1 - share)) - addedTokens);
 
-/** The ways in which a call can end, and what each costs (docs/billing.md). */
+/** All ways in which a call can end, and the cost of each (docs/billing.md). */
 export class Endings {
   readonly #list: readonly ChargeText[];
   readonly #searchPrice: bigint;
 
-  /** @param searchPrice yuan for each search */
+  /** @param searchPrice yuan per search */
   constructor(list: readonly ChargeText[], searchPrice: number | string = 0) {
     this.#list = list;
     this.#searchPrice = nano(exactYuan(searchPrice));
@@ -92,22 +95,22 @@ export class Endings {
     return priceOf(this.#list, answered, { startedMs, prices });
   }
 
-  /** The call is treated as not made. */
+  /** The call counts as not made. */
   isNothing({ failed, anyContent }: Delivered): boolean {
     return failed && !anyContent;
   }
 
-  /** What the search of a call costs, whatever became of the call. */
+  /** The cost of a call's search, whatever happened to the call. */
   search({ searched }: Pick<Delivered, 'searched'>): bigint {
     return searched ? this.#searchPrice : 0n;
   }
 
-  /** What a call holds for its search, and what it is charged for it after a crash. */
+  /** The amount that a call reserves for its search, and is charged for it after a crash. */
   searchOf({ web, official }: CallAsked): bigint {
     return official ? 0n : this.search({ searched: web });
   }
 
-  /** What a call would cost that no plan pays and that is not official. */
+  /** The cost of a call without a plan and without official billing. */
   cost(asked: CallAsked, delivered: Delivered): Bounds {
     return plus(this.#modelCost(asked, delivered), this.search(delivered));
   }
@@ -123,8 +126,8 @@ export class Endings {
   }
 
   /**
-   * What a call costs whose function crashed: its search, and the input's estimate, at the price of the first model in the tier
-   * asked for.
+   * The cost of a call whose function crashed: its search, and the estimated input at the price of the first model in
+   * the requested tier.
    */
   expired(asked: CallAsked): Bounds {
     const rule = servedIn(this.#rule(asked), { asked: asked.tier });
@@ -132,7 +135,7 @@ export class Endings {
     return plus(input, this.searchOf(asked));
   }
 
-  /** What a call costs that waited for its provider in a background window. */
+  /** The cost of a call that waited for its provider in a background window. */
   window(asked: CallAsked, end: WindowEnd, delivered: Delivered): Bounds {
     if (end === 'unknown') return this.expired(asked);
     const isUnused = end === 'cancelled' && delivered.reported === undefined;
@@ -146,7 +149,7 @@ export class Endings {
     return { least: costOf(rule, { input: few, output }), most: costOf(rule, { input: many, output }) };
   }
 
-  /** The error of the input's estimate from above, which the bound leaves open. */
+  /** The upper error of the input estimate, which the bound leaves open. */
   leftOpen(asked: CallAsked, answered?: string): bigint {
     const held = [asked.tier, 'default'].map((reported) =>
       dearestInput(servedIn(this.#rule(asked, answered), { asked: asked.tier, reported }), asked.inputTokens),
@@ -154,7 +157,7 @@ export class Endings {
     return held.reduce((a, b) => (b > a ? b : a)) / 20n + 1n;
   }
 
-  /** Whichever model answers. */
+  /** True if every model that may answer is free. */
   isFree(asked: CallAsked): boolean {
     return [asked.model, ...(asked.others ?? [])].every((model) => this.isFreeModel(asked, model));
   }

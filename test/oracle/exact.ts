@@ -1,6 +1,6 @@
-/** Exact sums of the oracle, in whole 10^-18 yuan: a token of the finest price is still a whole number of them. */
+/** Exact sums of the oracle in whole 10^-18 yuan, fine enough for a token at the finest price. */
 const digits = 18;
-/** Billionths of a yuan, in which amounts are kept. */
+/** Billionths of a yuan, the unit of stored amounts. */
 const nanoDigits = 9;
 
 export function exactYuan(written: number | string): bigint {
@@ -12,7 +12,7 @@ export function exactYuan(written: number | string): bigint {
   return BigInt(whole + fraction) * 10n ** BigInt(places);
 }
 
-/** Rounded once, half up. */
+/** Rounds once, half up. */
 export function nano(exact: bigint): bigint {
   const one = 10n ** BigInt(digits - nanoDigits);
   const below = exact / one;

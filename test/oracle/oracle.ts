@@ -10,56 +10,56 @@ export function agree(condition: boolean, what: string): asserts condition {
   if (!condition) throw new Disagreement(what);
 }
 
-/** What a call holds while it runs. */
+/** The reservation of a running call. */
 export interface Holding {
   amount: bigint;
-  /** Of a plan; empty: none. */
+  /** The plan slot, or an empty text. */
   slot: string;
-  /** The budgets that hold the amount, too: `counter period`. */
+  /** The budgets that also hold the amount: `counter period`. */
   budgets?: readonly string[] | undefined;
 }
 
 interface Call {
   asked: CallAsked;
   delivered?: Delivered;
-  /** Output tokens that the upstream was allowed, for all answers; undefined: it was sent no limit. */
+  /** Output tokens that the upstream may write for all answers; undefined without a limit. */
   outputMax?: number | undefined;
   holding?: Holding;
-  /** What a late try of its reserve holds. */
+  /** The reservation of a late retry. */
   again?: Holding;
-  /** What its expiry charged. */
+  /** The amount that the expiry charged. */
   expiredFor?: bigint;
   charged: bigint;
-  /** It was closed. A late try of its reserve may open it once more, for nothing. */
+  /** True after the close. A late retry of its reserve may open it once more, for nothing. */
   isClosed: boolean;
-  /** Its ledger row is written, so its budget has what it cost in place of what it held. */
+  /** True once its ledger row is written, so its budget has the cost instead of the reserved amount. */
   isInLedger: boolean;
 }
 
-/** Of one account. */
+/** The oracle's view of one account. */
 export class Account {
   granted = 0n;
   spent = 0n;
-  /** Of this, what no balance paid. */
+  /** The part that no balance paid. */
   metered = 0n;
   held = 0n;
   closes = 0;
-  /** How far below zero it may be: what upstreams did beyond their limits, late charges, corrections. */
+  /** The largest allowed debt: upstream output beyond limits, late charges, corrections. */
   overrun = 0n;
-  /** Calls that count on a plan, by slot. */
+  /** Calls counted on a plan, by slot. */
   readonly planCalls = new Map<string, number>();
 }
 
-/** All calls and accounts, recomputed from what clients asked and upstreams delivered alone. */
+/** All calls and accounts, recomputed only from the clients' requests and the upstreams' answers. */
 export class Oracle {
   readonly endings: Endings;
   readonly accounts = new Map<string, Account>();
   readonly calls = new Map<string, Call>();
   /** The account of each redeemed code. */
   readonly codes = new Map<string, string>();
-  /** What codes and payments must credit to accounts. */
+  /** The amounts that codes and payments must credit, by grant. */
   readonly dues = new Map<string, bigint>();
-  /** What is spent and held of budgets: `counter period`. */
+  /** The spent and reserved amounts of budgets: `counter period`. */
   readonly budgets = new Map<string, { used: bigint; overrun: bigint }>();
 
   constructor(list: readonly ChargeText[], searchPrice?: number) {
@@ -90,12 +90,12 @@ export class Oracle {
     if (amount < 0n) account.overrun -= amount;
   }
 
-  /** Of codes and payments, in the end. */
+  /** Records a credit that must exist in the end. */
   due(name: string, amount: bigint): void {
     this.dues.set(name, (this.dues.get(name) ?? 0n) + amount);
   }
 
-  /** Of docs/payments.md: the first account that sends a code, and no other, once. */
+  /** Credits the first account that sends a code, once, and no other (docs/payments.md). */
   redeemed(code: string, account: string, amount: bigint): void {
     const by = this.codes.get(code);
     agree(by === undefined, `code ${code} of ${by} is redeemed again, by ${account}`);
@@ -103,7 +103,7 @@ export class Oracle {
     this.due(account, amount);
   }
 
-  /** A customer learned that the code was credited to the account, or that it was another's. */
+  /** Records that a customer was told whether the code was credited to the account. */
   toldOfCode(code: string, account: string, isCredited: boolean): void {
     const by = this.codes.get(code);
     agree(by !== undefined, `${account} got an answer about code ${code}, which nobody redeemed`);
@@ -114,7 +114,7 @@ export class Oracle {
     this.calls.set(id, { asked, charged: 0n, isClosed: false, isInLedger: false });
   }
 
-  /** `outputMax`: what the request that reached the upstream allowed. */
+  /** `outputMax` is the limit in the request that reached the upstream. */
   delivered(id: string, delivered: Delivered, outputMax: number | undefined): void {
     Object.assign(this.call(id), { delivered, outputMax });
   }
@@ -125,7 +125,7 @@ export class Oracle {
     const { amount, slot, budgets = [] } = holding;
     const isFree = official || slot !== '' || this.endings.isFree(call.asked);
     const search = this.endings.searchOf(call.asked);
-    // A metered call holds an amount in its budgets alone.
+    // A metered call reserves an amount only in its budgets.
     const isHeld = !call.asked.metered || budgets.length > 0;
     agree(amount >= (isHeld ? search : 0n), `${id} holds ${amount}, which doesn't cover its search`);
     agree(
@@ -142,7 +142,7 @@ export class Oracle {
     this.#spendBudgets(call, amount);
   }
 
-  /** What the balance pays for a call that ended in this way. */
+  /** Returns the balance's charge for a call that ended this way. */
   #due({ asked, delivered, holding }: Call, expired: boolean): Bounds {
     if (asked.official) return nothing;
     if (holding?.slot !== '') {
@@ -191,7 +191,7 @@ export class Oracle {
     if (slot !== '') this.#countOnPlan(call, slot, -1);
   }
 
-  /** A tombstone went. */
+  /** Records that a tombstone was closed. */
   cancelled(account: string, charge: bigint): void {
     agree(charge === 0n, `a tombstone of ${account} is charged ${charge}`);
     this.account(account).closes += 1;
@@ -207,7 +207,7 @@ export class Oracle {
     this.#spendBudgets(call, difference);
   }
 
-  /** The ledger row of a close is written, and what the call did not use of its budget is free. */
+  /** Records the ledger row of a close, which returns the unused part to the budget. */
   inLedger(id: string): void {
     const call = this.call(id);
     if (call.isInLedger || !call.holding) return;
@@ -216,7 +216,7 @@ export class Oracle {
     this.#spendBudgets(call, first - call.holding.amount);
   }
 
-  /** Of the balance. */
+  /** Reserves the amount of the balance, unless the account is metered. */
   #holds({ asked }: Call, amount: bigint): void {
     if (!asked.metered) this.account(asked.account).held += amount;
   }
@@ -238,7 +238,7 @@ export class Oracle {
     for (const name of holding?.budgets ?? []) this.budget(name).used += amount;
   }
 
-  /** Neither a call that gave nothing counts on a plan nor one that a free model answered. */
+  /** Calls without an answer, and calls answered by a free model, do not count on a plan. */
   #freeSlot(call: Call): void {
     const { slot = '' } = call.holding ?? {};
     if (slot !== '') this.#countOnPlan(call, slot, -1);
@@ -250,7 +250,7 @@ export class Oracle {
   }
 }
 
-/** The upstream wrote, or counted, more than the request that it got. */
+/** The upstream wrote or counted more than its request allowed. */
 function isBeyond({ asked, delivered, outputMax = Infinity }: Call): boolean {
   if (!delivered) return false;
   const { reported, outputTokens } = delivered;

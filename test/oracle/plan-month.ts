@@ -1,4 +1,4 @@
-/** The first day of the month of a plan: from the day and time of day on which the plan began, clamped at month ends. */
+/** Returns the first day of a plan's month, from the day and time on which the plan began, clamped at month ends. */
 export function planMonth(since: string, atMs: number): string {
   const began = new Date(since);
   const startOf = (months: number): number => {
@@ -13,5 +13,5 @@ export function planMonth(since: string, atMs: number): string {
   return new Date(startOf(months)).toISOString().slice(0, 10);
 }
 
-/** The calendar day of a budget, in UTC. */
+/** Returns the UTC day of a budget. */
 export const budgetDay = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10);

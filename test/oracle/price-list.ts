@@ -8,14 +8,14 @@ export interface ChargeText extends RatesText {
   models: string[];
   tiers?: (RatesText & { above: number })[];
   service_tiers?: Record<string, number>;
-  /** Of the service tier by which a call is charged. */
+  /** The factor of the service tier that is charged. */
   factor?: number | string;
-  /** What an open window and the customer's price multiply it by. */
+  /** The factors of the open window and of the customer. */
   agreed?: number[];
   windows?: WindowText[];
 }
 
-/** Hours of a rule. `to` at or before `from` is that of the next day. */
+/** Hours of a rule. A `to` at or before `from` is on the next day. */
 export interface WindowText extends RatesText {
   name: string;
   days?: string[];
@@ -48,7 +48,7 @@ interface RatesText {
   cache_write_1h?: number | string;
 }
 
-/** Tokens of a call. `input` has all of them: read from a cache, written to one, and neither. */
+/** Tokens of a call. `input` includes cache reads and cache writes. */
 export interface Tokens {
   input: number;
   output: number;
@@ -57,7 +57,7 @@ export interface Tokens {
   writtenForHour?: number;
 }
 
-/** The row that prices a call which begins then: the latest `from`, then the lowest id. */
+/** The row that prices a call starting then: the latest `from`, then the lowest id. */
 export function ruleAt(list: readonly ChargeText[], model: string, atMs: number): ChargeText | undefined {
   const since = ({ from }: ChargeText): number => (from === undefined ? -Infinity : Date.parse(from));
   const naming = list.filter((row) => row.models.includes(model) && since(row) <= atMs);
@@ -65,7 +65,7 @@ export function ruleAt(list: readonly ChargeText[], model: string, atMs: number)
   return naming.filter((row) => since(row) === latest).toSorted((a, b) => a.id - b.id)[0];
 }
 
-/** The rule as it prices a call that begins then: by its open window, if there is one. */
+/** The rule as it prices a call starting then, by its open window if there is one. */
 export function ruleIn(rule: ChargeText | undefined, atMs: number): ChargeText | undefined {
   const window = rule?.windows?.find((each) => isOpen(each, atMs));
   if (!rule || !window) return rule;
@@ -84,7 +84,7 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
   return format;
 }
 
-/** By what the clocks of its zone show: `2026-11-30 09:00:00` in Swedish. */
+/** Reads the clock of the window's zone: Swedish formats it as `2026-11-30 09:00:00`. */
 function isOpen({ days, from, to, zone, except = [] }: WindowText, atMs: number): boolean {
   const [today = '', clock = ''] = formatOf(zone).format(atMs).split(' ');
   const time = clock.slice(0, 5);
@@ -97,7 +97,7 @@ function isOpen({ days, from, to, zone, except = [] }: WindowText, atMs: number)
   return (from <= time && begins(noon)) || (time < to && begins(noon - 24 * 3_600_000));
 }
 
-/** The rule of a call: by its time, its hour and its customer. */
+/** The rule of a call by its start, its hour and its customer. */
 export const priceOf = (
   list: readonly ChargeText[],
   model: string,
@@ -105,13 +105,13 @@ export const priceOf = (
 ): ChargeText | undefined =>
   ruleOf(ruleIn(ruleAt(list, model, startedMs), startedMs), model, pricesAt(prices, startedMs));
 
-/** The entries in force for a call that begins then. */
+/** The entries that apply to a call starting then. */
 const pricesAt = (prices: readonly CustomerPriceText[] = [], atMs: number): CustomerPriceText[] =>
   prices
     .filter(({ from }) => from === undefined || Date.parse(from) <= atMs)
     .filter(({ until }) => until === undefined || atMs < Date.parse(until));
 
-/** The rule as it prices the calls of one customer: by the first entry that names the model, of the account, then of its group. */
+/** The rule with the customer's price: the first entry that names the model, of the account, then of its group. */
 export function ruleOf(
   rule: ChargeText | undefined,
   model: string,
@@ -124,7 +124,7 @@ export function ruleOf(
   return { type: 'token-billing', ...own, id: rule.id, agreed };
 }
 
-/** `*` stands for any text. */
+/** `*` matches any text. */
 function matches(pattern: string, name: string): boolean {
   const [first = '', ...parts] = pattern.split('*');
   if (parts.length === 0) return pattern === name;
@@ -139,7 +139,7 @@ function matches(pattern: string, name: string): boolean {
   return true;
 }
 
-/** In billionths of a yuan, rounded once. Undefined rule: nothing prices the model, so it is free. */
+/** In billionths of a yuan, rounded once. Without a rule the model is free. */
 export function costOf(rule: ChargeText | undefined, tokens: Tokens): bigint {
   if (rule === undefined || rule.type === 'non-billing') return 0n;
   const agreed = (rule.agreed ?? []).reduce(
@@ -159,11 +159,11 @@ export function costOf(rule: ChargeText | undefined, tokens: Tokens): bigint {
     [output, rates.output ?? 0],
   ];
   const perThousand = sums.reduce((sum, [count, rate]) => sum + BigInt(count) * exactYuan(rate), 0n);
-  // What is lost below 18 digits decides no half.
+  // Digits below 10^-18 never decide a rounding.
   return nano((perThousand * exactYuan(rule.factor ?? 1) * agreed) / (exactYuan(1_000) * exactYuan(1)));
 }
 
-/** The factor of a service tier, by either of the names that OpenAI has for one; undefined: the rule has none. */
+/** The factor of a service tier under either of OpenAI's names for it; undefined without a factor. */
 export function factorOf(rule: ChargeText | undefined, tier = ''): number | undefined {
   const tiers = new Map(Object.entries(rule?.service_tiers ?? {}));
   const other = tier === 'fast' ? 'priority' : tier === 'priority' ? 'fast' : tier;
@@ -171,8 +171,8 @@ export function factorOf(rule: ChargeText | undefined, tier = ''): number | unde
 }
 
 /**
- * The rule as it prices one call: by the tier that was reported, else by the one that was asked for, where that went up;
- * never more than the dearer of the latter and the standard.
+ * The rule as it prices one call: by the reported tier, or else the requested one if it was sent; never above the
+ * dearer of the requested and the standard tier.
  */
 export function servedIn(
   rule: ChargeText | undefined,
@@ -184,7 +184,7 @@ export function servedIn(
   return { ...rule, factor: Math.min(served, Math.max(1, ofAsked)) };
 }
 
-/** The most that so many tokens of input can cost, whatever of them a cache had. */
+/** The highest possible cost of this many input tokens, whatever part was cached. */
 export function dearestInput(rule: ChargeText | undefined, input: number): bigint {
   if (rule?.type !== 'token-billing') return 0n;
   const ways = [{}, { cached: input }, { written: input }, { writtenForHour: input }];
@@ -193,7 +193,10 @@ export function dearestInput(rule: ChargeText | undefined, input: number): bigin
     .reduce((most, cost) => (cost > most ? cost : most), 0n);
 }
 
-/** The rule that a ledger row names in `price`: `rule:tokens:in:out[:cached:written:for an hour][:above=N][:xFACTOR]`. */
+/**
+ * Reads the rule that a ledger row names in `price`: `rule:tokens:in:out[:cached:written:for an
+ * hour][:above=N][:xFACTOR]`.
+ */
 export function ruleOfText(text: string): ChargeText {
   const [id = '', type, ...parts] = text.split(':');
   const rule = { id: Number(id), models: [] };

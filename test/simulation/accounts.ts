@@ -10,10 +10,10 @@ import type { ChargeText, CustomerPriceText } from '../oracle/price-list.ts';
 import type { BudgetText, Named } from '../oracle/budgets.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
-/** The plans' months and the budgets' days turn some minutes after the world began. */
+/** The months of plans and the days of budgets turn some minutes after the world began. */
 export const startMs = Date.UTC(2026, 10, 20, 23, 54);
 
-/** What upstreams speak for the models. */
+/** The dialects of the upstreams that serve the models. */
 export const dialects = {
   'by-token': 'chat',
   'by-cache': 'messages',
@@ -33,13 +33,13 @@ const channel = ChannelRow.parse({
 });
 export const channels: [ChannelRow] = [channel];
 
-/** More than the 1,024 tokens below which no limit is lowered. */
+/** Above the 1,024 tokens below which no limit is lowered. */
 const usual = { default_output_tokens: 2_500 };
 
-/** Yuan for each web search. */
+/** Yuan per web search. */
 export const searchPrice = 0.013_000_007;
 
-/** As an operator writes them: the product and the oracle read them apart. */
+/** Rules as an operator writes them; the product and the oracle read them separately. */
 export const priceList: readonly (ChargeText & Record<string, unknown>)[] = [
   {
     id: 1,
@@ -95,7 +95,7 @@ export const priceList: readonly (ChargeText & Record<string, unknown>)[] = [
     ],
     ...usual,
   },
-  // A new price, in the middle of the world.
+  // A new price, starting in the middle of the world.
   {
     id: 5,
     from: new Date(startMs + 240_000).toISOString(),
@@ -108,13 +108,13 @@ export const priceList: readonly (ChargeText & Record<string, unknown>)[] = [
   },
 ];
 
-/** Prices of customers, as rows have them: of some accounts, and of the group that others are in. */
+/** Prices of customers as rows have them: of some accounts, and of the group of others. */
 const ownPrices: CustomerPriceText[] = [
   { models: ['by-c*'], factor: 0.833_333 },
   { models: ['by-token'], input: 0.07, output: 0.19, service_tiers: { flex: 0.7 } },
 ];
 const groupPrices: CustomerPriceText[] = [
-  // Prices of a minute, in the middle of the world.
+  // Prices that apply for one minute, in the middle of the world.
   {
     models: ['by-*'],
     factor: 1.5,
@@ -124,11 +124,11 @@ const groupPrices: CustomerPriceText[] = [
   { models: ['*'], factor: 1.250_001 },
 ];
 
-/** Of every third account the first, of every third the second. */
+/** Every third account has the first prices, every third the second. */
 export const pricesOf = (account: string): readonly CustomerPriceText[] =>
   [[], ownPrices, groupPrices][Number(account.slice(-1)) % 3] ?? [];
 
-/** Budgets by tag, as rows have them: of every second account. */
+/** Budgets by tag as rows have them, for every second account. */
 const budgetTexts: BudgetText[] = [
   { by: 'tag:team', name: 'search', amount: 0.9, period: 'day' },
   { by: 'tag:team', amount: '0.400000001', period: 'day' },
@@ -138,7 +138,7 @@ const budgetTexts: BudgetText[] = [
 export const budgetsOf = (account: string): readonly BudgetText[] =>
   Number(account.slice(-1)) % 2 === 0 ? budgetTexts : [];
 
-/** Whom calls are for. */
+/** The end users and tags of calls. */
 export const callers: readonly [Named, ...Named[]] = [
   { endUser: 'a user', tags: { team: 'search', env: 'prod' } },
   { tags: { team: 'ads' } },
@@ -146,7 +146,7 @@ export const callers: readonly [Named, ...Named[]] = [
   {},
 ];
 
-/** What clients ask for, and upstreams say. */
+/** The service tiers that clients request and upstreams report. */
 export const tierNames: readonly [string, ...string[]] = [
   'flex',
   'priority',
@@ -157,7 +157,7 @@ export const tierNames: readonly [string, ...string[]] = [
   'auto',
 ];
 
-/** Of every call to an alias, whatever its models: plans may name it. */
+/** The alias of all alias calls, whatever its models; plans may name it. */
 export const aliasName = 'any';
 
 const planList = [
@@ -197,7 +197,7 @@ export const snapshot: Snapshot = {
 export interface Customer {
   account: AccountRow;
   keys: [KeyRow, ...KeyRow[]];
-  /** When the plan began. */
+  /** The start of the plan. */
   since: string;
 }
 

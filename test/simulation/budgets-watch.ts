@@ -6,19 +6,19 @@ import type { Customer } from './accounts.ts';
 import type { StoredCounters } from './stored-counters.ts';
 import { hold } from './watch.ts';
 
-/** The counters that an entry or a row names: `2026-11-21` is that of its key, `0a1b...@2026-11` that of a tag. */
+/** The counters that an entry or a row names: `2026-11-21` is its key's counter, `0a1b...@2026-11` a tag's. */
 export const countersOf = ({ key, budget }: { key: string; budget?: string | undefined }): string[] =>
   budget === undefined
     ? []
     : budget.split(' ').map((name) => (name.includes('@') ? name.replace('@', ' ') : `${key} ${name}`));
 
-/** Compares the counters of budgets with what calls spent and hold by the oracle. */
+/** Compares the counters of budgets with the amounts that calls spend and reserve by the oracle. */
 export class BudgetsWatch {
   readonly #oracle: Oracle;
   readonly #counters: StoredCounters;
-  /** By counter. */
+  /** The highest value of each counter. */
   readonly #most = new Map<string, bigint>();
-  /** The account and name of each counter of a tag, and the counter of each. */
+  /** The account and name of each tag counter, and the counter of each name. */
   readonly #names = new Map<string, string>();
 
   constructor(oracle: Oracle, counters: StoredCounters, customers: readonly Customer[]) {
@@ -28,7 +28,7 @@ export class BudgetsWatch {
       if (budget) this.#most.set(hash.slice(0, 12), nano(exactYuan(budget.amount)));
   }
 
-  /** A counter never has less: a call holds before it reserves, and a row frees what its call did not use. */
+  /** A counter never falls below the oracle: a call reserves first, and its row returns the unused part. */
   changed(counter: string): void {
     for (const [period, used] of this.#periods(counter)) {
       const counted = this.#counters.usedOf(counter, period);
@@ -36,7 +36,7 @@ export class BudgetsWatch {
     }
   }
 
-  /** A call counts on its key's budget, and on all of its account that name it. */
+  /** A call counts on its key's budget, and on all budgets of its account that name it. */
   reserved(asked: CallAsked, entry: { key: string; amount: bigint; budget?: string | undefined }): void {
     const counters = countersOf(entry);
     const named =
@@ -77,7 +77,10 @@ export class BudgetsWatch {
     }
   }
 
-  /** At the end counters have what was spent, but where a write's outcome was unknown. Returns how many were exact. */
+  /**
+   * At the end counters have the spent amounts, unless the outcome of a write is unknown. Returns the number of exact
+   * ones.
+   */
   ended(): number {
     const counters = new Set([...this.#oracle.budgets.keys()].map((name) => name.split(' ')[0] ?? ''));
     const exact = [...counters].filter((counter) =>
@@ -99,7 +102,7 @@ export class BudgetsWatch {
     return exact.length;
   }
 
-  /** How many budgets by tag were met. */
+  /** The number of tag budgets that calls used. */
   get tagged(): number {
     return this.#names.size / 2;
   }

@@ -31,17 +31,17 @@ import { hold } from './watch.ts';
 import { messagesEndpoint } from '../../shared/endpoints/messages/messages-endpoint.ts';
 import { resolveTier } from '../../shared/wire/service-tier.ts';
 
-/** How one call ended, as far as its client or its log can tell. */
+/** The end of one call, as far as its client or its log knows it. */
 export interface CallReport {
   id: string;
   account: string;
-  /** It was refused, so nobody may be charged for it. */
+  /** True if it was rejected, so nobody may be charged for it. */
   refused: boolean;
-  /** It stood still, so its reservation may have expired unseen. */
+  /** True if it froze, so its reservation may have expired unnoticed. */
   stoodStill?: boolean;
-  /** The balance or the budget lowered its limit. */
+  /** True if the balance or the budget lowered its limit. */
   limited?: boolean;
-  /** What the log line says was charged, once the reservations took it. */
+  /** The charge in the log line, once the reservations accepted it. */
   charge?: bigint | undefined;
 }
 
@@ -50,21 +50,21 @@ export interface CallToMake {
   customer: Customer;
   id: string;
   metered: boolean;
-  /** The host's own reserve: an invocation that is not frozen is over by then, its settle included. */
+  /** The host's own reserve of time: an unfrozen invocation is over by then, including its settle. */
   longestMs: number;
-  /** Takes a call that a run is to answer. Absent: it is answered at once. */
+  /** Accepts a call that a run will answer. If absent, the call is answered at once. */
   accepts?: ((accepted: AcceptedCall) => void) | undefined;
 }
 
 /** A call whose run reserves for it. */
 export interface AcceptedCall {
   call: BillableCall;
-  /** The same as a bill gets it. */
+  /** The same call as the bill receives it. */
   billed: BillableCall;
   asked: CallAsked;
 }
 
-/** One call as a function makes it, with the real bill: undefined for a free one that touches nothing. */
+/** Makes one call as a function does, with the real bill. Undefined for a free call that changes nothing. */
 export async function makeCall(server: Server, made: CallToMake): Promise<CallReport> {
   const { environment, reservations, oracle, mutation, faults } = server;
   const { random, id } = made;
@@ -80,7 +80,7 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
     const freeAttempts = { count: async () => {} };
     const ports = { clock: environment, inflate: inflateWithZlib, freeAttempts };
     const admitted = await admitCall(reservations, ports, billed, () => Promise.resolve());
-    // As if more had been read for it meanwhile.
+    // Simulates that more of the request was read meanwhile.
     if (made.accepts) await admitted.proveWhole({ ...billed });
     else bill = await admitted.reserve(billed);
   } catch (error) {
@@ -91,7 +91,7 @@ export async function makeCall(server: Server, made: CallToMake): Promise<CallRe
       !made.metered || !/balance|quota/i.test(String(error)),
       `${id} is metered, and refused: ${String(error)}`,
     );
-    // What a try held of the budget whose outcome is unknown stays held.
+    // An amount of the budget with an unknown outcome stays reserved.
     if (faults() > faultsBefore) server.losesBudget();
     return { id, account, refused: true, stoodStill: environment.stoodStill };
   }
@@ -111,7 +111,7 @@ interface CallToAnswer {
   bill: Bill;
 }
 
-/** What follows the reserve, in whatever invocation. */
+/** Answers after the reserve, in any invocation. */
 export async function answer(
   { environment, quotas, oracle, mutation }: Pick<Server, 'environment' | 'quotas' | 'oracle' | 'mutation'>,
   { random, call, asked, bill }: CallToAnswer,
@@ -134,7 +134,7 @@ export async function answer(
   const answering = random.pick([asked.model, ...(asked.others ?? [])]);
   const sent = askUpstream({ mutation }, callTo(call, answering), bill);
   await environment.sleep(random.integer(0, Math.max(0, call.deadlineMs - environment.now())));
-  // Now and then the search provider refuses.
+  // The search provider rejects some searches.
   const searched = asked.web === true && numberOf(id) % 35 !== 2;
   const delivered = { ...deliver(random, asked, sent), model: answering, searched };
   oracle.delivered(id, delivered, sent.outputMax);
@@ -158,7 +158,7 @@ function askUpstream({ mutation }: Pick<Server, 'mutation'>, call: BillableCall,
   const { body: written, tier } = bodyFor(call, bill.limitOutputTokens(model) ?? call.outputTokensAsked);
   const body = mutation?.body?.(dialects[model], written) ?? written;
   const limit = limitIn(model, body);
-  // Where output costs nothing, only the client's limit goes up.
+  // If output costs nothing, only the client's limit is sent.
   const limitedTo = model === 'by-call' || model === 'free' ? undefined : bill.limitedTo;
   const id = call.identity.requestId;
   hold(
@@ -224,7 +224,7 @@ function billableCall(made: CallToMake, nowMs: number): [BillableCall, CallAsked
     startedMs: nowMs,
     inputTokens: tokens + random.integer(3, 16),
   };
-  // Every second one that could be written so.
+  // Every second eligible call.
   const isOther =
     (call.request.max_tokens ?? 0) > 0 && call.request.n === 1 && id.charCodeAt(id.length - 1) % 2 === 0;
   return [isOther ? asMessages(call) : call, asked];
@@ -258,7 +258,7 @@ function asMessages(call: BillableCall): BillableCall {
   return { ...call, ...read, endpoint: 'messages', outputTokensAsked: outputTokensMax };
 }
 
-/** What tells ids of one moment apart. */
+/** The number in an id, which distinguishes ids of one moment. */
 const numberOf = (id: string): number => Number(id.slice(-16));
 
 /** One or two. */
@@ -281,7 +281,7 @@ const aliasOf = (named: [Model, ...Model[]]): CalledAlias => {
   return { name: aliasName, onContextLength: false, models: [serving(first), ...rest.map(serving)] };
 };
 
-/** What the relay makes of it: counts that are missing are estimated, here by the text that it saw. */
+/** The outcome as the relay computes it: missing counts are estimated, here from the seen text. */
 function outcomeOf(delivered: Delivered, inputTokens: () => number): AnswerOutcome {
   const { failed, anyContent, leftEarly, outputTokens, reported } = delivered;
   const details = reported && {

@@ -25,10 +25,12 @@ const steps = [
 ];
 const nanoPerFen = 10_000_000n;
 const fen = (yuan: unknown): bigint => BigInt(Math.round(Number(yuan) * 100)) * nanoPerFen;
-/** Alike in the form of codes, whatever they name. */
+/** All codes have the same form, whatever they name. */
 const codeText = (at: number): string => `${at}`.padStart(20, '7');
 
-/** Redeem codes that accounts send at once and again, and payments with their bonus and refunds, into the grants of a world. */
+/**
+ * Redeems codes that accounts send concurrently and again, and applies payments with bonus and refunds to the grants.
+ */
 export function planCredits(world: World): void {
   planCodes(world);
   planPayments(world);
@@ -42,7 +44,7 @@ function planCodes(world: World): void {
     codes.set(hash, { hash, batch: 'b', amount: random.integer(1, 20) / 100 });
     for (let sends = random.integer(1, 8); sends > 0; sends -= 1) {
       const { account } = random.pick(customers).account;
-      // Many at the same moment, some later.
+      // Many at the same moment, and some later.
       const atMs = 2 * minuteMs + (random.chance(0.5) ? 0 : random.integer(0, 3 * minuteMs));
       scheduler.after(atMs, () => world.watched(send(world, codes, { account, hash, code: codeText(at) })));
     }
@@ -124,7 +126,7 @@ function planPayments(world: World): void {
   const whole = bonusOf(steps, minor * nanoPerFen);
   const taken = refunds.reduce((sum, part) => sum + part * nanoPerFen + bonusOfPart(whole, part, minor), 0n);
   world.watch.oracle.due(account, minor * nanoPerFen + whole - taken);
-  // Stripe sends each until it is taken; the last time nothing goes wrong.
+  // Stripe sends each event until it is accepted; the last delivery never fails.
   for (const each of [fact, fact, ...reversals, ...reversals])
     scheduler.after(random.integer(minuteMs, 6 * minuteMs), () => deliver(world, store, each));
   for (const each of [fact, ...reversals])
@@ -162,7 +164,7 @@ function deliver(
   world.watched(recordFact(ports, fact));
 }
 
-/** At the end: the grants of codes and payments that were applied are what is due, to the billionth. */
+/** At the end, the grants of applied codes and payments equal the due amounts, to the billionth. */
 export function checkCredits({ grants, watch, customers }: World): void {
   for (const {
     account: { account },

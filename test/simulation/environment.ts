@@ -3,25 +3,25 @@ import type { Scheduler } from './scheduler.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
 export interface Hazards {
-  /** Of each step that an environment takes: that it dies instead. */
+  /** The chance at each step that the environment dies. */
   crash: number;
-  /** Of each step: that the environment stands still before it, for up to `freezeMs`. */
+  /** The chance at each step that the environment freezes before it, for up to `freezeMs`. */
   freeze: number;
   freezeMs: number;
 }
 
-/** A process with a clock of its own, which may die or stand still at every wait, and wake when nobody expects it. */
+/** A process with its own clock, which may die or freeze at every wait, and wake up at any time. */
 export class Environment implements Clock {
   readonly #scheduler: Scheduler;
   readonly #random: SeededRandom;
   readonly #hazards: Hazards;
   readonly #skewMs: number;
   #frozenUntilMs = 0;
-  /** Dead: nothing that it waits for comes back. */
+  /** Once dead, it receives nothing that it waits for. */
   crashed = false;
-  /** It stood still in the work that it is on, so it may be later than any deadline. */
+  /** True if it froze during its current work, so it may be later than any deadline. */
   stoodStill = false;
-  /** A try of a reserve may still arrive: no second misfortune for this call, see `networked-store.ts`. */
+  /** True if a late reserve may still arrive: the call meets no second fault, see `networked-store.ts`. */
   spared = false;
   /** Called when it dies. */
   died: () => void = () => {};
@@ -40,12 +40,12 @@ export class Environment implements Clock {
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       signal?.addEventListener('abort', () => resolve());
-      // A timer that was stopped wakes nobody.
+      // A cancelled timer wakes nobody.
       this.after(milliseconds, resolve, signal);
     });
   }
 
-  /** Something that reaches this environment, if it still lives by then and once it is awake. */
+  /** Delivers an event to this environment, if it is still alive by then and once it is awake. */
   after(delayMs: number, happen: () => void, signal?: AbortSignal): void {
     this.#scheduler.after(delayMs, () => {
       if (this.crashed || signal?.aborted) return;

@@ -16,7 +16,7 @@ export class StoredGrants {
   readonly #quotas: StoredQuotas;
   readonly #applies: (account: string, amount: bigint) => void;
 
-  /** `applies`: what the grants come to, each once. */
+  /** `applies` receives each applied grant once. */
   constructor(
     mutant: Mutant | undefined,
     quotas: StoredQuotas,
@@ -65,7 +65,7 @@ export class StoredGrants {
         yield* images.filter((image) => image['_applied'] === undefined);
       },
       async *unmarked() {
-        // Rows of this world are all marked.
+        // All rows of this world are marked.
       },
     };
   }

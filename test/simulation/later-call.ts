@@ -6,10 +6,10 @@ import type { SeededRandom } from './seeded-random.ts';
 import type { Server } from './server.ts';
 import { hold } from './watch.ts';
 
-/** A stored response, of which the store says at any time whose it is. */
+/** A stored response; the store always knows who holds it. */
 export class LaterCall {
   readonly accepted: AcceptedCall;
-  /** One conditional write: of all events and cancels one is first. */
+  /** One conditional write: one event or cancel is first. */
   #isTaken = false;
 
   constructor(accepted: AcceptedCall) {
@@ -20,7 +20,7 @@ export class LaterCall {
     return this.accepted.call.identity.requestId;
   }
 
-  /** Whether this is who has it now: a run, or a cancel before any run. */
+  /** Whether this process holds it now: a run, or a cancel before any run. */
   take(): boolean {
     const isFirst = !this.#isTaken;
     this.#isTaken = true;
@@ -30,7 +30,7 @@ export class LaterCall {
 
 const beginsWithinMs = 60_000;
 
-/** One delivery of its event. Undefined: there was nothing to do. */
+/** One delivery of its event. Undefined when there was nothing to do. */
 export async function runLater(
   server: Server,
   { later, random, longestMs }: { later: LaterCall; random: SeededRandom; longestMs: number },
@@ -38,7 +38,7 @@ export async function runLater(
   const { environment, reservations, mutation, faults } = server;
   await environment.sleep(random.integer(0, 200));
   if (!later.take() && mutation?.runsTwice !== true) return undefined;
-  // The claim's reply comes later, or to an environment that has stood still.
+  // The claim's reply arrives later, or at an environment that froze.
   await environment.sleep(random.integer(0, 200));
   const { call, billed, asked } = later.accepted;
   server.call = call;
@@ -64,5 +64,5 @@ export async function runLater(
   return answer(server, { random, call: { ...call, deadlineMs }, asked, bill });
 }
 
-/** A cancel before its run: whoever is first takes it. */
+/** A cancel before its run: the first of both gets it. */
 export const cancelLater = ({ later }: { later: LaterCall }): void => void later.take();

@@ -13,21 +13,21 @@ const batchMax = 10;
 
 interface Shard {
   records: QuotaChange[];
-  /** Records before this one were taken. */
+  /** Records before this one were processed. */
   position: number;
-  /** A batch is under way. */
+  /** True while a batch is running. */
   busy: boolean;
 }
 
-/** The ledger as a table: rows are put, never changed, but that of a tombstone, which gives way to the call's own. */
+/** The ledger as a table: rows are put and never changed, except that a tombstone's row gives way to the call's own. */
 export class StoredLedger {
   readonly rows = new Map<string, CloseRow>();
-  /** Sum of charges by account, as a reader of the table would make it. */
+  /** Sum of charges by account, as a reader of the table would compute it. */
   readonly sums = new Map<string, bigint>();
   readonly #mutant: Mutant | undefined;
   readonly #tell: (row: CloseRow) => void;
 
-  /** `tell`: of each row that is put, in its transaction. */
+  /** `tell` receives each row that is put, in its transaction. */
   constructor(mutant: Mutant | undefined, tell: (row: CloseRow) => void) {
     this.#mutant = mutant;
     this.#tell = tell;
@@ -50,8 +50,8 @@ export class StoredLedger {
 }
 
 /**
- * The stream of the quotas table and the function that takes it: each shard in order, in batches, at least once. A
- * batch that fails comes again from the record that failed, and one that did not fail may come again too.
+ * The stream of the quotas table and its function: each shard in order, in batches, at least once. A failed batch is
+ * delivered again from the failed record, and a successful one may be repeated too.
  */
 export class LedgerStream {
   readonly #shards: Shard[] = Array.from({ length: shardCount }, () => ({
@@ -84,7 +84,7 @@ export class LedgerStream {
     const shard = this.#random.pick(this.#shards as [Shard, ...Shard[]]);
     if (shard.busy) return;
     shard.busy = true;
-    // The host sees a death, and gives the batch to another.
+    // The host notices the death, and delivers the batch to another environment.
     environment.died = () => {
       shard.busy = false;
     };
@@ -103,7 +103,7 @@ export class LedgerStream {
     });
     const batch = shard.records.slice(shard.position, shard.position + this.#random.integer(1, batchMax));
     const outcomes = await keep(batch);
-    // Comes again from the record that failed.
+    // Delivered again from the failed record.
     const failed = outcomes.findIndex((outcome) => outcome !== undefined);
     shard.position += failed < 0 ? batch.length : failed;
     shard.busy = false;

@@ -6,16 +6,16 @@ import { aliasName, planEntries, priceList, type Customer } from './accounts.ts'
 import type { Change } from './stored-quotas.ts';
 import { hold } from './watch.ts';
 
-/** Clocks differ by so much: a lease may have lapsed by one and not by the other. */
+/** Clocks differ by this much: a lease may have expired by one and not by the other. */
 const skewSeconds = 16;
 
-/** Half of the calls that come between the read and the write of a split (docs/billing.md). */
+/** Half of the calls between the read and the write of a split (docs/billing.md). */
 const admittedWhileSplit = 3;
 
 /** Checks the limits of accounts and keys at every reserve, by their rows. */
 export class LimitsWatch {
   readonly #customers = new Map<string, Customer>();
-  /** Calls and tokens, by account or key, and minute. */
+  /** Calls and tokens by account or key, and minute. */
   readonly #minutes = new Map<string, number>();
 
   constructor(customers: readonly Customer[]) {
@@ -24,7 +24,7 @@ export class LimitsWatch {
 
   readonly #reserved = new Set<string>();
 
-  /** By account. */
+  /** Splits by account. */
   readonly #splits = new Map<string, number>();
 
   /** Tokens in the latest minute of an account. */
@@ -52,7 +52,7 @@ export class LimitsWatch {
       hold(found <= most, `${id} is number ${found} of ${most} ${what}`);
     is(`running calls of the key ${asked.key}`, hasPlace.length, (key?.max_concurrency ?? Infinity) * times);
     is(`running calls of ${account}`, open.length, (customer.account.concurrency ?? Infinity) * times);
-    // A try that arrives late holds for a call that was released meanwhile: the same call, counted once before all tries.
+    // A late retry reserves for a call that was already released: the same call, counted once before all its attempts.
     const isLate = this.#reserved.has(id);
     this.#reserved.add(id);
     const minute = Math.floor(asked.startedMs / 60_000);
@@ -81,7 +81,7 @@ export class LimitsWatch {
     return count;
   }
 
-  /** Input counts when a call begins, as far as it is known, and output when it ends. */
+  /** Input counts when a call begins, as far as it is known, and output when the call ends. */
   #countTokens(at: { id: string; minute: number; asked: CallAsked; most: number | undefined }): void {
     const { id, minute, asked, most = Infinity } = at;
     const latest = this.#tokens.get(asked.account);
@@ -97,7 +97,7 @@ export class LimitsWatch {
   ): void {
     const [name, month] = key.split('@');
     const entries = [...planEntries.values()].flat();
-    // An entry covers whichever model answers, or the alias by its name.
+    // An entry covers any model that may answer, or the alias by its name.
     const priced = [model, ...(others ?? [])].filter((one) => one !== 'free');
     const covers = ({ models }: { models: string[] }): boolean =>
       (others !== undefined && models.includes(aliasName)) || priced.every((one) => models.includes(one));
@@ -114,6 +114,6 @@ export class LimitsWatch {
   }
 }
 
-/** The calls that run for certain. */
+/** The calls that are certainly running. */
 const openIn = ({ open }: QuotaItem, nowSeconds: number): [string, OpenEntry][] =>
   [...open].filter(([, { tombstone, until }]) => !tombstone && until > nowSeconds);

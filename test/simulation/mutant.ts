@@ -23,7 +23,7 @@ const chargedWrong = /is charged \d+, the oracle says/;
 
 type Charges = Parameters<NonNullable<Mutation['charges']>>[0];
 
-/** Every price times so much. */
+/** Multiplies every price. */
 const priced =
   (times: number) =>
   (rows: Charges): Charges =>
@@ -36,7 +36,7 @@ const priced =
       cache_write_1h: row.cache_write_1h && row.cache_write_1h * times,
     }));
 
-/** As the record says that it was served. */
+/** Prices the call by the tier in its close record. */
 const priceOfRecord = (call: BillableCall, { service_tier: tier }: CloseRecord): Price =>
   applyServiceTier(findAgreedPrice(call.tariff, call.model.base), tier);
 
@@ -340,8 +340,8 @@ const ofCalls = {
 } satisfies Record<string, Mutation>;
 
 /**
- * Ways in which the product could be broken. Each one takes out a single safeguard; the watch has to notice, else it proves
- * nothing about the product as it is.
+ * Ways to break the product. Each removes one safeguard, and the watch must notice; otherwise the watch proves nothing
+ * about the intact product.
  */
 const all = { ...ofTheStore, ...ofPrices, ...ofServiceTiers, ...ofAliases, ...ofCalls };
 export type Mutant = keyof typeof all;

@@ -5,7 +5,7 @@ import { Broken } from './watch.ts';
 
 const seedsMax = 300;
 
-/** The first seed in whose world the broken product is found out, and how. */
+/** The first seed whose world detects the broken product, and the detected fault. */
 async function foundOut(mutant: Mutant): Promise<string | undefined> {
   for (let seed = 1; seed <= seedsMax; seed += 1) {
     const found = await simulate(seed, mutant).catch((error: unknown) => error);

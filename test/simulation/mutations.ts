@@ -12,34 +12,34 @@ import type { JsonRecord } from '../../shared/wire/json.ts';
 import type { WorldKind } from './world-kind.ts';
 
 /**
- * One way in which the product could be broken: a wrapper at one of its seams, and what the watch says of it. Those
- * without a wrapper here are in the stores (`stored-quotas.ts`, `ledger-stream.ts`, `grants.ts`).
+ * One way to break the product: a wrapper at one of its seams, and the watch's message about it. Mutants without a
+ * wrapper here are in the stores (`stored-quotas.ts`, `ledger-stream.ts`, `grants.ts`).
  */
 export interface Mutation {
   what: string;
-  /** What is said when it is noticed. */
+  /** The message when it is noticed. */
   noticed: RegExp;
-  /** Worlds that are made for it. */
+  /** Worlds designed for it. */
   kind?: Partial<WorldKind>;
   charges?: (rows: BillableCall['snapshot']['charges']) => BillableCall['snapshot']['charges'];
-  /** What the bill gets of an answer. */
+  /** Changes the answer's outcome before the bill receives it. */
   outcome?: (outcome: AnswerOutcome) => AnswerOutcome;
-  /** The model by which the bill charges. */
+  /** Changes the model that the bill charges. */
   answered?: (model: string, call: BillableCall) => string;
-  /** The service tier by which the bill charges. */
+  /** Changes the service tier that the bill charges. */
   tier?: (sent: string | undefined, reported: string | undefined) => string | undefined;
-  /** Whether the bill charges a search. */
+  /** Changes whether the bill charges a search. */
   searched?: (searched: boolean, outcome: AnswerOutcome) => boolean;
-  /** What an upstream is sent. */
+  /** Changes the request to an upstream. */
   body?: (dialect: string, body: JsonRecord) => JsonRecord;
   reservations?: (ports: ReservationsPorts, call: () => BillableCall | undefined) => Reservations;
-  /** The sweeper's store. */
+  /** Wraps the sweeper's store. */
   sweeps?: (close: QuotaStore['close']) => QuotaStore['close'];
-  /** Every delivery of an event runs. */
+  /** Runs every delivery of an event. */
   runsTwice?: boolean;
   losesBudgetCount?: boolean;
   holdsNoBudget?: boolean;
-  /** The store marks a code that another account redeemed. */
+  /** Lets the store mark a code that another account redeemed. */
   redeemsTwice?: boolean;
 }
 
@@ -75,7 +75,7 @@ export const changed =
   (ports, call) =>
     new ChangedReservations(ports, call, changes);
 
-/** The real reservations on a store that is wrong. */
+/** The real reservations on a faulty store. */
 export const onStore =
   (change: (quotas: QuotaStore) => Partial<QuotaStore>): NonNullable<Mutation['reservations']> =>
   (ports) =>

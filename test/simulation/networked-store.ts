@@ -6,11 +6,11 @@ import type { SeededRandom } from './seeded-random.ts';
 
 export interface Roughness {
   busy: number;
-  /** The request never arrives. */
+  /** The chance that the request never arrives. */
   dropped: number;
-  /** It is done, but the reply never arrives. */
+  /** The chance that it is applied, but the reply never arrives. */
   lost: number;
-  /** The caller gives up, and then it is done. */
+  /** The chance that the caller gives up before it is applied. */
   late: number;
 }
 
@@ -21,16 +21,16 @@ const lateMsMax = 8_000;
 const networkMsMax = 20;
 
 /**
- * What stands between an environment and a store. Assumed of it, as the design does: a reserve that arrives after its
- * caller gave up finds that caller alive, and the guard against it can be written; a call has late tries of its
- * reserve or of its close, not both. (Two such faults in one call are for `ops audit` to find.)
+ * The network between an environment and a store. Like the design, it assumes that a reserve which arrives after its
+ * caller gave up finds that caller alive and able to write the guard, and that a call has late retries of its reserve
+ * or of its close, not both. (`ops audit` finds two such faults in one call.)
  */
 export class Network {
   readonly #scheduler: Scheduler;
   readonly #random: SeededRandom;
   readonly #roughness: Roughness;
   readonly #environment: Environment;
-  /** Replies that never came. */
+  /** Replies that never arrived. */
   faults = 0;
 
   constructor(scheduler: Scheduler, random: SeededRandom, roughness: Roughness, environment: Environment) {
@@ -40,7 +40,7 @@ export class Network {
     this.#environment = environment;
   }
 
-  /** `opens`: the operation holds something of an account, so a late arrival needs a guard. */
+  /** `opens`: the operation reserves something of an account, so a late arrival needs a guard. */
   send<T>(act: () => Promise<T>, opens = false): Promise<T> {
     const environment = this.#environment;
     return new Promise((resolve, reject) => {

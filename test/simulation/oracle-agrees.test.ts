@@ -58,7 +58,7 @@ const ownPrices = (): CustomerPriceText[] =>
 
 const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
-/** None overlap. Some are of a week of 1970, in which calls begin. */
+/** None overlap. Some are in a week of 1970, in which calls begin. */
 const hours = [
   { from: '00:00', to: '06:00' },
   { from: '06:00', to: '12:30', days: ['thu', 'sat', 'sun'] },
@@ -98,7 +98,7 @@ function row(id: number): ChargeText & Record<string, unknown> {
 
 const factor = (): number => random.integer(1, 4_000_000) / 1_000_000;
 
-/** Prices of a customer: a factor, or prices by tokens or per call in the place of the rule's. */
+/** Prices of a customer: a factor, or prices by tokens or per call that replace the rule's. */
 const ownPrice = (): CustomerPriceText & Record<string, unknown> => {
   const dateAt = (ms: number): string => new Date(ms).toISOString();
   const entry = {

@@ -1,7 +1,7 @@
 /**
- * Background responses through the whole pipeline, in virtual time, while their prices and their alias are edited in place,
- * processes die at any call of a store, replies are lost and runs come late. What each is held and charged is recomputed from the
- * rows of the moment in which it was accepted alone.
+ * Background responses through the whole pipeline, in virtual time, while their prices and their alias are edited in
+ * place, processes die at any store call, replies are lost and runs come late. The expected reservation and charge of
+ * each are recomputed only from the rows of the moment when it was accepted.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { closeExpired } from '../../shared/billing/quota-item.ts';
@@ -27,7 +27,7 @@ const grantedYuan = 1_000_000n;
 const models = ['m', 'small', 'large'] as const;
 const aliases = [['small'], ['large'], ['large', 'small'], ['small', 'large']];
 
-/** What the rows say for a while. */
+/** The contents of the rows for a while. */
 interface Rows {
   charges: ChargeText[];
   alias: string[];
@@ -40,14 +40,14 @@ export interface EditedRun {
   edits: number;
   deaths: number;
   faults: number;
-  /** Charged above its hold, or by another price than that of its acceptance. */
+  /** Charged more than it reserved, or by another price than that of its acceptance. */
   wrong: string[];
-  /** What the balance and what is open do not explain. */
+  /** The amount that the balance and the open entries do not explain. */
   difference: bigint;
   open: number;
 }
 
-/** A process that dies at one of its calls of a store. */
+/** A process that dies at one of its store calls. */
 interface Mortal {
   left: number;
 }
@@ -57,7 +57,7 @@ const forever = new Promise<never>(() => {});
 
 type Call = (...given: unknown[]) => Promise<unknown>;
 
-/** Who has died makes no call of a store any more, and hears no reply. */
+/** A dead process makes no more store calls and receives no reply. */
 export function makeMortal(store: object, died: () => void): void {
   for (const [name, call] of Object.entries(store) as [string, unknown][]) {
     if (typeof call !== 'function') continue;
@@ -96,7 +96,7 @@ export async function runEdited(seed: number, calls: number): Promise<EditedRun>
   const rig = new CoreRig(options);
   rig.quotas.grant('acme', grantedYuan * 1_000_000_000n);
 
-  /** No two prices are the same. */
+  /** No two prices are equal. */
   const setPrice = (model: (typeof models)[number]): void => {
     edits += 1;
     const others = rows.charges.filter((row) => !row.models.includes(model));
@@ -186,7 +186,7 @@ export async function runEdited(seed: number, calls: number): Promise<EditedRun>
     await response.done;
     return response.status === 200 ? `resp-${id}` : undefined;
   };
-  /** Beside the time that passes: what has died never ends. */
+  /** Races against time, because work of a dead process never ends. */
   const living = async (diesAt: number, work: () => Promise<unknown>): Promise<void> => {
     const acting = processes.run({ left: diesAt }, work).catch(() => {});
     await Promise.race([acting, rig.clock.sleep(40_000)]);

@@ -2,7 +2,7 @@ import type { CloseRow } from '../../shared/billing/ledger-row.ts';
 import { costOf, ruleOfText } from '../oracle/price-list.ts';
 import { hold } from './watch.ts';
 
-/** A row can be computed again from itself. */
+/** Recomputes a row from its own fields. */
 export function checkRow(row: CloseRow): void {
   const { id, kind, charge, plan_slot: slot, official, cost, search_price: search = 0n } = row;
   hold(kind !== 'released' || official || charge === search, `${id} is released, and charged ${charge}`);
@@ -15,7 +15,7 @@ export function checkRow(row: CloseRow): void {
     written: row.cache_write_tokens ?? 0,
     writtenForHour: row.cache_write_1h_tokens ?? 0,
   });
-  // Whether a price per call was due is not in the row.
+  // The row does not record whether a price per call applied.
   const fits = (amount: bigint | undefined): boolean =>
     amount === sum + search || (rule.type === 'times-billing' && amount === search);
   const isPlan = slot !== undefined && !official;

@@ -6,8 +6,8 @@ interface Event {
 }
 
 /**
- * The one order in which things happen. Everything that waits, for a reply, a timer or a turn, is an event; of all
- * events that are due any may be next. So each `await` is a point where anything else can come in between.
+ * The single order of events. Everything that waits, for a reply, a timer or a turn, is an event; any of the due events
+ * may be next. So anything else can happen at each `await`.
  */
 export class Scheduler {
   readonly #random: SeededRandom;
@@ -28,10 +28,10 @@ export class Scheduler {
     this.#events.push({ atMs: this.#nowMs + delayMs, happen });
   }
 
-  /** Goes on until nothing waits any more. Throws what an event throws. */
+  /** Runs until nothing waits any more. Throws the error of an event. */
   async run(): Promise<void> {
     for (;;) {
-      // Lets everything that was woken go on to its next wait.
+      // Lets all woken work run to its next wait.
       await new Promise(setImmediate);
       const event = this.#next();
       if (!event) return;

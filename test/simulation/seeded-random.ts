@@ -1,6 +1,6 @@
 import type { Random } from '../../shared/relay/ports/host.ts';
 
-/** Everything that is left to chance in a world comes from here: the same seed is the same world. */
+/** The source of all chance in a world: the same seed gives the same world. */
 export class SeededRandom implements Random {
   #state: number;
 
@@ -16,7 +16,7 @@ export class SeededRandom implements Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   }
 
-  /** From `min` to `max`, both included. */
+  /** From `min` to `max`, both inclusive. */
   integer(min: number, max: number): number {
     return min + Math.floor(this.next() * (max - min + 1));
   }

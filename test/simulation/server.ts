@@ -19,19 +19,19 @@ export interface ServerParts {
   mutation: Mutation | undefined;
 }
 
-/** One environment of the chat function: one call at a time, and the reservations that it keeps from call to call. */
+/** One environment of the chat function: one call at a time, with reservations that it keeps between calls. */
 export class Server {
   readonly environment: Environment;
   readonly quotas: StoredQuotas;
   readonly oracle: Oracle;
   readonly mutation: Mutation | undefined;
   readonly reservations: Reservations;
-  /** Replies that this environment did not get. */
+  /** Replies that this environment did not receive. */
   readonly faults: () => number;
   readonly ports: ReservationsPorts;
   readonly #counters: StoredCounters;
   busy = false;
-  /** The call that it makes, and whether that has reserved. */
+  /** Its current call, and whether that has reserved. */
   call: BillableCall | undefined;
   opened = false;
 
@@ -52,7 +52,7 @@ export class Server {
     };
     this.ports = ports;
     this.reservations = mutation?.reservations?.(ports, () => this.call) ?? new Reservations(ports);
-    // What the call held of its budget when it died is held until the period ends.
+    // The reserved budget of a call that died stays reserved until the period ends.
     environment.died = () => {
       if (this.busy && !this.opened) this.losesBudget();
     };

@@ -1,7 +1,7 @@
 import { simulate, type Tale } from './simulate.ts';
 import type { WorldKind } from './world-kind.ts';
 
-/** Runs the worlds of these seeds, one after the other, and adds up what happened in them. */
+/** Runs the worlds of these seeds one after the other, and adds up their events. */
 export async function simulateRange(
   firstSeed: number,
   count: number,

@@ -4,12 +4,12 @@ import { Broken, hold } from './watch.ts';
 import type { WorldKind } from './world-kind.ts';
 import { graceSeconds, World } from './world.ts';
 
-/** What happened in a world, to show that worlds meet what they are for. */
+/** Counts of events in a world, which show that the world reached the intended cases. */
 export type Tale = Record<string, number>;
 
 const minuteMs = 60_000;
 const lastCallMs = 8 * minuteMs;
-/** Late enough for whatever stood still to have woken at least once. */
+/** Late enough for everything frozen to have woken up at least once. */
 const lastScheduleMs = 30 * minuteMs;
 
 /** Runs the world of a seed to its end and checks it at every step. Throws a Broken that names the seed. */
@@ -55,7 +55,7 @@ function plan(world: World): void {
   if (world.kind.credits) planCredits(world);
 }
 
-/** One account gets busy for half a minute, so that it is split, and quiet again. */
+/** One account gets busy for half a minute, so it is split, and then gets quiet again. */
 function planBurst(world: World): void {
   const { random, scheduler } = world;
   const [customer] = world.customers;
@@ -75,7 +75,7 @@ function planBurst(world: World): void {
     scheduler.after(random.integer(5 * minuteMs, lastCallMs), call);
 }
 
-/** Nobody has trouble any more: whatever was left behind is to be found now. */
+/** Faults stop here: everything that was left behind must now be found. */
 async function settleDown(world: World): Promise<void> {
   world.finalGrants();
   world.scheduler.after((world.kind.requestSeconds + graceSeconds + 60) * 1000, () => world.finalSweep());
@@ -112,7 +112,7 @@ function checkAccount({ quotas, ledger, watch }: World, account: string): void {
   hold(item.granted === watch.oracle.account(account).granted, `${account} has not got every grant once`);
 }
 
-/** The charge that a call reported is the charge of its ledger row. */
+/** The reported charge of a call equals the charge of its ledger row. */
 function checkReport(
   { watch, ledger, logged }: World,
   { id, account, refused, stoodStill, charge }: World['reports'][number],

@@ -1,6 +1,6 @@
 /**
- * Channels whose traffic, times, failures and costs follow the day and the week, minute by minute, and a watch that looks at them every
- * five minutes as the function `notify` does. Seeded.
+ * Channels whose traffic, times, failures and costs follow the day and the week, minute by minute, and a watch that
+ * looks at them every five minutes, like the function `notify`. Seeded.
  */
 import { buildBaseline, findMarks, listUsualHours } from '../../shared/relay/alerts/channel-marks.ts';
 import { utcHour } from '../../shared/wire/iso-time.ts';
@@ -13,7 +13,7 @@ const minuteMs = 60_000;
 const dayMs = 86_400_000;
 export const beginMs = Date.parse('2026-11-02T00:00:00Z');
 
-/** Something that happens to a channel from a minute on. */
+/** An event that happens to a channel from a minute on. */
 export interface Incident {
   channel: string;
   fromMs: number;
@@ -26,7 +26,7 @@ export interface Incident {
 interface SimulatedModel {
   channel: string;
   model: string;
-  /** Calls a minute at the busiest hour. */
+  /** Calls per minute at the busiest hour. */
   calls: number;
   medianMs: number;
   failing: number;
@@ -98,7 +98,7 @@ export class SimulatedChannels {
     const isWeekend = day === 0 || day === 6;
     const busy =
       (0.15 + 0.85 * Math.max(0, Math.sin(((hour - 6) / 24) * 2 * Math.PI))) * (isWeekend ? 0.3 : 1);
-    // Each Monday morning a customer's batch makes all slower and is limited.
+    // Each Monday morning a customer's batch slows down all calls and hits a rate limit.
     const isBatch = day === 1 && hour >= 8 && hour < 11;
     const name = `${one.channel} ${one.model}`;
     const hourly = this.#hourly.get(name) ?? {
@@ -106,7 +106,7 @@ export class SimulatedChannels {
       failures: Math.exp(0.4 * this.#normal()),
     };
     this.#hourly.set(name, hourly);
-    // Calls are counted when they end: those of the last minute.
+    // Calls count when they end: those of the last minute.
     const incident = this.#incidents.find(
       ({ channel, fromMs, minutes }) =>
         channel === one.channel &&

@@ -2,13 +2,13 @@ import { expect, it } from 'vitest';
 import { simulateRange } from './simulate-range.ts';
 import { simulate } from './simulate.ts';
 
-/** One world again: `SIMULATION_SEED=230 npm test -- test/simulation/simulation.test.ts`. */
+/** Run one world again: `SIMULATION_SEED=230 npm test -- test/simulation/simulation.test.ts`. */
 const onlySeed = process.env['SIMULATION_SEED'];
 const [first, count] = onlySeed === undefined ? [1, 150] : [Number(onlySeed), 1];
 
 it(`no money is lost or created in the worlds of the seeds ${first} to ${first + count - 1}`, async () => {
   const tale = await simulateRange(first, count);
-  // The rarest are asked of the worlds below.
+  // The tests below cover the rarest events.
   const never = Object.keys(tale).filter(
     (what) => tale[what] === 0 && !/^(joined|metered|redeemed|reserveUnknown)/.test(what),
   );

@@ -5,9 +5,12 @@ import { MemoryKeyCounters } from '../support/memory-key-counters.ts';
 import type { Mutation } from './mutations.ts';
 import type { Network } from './networked-store.ts';
 
-/** The counters of keys in `runtime`, and the ways to them. */
+/** The counters of keys in `runtime`, and access to them. */
 export class StoredCounters extends MemoryKeyCounters {
-  /** Keys, and accounts with budgets by tag, of whose budgets more may be held than calls know of, because a write's outcome is unknown. */
+  /**
+   * Keys, and accounts with budgets by tag, whose budgets may hold more than calls know, because a write's outcome is
+   * unknown.
+   */
   readonly inexact = new Set<string>();
   readonly #pending = new Map<string, number>();
   readonly #mutation: Mutation | undefined;
@@ -19,7 +22,7 @@ export class StoredCounters extends MemoryKeyCounters {
     this.#changed = changed;
   }
 
-  /** What a ledger row, or a late charge, changes in the same transaction. */
+  /** The change by a ledger row or a late charge, in the same transaction. */
   count(counter: string, { used, running }: BudgetUse): void {
     if (this.#mutation?.losesBudgetCount) return;
     const name = counter.replace(' ', '#');
@@ -35,7 +38,7 @@ export class StoredCounters extends MemoryKeyCounters {
     return this.budgets.get(`${key}#${period}`)?.running ?? 0;
   }
 
-  /** Every write on the counter came back, and no call of its key or account died between two of them. */
+  /** Every write on the counter was answered, and no call of its key or account died between two of them. */
   isExact(key: string, account?: string): boolean {
     const isKnown = !this.inexact.has(key) && !(account !== undefined && this.inexact.has(account));
     return isKnown && (this.#pending.get(key) ?? 0) === 0;

@@ -12,7 +12,7 @@ import type { LateCharge, QuotaStore } from '../../shared/relay/ports/money-stor
 import { MemoryQuotaStore, nameOf } from '../support/memory-quota-store.ts';
 import type { Mutant } from './mutant.ts';
 
-/** One write on a part of an account, and what was asked for. */
+/** One write on a part of an account, with its request. */
 export interface Change {
   account: string;
   before: QuotaItem | undefined;
@@ -24,11 +24,11 @@ export interface Change {
   late?: LateCharge | undefined;
   move?: ShardsWrite | undefined;
   renew?: RenewWrite | undefined;
-  /** A grant's amount. */
+  /** The amount of a grant. */
   amount?: bigint | undefined;
 }
 
-/** The store in memory, which tells of each write that it does, as the table's stream would. */
+/** The in-memory store, which reports each write as the table's stream would. */
 export class StoredQuotas extends MemoryQuotaStore {
   readonly #mutant: Mutant | undefined;
   readonly #tell: (change: Change) => void;
@@ -91,7 +91,7 @@ export class StoredQuotas extends MemoryQuotaStore {
     });
   }
 
-  /** What is open in part 0 goes to part 1, with its amount, and the sums still balance. */
+  /** Moves the open entries of part 0 to part 1, with their amounts, so the sums still balance. */
   #moveEntries(account: string): void {
     const [from, to] = this.partsOf(account);
     if (!from || !to) return;
@@ -109,7 +109,7 @@ export class StoredQuotas extends MemoryQuotaStore {
     return this.#recorded({ account }, () => super.create(account, part));
   }
 
-  /** In one transaction on the parts in use, as the grants' store does it. */
+  /** In one transaction on the parts in use, like the grants' store. */
   override grant(account: string, amount: bigint): void {
     this.#recorded({ account, amount }, () => {
       const all = this.partsOf(account);
@@ -124,14 +124,14 @@ export class StoredQuotas extends MemoryQuotaStore {
     });
   }
 
-  /** From part 0 on. */
+  /** All parts, starting with part 0. */
   partsOf(account: string): QuotaItem[] {
     const parts: QuotaItem[] = [];
     for (const item of this.items.values()) if (item.account === account) parts.push(item);
     return parts.toSorted((a, b) => a.shard - b.shard);
   }
 
-  /** The item as a store that lacks a condition would see it. */
+  /** The item as a store without a condition would see it. */
   #loosened(item: QuotaItem, { id, slot }: ReserveWrite): QuotaItem {
     if (this.#mutant === 'no_balance_check') return { ...item, available: 10n ** 30n };
     if (this.#mutant === 'overdraft_served') return { ...item, overdraft: undefined };
@@ -149,7 +149,7 @@ export class StoredQuotas extends MemoryQuotaStore {
     const parts = this.partsOf(change.account);
     const { account, close, late } = change;
     const own = close?.shard ?? 0;
-    // A charge that overdraws its part is told first; the others get the mark alone.
+    // The charge that overdraws its part is reported first; the other parts get only the mark.
     for (const after of parts.toSorted((a, b) => Number(b.shard === own) - Number(a.shard === own))) {
       const earlier = before.get(nameOf(after));
       if (after === earlier) continue;

@@ -1,6 +1,6 @@
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 
-/** What an account has in all of its parts, added up apart from the product. */
+/** The sums over all parts of an account, computed independently of the product. */
 export interface Sums {
   available: bigint;
   open: bigint;
@@ -18,7 +18,7 @@ const openOf = ({ open }: QuotaItem): bigint => {
   return sum;
 };
 
-/** By how much a part is off its invariant. */
+/** The deviation of a part from its invariant. */
 export const totalOf = (item: QuotaItem): bigint =>
   item.available + openOf(item) + item.spent - item.granted - item.moved - (item.metered ?? 0n);
 

@@ -18,7 +18,7 @@ const loaded = new Map<string, Dialect>(
 const [channel] = channels;
 const callIds = new CallIds({ channel: channel.id, requestId: 'simulated' });
 
-/** What a channel is sent for the call, as JSON, and the service tier that it asks for in it. */
+/** The request body of a channel for the call as JSON, and its requested service tier. */
 export function bodyFor(
   call: BillableCall,
   outputTokensLimit: number | undefined,
@@ -47,7 +47,7 @@ const limitFields = {
   responses: ['max_output_tokens'],
 } as const;
 
-/** What an upstream takes for the limit of one answer. */
+/** The limit of one answer as an upstream reads it. */
 export function limitIn(model: Model, body: JsonRecord): number | undefined {
   const limits = limitFields[dialects[model]].map((field) => body[field]);
   const sent = limits.filter((limit) => typeof limit === 'number');
@@ -59,17 +59,17 @@ export function withoutLimit(body: JsonRecord): JsonRecord {
   return Object.fromEntries(Object.entries(body).filter(([field]) => !fields.has(field)));
 }
 
-/** What a model writes that nothing limits. */
+/** The length of an unlimited answer. */
 const wordyTokens = 6_000;
 
-/** What the request that reached the upstream asks for. */
+/** The request that reached the upstream. */
 export interface AskedUpstream {
-  /** For all answers. Undefined: it has no limit. */
+  /** The limit for all answers together, if there is one. */
   outputMax: number | undefined;
   tier: string | undefined;
 }
 
-/** Any ending. Now and then the upstream writes, or counts, far more than it was asked for, or serves it in another tier. */
+/** Chooses any ending. Sometimes the upstream writes or counts far more than requested, or serves another tier. */
 export function deliver(
   random: SeededRandom,
   asked: CallAsked,

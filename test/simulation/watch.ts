@@ -25,21 +25,21 @@ export interface Close {
   entry: OpenEntry;
 }
 
-/** Checks what must hold after every single write by the oracle, and remembers what must hold at the end. */
+/** Checks the invariants after every write with the oracle, and records those that must hold at the end. */
 export class Watch {
   readonly oracle = new Oracle(priceList, searchPrice);
-  /** Every close that was done, by reservation. */
+  /** Every applied close, by reservation. */
   readonly closes = new Map<string, Close[]>();
   /** Late charges, by reservation. */
   readonly late = new Map<string, bigint>();
-  /** When what is open was opened, in true time. */
+  /** When each open entry was opened, in true time. */
   readonly openedMs = new Map<string, number>();
 
   saw(change: Change, nowMs: number): void {
     this.#entries(change, nowMs);
     if (change.reserve) this.#opened(change, change.reserve);
     if (change.close) this.#closed(change, change.close);
-    // A transaction tells of each part that it changes, and a late charge changes one.
+    // A transaction reports each changed part, and a late charge changes one.
     if (change.late) this.#chargedLate(change.late.row.id.replace('late#', ''), change.late.difference);
     const off = totalOf(change.after);
     const { account, shard: part } = change.after;
@@ -47,7 +47,7 @@ export class Watch {
     this.#balanced(change);
   }
 
-  /** An id names its part for life: only a close takes what is open out of it. */
+  /** An id stays in its part for life: only a close removes its open entry. */
   #entries({ before, after, reserve, close }: Change, nowMs: number): void {
     for (const [id, { tombstone }] of after.open) {
       if (before?.open.has(id)) continue;
@@ -68,7 +68,7 @@ export class Watch {
     );
     hold(metered || entry.amount <= 0n || available >= 0n, `${id} is paid by a sum below zero: ${available}`);
     this.oracle.opened(id, { ...entry, budgets: countersOf(entry) });
-    // Counts of the month before are dropped when they are met.
+    // Counts of the month before are dropped when they are found.
     const stale = before?.plan.get(slot?.staleKey ?? '') ?? 0;
     const { planCalls } = this.oracle.account(account);
     if (slot && stale !== 0) planCalls.set(slot.staleKey, (planCalls.get(slot.staleKey) ?? 0) - stale);
@@ -94,7 +94,7 @@ export class Watch {
     this.late.set(id, difference);
   }
 
-  /** What a call was charged, by its close and after it. */
+  /** The charge of a call, at its close and later. */
   charged(id: string): bigint {
     const closes = this.closes.get(id) ?? [];
     return closes.reduce((sum, { charge }) => sum + charge, this.late.get(id) ?? 0n);
@@ -119,7 +119,7 @@ export class Watch {
   }
 }
 
-/** The money of one part is not to be had while another one owes some, so all of them say that one may. */
+/** No part may pay while another one is overdrawn, so all parts carry the mark. */
 function debts(account: string, parts: readonly QuotaItem[]): void {
   const used = parts.filter(({ shard: part }) => part < (parts[0]?.shardCount ?? 1));
   const marked = used.filter(({ overdraft }) => overdraft).length;

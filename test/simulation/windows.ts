@@ -1,6 +1,7 @@
 /**
- * Calls in background windows through the whole pipeline, in virtual time: vendors finish, fail, forget and fall silent, clients cancel and
- * delete, processes die at any call of a store, and replies are lost. What each is charged is recomputed by the oracle.
+ * Calls in background windows through the whole pipeline, in virtual time: vendors finish, fail, forget and fall
+ * silent, clients cancel and delete, processes die at any store call, and replies are lost. The oracle recomputes the
+ * charge of each.
  */
 import { closeExpired } from '../../shared/billing/quota-item.ts';
 import { CoreRig, demoKey, keyRow } from '../support/core-rig.ts';
@@ -255,7 +256,7 @@ export async function runWindows(seed: number, count: number): Promise<WindowsRu
   return result;
 }
 
-/** What the oracle says against a call's last charge. */
+/** Compares a call's last charge with the oracle, and returns the difference. */
 function wrongWith(
   endings: Endings,
   { asked, taken, isKept, isLeft, charged, kind }: Call,
@@ -269,7 +270,7 @@ function wrongWith(
       : `is charged ${charged}, and nobody took it`;
   const finished = endings.window(asked, 'finished', taken.delivered);
   const isFinished = charged >= finished.least && charged <= finished.most;
-  // What its client left, and what died before it was kept that it waits, may end in each of the ways.
+  // A response that its client left, or that died before its waiting was stored, may end in any of these ways.
   if (isLeft || !isKept) return charged === 0n || isInput || isFinished ? undefined : `is charged ${charged}`;
   if (taken.fate === 'completed')
     return isFinished ? undefined : `is charged ${charged} (${kind}), not ${finished.least}`;

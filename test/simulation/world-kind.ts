@@ -2,23 +2,23 @@ import type { Hazards } from './environment.ts';
 import type { Roughness } from './networked-store.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
-/** What a world is like. Worlds differ: some are rough all over, some have one trouble only. */
+/** The kind of a world: some are rough everywhere, some have a single kind of fault. */
 export interface WorldKind {
   hazards: Hazards;
   roughness: Roughness;
-  /** The longest call. */
+  /** The duration of the longest call. */
   requestSeconds: number;
   /** One account gets busy for half a minute. */
   bursts: boolean;
-  /** Negative grants to it, at most. */
+  /** The maximum number of negative grants to it. */
   corrections: number;
-  /** Yuan are worth so much less. */
+  /** Grants are larger by this factor. */
   grantFactor: bigint;
-  /** Of all calls, those that a run answers. */
+  /** The share of calls that a run answers. */
   background: number;
-  /** Of all calls, those for which their account is metered: operators switch it while others run. */
+  /** The share of calls whose account is metered; operators switch it while others run. */
   metered: number;
-  /** Customers redeem codes, and pay with a bonus and take some of it back. */
+  /** Customers redeem codes, pay with a bonus, and get some payments refunded. */
   credits: boolean;
 }
 

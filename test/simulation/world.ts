@@ -37,7 +37,7 @@ export const graceSeconds = 120;
 const skewMsMax = 15_000;
 const calm: Hazards = { crash: 0, freeze: 0, freezeMs: 0 };
 
-/** A relay in small: customers, environments, a sweeper, a ledger and grants over one store, in one scheduler. */
+/** A small relay: customers, environments, a sweeper, a ledger and grants over one store, in one scheduler. */
 export class World {
   readonly random: SeededRandom;
   readonly scheduler: Scheduler;
@@ -50,9 +50,9 @@ export class World {
   readonly stream: LedgerStream;
   readonly customers: [Customer, ...Customer[]];
   readonly reports: CallReport[] = [];
-  /** Log events by name, with the request ids that they name. */
+  /** Log events by name, with their request ids. */
   readonly logged = new Map<string, Set<unknown>>();
-  /** What happened here, to show that worlds meet what they are for. */
+  /** Counts of events, which show that the world reached the intended cases. */
   readonly seen = {
     limited: 0,
     renewed: 0,
@@ -94,7 +94,7 @@ export class World {
     this.#budgets = new BudgetsWatch(this.watch.oracle, this.counters, this.customers);
   }
 
-  /** Makes a call in an environment that is free, or in a new one. */
+  /** Makes a call in a free environment, or in a new one. */
   startCall(customer = this.random.pick(this.customers)): void {
     this.#servers = this.#servers.filter(({ environment }) => !environment.crashed);
     const free = this.#servers.filter((server) => !server.busy);
@@ -116,7 +116,7 @@ export class World {
       .catch((error: unknown) => this.fail(error));
   }
 
-  /** Its event comes once, twice or never, soon or too late; now and then it is cancelled. */
+  /** Delivers its event once, twice or never, early or too late; sometimes it is cancelled. */
   #later(accepted: AcceptedCall): void {
     const { random, scheduler } = this;
     const later = new LaterCall(accepted);
@@ -140,7 +140,7 @@ export class World {
     scheduler.after(delay(), () => cancelLater({ later }));
   }
 
-  /** A grant as ops write it; the stream tells of it once, or more often, or never. */
+  /** Writes a grant like an operator; the stream delivers it once, several times, or never. */
   startGrant(account: string, grantId: string, amount: bigint): void {
     const image = this.grants.write(account, grantId, amount);
     const times = this.random.chance(0.1) ? 0 : this.random.integer(1, 3);
@@ -206,14 +206,14 @@ export class World {
     this.watched(run().then(() => failed || this.#checkSwept(startedMs, startedSeconds - graceSeconds - 1)));
   }
 
-  /** An environment of its own, and its way to the stores. */
+  /** A separate environment, and its access to the stores. */
   place(hazards: Hazards, roughness: Roughness): [Environment, Network] {
     const skewMs = this.random.integer(-skewMsMax, skewMsMax);
     const environment = new Environment(this.scheduler, this.random, hazards, skewMs);
     return [environment, new Network(this.scheduler, this.random, roughness, environment)];
   }
 
-  /** Background work may fail on the store, and is then repeated by its schedule; on nothing else. */
+  /** Background work may fail only on the store, and its schedule then repeats it. */
   watched(work: Promise<unknown>): void {
     work.catch((error: unknown) => {
       if (!(error instanceof StoreUnavailable || error instanceof StoreBusy)) this.fail(error);
@@ -254,7 +254,7 @@ export class World {
     this.stream.add({ item: account, account, before, after });
   }
 
-  /** A ledger row is put, and its budget counted, in one transaction. */
+  /** Puts a ledger row and counts its budget in one transaction. */
   #putRow(row: CloseRow): void {
     if (row.id.startsWith('late#')) return;
     this.counted(row);
@@ -272,7 +272,7 @@ export class World {
     return this.#mutation?.redeemsTwice ?? false;
   }
 
-  /** At the end of the world. */
+  /** Checks the counters at the end of the world. */
   checkCounters(): void {
     this.seen.exactBudgets += this.#budgets.ended();
     this.seen.taggedBudgets += this.#budgets.tagged;
@@ -296,7 +296,7 @@ export class World {
     if (close.rateTokens !== undefined) this.#limits.closed(close.account, delivered?.outputTokens ?? 0);
   }
 
-  /** A call that is under way renews its lease, so the sweeper leaves it alone. */
+  /** A running call renews its lease, so the sweeper skips it. */
   #checkRuns({ id, closeRecord }: CloseWrite): void {
     if (closeRecord.kind !== 'expired') return;
     const runs = this.#servers.some(
@@ -320,7 +320,7 @@ export class World {
     return server;
   }
 
-  /** Nothing stays open beyond its expiry, the grace and one sweep. */
+  /** Nothing stays open beyond its expiry, the grace period and one sweep. */
   #checkSwept(startedMs: number, overdueSeconds: number): void {
     for (const { open } of this.quotas.items.values())
       for (const [id, { until }] of open) {
@@ -354,7 +354,7 @@ export class World {
   }
 }
 
-/** As in the relay: the time, then what tells ids of one moment apart. */
+/** Ids as in the relay: the time, then a number that distinguishes ids of one moment. */
 function requestId(nowMs: number, number: number): string {
   return timeText(nowMs) + String(number).padStart(16, '0');
 }

@@ -3,7 +3,7 @@ import { createOpenAI as createOpenAI6 } from '@ai-sdk/openai-3';
 import { generateText, isStepCount, Output, streamText, tool, type ModelMessage } from 'ai';
 import * as ai6 from 'ai-6';
 
-/** A version of the AI SDK, as far as tests call it. */
+/** The parts of an AI SDK version that tests call. */
 export interface AiSdk {
   version: number;
   createOpenAI: typeof createOpenAI;
@@ -12,13 +12,13 @@ export interface AiSdk {
   tool: typeof tool;
   Output: typeof Output;
   isStepCount: typeof isStepCount;
-  /** The option that says how the model is to behave. */
+  /** The option that describes the model's abilities. */
   instructions(text: string): object;
-  /** What goes into the messages of the next call. */
+  /** The messages that the next call adds. */
   messagesOf(result: object): Promise<ModelMessage[]>;
 }
 
-/** Its types are others than those of version 7, while what tests call is the same. */
+/** Its types differ from version 7, but the parts that tests call are the same. */
 const version6 = ai6 as unknown as Omit<AiSdk, 'version'>;
 
 export const aiSdks: AiSdk[] = [

@@ -1,6 +1,6 @@
 import type { AnswerFacts } from '../../shared/endpoints/endpoint.ts';
 
-/** What renderers may ask, where a test does not care. */
+/** Default facts for renderers, for tests that do not depend on them. */
 export const answerFacts = (more: Partial<AnswerFacts> = {}): AnswerFacts => ({
   now: () => 9,
   usage: () => ({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }),

@@ -6,6 +6,6 @@ const examples = [...billingPage.matchAll(/```json\n(.*?)```/gs)].map(
   (match) => JSON.parse(String(match[1])) as Record<string, unknown>,
 );
 
-/** The example on the page whose `object` is this. */
+/** Returns the example on the page with this `object`. */
 export const exampleOf = (object: string): Record<string, unknown> | undefined =>
   examples.find((example) => example['object'] === object);

@@ -5,26 +5,26 @@ import { CoreRig, demoKey, keyRow, type Answer, type RigOptions } from './core-r
 export const ask = { model: 'm', messages: [{ role: 'user', content: 'hi' }] };
 export const stream = { ...ask, stream: true };
 
-/** `ask` is estimated at 5 tokens and bounded by 22; with 78 tokens of answer it comes to 100 at most. */
+/** `ask` is estimated at 5 tokens and bounded by 22; with 78 output tokens it has 100 at most. */
 export const small = { ...ask, max_tokens: 78 };
 
-/** 0.001 yuan a token in, 0.002 out: 1,000,000 and 2,000,000 nano-yuan. */
+/** 0.001 yuan per input token, 0.002 per output token: 1,000,000 and 2,000,000 nano-yuan. */
 export const byTokens = { id: 1, type: 'token-billing', models: ['m'], input: 1, output: 2 };
 export const byCall = { id: 2, type: 'times-billing', models: ['m'], output: 0.5 };
 export const free = { id: 3, type: 'non-billing', models: ['m'] };
 export const yuan = 1_000_000_000n;
-/** 22 tokens of input and 78 of output. */
+/** 22 input tokens and 78 output tokens. */
 export const smallNeed = 178_000_000n;
 
 const since = '2026-11-10T00:00:00Z';
 
 export interface BillingOptions extends RigOptions {
   key?: Record<string, unknown>;
-  /** Entries of the plan that the account holds. */
+  /** Entries of the account's plan. */
   plan?: Record<string, unknown>[];
 }
 
-/** The pipeline with one billing rule, one key and, when asked for, a plan. */
+/** The pipeline with one billing rule, one key and, on request, a plan. */
 export class BillingRig extends CoreRig {
   #calls = 0;
 
@@ -44,7 +44,7 @@ export class BillingRig extends CoreRig {
     return this;
   }
 
-  /** Like `post`, each call under its own id. */
+  /** Like `post`, but each call has its own id. */
   async call(body: unknown = small, options: Parameters<CoreRig['post']>[1] = {}): Promise<Answer> {
     this.#calls += 1;
     return this.post(body, { id: `01call${String(this.#calls).padStart(20, '0')}`, ...options });

@@ -7,19 +7,19 @@ import type axe from 'axe-core';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
 
 /**
- * Starts a real Chromium, with its web security on. A machine that cannot run it makes the test fail: pages that no
- * browser has shown are not tested. Close it when the file's tests are over.
+ * Starts a real Chromium with web security enabled. The test fails on a machine that can't run it, because pages that
+ * no browser has shown are untested. Close it after the file's tests.
  */
 export const startBrowser = async (): Promise<Browser> =>
   chromium.launch({
     executablePath: await unpackedChromium(),
     headless: true,
-    // Tests run in containers, as root. Of the package's own options many switch security off.
+    // Tests run in containers as root. Many of the package's own options would disable security.
     chromiumSandbox: false,
     args: ['--disable-gpu', '--disable-dev-shm-usage', '--font-render-hinting=none', '--no-zygote'],
   });
 
-/** A page of its own context, so without anybody's cookies. Its console errors and failed loads are collected. */
+/** Opens a page in its own context, without other cookies, and collects its console errors and failed loads. */
 export async function openPage(
   browser: Browser,
   options: BrowserContextOptions = {},
@@ -32,7 +32,7 @@ export async function openPage(
     ...options,
   });
   const page = await context.newPage();
-  // Shorter than a test, so that a failure says which step it was.
+  // Shorter than a test's time-out, so that a failure names its step.
   page.setDefaultTimeout(8_000);
   const complaints: string[] = [];
   page.on('console', (message) => {
@@ -46,13 +46,13 @@ const { source: axeSource } = createRequire(import.meta.url)('axe-core/axe.min.j
 
 interface Looked {
   part?: string;
-  /** The only rules to check. */
+  /** Checks only these rules. */
   rules?: string[];
 }
 
-/** What axe finds wrong with the page as it is shown now, or with a part of it: the rule, and the elements. */
+/** Returns the accessibility faults that axe finds on the current page or a part of it: the rule and the elements. */
 export async function accessFaults(page: Page, { part = 'html', rules }: Looked = {}): Promise<string[]> {
-  // Not as a script element: the content security policy of the page stays as it is.
+  // A script element would violate the page's content security policy.
   if (!(await page.evaluate<boolean>("'axe' in globalThis"))) await page.evaluate(axeSource);
   const options = JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) });
   const violations = await page.evaluate<axe.Result[]>(
@@ -77,8 +77,8 @@ const repeatedRows = String.raw`(() => {
 })()`;
 
 /**
- * The browser's program. Its package unpacks into the folder of temporary files and takes what lies there for whole, so
- * test files that begin together each unpack their own, and the first one's stays.
+ * Returns the path of Chromium. Its package unpacks into the temporary folder and trusts any existing files there, so
+ * test files that start together unpack separately, and the first copy stays.
  */
 async function unpackedChromium(): Promise<string> {
   const kept = path.join(tmpdir(), 'relay-test-chromium-153');

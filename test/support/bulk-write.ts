@@ -6,8 +6,8 @@ const writesAtOnce = 25;
 const lanes = 6;
 
 /**
- * Writes thousands of items to the emulator of this client. The SDK takes longer to put an item into words than the emulator to
- * write it, and items are in those words already; none may hold binary values.
+ * Writes thousands of items to the emulator of this client. The SDK takes longer to encode an item than the emulator to
+ * write it, so items are already encoded; none may contain binary values.
  */
 export async function bulkWrite(client: DynamoDBClient, table: string, items: Item[]): Promise<void> {
   const endpoint = await client.config.endpoint?.();
@@ -30,7 +30,7 @@ async function post(url: string, body: object): Promise<void> {
       'content-type': 'application/x-amz-json-1.0',
       'x-amz-date': '20260101T000000Z',
       'x-amz-target': 'DynamoDB_20120810.BatchWriteItem',
-      // The emulator looks at the form of a signature, not at the signature.
+      // The emulator checks the form of a signature, but not the signature itself.
       authorization:
         'AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0',
     },

@@ -36,7 +36,7 @@ import { dialectNames, loadDialect } from '../../shared/upstreams/dialects/diale
 import { deepFreeze } from './deep-freeze.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** What an upstream does, in virtual time. A number waits that many milliseconds. */
+/** A step of an upstream in virtual time. A number waits that many milliseconds. */
 export type Step = string | Uint8Array | number;
 
 export interface UpstreamScript {
@@ -60,23 +60,23 @@ export interface RigOptions {
   configDown?: boolean;
   /** See ChatCall. */
   concurrencyGiven?: number;
-  /** What the web says; absent: the provider is down. */
+  /** The search results. If absent, the search provider is down. */
   search?: (query: string) => Promise<SearchResult[]>;
-  /** The value of a secret. Absent: all have one value. */
+  /** Returns the value of a secret. If absent, all secrets have one value. */
   secretOf?: (reference: string) => string;
-  /** What reading a secret ends with. */
+  /** The error of reading a secret. */
   secretError?: Error;
-  /** Takes the place of scripted upstreams. */
+  /** Replaces the scripted upstreams. */
   send?: (request: UpstreamRequest, signal: AbortSignal) => Promise<UpstreamReply>;
-  /** Takes the place of both endpoints. */
+  /** Replaces both endpoints. */
   endpoint?: Endpoint;
-  /** What is put around the handle that is made of ports. Absent: nothing is. */
+  /** Wraps the handle that is composed of ports, for example with tracing. */
   composed?: (ports: ChatPorts, handleOf: (ports: ChatPorts) => Handle) => Handle;
-  /** The keys that seal and open, oldest first. */
+  /** The keys that seal and open state, oldest first. */
   sealKeys?: StateKey[];
-  /** What another rig left in its stores: this one is a new environment beside it. */
+  /** Shares the stores of another rig: this one is a new environment beside it. */
   beside?: CoreRig;
-  /** A secret that is read anew is another one. */
+  /** A secret that is read again has a new value. */
   secretChanges?: boolean;
 }
 
@@ -84,7 +84,7 @@ export interface Answer {
   status: number;
   headers: Record<string, string>;
   text: string;
-  /** Each text with the milliseconds since the request came in. */
+  /** Each text with the milliseconds since the request arrived. */
   said: { atMs: number; text: string }[];
 }
 
@@ -118,7 +118,7 @@ await Promise.all([
   import('../../shared/relay/dispatch/submitted-call.ts'),
 ]);
 
-/** The pipeline with virtual time, a table of keys and scripted upstreams; everything between is real. */
+/** The pipeline with virtual time, a table of keys and scripted upstreams; everything else is real. */
 export class CoreRig {
   readonly clock: VirtualClock;
   readonly logged: RequestLog[] = [];
@@ -128,9 +128,9 @@ export class CoreRig {
   readonly freeAttempts: Parameters<FreeAttempts['count']>[0][] = [];
   readonly events: { name: string; fields: Record<string, unknown> }[] = [];
   readonly quotas = new MemoryQuotaStore();
-  /** The way to `quotas`, which a test can make rough. */
+  /** The quota store, whose network a test can make unreliable. */
   readonly store: RoughQuotaStore;
-  /** How many calls the store had seen when the upstream was asked, for each time it was. */
+  /** The number of store calls before each upstream request. */
   readonly storeCallsBeforeUpstream: number[] = [];
   readonly counters = new MemoryKeyCounters();
   readonly health: MemoryHealth;
@@ -142,7 +142,7 @@ export class CoreRig {
   readonly secretsRead: string[] = [];
   readonly secretHosts: (string | undefined)[] = [];
   keyLookups = 0;
-  /** Steps that upstreams were still asked for: shows that a stream was read to its end. */
+  /** Steps left in upstream scripts, which show whether a stream was read to its end. */
   stepsTaken = 0;
   readonly #options: RigOptions;
   readonly #handles = new Map<Endpoint, Handle>();
@@ -162,7 +162,7 @@ export class CoreRig {
     this.learned = beside?.learned.inNewEnvironment() ?? new MemoryLearnedFacts(this.clock);
   }
 
-  /** What the next upstream calls meet, in order; the last one stays. */
+  /** Scripts for the next upstream calls, in order; the last one repeats. */
   upstream(...scripts: UpstreamScript[]): this {
     this.#scripts = scripts;
     return this;
@@ -211,7 +211,7 @@ export class CoreRig {
     });
   }
 
-  /** What the function `background` does with an event. Default: the last one that was sent. */
+  /** Runs an event as the function `background` does. Default: the last sent event. */
   runs(event: Partial<RunEvent> = {}): Promise<void> {
     this.#ran += 1;
     const last = this.stored.started.at(-1) ?? { account: 'acme', id: 'resp-none' };
@@ -219,12 +219,12 @@ export class CoreRig {
     return run({ ...last, run: `run ${this.#ran}`, hostDeadlineMs: this.clock.now() + 900_000, ...event });
   }
 
-  /** What the schedule of the function `background` does. */
+  /** Runs the schedule of the function `background`. */
   async polls(): Promise<void> {
     await createWindowPolls(this.#ports(), frozen(responsesEndpoint))();
   }
 
-  /** One relay per endpoint, as in a function: what it remembers outlives a request. */
+  /** One relay per endpoint, as in a function: its memory outlives a request. */
   #handle(endpoint: Endpoint): Handle {
     const handle = this.#handles.get(endpoint) ?? this.#composed(frozen(endpoint));
     this.#handles.set(endpoint, handle);
@@ -277,7 +277,8 @@ export class CoreRig {
 
   #current(): Promise<Snapshot> {
     if (this.#options.configDown) return Promise.reject(new StoreUnavailable());
-    // As in a function, one snapshot lasts until rows change. Rows are frozen, so a test that changes one in place throws.
+    // A snapshot lasts until rows change, as in a function. Rows are frozen, so a test that changes one in place
+    // throws.
     const { channels, charges, plans, settings } = this.#options;
     const rows = [channels, charges, plans, settings];
     if (!this.#compiled || rows.some((each, i) => each !== this.#compiled?.rows[i]))
@@ -350,7 +351,7 @@ export class CoreRig {
   }
 }
 
-/** The same endpoint, whose requests nobody can write into. */
+/** Wraps the endpoint so that nobody can modify its requests. */
 const frozen = (endpoint: Endpoint): Endpoint => ({
   ...endpoint,
   read: (...asked) => deepFreeze(endpoint.read(...asked)),
@@ -379,7 +380,7 @@ export const done = data('[DONE]');
 /** A short answer as most upstreams stream it. */
 export const hello: Step[] = [delta('Hel'), delta('lo'), finish(), usage(7, 2), done];
 
-/** The JSON values of a stream's data frames; `[DONE]` stays a string. */
+/** Returns the JSON values of a stream's data frames; `[DONE]` stays a string. */
 export const frames = (text: string): unknown[] =>
   text
     .split('\n\n')

@@ -1,4 +1,4 @@
-/** Freezes objects and lists all the way down: a stage that writes into what it was given throws. */
+/** Freezes objects and lists recursively, so that a stage that modifies its input throws. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   Object.freeze(value);

@@ -5,7 +5,7 @@ import { defaultQuirks } from '../../shared/upstreams/quirks.ts';
 import { type CanonicalCall, splitKnown, type ChatRequest } from '../../shared/wire/canonical-call.ts';
 import type { AnswerIdentity } from '../../shared/wire/chat-response.ts';
 
-/** What dialects are given, where a test does not care. */
+/** Default inputs of dialects, for tests that do not depend on them. */
 
 export const callIds = new CallIds({ channel: 'c', requestId: 'r1' });
 export const answerIdentity: AnswerIdentity = { requestId: 'r1', created: 5, model: 'public-name' };
@@ -34,5 +34,5 @@ export const readerContext = (more: Partial<ReaderContext> = {}): ReaderContext 
   ...more,
 });
 
-/** A call as a chat client writes it. */
+/** A call as a chat client sends it. */
 export const chatCall = (request: ChatRequest): CanonicalCall => ({ form: 'chat', ...splitKnown(request) });

@@ -1,4 +1,4 @@
-/** Reads metrics out of log lines as CloudWatch does, and complains where CloudWatch would silently drop one. */
+/** Reads metrics from log lines as CloudWatch does, and rejects metrics that CloudWatch would drop silently. */
 export interface MetricValue {
   namespace: string;
   name: string;
@@ -21,7 +21,7 @@ interface EmbeddedLine {
 
 const units = new Set(['Count', 'Milliseconds', 'None']);
 
-/** All metric values of a line; none when it has no `_aws`. */
+/** Returns all metric values of a line; none without `_aws`. */
 export function metricsOf(line: string): MetricValue[] {
   const members = JSON.parse(line) as EmbeddedLine;
   if (!members._aws) return [];
@@ -54,7 +54,7 @@ function dimensionOf(members: EmbeddedLine, name: string): string {
   return value;
 }
 
-/** Everything that `work` writes on the standard output, line by line; it goes nowhere else. */
+/** Captures every line that `work` writes to standard output. */
 export async function linesOf(work: () => unknown): Promise<string[]> {
   const write = process.stdout.write.bind(process.stdout);
   const written: string[] = [];

@@ -25,14 +25,16 @@ export interface Emulator {
 }
 
 /**
- * For tests that write thousands of items, and for the start. Amazon's program needs over a minute for either when others use the
- * processors too.
+ * The time-out of tests that write thousands of items, and of the start. Amazon's program needs over a minute for
+ * either when other processes use the processors too.
  */
 export const slowTestMs = process.env['DYNAMODB_LOCAL'] ? 170_000 : 60_000;
 
 const program = new URL('../../node_modules/@dynoxide/linux-x64/dynoxide', import.meta.url).pathname;
 
-/** The command of an emulator. `DYNAMODB_LOCAL` is a folder with the jars of Amazon's: test/contract/dynamodb-local. */
+/**
+ * Returns the command of an emulator. `DYNAMODB_LOCAL` is a folder with Amazon's jars: test/contract/dynamodb-local.
+ */
 function emulatorCommand(port: number): [program: string, args: string[]] {
   const jars = process.env['DYNAMODB_LOCAL'];
   if (!jars) return [program, ['serve', '--host', '127.0.0.1', '--port', String(port)]];
@@ -42,8 +44,8 @@ function emulatorCommand(port: number): [program: string, args: string[]] {
 }
 
 /**
- * Starts a DynamoDB emulator in memory, with every table of the stack `relay`, empty. `streams: false`: for tests that write
- * thousands of items, each of which takes longer the more stream records there are.
+ * Starts a DynamoDB emulator in memory, with all tables of the stack `relay`, empty. Use `streams: false` in tests that
+ * write thousands of items, because stream records slow down each write.
  */
 export async function startEmulator(stack = 'relay', { streams = true } = {}): Promise<Emulator> {
   const port = await freePort();
@@ -85,7 +87,7 @@ export async function createTables(
   );
 }
 
-/** The SDK's retries are enough for the emulator, but Java listens after seconds. */
+/** The SDK's retries are enough for the emulator, but Java starts to listen only after seconds. */
 async function waitUntilListening(client: DynamoDBClient): Promise<void> {
   const endMs = Date.now() + slowTestMs;
   for (;;) {

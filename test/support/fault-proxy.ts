@@ -1,8 +1,8 @@
 /**
- * An HTTP proxy that stands before a DynamoDB emulator, or before a double of SSM and Secrets Manager, and does what
- * these services do on a bad day. Clients are the product's own: nothing of theirs is replaced or goes around it.
+ * An HTTP proxy in front of a DynamoDB emulator, or of a double of SSM and Secrets Manager, that simulates these
+ * services' bad days. Clients are the product's own: no part of them is replaced or bypasses it.
  *
- * How the running stack is put behind it, without a line of the stack changed:
+ * The running stack works behind it without a changed line:
  *
  *     const emulator = await startEmulator(readOptions({...}));           // infra/local/host/emulator.ts
  *     const store = await startFaultProxy({ upstream: emulator.endpoint, seed: 1 });
@@ -13,7 +13,7 @@
  *     store.rules.add({ fault: { kind: 'throttle' }, share: 0.5, tables: ['quotas'], forMs: 5000 });
  *     store.refuseConnections(true);
  *
- * Functions, event source mappings and the seed then all go through it; a checker reads `emulator.endpoint` itself.
+ * Functions, event source mappings and the seed then all use it; a checker reads `emulator.endpoint` directly.
  */
 import {
   Agent,
@@ -28,13 +28,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { closeServer, listenOnLoopback } from '../../infra/local/host/loopback.ts';
 
 export interface FaultProxy {
-  /** What clients are given instead of the service's address. */
+  /** The endpoint that clients use instead of the service's address. */
   endpoint: string;
   rules: FaultRules;
   readonly counts: FaultCounts;
-  /** Capacity units of the calls that were answered, by `<operation> <table>`; only with `countUnits`. */
+  /** Capacity units of the answered calls by `<operation> <table>`; only with `countUnits`. */
   readonly units: Record<string, number>;
-  /** True: nothing listens on the endpoint, and open connections are cut. */
+  /** While true, nothing listens on the endpoint, and open connections are closed. */
   refuseConnections(refused: boolean): Promise<void>;
   close(): Promise<void>;
 }
@@ -43,9 +43,9 @@ interface FaultProxyOptions {
   /** The address of the service. */
   upstream: string;
   seed?: number;
-  /** Asks the emulator for the consumed capacity of each call. Clients then see a field that they did not ask for. */
+  /** Requests the consumed capacity of each call. Clients then see a field that they did not request. */
   countUnits?: boolean;
-  /** Answers a call instead of the service, as one who checks its rights. Undefined: it goes on. */
+  /** Rejects a call instead of the service, for example to check its permissions. Undefined passes the call on. */
   refuse?: (request: IncomingMessage, body: Buffer) => Refusal | undefined | Promise<Refusal | undefined>;
 }
 
@@ -81,7 +81,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     else response.writeHead(reply.status, reply.headers).end(reply.body);
   };
   const server = createServer((request, response) => {
-    // Without the service behind it, a client sees what it would see of the service: a broken connection.
+    // Without the service, a client sees a broken connection, as it would without the proxy.
     serve(request, response).catch(() => response.destroy());
   });
   const port = await listenOnLoopback(server, 0);
@@ -108,7 +108,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
   };
 }
 
-/** Answers a call that the service never sees. False: the call is passed on. */
+/** Answers a call that the service never sees. Returns false to pass the call on. */
 function answersItself(fault: Fault, call: JsonCall, response: ServerResponse): boolean {
   const answer = (status: number, body: object): true => {
     response.writeHead(status, { 'content-type': call.contentType }).end(JSON.stringify(body));
@@ -141,7 +141,7 @@ interface Forwarded {
   body: Buffer;
 }
 
-/** Sends the call on. What its client does meanwhile changes nothing: a call that has left a client may be applied. */
+/** Passes the call on even if its client disconnects: a sent call may be applied. */
 async function forwarded({ upstream, agent, request, body }: Forwarded): Promise<Reply> {
   const { 'transfer-encoding': _, connection: __, ...headers } = request.headers;
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
@@ -171,17 +171,17 @@ function addUnits(units: Record<string, number>, { operation }: JsonCall, { stat
 }
 
 /**
- * Faults of AWS's JSON services, as rules that a script adds and takes away: which calls they are for, how many of them,
- * and for how long. The same seed and the same order of calls give the same faults.
+ * Faults of AWS's JSON services as rules that a script adds and removes: for which calls, how many of them, and for how
+ * long. The same seed and the same order of calls give the same faults.
  */
 
 /**
- * What happens to a call.
- * - `throttle`: refused with the service's usual error; not passed on.
+ * The fate of a call.
+ * - `throttle`: rejected with the service's usual error; not passed on.
  * - `error`: 500; not passed on.
- * - `hang_up`: the connection ends without a reply; not passed on. The client cannot know that.
- * - `lost_reply`: the call is applied, then the connection ends without a reply.
- * - `slow`: the call waits for `delayMs` and is then applied, also when the client has gone by then.
+ * - `hang_up`: the connection closes without a reply; not passed on. The client can't know that.
+ * - `lost_reply`: the call is applied, then the connection closes without a reply.
+ * - `slow`: the call waits for `delayMs` and is then applied, even if the client has disconnected.
  */
 export type Fault =
   | { kind: 'slow'; delayMs: number }
@@ -193,25 +193,25 @@ type FaultService = 'dynamodb' | 'streams' | 'ssm' | 'secretsmanager';
 
 export interface FaultRule {
   fault: Fault;
-  /** Absent: all. */
+  /** If absent, all. */
   services?: FaultService[];
-  /** `UpdateItem`, `GetSecretValue` ...; absent: all. */
+  /** `UpdateItem`, `GetSecretValue` ...; if absent, all. */
   operations?: string[];
-  /** The end of a table's name: `quotas` is every stack's; a secret's name for the secret stores. Absent: all. */
+  /** The end of a table's name, for example `quotas` in any stack, or a secret's name. If absent, all. */
   tables?: string[];
-  /** The part of the calls that it strikes, 0 to 1. Absent: all. */
+  /** The share of calls that fail, 0 to 1. If absent, all. */
   share?: number;
-  /** Milliseconds for which it strikes, from when it is added. Absent: until it is removed. */
+  /** The duration of the rule in milliseconds, from when it is added. If absent, until it is removed. */
   forMs?: number;
-  /** How many calls it strikes. Absent: without a bound. */
+  /** The maximum number of failing calls. If absent, unlimited. */
   times?: number;
 }
 
-/** A call as far as rules look at it. */
+/** The parts of a call that rules match. */
 interface FaultedCall {
   service: FaultService;
   operation: string;
-  /** Tables that the call names, or the one secret. */
+  /** Tables of the call, or its one secret. */
   tables: string[];
 }
 
@@ -222,9 +222,9 @@ interface ActiveRule {
 }
 
 interface FaultCounts {
-  /** Calls that arrived, by `<service>.<operation>`. */
+  /** Received calls by `<service>.<operation>`. */
   calls: Record<string, number>;
-  /** Faults that were done, by kind. */
+  /** Applied faults by kind. */
   faults: Partial<Record<FaultKind, number>>;
 }
 
@@ -238,7 +238,7 @@ class FaultRules {
     this.#random = seededRandom(seed);
   }
 
-  /** @returns the id to remove it by */
+  /** @returns the id for removing the rule */
   add(rule: FaultRule): number {
     const { forMs = Infinity, times = Infinity } = rule;
     this.#lastId += 1;
@@ -254,7 +254,7 @@ class FaultRules {
     this.#rules.clear();
   }
 
-  /** Counts the call, and the fault of the first rule that strikes it. */
+  /** Counts the call, and returns the fault of the first matching rule. */
   faultOf(call: FaultedCall): Fault | undefined {
     const name = `${call.service}.${call.operation}`;
     this.counts.calls[name] = (this.counts.calls[name] ?? 0) + 1;
@@ -292,7 +292,7 @@ function seededRandom(seed: number): () => number {
   };
 }
 
-// Reads a call of AWS's JSON protocol as far as rules of faults look at it.
+// Reads a call of AWS's JSON protocol as far as fault rules need it.
 
 interface JsonCall extends FaultedCall {
   body: Record<string, unknown>;
@@ -306,7 +306,7 @@ const services: Record<string, FaultService> = {
   secretsmanager: 'secretsmanager',
 };
 
-/** The call of a request; one that is not of this protocol has the operation ''. */
+/** Returns the call of a request; a request of another protocol has the operation ''. */
 function callOf(headers: IncomingHttpHeaders, bytes: Buffer): JsonCall {
   const [prefix = '', operation = ''] = String(headers['x-amz-target'] ?? '').split('.');
   const service = services[prefix] ?? 'dynamodb';
@@ -325,7 +325,7 @@ function tablesOf({ TableName, RequestItems, TransactItems, Name, SecretId }: Js
   ];
 }
 
-/** What the service itself says when it is called too often. */
+/** Returns the service's own throttling error. */
 function throttleErrorOf({ service, operation }: FaultedCall): string {
   if (service !== 'dynamodb') return 'ThrottlingException';
   const ofTable = operation.startsWith('Transact')
@@ -336,23 +336,23 @@ function throttleErrorOf({ service, operation }: FaultedCall): string {
 
 const withoutCapacity = /^(Create|Delete|Describe|List|UpdateT|Tag|Untag)/;
 
-/** The call's body, asking for its capacity units. */
+/** Returns the call's body with a request for its capacity units. */
 const withCapacity = ({ service, operation, body }: JsonCall, bytes: Buffer): Buffer =>
   service !== 'dynamodb' || operation === '' || withoutCapacity.test(operation)
     ? bytes
     : Buffer.from(JSON.stringify({ ...body, ReturnConsumedCapacity: 'TOTAL' }));
 
-// SSM's and Secrets Manager's reads of one value, over HTTP, with a count for each secret.
+// A double of SSM and Secrets Manager that reads single values over HTTP, with a count for each secret.
 
 export interface SecretDouble {
   /** For `AWS_ENDPOINT_URL_SSM`, `AWS_ENDPOINT_URL_SECRETS_MANAGER`, and a fault proxy's `upstream`. */
   endpoint: string;
-  /** Reads that arrived, by name. */
+  /** Received reads by name. */
   reads: Map<string, number>;
   close(): Promise<void>;
 }
 
-/** @param values by name, as a reference has it after `ssm:` or `secretsmanager:` */
+/** @param values by name, as in a reference after `ssm:` or `secretsmanager:` */
 export async function startSecretDouble(values: Record<string, string>): Promise<SecretDouble> {
   const reads = new Map<string, number>();
   const server = createServer((request, response) => {

@@ -11,13 +11,13 @@ const key = 'sk-faulted';
 
 export interface Throttling {
   forMs: number;
-  /** Of all calls of the store. */
+  /** The share of all store calls that fail. */
   share: number;
 }
 
 interface FaultedAnswer {
   status: number;
-  /** Seconds. NaN: it is not said. */
+  /** Seconds. NaN if the answer has none. */
   retryAfter: number;
 }
 
@@ -25,25 +25,25 @@ export interface FaultedStack {
   store: FaultProxy;
   /** The store without faults. */
   endpoint: string;
-  /** Nano-yuan for each answered call. */
+  /** The charge of each answered call in nano-yuan. */
   price: number;
-  /** Calls that a client got an answer of, so far. */
+  /** The number of answered calls so far. */
   readonly answered: number;
   call(): Promise<FaultedAnswer>;
   /**
-   * Callers go on calling during it. `askedSeconds`: how long each of ten callers after it was asked to wait, all together,
-   * until it was answered.
+   * Callers continue during the outage. `askedSeconds` is the total time that each of ten callers after it was asked to
+   * wait until it was answered.
    */
   throttledFor(throttling: Throttling): Promise<{ statuses: Set<number>; askedSeconds: number[] }>;
   /** Resolves when no call is open. */
   untilClosed(): Promise<void>;
-  /** Of the account, in nano-yuan. `charged`: of its ledger rows, once these have come. */
+  /** The account's sums in nano-yuan. `charged` is the sum of its ledger rows, once these are written. */
   sums(): Promise<Record<'available' | 'spent' | 'granted' | 'charged', number>>;
   log(): string;
   stop(): Promise<void>;
 }
 
-/** `npm start` with a fault proxy before its store, a scripted upstream, and one account with money. */
+/** `npm start` with a fault proxy before its store, a scripted upstream, and one funded account. */
 export async function startFaultedStack(): Promise<FaultedStack> {
   const tables = await startFaultedTables(5);
   const { store, endpoint, client, put, rows } = tables;
@@ -65,7 +65,7 @@ export async function startFaultedStack(): Promise<FaultedStack> {
     if (response.status === 200) answered += 1;
     return { status: response.status, retryAfter: Number(response.headers.get('retry-after') ?? NaN) };
   };
-  /** Calls again when it is asked to, until it is answered. */
+  /** Retries as the answer asks, until it succeeds. */
   const obedientCall = async (): Promise<number> => {
     for (let askedSeconds = 0; ;) {
       const { status, retryAfter } = await call();
@@ -100,7 +100,7 @@ export async function startFaultedStack(): Promise<FaultedStack> {
         const { Items = [] } = await client.send(
           new ScanCommand({ TableName: 'relay-quotas', ConsistentRead: true }),
         );
-        // A bar against a late write lies there for 30 s, and is no call.
+        // A tombstone against a late write stays for 30 s, and is not a call.
         return Items.every((item) =>
           [...decodeQuota(item).open.values()].every(({ tombstone }) => tombstone),
         );

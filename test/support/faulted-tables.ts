@@ -7,7 +7,10 @@ import { startScriptedUpstream, type ScriptedUpstream } from './scripted-upstrea
 
 export type Row = Record<string, unknown>;
 
-/** What a stack whose store fails is started on: tables behind a fault proxy, and a scripted upstream with one model. */
+/**
+ * The start configuration of a stack with a failing store: tables behind a fault proxy, and a scripted upstream with
+ * one model.
+ */
 export interface FaultedTables {
   store: FaultProxy;
   upstream: ScriptedUpstream;
@@ -19,7 +22,7 @@ export interface FaultedTables {
   stop: () => Promise<void>;
 }
 
-/** @param seed of the faults */
+/** @param seed seed of the faults */
 export async function startFaultedTables(seed: number): Promise<FaultedTables> {
   await using started = new AsyncDisposableStack();
   const emulator = started.adopt(await startEmulator(), (running) => running.stop());
@@ -56,7 +59,7 @@ export async function startFaultedTables(seed: number): Promise<FaultedTables> {
 export const sumOf = (rows: Row[], name: string): number =>
   rows.reduce((total, row) => total + Number(row[name] ?? 0), 0);
 
-/** The test's own time-out bounds it. */
+/** The test's own time-out limits it. */
 export async function until(holds: () => Promise<boolean>): Promise<void> {
   while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 50));
 }

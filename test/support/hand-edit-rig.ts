@@ -11,7 +11,7 @@ export const rowKey = (table: TableName, row: Row): Row => {
   return { [name]: row[name] };
 };
 
-/** A running stack whose rows are written as operators do: by other programs than the relay's. */
+/** A running stack whose rows are written by other programs, as operators do. */
 export class HandEditRig {
   readonly #stack: CountedStack;
 
@@ -40,7 +40,7 @@ export class HandEditRig {
     await this.#stack.store.documents.send(new PutCommand({ TableName, Item }));
   }
 
-  /** In requests of 25. */
+  /** In batches of 25. */
   async putMany(table: TableName, rows: Row[]): Promise<void> {
     const name = physicalNameOf('relay', table);
     for (let start = 0; start < rows.length; start += 25) {
@@ -54,7 +54,7 @@ export class HandEditRig {
     return (await this.#stack.store.documents.send(get)).Item ?? {};
   }
 
-  /** What the row says of its mistake now. */
+  /** Returns the current error text of the row. */
   async mark(table: TableName, row: Row): Promise<string> {
     const { _problem, _warning } = await this.row(table, row);
     const mark: unknown = _problem ?? _warning;

@@ -2,14 +2,14 @@ import type { TableName } from '../../shared/tables/table-names.ts';
 
 type Row = Record<string, unknown>;
 
-/** A mistake that operators make with their hands in a table, and what the row says afterwards. */
+/** A mistake that operators make when editing a table by hand, and the resulting text on the row. */
 export type HandEdit = [table: TableName, row: Row, says: string | RegExp];
 
 const endpoint = 'https://api.vendor.example/v1';
 const priced = { type: 'token-billing', input: 0.001, output: 0.002 };
 const future = '2099-01-01T00:00:00Z';
 
-/** What was there before, and was published. */
+/** The rows before the edit, already published. */
 export const rowsBefore: [TableName, Row][] = [
   [
     'channels',
@@ -103,7 +103,7 @@ const channels: HandEdit[] = [
   params({ efforts: [] }, 'params.efforts: '),
   params({ system: 'top' }, 'params.system: found a text'),
   params({ max_output_tokens: 0 }, 'params.max_output_tokens: found a number'),
-  // Named as DynamoDB names types; a tool may write NULL for nothing beside it.
+  // Types have DynamoDB's names; a tool may write NULL for an empty value.
   params({ L: { S: null, M: { L: true } }, stream: null }, 'params.L: unknown attribute'),
   channel({ models: null, weight: null }, 'models: missing, expected a list'),
 ];
@@ -226,7 +226,7 @@ const settings: HandEdit[] = [
 ];
 
 const all = [...channels, ...charges, ...keys, ...accounts, ...plans, ...settings];
-/** Without the attributes that a case takes away. */
+/** Without the attributes that a case removes. */
 export const handEdits = all.map(([table, row, says]): HandEdit => [
   table,
   Object.fromEntries(Object.entries(row).filter(([, value]) => value !== undefined)),

@@ -1,5 +1,5 @@
 /**
- * The size of an item by DynamoDB's rules: names and texts in UTF-8; numbers about one byte for two digits and one more.
+ * The size of an item by DynamoDB's rules: names and texts in UTF-8; numbers about one byte per two digits plus one.
  * Source: Amazon DynamoDB Developer Guide, "DynamoDB item sizes and formats".
  */
 export const itemBytes = (item: Record<string, unknown>): number =>

@@ -1,4 +1,4 @@
-/** A stream that keeps what a command of the tool writes, for tests that read it, or answer its questions. */
+/** A stream that stores the output of a command, for tests that read it or answer its questions. */
 import { Writable } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
 
@@ -14,7 +14,7 @@ export class KeptOutput extends Writable {
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
     this.text += chunk.toString();
     done();
-    // Without control sequences: where the cursor goes, what is erased.
+    // Without control sequences for moving the cursor and erasing text.
     this.#onText(stripVTControlCharacters(this.text));
   }
 }

@@ -3,7 +3,7 @@ import type { ChatChunk, ChatUsage, ReportedUsage } from '../../shared/wire/chat
 
 const none = { below: 0, unbiased: 0 };
 
-/** Reported counts as clients would see them, whatever the answer. Unknown ones are zero. */
+/** Reported counts as clients would see them, for any answer. Unknown counts are zero. */
 export const lenientUsage = (reported: ReportedUsage | undefined): ChatUsage =>
   checkUsage(reported, {
     streamed: { visible: none, all: none },
@@ -14,7 +14,7 @@ export const lenientUsage = (reported: ReportedUsage | undefined): ChatUsage =>
     isCut: false,
   }).usage;
 
-/** The chunks of a reader and the usage after them, as the meter appends it. */
+/** The chunks of a reader followed by the usage, as the meter appends it. */
 export function withUsage(chunks: ChatChunk[], reported: ReportedUsage | undefined): ChatChunk[] {
   const last = chunks.at(-1);
   return last && reported ? [...chunks, { ...last, choices: [], usage: lenientUsage(reported) }] : chunks;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** The address of a server on this machine, which ends with all its connections when the test is over. */
+/** Returns the address of a server on this machine, which closes with all its connections after the test. */
 export async function listening(server: Server, scheme = 'http'): Promise<string> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => sockets.add(socket));

@@ -6,29 +6,29 @@ export interface LocalStack {
   /** The base address including `/v1`. */
   baseUrl: string;
   dynamodbEndpoint: string;
-  /** The demo key; empty when nothing was seeded. */
+  /** The demo key; empty without a seed. */
   key: string;
   /** Process id of the stack's runner. */
   pid: number;
-  /** What it has logged so far: lines of the functions among them, each with `[<function>]` in front. */
+  /** The log so far, including lines of the functions, which start with `[<function>]`. */
   stderr(): string;
-  /** Process ids of the function's environments that are alive, oldest first. */
+  /** Process ids of the function's live environments, oldest first. */
   environmentPids(functionName: string): number[];
-  /** Ends the stack as Ctrl-C would, and resolves when it is gone. Throws when it did not end in order. */
+  /** Stops the stack like Ctrl-C, and resolves when it has exited. Throws when it did not exit cleanly. */
   stop(): Promise<void>;
 }
 
 export interface LocalStackOptions {
-  /** On top of this process's environment. `RELAY_TEMPLATE_FOLDER` runs another template. */
+  /** Added to this process's environment. `RELAY_TEMPLATE_FOLDER` runs another template. */
   env?: Record<string, string>;
   seed?: 'demo' | 'none';
-  /** Is given what the stack logs, piece by piece: cheaper than to look at all of it again and again. */
+  /** Receives the stack's log piece by piece, which is cheaper than reading all of it repeatedly. */
   heard?: (text: string) => void;
 }
 
 const root = path.resolve(import.meta.dirname, '../..');
 
-/** Starts `infra/local/main.ts` on free ports, in memory. Needs what `npm run build` and `npm run app` write. */
+/** Starts `infra/local/main.ts` on free ports, in memory. Requires the output of `npm run build` and `npm run app`. */
 export async function startLocalStack(options: LocalStackOptions = {}): Promise<LocalStack> {
   const child = spawnRunner({ RELAY_SEED: options.seed ?? 'demo', ...options.env });
   let stdout = '';
@@ -64,7 +64,7 @@ export async function startLocalStack(options: LocalStackOptions = {}): Promise<
   };
 }
 
-/** The runner as a child of this process: it ends when this process does, however that happens. */
+/** The runner as a child of this process: it stops when this process ends, for whatever reason. */
 export function spawnRunner(environment: Record<string, string>): ChildProcess {
   return spawn(process.execPath, ['infra/local/main.ts'], {
     cwd: root,
@@ -75,7 +75,7 @@ export function spawnRunner(environment: Record<string, string>): ChildProcess {
       DYNAMODB_PORT: '0',
       RELAY_DATA: 'memory',
       RELAY_LOG: 'stderr',
-      // Variables of tests have many names.
+      // Tests set many different variables.
       RELAY_ENV_SECRETS: '*',
       ...environment,
     },

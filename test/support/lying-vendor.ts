@@ -1,9 +1,9 @@
-/** Upstreams that report other counts than they used: `lie=input-zero` in the text of a call of a vendor's double asks for one. */
+/** Upstreams that report wrong counts: `lie=input-zero` in the text of a call to a vendor's double requests one. */
 import { encodeChunkFrame } from '../../infra/local/vendors/bedrock.ts';
 import { isRecord } from '../../shared/wire/json.ts';
 import { type Vendor, type VendorReply } from '../../infra/local/vendors/vendor.ts';
 
-/** The double, which tells the lie that the text of a request names. */
+/** The double, with the wrong count that the text of a request names. */
 export const lying = (vendor: Vendor): Vendor => ({
   ...vendor,
   async serve(request) {
@@ -42,7 +42,7 @@ function alteredBytes(frame: Uint8Array, lie: Lie): Uint8Array {
   );
 }
 
-/** Every `usage` in a value, however deep, that is an object. */
+/** All `usage` objects in a value, at any depth. */
 function altered(value: unknown, lie: Lie): unknown {
   if (Array.isArray(value)) return value.map((each) => altered(each, lie));
   if (!isRecord(value)) return value;
@@ -55,9 +55,9 @@ function altered(value: unknown, lie: Lie): unknown {
 }
 
 interface Lie {
-  /** Changes a usage object of any vendor; returns what is sent instead of it. */
+  /** Changes a usage object of any vendor, and returns the result. */
   tell(usage: Usage): unknown;
-  /** A count that is sent can be true, so a relay cannot know better. */
+  /** The sent count could be true, so a relay can't detect it. */
   plausible?: true;
 }
 
@@ -70,7 +70,7 @@ const fieldsOf = {
 };
 type Side = keyof typeof fieldsOf;
 
-/** Vendors' totals follow their parts, so a lie about a part leaves none behind. */
+/** Vendors' totals are the sums of their parts, so a wrong part changes the total too. */
 function changed(usage: Usage, side: Side, change: Change): Usage {
   const { total_tokens: _, ...rest } = usage;
   const counts = Object.entries(rest).map(([name, value]) => {

@@ -9,10 +9,10 @@ import {
   type StoredNotice,
 } from '../../shared/relay/ports/alerts.ts';
 
-/** Marks and notices in memory, under the contract of `test/contract/alert-stores.ts`. */
+/** Marks and notices in memory; they pass the contract in `test/contract/alert-stores.ts`. */
 export class MemoryAlertStores implements AlertStore, NoticeStore {
   readonly kept = new Map<string, AlertMark>();
-  /** Every notice ever put, in order. */
+  /** Every stored notice, in order. */
   readonly put: Notice[] = [];
   readonly #notices = new Map<string, StoredNotice>();
   readonly #waiting = new Set<string>();

@@ -2,11 +2,11 @@ import { convertFen, isOn, type AutoTopUp } from '../../shared/billing/auto-top-
 import type { AutoTopUpStore } from '../../shared/relay/ports/alerts.ts';
 import type { Notice } from '../../shared/wire/public-api.ts';
 
-/** Automatic top-ups in memory, under the contract of `test/contract/auto-top-ups.test.ts`. */
+/** Automatic top-ups in memory; they pass the contract in `test/contract/auto-top-ups.test.ts`. */
 export class MemoryAutoTopUps implements AutoTopUpStore {
   readonly kept = new Map<string, AutoTopUp>();
   readonly notices: Notice[] = [];
-  /** Grants that the ledger has, as `account id`. */
+  /** Grants in the ledger, as `account id`. */
   readonly credited = new Set<string>();
   /** Runs before and after each call: may wait or reject. */
   disturb: () => Promise<void> = async () => {};

@@ -14,7 +14,7 @@ import { hash53 } from '../../shared/wire/ids.ts';
 
 const images = new WeakMap<object, ReturnType<typeof readHealthImage>>();
 
-/** An item is never written into, so its image is read once for all environments. */
+/** An item is never modified, so its image is parsed once for all environments. */
 function imageOf(item: SharedItem['now']): ReturnType<typeof readHealthImage> {
   const image = images.get(item) ?? readHealthImage(item);
   images.set(item, image);
@@ -27,15 +27,15 @@ export interface SharedItem {
 }
 
 /**
- * Channel health of one environment in memory: passes the same contract suite as the DynamoDB adapter, and keeps the same
- * item in the same form. Sees what others wrote when it reads or when it writes, as the real one.
+ * Channel health of one environment in memory. It passes the same contract as the DynamoDB adapter, and keeps the same
+ * item in the same form. Like the real one, it sees other writes only when it reads or writes.
  */
 export class MemoryHealth implements ChannelHealth {
-  /** What was written, in order; undefined: the entry was removed. */
+  /** The written entries in order; undefined for a removed entry. */
   readonly writes: (HealthEntry | undefined)[] = [];
-  /** Writes that were sent, refused ones included. */
+  /** The number of sent writes, including rejected ones. */
   sent = 0;
-  /** What happens before a write is applied. */
+  /** Runs before a write is applied. */
   beforeWrite: () => Promise<void> = () => Promise.resolve();
   readonly #clock: Pick<Clock, 'now'>;
   readonly #item: SharedItem;
@@ -52,7 +52,7 @@ export class MemoryHealth implements ChannelHealth {
     return new MemoryHealth(this.#clock, this.#item);
   }
 
-  /** What an environment does every few seconds. */
+  /** The regular read of an environment, every few seconds. */
   read(): void {
     this.#known = this.#item.now;
   }
@@ -61,12 +61,12 @@ export class MemoryHealth implements ChannelHealth {
     return Promise.resolve(imageOf(this.#known).entries);
   }
 
-  /** The entry of a candidate as the item has it. */
+  /** The entry of a candidate as the item stores it. */
   of(candidateId: string): HealthEntry | undefined {
     return imageOf(this.#item.now).entries.get(keyOf(candidateId));
   }
 
-  /** The entry of a candidate's rate limits of one model. */
+  /** The entry of a candidate's rate limits for one model. */
   limitOf(candidateId: string, model = 'm'): HealthEntry | undefined {
     return imageOf(this.#item.now).entries.get(hash53(model, hash53(candidateId)) % healthKeySpace);
   }

@@ -7,7 +7,7 @@ import type { Clock } from '../../shared/relay/ports/host.ts';
 
 const keptMs = 24 * 60 * 60 * 1000;
 
-/** The idempotency store in memory: passes the same contract suite as the DynamoDB adapter. */
+/** The idempotency store in memory; it passes the same contract as the DynamoDB adapter. */
 export class MemoryIdempotency implements IdempotencyStore {
   /** The kinds of the ledger's rows, by account and request id. */
   readonly closed = new Map<string, string>();

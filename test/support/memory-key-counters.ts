@@ -1,11 +1,11 @@
 import type { BudgetUse } from '../../shared/billing/ledger-row.ts';
 import type { KeyCounters } from '../../shared/relay/ports/runtime-stores.ts';
 
-/** The counters of keys in memory: pass the same contract suite as the DynamoDB adapter. */
+/** The counters of keys in memory; they pass the same contract as the DynamoDB adapter. */
 export class MemoryKeyCounters implements KeyCounters {
   readonly rates = new Map<string, number>();
   readonly budgets = new Map<string, BudgetUse>();
-  /** The latest hold of each budget. */
+  /** The latest reservation on each budget. */
   readonly #holds = new Map<string, string>();
 
   async countCall(...[key, minute, max]: Parameters<KeyCounters['countCall']>): Promise<number | undefined> {

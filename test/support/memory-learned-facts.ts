@@ -4,12 +4,12 @@ import type { Clock } from '../../shared/relay/ports/host.ts';
 
 const nameOf = ({ channel, model }: ServedModel): string => `${channel}|${model}`;
 
-/** Facts in memory: passes the same contract suite as the DynamoDB adapter. */
+/** Facts in memory; they pass the same contract as the DynamoDB adapter. */
 export class MemoryLearnedFacts implements LearnedFacts {
   readonly known = new Map<string, LearnedFact>();
   /** Facts as they were written. */
   readonly written: LearnedFact[] = [];
-  /** When the facts were last read; a test may make them new. */
+  /** The time of the last read; a test may set it to simulate a fresh read. */
   readAtMs = -Infinity;
   readonly #clock: Clock;
   readonly #settled = new Map<string, number>();
@@ -39,7 +39,7 @@ export class MemoryLearnedFacts implements LearnedFacts {
     this.#settled.set(nameOf(served), this.#clock.now());
   }
 
-  /** A new environment's: it knows what was written, and saw nothing. */
+  /** A new environment: it knows the written facts, but has settled nothing. */
   inNewEnvironment(): MemoryLearnedFacts {
     const fresh = new MemoryLearnedFacts(this.#clock);
     for (const [name, fact] of this.known) fresh.known.set(name, fact);

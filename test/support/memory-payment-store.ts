@@ -3,7 +3,7 @@ import type { Grant } from '../../shared/billing/ledger-row.ts';
 import type { Payment, PaymentChange, SeenAccount } from '../../shared/billing/payments.ts';
 import type { PaymentStore, PaymentWrite } from '../../shared/relay/ports/money-stores.ts';
 
-/** The store of payments in memory: passes the same contract suite as the DynamoDB adapter. */
+/** The payment store in memory; it passes the same contract as the DynamoDB adapter. */
 export class MemoryPaymentStore implements PaymentStore {
   readonly payments = new Map<string, Payment>();
   /** By account and id. */

@@ -16,11 +16,11 @@ import type { LateCharge, QuotaStore, WriteReply } from '../../shared/relay/port
 import { afterChange, afterLateCharge, mayChange } from './parts-rules.ts';
 import { afterClose, afterRenew, afterReserve, mayClose, mayRenew, mayReserve } from './quota-rules.ts';
 
-/** The name of a part in `items`: part 0 has the account's own. */
+/** The name of a part in `items`: part 0 has the account's own name. */
 export const nameOf = ({ account, shard: part = 0 }: AccountShard): string =>
   part === 0 ? account : `${account}#${part}`;
 
-/** The quota store in memory: passes the same contract suite as the DynamoDB adapter. */
+/** The quota store in memory; it passes the same contract as the DynamoDB adapter. */
 export class MemoryQuotaStore implements QuotaStore {
   readonly items = new Map<string, QuotaItem>();
   /** Operations so far, by name. */
@@ -76,7 +76,7 @@ export class MemoryQuotaStore implements QuotaStore {
     if (!this.items.has(name)) this.items.set(name, createQuotaItem(account, part));
   }
 
-  /** The account as if it had one part. Undefined: it has none. */
+  /** The account as if it had one part. Undefined for an unknown account. */
   whole(account: string): QuotaItem | undefined {
     const parts = [...this.items.values()].filter((item) => item.account === account);
     const [first, ...others] = parts.toSorted((a, b) => a.shard - b.shard);
@@ -116,7 +116,7 @@ export class MemoryQuotaStore implements QuotaStore {
     return this.closed.get(`${account} ${id}`);
   }
 
-  /** As part of the write that takes so much from a part. */
+  /** Called as part of the write that takes this amount from a part. */
   protected markOverdraft(from: QuotaItem, taken: bigint): void {
     if (!overdraws(from, taken)) return;
     for (const [name, item] of this.items)

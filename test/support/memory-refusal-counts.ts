@@ -1,7 +1,7 @@
 import type { HourOfRefusals, RefusalCounts } from '../../shared/relay/ports/money-stores.ts';
 
 export class MemoryRefusalCounts implements RefusalCounts {
-  /** Each write. */
+  /** All writes. */
   readonly added: HourOfRefusals[] = [];
 
   add(hour: HourOfRefusals): Promise<void> {

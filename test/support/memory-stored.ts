@@ -20,9 +20,9 @@ interface Of {
 
 const ended = (head: ResponseHead): boolean => !['queued', 'in_progress'].includes(head.status);
 
-/** What is stored, in memory: one copy of each thing, as a table would have it. The contract suite compares both. */
+/** The stored items in memory: one copy of each, as in a table. The contract tests compare both. */
 export class MemoryStored implements StoredPorts {
-  /** Thrown by the next calls. */
+  /** The error of the next calls. */
   failing: Error | undefined;
   readonly started: RunToStart[] = [];
   readonly #now: () => number;
@@ -178,7 +178,7 @@ export class MemoryStored implements StoredPorts {
     this.#results.delete(keyOf({ ...of, id: of.id.replace('resp-', '') }));
   }
 
-  /** As a test has it: also what no store would make of what it has. */
+  /** Sets a response directly, even in a state that no store would produce. */
   set(response: StoredResponse): StoredResponse {
     this.#responses.set(keyOf(response.head), JSON.stringify(response));
     return response;

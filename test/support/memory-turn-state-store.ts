@@ -3,10 +3,10 @@ import type { Clock } from '../../shared/relay/ports/host.ts';
 
 const bytesMax = 1_200_000;
 
-/** The store of turns in memory: passes the same contract suite as the DynamoDB adapter. */
+/** The turn state store in memory; it passes the same contract as the DynamoDB adapter. */
 export class MemoryTurnStateStore implements TurnStateStore {
   readonly kept = new Map<string, { sealed: string; expiresAt: number }>();
-  /** Calls so far. */
+  /** The number of calls so far. */
   puts = 0;
   readonly reads: string[][] = [];
   /** Runs before each call: may wait or reject. */

@@ -2,9 +2,9 @@ import { Readable } from 'node:stream';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { localAccess } from '../unit/adapters/dynamodb/store.ts';
 
-/** What one command on one table cost, its indexes included. */
+/** The cost of one command on one table, including indexes. */
 export interface MeteredCommand {
-  /** As in `UpdateItem quotas`. */
+  /** For example `UpdateItem quotas`. */
   name: string;
   units: number;
 }
@@ -23,7 +23,7 @@ interface HttpReply {
   response: { body: AsyncIterable<Uint8Array> };
 }
 
-/** A client of the emulator that says what each command cost. Clients that are made from it count here too. */
+/** A client of the emulator that reports the cost of each command. Clients derived from it count here too. */
 export function meteredClient(endpoint: string): { client: DynamoDBClient; commands: MeteredCommand[] } {
   const client = new DynamoDBClient({ ...localAccess, endpoint });
   const commands: MeteredCommand[] = [];

@@ -1,21 +1,22 @@
 import type { Script } from './scripted-upstream.ts';
 
 export interface NewApiKey {
-  /** In the unit of the site. */
+  /** In the site's unit. */
   limit: number;
-  /** In the unit of the site. */
+  /** In the site's unit. */
   used: number;
-  /** The billing paths of the site are closed; only the newer path is left. */
+  /** True if the site's billing paths are closed and only the newer path is left. */
   isNewer?: boolean;
   isUnlimited?: boolean;
 }
 
-/** One unit of the site in the quota of the newer path. */
+/** One unit of the site in the newer path's quota. */
 const quotaPerUnit = 500_000;
 
 /**
- * What new-api answers about the balance of a key [QuantumNous/new-api, `internal/billing/controller` and `controller/token.go`,
- * November 2026]. Keys by bearer token; a wrong one is refused with the key in the message, as some sites do.
+ * Answers balance requests of a key like new-api [QuantumNous/new-api, `internal/billing/controller` and
+ * `controller/token.go`, November 2026]. Keys are bearer tokens; an invalid key is rejected with the key in the
+ * message, as some sites do.
  */
 export const newApiBalances =
   (keys: Record<string, NewApiKey>): Script =>

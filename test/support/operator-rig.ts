@@ -14,9 +14,9 @@ type Ports = Omit<OperatorPorts, 'clock'> & { clock: VirtualClock };
 
 export interface OperatorRig {
   ports: Ports;
-  /** Every write that was asked for, in order: `create channels a`. */
+  /** Every requested write in order: `create channels a`. */
   writes: string[];
-  /** What upstreams were sent. */
+  /** The requests to upstreams. */
   sent: UpstreamRequest[];
 }
 
@@ -31,7 +31,7 @@ export interface RigOptions {
   reply?: { status: number; body: string };
 }
 
-/** Operators' ports over rows in memory, where time is virtual and writes are only recorded. */
+/** The operators' ports over rows in memory, with virtual time; writes are only recorded. */
 export function operatorRig({
   rows = {},
   published = [],

@@ -1,10 +1,10 @@
-/** What transactions over parts of an account do to each part, in plain code. */
+/** The effect of transactions over an account's parts on each part, in plain code. */
 import type { ShardChange, ShardsWrite } from '../../shared/billing/shards.ts';
 import { createQuotaItem, type QuotaItem } from '../../shared/billing/quota-item.ts';
 import type { LateCharge } from '../../shared/relay/ports/money-stores.ts';
 import { copy } from './quota-rules.ts';
 
-/** Whether the conditions of a change hold; `item`: the part, if it exists. */
+/** Whether the conditions of a change hold; `item` is the part, if it exists. */
 export function mayChange(
   item: QuotaItem | undefined,
   change: ShardChange,

@@ -1,15 +1,15 @@
-/** PDFs as programs write them, and as nobody should. A character stands for a byte. */
+/** PDFs as programs write them, and hostile ones. A character stands for a byte. */
 import { deflateSync } from 'node:zlib';
 
 const flate = (text: string): string => deflateSync(Buffer.from(text, 'latin1')).toString('latin1');
 
-/** An object with a stream that is compressed. */
+/** An object with a compressed stream. */
 export const packed = (dict: string, data: string): string => {
   const bytes = flate(data);
   return `<< ${dict} /Filter /FlateDecode /Length ${bytes.length} >>\nstream\r\n${bytes}\nendstream`;
 };
 
-/** The objects by number, in a stream of objects. */
+/** The objects by number, in an object stream. */
 export function objectStream(objects: Record<number, string>): string {
   let at = 0;
   const heads = Object.entries(objects).map(([number, text]) => {
@@ -22,7 +22,7 @@ export function objectStream(objects: Record<number, string>): string {
   return packed(count, head + Object.values(objects).join('\n'));
 }
 
-/** A file of these objects, with whatever stands behind them. */
+/** A file of these objects, followed by any text. */
 export const pdfOf = (objects: Record<number, string>, rest = ''): string =>
   `%PDF-1.7\n${Object.entries(objects)
     .map(([number, text]) => `${number} 0 obj\n${text}\nendobj\n`)
@@ -35,7 +35,7 @@ export const page = '<< /Type /Page /Parent 2 0 R >>';
 export const numbers = (from: number, count: number): number[] =>
   Array.from({ length: count }, (_, at) => from + at);
 
-/** As every program of today writes one: structure and text are compressed. */
+/** A file as every current program writes it: structure and text are compressed. */
 export function printed(pages: number, text: string): string {
   const kids = numbers(100, pages);
   const contents = kids.map((kid) => [kid + 10_000, packed('', `BT /F1 12 Tf [(${text})] TJ ET`)]);
@@ -44,7 +44,7 @@ export function printed(pages: number, text: string): string {
   return pdfOf({ 9: objectStream(structure), ...(Object.fromEntries(contents) as Record<number, string>) });
 }
 
-/** The same after it was saved once more: one page stands outside, and all the others are hidden. */
+/** The same file after it was saved again: one page is outside, and all others are hidden in object streams. */
 export const savedAgain = (pages: number): string =>
   pdfOf({
     100: page,

@@ -1,7 +1,7 @@
 import { mapInputParts } from '../../shared/wire/chat-response.ts';
 import type { Price, Rates, Tiers } from '../../shared/billing/price.ts';
 
-/** Rates without a price of the cache: it costs what input costs. In pico-yuan per 1,000 tokens. */
+/** Rates without a cache price, so the cache costs as much as input. In pico-yuan per 1,000 tokens. */
 export const plainRates = (input: bigint, output: bigint): Rates => ({
   input,
   output,

@@ -5,8 +5,8 @@ import type { Snapshot } from '../../shared/config/snapshot.ts';
 import { emulatorClient } from './emulator.ts';
 
 /**
- * Waits until a published configuration passes. A function that has not answered yet begins with it; one that has takes it up
- * to 8 s later. The test's own time-out bounds it.
+ * Waits until a published configuration matches. A function that has not answered yet starts with it; others load it up
+ * to 8 s later. The test's own time-out limits the wait.
  */
 export async function untilPublished(
   dynamodbEndpoint: string,
@@ -25,6 +25,6 @@ export async function untilPublished(
   }
 }
 
-/** Waits until models that were put into a table a moment ago are in the published configuration. */
+/** Waits until models that were just put into a table are in the published configuration. */
 export const waitUntilServed = (dynamodbEndpoint: string, models: string[]): Promise<void> =>
   untilPublished(dynamodbEndpoint, (snapshot) => models.every((model) => snapshot.models.includes(model)));

@@ -1,6 +1,6 @@
 /**
- * What the conditional writes of reservations do to a part of an account, in plain code: what the memory store runs on and
- * what DynamoDB's expressions are compared with.
+ * The effect of the reservations' conditional writes on a part of an account, in plain code. The memory store runs on
+ * it, and DynamoDB's expressions are compared with it.
  */
 import {
   type QuotaItem,
@@ -12,7 +12,7 @@ import {
   type ReserveWrite,
 } from '../../shared/billing/quota-item.ts';
 
-/** Whether each condition of a reserve holds; the store's condition expression says the same. */
+/** Whether each condition of a reserve holds, like the store's condition expression. */
 export function mayReserve(item: QuotaItem, write: ReserveWrite): boolean {
   const { slot, permit: place, rate, entry, balanceNeeded: atLeast = entry.amount } = write;
   if (item.open.has(write.id)) return false;
@@ -51,7 +51,7 @@ function counted({ minute, tokens, starts }: RateWrite, item: QuotaItem): RateCo
   return { minute, count: (before?.count ?? 0) + 1, tokens: (before?.tokens ?? 0) + tokens };
 }
 
-/** Whether what is open under the id is what this close is about: a tombstone may have taken its place. */
+/** Whether the open entry under the id is the one to close: a tombstone may have taken its place. */
 export function mayClose(item: QuotaItem, { id, entry, ifNotRenewed }: CloseWrite): boolean {
   const open = item.open.get(id);
   return isOpenAs(item, id, entry) && (!ifNotRenewed || open?.until === entry.until);
@@ -84,7 +84,7 @@ export function afterRenew(item: QuotaItem, { id, until }: RenewWrite): QuotaIte
   return next;
 }
 
-/** Whether an entry with the same flags is open: what a close and a renewal ask. */
+/** Whether an entry with the same flags is open, which a close and a renewal require. */
 function isOpenAs(
   item: QuotaItem,
   id: string,
@@ -95,7 +95,7 @@ function isOpenAs(
   return (open.metered ?? false) === metered && (open.queued ?? false) === queued;
 }
 
-/** A set without values is gone, as in DynamoDB. */
+/** An empty set is removed, as in DynamoDB. */
 function dropPlaces(item: QuotaItem, key: string, ids: string[]): void {
   const left = [...(item.permits.get(key) ?? [])].filter((id) => !ids.includes(id));
   if (left.length > 0) item.permits.set(key, new Set(left));

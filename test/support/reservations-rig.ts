@@ -19,7 +19,7 @@ import { VirtualClock } from './virtual-clock.ts';
 await import('../../shared/relay/money/shards.ts');
 await import('../../shared/relay/money/late-writes.ts');
 
-/** 1,000 nano-yuan a token, in and out. */
+/** 1,000 nano-yuan per token, in and out. */
 export const tokenPrice = tokenPriceOf(1_000_000_000n, 1_000_000_000n);
 export const callPrice: Price = { type: 'times-billing', rule: 2, perCall: 10_000n };
 export const freePrice: Price = { type: 'non-billing', rule: 3 };
@@ -33,7 +33,7 @@ export const slot = (itemId: string, limit: number | null): PlanSlot => ({
   resetsAtMs: Date.UTC(2026, 11, 1),
 });
 
-/** The real reservations over the store in memory behind a rough network, in virtual time. */
+/** The real reservations over the in-memory store behind an unreliable network, in virtual time. */
 export class ReservationsRig {
   readonly clock = new VirtualClock();
   readonly memory = new MemoryQuotaStore();
@@ -47,7 +47,7 @@ export class ReservationsRig {
     this.reservations = this.otherReservations();
   }
 
-  /** The reservations of another environment: the same store, but nothing seen yet. */
+  /** The reservations of another environment: the same store, but without any memory. */
   otherReservations(): Reservations {
     return new Reservations({
       clock: this.clock,
@@ -101,7 +101,7 @@ export class ReservationsRig {
     };
   }
 
-  /** What a refused one may have left is cancelled when it rejects. */
+  /** When the reserve is rejected, cancels what it may have left. */
   reserve(
     need: Partial<ReserveNeed> | ReservationRequest = {},
     reservations = this.reservations,
@@ -130,7 +130,7 @@ export class ReservationsRig {
     return this.memory.items.get('acme');
   }
 
-  /** What cannot be otherwise in any state: undefined when the reservations balance. */
+  /** The difference that must not exist in any state: undefined when the reservations balance. */
   get imbalance(): bigint | undefined {
     return this.item && findImbalance(this.item);
   }

@@ -21,7 +21,7 @@ export function readerOf(wrapped: string[] = []): ResponsesReader {
   return new ResponsesReader(readerContext({ sent }));
 }
 
-/** What clients see, each call as `id name text`. */
+/** The answer as clients see it, each call as `id name text`. */
 export function read(values: Value[], reader = readerOf()): Answer {
   const chunks = [...push(reader, values), ...reader.end()];
   const deltas = chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta));

@@ -4,9 +4,9 @@ import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import type { MemoryQuotaStore } from './memory-quota-store.ts';
 
 /**
- * What happens to one operation. `busy`: refused before anything was done. `dropped`: never arrives, and the caller
- * cannot know. `lost`: is done, but the reply is lost. `late`: the caller gives up; it is done that many
- * milliseconds later. `taken`: waits that long, then is done and answered.
+ * The fate of one operation. `busy`: rejected before anything was done. `dropped`: never arrives, and the caller can't
+ * know. `lost`: applied, but the reply is lost. `late`: the caller gives up, and it is applied that many milliseconds
+ * later. `taken`: waits that long, then is applied and answered.
  */
 export type Fault =
   | 'fine'
@@ -19,10 +19,10 @@ export type Fault =
 export type Operation = 'reserve' | 'close' | 'tombstone' | 'create' | Rare;
 type Rare = 'renew' | 'read' | 'move' | 'chargeLate' | 'closedAs';
 
-/** The quota store in memory behind a network that does to each operation what the test says. */
+/** The in-memory quota store behind a network with the faults that the test sets. */
 export class RoughQuotaStore implements QuotaStore {
   readonly inner: MemoryQuotaStore;
-  /** Operations as they were sent, by name, whether or not they arrived. */
+  /** Sent operations by name, whether or not they arrived. */
   readonly sent: Operation[] = [];
   readonly #clock: Clock;
   readonly #faults: Record<Operation, Fault[]> = {
@@ -42,13 +42,13 @@ export class RoughQuotaStore implements QuotaStore {
     this.#clock = clock;
   }
 
-  /** What the next operations of a kind meet, in order; then all is fine. */
+  /** Sets the faults of the next operations of a kind, in order; later ones succeed. */
   meets(operation: Operation, ...faults: Fault[]): this {
     this.#faults[operation].push(...faults);
     return this;
   }
 
-  /** From now on every operation of these kinds meets this. */
+  /** Sets the fault of every later operation of these kinds. */
   always(fault: Fault, ...operations: Operation[]): this {
     for (const operation of operations) this.#faults[operation] = Array.from({ length: 10_000 }, () => fault);
     return this;

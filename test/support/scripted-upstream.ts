@@ -5,38 +5,38 @@ import { text as readText } from 'node:stream/consumers';
 import { Reply } from './upstream-reply.ts';
 import { textStream } from './upstream-scripts.ts';
 
-/** One call as the upstream saw it. */
+/** One call as the upstream received it. */
 export interface UpstreamCall {
   method: string;
   path: string;
   headers: IncomingHttpHeaders;
-  /** Of the caller: tells which process has sent it. */
+  /** The caller's port, which identifies the sending process. */
   remotePort: number | undefined;
-  /** The body as it came, and parsed (empty when it is not JSON). */
+  /** The body as received, and parsed (empty for invalid JSON). */
   text: string;
   body: Record<string, unknown>;
-  /** How the exchange ended: the script finished its answer, or the relay hung up (or the script reset) before. */
+  /** The end of the exchange: the script finished its answer, or the relay hung up (or the script reset) before. */
   closed: Promise<'finished' | 'cut'>;
 }
 
 export type Script = (call: UpstreamCall, reply: Reply) => void | Promise<void>;
 
 export interface ScriptedUpstream {
-  /** What a channel row's `endpoint` is set to. */
+  /** The `endpoint` for a channel row. */
   endpoint: string;
-  /** Every call so far, oldest first. */
+  /** All calls so far, oldest first. */
   requests: UpstreamCall[];
-  /** Sets what happens to all calls from now on. The default is a short text stream. */
+  /** Sets the answer to all later calls. The default is a short text stream. */
   script(script: Script): void;
-  /** The oldest call that was not given out by this yet, or the next to arrive. */
+  /** Returns the oldest call that this has not yet returned, or waits for the next one. */
   nextRequest(): Promise<UpstreamCall>;
-  /** Forgets the calls so far. */
+  /** Forgets all calls so far. */
   forget(): void;
-  /** Cuts all connections and stops listening. */
+  /** Closes all connections and stops listening. */
   close(): Promise<void>;
 }
 
-/** An upstream on loopback that does exactly what the test says, byte by byte. */
+/** An upstream on loopback that does exactly what the test scripts, byte by byte. */
 export async function startScriptedUpstream(): Promise<ScriptedUpstream> {
   let script: Script = textStream('Hello there.');
   const requests: UpstreamCall[] = [];

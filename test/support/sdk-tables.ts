@@ -1,4 +1,4 @@
-/** The SDK's clients of DynamoDB, and stores of the product on them: what a test compares with, counts, or makes fail. */
+/** The SDK's DynamoDB clients, and product stores on them, which tests compare, count or make fail. */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { createTableClientBy } from '../../shared/adapters/dynamodb/sdk-client.ts';
@@ -10,7 +10,7 @@ interface SdkAccess {
   credentials: AwsCredentials;
 }
 
-/** With the times of `createTableClient`. */
+/** With the time-outs of `createTableClient`. */
 export function documentClient({ region, credentials }: SdkAccess): DynamoDBDocumentClient {
   const { attempts: maxAttempts, connectMsMax: connectionTimeout, tryMsMax: requestTimeout } = clientTimes;
   // Without throwOnRequestTimeout the SDK prints a warning and keeps waiting.
@@ -18,7 +18,7 @@ export function documentClient({ region, credentials }: SdkAccess): DynamoDBDocu
   return documentsOn(withoutLines(new DynamoDBClient({ region, credentials, maxAttempts, requestHandler })));
 }
 
-/** Uses the same connections; rows as JavaScript values. */
+/** Uses the same connections; rows are JavaScript values. */
 export const documentsOn = (client: DynamoDBClient): DynamoDBDocumentClient =>
   DynamoDBDocumentClient.from(client, {
     marshallOptions: { removeUndefinedValues: true },
@@ -29,13 +29,13 @@ interface SdkClient {
   middlewareStack: { remove(name: string): boolean };
 }
 
-/** The SDK makes a line of each request and reply, with copies of all items: a sixth of a test's time. */
+/** The SDK formats a log line for each request and reply, with copies of all items: a sixth of a test's time. */
 export function withoutLines<Client extends SdkClient>(client: Client): Client {
   client.middlewareStack.remove('loggerMiddleware');
   return client;
 }
 
-/** The calls of stores by the product's client on the SDK, on the connections and with the middlewares of this one. */
+/** The calls of stores by the product's client on the SDK, with this client's connections and middlewares. */
 export const tablesOn = ({ config, middlewareStack }: DynamoDBClient | DynamoDBDocumentClient): TableClient =>
   createTableClientBy((attempts) => {
     const maxAttempts = async (): Promise<number> => attempts;

@@ -1,4 +1,4 @@
-/** SHA-256 with the interface that AWS's signer expects; with a secret, HMAC-SHA-256. */
+/** SHA-256 with the interface that AWS's signer expects; HMAC-SHA-256 with a secret. */
 import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto';
 
 type Data = string | ArrayBuffer | ArrayBufferView;

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import { onTestFinished, vi } from 'vitest';
 
-/** Counts the writes of this process to connections of a port from now on: each is one call of the system. */
+/** Counts this process's later writes to connections of a port: each is one system call. */
 export function countSocketWrites(port: number): { readonly count: number } {
   const counted = { count: 0 };
   const { prototype } = Socket;
@@ -11,7 +11,7 @@ export function countSocketWrites(port: number): { readonly count: number } {
       this: Socket,
       ...parameters: unknown[]
     ) {
-      // Node writes what waited for a connection again once there is one.
+      // Node repeats writes that waited for a connection once it is open.
       if (this.remotePort === port) counted.count += 1;
       write.apply(this, parameters);
     } as never);

@@ -14,8 +14,9 @@ import type { StatePart } from '../../shared/wire/turn-state.ts';
 import { data, done, type Step } from './core-rig.ts';
 
 /**
- * Dialects whose turns have state: an event's `x_mark` is opaque, and a body says in `x_states` which states came with
- * it. A body for the model `narrow` cannot carry `n`, nor one for `half` in `responses`; an event's `x_error` is an error in the answer.
+ * Dialects whose turns have state: `x_mark` of an event is opaque, and `x_states` of a body lists the states that it
+ * contains. A body for the model `narrow` cannot carry `n`, nor one for `half` in `responses`; `x_error` of an event is
+ * an error in the answer.
  */
 const stateful = (name: string, path: string): Dialect => ({
   ...chat,

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { outputItem, responseObject, responsesEventOf } from './wire-schemas.ts';
 
-/** What the paths of stored responses send, as OpenAI's published schema has it: no field less, and no other. */
+/** The responses of the stored-response paths by OpenAI's published schema: exactly its fields. */
 const id = (prefix: string) => z.string().regex(new RegExp(`^${prefix}[\\w-]+$`));
 
 export const storedResponse = responseObject.extend({

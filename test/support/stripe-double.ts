@@ -12,23 +12,23 @@ interface Reply {
 }
 
 /**
- * Stripe as far as the relay uses it: checkout sessions, off-session payment intents, idempotency keys that replay status and body and
- * refuse another body, declines by card, and signed events. https://docs.stripe.com/api
+ * The parts of Stripe that the relay uses: checkout sessions, off-session payment intents, idempotency keys that replay
+ * status and body and reject another body, declines by card, and signed events. https://docs.stripe.com/api
  */
 export class StripeDouble {
   endpoint = '';
-  /** What was asked, replays too. */
+  /** All requests, including replays. */
   readonly asked: { path: string; key: string; form: URLSearchParams }[] = [];
   readonly sessions = new Map<string, URLSearchParams>();
-  /** Payments that took money. */
+  /** Successful payments. */
   readonly charged: { id: string; account: string; amount: number }[] = [];
   /** Every event that Stripe would send, in order. */
   readonly events: { type: string; object: Json }[] = [];
   /** Error codes by payment method. */
   readonly declines = new Map<string, string>();
-  /** How many of the next replies are lost, after the work was done. */
+  /** The number of next replies that are lost after the work is done. */
   lose = 0;
-  /** A status for the next requests, before any work is done. */
+  /** The status of the next requests, which do no work. */
   failing: number | undefined;
   readonly #replies = new Map<string, { body: string; reply: Reply }>();
   readonly #server: Server;
@@ -64,7 +64,7 @@ export class StripeDouble {
     this.#server.close();
   }
 
-  /** A customer pays a session with a card. */
+  /** Pays a session with a customer's card. */
   pay(session: string, card = 'pm_good'): void {
     const form = this.sessions.get(session) ?? new URLSearchParams();
     const { amount, reference } = readSession(form);
@@ -91,7 +91,7 @@ export class StripeDouble {
     });
   }
 
-  /** Delivers all events of the payment so far, in this order, signed by the endpoint's secret. */
+  /** Delivers all events of the payment so far in this order, signed with the endpoint's secret. */
   async deliver(url: string, secret: string, events = this.events): Promise<number[]> {
     const statuses: number[] = [];
     for (const { type, object } of events) {
@@ -104,7 +104,7 @@ export class StripeDouble {
     return statuses;
   }
 
-  /** Without a server, for a transport in virtual time. */
+  /** Answers without a server, for a transport in virtual time. */
   answer(path: string, key: string, body: string): Reply {
     this.asked.push({ path, key, form: new URLSearchParams(body) });
     if (this.failing !== undefined) return { status: this.failing, json: {} };

@@ -18,7 +18,7 @@ import { MemoryPaymentStore } from './memory-payment-store.ts';
 
 export const stripe = new Stripe('sk_test_unused');
 
-/** What Stripe's servers send: the official library signs it. */
+/** A delivery from Stripe's servers, signed by the official library. */
 export interface Delivery {
   body: string;
   header: string | undefined;
@@ -26,7 +26,7 @@ export interface Delivery {
 
 type Json = Record<string, unknown>;
 
-/** The function `payments` without its host, on a store in memory, and Stripe before it. */
+/** The function `payments` without its host, on an in-memory store, behind Stripe's double. */
 export class StripeRig {
   readonly store = new MemoryPaymentStore(['acme', 'beta']);
   readonly topUps = new MemoryAutoTopUps();
@@ -145,7 +145,7 @@ export function reference(changes: Partial<PaymentReference> = {}, secret = 'lin
   return addSignature(body, nodeHmac.sign(secret, formatTextToSign(body)));
 }
 
-/** The session of a checkout that was paid. */
+/** The session of a paid checkout. */
 export const session = (changes: Json = {}): Json => ({
   id: 'cs_live_1',
   object: 'checkout.session',

@@ -1,4 +1,7 @@
-/** A double of Anthropic's message threads: holds conversations under the ids of its answers, and counts all that it holds. */
+/**
+ * A double of Anthropic's message threads: holds conversations under the ids of its answers, and counts all held
+ * content.
+ */
 
 interface Held {
   messages: unknown[];
@@ -13,7 +16,7 @@ export interface ThreadReply {
 
 export interface ThreadAnswer {
   text: string;
-  /** What the model read: the whole conversation. */
+  /** The tokens that the model read: the whole conversation. */
   input: number;
   output: number;
 }
@@ -27,14 +30,14 @@ const refusal = (status: number, type: string, code: string): ThreadReply => ({
   },
 });
 
-/** Tokens of a text, as this double counts them. */
+/** Tokens of a text by this double's count. */
 export const countTokens = (messages: unknown[]): number => Math.ceil(JSON.stringify(messages).length / 3);
 
 export class ThreadUpstream {
   readonly answers: ThreadAnswer[] = [];
   readonly #held = new Map<string, Held>();
 
-  /** Forgets all threads, as the vendor does after minutes. */
+  /** Forgets all threads, like the vendor after some minutes. */
   expire(): void {
     this.#held.clear();
   }

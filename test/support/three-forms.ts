@@ -1,17 +1,17 @@
 import { CoreRig, data, demoKey, done, type Answer, type RigOptions, type Step } from './core-rig.ts';
 import { chunk, toolDelta } from './upstream-frames.ts';
 
-/** One call and one answer in the three forms that clients and upstreams speak, streamed and whole. */
+/** One call and one answer in the three forms of clients and upstreams, streamed and as a whole. */
 
 type Json = Record<string, unknown>;
 export type Form = 'chat' | 'messages' | 'responses';
 export const forms: readonly Form[] = ['chat', 'messages', 'responses'];
-/** Each form of a client, streamed and whole. */
+/** Each form of a client, streamed and as a whole. */
 export const clients = forms.flatMap((form) =>
   [true, false].map((isStreamed) => [form, isStreamed] as const),
 );
 
-/** The row of a channel that speaks a form. */
+/** The row of a channel with this form. */
 export const rowOf = (dialect: Form): Json => ({ dialect, endpoint: `https://${dialect}.test/v1` });
 
 const record = (value: unknown): Json => value as Json;
@@ -35,7 +35,7 @@ export const block = (index: number, start: Json, ...deltas: Json[]): Step[] => 
   event({ type: 'content_block_stop', index }),
 ];
 
-/** An answer of an upstream with the given blocks, items or deltas. */
+/** An upstream answer with the given blocks, items or deltas. */
 export const answers = {
   chat: (deltas: object[], reason: string): Step[] => [
     ...deltas.map((delta) => data(chunk(delta))),
@@ -54,7 +54,7 @@ export const answers = {
   ],
 };
 
-/** An answer that calls `f` with arguments that come in pieces. */
+/** An answer that calls `f`, with arguments in pieces. */
 export const callsWith: Record<Form, (...pieces: string[]) => Step[]> = {
   chat: (...pieces) =>
     answers.chat(
@@ -104,7 +104,7 @@ const requests: Record<Form, { path: string; body: Json }> = {
   },
 };
 
-/** Asks for the model `m` in a form. */
+/** Requests the model `m` in a form. */
 export async function askIn(
   form: Form,
   more: Json,
@@ -124,7 +124,7 @@ export async function askIn(
 export const eventsOf = ({ text }: Answer): Json[] =>
   [...text.matchAll(/^data: (\{.*)$/gm)].map(([, json = '']) => record(JSON.parse(json)));
 
-/** The calls of an answer: name, id and arguments as the client joins them. */
+/** The calls of an answer: name, id and arguments, joined as the client joins them. */
 export function callsOf(
   form: Form,
   answer: Answer,

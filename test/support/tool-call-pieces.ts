@@ -2,7 +2,7 @@ import { DeclaredNames, UpstreamToolCalls } from '../../shared/upstreams/dialect
 import { CallArguments } from '../../shared/upstreams/call-arguments.ts';
 import { Kept, type ToolCallDelta } from '../../shared/wire/chat-response.ts';
 
-/** Feeds pieces of tool calls, as Chat Completions upstreams cut them, to the machine that reads them. */
+/** Feeds pieces of tool calls, cut as Chat Completions upstreams cut them, to the machine that reads them. */
 
 export interface ToolCallSetting {
   declared?: string[];
@@ -29,7 +29,7 @@ export function deltasOf(deltas: object[][], setting: ToolCallSetting = {}): Too
   ];
 }
 
-/** The whole calls that some deltas add up to. */
+/** The complete calls that some deltas add up to. */
 export function wholeCalls(deltas: object[][], setting: ToolCallSetting = {}): [string, string][] {
   const whole: [string, string][] = [];
   for (const { index, function: called, custom } of deltasOf(deltas, setting)) {

@@ -1,7 +1,7 @@
 import type { Script } from './scripted-upstream.ts';
 import { chunk } from './upstream-frames.ts';
 
-/** Ready-made ways in which an upstream fails. None of their words may reach a client or a log, but as scrubbed text. */
+/** Ready-made upstream failures. None of their words may reach a client or a log unscrubbed. */
 
 export const errorStatus =
   (status: number, error: object = {}, headers: Record<string, string> = {}): Script =>
@@ -31,7 +31,7 @@ export const upstreamError = {
   error: { message: 'upstream words', type: 'server_error', param: null, code: 'upstream_code' },
 };
 
-/** A 200 that is an error all the same. */
+/** A 200 that contains an error. */
 export const errorInJson200: Script = (_call, reply) => reply.json(200, upstreamError);
 
 export const errorAsFirstFrame: Script = async (_call, reply) => {
@@ -67,7 +67,7 @@ export const stopsEarly: Script = async (_call, reply) => {
 
 export const resetsBeforeHead: Script = (_call, reply) => reply.reset();
 
-/** Lines that are no protocol at all, then the end. */
+/** Lines that follow no protocol, then the end. */
 export const junkAlone: Script = async (_call, reply) => {
   await reply.write('what is this\n{"not":"sse"}\ndata: {broken\n\ndata\n\n\u0000\u0001\n\n');
   reply.end();

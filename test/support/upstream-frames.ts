@@ -1,4 +1,4 @@
-/** The pieces that upstream scripts are written in: chunks as OpenAI sends them. */
+/** The parts of upstream scripts: chunks as OpenAI sends them. */
 
 export const usage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
 
@@ -16,7 +16,7 @@ export const chunkOf = (choices: object[], more: object = {}): object => ({
   ...more,
 });
 
-/** The chunk that carries usage after the last choice. */
+/** The chunk with the usage, after the last choice. */
 export const usageChunk = (values: object = usage): object => chunkOf([], { usage: values });
 
 export const toolDelta = (index: number, piece: object): object => ({ tool_calls: [{ index, ...piece }] });

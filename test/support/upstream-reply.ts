@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** What a script can do to the caller. Writes resolve when the bytes were handed to the network. */
+/** The actions of a script towards the caller. Writes resolve when the network accepted the bytes. */
 export class Reply {
   readonly #response: ServerResponse;
 
@@ -8,7 +8,7 @@ export class Reply {
     this.#response = response;
   }
 
-  /** Sends the status line and headers at once. Writing without it answers 200 as an event stream. */
+  /** Sends the status line and headers at once. A write without it answers 200 as an event stream. */
   head(status: number, headers: Record<string, string> = {}): void {
     this.#response.writeHead(status, headers).flushHeaders();
   }
@@ -21,7 +21,7 @@ export class Reply {
     });
   }
 
-  /** One event-stream frame for each value: objects as JSON, strings as they are. */
+  /** One event-stream frame per value: objects as JSON, strings unchanged. */
   async data(...frames: (object | string)[]): Promise<void> {
     for (const frame of frames)
       await this.write(`data: ${typeof frame === 'string' ? frame : JSON.stringify(frame)}\n\n`);
@@ -43,7 +43,7 @@ export class Reply {
     this.#response.socket?.resetAndDestroy();
   }
 
-  /** Says nothing more; resolves when the caller has gone. */
+  /** Sends nothing more; resolves when the caller has disconnected. */
   async hang(): Promise<void> {
     if (this.#response.destroyed) return;
     await new Promise<void>((resolve) => this.#response.once('close', () => resolve()));

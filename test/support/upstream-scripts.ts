@@ -1,7 +1,7 @@
 import type { Script } from './scripted-upstream.ts';
 import { chunk, toolDelta, usageChunk } from './upstream-frames.ts';
 
-/** Frames as given, then `[DONE]`. */
+/** The given frames, then `[DONE]`. */
 export const frames =
   (...list: (object | string)[]): Script =>
   async (_call, reply) => {
@@ -18,7 +18,7 @@ export const textStream = (text: string, finishReason = 'stop'): Script =>
     usageChunk(),
   );
 
-/** One tool call whose arguments come in two pieces. */
+/** One tool call with arguments in two pieces. */
 export const toolCallStream = (name: string, args: object, id = 'call_1'): Script => {
   const text = JSON.stringify(args);
   const middle = Math.ceil(text.length / 2);
@@ -35,7 +35,7 @@ export const toolCallStream = (name: string, args: object, id = 'call_1'): Scrip
   );
 };
 
-/** A tool call when the last message is not a tool's result, else a text with that result. */
+/** A tool call, unless the last message is a tool result; then a text with that result. */
 export const toolLoop =
   (name: string, args: object): Script =>
   (call, reply) => {
@@ -46,7 +46,7 @@ export const toolLoop =
     return script(call, reply);
   };
 
-/** Text, then says nothing more until the relay hangs up. */
+/** Text, then silence until the relay hangs up. */
 export const textThenSilence =
   (text: string): Script =>
   async (_call, reply) => {
@@ -54,5 +54,5 @@ export const textThenSilence =
     await reply.hang();
   };
 
-/** Says nothing at all: not even a status. */
+/** Complete silence: not even a status. */
 export const silence: Script = (_call, reply) => reply.hang();

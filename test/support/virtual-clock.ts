@@ -5,7 +5,7 @@ interface Timer {
   wake: () => void;
 }
 
-/** Time that only passes when everybody waits for it: `run` jumps from timer to timer until the work is done. */
+/** Time that passes only when everything waits for it: `run` jumps from timer to timer until the work is done. */
 export class VirtualClock implements Clock {
   #nowMs: number;
   #timers: Timer[] = [];
@@ -30,7 +30,7 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** Timers that still wait: what is left of them after a request is a leak. */
+  /** Waiting timers: those left after a request are leaks. */
   get pendingTimers(): number {
     return this.#timers.length;
   }

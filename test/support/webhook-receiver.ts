@@ -10,13 +10,13 @@ export interface Hook {
 }
 
 export interface WebhookReceiver {
-  /** Without a slash at its end. */
+  /** Without a final slash. */
   address: string;
-  /** Every post so far, oldest first. */
+  /** All posts so far, oldest first. */
   hooks: Hook[];
-  /** The statuses of the next answers; after them 204. */
+  /** The statuses of the next answers, followed by 204. */
   statuses: number[];
-  /** Waits until so many posts came to the path, and returns all of them. */
+  /** Waits until this many posts reached the path, and returns all of them. */
   received(path: string, count: number): Promise<Hook[]>;
   close(): Promise<void>;
 }
@@ -57,10 +57,10 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
 const hmac = (key: string, message: string): string =>
   createHmac('sha256', key).update(message).digest('hex');
 
-/** The secret of a customer's receiver, as docs/operate.md has it. */
+/** The secret of a customer's receiver, as docs/operate.md describes it. */
 export const secretOfCustomer = (secret: string, account: string): string =>
   hmac(secret, `contact:${account}`);
 
-/** The signature that a receiver computes for itself. */
+/** The signature as a receiver computes it. */
 export const expectedSignature = ({ headers, body }: Hook, secret: string): string =>
   `v1=${hmac(secret, `${String(headers['x-relay-timestamp'])}.${body}`)}`;

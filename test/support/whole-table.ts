@@ -1,7 +1,7 @@
 import type { QuotaItem } from '../../shared/billing/quota-item.ts';
 import type { GrantStore, OpenRegistry, QuotaScan } from '../../shared/relay/ports/money-stores.ts';
 
-/** A registry that remembers nothing, so that each sweep reads the whole table. */
+/** A registry without memory, so that each sweep reads the whole table. */
 export const noRegistry: OpenRegistry = {
   register: async () => {},
   async *due() {},
@@ -9,7 +9,7 @@ export const noRegistry: OpenRegistry = {
   keepProgress: async () => {},
 };
 
-/** Each scheduled run reads the whole table, not the part of it that is this quarter of an hour's. */
+/** Each scheduled run reads the whole table, not only the part of this quarter of an hour. */
 export const wholeGrants = (grants: GrantStore): GrantStore => ({
   ...grants,
   unmarked: () => grants.unmarked({ part: 0, of: 1 }),

@@ -1,8 +1,8 @@
 import * as z from 'zod';
 
 /**
- * What the relay sends, as schemas with every field that OpenAI's and Open Responses' schemas require, and no other:
- * a field that is missing, added or of another type fails the tests that parse what was emitted.
+ * Schemas of the relay's output, with exactly the fields that OpenAI's and Open Responses' schemas require: a missing,
+ * additional or mistyped field fails the tests that parse emitted output.
  */
 const count = z.int().min(0);
 const seconds = z.int().min(1);
@@ -36,7 +36,7 @@ const urlCitation = z.strictObject({
   url_citation: z.strictObject({ url: z.string(), title: z.string(), start_index: count, end_index: count }),
 });
 const extra = { extra_content: z.unknown().optional() };
-/** What upstreams say beyond OpenAI's fields, for clients that send it back or show it. */
+/** Upstream fields beyond OpenAI's, for clients that send them back or show them. */
 const beyond = {
   reasoning_details: z.array(z.unknown()).min(1).optional(),
   annotations: z.array(urlCitation).min(1).optional(),
@@ -197,7 +197,9 @@ const echoedTool = z.union([
   z.looseObject({ type: z.string().regex(/^(?!function$)/) }),
 ]);
 
-/** Of a response: `ResponseError.code` of OpenAI's schema, and the two that coding agents act on beside it. */
+/**
+ * The error codes of a response: `ResponseError.code` of OpenAI's schema, and the two that coding agents also act on.
+ */
 const responseErrorCode = z.enum([
   ...(
     'server_error rate_limit_exceeded invalid_prompt data_residency_mismatch bio_policy misalignment_policy_violation ' +
@@ -253,7 +255,7 @@ function event<const Type extends string, Shape extends z.ZodRawShape>(type: Typ
   return z.strictObject({ type: z.literal(type), sequence_number: count, ...shape });
 }
 
-/** The events of a response of this form. */
+/** The events of a response in this form. */
 export const responsesEventOf = <Response extends z.ZodType, Item extends z.ZodType>(
   response: Response,
   item: Item,

@@ -19,11 +19,11 @@ export interface WiredAnswer {
   text: string;
 }
 
-/** An environment of the chat function, composed as the function is. */
+/** An environment of the chat function, composed like the function. */
 export interface WiredEnvironment {
   /** Resolves once the answer has ended and the reservation is closed. */
   post(body?: object, options?: { deadlineMs?: number }): Promise<WiredAnswer>;
-  /** Lets the time of this environment jump, as a freeze does. */
+  /** Advances this environment's time, as a freeze does. */
   sleep(milliseconds: number): void;
 }
 
@@ -38,13 +38,13 @@ export class WiredRelay {
   readonly upstream: ScriptedUpstream;
   readonly compiler: Compiler;
   readonly direct: DynamoDBClient;
-  /** Without faults before it. */
+  /** The emulator's address, without the fault proxy. */
   get endpoint(): string {
     return this.#emulator.endpoint;
   }
 
   readonly #emulator: Emulator;
-  /** Of the process, as they were. */
+  /** The process's variables before the test. */
   readonly #variables = new Map<string, string | undefined>();
 
   private constructor(
@@ -82,13 +82,14 @@ export class WiredRelay {
     const store = await startFaultProxy({ upstream: emulator.endpoint, seed: 12, countUnits: true });
     const secretStore = await startFaultProxy({ upstream: secrets.endpoint, seed: 13 });
     const relay = new WiredRelay({ store, secretStore, secrets, upstream }, emulator);
-    // A client finds its endpoint at its first call: that of the compiler is the emulator's, that of environments not.
+    // A client resolves its endpoint at its first call: the compiler's client uses the emulator, those of environments
+    // the fault proxy.
     await relay.compiler.store.put('keys', { hash: keyHash(wiredKey), account: 'acme', hint: 'sk-...red' });
     relay.#setVariables({ AWS_ENDPOINT_URL_DYNAMODB: store.endpoint });
     return relay;
   }
 
-  /** Functions read their environment and clients their endpoints from the process. `stop` puts it back. */
+  /** Functions read their environment, and clients their endpoints, from the process. `stop` restores it. */
   #setVariables(variables: Record<string, string>): void {
     for (const [name, value] of Object.entries(variables)) {
       if (!this.#variables.has(name)) this.#variables.set(name, process.env[name]);
@@ -96,7 +97,7 @@ export class WiredRelay {
     }
   }
 
-  /** A channel to the scripted upstream that serves these models, published. */
+  /** Publishes a channel to the scripted upstream that serves these models. */
   async publish(id: string, models: string[], more: object = {}): Promise<void> {
     const { endpoint } = this.upstream;
     await this.compiler.store.put('channels', { id, endpoint, models, state: true, ...more });

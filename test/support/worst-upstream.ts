@@ -3,8 +3,8 @@ import type { Script, UpstreamCall } from './scripted-upstream.ts';
 import type { Reply } from './upstream-reply.ts';
 
 /**
- * An upstream that does what the first word of a conversation says: what hostile content can make a real one do. It
- * answers any other conversation, each after the same time.
+ * An upstream that obeys the first word of a conversation, like a real one that hostile content manipulates. It answers
+ * every other conversation after the same time.
  */
 const refusal = (status: number, code: string, message: string) => (reply: Reply) =>
   reply.json(status, { error: { message, type: 'invalid_request_error', param: null, code } });
@@ -29,7 +29,7 @@ const tokenLogprob = {
   })),
 };
 
-/** By the word that brings it about. */
+/** By the word that triggers it. */
 export const provoked: Readonly<Record<string, (reply: Reply) => void | Promise<void>>> = {
   context: refusal(400, 'context_length_exceeded', 'This model has a maximum context length of 8192 tokens.'),
   policy: refusal(400, 'content_policy_violation', 'Your request was rejected by our safety system.'),
@@ -73,7 +73,10 @@ export const provoked: Readonly<Record<string, (reply: Reply) => void | Promise<
     return floods(reply, 55, `data: ${JSON.stringify({ choices: [choice] })}\n\n`);
   },
   flood: (reply) => floods(reply, 60, gulp),
-  /** Seven megabytes on the wire to the client: more than the buffers on the way hold, and less than stops the upstream. */
+  /**
+   * Seven megabytes for the client: more than the buffers on the way hold, and less than the limit that stops the
+   * upstream.
+   */
   long: (reply) => floods(reply, 2.2, gulp),
 };
 

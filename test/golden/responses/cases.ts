@@ -1,11 +1,11 @@
 import { data, delta, done, finish, reset, usage } from '../../support/core-rig.ts';
 import type { Step } from '../../support/core-rig.ts';
 
-/** One answer of an upstream, and what the client asked for it with, besides model and input. */
+/** One upstream answer, and the client's request without model and input. */
 export interface ResponsesCase {
   request?: object;
   steps: Step[];
-  /** The answer breaks off: there is no whole object to compare the events with. */
+  /** The answer breaks off, so there is no complete object to compare the events with. */
   fails?: boolean;
 }
 

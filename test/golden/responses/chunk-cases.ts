@@ -1,22 +1,22 @@
 import type { ChatChunk, ChatDelta, ChatUsage } from '../../../shared/wire/chat-response.ts';
 import type { SentFacts } from '../../../shared/endpoints/endpoint.ts';
 
-/** A step of an answer: a delta, with the state of the turn and the log probabilities that came with it. */
+/** A step of an answer: a delta with its turn state and log probabilities. */
 export interface ChunkStep {
   delta: ChatDelta;
   logprobs?: object;
-  /** Opaque parts of the state from this chunk on. */
+  /** The number of opaque state parts from this chunk on. */
   opaqueParts?: number;
 }
 
-/** An answer as canonical chunks, and what the client asked for it with. */
+/** An answer as canonical chunks, and the client's request. */
 export interface ChunkCase {
   request?: object;
   steps: ChunkStep[];
   finish?: 'stop' | 'length' | 'tool_calls';
   usage?: ChatUsage;
   sent?: SentFacts;
-  /** Of each seal, at least. */
+  /** The minimum length of each seal. */
   sealLength?: number;
 }
 
@@ -191,7 +191,7 @@ export const chunkCases: Record<string, ChunkCase> = {
 
 const chunk = { id: 'chatcmpl-r1', object: 'chat.completion.chunk', created: 5, model: 'm' } as const;
 
-/** The canonical chunks of a case. `said` gets each step before its chunk. */
+/** Yields the canonical chunks of a case. Calls `said` with each step before its chunk. */
 export function* chunksOf(one: ChunkCase, said: (step: ChunkStep) => void): Generator<ChatChunk> {
   for (const step of one.steps) {
     said(step);

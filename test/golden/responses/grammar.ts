@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ResponseObject } from '../../../shared/endpoints/responses/response-object.ts';
 import type { ReadEvent } from './read-events.ts';
 
-/** A part of an item: of a message's content, of a summary, or the input of a call. */
+/** A part of an item: of a message's content or a summary, or the input of a call. */
 interface SeenPart {
   type: string;
-  /** What the deltas so far add up to. */
+  /** The sum of the deltas so far. */
   text: string;
   annotations: unknown[];
   logprobs: unknown[];
@@ -20,7 +20,7 @@ interface SeenItem {
   done: Record<string, unknown> | undefined;
 }
 
-/** The events of a part's text: the type of the item and of the part, and the field with the whole text. */
+/** The events of a part's text: the types of the item and the part, and the field with the complete text. */
 const texts: Record<string, [item: string, part: string, field: string]> = {
   'response.output_text': ['message', 'output_text', 'text'],
   'response.refusal': ['message', 'refusal', 'refusal'],
@@ -28,7 +28,7 @@ const texts: Record<string, [item: string, part: string, field: string]> = {
   'response.function_call_arguments': ['function_call', 'input', 'arguments'],
   'response.custom_tool_call_input': ['custom_tool_call', 'input', 'input'],
 };
-/** The events that open and close parts: the type of the item, and the field with the number of the part. */
+/** The events that open and close parts: the type of the item, and the field with the part's number. */
 const partsOf: Record<string, [item: string, index: string]> = {
   'response.content_part': ['message', 'content_index'],
   'response.reasoning_summary_part': ['reasoning', 'summary_index'],
@@ -38,7 +38,7 @@ const contentOf: Record<string, string> = { message: 'content', reasoning: 'summ
 /**
  * Reads a whole Responses stream by its grammar: created in_progress (item event | in_progress)* (completed |
  * failed), numbers from 0 without gaps, dense indexes, one item open at a time, each with its deltas and its done. Throws
- * where the stream breaks it. Returns the response as the deltas alone tell it.
+ * where the stream violates it. Returns the response that the deltas add up to.
  */
 export function readByGrammar(events: readonly ReadEvent[]): ResponseObject {
   const items: SeenItem[] = [];
@@ -187,7 +187,7 @@ function partOf({ type, text, annotations, logprobs }: SeenPart): object {
   return type === 'summary_text' ? { type, text } : { type, text, annotations, logprobs };
 }
 
-/** The item with its text replaced by what the deltas said. */
+/** Returns the item with its text replaced by the sum of the deltas. */
 function fromDeltas({ type, parts, done }: SeenItem): object {
   const content = contentOf[type];
   if (content) return { ...done, [content]: parts.map(partOf) };

@@ -1,7 +1,7 @@
 /** One event as the client reads it. */
 export type ReadEvent = { type: string; sequence_number: number } & Record<string, unknown>;
 
-/** The frames of a Responses stream: events as their JSON, comments as they stand. Throws on any other line. */
+/** Reads the frames of a Responses stream: events as JSON, comments unchanged. Throws on any other line. */
 export function readFrames(text: string): (ReadEvent | string)[] {
   if (!text.endsWith('\n\n')) throw new Error('the stream does not end with a blank line');
   return text.slice(0, -2).split('\n\n').map(readFrame);

@@ -1,10 +1,10 @@
 import type { Clock } from '../../../shared/relay/ports/host.ts';
 import { StoreBusy } from '../../../shared/relay/ports/store-errors.ts';
 
-/** What one partition of DynamoDB writes. */
+/** The write units per second of one DynamoDB partition. */
 export const writeUnitsPerSecond = 1_000;
 
-/** Units that come back with time, and a second's worth of them at most. */
+/** Units that refill with time, up to a second's worth. */
 export class Bucket {
   readonly #clock: Clock;
   readonly #perSecond: number;
@@ -35,7 +35,7 @@ export class Bucket {
     this.pay(units);
   }
 
-  /** Also beyond what is there: the store did the work before it knew. */
+  /** May exceed the available units: the store worked before it knew the cost. */
   pay(units: number): void {
     this.#tokens -= units;
     const second = Math.floor(this.#clock.now() / 1000);

@@ -16,7 +16,7 @@ it('rows throttled by the store for 4 s are counted once later, and few writes a
   const { wasted, units } = busy.tables.counts;
   expect(wasted).toBeLessThan(0.3 * units);
   await expectCountedOnce(busy);
-  // It computes for 9 s where nothing else does.
+  // It computes for 9 s even when nothing else runs.
 }, 90_000);
 
 it('a quiet relay has one bucket for each sum', async () => {

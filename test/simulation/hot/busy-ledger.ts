@@ -20,20 +20,20 @@ export interface BusyOptions {
   closesPerSecond: number;
   seconds: number;
   accounts: number;
-  /** Of the stream of `quotas`, as many as its table has partitions. */
+  /** Shards of the stream of `quotas`, one per partition of its table. */
   shards: number;
   models?: number;
   channels?: number;
-  /** Of a batch: that its environment dies in the middle of it. */
+  /** The chance that an environment dies in the middle of a batch. */
   crash?: number;
-  /** Of a write: that its reply is lost. */
+  /** The chance that the reply of a write is lost. */
   lost?: number;
   partitions?: number;
-  /** The store throttles every write from this second on, and up to this one. */
+  /** The store throttles every write between these seconds. */
   throttled?: { fromSeconds: number; toSeconds: number };
 }
 
-/** What a row is made of, written down where the call is made and not by what is tested. */
+/** The figures of a row, recorded where the call is made and independently of the tested code. */
 interface Expected {
   calls: number;
   charged: bigint;
@@ -43,11 +43,14 @@ interface Expected {
 const [stream] = functionDescriptions.ledger.streams!;
 const gatherMs = (stream?.gathersSeconds ?? 0) * 1000;
 const partsOfHot = 64;
-/** Accounts with a larger part of the calls are split into parts, which lie in all shards. */
+/** Accounts with a large share of the calls are split into parts, which lie in all shards. */
 const hotShare = 0.005;
-/** Until a record is seen by the poller. */
+/** The longest delay until the poller sees a record. */
 const pollMsMax = 250;
-/** Lambda's own, and what the function computes with a seventh of a processor: to read a record, and to write an item. */
+/**
+ * Lambda's overhead, and the computing time of the function on a seventh of a processor: to read a record, and to write
+ * an item.
+ */
 const invokeMs = 15;
 const computeMs = 0.3;
 const itemMs = 0.15;
@@ -66,20 +69,20 @@ const rowsOf = <Row>(page: readonly Reading<Row>[]): Row[] =>
     throw new Error(each.problem);
   });
 
-/** One shard: a list that is eaten from its beginning. */
+/** One shard: a list that is consumed from its beginning. */
 interface Shard {
   records: Record[];
   project: (changes: readonly QuotaChange[]) => Promise<(Error | undefined)[]>;
 }
 
-/** Many accounts at once: the real projector and the real store of the ledger, on tables that are modelled. */
+/** Many accounts at once: the real projector and the real ledger store on modelled tables. */
 export class BusyLedger {
   readonly clock = new EventClock();
   readonly random: SeededRandom;
   readonly tables: ModelledTables;
   readonly expected = new Map<string, Expected>();
   readonly events = new Map<string, number>();
-  /** From each close to its row, but of the last seconds, after which no call fills a batch. */
+  /** The delay of each row after its close, except in the last seconds, when no call fills a batch. */
   readonly #lagsMs: number[] = [];
   calls = 0;
   put = 0;
@@ -119,7 +122,7 @@ export class BusyLedger {
     for (let at = 0; at < accounts; at += 1) this.#shares.push((sum += 1 / (at + 1) / whole));
   }
 
-  /** Calls close for the given time; then the stream is read to its end. */
+  /** Closes calls for the given time, then reads the stream to its end. */
   async run(): Promise<this> {
     const { closesPerSecond, seconds } = this.#options;
     const endMs = this.clock.now() + seconds * 1000;
@@ -137,13 +140,13 @@ export class BusyLedger {
     return this;
   }
 
-  /** So many of a hundred rows came as fast as this, from the close on. */
+  /** The delay after the close within which this percentage of rows arrived. */
   lagMs(percentile: number): number {
     const sorted = this.#lagsMs.toSorted((a, b) => a - b);
     return Math.round(sorted[Math.floor((sorted.length - 1) * (percentile / 100))] ?? 0);
   }
 
-  /** What operators read of the sums, and what the calls come to: calls, charges and tokens under each name. */
+  /** The sums as operators read them, and the expected calls, charges and tokens under each name. */
   async sums(): Promise<{ read: Map<string, Expected>; expected: Map<string, Expected> }> {
     const store = {
       tables: this.tables,
@@ -173,7 +176,7 @@ export class BusyLedger {
     return { read, expected: this.expected };
   }
 
-  /** The ids under which the sums of what was served are. */
+  /** The ids of the sums of served models. */
   get buckets(): string[] {
     const ids = this.tables.rows('daily').map(({ id }) => id?.S ?? '');
     return [...new Set(ids)].filter((id) => id.startsWith('served'));
@@ -188,7 +191,7 @@ export class BusyLedger {
     const part = share > hotShare ? random.integer(0, partsOfHot - 1) : 0;
     const name = `account-${account}`;
     const item = part === 0 ? name : `${name}#${part}`;
-    // Most calls are of few models.
+    // Most calls use a few models.
     const model = `model-${Math.floor(models * random.next() ** 2)}`;
     const channel = `channel-${Math.floor(channels * random.next() ** 2)}`;
     this.calls += 1;
@@ -257,7 +260,7 @@ export class BusyLedger {
     let busyUntilMs = 0;
     const client: TableClient = {
       async call(operation, input) {
-        // One processor: it computes one transaction while others are at the store.
+        // One processor: it computes one transaction while others wait for the store.
         const items = (input as { TransactItems?: unknown[] }).TransactItems?.length ?? 1;
         busyUntilMs = Math.max(busyUntilMs, clock.now()) + items * itemMs;
         await clock.sleep(busyUntilMs - clock.now());
@@ -273,11 +276,11 @@ export class BusyLedger {
     };
   }
 
-  /** As Lambda reads a shard: a batch is full, or has been gathered for long enough; the next one waits for its end. */
+  /** Polls as Lambda does: a batch is full or has waited long enough, and the next one waits for its end. */
   async #poll(shard: Shard): Promise<void> {
     const { clock, random } = this;
     const { crash = 0 } = this.#options;
-    // Shards are older than the run, and do not march in step.
+    // Shards are older than the run, so they do not poll in step.
     await clock.sleep(2_000 * random.next());
     while (!this.#isOver || shard.records.length > 0) {
       const nowMs = clock.now();
@@ -294,7 +297,8 @@ export class BusyLedger {
       await clock.sleep(invokeMs + computeMs * batch.length);
       const work = shard.project(batch).catch((error: unknown) => batch.map(() => error as Error));
       if (random.chance(crash)) {
-        // What it began goes on at the store, and nobody hears of it: another environment gets the batch again.
+        // Its started writes continue at the store, but nobody receives the replies: another environment gets the batch
+        // again.
         this.crashed += 1;
         await clock.sleep(deadMs * random.next());
         shard.project = this.#environment();

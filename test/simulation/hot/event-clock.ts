@@ -6,7 +6,7 @@ interface Timer {
   wake: () => void;
 }
 
-/** Virtual time for hundreds of thousands of timers: a heap, and one turn of the event loop for each of them. */
+/** Virtual time for hundreds of thousands of timers: a heap, and one turn of the event loop per timer. */
 export class EventClock implements Clock {
   readonly #heap: Timer[] = [];
   #nowMs = Date.UTC(2026, 10, 21);

@@ -12,7 +12,7 @@ import {
 
 it('100 calls/s for 10 s of a key with every limit, starting from one part, are charged once each despite crashes', async () => {
   const hot = await runBusyKey(10);
-  // Of the partition, and of the counters of one key.
+  // Write units of the partition, and of the counters of one key.
   expect(hot.writeUnits().most).toBeLessThan(1_000);
   expect(hot.writeUnits(hot.counters.writes).most).toBeLessThan(1_000);
 });
@@ -33,7 +33,7 @@ it('11,600 calls a minute from 3,000 limited keys leave small items', async () =
   }).run();
   expectExact(hot);
   expect(refusedCalls(hot)).toBe(0);
-  // An item grows with the calls that run in its part: twelve of keys with a limit. Nothing of 3,000 keys is left.
+  // An item grows with the running calls in its part: twelve calls of limited keys. It keeps nothing of the 3,000 keys.
   expect(hot.largestBytes).toBeLessThan(2_304);
   expect(hot.itemBytes).toBeLessThan(256);
 });

@@ -32,19 +32,19 @@ export interface HotOptions {
   secondsPerCall: number;
   seconds: number;
   balance: bigint;
-  /** What a call reserves, and the part of it that it costs. */
+  /** The reserved amount of a call, and its cost. */
   hold: bigint;
   spent: (chance: number) => number;
   slots?: readonly PlanSlot[];
   keys?: number;
   maxConcurrency?: number;
-  /** Of each key: calls a minute, and what it may spend in the period of the run. */
+  /** The limits of each key: calls per minute, and the budget for the run. */
   rpm?: number;
   budget?: bigint;
-  /** Of each call: that its environment dies while it runs. */
+  /** The chance that an environment dies during a call. */
   crash?: number;
   metered?: boolean;
-  /** Of the table `quotas`. */
+  /** Partitions of the table `quotas`. */
   partitions?: number;
 }
 
@@ -54,7 +54,7 @@ const input = 3n;
 const rampMs = 5_000;
 const keyRowLifetimeMs = 30_000;
 
-/** One environment: one call at a time, its own guesses, and the number of parts as it read it with the key. */
+/** One environment: one call at a time, its own estimates, and the number of parts that it read with the key. */
 interface Host {
   reservations: Reservations;
   parts: number | undefined;
@@ -69,15 +69,15 @@ export class HotAccount {
   readonly counters: PricedCounters;
   readonly partition: Partition;
   readonly events = new Map<string, number>();
-  /** Refusals by code, and how long the longest of each took. */
+  /** Refusals by code, with the longest duration of each. */
   readonly refused = new Map<string, { calls: number; longestMs: number }>();
   readonly waitsMs: number[] = [];
   readonly settlesMs: number[] = [];
   calls = 0;
   crashed = 0;
-  /** What calls cost that ended. */
+  /** The cost of all finished calls. */
   due = 0n;
-  /** Of a part, once the account was split. */
+  /** The largest item of a part after the account was split. */
   largestBytes = 0;
   #startMs = 0;
   readonly #options: HotOptions;
@@ -98,7 +98,7 @@ export class HotAccount {
     this.memory.grant(account, options.balance);
   }
 
-  /** Calls arrive for the given time; then everything ends, and what crashed is swept. */
+  /** Starts calls for the given time; then everything ends, and crashed calls are swept. */
   async run(): Promise<this> {
     const { callsPerSecond, seconds } = this.#options;
     this.#startMs = this.clock.now();
@@ -115,12 +115,12 @@ export class HotAccount {
     return this;
   }
 
-  /** The most units a second that rows take of one partition key of the ledger. */
+  /** The most units a second that rows use on one partition key of the ledger. */
   get mostLedgerUnits(): number {
     return Math.max(...[...this.#ledger.values()].flatMap((seconds) => Array.from(seconds.values())));
   }
 
-  /** A row in a transaction. Its index has keys of its own. */
+  /** A row in a transaction. Its index has separate keys. */
   #putRow(row: CloseRow): void {
     const seconds = this.#ledger.get(formatLedgerPartition(row)) ?? new Map<number, number>();
     this.#ledger.set(formatLedgerPartition(row), seconds);
@@ -128,7 +128,7 @@ export class HotAccount {
     seconds.set(second, (seconds.get(second) ?? 0) + 2);
   }
 
-  /** One call, and what it leaves. */
+  /** One call and its effects. */
   async callAlone(): Promise<void> {
     void this.#call();
     await this.clock.run(this.clock.now() + 120_000);
@@ -142,7 +142,7 @@ export class HotAccount {
     return Math.max(...[...this.memory.items.values()].map(sizeOf));
   }
 
-  /** Write units a second: of the account's items, or of its keys' counters. */
+  /** Write units per second of the account's items, or of its keys' counters. */
   writeUnits(...buckets: Bucket[]): { mean: number; most: number } {
     const all = buckets.length > 0 ? buckets : this.partition.spread;
     const units = [0, ...all.flatMap(({ used }) => Array.from(used.values()))];
@@ -303,7 +303,7 @@ export class HotAccount {
   }
 }
 
-/** As a call does: counted first. */
+/** Counts the call first, as a real call does. */
 async function reserved({ reservations }: Host, request: ReservationRequest): Promise<Reservation> {
   const rateCount = await reservations.admit(request);
   return reservations.reserve({ ...request, rateCount });

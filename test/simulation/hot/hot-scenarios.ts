@@ -11,7 +11,7 @@ export const plan = {
   resetsAtMs: 0,
 };
 
-/** 1,000 calls under way. */
+/** 1,000 concurrent calls. */
 export const busy: Omit<HotOptions, 'seconds'> = {
   callsPerSecond: 100,
   secondsPerCall: 10,
@@ -20,7 +20,7 @@ export const busy: Omit<HotOptions, 'seconds'> = {
   spent: (chance) => 0.05 + 0.4 * chance,
 };
 
-/** No charge is lost or doubled, nothing stays open, and no part has money from nowhere. */
+/** No charge is lost or doubled, nothing stays open, and no part gains or loses money. */
 export function expectExact(hot: HotAccount): void {
   const whole = hot.memory.whole('acme');
   expect(whole).toMatchObject({ spent: hot.due, moved: 0n, open: new Map(), permits: new Map() });
@@ -35,7 +35,7 @@ export function expectExact(hot: HotAccount): void {
 export const refusedCalls = (hot: HotAccount): number =>
   [...hot.refused.values()].reduce((sum, { calls }) => sum + calls, 0);
 
-/** A plan, and a key with every limit: `seconds` of traffic from one part on, with crashes. */
+/** A plan and a key with every limit: `seconds` of traffic, starting from one part, with crashes. */
 export async function runBusyKey(seconds: number): Promise<HotAccount> {
   const limits = { slots: [plan], maxConcurrency: 1_500, rpm: 7_000, budget: 10_000_000n };
   const hot = await new HotAccount({ ...busy, seconds, ...limits, crash: 0.002 }).run();
@@ -51,7 +51,7 @@ export async function runBusyKey(seconds: number): Promise<HotAccount> {
   return hot;
 }
 
-/** Calls hold nearly the whole balance all the time. */
+/** Running calls reserve nearly the whole balance all the time. */
 export async function runHeldBalance(seconds: number): Promise<HotAccount> {
   const hot = await new HotAccount({ ...busy, seconds, balance: 480_000n, spent: () => 0.001 }).run();
   expectExact(hot);
@@ -60,7 +60,7 @@ export async function runHeldBalance(seconds: number): Promise<HotAccount> {
   return hot;
 }
 
-/** 10,000 calls under way of a metered account without a balance, with crashes, on the partitions of a new table. */
+/** 10,000 concurrent calls of a metered account without a balance, with crashes, on the partitions of a new table. */
 export async function runMetered(seconds: number): Promise<HotAccount> {
   const hot = await new HotAccount({
     ...busy,

@@ -1,12 +1,13 @@
 /**
- * DynamoDB as far as the sums need it, in virtual time: partitions that throttle, and transactions that meet. Neither does the
- * emulator have. Conservative where AWS says nothing:
+ * The parts of DynamoDB that the sums depend on, in virtual time: partitions that throttle, and transactions that
+ * conflict. The emulator has neither. Where AWS documents nothing, the model is conservative:
  *
- * - A partition writes 1,000 units and reads 3,000 a second, with a second of burst and not with the 300 that are common. Each
- *   table has the partitions that it began with: none is split for heat, no item is isolated, and one partition key never has
- *   more than one.
- * - The items of a transaction are taken from its arrival to its end, which is 8 ms, 0.4 ms for each item, and 5 ms more in the
- *   mean. One that meets it pays for preparing all of its items, one that a condition refuses for all of a write.
+ * - A partition writes 1,000 units and reads 3,000 a second, with one second of burst instead of the usual 300. Each
+ *   table keeps its first partitions: none is split for heat, no item is isolated, and one partition key never has more
+ *   than one.
+ * - A transaction locks its items from its arrival to its end, which takes 8 ms, 0.4 ms for each item, and 5 ms more on
+ *   average. A conflicting transaction pays for preparing all of its items, and one that fails a condition for a whole
+ *   write.
  */
 import { TransactionCanceledException } from '@aws-sdk/client-dynamodb';
 import type { AttributeValue, CancellationReason, TransactWriteItem } from '@aws-sdk/client-dynamodb';
@@ -27,19 +28,19 @@ const unitBytes = 1_024;
 interface TablesOptions {
   clock: Clock;
   random: () => number;
-  /** Partitions of each table, and of its index. */
+  /** Partitions of each table and of its index. */
   partitions: number;
-  /** Of a write: that its reply is lost after it was done. */
+  /** The chance that the reply of an applied write is lost. */
   lost?: number;
-  /** Every write is throttled now. */
+  /** Throttles every write while true. */
   isThrottled?: () => boolean;
 }
 
-/** A write as part of a transaction, or alone. */
+/** A write in a transaction, or alone. */
 interface Step {
   table: string;
   key: string;
-  /** As the partition key. */
+  /** The partition key. */
   id: string;
   units: number;
   isRefused(item: Attributes | undefined): boolean;
@@ -53,11 +54,11 @@ export class ModelledTables implements TableClient {
   readonly #partitions = new Map<string, Map<string, Attributes>>();
   readonly #buckets = new Map<string, Bucket>();
   readonly #taken = new Set<string>();
-  /** `wasted`: units of transactions that were cancelled. */
+  /** `wasted` counts units of cancelled transactions. */
   readonly counts = { transactions: 0, conflicts: 0, throttled: 0, refused: 0, lost: 0, units: 0, wasted: 0 };
-  /** The items at which transactions met, and how often. */
+  /** The items at which transactions conflicted, with counts. */
   readonly conflictsBy = new Map<string, number>();
-  /** Called with each item that a transaction put or updated, when it is done. */
+  /** Called with each item that a committed transaction put or updated. */
   onWrite: (table: string, item: Attributes) => void = () => {};
   constructor(options: TablesOptions) {
     this.#options = options;
@@ -111,7 +112,7 @@ export class ModelledTables implements TableClient {
       counts.conflicts += 1;
       for (const [at, is] of met.entries())
         if (is) this.conflictsBy.set(names[at]!, (this.conflictsBy.get(names[at]!) ?? 0) + 1);
-      // Of the two writes of an item, the one that prepares.
+      // Of the two writes per item, only the prepare.
       counts.wasted += steps.reduce((sum, { units }) => sum + units, 0);
       for (const step of steps) this.#pay(step, 1);
       throw await this.#cancelled(met.map((is) => (is ? 'TransactionConflict' : 'None')));
@@ -197,7 +198,7 @@ export class ModelledTables implements TableClient {
     return made;
   }
 
-  /** Of a partition, between two sort keys. */
+  /** Reads a partition between two sort keys. */
   #query({ TableName = '', ExpressionAttributeValues: values = {} }: TableOperations['Query']['input']) {
     const [id, from, to] = [':id', ':from', ':to'].map((name) => values[name]?.S ?? '');
     return [...(this.#partitions.get(`${TableName} ${id}`)?.values() ?? [])]
@@ -219,7 +220,7 @@ function schemaOf(table: string): { partitionKey: { name: string }; sortKey?: { 
   return tableSchemas[table.slice('relay-'.length) as keyof typeof tableSchemas];
 }
 
-/** Rows are a unit each; so are sums, and what registers open items is as large as the keys in it. */
+/** A row costs one unit, and so does a sum; the registry of open items costs as many as the keys in it. */
 function stepOf({ Put, Update }: TransactWriteItem): Step {
   const { TableName: table = '', ConditionExpression: condition } = Put ?? Update ?? {};
   const key = Put?.Item ?? Update?.Key ?? {};
@@ -234,13 +235,13 @@ function stepOf({ Put, Update }: TransactWriteItem): Step {
   };
 }
 
-/** The conditions of rows: there is none yet, or one of kind `cancelled` gives way. */
+/** The conditions of rows: none exists yet, or the existing one is `cancelled` and gives way. */
 const mayPut = (condition: string, item: Attributes | undefined): boolean =>
   item === undefined || (condition.includes(':cancelled') && item['kind']?.S === 'cancelled');
 
 const clauses = new Map<string, { sets: [string, string][]; adds: [string, string][] }>();
 
-/** `SET a = :a, b = if_not_exists(b, :b) ADD c :c, d :d`, in any order. */
+/** Parses `SET a = :a, b = if_not_exists(b, :b) ADD c :c, d :d`, in any order. */
 function clausesOf(expression: string) {
   const found = clauses.get(expression);
   if (found) return found;

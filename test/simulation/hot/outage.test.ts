@@ -20,9 +20,9 @@ const hold = 2_000n;
 const price: Price = { type: 'times-billing', rule: 1, perCall: hold * 1_000n };
 
 interface Result {
-  /** Requests a second that the store got before the outage. */
+  /** Requests a second to the store before the outage. */
   well: number;
-  /** While it failed all of them: to settle, and for calls that were then refused. */
+  /** Requests a second while the store failed all of them: settles, and calls that were then rejected. */
   down: { settles: number; others: number };
   served: number;
   refused: number;
@@ -32,7 +32,9 @@ interface Result {
   open: number;
 }
 
-/** One process whose store fails all requests for half a minute, 20 ms after each. Other calls go on, and more come. */
+/**
+ * One process whose store fails every request for half a minute, 20 ms after it. Other calls continue, and more arrive.
+ */
 async function outage(budget: RetryBudget | undefined): Promise<Result> {
   const clock = new EventClock();
   const startMs = clock.now();
@@ -135,6 +137,6 @@ test('refused calls hardly increase the requests to a failed store, and every se
   }
   expect(without.down.others).toBeGreaterThan(8 * without.well);
   expect(within.down.others).toBeLessThan(2 * within.well);
-  // Whoever comes once the store is well again is served as before.
+  // Calls that arrive after the outage are served as before.
   expect(within.served).toBeGreaterThanOrEqual(without.served - 2 * callsPerSecond);
 });

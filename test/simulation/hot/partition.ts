@@ -9,7 +9,7 @@ import { Bucket, writeUnitsPerSecond } from './bucket.ts';
 const readUnitsPerSecond = 3_000;
 const unitBytes = 1_024;
 const readUnitBytes = 4_096;
-/** As DynamoDB counts them: names, values, one byte a list element, three a list or map. */
+/** Bytes as DynamoDB counts them: names, values, one byte per list element, three per list or map. */
 const itemBytes = 240;
 const entryBytes = 112;
 const placeBytes = 29;
@@ -22,20 +22,20 @@ export function sizeOf({ open, permits: places, plan }: QuotaItem): number {
 }
 
 /**
- * One partition of DynamoDB that holds all parts of an account, and never gets faster; or as many as a table has, over which
- * parts are spread by their keys. A write costs the size of the
- * item, before or after it; so does a refused one; a throttled one is free; a transaction costs double.
+ * One DynamoDB partition that holds all parts of an account and never gets faster; or the partitions of a table, over
+ * which parts are spread by their keys. A write costs the larger size of the item before and after it; a rejected write
+ * costs the same, a throttled one nothing, and a transaction double.
  */
 export class Partition implements QuotaStore {
   readonly #inner: MemoryQuotaStore;
   readonly #clock: Clock;
   readonly #random: () => number;
-  /** The first one. */
+  /** The write bucket of the first partition. */
   readonly writes: Bucket;
   readonly spread: readonly Bucket[];
   readonly reads: Bucket;
   transactions = 0;
-  /** Called with each ledger row that a write leads to. */
+  /** Called with each ledger row that results from a write. */
   onRow: (row: CloseRow) => void = () => {};
 
   constructor(inner: MemoryQuotaStore, clock: Clock, random: () => number, partitions = 1) {
@@ -86,7 +86,7 @@ export class Partition implements QuotaStore {
 
   async #write<T>(parts: AccountShard[], factor: number, act: () => Promise<T>): Promise<T> {
     await this.#clock.sleep((2 + 4 * this.#random()) * factor);
-    // A bucket that is empty refuses before anything is done.
+    // An empty bucket rejects before anything is written.
     for (const part of parts) this.#bucketOf(part).take(0);
     const before = parts.map((part) => this.#units(part));
     const reply = await act();

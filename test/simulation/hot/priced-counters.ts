@@ -5,8 +5,8 @@ import { MemoryKeyCounters } from '../../support/memory-key-counters.ts';
 import { Bucket, writeUnitsPerSecond } from './bucket.ts';
 
 /**
- * The counters of a key: items of another table, so they take nothing from the account's partition. The counter of
- * a budget is one item, which never gets faster either.
+ * The counters of a key are items of another table, so they use nothing of the account's partition. The counter of a
+ * budget is one item, which never gets faster either.
  */
 export class PricedCounters implements KeyCounters {
   readonly inner = new MemoryKeyCounters();
@@ -25,7 +25,7 @@ export class PricedCounters implements KeyCounters {
   use: KeyCounters['use'] = (counter) => this.inner.use(counter);
   change: KeyCounters['change'] = (...change) => this.#write(1, () => this.inner.change(...change));
 
-  /** What the projector does a moment after a close, in the transaction that puts the ledger row. */
+  /** The projector's work a moment after a close, in the transaction that puts the ledger row. */
   async project(row: CloseRow): Promise<void> {
     const { key, budget: period } = row;
     if (period === undefined) return;

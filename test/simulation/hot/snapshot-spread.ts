@@ -16,24 +16,24 @@ const readUnitsPerSecond = 3_000;
 const readUnitBytes = 4_096;
 const batchTriesMax = 5;
 const firstPauseMs = 10;
-/** Of traffic with the first configuration. */
+/** The duration of traffic with the first configuration. */
 const beforeMs = 12_000;
 
 interface SpreadOptions {
   environments: number;
-  /** Each environment's requests a second. */
+  /** Requests per second of each environment. */
   requestsPerSecond: number;
   snapshotBytes: number;
   learnedBytes?: number;
-  /** As a version before copies published: under one key. */
+  /** Publishes under one key, like versions before copies existed. */
   singleCopy?: boolean;
   seed?: number;
 }
 
 /**
- * Environments that serve one configuration and then get another one, by the real publisher and the real readers, in virtual
- * time. Each key of the table is read so many units a second and no more; a batch gets back what was throttled, and asks
- * again as the table layer does.
+ * Environments that serve one configuration and then receive another, with the real publisher and the real readers, in
+ * virtual time. Each key of the table has a maximum of read units per second; a batch returns throttled keys, which are
+ * requested again as in the table layer.
  */
 export class SnapshotSpread {
   readonly clock = new EventClock();
@@ -42,7 +42,9 @@ export class SnapshotSpread {
   readonly #items = new Map<string, Attributes>();
   readonly #reads = new Map<string, Bucket>();
   faults = 0;
-  /** How long after the pointer moved each environment answered with the old version for the last time, in milliseconds, ascending. */
+  /**
+   * The time after the pointer moved at which each environment last served the old version, in ascending milliseconds.
+   */
   readonly staleMs: number[] = [];
   /** Environments that have the new version. */
   live = 0;
@@ -55,7 +57,7 @@ export class SnapshotSpread {
     this.#items.set('cooldowns', attributesOf({ id: 'cooldowns' }));
   }
 
-  /** @param untilMs after the pointer moved */
+  /** @param untilMs time after the pointer moved */
   async run(untilMs: number): Promise<this> {
     const { clock } = this;
     void this.#publish(1);
@@ -67,7 +69,7 @@ export class SnapshotSpread {
     return this;
   }
 
-  /** The most units that one key was read in a second. */
+  /** The most units per second read from one key. */
   mostUnits(prefix: string): number {
     const used = [...this.#reads]
       .filter(([id]) => id.startsWith(prefix))
@@ -80,7 +82,7 @@ export class SnapshotSpread {
     const snapshot = { ...createEmptySnapshot(Math.floor(this.clock.now() / 1000)), models: [`m${version}`] };
     const content = { snapshot, rows: emptyRows, digest: String(version) };
     await store.publish(version === 1 ? undefined : await store.newest(), version, content);
-    // The publisher is given what a pointer without copies would say.
+    // The publisher receives the pointer as if it had no copies.
     if (this.#options.singleCopy) delete this.#items.get('config')?.['copies'];
   }
 

@@ -1,9 +1,9 @@
 import type { Clock } from '../../../shared/relay/ports/host.ts';
 
 export interface SteeredClock extends Clock {
-  /** Moves time on and wakes whoever slept that long. */
+  /** Advances time and wakes all sleepers that are due. */
   advance(milliseconds: number): void;
-  /** How many are asleep. */
+  /** The number of sleepers. */
   sleeping(): number;
 }
 
@@ -33,7 +33,7 @@ export function steeredClock(start = 1_700_000_000_000): SteeredClock {
   };
 }
 
-/** Lets time pass, whenever somebody sleeps, until the work is done. */
+/** Advances time whenever somebody sleeps, until the work is done. */
 export async function passTime<Result>(clock: SteeredClock, work: Promise<Result>): Promise<Result> {
   const ending = new AbortController();
   const done = work.finally(() => ending.abort());

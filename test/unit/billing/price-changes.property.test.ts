@@ -5,7 +5,7 @@ import { readCharge, type ChargeRow } from '../../../shared/config/rows/charge-r
 import { createEmptySnapshot } from '../../../shared/config/snapshot.ts';
 import { listCharges } from '../../../shared/relay/catalog/catalog-lists.ts';
 
-/** Overlapping ones, the same one twice, the ends of the calendar. */
+/** Overlapping dates, equal dates, and the ends of the calendar. */
 const froms = [
   '0001-01-01',
   '1970-01-01',

@@ -104,7 +104,7 @@ describe('the cost of a call', () => {
   });
 });
 
-/** A call of 1,000 + 4,000 + 300 + 20 tokens of input and 100 of output. */
+/** A call of 1,000 + 4,000 + 300 + 20 input tokens and 100 output tokens. */
 const split = { cached_tokens: 4_000, cache_write_tokens: 300, cache_write_1h_tokens: 20 };
 const cached: TokenCounts = { ...tokens(5_320, 100), prompt_tokens_details: split };
 const cache = { cached_input: 0.002, cache_write: 0.025, cache_write_1h: 0.04 };
@@ -142,8 +142,8 @@ describe('tiers', () => {
   it('price the input only, and count for the reserve only if the input can reach them', () => {
     expect(computeInputCost(tiered, 200_001)).toBe(8_000_040_000n);
     expect(computeInputCost({ type: 'times-billing', rule: 1, perCall: 1n }, 9)).toBe(0n);
-    // The dearest input is what is written for an hour; above the step the plain input costs as much. A tokenizer may
-    // count 5 % more, and is then above it.
+    // The dearest input is a cache write for an hour; above the step plain input costs the same. A tokenizer may count
+    // 5 % more, which crosses the step.
     const most = [190_476, 190_477, 200_001, 500_001].map((input) => computeHighestCost(tiered, input, 10));
     expect(most).toEqual([7_620_040_000n, 7_620_580_000n, 8_001_540_000n, 40_003_080_000n]);
     expect(computeHighestCost({ type: 'times-billing', rule: 1, perCall: 5_000n }, 9, 9)).toBe(5n);
@@ -162,7 +162,7 @@ describe('a service tier', () => {
     ['the standard price without a tier', undefined, 46_300_000n],
   ])('costs %s', (_what, tier, nano) => {
     expect(computeCost(applyServiceTier(tiered, tier), cached)).toBe(nano);
-    // 0.0000005 yuan per 1,000 tokens: a half of the smallest amount.
+    // 0.0000005 yuan per 1,000 tokens: half of the smallest amount.
     const tiny = { ...priced({ input: 0.000_000_5, output: 0 }), factors: { half: 0.999_999 } };
     expect(computeCost(applyServiceTier(tiny, 'half'), tokens(1, 0))).toBe(0n);
     expect(computeCost(tiny, tokens(1, 0))).toBe(1n);
@@ -376,7 +376,7 @@ describe('the cost of an answer by tokens, per call, and free of charge', () => 
     usage: tokens(100, 10),
     ...more,
   });
-  /** 1 and 2 nano-yuan a token. */
+  /** 1 and 2 nano-yuan per token. */
   const perToken = tokenPriceOf(1_000_000n, 2_000_000n);
   const perCall: Price = { type: 'times-billing', rule: 2, perCall: 50_000n };
   it.each<[string, AnswerOutcome, bigint, bigint]>([

@@ -13,7 +13,7 @@ import { tokenPriceOf } from '../../support/prices.ts';
 import type { QuotaItem } from '../../../shared/billing/quota-item.ts';
 import { entry, quota } from './quota-fixtures.ts';
 
-/** 1,000 nano-yuan a token in, 2,000 out. */
+/** 1,000 nano-yuan per input token, 2,000 per output token. */
 const perToken = tokenPriceOf(1_000_000_000n, 2_000_000_000n);
 const perCall: Price = { type: 'times-billing', rule: 2, perCall: 5_000_000n };
 const free: Price = { type: 'non-billing', rule: 3 };
@@ -49,7 +49,7 @@ const lowered = (estimate: Partial<CallEstimate> = {}) => need({}, { reservesFul
 
 const fortune = 10n ** 9n;
 const rich = quota(fortune);
-/** An item with a fortune on which these plan entries were used once. */
+/** An item with a large balance on which each of these plan entries was used once. */
 const use = (...used: string[]) => quota(fortune, { plan: new Map(used.map((id) => [`${id}@1`, 1])) });
 const opened = (count: number, amount = 0n) =>
   new Map(Array.from({ length: count }, (_, index) => [`x${index}`, entry({ amount })] as const));

@@ -1,4 +1,4 @@
-/** Windows of hours against a reading of the zone's clocks that is made apart from the product: minute by minute, from its offsets. */
+/** Compares windows with an independent reading of the zone's clock: minute by minute, from its offsets. */
 import { describe, expect, it } from 'vitest';
 import {
   doOverlap,
@@ -88,7 +88,7 @@ describe('a window', () => {
   });
 });
 
-/** When clocks changed in a zone, and how far ahead of UTC they were from then on, in minutes. By the tz database. */
+/** The clock changes of a zone by the tz database: the time, and the minutes ahead of UTC from then on. */
 const offsets: Record<string, [string, number][]> = {
   'Europe/Berlin': [
     ['2027-01-01T00:00Z', 60],
@@ -107,7 +107,7 @@ const offsets: Record<string, [string, number][]> = {
   'Asia/Shanghai': [['2027-01-01T00:00Z', 480]],
 };
 
-/** By shifting UTC: the product asks Intl. */
+/** Shifts UTC, while the product asks Intl. */
 function isOpenByOffset({ days, from, to, zone, except = [] }: HourWindow, ms: number): boolean {
   const [, offset] = (offsets[zone] ?? []).findLast(([since]) => at(since) <= ms) ?? ['', 0];
   const local = new Date(ms + offset * 60_000).toISOString();
@@ -138,7 +138,7 @@ describe('every hour of a leap year, in zones with and without clock changes', (
     const wanted = times.map((ms) => windows.find((hours) => isOpenByOffset(hours, ms))?.name);
     expect(names).toEqual(wanted);
     expect(names.filter((name) => name === 'peak').length).toBeGreaterThan(700);
-    // Each change is where the one before announced it.
+    // Each change is where the previous one announced it.
     const changes = times.filter((_, index) => index > 0 && wanted[index] !== wanted[index - 1]);
     const announced = changes.slice(0, -1).map((ms) => findNextChange(windows, ms));
     expect(announced).toEqual(changes.slice(1));

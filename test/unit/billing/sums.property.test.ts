@@ -10,7 +10,7 @@ import { closeWrite, quota, reserveWrite } from './quota-fixtures.ts';
 const calls = 1_000_000;
 const batch = 1_000;
 
-/** Small enough that plain numbers are exact too: the reservations are checked against another arithmetic. */
+/** Small enough for exact plain numbers, which check the reservations by another arithmetic. */
 const unitPrice = fc.integer({ min: 0, max: 2_000_000 });
 
 it('a million tiny calls add up to the last unit in the account item, in the ledger and in plain arithmetic', () => {

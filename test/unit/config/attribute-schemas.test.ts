@@ -36,7 +36,7 @@ describe('reading attributes as consoles write them', () => {
     const empty = read({ params: {}, mapper: {} });
     expect(read({ ...nothing, params: { stream: null, drop: null } })).toEqual(empty);
     expect(key({ models: null, budget: null })).toEqual(key({}));
-    // In what goes into requests, null is a value.
+    // Null is a value in fields that are copied into requests.
     const set = { reasoning: null, deep: { none: null } };
     expect(read({ params: { set } })).toMatchObject({ row: { params: { set } } });
   });

@@ -4,7 +4,7 @@ import { serializeConfiguration } from '../../../shared/config/compile-snapshot.
 import type { ConfigRows } from '../../../shared/config/rows/read-table.ts';
 import { channel, compile } from './rows.ts';
 
-/** Anything DynamoDB's document client could return, and more. */
+/** Anything that DynamoDB's document client could return, and more. */
 const junk = fc.anything({ withSet: true, withNullPrototype: true, withTypedArray: true, withBigInt: true });
 
 const oneOfEach = (good: Record<string, unknown>) =>
@@ -66,7 +66,7 @@ it('compile returns the same for the rows that it kept, and for its own snapshot
         const rows = JSON.parse(JSON.stringify(first.rows)) as ConfigRows;
         const content = serializeConfiguration(first.snapshot, first.rows);
         const fromKept = compile(rows);
-        // What rows name that cannot be read is not kept with those that can.
+        // Prices that could not be read are not part of the kept rows.
         const { unreadPrices: _unread, ...readable } = first.snapshot;
         expect(serializeConfiguration(fromKept.snapshot, fromKept.rows)).toBe(
           serializeConfiguration(readable, first.rows),

@@ -166,7 +166,7 @@ describe('limits from the deployment', () => {
       accountRpm: 60,
       requestSeconds: 300,
     });
-    // There is no row that could be marked.
+    // No row could carry a mark.
     expect(results).toEqual([]);
   });
 

@@ -124,7 +124,7 @@ describe('a suspicious row in use', () => {
     ])
       expect(shown).toContain(each);
     expect(shown).toHaveLength(mark.length);
-    // What the row itself says may be mended since the mark was written.
+    // The row may have been fixed since the mark was written.
     expect(
       addStackWarnings({ ...marked, _warning: 'mapper: maps other, which is not in models' }, undefined),
     ).toBe(undefined);

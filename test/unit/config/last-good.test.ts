@@ -13,7 +13,7 @@ const charge = (attributes: Record<string, unknown> = {}) => ({
 });
 const kept = 'until it is fixed, the last valid version stays in use';
 
-/** Compiles good rows, then the changed ones on top of what the first snapshot kept. */
+/** Compiles valid rows, then the changed rows together with what the first snapshot kept. */
 const afterEdit = (good: Partial<ConfigRows>, changed: Partial<ConfigRows>) => {
   const { rows } = compile(good);
   return compile(changed, { earlier: JSON.parse(JSON.stringify(rows)) as ConfigRows });

@@ -6,7 +6,7 @@ type Price = [input: number, output: number];
 const typed = ([input, output]: Price, factor = 1) => ({ input: input * factor, output: output * factor });
 const perMillion = 'per 1,000 tokens looks like a price per million tokens';
 
-/** The warnings of one rule for one model, but for those that nobody serves it. */
+/** The warnings of one rule for one model, except that nobody serves it. */
 function doubtsOf(model: string, prices: object, served: object = {}): string[] {
   const rows = {
     channels: [channel({ models: [model], ...served })],
@@ -15,7 +15,7 @@ function doubtsOf(model: string, prices: object, served: object = {}): string[] 
   return compile(rows).results.flatMap(({ warning }) => warning?.split('; ') ?? []);
 }
 
-/** Public prices of vendors, per million tokens in dollars, then in yuan. */
+/** Public vendor prices per million tokens, in dollars, then in yuan. */
 const dollars: [string, Price][] = [
   ['gpt-4o-mini', [0.15, 0.6]],
   ['gpt-4o', [2.5, 10]],
@@ -43,7 +43,7 @@ describe('a price per million tokens entered as one per 1,000', () => {
     'raises a warning, and the correct price does not: %s %j',
     (model, price) => {
       expect(doubtsOf(model, typed(price)).join()).toContain(perMillion);
-      // In yuan, with a markup of a half.
+      // In yuan, with a markup of 50 %.
       const isDollars = dollars.some(([name]) => name === model);
       expect(doubtsOf(model, typed(price, ((isDollars ? 7.2 : 1) * 1.5) / 1000))).toEqual([]);
     },
@@ -242,7 +242,7 @@ const charge = (changes: Record<string, unknown> = {}) => ({
   ...changes,
 });
 
-/** The warnings of the rules after an edit, `atMs` the time of the compile. */
+/** The warnings of the rules after an edit; `atMs` is the time of the compile. */
 function marked(before: unknown[], after: unknown[], atMs = now): (string | undefined)[] {
   const rowsOf = (charges: unknown[]) => ({
     channels: [channel({ models: names })],

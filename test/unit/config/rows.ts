@@ -1,7 +1,7 @@
 import { compileSnapshot, type CompileOptions } from '../../../shared/config/compile-snapshot.ts';
 import { emptyRows, type ConfigRows } from '../../../shared/config/rows/read-table.ts';
 
-/** The least that a served channel needs. */
+/** The minimum of a served channel. */
 export const channel = (attributes: Record<string, unknown> = {}): Record<string, unknown> => ({
   id: 'main',
   endpoint: 'https://api.example.com/v1',

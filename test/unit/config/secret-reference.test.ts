@@ -18,7 +18,7 @@ describe('a reference to a secret', () => {
     'secretsmanager:relay/openai',
     'ssm:/relay/relay/channels/api.example.com/openai',
     'secretsmanager:relay/channels/api.example.com/team-a/openai',
-    // Chosen before a path had a host.
+    // Written before paths contained a host.
     'ssm:/relay/relay/channels/openai',
     'ssm:/relay/relay/channels/team-a/openai',
   ])('is usable: %s', (reference) => {

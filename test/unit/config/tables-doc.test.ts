@@ -44,7 +44,7 @@ const examplesOf = (table: string): unknown[] =>
     (match) => JSON.parse(String(match[1])) as unknown,
   );
 
-/** The names at the beginning of the items of a section's list: several have one description. */
+/** The names at the beginning of a section's list items: several may share a description. */
 const writtenNames = (table: string): string[] =>
   [...sectionOf(table).matchAll(/^- ((?:`[a-z0-9_.*]+`(?:, )?)+) —/gm)].flatMap(([, names = '']) =>
     Array.from(names.matchAll(/`([^`]+)`/g), ([, name = '']) => name),
@@ -60,7 +60,7 @@ function expandName(name: string): string[] {
   return below.flatMap(expandName).map((each) => parent + each);
 }
 
-/** `plan`, `plan.level`, ...: a map or a list of maps inside a row counts with its own attributes. */
+/** `plan`, `plan.level`, ...: a map or a list of maps inside a row contributes its own attributes. */
 function attributePaths(schema: unknown, prefix = ''): string[] {
   const shape = innerShape(schema);
   return Object.entries(shape).flatMap(([name, inner]) =>
@@ -75,7 +75,7 @@ function innerShape(schema: unknown): Record<string, unknown> {
   return inner === undefined ? {} : innerShape(inner);
 }
 
-/** The map that a pipe of `optionMap` ends in. */
+/** The map at the end of an `optionMap` pipe. */
 const mapOf = (out: unknown): unknown =>
   (out as { def?: { type?: unknown } } | undefined)?.def?.type === 'object' ? out : undefined;
 

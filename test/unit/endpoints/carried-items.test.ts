@@ -1,4 +1,4 @@
-/** Items that no message can hold, through the core: as they go up in their place, and as they are read elsewhere. */
+/** Items that no message can hold, through the core: sent in their places, and converted for other dialects. */
 import { describe, expect, it } from 'vitest';
 import { estimateInput } from '../../../shared/billing/estimate/input-tokens.ts';
 import { responsesEndpoint } from '../../../shared/endpoints/responses/responses-endpoint.ts';
@@ -73,7 +73,7 @@ describe('towards an upstream of the same form', () => {
 
   it("items are sent in their places, without paid or hosted tools, and the request's effort stays", async () => {
     const { body, dropped } = await sent(row, { input: history, reasoning: { effort: 'low' } });
-    // The hosted tool alone: no item is named that went up.
+    // Only the hosted tool: the names of dropped fields include no sent item.
     expect(dropped).toBe('tools');
     expect(body['input']).toEqual([
       messageOf('one'),
@@ -268,6 +268,6 @@ it('reads a body full of such items in linear time', () => {
   const input = [user('one'), ...Array.from({ length: 33_000 }, () => ({ type: 'agent_reasoning' }))];
   const startedMs = performance.now();
   responsesEndpoint.read({ model: 'm', input }, {});
-  // Some 100 ms; it was 10 s, in which a server answers nobody.
+  // About 100 ms; a quadratic version took 10 s, in which a server answers nobody.
   expect(performance.now() - startedMs).toBeLessThan(2_000);
 });

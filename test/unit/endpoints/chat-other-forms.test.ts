@@ -24,7 +24,7 @@ const nestedPatch = {
   custom: { ...patch, format: { type: 'grammar', grammar } },
 };
 
-/** As Cursor's agent sends it to a model of OpenAI's. */
+/** As Cursor's agent sends it to an OpenAI model. */
 const agentBody = {
   model: 'gpt-5.6-sol',
   user: 'google-oauth2|user_01',

@@ -8,18 +8,18 @@ import { BillingRig, yuan, type BillingOptions } from '../../support/billing-rig
 import { reset, type Answer, type UpstreamScript } from '../../support/core-rig.ts';
 
 const path = '/v1/embeddings';
-/** 0.001 yuan a token; a price of output that nothing comes to. */
+/** 0.001 yuan per token, and a price of output, of which there is none. */
 const byTokens = { id: 1, type: 'token-billing', models: ['m'], input: 1, output: 2 };
 const openai = 'https://api.openai.com/v1';
 
 const vectorsOf = (...vectors: unknown[]): object[] =>
   vectors.map((embedding, index) => ({ object: 'embedding', index, embedding }));
 
-/** All with one index. */
+/** All with the same index. */
 const vectorsAt = (index: number, ...vectors: unknown[]): object[] =>
   vectors.map((embedding) => ({ object: 'embedding', index, embedding }));
 
-/** A document as vendors write it, in pieces that cut through everything. */
+/** A vendor's document, in pieces cut at awkward places. */
 function answer(data: unknown, usage: unknown = { prompt_tokens: 9, total_tokens: 9 }): UpstreamScript {
   const text = JSON.stringify({ object: 'list', data, model: 'vendor', usage }, null, 2);
   return { headers: { 'content-type': 'application/json' }, steps: text.match(/[^]{1,17}/g) ?? [] };

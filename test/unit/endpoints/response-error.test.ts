@@ -11,7 +11,7 @@ describe('the error of a failed response has a code of the published list', () =
     ['an_upstreams_own_code', 'invalid_request_error', 'invalid_prompt'],
     ['image_too_large', 'invalid_request_error', 'image_too_large'],
     ['rate_limit_exceeded', 'rate_limit_error', 'rate_limit_exceeded'],
-    // Agents act on these two, which OpenAI sends although its list does not have them.
+    // Agents act on these two, which OpenAI sends although they are not on its list.
     ['context_length_exceeded', 'invalid_request_error', 'context_length_exceeded'],
     ['insufficient_quota', 'quota_exceeded_error', 'insufficient_quota'],
   ])('%s of %s is %s', (code, type, shown) => {

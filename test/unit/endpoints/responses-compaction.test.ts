@@ -1,4 +1,4 @@
-/** Compaction of Responses: upstreams that lack it or lie about it, items that are hostile, and what each costs. */
+/** Compaction of Responses: upstreams that lack it or lie about it, hostile items, and the cost of each. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { createSealer } from '../../../shared/adapters/system/node-ports.ts';
@@ -62,14 +62,14 @@ class Compaction extends BillingRig {
     this.quotas.grant('stranger', balance);
   }
 
-  /** Throws unless it is answered. */
+  /** Throws unless the call is answered. */
   async compact(body: Json = {}): Promise<Json> {
     const { status, text } = await this.call({ model: 'm', input, ...body }, { path });
     if (status !== 200) throw new Error(text);
     return JSON.parse(text);
   }
 
-  /** @param item what the conversation goes on from */
+  /** @param item the compaction from which the conversation continues */
   goOn(item: unknown, { key = demoKey, ...more }: { key?: string } & Json = {}) {
     const question = { type: 'message', role: 'user', content: 'And now?' };
     return this.call(
@@ -110,7 +110,7 @@ describe('an upstream that does not compact', () => {
     const item = itemOf(await rig.compact());
     expect(rig.paths).toEqual(['/v1/responses/compact', '/v1/responses']);
     expect(item['type']).toBe('compaction');
-    // Charged as one call, for what the summary took.
+    // Charged as one call, by the usage of the summary.
     expect(rig.spent).toBe(424_000_000n);
     expect((await rig.health.entries()).size).toBe(0);
     await rig.compact();
@@ -141,7 +141,7 @@ describe('an upstream that does not compact', () => {
   it.each<[string, number, Json, number]>([
     ['a model that it does not have', 404, { message: 'no', code: 'model_not_found', param: null }, 1],
     ['a conversation that is too long', 400, { message: 'x', code: 'context_length_exceeded' }, 1],
-    // Items are left out on such a refusal, and with them the one that asks to compact.
+    // This rejection removes items, including the one that asks to compact.
     ['an item of the caller’s', 400, { message: 'Invalid value', param: 'input[0].content' }, 2],
     ['the last item of the caller’s', 400, { message: 'Invalid value', param: 'input[1].type' }, 2],
   ])('is not recognised by a rejection of %s', async (_what, status, error, asked) => {
@@ -430,7 +430,7 @@ describe('a stored conversation', () => {
     expect(object).toBe('response.compaction');
     expect(recordsIn(output).map(({ type }) => type)).toEqual(['message', 'compaction']);
     expect(JSON.stringify(rig.sent.at(-1)?.json['messages'])).toMatch(/Read the file.*It says 42.*summary/);
-    // It is no response, so nobody finds it later.
+    // The result is not a response, so it can't be found later.
     expect((await rig.ask('GET /resp-01compact00000000000000001')).status).toBe(404);
     const asked = JSON.parse((await rig.create({ input: [trigger], previous_response_id: first.id })).text);
     expect(asked).toMatchObject({ store: true, output: [{ type: 'compaction' }] });

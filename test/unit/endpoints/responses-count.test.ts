@@ -1,4 +1,7 @@
-/** POST /v1/responses/input_tokens: what goes up, what stands for a count, what is read for it. The rules of every count are shown with those of Messages. */
+/**
+ * POST /v1/responses/input_tokens: the request, the estimates and the reads. The rules of all counts are tested with
+ * those of Messages.
+ */
 import { describe, expect, it } from 'vitest';
 import { BillingRig, yuan, type BillingOptions } from '../../support/billing-rig.ts';
 import { type Answer, type UpstreamScript } from '../../support/core-rig.ts';

@@ -6,7 +6,7 @@ import type { InputItem } from '../../../shared/endpoints/responses/request.ts';
 const messagesOf = (input: InputItem[] | string, more: object = {}): ChatMessage[] =>
   translateRequest({ model: 'm', input, ...more }).chat.messages;
 
-/** The messages with the text of the sealed state that belongs to each. */
+/** The messages, each with the text of its sealed state. */
 function sealedOf(input: InputItem[]): unknown[][] {
   const { chat, sealed } = translateRequest({ model: 'm', input });
   return chat.messages.map((message) => [message.content, sealed.get(message)?.text]);

@@ -6,7 +6,7 @@ import { translateRequest } from '../../../shared/endpoints/responses/responses-
 import type { ChatMessage } from '../../../shared/wire/canonical-call.ts';
 import { ResponsesRequest, type InputItem } from '../../../shared/endpoints/responses/request.ts';
 
-/** JSON whose keys and words are those that the conversion looks at, so that it gets far. */
+/** JSON with the keys and words that the conversion reads, so that it gets far. */
 const oneWordOf = (text: string): fc.Arbitrary<string> => fc.constantFrom(...text.split(' '), '');
 const words = oneWordOf(
   'message function_call function_call_output custom_tool_call custom_tool_call_output additional_tools ' +
@@ -27,7 +27,7 @@ const { json } = fc.letrec<{ json: unknown }>((tie) => ({
     fc.dictionary(keys, tie('json'), { maxKeys: 6 }),
   ),
 }));
-/** What is wanted there, or now and then anything. */
+/** The expected type, or sometimes any value. */
 const mostly = (wanted: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> =>
   fc.oneof({ weight: 30, arbitrary: wanted }, { weight: 1, arbitrary: json });
 const text = fc.constantFrom('x', '', '{}');
@@ -62,7 +62,7 @@ const body = fc.record(
   { requiredKeys: ['model', 'input'] },
 );
 
-/** Turns of a conversation: calls with outputs that come in any order, and words at any place between them. */
+/** Turns of a conversation: calls with outputs in any order, and texts anywhere between them. */
 type Step = { calls: number; before: boolean; between: boolean; order: number[] } | 'user' | 'assistant';
 const step: fc.Arbitrary<Step> = fc.oneof(
   fc.constantFrom('user' as const, 'assistant' as const),
@@ -103,7 +103,7 @@ const textsOf = (messages: ChatMessage[]): string[] =>
     .filter(({ role }) => role !== 'tool')
     .flatMap(({ content }) => (typeof content === 'string' ? content.split('\n') : []));
 
-/** Each assistant message with calls has exactly its results behind it, in the order of the calls. */
+/** Checks that each assistant message with calls is followed by exactly its results, in the order of the calls. */
 function expectAnswered(messages: ChatMessage[]): void {
   for (const [i, { tool_calls: calls }] of messages.entries()) {
     const ids = (calls ?? []).map(({ id }) => id);

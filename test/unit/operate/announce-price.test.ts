@@ -11,7 +11,7 @@ import { operatorRig, type RigOptions } from '../../support/operator-rig.ts';
 const rule = { id: 1, type: 'token-billing', models: ['m'], input: 1, output: 2 };
 const attributes = { type: 'token-billing', models: ['mine'], input: 0.1, output: 0.2 };
 
-/** Somebody else makes rule 2 after the rows were read for the first time. */
+/** Somebody else creates rule 2 after the rows were first read. */
 function rigWithAnother(options: RigOptions = {}) {
   const rig = operatorRig({ rows: { charges: [rule] }, ...options });
   const { config } = rig.ports;

@@ -73,7 +73,7 @@ it('the plan to sync a channel reports when its vendor shuts down a model', asyn
 describe('the plan to sync a channel whose vendor lists the abilities of its models', () => {
   const yes = { supported: true };
   const no = { supported: false };
-  /** As Anthropic lists a model. */
+  /** A model as Anthropic lists it. */
   const listed = (id: string, thinking: string[], efforts: string[], more: object = {}) => ({
     id,
     capabilities: {

@@ -72,7 +72,7 @@ describe('a plan that closes the relay', () => {
     expect(set).toMatchObject(asks);
     const file = fileOf({ settings: [closed] });
     expect(planRows(ports, await editByFile(ports, file, false))).toMatchObject(asks);
-    // It stays closed while its row cannot be read.
+    // The relay stays closed while the row is unreadable.
     const broken = { before: await ports.config.tables(), after: { ...(await ports.config.tables()) } };
     broken.after.settings = [{ ...closed, value: 'maybe' }];
     expect(planRows(ports, broken)).toMatchObject(asks);

@@ -7,7 +7,7 @@ const rows = { accounts: [{ account: 'acme', enabled: true }] };
 it('a key is created and shown although the reply of the first attempt was lost', async () => {
   const { ports } = operatorRig({ rows });
   const plan = await planCreateKey(ports, { account: 'acme' });
-  // What the second try of the same write finds: there is a row of this hash.
+  // The second attempt of the same write finds a row with this hash.
   const found = {
     ...ports,
     tables: { ...ports.tables, write: async () => false },

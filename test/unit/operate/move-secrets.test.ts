@@ -7,7 +7,10 @@ import type { OperatorPorts, RawRow, RowWrite, SecretWrite } from '../../../shar
 import { Failure } from '../../../shared/operate/plan.ts';
 import { carryOutMove, planMoveSecrets } from '../../../shared/operate/secrets.ts';
 
-/** Of a relay whose secrets have no purpose: two channels of one key that call two hosts, one with two keys, and all settings. */
+/**
+ * A relay whose secrets have no purpose: two channels with one key that call two hosts, one with two keys, and all
+ * settings.
+ */
 const stripe = {
   live: true,
   webhook_secret: ['ssm:/relay/relay/hook', 'ssm:/relay/relay/payments/new-hook'],
@@ -52,13 +55,13 @@ const movedTo = {
 class Killed extends Error {}
 
 let rows: ConfigRows;
-/** The newest version, where it is not what the tables compile to. */
+/** The newest version, if it differs from the compiled tables. */
 let served: Partial<ConfigRows>;
 /** Values by reference. */
 let stored: Map<string, string>;
 let sleptMs: number;
 let steps: number;
-/** The write at which the process dies, before or after it is done. */
+/** The write at which the process dies, before or after it is applied. */
 let killedAt: { step: number; isDone: boolean } | undefined;
 
 const nameOf = (reference: string): string =>

@@ -13,7 +13,7 @@ it.each<[RequestLine, string]>([
   [{ code: 'insufficient_quota', reason: 'quota_insufficient' }, 'relay-ops grant new acme AMOUNT'],
   [refused(), 'the secret of second is missing or unreadable'],
   [refused('other'), 'the provider of second rejects your account or API key'],
-  // The code of the upstream is one of the relay's as well.
+  // The upstream's code is also one of the relay's.
   [{ code: 'model_not_found', reason: 'upstream_refused_404' }, 'second has a wrong endpoint'],
   [
     { code: 'model_not_found', reason: 'upstream_status_404' },

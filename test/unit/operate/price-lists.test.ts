@@ -4,7 +4,7 @@ import { planImport, type ImportInput } from '../../../shared/operate/prices/imp
 import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
-/** The rows that a list comes to in an empty table, at 10 yuan for a dollar. */
+/** The rows of a list imported into an empty table, at 10 yuan per dollar. */
 const rowsOf = async (list: object, more?: Partial<ImportInput>): Promise<unknown[]> =>
   (await importOf(list, more)).rows;
 

@@ -30,7 +30,7 @@ const has = ({ body }: Asked, field: string): boolean => body[field] !== undefin
 const imageIn = ({ body }: Asked): boolean => JSON.stringify(body).includes('image_url');
 const isChat = ({ path }: Asked): boolean => path.endsWith('/chat/completions');
 
-/** A chat server that can everything. */
+/** A chat server that supports everything. */
 const able: Answering = (asked) => {
   if (!isChat(asked)) return { status: 404, body: 'Not Found' };
   if (has(asked, 'tools')) return answer({ content: null, tool_calls: [call('a'), call('b')] }, 'tool_calls');
@@ -49,7 +49,7 @@ const toolsIn = (asked: Asked): boolean => has(asked, 'tools') && isChat(asked);
 const schemaIn = (asked: Asked): boolean => has(asked, 'response_format');
 const oneCall = (finish: string): Reply => answer({ content: null, tool_calls: [call('a')] }, finish);
 
-/** Probes an upstream that answers so. */
+/** Probes an upstream with this behaviour. */
 function probed(
   answering: Answering,
   {

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(async () => vendors.close());
 
-/** Probes a double as a channel of these attributes. */
+/** Probes a double as a channel with these attributes. */
 async function probe(vendor: string, model: string, attributes: Record<string, unknown> = {}) {
   const row = { id: 'a', endpoint: vendors.url(vendor), models: [model], state: true, ...attributes };
   const rig = operatorRig({ rows: { channels: [row] } });
@@ -37,13 +37,13 @@ const everything = {
   system_anywhere: true,
 } satisfies Capabilities;
 
-/** Written from the rules of the doubles. A rule that a double lacks is something that it can. */
+/** Derived from the rules of the doubles. Without a rule, a double supports the ability. */
 const doubles: {
   vendor: string;
   model: string;
   attributes?: Record<string, unknown>;
   can: Capabilities;
-  /** What is known otherwise of the model, and is written so that it holds. */
+  /** Known rules of the model that differ, written so that they apply. */
   rules?: object;
   warning?: string;
 }[] = [
@@ -77,19 +77,19 @@ const doubles: {
     // response-format
     vendor: 'deepseek',
     model: 'deepseek-v4-pro',
-    // It takes the effort none, and thinks.
+    // It accepts the effort none, but thinks anyway.
     can: { ...everything, json_schema: false, efforts: thinkingEfforts, dialects: ['chat'] },
     rules: { efforts: thinkingEfforts },
   },
   {
-    // The schema has efforts from low to max; this model cannot stop thinking.
+    // The schema has efforts from low to max; this model can't stop thinking.
     vendor: 'anthropic',
     model: 'claude-opus-5-5',
     attributes: { type: 'anthropic' },
     can: { ...everything, efforts: ['low', 'medium', 'high', 'xhigh', 'max'], dialects: ['messages'] },
   },
   {
-    // The same, but it thinks only when asked.
+    // The same, but it thinks only on request.
     vendor: 'anthropic',
     model: 'claude-sonnet-4-6',
     attributes: { type: 'anthropic' },
@@ -101,7 +101,7 @@ const doubles: {
     rules: { efforts: ['none', 'low', 'medium', 'high', 'xhigh', 'max'] },
   },
   {
-    // It has budgets instead of efforts, and the dialect makes one of the other.
+    // It has budgets instead of efforts, and the dialect converts between them.
     vendor: 'anthropic',
     model: 'claude-haiku-4-5',
     attributes: { type: 'anthropic' },
@@ -122,7 +122,7 @@ const doubles: {
     rules: { system: 'first' },
   },
   {
-    // The row was made for a chat-only address, and the type speaks something else by now.
+    // The row was created for a chat-only address, but its type now speaks another dialect.
     vendor: 'picky',
     model: 'picky',
     attributes: { type: 'anthropic', params: { system: 'first' } },

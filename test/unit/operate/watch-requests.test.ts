@@ -1,4 +1,7 @@
-/** Requests of the log: what a search asks for, how counts become points, and looks of a watch on a log that grows and is late. */
+/**
+ * Requests in the log: the conditions of a search, the points from counts, and the looks of a watch on a growing and
+ * late log.
+ */
 import { describe, expect, it } from 'vitest';
 import type { LineCount, LogSearch, OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import {
@@ -15,11 +18,11 @@ interface Ended {
   id: string;
   atMs: number;
   outcome?: string;
-  /** When the log finds it. */
+  /** The time when the log finds it. */
   foundMs?: number;
 }
 
-/** A log that answers as CloudWatch does, and says what was asked of it. */
+/** A log that answers like CloudWatch and records its searches. */
 function logged(local = true) {
   const clock = { ms: nowMs };
   const lines: Ended[] = [];
@@ -111,7 +114,7 @@ describe('a watch', () => {
     }
     expect(seen).toEqual(['a', 'late']);
     expect(last?.points.reduce((sum, { answered }) => sum + answered, 0)).toBe(3);
-    // What has left the hour is counted no more.
+    // Requests older than an hour are no longer counted.
     clock.ms += 11 * 60_000;
     expect((await watch.look()).points.reduce((sum, { answered }) => sum + answered, 0)).toBe(2);
   });
@@ -133,7 +136,7 @@ describe('a watch', () => {
   it('estimates on AWS in advance how much an hour of it reads', () => {
     const { ports } = logged(false);
     const kept = (bytes: number) => ({ groups: ['g'], kept: [{ bytes, sinceMs: nowMs - 10 * hourMs }] });
-    // 1 MB in 4 minutes: 240 looks of an hour read twice as much each, and four times the whole hour.
+    // 1 MB in 4 minutes: 240 looks per hour read twice as much each, and four times the whole hour.
     expect(estimateWatchBytes(ports, kept(150e6), lastHour)).toBeCloseTo(240 * 2 * 1e6 + 4 * 15e6, -3);
     expect(estimateWatchBytes(ports, { groups: ['g'] }, lastHour)).toBeUndefined();
   });

@@ -13,7 +13,7 @@ import { compile } from '../config/rows.ts';
 const atMs = Date.parse('2026-11-20T12:00:00Z');
 const models = ['a', 'b'];
 
-/** Some of them are whole nano-yuan a token, some are not. */
+/** Some rates are whole nano-yuan per token, and some are not. */
 const rate = fc.constantFrom(0, 0.001, 0.018, 0.0000017, 0.072, 0.00000033);
 const rates = fc.record({
   input: rate,
@@ -65,14 +65,14 @@ const tokensOf = ({ input, output, cached, written }: Call) => ({
   written,
 });
 
-/** By the pages alone. */
+/** Computed only from the documentation. */
 function dueOf(rules: readonly ChargeText[], each: Call): bigint {
   const { model, how, tier, factor, hour } = each;
   const own = factor === undefined ? [] : [{ models: ['*'], factor }];
   const rule = ruleIn(ruleAt(rules, model, atMs), Date.UTC(2026, 10, 20, hour));
   const found = servedIn(ruleOf(rule, model, own), { asked: tier, reported: tier });
   if (how === 'paid') return costOf(found, tokensOf(each));
-  // Who leaves before the first content pays tokens, but no price per call.
+  // A client that leaves before the first content pays tokens, but no price per call.
   if (how === 'left') return found?.type === 'times-billing' ? 0n : costOf(found, tokensOf(each));
   return how === 'expired' && found?.type === 'token-billing'
     ? costOf(found, { input: each.input, output: 0 })

@@ -4,7 +4,7 @@ import { formatLines, parseLines } from '../../../infra/ops/fields/map-lines.ts'
 
 const name = fc.string({ minLength: 1, maxLength: 12 }).filter((each) => each !== '__proto__');
 const map = (value: fc.Arbitrary<unknown>) => fc.dictionary(name, value, { minKeys: 1, maxKeys: 5 });
-/** As a row holds them: no number is negative zero. */
+/** Values as a row stores them: no negative zero. */
 const json = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown);
 
 describe('a map written as lines of name and value', () => {

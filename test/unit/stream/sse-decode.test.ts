@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { SseDecoder, SseTooLong } from '../../../shared/stream/sse.ts';
 
-/** The events of bytes that arrive cut at these positions. */
+/** The events of bytes that are cut at these positions. */
 function decode(bytes: Uint8Array, cuts: number[] = [], lineLengthMax = 1_000_000): string[] {
   const utf8 = new TextDecoder();
   const decoder = new SseDecoder({ lineLengthMax });

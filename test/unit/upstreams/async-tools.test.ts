@@ -1,4 +1,4 @@
-/** Labels that only some upstreams know: they go up where they mean something, and are named elsewhere. */
+/** Labels that only some upstreams know: sent where they have a meaning, and otherwise named as dropped. */
 import { expect, it } from 'vitest';
 import { chatEndpoint } from '../../../shared/endpoints/chat/chat-endpoint.ts';
 import { responsesEndpoint } from '../../../shared/endpoints/responses/responses-endpoint.ts';

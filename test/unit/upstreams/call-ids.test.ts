@@ -6,7 +6,7 @@ import { mapIds } from '../../../shared/upstreams/sent-call-ids.ts';
 const requestId = '01jd0000000123456789abcdef';
 const ids = new CallIds({ channel: 'kimi', requestId });
 
-/** Ids as vendors and clients write them, and as nobody should. */
+/** Ids of vendors and clients, and hostile ones. */
 const anyId = fc.oneof(
   fc.string({ maxLength: 80 }),
   fc.string({ unit: 'binary', maxLength: 30 }),
@@ -63,7 +63,7 @@ describe('the id of a call shown to a client', () => {
   it('is not decoded when it is longer or encoded differently than the relay encodes it', () => {
     const seen = ids.showId('ab', 0);
     expect(ids.restoreVendorId(seen)).toBe('ab');
-    // The last character holds two unused bits: another one decodes to the same bytes.
+    // The last character has two unused bits, so another one decodes to the same bytes.
     const twin = seen.slice(0, -1) + String.fromCharCode(seen.charCodeAt(seen.length - 1) + 1);
     expect(ids.restoreVendorId(twin)).toBe(twin);
     expect(ids.restoreVendorId(seen + 'A'.repeat(80))).toBe(seen + 'A'.repeat(80));

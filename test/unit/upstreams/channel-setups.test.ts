@@ -46,7 +46,7 @@ describe('the model list', () => {
 });
 
 describe('the questions of init', () => {
-  /** As init does: questions whose answer is known or needless are not asked. */
+  /** Like init: skips questions with a known or needless answer. */
   const asked = (type: ChannelTypeName, answers: Record<string, string>): string[] =>
     channelSetups[type].questions
       .filter((question) => !question.isNeedless?.({ endpoint: '', ...answers }))

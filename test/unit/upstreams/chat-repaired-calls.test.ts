@@ -171,7 +171,7 @@ describe('the name of a call', () => {
       { declared },
     ],
   ])('is read completely: %s', (_case, deltas, expected, setting) => {
-    // Calls are shown when their names are known, which may be in another order.
+    // Calls are shown when their names are known, possibly in another order.
     const calls = wholeCalls(deltas, setting);
     expect(calls).toHaveLength(expected.length);
     expect(calls).toEqual(expect.arrayContaining(expected));
@@ -219,7 +219,7 @@ describe('a custom call', () => {
 
 describe('the time spent on calls', () => {
   it('is linear in their length, however often name and beginning are repeated', () => {
-    // Read anew on every piece these would be some 10^11 characters.
+    // Parsed anew for every piece, these would be some 10^11 characters.
     const machine = machineWith({ declared: ['f'] });
     machine.push([piece('f', '{"a":"', at(0, 'x'))]);
     const part = 'x'.repeat(10);

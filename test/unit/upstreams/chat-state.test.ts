@@ -20,7 +20,7 @@ const turn = (calls: number, more: object = {}): ChatMessage => ({
   })),
 });
 
-/** The state of an answer that came in these deltas. */
+/** The state of an answer with these deltas. */
 function stateOf(...deltas: object[]): readonly StatePart[] | undefined {
   const reader = new ChatReader(readerContext());
   for (const delta of deltas) reader.push({ kind: 'value', value: { choices: [{ index: 0, delta }] } });
@@ -29,7 +29,7 @@ function stateOf(...deltas: object[]): readonly StatePart[] | undefined {
   return reader.report().state;
 }
 
-/** The turn as it goes up. */
+/** The turn as it is sent. */
 function sent(
   message: ChatMessage,
   quirks: Partial<Quirks> = {},

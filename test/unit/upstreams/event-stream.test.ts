@@ -8,7 +8,7 @@ import { ErrorInAnswer } from '../../../shared/upstreams/exchange.ts';
 const limits = { answerBytesMax: 1e6, documentBytesMax: 1e6, lineLengthMax: 1e5 };
 const contentType = 'application/vnd.amazon.eventstream';
 
-/** A frame by Node's own checksum. Headers are texts, or raw bytes of another kind of value. */
+/** A frame with Node's own checksum. Headers are texts, or raw bytes of another value type. */
 function frame(headers: Record<string, string | Buffer>, payload: string): Buffer {
   const head = Buffer.concat(
     Object.entries(headers).map(([name, value]) => {
@@ -39,7 +39,7 @@ const chunk = (value: unknown): Buffer =>
 const exception = (name: string, message = 'words'): Buffer =>
   frame({ ':message-type': 'exception', ':exception-type': name }, JSON.stringify({ message }));
 
-/** What is read, piece by piece, and what is thrown in the end. */
+/** The decoded events, piece by piece, and the final error. */
 async function read(
   pieces: Uint8Array[],
   type = contentType,

@@ -25,7 +25,7 @@ const instructed = (role: 'system' | 'developer', content: string): { messages: 
 const later: ChatMessage[] = [{ role: 'assistant', content: 'Hello' }, ...asking().messages];
 const allowed = { mode: 'auto', tools: [{ type: 'function', function: { name: 'look' } }] };
 
-/** Must not be dropped: sent, or refused so that the next candidate is asked. */
+/** Must not be dropped: sent, or rejected so that the next candidate is asked. */
 export const keptFields: FieldCase[] = [
   {
     field: 'response_format: json_schema',

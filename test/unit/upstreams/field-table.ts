@@ -5,14 +5,14 @@ import type { CanonicalCall, ChatRequest } from '../../../shared/wire/canonical-
 import { isRecord } from '../../../shared/wire/json.ts';
 import { settingsWith } from '../../support/dialect-parts.ts';
 
-/** What becomes of each field of a call in each dialect, as the table of docs/upstreams.md writes it. */
+/** How each dialect handles each field of a call, as in the table of docs/upstreams.md. */
 
 export interface FieldCase {
   /** The first column of the table, without backticks. */
   field: string;
-  /** What is added to the call. */
+  /** The fields added to the call. */
   more: Partial<ChatRequest>;
-  /** The call without it; a plain question if absent. */
+  /** The call without it; a plain question by default. */
   base?: Partial<ChatRequest>;
   /** Fields that the relay does not know. */
   unknown?: Record<string, unknown>;
@@ -26,7 +26,7 @@ const question: ChatRequest = {
   max_tokens: 500,
 };
 
-/** Fields that hold several others; of any other new object the name alone is shown. */
+/** Fields that contain others; for other new objects only the name is shown. */
 const holders = new Set(['text', 'reasoning', 'output_config', 'tools[].function']);
 
 export function outcome(
@@ -49,7 +49,7 @@ export function outcome(
   }
 }
 
-/** The paths at which two bodies differ. `[]` stands for any place of a list; a new item is shown with its type. */
+/** The paths at which two bodies differ. `[]` stands for any list position; a new item is shown with its type. */
 function changes(before: unknown, after: unknown, path: string): string[] {
   if (isDeepStrictEqual(before, after)) return [];
   if (Array.isArray(after) && Array.isArray(before)) {
@@ -72,7 +72,7 @@ function newItem(item: unknown, path: string): string {
   return typeof kind === 'string' ? `${path}: ${kind}` : path;
 }
 
-/** A table as rows of columns, by its first column. The header and the line below it are left out. */
+/** A table as rows of columns, by its first column, without the header and the line below it. */
 export function tableRows(page: string, header: string): Map<string, string[]> {
   const lines = page.slice(page.indexOf(header)).split('\n');
   const end = lines.findIndex((line) => !line.startsWith('|'));

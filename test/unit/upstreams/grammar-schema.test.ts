@@ -1,4 +1,4 @@
-/** JSON Schemas as Claude's grammars take them, against the rules of the double, which share no code with them. */
+/** JSON Schemas for Claude's grammars, compared with the double's rules, which share no code with them. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {

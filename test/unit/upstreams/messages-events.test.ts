@@ -9,7 +9,7 @@ type Json = Record<string, unknown>;
 
 const wrapping = readerContext({ sent: { body: {}, dropped: [], wrappedTools: new Set(['patch']) } });
 
-/** Events of one stream, as the vendor sends them. */
+/** Events of one stream as the vendor sends them. */
 function readEvents(
   values: unknown[],
   context = readerContext(),

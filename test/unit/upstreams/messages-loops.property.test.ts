@@ -15,7 +15,7 @@ import { chatCall, readerContext, settingsWith } from '../../support/dialect-par
 const limits = { answerBytesMax: 1e6, documentBytesMax: 1e6, lineLengthMax: 1e6 };
 type States = Map<ChatMessage, readonly StatePart[]>;
 
-/** Tools, system and messages as they go up, without breakpoints and closing brackets. */
+/** Tools, system and messages of a request, without breakpoints and closing brackets. */
 function prefixOf({ tools, system, messages }: JsonRecord): string {
   const text = JSON.stringify({ tools, system, messages }, (name, value: unknown) =>
     name === 'cache_control' ? undefined : value,
@@ -29,7 +29,7 @@ interface Conversation {
   settings: Partial<RequestSettings>;
 }
 
-/** One call of the double, which refuses what the vendor refuses. */
+/** Makes one call to the double, which rejects what the vendor rejects. */
 async function ask(vendor: Vendor, { request, states, settings: own }: Conversation) {
   const settings = settingsWith({ states, ...own });
   const sent = dialect.body(chatCall(request), settings);
@@ -67,7 +67,7 @@ const tools = ['weather', 'clock'].map((name) => ({
   function: { name, parameters: { type: 'object', properties: { place: { type: 'string' } } } },
 }));
 
-/** A tool loop to its end. Returns the bodies that went up and the cached tokens of each call. */
+/** Runs a tool loop to its end. Returns the sent bodies and the cached tokens of each call. */
 async function loop(said: string, request: Partial<ChatRequest>, settings: Partial<RequestSettings>) {
   const vendor = createAnthropicDouble();
   const messages: ChatMessage[] = [

@@ -341,7 +341,7 @@ describe('tools that an input item adds', () => {
   const answered = { role: 'assistant' as const, content: 'Sunny.' };
   const more = { role: 'user' as const, content: 'And the time?' };
   const item = { type: 'additional_tools', role: 'developer' };
-  /** The item stands after `place`. */
+  /** Places the item after `place`. */
   const sentAfter = (place: ChatMessage, settings: Partial<RequestSettings> = binding) => {
     const call: CanonicalCall = {
       form: 'responses',

@@ -201,7 +201,7 @@ describe('cache breakpoints', () => {
   ];
   const ephemeral = { type: 'ephemeral' };
   const system = { role: 'system', content: long };
-  /** The places that are marked: `tools.1`, `0.0`. */
+  /** The marked places: `tools.1`, `0.0`. */
   const marks = ({ tools: sentTools = [], system: sentSystem = [], messages }: SentTurns): string[] =>
     [
       ...sentTools.map((tool, index) => [`tools.${index}`, tool] as const),

@@ -1,4 +1,4 @@
-/** The table of models: what each known name comes to, and names that nobody knows. */
+/** The table of models: the rules of each known name, and of unknown names. */
 import { describe, expect, it } from 'vitest';
 import { quirksOf, type CalledChannel } from '../../../shared/upstreams/called-channel.ts';
 import { findModelRules } from '../../../shared/upstreams/model-rules.ts';
@@ -15,7 +15,9 @@ const rulesOf = (model: string): Quirks => ({
   ...findModelRules(model, 'max_completion_tokens'),
 });
 
-/** Names, then: thinking, how it is turned off, sampling, forced calls, binding, efforts, cache minimum, output maximum. */
+/**
+ * Names, then: thinking, how it is disabled, sampling, forced calls, binding, efforts, cache minimum, output maximum.
+ */
 const claude: [names: string, rules: string][] = [
   ['claude-3-opus-20240229 claude-3-sonnet-20240229', 'none omit samples forces - no-xhigh 1024 4096'],
   [
@@ -86,7 +88,7 @@ function claudeRules(model: string): string {
   ].join(' ');
 }
 
-/** Names, then: efforts, sampling, field for a limit, what is wanted back, last turn. */
+/** Names, then: efforts, sampling, limit field, required echoes, last turn. */
 const others: [names: string, rules: string][] = [
   ['gpt-3.5-turbo gpt-4 gpt-4o gpt-4o-mini gpt-4.1 gpt-5-chat-latest', 'no any - - any'],
   ['chatgpt-4o-latest gemini-2.0-flash qwen3-max llama-4', '- any - - any'],

@@ -12,7 +12,7 @@ interface Setup {
   attributes: object;
 }
 
-/** Attributes that a type declares in another way than a type before it. */
+/** Attributes that a type declares differently than an earlier type. */
 function declaredDifferently(setups: Record<string, Setup>): string[] {
   const declared = new Map<string, unknown>();
   return Object.entries(setups).flatMap(([type, { attributes }]) =>

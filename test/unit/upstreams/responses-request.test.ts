@@ -16,7 +16,7 @@ const sent = (request: object, more: Partial<RequestSettings> = {}): SentBody =>
 const quirks = (more: Partial<Quirks>): Partial<RequestSettings> => ({
   quirks: { ...defaultQuirks, ...more },
 });
-/** A call of a client of this dialect's own form. */
+/** A call of a client that speaks this dialect's own form. */
 const ownForm = (unknown: JsonRecord, request: object = {}, more: Partial<RequestSettings> = {}): SentBody =>
   convertCall(
     { ...responses, name: 'responses' },

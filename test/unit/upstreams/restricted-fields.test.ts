@@ -7,7 +7,7 @@ import type { JsonRecord } from '../../../shared/wire/json.ts';
 import { settingsWith } from '../../support/dialect-parts.ts';
 
 interface Asked extends Partial<RequestSettings> {
-  /** The endpoint in whose form the client wrote. Absent: that of the dialect. */
+  /** The client's endpoint form. If absent, that of the dialect. */
   form?: string;
   dropsUnknown?: boolean;
 }
@@ -28,13 +28,13 @@ function sent(
   return convertCall(dialect, call, { ...settingsWith(more), dropsUnknown });
 }
 
-/** A field by its path, with a value that stands nowhere else. */
+/** A field by its path, with a unique value. */
 const fieldOf = (path: string): JsonRecord => {
   const [name = '', ...inner] = path.split('.');
   return { [name]: inner.length > 0 ? fieldOf(inner.join('.')) : 'sentinel' };
 };
 
-/** As servers, gateways and vendors name them. */
+/** The names of servers, gateways and vendors. */
 const price = `service_tier speed performance_config performanceConfig inference_geo background prediction models fallbacks
   preset route provider providerOptions plugins web_search_options search_parameters search_options search_settings
   enable_search compound_custom data_sources mcp_servers modalities audio image_config extra_body reasoning.mode

@@ -1,4 +1,4 @@
-/** What a row's `set` and `drop` may change of a body, in every dialect. */
+/** The effect of a row's `set` and `drop` on a body, in every dialect. */
 import { describe, expect, it } from 'vitest';
 import type { RequestSettings, SentBody } from '../../../shared/upstreams/dialect.ts';
 import { buildChatBody } from '../../../shared/upstreams/dialects/chat/request.ts';

@@ -174,7 +174,7 @@ describe('the usage of each vendor is normalised:', () => {
   });
 });
 
-/** 100 of input, 8 of output: what a total above them is, by the counts beside it. */
+/** 100 input and 8 output tokens: the meaning of a larger total, by the counts beside it. */
 describe('a total above the sum of input and output', () => {
   const said = { prompt_tokens: 100, completion_tokens: 8 };
   const cache = (cached_tokens: number, cache_write_tokens?: number) => ({

@@ -1,6 +1,6 @@
 import type { Json, Sent } from './rig.ts';
 
-/** What each rule refuses, what it says, the nearest request that keeps it, and the status of the refusal if it is not 400. */
+/** A request that breaks the rule, its error text, the nearest valid request, and the status if it is not 400. */
 export type Example = [breaks: Sent, says: RegExp, keeps: Sent, status?: number];
 
 export const user = (content: unknown): Json => ({ role: 'user', content });

@@ -214,7 +214,7 @@ export const sharedExamples: Record<string, Example> = {
   ],
 };
 
-/** Tested with thinking that the double made: `messages.test.ts`. */
+/** Tested in `messages.test.ts`, with thinking that the double generated. */
 export const shownElsewhere = ['thinking-unchanged', 'thinking-bound'];
 
 const keyed = (header: string, value: string, at = '2023-06-01'): Sent => ({

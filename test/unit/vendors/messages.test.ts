@@ -10,7 +10,7 @@ const opus = (said: string, more: Json = {}): Sent => ({
 const shown = { thinking: { type: 'adaptive', display: 'summarized' } };
 const contentOf = (reply: Json): Json[] => reply['content'] as Json[];
 
-/** A second turn after one with thinking and a call, changed. */
+/** A changed second turn, after one with thinking and a call. */
 async function secondTurn(change: {
   content?: (blocks: Json[]) => Json[];
   body?: Json;

@@ -10,7 +10,7 @@ const asked = (said: string, more: Json = {}, key = 'Bearer sk-one') => ({
 });
 const outputOf = (reply: Json): Json[] => reply['output'] as Json[];
 
-/** A first turn with one call, and its second turn with the items changed. */
+/** A first turn with one call, and its second turn with changed items. */
 async function secondTurn(change: (items: Json[]) => Json[], key?: string) {
   const double = doubleOf('openai');
   const first = outputOf(jsonOf(await send(double, asked('weather', { tools: [responsesTool] }))));
@@ -69,7 +69,7 @@ test('encrypted content is returned only if the request includes it, a summary o
 const bindingOf = (more: Json = {}, key?: string) =>
   asked('', { model: 'gpt-6.2-astra', tools: [responsesTool], safety_identifier: 'ann', ...more }, key);
 
-/** A first turn with one call at GPT-6.2, and what its second turn is told of its reasoning. */
+/** A first turn with one call at GPT-6.2, and what its second turn reports about its reasoning. */
 async function boundTurn(more: Json, change: (input: Json[]) => Json[] = (input) => input, key?: string) {
   const double = doubleOf('openai');
   const input = [user('weather '.repeat(600))];

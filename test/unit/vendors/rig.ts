@@ -5,12 +5,12 @@ import { Sha256 } from '../../support/sha256.ts';
 
 export type Json = Record<string, unknown>;
 
-/** A request to a double: a body, and what else is not as usual. */
+/** A request to a double: a body, and anything unusual beside it. */
 export interface Sent {
   body: unknown;
   path?: string;
   headers?: Record<string, string>;
-  /** Signs for Bedrock with something that is not as it should be. */
+  /** Signs for Bedrock, with a deliberate mistake. */
   signed?: { accessKey?: string; secret?: string; service?: string; region?: string; at?: number } | false;
 }
 

@@ -5,7 +5,7 @@ import { textOf, type Json } from './rig.ts';
 export const eventsOf = (reply: VendorReply): Json[] =>
   textOf(reply)
     .split('\n')
-    // A line separator inside a text ends no line.
+    // A line separator inside a text does not end the line.
     .filter((line) => line.startsWith('data: ') && line !== 'data: [DONE]')
     .map((line) => JSON.parse(line.slice('data: '.length)) as Json);
 

@@ -45,7 +45,7 @@ const callsTo = (endpoint: string, more: Partial<AwsCallsSettings> = {}): AwsCal
   });
 };
 
-/** Answers each request with the next listener, and all later ones with the last. */
+/** Each listener answers one request, and the last one all later requests. */
 async function serve(
   ...listeners: RequestListener[]
 ): Promise<{ endpoint: string; seen: IncomingMessage[] }> {
@@ -77,7 +77,7 @@ beforeEach(() => {
   delete process.env['AWS_ENDPOINT_URL'];
 });
 
-/** The same numbers for each run. */
+/** The same numbers in each run. */
 function numbers(seed: number): () => number {
   let state = seed;
   return () => {
@@ -182,7 +182,7 @@ describe('a request', () => {
 });
 
 describe('a retry budget', () => {
-  /** How many requests so many calls make. */
+  /** Returns the number of requests for this many calls. */
   const requestsOf = async (calls: number, answer: RequestListener, more: Partial<AwsCallsSettings> = {}) => {
     const { endpoint, seen } = await serve(answer);
     const call = callsTo(endpoint, { ...more, attempts: 2 });
@@ -370,7 +370,7 @@ describe('a connection', () => {
       response?.end('{}');
       await first;
       await arrivals[1]?.promise;
-      // It was sent, so it may have been carried out.
+      // It was sent, so the service may have applied it.
       expect(await second).toMatchObject({ name: 'NoReply', code: 'ETIMEDOUT', sent: true });
     },
   );
@@ -387,7 +387,7 @@ describe('a connection', () => {
     expect(await first).toMatchObject({ sent: true });
   });
 
-  /** Answers once on each connection, and breaks it at the second request. */
+  /** Answers once on each connection, and resets it at the second request. */
   const breaking = async () => {
     const used = new WeakSet<Socket>();
     let broken = 0;

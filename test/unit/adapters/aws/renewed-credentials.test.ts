@@ -19,13 +19,13 @@ const given = (accessKeyId: string, leftMs?: number): AwsCredentials => ({
 const away = new Error('the metadata service is away');
 const never = new Promise<never>(() => {});
 
-/** What the provider does when it is asked, in order; the last one stays. */
+/** The provider's results in order; the last one repeats. */
 type Provided = AwsCredentials | Error | Promise<never>;
 
 let ids: string[];
 let answer: (id: string) => { status: number; body: string };
 
-/** The clock stands later by so much, until the test is over. */
+/** Advances the clock until the test is over. */
 function pass(milliseconds: number): void {
   const { now } = Date;
   Date.now = () => now() + milliseconds;
@@ -73,7 +73,7 @@ describe('expiring credentials', () => {
     pass(2_000);
     while (ids.at(-1) !== 'second') await read(calls);
     expect(new Set(ids)).toEqual(new Set(['first', 'second']));
-    // What the provider remembers is not what is asked for.
+    // The request bypasses the provider's memory.
     expect(asked).toEqual([false, true]);
   });
 

@@ -27,7 +27,7 @@ beforeEach(async () => {
   return () => emulator.stop();
 });
 
-/** The chance that draws the copy of a snapshot. */
+/** The random number that selects the copy of a snapshot. */
 let chance: number;
 const random = { next: () => chance };
 const open = () => createConfigSource({ client: tablesOn(store.client), clock, random, log, stack: 'relay' });
@@ -39,7 +39,7 @@ async function publish(...models: string[]): Promise<void> {
   await compiler.compile();
 }
 
-/** Holds the next calls of the store back until released. */
+/** Holds the next store calls until they are released. */
 function holdReads() {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const { promise: reached, resolve: reach } = Promise.withResolvers<void>();
@@ -146,7 +146,7 @@ describe('the published configuration', () => {
     await reached;
     clock.advance(300);
     expect(await served).toBe(before);
-    // Nobody waits twice for one slow read.
+    // No request waits twice for one slow read.
     expect(await config.current()).toBe(before);
     release();
     await expect.poll(async () => (await config.current()).models).toEqual([]);
@@ -240,7 +240,7 @@ describe('the published configuration', () => {
       (next) => async (args) => {
         const { RequestItems } = args.input as BatchGetItemCommandInput;
         const { Keys = [], ConsistentRead } = RequestItems?.['relay-runtime'] ?? {};
-        // Keys are values here, not yet attributes.
+        // Keys are plain values here, not yet attributes.
         const isPart = JSON.stringify(Keys).includes('snapshot#');
         reads.push(ConsistentRead);
         if (!isPart || ConsistentRead || missed > 0) return next(args);

@@ -36,7 +36,7 @@ async function publish(first: number, last: number): Promise<void> {
   }
 }
 
-/** A store of its own whose first reply to a put of that item is lost, after the put was done. */
+/** Opens a store whose first reply to a put of that item is lost after the put was applied. */
 function openWithLostReply(id: string) {
   const { client } = countedClient();
   let attempts = 0;
@@ -70,7 +70,7 @@ describe('published snapshots', () => {
     expect(await snapshots.publish(first, 2, contentOf(2))).toBe('published');
     expect(await snapshots.publish(first, 3, contentOf(3))).toBe('moved');
     expect(await snapshots.newest()).toMatchObject({ version: 2, digest: 'digest-2' });
-    // What nobody will ever be pointed to goes by itself.
+    // A snapshot that the pointer will never name expires.
     const inAWeek = nowMs / 1000 + 7 * 24 * 3600;
     expect(await expiresOf('snapshot#3#0', 'rows#3#0', 'snapshot#2#0')).toEqual([
       inAWeek,
@@ -96,7 +96,7 @@ describe('published snapshots', () => {
       Array.from({ length: 4 }),
     );
     const kept = Array.from({ length: 50 }, (_, index) => 55 - index);
-    // Version 3 never served: it lost a race.
+    // Version 3 never served, because it lost a race.
     const retired = [5, 4, 2, 1];
     const versionsAt = async (ms: number) =>
       (await createSnapshotStore(tablesOn(store.client), 'relay', { now: () => ms }).history(newest)).map(
@@ -107,7 +107,7 @@ describe('published snapshots', () => {
     expect(last && (await snapshots.rows(last)).settings).toEqual([{ name: 'contact', value: '1' }]);
     expect(await versionsAt(nowMs + 6.9 * 24 * 3_600_000)).toEqual([...kept, ...retired]);
     expect(await versionsAt(nowMs + 7 * 24 * 3_600_000)).toEqual(kept);
-    // Whoever asks for some, or for one, does not read all.
+    // A request for some versions, or for one, does not read all.
     const some = async (wanted: object) =>
       (await snapshots.history(newest, wanted)).map(({ version }) => version);
     expect(await some({ count: 10 })).toEqual(kept);

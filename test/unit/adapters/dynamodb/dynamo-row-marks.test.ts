@@ -48,7 +48,7 @@ test("a row that can't be marked is logged, and the others are marked", async ()
     { name: 'mark_failed', fields: { table: 'channels', key: 'full', problem: 'ValidationException' } },
     { name: 'mark_failed', fields: { table: 'charges', key: 2 ** 53, problem: 'Error' } },
   ]);
-  // And with such rows in the tables, a compile is done.
+  // A compile succeeds even with such rows in the tables.
   expect(await startCompiler().compile()).toMatchObject({ version: 1 });
 });
 
@@ -68,7 +68,7 @@ test('a failed write of one mark is reported after all other rows were marked', 
   const { client } = countedClient();
   client.middlewareStack.add(
     (next) => (args) => {
-      // The document client has values here, not yet attributes.
+      // The document client has plain values here, not yet attributes.
       const { Key } = args.input as { Key?: { id?: unknown } };
       if (Key?.id === 'unlucky') throw Object.assign(new Error('lost'), { name: 'TimeoutError' });
       return next(args);

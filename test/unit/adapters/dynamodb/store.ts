@@ -11,8 +11,8 @@ export const localAccess = {
 } satisfies AwsAccess;
 
 /**
- * The client of functions that answer, by the switch that they have; a hundred calls at once may take longer than a caller
- * would wait.
+ * The client of answering functions, by their setting; a hundred parallel calls may take longer than a caller would
+ * wait.
  * @param awsClient `sdk`: AWS's own
  */
 export const hotClient = (awsClient?: 'sdk'): TableClient =>
@@ -20,14 +20,14 @@ export const hotClient = (awsClient?: 'sdk'): TableClient =>
 
 export interface CountedClient {
   client: DynamoDBDocumentClient;
-  /** The product's client, for stores whose calls no middleware changes. */
+  /** The product's client, for stores without middlewares on their calls. */
   tables: TableClient;
-  /** The calls made so far, as `GetItem relay-keys`; those of a batch by their tables. */
+  /** The calls so far, as `GetItem relay-keys`; those of a batch by their tables. */
   calls: string[];
   put(table: TableName, row: Record<string, unknown>): Promise<void>;
 }
 
-/** The functions' own client, on whatever `AWS_ENDPOINT_URL_DYNAMODB` names, with its calls counted. */
+/** The functions' own client, on the endpoint in `AWS_ENDPOINT_URL_DYNAMODB`, with its calls counted. */
 export function countedClient(): CountedClient {
   const client = documentClient(localAccess);
   const calls: string[] = [];

@@ -121,7 +121,7 @@ describe('a call through several relays', () => {
     }, originSecrets);
     return {
       log,
-      /** The hop header that goes up, or the error of the refusal. */
+      /** Returns the hop header sent upstream, or the error of the rejection. */
       async hops(passed?: string): Promise<string> {
         const hop = passed === undefined ? {} : { 'X-Relay-Hop': passed };
         const response = await answer({ headers: { 'x-relay-origin': originSecrets.at(-1), ...hop } });

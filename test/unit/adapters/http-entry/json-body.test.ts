@@ -6,7 +6,7 @@ import { Refusal } from '../../../../shared/relay/http/refusal.ts';
 const megabyte = 1024 * 1024;
 const bytes = (text: string): Buffer => Buffer.from(text);
 
-/** A server with so much room, and what of it is taken. */
+/** A server with this much room, and the room that is used. */
 function serverOf(bodyBytesMax: number, roomBytes = Infinity) {
   const seen = { taken: 0, most: 0, turns: [] as number[] };
   const host: SharedHost = {
@@ -36,10 +36,10 @@ async function refusalOf(body: string | Uint8Array, encoding?: string, host?: Sh
 }
 
 const limit = 6 * megabyte;
-/** A JSON string of so many bytes. */
+/** A JSON string of this many bytes. */
 const sized = (length: number) => `"${'x'.repeat(length - 2)}"`;
 const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
-/** A list of so many values, in at least so many bytes. */
+/** A list of this many values, in at least this many bytes. */
 const listed = (count: number, length = 0) => `[${'0,'.repeat(count - 2)}0]`.padEnd(length);
 
 describe('a JSON body', () => {
@@ -49,7 +49,7 @@ describe('a JSON body', () => {
       expect(await readJsonBody(body)).toEqual({ text: 'ü€😀' });
   });
 
-  // The body comes last: a title has the first two.
+  // The body comes last, because the title shows the first two columns.
   test.each<[string, string, string | Uint8Array]>([
     ['no text', '400 empty_body', ''],
     ['no bytes', '400 empty_body', bytes('')],

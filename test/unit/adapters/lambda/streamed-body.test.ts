@@ -10,7 +10,7 @@ const unexpected = (error: unknown): never => {
   throw error;
 };
 
-/** A request to a Runtime API, as AWS's client makes it, and the other side of it. */
+/** A request to a Runtime API as AWS's client makes it, and its server side. */
 async function open(): Promise<{ stream: ClientRequest; received: IncomingMessage }> {
   const arrived = Promise.withResolvers<IncomingMessage>();
   const server = createServer((incoming, response) => {
@@ -35,7 +35,7 @@ async function* texts(...all: string[]) {
   yield* all;
 }
 
-/** More than all buffers between the two sides hold. */
+/** Exceeds all buffers between the two sides. */
 async function* flood(onAsked: (count: number) => void = () => undefined) {
   for (let count = 1; count <= 1000; count += 1) {
     onAsked(count);

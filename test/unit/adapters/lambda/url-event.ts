@@ -41,6 +41,6 @@ export function urlEvent({
   };
 }
 
-/** As much of an invocation's context as the edge reads. */
+/** The parts of an invocation's context that the edge reads. */
 export const invocation = (remainingMs = 900_000): Context =>
   ({ awsRequestId: 'aws-id', getRemainingTimeInMillis: () => remainingMs }) as Context;

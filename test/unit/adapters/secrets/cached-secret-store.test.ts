@@ -155,7 +155,7 @@ describe('the secret store', () => {
     const startedMs = clock.now();
     expect(await passTime(clock, secrets.read('ssm:/relay/relay-beta/openai'))).toBe('sk-upstream');
     expect(clock.now() - startedMs).toBeLessThanOrEqual(510);
-    // It is asked again soon, so that a value that was replaced meanwhile is found.
+    // The store is asked again soon, so that a replaced value is found.
     clock.advance(30_000);
     server.failure = { status: 400, type: 'ParameterNotFound' };
     await expect(secrets.read('ssm:/relay/relay-beta/openai')).rejects.toBeInstanceOf(SecretUnusable);

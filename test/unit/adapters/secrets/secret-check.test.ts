@@ -12,7 +12,7 @@ beforeEach(() => server.reset());
 
 const parameter = 'ssm:/relay/relay/openai';
 
-/** The check over the store that functions have, and through the SDK. */
+/** The check on the store that functions use, and through the SDK. */
 function unusable(references: string[], local = false): Promise<ReadonlyMap<string, string>> {
   const clock = steeredClock();
   const environment = {

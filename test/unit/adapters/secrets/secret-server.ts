@@ -3,16 +3,16 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** How an error is written in AWS's JSON 1.1 protocol: the services use all three forms. */
+/** The forms of an error in AWS's JSON 1.1 protocol: the services use all three. */
 export type ErrorForm = 'type' | 'type with namespace' | 'header';
 
-/** SSM and Secrets Manager on loopback, as far as reading one value goes. The SDK's clients are the real ones. */
+/** SSM and Secrets Manager on loopback, as far as reading one value requires. The SDK's clients are the real ones. */
 export class SecretServer {
   readonly calls: { target: string; input: Record<string, unknown> }[] = [];
   value = 'sk-upstream';
-  /** What the stores answer instead. */
+  /** The stores' error instead of an answer. */
   failure: { status: number; type: string; form?: ErrorForm } | undefined;
-  /** How many were given. */
+  /** The number of answers. */
   answers = 0;
   #held: Promise<void> = Promise.resolve();
   readonly #server = createServer((request, response) => {
@@ -39,7 +39,7 @@ export class SecretServer {
     });
   });
 
-  /** From here on the SDK's clients find this server. */
+  /** Points the SDK's clients to this server. */
   async start(): Promise<void> {
     await once(this.#server.listen(0, '127.0.0.1'), 'listening');
     const endpoint = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
@@ -51,7 +51,7 @@ export class SecretServer {
     this.#server.close().closeAllConnections();
   }
 
-  /** No call is answered until the function that it returns is called. */
+  /** Holds all answers until the returned function is called. */
   holdAnswers(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#held = promise;

@@ -22,7 +22,7 @@ describe('deleting a secret', () => {
   it.each([
     ['ssm:/relay/relay/old', 'ParameterNotFound', ''],
     ['secretsmanager:relay/old', 'ResourceNotFoundException', ''],
-    // As Secrets Manager answers until the 30 days are over.
+    // Secrets Manager's answers until the 30 days are over.
     [
       'secretsmanager:relay/old',
       'InvalidRequestException',

@@ -186,7 +186,7 @@ test('the background jobs of money and configuration each write their count as a
     config.compiled({ badRows: 2, warnedRows: 0, unpricedModels: 4 });
     config.badRows(1);
     config.failed();
-    // At rest.
+    // Idle.
     reservations.countSweep({ open: 0, expired: 0 });
     config.compiled({ badRows: 0, warnedRows: 0, unpricedModels: 0 });
   });
@@ -198,13 +198,13 @@ test('the background jobs of money and configuration each write their count as a
     ['OpenReservations', 3],
     ['ExpiredReservations', 1],
     ['NeedsAPerson', 1],
-    // Models without a price need an edit as rows with a problem do.
+    // Models without a price need an edit, like rows with a problem.
     ['BadRows', 6],
     ['UnpricedModels', 4],
     ['BadRows', 1],
     ['ConfigCompileFailed', 1],
     ['NeedsAPerson', 1],
-    // For their alarms; what else is 0 is no metric to pay for.
+    // Zero is a metric only for alarms, because each metric costs money.
     ['OpenReservations', 0],
     ['BadRows', 0],
   ]);

@@ -1,6 +1,6 @@
 /**
- * What calls write to the log, in bytes: the core's own records, through the log and the metrics that functions have. AWS
- * bills each byte, and docs/cost.md reckons with these bounds.
+ * The log volume of calls in bytes: the core's own records through the functions' log and metrics. AWS bills each byte,
+ * and docs/cost.md uses these bounds.
  */
 import { describe, expect, test } from 'vitest';
 import { createJsonLog, createRequestMetrics } from '../../../../shared/adapters/telemetry/log.ts';
@@ -8,7 +8,7 @@ import { BillingRig, stream, yuan } from '../../../support/billing-rig.ts';
 import { delta, done, finish, hello, usage } from '../../../support/core-rig.ts';
 import { linesOf } from '../../../support/embedded-metrics.ts';
 
-/** Names as long as those of a real deployment. */
+/** Names as long as in a real deployment. */
 const id = '01JD3Q8Z6V8V9X2K7M4N5P6Q7R';
 const model = 'gpt-4o-mini-2024-07-18';
 const channel = (id: string, priority: number) => ({ id, priority, models: [model] });
@@ -30,7 +30,7 @@ async function bytesOf(rig: BillingRig): Promise<number> {
   return Buffer.byteLength(lines.map((line) => `${line}\n`).join(''));
 }
 
-/** The reference stream: 20 KB up, 500 chunks down. */
+/** The reference stream: 20 KB in the request, 500 chunks in the answer. */
 const text = 'word '.repeat(4000);
 const long = [...Array.from({ length: 500 }, () => delta(' word')), finish(), usage(4_003, 500), done];
 

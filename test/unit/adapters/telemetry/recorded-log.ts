@@ -6,7 +6,7 @@ export interface RecordedLog extends Log {
   faults: { requestId: string; error: unknown; fields?: Record<string, string> }[];
 }
 
-/** A log that keeps its lines. */
+/** A log that records its lines. */
 export function recordedLog(): RecordedLog {
   const requests: RequestLog[] = [];
   const events: RecordedLog['events'] = [];

@@ -11,7 +11,7 @@ import { startWebhookReceiver } from '../../../support/webhook-receiver.ts';
 
 const route = { method: 'POST', path: '/v1/chat/completions' };
 const routes = [route];
-/** No trace is sent, so nothing is waited for in real time. */
+/** No trace is sent, so nothing waits in real time. */
 const settings = { url: 'http://127.0.0.1:1', headers: {}, service: undefined, ratio: 0 };
 
 const traced = (ports: ChatPorts, handleOf: (ports: ChatPorts) => Handle): Handle =>
@@ -32,7 +32,7 @@ describe.each([
   ['not traced', plain],
 ])('a client of a call that is %s', (_how, composed) => {
   it('pays nothing when it leaves while waiting for the first text', async () => {
-    // The heartbeat has begun the answer.
+    // A heartbeat has already started the answer.
     const { rig, response, reads } = await opened([40_000, ...answer], composed);
     expect((await reads.next()).value).toContain(': ping');
     const waiting = reads.next();

@@ -9,7 +9,7 @@ import type { UpstreamReply } from '../../../../shared/upstreams/exchange.ts';
 import { readFailure } from '../../../../shared/upstreams/read-failure.ts';
 import { listening } from '../../../support/listening.ts';
 
-/** A reply through a traced transport, from an upstream that never ends it. */
+/** A reply through a traced transport from an upstream that never ends it. */
 async function replyOf(listener: RequestListener) {
   const closed = Promise.withResolvers<void>();
   const server = createServer((request, response: ServerResponse) => {

@@ -1,4 +1,4 @@
-/** A background response through the core, with its acceptance and its run traced, and a receiver of traces. */
+/** A background response through the core with its acceptance and its run traced, and a receiver of traces. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { traceHandle, traceRuns } from '../../../../shared/adapters/tracing/call-tracer.ts';
 import { responsesEndpoint } from '../../../../shared/endpoints/responses/responses-endpoint.ts';
@@ -18,7 +18,7 @@ interface Span {
 const routes = [{ method: 'POST', path: '/v1/responses' }];
 const clients = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
 
-/** Accepts a background response and runs it, as functions with tracing do. */
+/** Accepts and runs a background response, like functions with tracing. */
 async function background(flags: '00' | '01' | undefined, ratio = 1) {
   const receiver = await startWebhookReceiver();
   onTestFinished(() => receiver.close());

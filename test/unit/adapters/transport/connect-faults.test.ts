@@ -9,7 +9,7 @@ import { UpstreamFailure } from '../../../../shared/upstreams/exchange.ts';
 import { selfSigned } from './self-signed.ts';
 import { listening } from '../../../support/listening.ts';
 
-/** What the log says when a request to the address finds no connection. */
+/** The logged reason when a request to the address can't connect. */
 async function reasonAt(url: string, connectTimeoutMs = 5000): Promise<string | undefined> {
   const request = { url, headers: {}, body: '{}', connectTimeoutMs };
   const sent = createHttpsTransport({ local: true }).send(request, new AbortController().signal);
@@ -29,7 +29,7 @@ test('an unknown host name is reported as dns', async () => {
   expect(await reasonAt('https://nowhere.invalid/')).toBe('upstream_connect_dns');
 });
 
-/** A stopped process whose queue of connections is full: the kernel answers nothing more. */
+/** A stopped process with a full connection queue: the kernel answers nothing more. */
 async function blackHole(): Promise<number> {
   const code =
     "require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () { console.log(this.address().port) })";

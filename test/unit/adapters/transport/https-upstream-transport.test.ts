@@ -167,7 +167,7 @@ describe('a cancelled request', () => {
   });
 });
 
-/** Answers the first request of each connection; what happens to later ones is the test's matter. */
+/** Answers the first request of each connection; the test handles later ones. */
 async function serveOnce(onSecond: (request: IncomingMessage, response: ServerResponse) => void) {
   const seen: number[] = [];
   const served = new Map<Socket, number>();
@@ -182,7 +182,7 @@ async function serveOnce(onSecond: (request: IncomingMessage, response: ServerRe
   return { url, seen, connections: () => served.size };
 }
 
-/** One answered request, its connection back in the pool. */
+/** One answered request, with its connection back in the pool. */
 async function warm(url: string) {
   const transport = createHttpsTransport({ local: true });
   await read(await transport.send(post(url), never));

@@ -42,7 +42,7 @@ async function send(
 const hash = (data: string): string => createHash('sha256').update(data).digest('hex');
 const hmac = (key: string | Buffer, data: string): Buffer => createHmac('sha256', key).update(data).digest();
 
-/** Signature Version 4 once more, from what arrived, as AWS would check it. */
+/** Recomputes Signature Version 4 from the received request, as AWS would check it. */
 function signatureOf(headers: IncomingHttpHeaders, body: string, path: string): string {
   const [region, service] = ['us-west-2', 'bedrock'];
   const names = /SignedHeaders=([^,]+)/.exec(headers.authorization ?? '')?.[1]?.split(';') ?? [];

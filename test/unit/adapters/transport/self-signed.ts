@@ -1,6 +1,6 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 
-/** A certificate for 127.0.0.1 that nobody trusts by itself, made on the spot: no key is kept in the repository. */
+/** An untrusted certificate for 127.0.0.1, generated on the spot, so that the repository contains no key. */
 export function selfSigned({ until = '20990101000000Z', address = [127, 0, 0, 1] } = {}): {
   key: string;
   cert: string;
@@ -8,7 +8,7 @@ export function selfSigned({ until = '20990101000000Z', address = [127, 0, 0, 1]
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const ecdsaWithSha256 = sequence(objectId('2a8648ce3d040302'));
   const spki = publicKey.export({ type: 'spki', format: 'der' });
-  // A name of its own: among trusted certificates OpenSSL looks for an issuer by name, and takes the first.
+  // A unique name: OpenSSL looks for an issuer among trusted certificates by name, and takes the first.
   const own = Buffer.from(`loopback ${spki.subarray(-8).toString('hex')}`);
   const name = sequence(set(sequence(objectId('550403'), der(0x0c, own))));
   const validity = sequence(der(0x18, Buffer.from('20200101000000Z')), der(0x18, Buffer.from(until)));

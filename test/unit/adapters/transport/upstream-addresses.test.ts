@@ -14,7 +14,7 @@ const resolvesTo =
       addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
     );
 
-/** Counts what arrives: a refused call must not even connect. */
+/** Counts connections: a rejected call must not even connect. */
 async function serve(status = 200, headers: Record<string, string> = {}) {
   let connections = 0;
   const server = createServer((_request, response) => response.writeHead(status, headers).end('ok'));
@@ -57,7 +57,7 @@ test('a public name that resolves to this machine is called on the local stack o
     'EPRIVATE',
   );
   expect(connections()).toBe(0);
-  // The connection is made; that the server there speaks no TLS is another matter.
+  // It connects, and only then fails because the server speaks no TLS.
   await expect(createHttpsTransport({ local: true, resolve }).send(post(url), never)).rejects.not.toThrow(
     'EPRIVATE',
   );

@@ -1,4 +1,4 @@
-/** Texts of every kind that clients send, made from a seed, and pages and sources of this repository. */
+/** Texts of every kind that clients send, generated from a seed, and pages and sources of this repository. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 const letters = 'abcdefghijklmnopqrstuvwxyz';

@@ -121,7 +121,7 @@ describe('content beside text', () => {
 
   it.each([
     [['image'], 2],
-    // The name has no position: another message may have sent what this one did not.
+    // The name has no position, because another message may have sent what this one did not.
     [['messages[].images'], 2],
     [['messages[].images[]'], 2],
     [['messages[].image', 'messages[].content[].image_url.u'], 2],

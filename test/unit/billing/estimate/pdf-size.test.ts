@@ -20,7 +20,7 @@ const filled = 'x'.repeat(50_000);
 const on = (contents: string, more = ''): string => `<< /Type /Page /Contents ${contents} ${more} >>`;
 const forms = (names: string): string => `/Resources << /XObject << ${names} >> >>`;
 const form = (data: string, more = ''): string => packed(`/Subtype /Form ${more}`, data);
-/** Five signs for four bytes. */
+/** ASCII85: five characters for four bytes. */
 const ascii85 = (text: string): string => {
   const bytes = Buffer.from(text.padEnd(Math.ceil(text.length / 4) * 4, '\0'), 'latin1');
   let signs = '';
@@ -36,7 +36,7 @@ const ascii85 = (text: string): string => {
   return `${signs}~>`;
 };
 
-/** A file with this tree of pages, and one whose only page has this content. */
+/** A file with this page tree, and one whose only page has this content. */
 const file = (objects: Record<number, string>, kids = [3], tail = ''): string =>
   pdfOf({ 1: catalog, 2: tree(kids), ...objects }, tail);
 const showing = (content: string, more: Record<number, string> = {}, attributes = ''): string =>
@@ -177,7 +177,7 @@ describe('the size of a PDF', () => {
 
   const many = numbers(1, 40_000);
   const asking = numbers(1_000, 20_000);
-  /** What takes long if anything is read more often than once. */
+  /** Slow inputs if anything is read more than once. */
   it.each<[string, string]>([
     [
       'names',

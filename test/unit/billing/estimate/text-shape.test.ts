@@ -1,4 +1,4 @@
-/** The three estimates beside the counts of two vendors' public tokenizers. Decision 25 has the table. */
+/** Compares the three estimates with the counts of two vendors' public tokenizers. Decision 25 has the table. */
 import { getTokenizer } from '@anthropic-ai/tokenizer';
 import { get_encoding as encodingOf } from 'tiktoken';
 import { afterAll, describe, expect, it } from 'vitest';

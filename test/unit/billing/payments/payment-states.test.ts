@@ -52,7 +52,7 @@ const facts = [
   reversal('dp_3', { kind: 'dispute', state: 'returned', ...usd(250n) }),
 ];
 
-/** Plays facts, and collects each grant that a change brings about. */
+/** Applies facts, and collects each grant that a change causes. */
 function play(order: readonly (PaidFact | ReversalFact)[], first?: Payment) {
   let payment = first;
   const made: string[] = [];
@@ -118,7 +118,7 @@ test.each([
   },
 );
 
-/** A refund or dispute as the oracle needs it: the part of the payment that it has taken in the end. */
+/** A refund or dispute as the oracle reads it: the share of the payment that it finally took. */
 const parts = fc.array(
   fc.record({ cents: fc.bigInt(1n, 400n), grown: fc.bigInt(0n, 50n), isReturned: fc.boolean() }),
   { maxLength: 6 },

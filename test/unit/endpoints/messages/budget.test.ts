@@ -1,4 +1,4 @@
-/** The budget of a key, as Claude Code shows limits of use: it warns from 75 % on. */
+/** The budget headers of a key, which Claude Code shows as usage limits: it warns from 75 % on. */
 import { describe, expect, it } from 'vitest';
 import { findKeyBudget } from '../../../../shared/relay/money/call-costs.ts';
 import { BillingRig, small, smallNeed, yuan } from '../../../support/billing-rig.ts';
@@ -8,7 +8,7 @@ const headers = { 'x-api-key': demoKey };
 const path = '/v1/messages';
 const prefix = 'anthropic-ratelimit-unified-';
 
-/** A key of which others have used an amount in its period. */
+/** A key of which other calls have used an amount in its period. */
 async function rigOf(budget: { amount: string; period: 'day' | 'month' }, used: bigint): Promise<BillingRig> {
   const rig = new BillingRig({ key: { budget } }).granted(yuan);
   const counter = findKeyBudget(keyRow({ budget }), 'UTC', rig.clock.now())?.counter;

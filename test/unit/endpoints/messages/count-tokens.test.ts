@@ -1,4 +1,6 @@
-/** POST /v1/messages/count_tokens: the upstream's count or the relay's estimate, who may ask, and what it leaves behind. */
+/**
+ * POST /v1/messages/count_tokens: the upstream's count or the relay's estimate, the permissions, and the side effects.
+ */
 import { describe, expect, it } from 'vitest';
 import { outcomeOf } from '../../../../shared/adapters/telemetry/log.ts';
 import { createQuotaItem } from '../../../../shared/billing/quota-item.ts';
@@ -138,7 +140,7 @@ describe("the relay's token estimate, marked as such,", () => {
     expect(shown(answer)).toEqual([200, 'true', estimate]);
     expect(JSON.parse(answer.text).input_tokens).toBeGreaterThan(5);
     expect(answer.said[0]?.atMs).toBe(reason === 'upstream_timeout' ? 3_000 : 0);
-    // One candidate is asked once, and does not rest for it.
+    // One candidate is asked once, and gets no cooldown.
     expect(rig.sent).toHaveLength(asked);
     expect((await rig.health.entries()).size).toBe(0);
     expect(rig.logged).toEqual([expect.objectContaining({ end: 'counted', reason })]);

@@ -1,4 +1,4 @@
-/** Errors in the form that Anthropic's clients act on: status, type, headers, and the words of the vendor. */
+/** Errors in the form that Anthropic's clients act on: status, type, headers, and the vendor's text. */
 import { describe, expect, it } from 'vitest';
 import { refuse, respondRefusal, type RefusalCode } from '../../../../shared/relay/http/refusal.ts';
 import { renderErrorBody } from '../../../../shared/endpoints/messages/errors.ts';
@@ -82,7 +82,7 @@ const shown: Record<RefusalCode, [status: number, type: string]> = {
   internal: [500, 'api_error'],
 };
 
-/** Anthropic's own codes, where its API refuses the same. */
+/** Anthropic's own codes for rejections that its API has too. */
 const vendorCodes: Record<string, string> = {
   invalid_encoding: 'request_body_encoding_invalid',
   unsupported_content_encoding: 'request_body_encoding_unsupported',

@@ -1,4 +1,4 @@
-/** Upstreams that speak Messages badly, and callers that write it to get more than they pay for or may name. */
+/** Faulty Messages upstreams, and callers that try to get more than they pay for or may name. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -57,7 +57,7 @@ const eventsOf = ({ text: body }: Answer): Json[] =>
     .filter(Boolean)
     .map((frame) => JSON.parse(/^event: \w+\ndata: (.*)$/s.exec(frame)?.[1] ?? '') as Json);
 
-/** Clients end a session on anything else. */
+/** Clients abort a session on any other order. */
 function expectOrder(events: Json[]): void {
   let open: number | undefined;
   let next = 0;
@@ -75,7 +75,7 @@ function expectOrder(events: Json[]): void {
   ]);
 }
 
-/** The same of an upstream that speaks chat. */
+/** The same with an upstream that speaks chat. */
 function asChat({ index, content_block: block, delta: piece }: Json): string[] {
   const { type, id, name } = (block ?? {}) as Json;
   const { text: content, partial_json: args = '' } = (piece ?? {}) as Json;
@@ -421,7 +421,7 @@ describe('restricted fields of a caller:', () => {
     const answer = await rig.upstream({ steps }).post(body, { path, headers: { 'x-api-key': demoKey } });
     const { max_tokens: sent, thinking: asked, context_management: management } = rig.sent[0]?.json ?? {};
     expect([sent, asked, answer.headers['x-relay-dropped']]).toEqual([limit, thinking, dropped]);
-    // The vendor refuses to clear what is not there.
+    // The vendor rejects clearing content that does not exist.
     expect(management).toEqual({ edits: thinking ? edits : edits.slice(1) });
   });
 

@@ -30,7 +30,7 @@ async function post(
   return { rig, answer };
 }
 
-/** The events of a stream, each with its line of a name. */
+/** The events of a stream, each with its name line. */
 const eventsOf = ({ text }: Answer): Record<string, unknown>[] =>
   text
     .split('\n\n')

@@ -1,4 +1,7 @@
-/** What calls of Messages hold and cost, beside the same conversation over the other endpoints, by the oracle. */
+/**
+ * The reservations and costs of Messages calls, compared with the same conversation over the other endpoints and with
+ * the oracle.
+ */
 import { describe, expect, it } from 'vitest';
 import { estimateInput, loadMediaReader } from '../../../../shared/billing/estimate/input-tokens.ts';
 import { messagesEndpoint } from '../../../../shared/endpoints/messages/messages-endpoint.ts';
@@ -193,7 +196,7 @@ describe('the reservation for a body', () => {
   const words = 'word '.repeat(10_000);
   const window = 1_050_000;
 
-  // What the vendor counts: its pages on each of them, November 2026.
+  // The vendor's counts, from its pages of November 2026.
   it.each<[string, object, number]>([
     ['thinking', said({ type: 'thinking', thinking: words, signature: 'x' }), 10_000],
     ['hidden thinking', said({ type: 'redacted_thinking', data: 'AbC9'.repeat(10_000) }), 10_000],
@@ -407,7 +410,7 @@ describe('a limit of zero, which only fills the cache,', () => {
     const rig = rigOf({ channels: [{ dialect: 'messages', params: { set: { max_tokens: 900 } } }] });
     const answer = await rig.upstream({ steps }).call({ ...body, stream }, { path });
     expect(rig.sent[0]?.json).toMatchObject({ max_tokens: 0, system: body.system });
-    // The vendor refuses to stream it.
+    // The vendor rejects streaming here.
     expect(rig.sent[0]?.json).not.toHaveProperty('stream');
     expect(answer.status).toBe(200);
     expect(answer.text).toContain('"stop_reason":"max_tokens"');

@@ -1,4 +1,4 @@
-/** Between a client and an upstream that both speak Messages nothing changes but what the relay decides. */
+/** Between a client and an upstream that both speak Messages, only the relay's own decisions change the body. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CoreRig, data, demoKey, type Answer } from '../../../support/core-rig.ts';
@@ -104,7 +104,7 @@ it("the relay sends the client's Messages request, changing only model, limit, s
       expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, undefined]);
       const metadata = { user_id: expect.stringMatching(/^[0-9a-f]{64}$/) };
       expect(rig.sent[0]?.json).toEqual({ ...body, model: 'claude-opus-5', stream: true, metadata });
-      // Caches read from the front.
+      // Caches match from the start of a prompt.
       const up = String(rig.sent[0]?.body);
       expect(up).toContain(JSON.stringify(body.messages));
       expect(rig.sent[0]?.headers).toMatchObject(headers);
@@ -119,7 +119,7 @@ interface SaidBlock {
 }
 const pieces = (whole: string): string[] => whole.match(/[^]{1,5}/gu) ?? [];
 
-/** A block with the events that bring it. */
+/** A block with the events that deliver it. */
 const streamed = ({ ...block }: Json): SaidBlock => {
   const { type } = block;
   const start: Json = { ...block };

@@ -1,4 +1,4 @@
-/** Message threads: the vendor holds the conversation, the relay nothing but what the client's id says. */
+/** Message threads: the vendor stores the conversation, and the relay keeps only what the client's id contains. */
 import { describe, expect, it } from 'vitest';
 import { createSealer } from '../../../../shared/adapters/system/node-ports.ts';
 import { createThreadId } from '../../../../shared/relay/state/thread-ids.ts';
@@ -63,7 +63,7 @@ class ThreadRig {
     return this.rig.call(body, { path, headers: { 'x-api-key': key, 'anthropic-beta': beta } });
   }
 
-  /** The id of the answer that a thread begins with. */
+  /** The id of the answer that starts a thread. */
   async begin(more: Json = {}): Promise<string> {
     return String(bodyOf(await this.ask({ messages: secret, thread: create, ...more }))['id']);
   }
@@ -316,7 +316,7 @@ describe('the money of a thread', () => {
     await threads.ask({ messages: question, thread: continued(id) });
     const charge = (threads.rig.item?.spent ?? 0n) - spent;
     expect(charge).toBeGreaterThanOrEqual(costOf({ input, output: 1 }));
-    // The relay's id has some 100 tokens as a text, and the vendor reads none of it.
+    // The relay's id has some 100 tokens as text, but the vendor reads none of it.
     expect(charge).toBeLessThan(costOf({ input: input + 40, output: 10 }));
   });
 });

@@ -1,4 +1,4 @@
-/** Fields that name what only the vendor has: refused where they cannot go up, never answered without it. */
+/** Fields that refer to data of the vendor: rejected when they can't be sent, and never answered without it. */
 import { describe, expect, it } from 'vitest';
 import { CoreRig, delta, demoKey, done, finish, usage } from '../../../support/core-rig.ts';
 
