@@ -264,6 +264,8 @@ describe('customer off, on, set and close', () => {
     expect(await rig.row('accounts', { account: 'off' })).toHaveProperty('budgets');
     expect(await rig.ops('customer set off budgets=[]')).toMatchObject({ code: 0 });
     expect(await rig.row('accounts', { account: 'off' })).not.toHaveProperty('budgets');
+    const forged = await rig.ops(['customer', 'set', 'off', 'note=new\nCustomer other', '--dry-run']);
+    expect(forged.output).not.toContain('\nCustomer other');
     await rig.ops('customer set off note=new rpm=5');
     expect(await rig.row('accounts', { account: 'off' })).toMatchObject({
       note: 'new',

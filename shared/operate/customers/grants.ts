@@ -116,7 +116,7 @@ async function writeGrant(ports: OperatorPorts, plan: GrantPlan): Promise<RowWri
   });
   if (made.some(({ table }) => table === 'grants')) return made;
   // A command that is repeated with the same id finds the row of its earlier run.
-  const there = await grantOf(ports, plan);
+  const there = await findGrant(ports, plan);
   if (there && parseYuan(there.amount) === amount) return made;
   throw new Failure(
     `grant "${grantId}" already exists with ${there ? formatWrittenMoney(there.amount) : 'another amount'}: choose another --id`,
@@ -133,7 +133,7 @@ const wrapWriteError = (error: unknown, what: string): Failure =>
     `${error instanceof Error ? error.message : String(error)}; ${what}: check with \`grant show\` before you try again`,
   );
 
-async function grantOf({ ledger }: OperatorPorts, { account, grantId }: GrantOf) {
+export async function findGrant({ ledger }: OperatorPorts, { account, grantId }: GrantOf) {
   const grants = (await Array.fromAsync(ledger.grants(account))).flat();
   return grants.find((grant) => grant.grantId === grantId);
 }
@@ -159,7 +159,7 @@ export async function awaitApplied(
     throw wrapWriteError(error, `${nameOf(of)} is written`);
   };
   for (;;) {
-    const grant = await grantOf(ports, of).catch(failAfterWrite);
+    const grant = await findGrant(ports, of).catch(failAfterWrite);
     if (grant?.problem !== undefined) throw new Failure(`the relay does not take it: ${grant.problem}`);
     if (grant?.applied !== undefined) break;
     if (clock.now() + pauseMs > untilMs) return { isApplied: false };
@@ -201,7 +201,7 @@ export async function showGrant(
   ports: OperatorPorts,
   { account, id }: { account: string; id: string },
 ): Promise<WrittenGrant> {
-  const found = await grantOf(ports, { account, grantId: id });
+  const found = await findGrant(ports, { account, grantId: id });
   if (!found) throw usageFailure(`${account} has no grant "${id}": see \`grant list --account ${account}\``);
   return hideInvalidAmount(found);
 }

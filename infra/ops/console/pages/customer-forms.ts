@@ -44,6 +44,7 @@ import {
 } from '../visit/visit.ts';
 import {
   carryOutGrant,
+  findGrant,
   planGrantAmount,
   type GrantPlan,
 } from '../../../../shared/operate/customers/grants.ts';
@@ -297,14 +298,20 @@ async function proposePayback(visit: Visit): Promise<Proposal> {
   const amount = parseYuan(visit.field('amount'));
   if (amount === undefined || amount <= 0n)
     throw usageFailure('amount: enter yuan above 0, with at most 9 decimals');
+  const account = visit.parameter('account');
   const balance = await readBalance(visit);
-  if (amount > balance)
+  if (amount > balance) {
+    // A second tab repeats a deduction that has lowered the balance, and must not advise a further one.
+    const made = await findGrant(visit.ports, { account, grantId: visit.field('id') });
     throw usageFailure(
-      `amount: exceeds the balance of ${formatMoney(balance)}. To correct a mistake, top up a negative amount`,
+      made
+        ? `grant "${made.grantId}" already exists, so nothing more is deducted`
+        : `amount: exceeds the balance of ${formatMoney(balance)}. To correct a mistake, top up a negative amount`,
     );
+  }
   const [verb, end] = isUndo(visit.field('id')) ? ['Take back', 'from'] : ['Pay back', 'to'];
   const words = `${verb} ${formatMoney(amount)}`;
-  const title = `${words} ${end} ${visit.parameter('account')}`;
+  const title = `${words} ${end} ${account}`;
   return proposeCredit(visit, formatYuan(-amount), { title, verb: words });
 }
 
