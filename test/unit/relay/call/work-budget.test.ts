@@ -39,7 +39,7 @@ describe('the work of one request', () => {
     expect(work.openState(128 * million)).toBe(false);
   });
 
-  it('is charged for a body before parsing and for stored responses before unpacking', async () => {
+  it('is counted for a body before parsing and for stored responses before unpacking', async () => {
     const drawn: number[][] = [];
     await readJsonBody('[1,2,3]', '', undefined, { counted: (...counts) => void drawn.push(counts) });
     expect(drawn).toEqual([[7, 4]]);

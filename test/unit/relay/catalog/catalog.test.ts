@@ -217,14 +217,14 @@ describe('the models page', () => {
     ['zh-CN', 'lang=en', 'en'],
     ['en', 'lang=zh', 'zh-CN'],
     ['zh', 'lang=<b>', 'zh-CN'],
-  ])('for a browser of %j and the address ?%s is in %s', async (language, query, lang) => {
+  ])('is shown to a browser of %j at ?%s in %s', async (language, query, lang) => {
     const headers = { accept: 'text/html', 'accept-language': language };
     const { text, response } = await call('/', { headers, query: new URLSearchParams(query) });
     expect(/<html lang="(.*?)"/.exec(text)?.[1]).toBe(lang);
     expect(response.headers['vary']).toBe('accept, accept-language');
   });
 
-  test('shows the model in the address only, and rejects a model that is not offered', async () => {
+  test('shows only the model named in the address, and rejects one that is not offered', async () => {
     const query = new URLSearchParams({ model: 'vendor/beta' });
     const { text } = await call('/', { headers: { accept: '*/*' }, query });
     expect(text).toMatch(/^vendor\/beta\n/);

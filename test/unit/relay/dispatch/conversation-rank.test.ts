@@ -50,7 +50,7 @@ describe('the candidate of a conversation', () => {
       { tenth: 0.1, 'rest|a': 0.45, 'rest|b': 0.45 },
     ],
   ])(
-    '%s: is each candidate within a tenth of its share, over 10,000 conversations',
+    '%s: each candidate gets its share within a tenth, over 10,000 conversations',
     (_name, candidates, shares) => {
       const counts = new Map<string, number>();
       for (let i = 0; i < 10_000; i += 1) {

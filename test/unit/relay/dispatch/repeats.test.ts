@@ -150,7 +150,7 @@ describe('a candidate that cannot carry a call', () => {
     expect(rig.logged.map(({ channel }) => channel)).toEqual(['wide', 'narrow']);
   });
 
-  it('without an alternative rejects the call with 400, names the field, and charges nothing', async () => {
+  it('without an alternative causes a 400 that names the field, and nothing is charged', async () => {
     const charges = [{ id: 1, type: 'times-billing', models: ['m'], output: 1 }];
     const rig = new CoreRig({ channels: [narrow], charges });
     await rig.quotas.create('acme');

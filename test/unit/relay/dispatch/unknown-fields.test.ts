@@ -68,7 +68,7 @@ describe('a server that rejects an unknown field', () => {
         error: { type: 'invalid_request_error', message: 'user: Extra inputs are not permitted' },
       }),
     ],
-  ])('such as %s is retried without it, and the relay remembers', async (_case, refused) => {
+  ])('is retried without it, and the relay remembers: %s', async (_case, refused) => {
     const rig = new CoreRig().upstream(refused, good);
     const answer = await rig.post(asking);
     expect([answer.status, answer.headers['x-relay-dropped']]).toEqual([200, 'user']);

@@ -11,7 +11,7 @@ const funded = (amount = 1000n): ReservationsRig => {
 const tokens = { price: tokenPrice };
 
 describe('the last known state of an account', () => {
-  it('refuses for a missing place only after two such refusals, which a refusal for money is not', async () => {
+  it('rejects for a missing place only after two such refusals; a refusal for money does not count', async () => {
     const rig = funded();
     const other = rig.otherReservations();
     const limited = { accountConcurrency: 1 };

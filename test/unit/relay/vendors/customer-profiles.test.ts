@@ -85,7 +85,7 @@ describe('a customer profile', () => {
     [{ error_code: 'user_profile_banned' }, 403],
     [{ error_code: 'user_profile_not_found' }, 400, 'invalid_request_error'],
   ])(
-    'that Anthropic rejects (%j, %i) causes a rejection of its customer alone, with the reason',
+    'that Anthropic rejects (%j, %i) affects only its customer, who gets the reason',
     async (details, status, type) => {
       const rig = rigOf().upstream(refused(status, details, type), answered);
       const answer = await ask(rig);
