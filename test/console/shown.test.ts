@@ -24,6 +24,7 @@ describe('a console that only reads', () => {
         'audit',
         'audit-all',
         'export',
+        'margins-csv',
         'statement-html',
         'statements-csv',
         'statements-html',
