@@ -80,7 +80,7 @@ describe('a mark', () => {
     expect(marksOf([hour(nowMs, 'a', slotOf(50, 60_000, 1))], [])).toEqual([]);
   });
 
-  it('covers two hours on a channel with less than one call a minute, but only one on a busy channel', () => {
+  it('covers two hours of a channel with less than one call a minute, but spares a busy one that recovered', () => {
     const slowBefore = hour(nowMs - 60 * minuteMs, 'a', slotOf(6, 5000));
     expect(marksOf([slowBefore, hour(nowMs, 'a', slotOf(4, 5000))], usualHours('a'))).toMatchObject([
       { mark: 'slower', now: expect.closeTo(5000, -1) },
