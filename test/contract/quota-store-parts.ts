@@ -116,7 +116,7 @@ export function quotaPartsContract(name: string, open: () => Promise<OpenedStore
     });
 
     test.each<[string, (item: QuotaItem) => Partial<QuotaItem>]>([
-      ['somebody else split it', () => ({ shardCount: 2 })],
+      ['another process split it', () => ({ shardCount: 2 })],
       ['money was taken that it wants to give', () => ({ available: 700n, granted: 700n })],
       ['plan calls were counted beyond the share', () => ({ plan: new Map([[slot(9).key, 8]]) })],
     ])('a split is rejected as a whole if meanwhile %s', async (_, change) => {

@@ -88,7 +88,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'smaller(free, (free * copies) / 2n)',
     replace: 'smaller(free, free * copies)',
     test: 'test/unit/billing/reservation.test.ts',
-    name: 'is lowered to half of a balance that does not',
+    name: 'is lowered to half of a balance that does not cover it',
   },
   {
     rows: ['S22'],

@@ -145,7 +145,7 @@ export const upstreamFaults: readonly Removal[] = [
     find: "if (output === undefined) return estimate(isCut ? 'partial' : 'absent');",
     replace: 'if (output === undefined) return { count: 0 };',
     test: 'test/unit/billing/checked-usage.test.ts',
-    name: 'are estimated each for itself: no output',
+    name: 'are estimated separately: no output',
   },
   {
     rows: ['F12'],

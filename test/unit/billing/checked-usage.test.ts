@@ -28,14 +28,14 @@ const honest = { input: 100, output: 50 };
 
 describe('the charged counts', () => {
   it.each<[string, ReportedUsage | undefined, unknown]>([
-    ['are the upstream’s where both are plausible', honest, [100, 50, undefined]],
-    ['are estimates where there are none', undefined, [120, 60, 'input:absent output:absent']],
-    ['are estimated each for itself: no input', { output: 50 }, [120, 50, 'input:absent']],
-    ['are estimated each for itself: no output', { input: 100 }, [100, 60, 'output:absent']],
+    ["are the upstream's counts if both are plausible", honest, [100, 50, undefined]],
+    ['are estimates if none are reported', undefined, [120, 60, 'input:absent output:absent']],
+    ['are estimated separately: no input', { output: 50 }, [120, 50, 'input:absent']],
+    ['are estimated separately: no output', { input: 100 }, [100, 60, 'output:absent']],
     ['are not zeros', { input: 0, output: 0 }, [120, 60, 'input:low output:low']],
-    ['are at least 0.7 of the estimate from below', { input: 56, output: 28 }, [56, 28, undefined]],
+    ['may be as low as 0.7 of the lower estimate', { input: 56, output: 28 }, [56, 28, undefined]],
     ['are not less', { input: 55, output: 27 }, [120, 60, 'input:low output:low']],
-    ['are at most what input and limit allow', { input: 1_000, output: 500 }, [1_000, 500, undefined]],
+    ['may be as high as input and limit allow', { input: 1_000, output: 500 }, [1_000, 500, undefined]],
     ['are not more', { input: 1_001, output: 501 }, [120, 60, 'input:high output:high']],
     ['are not negative', { input: -1, output: -1 }, [120, 60, 'input:impossible output:impossible']],
     [
@@ -45,11 +45,15 @@ describe('the charged counts', () => {
     ],
     ['are not infinite', { input: Infinity, output: NaN }, [120, 60, 'input:impossible output:impossible']],
     [
-      'include what the vendor’s cache held, where it counts only the rest',
+      'include the cached input if the vendor counts only the rest',
       { input: 10, output: 50, cached: 80, written: 5 },
       [95, 50, undefined],
     ],
-    ['do not where that explains nothing', { input: 10, output: 50, cached: 5_000 }, [120, 50, 'input:low']],
+    [
+      'exclude the cached input if that explains nothing',
+      { input: 10, output: 50, cached: 5_000 },
+      [120, 50, 'input:low'],
+    ],
   ])('%s', (_case, reported, expected) => {
     expect(short(reported)).toEqual(expected);
   });
@@ -98,19 +102,19 @@ describe('the charged counts', () => {
   });
 
   it.each<[string, ReportedUsage, unknown]>([
-    ['the sum of the runs where it is plausible', { input: 600, output: 300 }, [600, 300, undefined]],
+    ['the sum of the runs if it is plausible', { input: 600, output: 300 }, [600, 300, undefined]],
     [
-      'the vendor’s own count of the input where it is not',
+      "the vendor's total of the input if the sum is implausible",
       { input: 9e9, output: 300 },
       [100, 300, undefined],
     ],
     [
-      'the vendor’s own count of the output where it is not',
+      "the vendor's total of the output if the sum is implausible",
       { input: 600, output: 9e9 },
       [600, 50, undefined],
     ],
     [
-      'neither where both are not',
+      'estimates if both are implausible',
       { input: 9e9, output: 300, topLevel: { input: 3 } },
       [120, 300, 'input:impossible'],
     ],
@@ -137,9 +141,9 @@ describe('the parts of the charged counts', () => {
     ];
   };
   it.each<[string, ReportedUsage, unknown]>([
-    ['are zero where none are known', {}, [{ cached_tokens: 0 }, 0, undefined]],
+    ['are zero if none are reported', {}, [{ cached_tokens: 0 }, 0, undefined]],
     [
-      'have no write where the upstream reports none, and a zero where it does',
+      'omit cache writes if none are reported, and keep a reported zero',
       { cached: 4, written: 0 },
       [{ cached_tokens: 4, cache_write_tokens: 0 }, 0, undefined],
     ],
@@ -154,20 +158,12 @@ describe('the parts of the charged counts', () => {
       [{ cached_tokens: 90, cache_write_tokens: 0, cache_write_1h_tokens: 10 }, 0, undefined],
     ],
     [
-      'are not used where more was read than came in',
+      'are ignored if the cache reads exceed the input',
       { cached: 101 },
       [{ cached_tokens: 0 }, 0, 'input:cache'],
     ],
-    [
-      'are not used where one is negative',
-      { cached: 9, written: -1 },
-      [{ cached_tokens: 0 }, 0, 'input:cache'],
-    ],
-    [
-      'are not used where one is beyond belief',
-      { writtenForHour: 1e12 },
-      [{ cached_tokens: 0 }, 0, 'input:cache'],
-    ],
+    ['are ignored if one is negative', { cached: 9, written: -1 }, [{ cached_tokens: 0 }, 0, 'input:cache']],
+    ['are ignored if one is absurd', { writtenForHour: 1e12 }, [{ cached_tokens: 0 }, 0, 'input:cache']],
     ['have reasoning inside the output', { reasoning: 9e9 }, [{ cached_tokens: 0 }, 50, undefined]],
     ['have no reasoning below zero', { reasoning: -5 }, [{ cached_tokens: 0 }, 0, undefined]],
   ])('%s', (_case, more, expected) => {

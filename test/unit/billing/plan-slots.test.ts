@@ -26,12 +26,12 @@ const keys = (plan: Subscription | undefined, atMs = now, model: string | undefi
 
 describe('a plan', () => {
   const cases: [string, Subscription | undefined, boolean][] = [
-    ['that nobody holds is not held', undefined, false],
-    ['without an end is held', held(1), true],
-    ['is held from its first moment', held(1, { since: now }), true],
-    ['in the future is not held yet', held(1, { since: now + 1 }), false],
-    ['is held before its end', held(1, { until: now + 1 }), true],
-    ['is not held at its end', held(1, { until: now }), false],
+    ['that was not bought is inactive', undefined, false],
+    ['without an end is active', held(1), true],
+    ['is active from its first moment', held(1, { since: now }), true],
+    ['in the future is not yet active', held(1, { since: now + 1 }), false],
+    ['is active before its end', held(1, { until: now + 1 }), true],
+    ['is inactive at its end', held(1, { until: now }), false],
   ];
   it.each(cases)('%s', (_case, plan, expected) => {
     expect(isSubscribed(plan, now)).toBe(expected);

@@ -119,9 +119,9 @@ const priced = (written: WrittenPrice): Price & { type: 'token-billing' } => ({
 it.each<[string, WrittenPrice, bigint]>([
   // 1,000 x 0.02 + 4,000 x 0.002 + 300 x 0.025 + 20 x 0.04 + 100 x 0.1, per 1,000.
   ['each part at its own price, the rest as input', vendor, 46_300_000n],
-  ['like input where the rule has no price for it', { input: 0.02, output: 0.1 }, 116_400_000n],
-  ['like input for one part alone', { ...vendor, cached_input: undefined }, 118_300_000n],
-  ['at nothing where the rule says so', { ...vendor, cached_input: 0 }, 38_300_000n],
+  ['like input if the rule has no price for it', { input: 0.02, output: 0.1 }, 116_400_000n],
+  ['like input for one part only', { ...vendor, cached_input: undefined }, 118_300_000n],
+  ['for free if the rule sets a price of 0', { ...vendor, cached_input: 0 }, 38_300_000n],
 ])('input that an upstream cached is charged once: %s', (_case, written, nano) => {
   expect(computeCost(priced(written), cached)).toBe(nano);
 });
@@ -132,7 +132,7 @@ describe('tiers', () => {
     ['up to the step', 0, 200_000, 4_100_000_000n],
     ['one token above it, for all tokens of the call', 0, 200_001, 8_150_040_000n],
     ['by all input, though most of it was read from the cache', 200_000, 1, 8_150_040_000n],
-    ['in the first, where cached input keeps its price', 199_999, 1, 500_018_000n],
+    ['in the first tier, where cached input keeps its price', 199_999, 1, 500_018_000n],
     ['of several the highest that is passed', 0, 500_001, 40_300_080_000n],
   ])('price a call %s', (_case, read, rest, nano) => {
     const used = { ...tokens(read + rest, 1_000), prompt_tokens_details: { cached_tokens: read } };
@@ -358,11 +358,7 @@ describe('a ledger row is recomputed from its own fields', () => {
     ],
     ['a double price', { charge: 93_600_000n }, 'expected 0.0468'],
     ['a price for a million', { charge: 46_800n }, 'expected 0.0468'],
-    [
-      'a tier that it does not come to',
-      { ...ofLong, prompt_tokens: 200_000 },
-      'more than 200000 input tokens',
-    ],
+    ['a tier that it does not reach', { ...ofLong, prompt_tokens: 200_000 }, 'more than 200000 input tokens'],
   ])('%s', (_case, more, problem) => {
     if (problem === undefined) expect(findRowProblem(row(more))).toBeUndefined();
     else expect(findRowProblem(row(more))).toContain(problem);
@@ -381,8 +377,8 @@ describe('the cost of an answer by tokens, per call, and free of charge', () => 
   const perCall: Price = { type: 'times-billing', rule: 2, perCall: 50_000n };
   it.each<[string, AnswerOutcome, bigint, bigint]>([
     ['a whole answer', outcome({}), 120n, 50n],
-    ['a whole answer that the upstream calls free', outcome({ usage: tokens(0, 0) }), 0n, 50n],
-    ['a whole answer without a word in it', outcome({ anyContent: false }), 120n, 0n],
+    ['a complete answer that the upstream reports as free', outcome({ usage: tokens(0, 0) }), 0n, 50n],
+    ['a complete answer without text', outcome({ anyContent: false }), 120n, 0n],
     ['a failure before any output', outcome({ failed: true, anyContent: false }), 0n, 0n],
     ['an answer that was cut', outcome({ failed: true }), 120n, 50n],
     ['an answer whose client left before any of it', outcome({ leftEarly: true }), 120n, 0n],
@@ -407,13 +403,13 @@ describe("the operator's cost of a call", () => {
     ['in yuan, rounded once', { a: dollars }, 7_479_629n],
     ['by the service tier', { a: { ...plain, service_tiers: { flex: 0.5 } } }, 25_000_000n],
     [
-      'by the service tier, but for what the call costs',
+      'by the service tier, except for the cost of the call',
       { a: { ...plain, per_call: 0.05, service_tiers: { flex: 0.5 } } },
       75_000_000n,
     ],
     ['by its hour', { a: { ...plain, windows: [{ ...allDay, factor: 2 }] } }, 100_000_000n],
     [
-      'by its hour, what the call costs too, in the service tier',
+      'by its hour, including the cost of the call, in the service tier',
       { a: { ...plain, per_call: 0.05, service_tiers: { flex: 0.5 }, windows: [{ ...allDay, factor: 2 }] } },
       150_000_000n,
     ],

@@ -71,7 +71,7 @@ describe('a call is paid', () => {
     ['from the next one', need({ slots }), use('a'), { slot: slots[1], ...paid(0n) }],
     ['from one without a limit', need({ slots }), use('a', 'b', 'c'), { slot: slots[2], ...paid(0n) }],
     ['from the balance when every entry is full', need(full), use('a'), paid(5_000n)],
-    ['with nothing where it takes nothing', need({ reservesNothing: true, slots }), quota(-5n), paid(0n)],
+    ['with nothing if it reserves nothing', need({ reservesNothing: true, slots }), quota(-5n), paid(0n)],
     ['with nothing at a price of 0, even below zero', need({ price: gift }), quota(-5n), paid(0n)],
     ['with nothing when it is free', need({ price: free }), quota(-5n), paid(0n)],
     [
@@ -104,20 +104,20 @@ describe('a call is rejected', () => {
     ['short of the input and the fewest tokens', need(), quota(227_999n), short(227_999n, 228_000n)],
     ['below zero', need(), quota(-1n), short(-1n, 228_000n)],
     [
-      'short of the input, when only that is paid',
+      'short of the input, when only the input is charged',
       need({ price: inputOnly }),
       quota(99_999n),
       short(99_999n, 100_000n),
     ],
     [
-      'for now when running calls hold what it needs',
+      'temporarily when running calls reserve the amount that it needs',
       need(),
       quota(1_000n, { open: opened(1, 227_000n) }),
       { reason: 'reserved', available: 1_000n, need: 228_000n },
     ],
     ['for good when they do not', need(), quota(999n, { open: opened(1, 227_000n) }), short(999n, 228_000n)],
     [
-      'when as many calls of the account are open as can be',
+      'when the account has the maximum of open calls',
       need({ reservesNothing: true, accountConcurrency: 100, nowMs: entry().until * 1000 }),
       quota(1n, { open: opened(100) }),
       { reason: 'open_entries' },
@@ -200,13 +200,13 @@ describe('calls that wait for hours at a vendor', () => {
 describe('the output limit from the client or the default', () => {
   it.each<[string, ReserveNeed, bigint, object]>([
     [
-      'is lowered to half of a balance that does not',
+      'is lowered to half of a balance that does not cover it',
       need(),
       1_000_000n,
       { ...paid(500_000n, 1_000_000n), limitedTo: 200, limitedBy: 'balance' },
     ],
     [
-      'is held when that leaves half of the balance to others',
+      'is reserved when that leaves half of the balance to others',
       lowered(),
       4_200_000n,
       paid(2_100_000n, 4_200_000n),
@@ -224,20 +224,15 @@ describe('the output limit from the client or the default', () => {
       { ...paid(1_000_000n, 2_000_000n), limitedTo: 225, limitedBy: 'balance' },
     ],
     ['is lowered to the fewest tokens', lowered(), 228_000n, least],
-    ['and then needs no more than these cost', lowered(), 400_000n, least],
-    [
-      'is never lowered below what the client asked for',
-      lowered({ outputTokensMax: 20 }),
-      140_000n,
-      paid(140_000n),
-    ],
+    ['and then needs no more than their cost', lowered(), 400_000n, least],
+    ["is never lowered below the client's limit", lowered({ outputTokensMax: 20 }), 140_000n, paid(140_000n)],
     [
       'is lowered by a budget, as by the balance',
       budget(4_000_000n),
       fortune,
       { ...paid(2_000_000n, 4_000_000n), limitedTo: 950, limitedBy: 'budget' },
     ],
-    ['takes a budget whole that covers it', budget(2_100_000n, true), fortune, paid(2_100_000n)],
+    ['uses up a budget that covers it', budget(2_100_000n, true), fortune, paid(2_100_000n)],
     [
       'names the balance when that is the smaller one',
       budget(4_000_000n),

@@ -17,13 +17,7 @@ describe('the days that a balance lasts', () => {
 
   it.each([
     ['of an old account counts this month', '2026-11-21', 100n, [month(10n * yuan, '2026-11-01')], 20.5],
-    [
-      'of an account that began today is by today alone',
-      '2026-11-21',
-      10n,
-      [month(10n * yuan, '2026-11-21')],
-      1,
-    ],
+    ['for an account from today uses only today', '2026-11-21', 10n, [month(10n * yuan, '2026-11-21')], 1],
     [
       'of one that began this month is from its first call on',
       '2026-11-21',
@@ -39,14 +33,14 @@ describe('the days that a balance lasts', () => {
       9.5,
     ],
     [
-      'of an old account, in the first week, counts the month before too',
+      'for an old account in the first week includes the month before',
       '2026-12-02',
       100n,
       [month(10n * yuan)],
       31.5,
     ],
     [
-      'of a new account whose sums lack their first day counts the month',
+      'for a new account without sums of its first day uses the month',
       '2026-11-21',
       10n,
       [month(10n * yuan)],
@@ -54,7 +48,7 @@ describe('the days that a balance lasts', () => {
     ],
     // Sums follow a close within seconds.
     [
-      'of a new account whose last call is not summed yet',
+      'for a new account whose last call is not yet summed',
       '2026-11-21',
       10n,
       [month(9n * yuan + 950_000_000n, '2026-11-21')],

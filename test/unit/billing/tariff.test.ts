@@ -49,7 +49,7 @@ describe('the limits of a tariff', () => {
     ['the rule', rich, [], false],
     ['the rule, with a factor', { ...rich, windows: [{ ...allDay, factor: 2 }] }, [{ factor: 0.5 }], false],
     ['the customer', rich, [own], true],
-    ['the customer, by tokens in the place of a price per call', byCall, [own], true],
+    ['the customer, by tokens instead of a price per call', byCall, [own], true],
     ['the customer, with a price for the hour', plain, [{ ...own, cache_write_1h: 0.02 }], false],
     ['the customer, per call', plain, [{ type: 'times-billing', output: 1 }], false],
     ['the window', { ...rich, windows: [{ ...allDay, ...own }] }, [], true],
@@ -193,7 +193,7 @@ describe('the ledger row of a call', () => {
   const dear = { price: '1:tokens:0.18:0.072', charge: 187_200_000n };
 
   it.each<[string, Partial<CloseRow>, boolean]>([
-    ['without a tariff: its price alone was agreed, or nobody knows', dear, true],
+    ['without a tariff: only its price was agreed, or it is unknown', dear, true],
     ['with a tariff that is too long', { ...dear, tariff: '~' }, true],
     ['by its tariff', { tariff: rich1, price: '1:tokens:0.018:0.072:0.0018:0.0225:0.036' }, true],
     ['by another price of its rule', { ...dear, tariff: '1:tokens:0.018:0.072' }, false],
@@ -208,7 +208,7 @@ describe('the ledger row of a call', () => {
       false,
     ],
     [
-      'by that of the model that answered',
+      'by the price of the model that answered',
       { ...dear, model: 'n', tariff: 'm|1:tokens:0.018:0.072 n|1:tokens:0.18:0.072' },
       true,
     ],
@@ -222,7 +222,7 @@ describe('the ledger row of a call', () => {
     ['with its search', { ...searched, charge: 25_280_000n }, true],
     ['with a search that its charge does not have', searched, false],
     ['with a search at another price', { ...searched, tariff: plainText, charge: 25_280_000n }, false],
-    ['its search alone', { ...searched, kind: 'released', charge: 80_000n }, true],
+    ['its search only', { ...searched, kind: 'released', charge: 80_000n }, true],
     ['nothing for its search', { ...searched, kind: 'released', charge: 0n }, false],
     ['its search beside a plan', { ...searched, plan_slot: 'a@2026-11-01', charge: 80_000n }, true],
     ['its search and its input after a crash', { ...searched, kind: 'expired', charge: 18_080_000n }, true],
@@ -232,7 +232,7 @@ describe('the ledger row of a call', () => {
   });
 
   it.each<[string, Partial<CloseRow>, string | undefined]>([
-    ['no more than it held', { reserved: 25_200_000n }, undefined],
+    ['no more than it reserved', { reserved: 25_200_000n }, undefined],
     ['of a metered account', { reserved: 0n, metered: true }, undefined],
     [
       'more output',
@@ -263,8 +263,8 @@ describe('the ledger row of a call', () => {
 
   it.each<[string, string | undefined, string | undefined]>([
     ['has the tariff of its reservation', rich1, rich1],
-    ['has none where that is its price', '1:tokens:0.018:0.072', undefined],
-    ['has none of the previous version', undefined, undefined],
+    ['has no text if that is its price', '1:tokens:0.018:0.072', undefined],
+    ['has no text from the previous version', undefined, undefined],
   ])('%s', (_case, kept, tariff) => {
     const { account, id, key, model, price } = rowOf();
     const entry = {

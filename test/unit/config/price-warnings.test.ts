@@ -125,7 +125,7 @@ describe('a price below the cost of a channel', () => {
       { input: 0.007, output: 0.028, cached_input: 0.001 },
       sold('¥1 per million cached_input tokens, channel main costs ¥1.4, a loss of ¥0.4'),
     ],
-    ['is meant where the type is free', { type: 'non-billing' }, undefined],
+    ['is intended for a free type', { type: 'non-billing' }, undefined],
   ])('%s', (_what, prices, warning) => {
     const row = { id: 1, type: 'token-billing', models: ['m'], ...prices };
     const { results } = compile({ channels: [channel({ models: ['m'], ...paid })], charges: [row] });

@@ -212,9 +212,9 @@ describe('the usage of a chat answer', () => {
 
   it.each<[string, object, Record<string, string>, unknown[]]>([
     ['on the finish chunk', {}, {}, [null, whole]],
-    ['in a chunk of its own where asked', asked, {}, [null, null, whole]],
+    ['in a separate chunk on request', asked, {}, [null, null, whole]],
     ["nowhere for OpenAI's client for Java, which would miss the finish reason", {}, java, [null, null]],
-    ['where that client asked', asked, java, [null, null, whole]],
+    ['where that client requests usage', asked, java, [null, null, whole]],
   ])('is reported %s', (_where, body, headers, expected) => {
     const text = rendered({ ...body, stream: true }, [{ content: 'x' }], { headers, finish: 'stop' });
     expect(chunksIn(text).map((chunk) => chunk.usage)).toEqual(expected);

@@ -122,12 +122,12 @@ describe('a body with input instead of messages', () => {
   });
 
   it.each<[string, object, string]>([
-    ['messages, too', { input: 'hi', messages: [hi] }, 'invalid_value input'],
+    ['additional messages', { input: 'hi', messages: [hi] }, 'invalid_value input'],
     ['no input in it', { input: [] }, 'invalid_value input'],
-    ['an item that nobody knows', { input: [{ type: 'odd' }] }, 'unsupported_input_item input[0].type'],
+    ['an unknown item', { input: [{ type: 'odd' }] }, 'unsupported_input_item input[0].type'],
     ['a wish for a summary', { input: [hi, { type: 'compaction_trigger' }] }, 'unsupported_input_item input'],
     [
-      'what is stored',
+      'a stored response',
       { input: 'hi', previous_response_id: 'resp_1' },
       'unsupported_parameter previous_response_id',
     ],
@@ -143,7 +143,7 @@ describe('a body with input instead of messages', () => {
       'invalid_value tools',
     ],
     [
-      'a name that is too long',
+      'a name beyond the limit',
       { input: 'hi', tools: [{ name: 'n'.repeat(65), input_schema: {} }] },
       'string_above_max_length tools[0].name',
     ],
@@ -197,7 +197,7 @@ describe('messages with terms of other endpoints', () => {
     ['a nested function, whose own name counts', { ...nested, name: 'other' }, nested],
     ['a nested tool', nested, nested],
     [
-      'a tool of the vendor',
+      "a vendor's tool",
       { type: 'web_search_20250305', name: 'web_search' },
       { type: 'web_search_20250305', name: 'web_search' },
     ],

@@ -98,8 +98,8 @@ describe('an embeddings answer', () => {
   });
 
   it.each([
-    ['leaves out the index of the first, as Gemini does', [{ embedding: [1] }, { index: 1, embedding: [2] }]],
-    ['says 0 of each', vectorsAt(0, [1], [2])],
+    ['omits the first index, like Gemini', [{ embedding: [1] }, { index: 1, embedding: [2] }]],
+    ['sends the index 0 for each', vectorsAt(0, [1], [2])],
   ])('uses the position in the list when an upstream %s', async (_case, given) => {
     const rig = rigOf({}, answer(given));
     expect(read(await rig.call(two, { path })).data.map(({ embedding }) => embedding)).toEqual([[1], [2]]);
@@ -184,7 +184,7 @@ it.each([
   ['no dimensions', { input: 'a', dimensions: 0 }, 'invalid_value', 'dimensions'],
   ['another encoding', { input: 'a', encoding_format: 'int8' }, 'invalid_value', 'encoding_format'],
   [
-    'vectors that no answer holds',
+    'vectors too large for an answer',
     { input: many(2048), dimensions: vectorNumbersMax / 2048 + 1 },
     'answer_too_large',
     'dimensions',
@@ -224,7 +224,7 @@ describe('an embeddings call', () => {
     ['none', { prompt_tokens: 0 }, 5n, 'input:low'],
     ['far too many', { prompt_tokens: 1_000_000 }, 5n, 'input:high'],
     ['less than nothing', { prompt_tokens: -1 }, 5n, 'input:impossible'],
-    ['a total alone', { total_tokens: 5 }, 5n, undefined],
+    ['only a total', { total_tokens: 5 }, 5n, undefined],
     ['a plausible count', { prompt_tokens: 7 }, 7n, undefined],
   ])(
     "is settled by the upstream's count if that is plausible, or else by the estimate: %s",
@@ -333,19 +333,19 @@ describe('embeddings failover', () => {
     ['limits its rate', { status: 429 }],
     ['breaks off', { steps: ['{"data":[{"embed', reset] }],
     ['ends early', { steps: ['{"data":[{"index":0,"embedding":[1]}'] }],
-    ['gives fewer vectors', answer(vectorsOf([1]))],
-    ['gives more', answer(vectorsOf([1], [2], [3]))],
-    ['gives one twice', answer(vectorsAt(1, [1], [2]))],
-    ['gives one of another length', answer(vectorsOf([1], [2, 3]))],
-    ['gives an empty one', answer(vectorsOf([], []))],
-    ['gives what is no number', answer(vectorsOf([1], [null]))],
-    ['gives more than 32 bits hold', answer(vectorsOf([1], [1e300]))],
-    ['gives bytes that are not of numbers', answer(vectorsOf(bytesOf(1), btoa('abc')))],
-    ['gives what is not base64', answer(vectorsOf(bytesOf(1), '*'))],
-    ['gives NaN as bytes', answer(vectorsOf(bytesOf(1), bytesOf(Number.NaN)))],
-    ['gives none', answer([])],
-    ['gives a web page', { steps: ['<html>'] }],
-    ['gives an error', { steps: ['{"error":{"message":"x","type":"server_error"}}'] }],
+    ['sends fewer vectors', answer(vectorsOf([1]))],
+    ['sends more vectors', answer(vectorsOf([1], [2], [3]))],
+    ['sends a vector twice', answer(vectorsAt(1, [1], [2]))],
+    ['sends a vector of another length', answer(vectorsOf([1], [2, 3]))],
+    ['sends an empty vector', answer(vectorsOf([], []))],
+    ['sends a value that is not a number', answer(vectorsOf([1], [null]))],
+    ['sends numbers beyond 32 bits', answer(vectorsOf([1], [1e300]))],
+    ['sends bytes that are not numbers', answer(vectorsOf(bytesOf(1), btoa('abc')))],
+    ['sends invalid base64', answer(vectorsOf(bytesOf(1), '*'))],
+    ['sends NaN as bytes', answer(vectorsOf(bytesOf(1), bytesOf(Number.NaN)))],
+    ['sends no vectors', answer([])],
+    ['sends a web page', { steps: ['<html>'] }],
+    ['sends an error', { steps: ['{"error":{"message":"x","type":"server_error"}}'] }],
   ])('asks the next channel of the same upstream model, and no other, when one %s', async (_, broken) => {
     const rig = rigOf({ channels: three }, broken, answer(pair));
     const result = await rig.call(lists, { path });

@@ -96,11 +96,11 @@ const problem = ({ status, text }: { status: number; text: string }): unknown[] 
 
 describe('an upstream that does not compact', () => {
   it.each<[string, UpstreamScript]>([
-    ['has no such path', refusal(404)],
-    ['has a page for it', { status: 404, headers: { 'content-type': 'text/html' }, steps: ['<html>'] }],
-    ['takes no such method', { status: 405 }],
-    ['is not done yet', { status: 501 }],
-    ['answers with something else', said('It says 42.')],
+    ['lacks the path', refusal(404)],
+    ['answers with a web page', { status: 404, headers: { 'content-type': 'text/html' }, steps: ['<html>'] }],
+    ['does not allow the method', { status: 405 }],
+    ['does not implement it yet', { status: 501 }],
+    ['answers with another object', said('It says 42.')],
     [
       'sends an item without content',
       whole({ object: 'response.compaction', output: [{ type: 'compaction' }] }),
@@ -122,7 +122,7 @@ describe('an upstream that does not compact', () => {
   });
 
   it.each([
-    ['refuses the item that asks for it', refusal(400, { message: 'Invalid value', param: 'input[2].type' })],
+    ['rejects the item that requests it', refusal(400, { message: 'Invalid value', param: 'input[2].type' })],
     ['answers with a text instead', said('It says 42.')],
   ])('%s: its model writes the summary for an item too', async (_how, answer) => {
     const rig = new Compaction().upstream(answer, said('the file says 42'));
@@ -317,8 +317,8 @@ describe('a summary', () => {
   it.each([
     ['nothing', delta(''), 'stop'],
     ['blanks', delta(' \n '), 'stop'],
-    ['reasoning alone, up to a limit', reasoned, 'length'],
-    ['what is said before a call', [delta('Let me look.'), called].join(''), 'tool_calls'],
+    ['only reasoning, up to a limit', reasoned, 'length'],
+    ['text before a call', [delta('Let me look.'), called].join(''), 'tool_calls'],
     ['cut off by a limit', delta('the file s'), 'length'],
     ['cut off by a filter', delta('the file s'), 'content_filter'],
   ])('that is %s is an error, and costs what its upstream charges', async (_what, text, end) => {
@@ -359,7 +359,7 @@ describe('a request to compact', () => {
   it.each([
     ['nothing', {}],
     ['an empty list', { input: [] }],
-    ['instructions alone', { instructions: 'Be brief.' }],
+    ['only instructions', { instructions: 'Be brief.' }],
   ])('of %s is a 400', async (_what, body) => {
     const rig = new Compaction();
     const answer = await rig.call({ model: 'm', ...body }, { path });

@@ -55,10 +55,10 @@ describe('a Responses input', () => {
 
   it.each<[string, InputItem[], object[]]>([
     ['developer is system', [{ role: 'developer', content: 'a' }], [{ role: 'system', content: 'a' }]],
-    ['an item with a role alone is a message', [{ type: null, ...hi }], [hi]],
-    ['a name goes along', [{ ...hi, name: 'ann' }], [{ ...hi, name: 'ann' }]],
+    ['an item with only a role is a message', [{ type: null, ...hi }], [hi]],
+    ['a name is kept', [{ ...hi, name: 'ann' }], [{ ...hi, name: 'ann' }]],
     [
-      'an assistant message is one text, whatever its parts carry besides',
+      'an assistant message is one text, without other data of its parts',
       [
         {
           ...said('assistant', [
@@ -71,7 +71,7 @@ describe('a Responses input', () => {
       [{ role: 'assistant', content: 'One.\nNo.' }],
     ],
     [
-      'images stay images, with their detail, whoever sent them',
+      'images stay images with their detail, for every role',
       [said('user', [one, image]), said('system', [image])],
       [
         { role: 'user', content: [{ type: 'text', text: 'one' }, chatImage] },
@@ -141,12 +141,12 @@ describe('calls and their outputs', () => {
       [assistant(null, 'a'), tool('a'), assistant(null, 'b'), tool('b'), hi],
     ],
     [
-      'that stand together join the assistant message before them, and outputs take the order of the calls',
+      'in a row join the assistant message before them, and outputs take the order of the calls',
       [said('assistant', 'I look.'), call('a'), call('b'), output('b'), output('a')],
       [assistant('I look.', 'a', 'b'), tool('a'), tool('b')],
     ],
     [
-      'what the assistant said after or between its calls is said with them, so that no answer follows it',
+      'with text after or between them move that text before the calls, so that no answer follows it',
       [call('a'), said('assistant', 'Wait,'), call('b'), said('assistant', 'please.'), output('a')],
       [assistant('Wait,\nplease.', 'a', 'b'), tool('a')],
     ],

@@ -31,12 +31,12 @@ const grammar = { definition: 's', syntax: 'lark' };
 describe('tools', () => {
   it.each<[string, object[], object[]]>([
     [
-      'a function goes down one level',
+      'a function is nested one level deeper',
       [{ ...look, strict: true }],
       [named('look', { description: 'Looks.', parameters, strict: true })],
     ],
     [
-      'nulls of a function are absent',
+      'nulls of a function are dropped',
       [{ ...look, strict: null, parameters: null, description: null }],
       [named('look', { parameters: { type: 'object', properties: {} } })],
     ],
@@ -51,7 +51,7 @@ describe('tools', () => {
       [custom('p', { description: 'd', format: { type: 'grammar', grammar } })],
     ],
     [
-      'free text stays, and a format that nobody knows is left out',
+      'free text stays, and an unknown format is dropped',
       [
         { type: 'custom', name: 'p', format: { type: 'text' } },
         { type: 'custom', name: 'q', format: 'odd' },
@@ -59,7 +59,7 @@ describe('tools', () => {
       [custom('p', { format: { type: 'text' } }), custom('q')],
     ],
     [
-      'the description of a group stands before that of its first tool',
+      'the description of a group precedes that of its first tool',
       [{ type: 'namespace', name: 'n', description: 'Files.', tools: [look, { ...look, name: 'see' }] }],
       [
         named('n__look', { description: 'Files.\n\nLooks.', parameters }),

@@ -187,7 +187,7 @@ describe('a price list in dollars per token', () => {
         ],
       ],
       [
-        'of several windows, with the standard price of what they leave out',
+        'of several windows, with the standard price where they set none',
         { hours_utc: ['1:00-02:00', '01:30-03:00'], input_cost_per_token: 1.5e-6 },
         [{ ...hours, output: 0.15, from: '01:00', to: '03:00' }],
       ],
@@ -223,8 +223,8 @@ describe('a price list in dollars per token', () => {
     it.each<[string, object]>([
       ['a zone whose clocks change', { hours_utc: '01:00-02:00', weekday_timezone: 'Europe/Berlin', ...low }],
       ['a zone that does not exist', { hours_utc: '01:00-02:00', weekday_timezone: 'Mars/Base', ...low }],
-      ['hours that are none', { hours_utc: 'at night', ...low }],
-      ['days that are none', { windows: [{ hours_utc: '01:00-02:00', weekdays: ['payday'] }], ...low }],
+      ['invalid hours', { hours_utc: 'at night', ...low }],
+      ['invalid days', { windows: [{ hours_utc: '01:00-02:00', weekdays: ['payday'] }], ...low }],
       ['no prices', { hours_utc: '01:00-02:00' }],
     ])('are skipped for %s, with a report', async (_what, block) => {
       const { effect, rows } = await importOf(entryOf(block));

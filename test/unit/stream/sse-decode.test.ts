@@ -28,12 +28,12 @@ describe('the decoder of server-sent events', () => {
     ['only one space is dropped', 'data:  a\n\n', [' a']],
     ['lines of one event are joined', 'data: a\ndata: b\n\n', ['a\nb']],
     ['CRLF', 'data: a\r\n\r\ndata: b\r\n\r\n', ['a', 'b']],
-    ['CR alone', 'data: a\r\rdata: b\r\r', ['a', 'b']],
+    ['CR only', 'data: a\r\rdata: b\r\r', ['a', 'b']],
     ['all line ends in one stream', 'data: a\r\ndata: b\r\n\r\n: c\r\rdata: d\n\n', ['a\nb', 'd']],
     ['CR and LF that end different lines', 'data: a\n\r\ndata: b\r\n\rdata: c\n\n', ['a', 'b', 'c']],
     ['a byte order mark', '\uFEFFdata: a\n\n', ['a']],
     ['characters of several bytes', 'data: ü€😀\n\n', ['ü€😀']],
-    ['a separator of lines that is no line end', 'data: a\u2028b\n\n', ['a\u2028b']],
+    ['a line separator that does not end a line', 'data: a\u2028b\n\n', ['a\u2028b']],
     ['comments', ': ping\n\ndata: a\n: in between\n\n', ['a']],
     ['other fields', 'event: x\nid: 1\nretry: z\ndata: a\n\n', ['a']],
     ['an event without data', 'event: x\nid: 1\n\ndata: a\n\n', ['a']],
@@ -64,7 +64,7 @@ describe('the decoder of server-sent events', () => {
 
   it.each([
     ['a line', 'data: ', 'xxxxxxxxxx'],
-    ['a line that is no field', '', 'xxxxxxxxxx'],
+    ['a line without a field', '', 'xxxxxxxxxx'],
     ['a comment', ': ', 'xxxxxxxxxx'],
     ['an event', '', 'data: 123\n'],
     ['an event without data', '', 'id: 12345\n'],

@@ -87,7 +87,7 @@ describe('an error in an answer', () => {
       { code: 'context_length_exceeded' },
     ],
     [
-      'of a server that sends it bare',
+      'sent without an envelope',
       { object: 'error', message: 'no', code: 40303 },
       { message: 'no', code: 40303 },
     ],

@@ -116,7 +116,7 @@ describe('a repeated call', () => {
       ],
     ],
     [
-      'without anything that says which',
+      'without any identification',
       [[piece('f', '{"a":1}')], [piece('f', '{"a":1}')]],
       [
         ['f', '{"a":1}'],
@@ -199,7 +199,7 @@ describe('a custom call', () => {
     ['under another name', '{"patch":"a"}', 'a'],
     ['without a wrapper', '*** Begin', '*** Begin'],
     ['as a text in quotes', '"a"', 'a'],
-    ['of something else', '{"a":1,"b":2}', '{"a":1,"b":2}'],
+    ['with another object', '{"a":1,"b":2}', '{"a":1,"b":2}'],
     ['empty', '', ''],
     ['of nothing', '{}', ''],
   ])('loses its wrapper and comes in one piece: %s', (_case, text, input) => {

@@ -18,13 +18,13 @@ describe('the body for the upstream', () => {
       { ...base, stream_options: { include_usage: true, x: 1 } },
     ],
     [
-      'does not stream where the channel cannot',
+      "does not stream if the channel can't",
       { stream: true, stream_options: {} },
       { stream: false },
       { model: 'up', messages },
     ],
     [
-      'leaves usage out where the channel cannot',
+      'omits usage if the channel does not support it',
       {},
       { includeUsage: false },
       { model: 'up', messages, stream: true },
@@ -32,7 +32,7 @@ describe('the body for the upstream', () => {
     ['drops nulls and official', { top_p: null, official: false }, {}, base],
     ['drops an empty tool list and a choice without tools', { tools: [], tool_choice: 'auto' }, {}, base],
     [
-      'puts the fields of the channel over those of the client',
+      "overrides the client's fields with the channel's",
       { temperature: 1 },
       { set: { temperature: 0 } },
       { ...base, temperature: 0 },
@@ -45,7 +45,7 @@ describe('the body for the upstream', () => {
       { ...base, max_tokens: 100 },
     ],
     [
-      'leaves a smaller limit alone',
+      'keeps a smaller limit',
       { max_completion_tokens: 9 },
       { maxOutputTokens: 100 },
       { ...base, max_completion_tokens: 9 },

@@ -53,10 +53,14 @@ const call = (more: object = {}): object => ({
 
 describe('the state of an answer', () => {
   it.each<[string, object[], unknown]>([
-    ['is nothing for text alone', [{ content: 'hi' }], undefined],
-    ['is no reasoning of a turn without calls', [{ reasoning_content: 'so' }, { content: 'hi' }], undefined],
+    ['is empty for text only', [{ content: 'hi' }], undefined],
     [
-      'is the reasoning of a turn with calls',
+      'excludes the reasoning of a turn without calls',
+      [{ reasoning_content: 'so' }, { content: 'hi' }],
+      undefined,
+    ],
+    [
+      'includes the reasoning of a turn with calls',
       [
         { reasoning_content: 'so ' },
         { reasoning_content: 'what' },

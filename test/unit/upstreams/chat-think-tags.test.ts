@@ -15,13 +15,13 @@ describe('reasoning between tags', () => {
     ['may stay open', '<think>so', ['so', '']],
     ['may be cut in its closing tag', '<think>so</thi', ['so</thi', '']],
     ['may be empty', '<think></think>hi', ['', 'hi']],
-    ['may have ended in a field of its own', '</think>hi', ['', 'hi']],
+    ['may have ended in a separate field', '</think>hi', ['', 'hi']],
     ['is text later on', 'say <think>so</think>', ['', 'say <think>so</think>']],
     ['is text after the first', '<think>a</think>b<think>c</think>', ['a', 'b<think>c</think>']],
     ['is text when it is another tag', '<thin>a', ['', '<thin>a']],
     ['may look like its own end', '<think>a < b </ c</think>d', ['a < b </ c', 'd']],
-    ['may begin and never come', '<thi', ['', '<thi']],
-    ['is nothing in white space alone', '\n', ['', '\n']],
+    ['may be announced and never arrive', '<thi', ['', '<thi']],
+    ['is empty if it is only white space', '\n', ['', '\n']],
   ])('%s', (_case, text, expected) => {
     expect(split(text)).toEqual(expected);
     expect(split(...text.split(''))).toEqual(expected);

@@ -119,7 +119,7 @@ describe.each([false, true])('a channel may not call (local: %s)', (local) => {
     ['a private host over http', 'http://10.0.0.1/v1'],
     ['another protocol', 'ftp://api.openai.com/v1'],
     ['a file', 'file:///etc/passwd'],
-    ['something that is no address', 'api.openai.com/v1'],
+    ['an invalid address', 'api.openai.com/v1'],
     ['the endpoint itself instead of its base', 'https://api.openai.com/v1/chat/completions/'],
   ])('%s: %s', (_case, endpoint) => {
     expect(refused(endpoint, local)).toMatch(/^found /);

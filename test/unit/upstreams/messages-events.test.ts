@@ -223,10 +223,10 @@ describe('an invalid answer', () => {
     choices: [{ index: 0, delta: { content: 'x' }, finish_reason: 'stop' }],
   };
   it.each<[string, unknown[], string]>([
-    ['of another dialect is junk', [chatChunk], 'junk'],
-    ['of nothing is junk', [], 'junk'],
-    ['of an end alone is junk', [end], 'junk'],
-    ['of a start alone is cut', [begin], 'cut'],
+    ['from another dialect is junk', [chatChunk], 'junk'],
+    ['without events is junk', [], 'junk'],
+    ['with only an end is junk', [end], 'junk'],
+    ['with only a start is cut', [begin], 'cut'],
     ['without content and without a reason is empty', [begin, end], 'empty'],
     ['that breaks off is cut', [begin, said('a')], 'cut'],
   ])('%s', (_case, events, kind) => {
@@ -305,7 +305,7 @@ describe('usage', () => {
     ]);
   });
   it.each<[string, unknown[], object | undefined]>([
-    ['is none without a count', [{}, null, { service_tier: 'x' }], undefined],
+    ['is undefined without a count', [{}, null, { service_tier: 'x' }], undefined],
     [
       'tells lifetimes apart',
       [

@@ -25,7 +25,7 @@ const newest = { model: 'us.anthropic.claude-opus-5-5' };
 describe('the Messages request', () => {
   const base = { model: 'up', messages: [hiTurn], max_tokens: 16_384, stream: true };
   it.each<[string, object, Partial<RequestSettings>, object, string[]]>([
-    ['always has a limit, the default where nobody set one', {}, {}, base, []],
+    ['always has a limit, by default if nobody set one', {}, {}, base, []],
     [
       'never has more than the balance covers',
       { max_tokens: 900 },
@@ -48,21 +48,21 @@ describe('the Messages request', () => {
       [],
     ],
     [
-      'has what all models take when a higher limit was refused and no maximum is known',
+      'has a limit that all models accept when a higher one was rejected and no maximum is known',
       { max_tokens: 90_000 },
       { omissions: new Set(['limit' as const]) },
       { ...base, max_tokens: 4096 },
       [],
     ],
     [
-      'puts the fields of the channel over all others',
+      "overrides all fields with the channel's",
       {},
       { set: { max_tokens: 5, speed: 'fast' } },
       { ...base, max_tokens: 5, speed: 'fast' },
       [],
     ],
     [
-      'names what it leaves out',
+      'names dropped fields',
       {
         seed: 1,
         logprobs: true,
@@ -136,7 +136,7 @@ describe('the request headers', () => {
     ['the version that all know', 'up', undefined, { 'anthropic-version': '2023-06-01' }],
     ['the version of the row', 'up', '2026-10-21', { 'anthropic-version': '2026-10-21' }],
     [
-      'the switch for bound thinking where a model binds it',
+      'the beta for bound thinking if a model binds it',
       'claude-fable-5-2',
       undefined,
       { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'thinking-binding-controls-2026-08-01' },
@@ -150,7 +150,7 @@ describe('thinking', () => {
   const adaptive = { type: 'adaptive', display: 'summarized' };
   const bound = { ...adaptive, block_binding: { prefix_mismatch_behavior: 'drop_block' } };
   it.each<[string, string, object, Partial<RequestSettings>, unknown, unknown, string | undefined]>([
-    ['is not asked for where nobody asks', 'up', {}, {}, undefined, undefined, undefined],
+    ['is not requested unless the client asks', 'up', {}, {}, undefined, undefined, undefined],
     [
       'is turned on by an effort',
       'up',
@@ -180,7 +180,7 @@ describe('thinking', () => {
       undefined,
     ],
     [
-      'is least where it cannot be off',
+      "is minimal if it can't be disabled",
       'claude-fable-5-1',
       { reasoning_effort: 'none' },
       {},
@@ -237,11 +237,11 @@ describe('thinking', () => {
 
 describe('the output limit', () => {
   it.each<[string, object, Partial<RequestSettings>, number | undefined, boolean]>([
-    ['is the least that helps', { max_tokens: 100 }, {}, 100, true],
-    ['may be lower in a repeat', { max_tokens: 90_000 }, {}, 90_000, false],
-    ["is the model's own", { max_tokens: 900_000 }, { model: 'claude-opus-4-7' }, 128_000, true],
-    ['is what the channel sets', { max_tokens: 90_000 }, { set: { max_tokens: 5 } }, 5, true],
-    ['is none where the channel drops it', { max_tokens: 5 }, { drop: ['max_tokens'] }, undefined, true],
+    ['as the lowest useful limit', { max_tokens: 100 }, {}, 100, true],
+    ['as one that a retry may lower', { max_tokens: 90_000 }, {}, 90_000, false],
+    ["as the model's maximum", { max_tokens: 900_000 }, { model: 'claude-opus-4-7' }, 128_000, true],
+    ['as the channel sets it', { max_tokens: 90_000 }, { set: { max_tokens: 5 } }, 5, true],
+    ['as undefined if the channel drops it', { max_tokens: 5 }, { drop: ['max_tokens'] }, undefined, true],
   ])('that is reported %s', (_case, request, more, outputTokensMax, isLimitLowest) => {
     const sent = send(request, more);
     expect(sent).toMatchObject({ isLimitLowest });
@@ -275,7 +275,7 @@ describe('tools', () => {
       undefined,
     ],
     [
-      'are none when none is allowed',
+      'are dropped when none is allowed',
       { tool_choice: allowed('required', 'gone') },
       {},
       undefined,
@@ -283,7 +283,7 @@ describe('tools', () => {
       undefined,
     ],
     [
-      'are free where a model refuses to be forced',
+      'are a free choice if a model rejects forced calls',
       { tool_choice: 'required' },
       newest,
       both,
@@ -291,7 +291,7 @@ describe('tools', () => {
       'auto',
     ],
     [
-      'are the named one where a model refuses to be forced',
+      'are reduced to the named one if a model rejects forced calls',
       { tool_choice: named('clock') },
       newest,
       [clockTool],
@@ -299,7 +299,7 @@ describe('tools', () => {
       'auto',
     ],
     [
-      'are forced on a model that thinks unless told not to, where the client says nothing of thinking',
+      'are forced on a model that thinks by default if the client does not mention thinking',
       { tool_choice: 'required' },
       { model: 'claude-haiku-5-5' },
       both,
@@ -379,9 +379,9 @@ describe('tools that an input item adds', () => {
   });
 
   it.each<[string, ChatMessage, Partial<RequestSettings>]>([
-    ['where they were there from the beginning', system, binding],
-    ['where nothing is bound', asked, {}],
-    ['where the vendor refused that', asked, { ...binding, refusedFeatures: ['inline-tools-2026-09-15'] }],
+    ['if they were there from the beginning', system, binding],
+    ['if nothing is bound', asked, {}],
+    ['if the vendor rejected that', asked, { ...binding, refusedFeatures: ['inline-tools-2026-09-15'] }],
   ])('are placed with the others %s', (_where, place, settings) => {
     const sent = sentAfter(place, settings);
     expect(sent).toMatchObject({ tools: ['weather', 'clock'], added: undefined });

@@ -38,7 +38,7 @@ const image = (url: string): object => ({ type: 'image_url', image_url: { url } 
 describe('turns', () => {
   it.each<[string, object[], object[]]>([
     [
-      'of the assistant in a row stay two',
+      'of the assistant in a row stay separate',
       [user('a'), { role: 'assistant', content: 'b' }, { role: 'assistant', content: 'c' }, user('d')],
       [
         turn('user', text('a')),
@@ -216,15 +216,15 @@ describe('cache breakpoints', () => {
   ];
 
   it.each<[string, object[], object, string[]]>([
-    ['are none on a call that nobody follows', [system, user('a')], {}, []],
-    ['are none on a short prompt', [user('a')], { tools }, []],
+    ['are omitted from a call without follow-up', [system, user('a')], {}, []],
+    ['are omitted from a short prompt', [user('a')], { tools }, []],
     [
       'end tools, system and the user turn',
       [system, user('a'), user('b')],
       { tools },
       ['tools.1', 'system.0', '0.1'],
     ],
-    ['come with a cache key', [system, user('a')], { prompt_cache_key: 'k' }, ['system.0', '0.0']],
+    ['are added for a cache key', [system, user('a')], { prompt_cache_key: 'k' }, ['system.0', '0.0']],
     ['end the two last user turns', [user(long), ...results(1), ...results(2)], {}, ['2.0', '4.1']],
     [
       'have an anchor in a turn that is longer than the vendor looks back',

@@ -10,11 +10,11 @@ describe('the effort for an upstream with limited efforts', () => {
     ['above the highest: the highest', 'max', three, 'high'],
     ['between two: the lower', 'medium', ['low', 'high'], 'low'],
     ['below the lowest: the lowest', 'minimal', three, 'low'],
-    ['an unknown none: the lowest', 'none', three, 'low'],
-    ['an unknown none of an upstream without others', 'none', [], undefined],
-    ['a known none', 'none', ['none', ...three], 'none'],
+    ['an unsupported none becomes the lowest', 'none', three, 'low'],
+    ['an unsupported none without other efforts', 'none', [], undefined],
+    ['a supported none', 'none', ['none', ...three], 'none'],
     [
-      'below the lowest, where none is known, does not turn reasoning off',
+      'an effort below the lowest does not disable reasoning, even if none is supported',
       'minimal',
       ['none', 'high'],
       'high',
@@ -22,9 +22,9 @@ describe('the effort for an upstream with limited efforts', () => {
     ['outside the scale: the highest', 'extreme', three, 'high'],
     ['outside the scale, but known', 'default', ['none', 'default'], 'default'],
     ['not to one outside the scale while there are others', 'low', ['default', 'high'], 'high'],
-    ['to one outside the scale, as there is no other', 'low', ['none', 'default'], 'default'],
-    ['of an upstream that knows none at all: not sent', 'high', [], undefined],
-    ['in the order of the scale, not of the list', 'high', ['xhigh', 'low', 'medium'], 'medium'],
+    ['an effort outside the scale, if there is no other', 'low', ['none', 'default'], 'default'],
+    ['no effort is sent to an upstream without efforts', 'high', [], undefined],
+    ['by the order of the scale, not of the list', 'high', ['xhigh', 'low', 'medium'], 'medium'],
   ])('%s', (_case, requested, known, expected) => {
     expect(chooseEffort(requested, known)).toBe(expected);
   });

@@ -235,7 +235,7 @@ describe("an upstream's error", () => {
       { message: 'm', type: 'BadRequestError', code: 400 },
     ],
     ['a detail', { detail: 'm' }, { message: 'm' }],
-    ['a detail with a code alone', { detail: { code: 'c' } }, { code: 'c' }],
+    ['a detail with only a code', { detail: { code: 'c' } }, { code: 'c' }],
     [
       'details inside details, as deep as a body can hold',
       JSON.parse(`${'{"detail":'.repeat(6500)}1${'}'.repeat(6500)}`),
@@ -258,7 +258,7 @@ describe("an upstream's error", () => {
       { type: 'invalid_request_error', message: 'm' },
     ],
     [
-      'an event of Responses, whose type says only that it is one',
+      'an error event of Responses, whose type has no other information',
       { type: 'error', code: 'c', message: 'm' },
       { code: 'c', message: 'm' },
     ],

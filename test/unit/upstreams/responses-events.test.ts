@@ -24,7 +24,7 @@ import {
 describe('unusual content of a Responses upstream', () => {
   const twoCalls = [`${callA} f {"a":1}`, `${callB} f {"a":1}`];
   it.each<[string, Value[], Partial<Answer>]>([
-    ['a whole text alone', [done(message('x')), completed()], { content: 'x' }],
+    ['only a complete text', [done(message('x')), completed()], { content: 'x' }],
     [
       'one id for two items',
       [
@@ -71,7 +71,7 @@ describe('unusual content of a Responses upstream', () => {
       { content: 'x', calls: twoCalls, finish: 'tool_calls' },
     ],
     [
-      'a name that comes last',
+      'a name that arrives last',
       [
         argumentsDelta('{"a"', at(0, 'a')),
         argumentsDelta(':1}', at(0, 'a')),
@@ -103,7 +103,7 @@ describe('unusual content of a Responses upstream', () => {
       { calls: [`${callA} f {}`], finish: 'tool_calls' },
     ],
     [
-      'two parts of one message, and a part that only the whole has',
+      'two parts of one message, and a part that only the complete item has',
       [
         delta('a', { ...at(0, 'm'), content_index: 0 }),
         delta('b', { ...at(0, 'm'), content_index: 1 }),
@@ -195,7 +195,7 @@ describe('a custom tool sent as a function', () => {
       [],
     ],
     [
-      'is called with what came where that is no wrapper',
+      'is called with the raw text if that is not a wrapper',
       [completed(wrapper('*** Begin Patch'))],
       [`${callA} f *** Begin Patch`],
     ],

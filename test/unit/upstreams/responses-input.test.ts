@@ -78,17 +78,17 @@ describe('the items of messages', () => {
       ],
     ],
     [
-      'a refusal is a part of its own',
+      'a refusal is a separate part',
       [{ role: 'assistant', content: null, refusal: 'no' }],
       [{ type: 'message', role: 'assistant', content: [{ type: 'refusal', refusal: 'no' }] }],
     ],
     [
-      'a phase that the client kept goes up',
+      'a phase that the client kept is sent',
       [{ ...assistant('t'), phase: 'commentary' }],
       [sentText('t', 'commentary')],
     ],
     [
-      'a result of a function that nobody called is what a user says',
+      'a result without a call becomes a user message',
       [{ role: 'function', name: 'f', content: 'ok' }],
       [sentUser('ok')],
     ],
@@ -145,7 +145,7 @@ describe('a turn with its state', () => {
       [one, sentCall('call_1'), sentText('a', 'commentary'), two, sentCall('call_2'), sentText('b')],
     ],
     [
-      'has what the layout does not name at its end',
+      'has items at its end that the layout does not name',
       [{ opaque: { item: one } }, { call: 1 }],
       [one, sentCall('call_2'), sentText('ab'), sentCall('call_1')],
     ],
@@ -160,7 +160,7 @@ describe('a turn with its state', () => {
       [sentText('ab'), sentCall('call_1'), sentCall('call_2')],
     ],
     [
-      'has a changed text whole',
+      'has a changed text completely',
       [{ text: 1 }, { opaque: { item: one } }, { call: 0 }, { text: 3 }, { call: 1 }],
       [sentText('ab'), one, sentCall('call_1'), sentCall('call_2')],
     ],

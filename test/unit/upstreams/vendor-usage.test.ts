@@ -20,7 +20,7 @@ const answers = (usage: object): VendorCounts | undefined => responsesCounts(usa
 describe('the usage of each vendor is normalised:', () => {
   it.each<[string, (VendorCounts | undefined)[], ReportedUsage]>([
     [
-      'OpenAI, chat completions: the prompt includes what was cached, the completion its reasoning',
+      'OpenAI, chat completions: the prompt includes the cache, the completion its reasoning',
       [
         chat({
           prompt_tokens: 1200,
@@ -47,12 +47,12 @@ describe('the usage of each vendor is normalised:', () => {
       { input: 100, output: 20, cached: 60, written: 30, reasoning: 8 },
     ],
     [
-      'Anthropic: a part of the cache below zero is kept as a fault, and makes the input no smaller',
+      'Anthropic: a negative cache part is kept as a fault, and does not reduce the input',
       [messagesCounts({ input_tokens: 50, cache_read_input_tokens: -25, output_tokens: 4 })],
       { input: 50, output: 4, cached: -25 },
     ],
     [
-      'Anthropic: the input leaves out both parts of the cache, and comes in two events',
+      'Anthropic: the input excludes both parts of the cache, and arrives in two events',
       [
         messagesCounts({
           input_tokens: 21,
@@ -74,7 +74,7 @@ describe('the usage of each vendor is normalised:', () => {
       { input: 34_347, output: 120, cached: 30_464 },
     ],
     [
-      'Qwen in Messages: what was read comes at the end without the input, of which it is a part',
+      'Qwen in Messages: the cache reads arrive at the end without the input that includes them',
       [
         messagesCounts({ input_tokens: 3_602, output_tokens: 0 }),
         messagesCounts({ cache_read_input_tokens: 3_604, output_tokens: 41 }),
@@ -82,7 +82,7 @@ describe('the usage of each vendor is normalised:', () => {
       { input: 3_602, output: 41, cached: 3_602 },
     ],
     [
-      'a gateway that repeats the input of the start without what was read and written beside it',
+      'a gateway that repeats the first input without the cache reads and writes',
       [
         messagesCounts({ input_tokens: 21, cache_creation_input_tokens: 900, cache_read_input_tokens: 10 }),
         messagesCounts({ input_tokens: 21, output_tokens: 393 }),
@@ -99,7 +99,7 @@ describe('the usage of each vendor is normalised:', () => {
       { input: 40, output: 7, cached: 40 },
     ],
     [
-      'a server that counts a prompt anew at the end: its total is that of the last count, too',
+      'a server that recounts the prompt at the end: its total includes the last count',
       [
         chat({ prompt_tokens: 100, completion_tokens: 0, total_tokens: 100 }),
         chat({ prompt_tokens: 40, completion_tokens: 10, total_tokens: 50 }),
@@ -182,7 +182,7 @@ describe('a total above the sum of input and output', () => {
   });
   const thought = (reasoning_tokens: number) => ({ completion_tokens_details: { reasoning_tokens } });
   const thinks = 'is output as far as reasoning beside it explains it';
-  const twice = 'is no output where it is the cache once more';
+  const twice = 'is not output if it repeats the cache';
   it.each<[string, number, object, number]>([
     [thinks, 158, thought(50), 58],
     [thinks, 109, thought(1), 9],
@@ -195,9 +195,9 @@ describe('a total above the sum of input and output', () => {
     [twice, 178, cache(40, 30), 8],
     [twice, 148, { ...cache(40, 30), ...thought(4) }, 8],
     [twice, 113, { ...cache(5), ...thought(5) }, 8],
-    ['is no output where nothing explains it', 148, {}, 8],
-    ['is no output where nothing explains it', 148, thought(4), 8],
-    ['is no output where nothing explains it', 9e9, cache(40), 8],
+    ['is not output if nothing explains it', 148, {}, 8],
+    ['is not output if nothing explains it', 148, thought(4), 8],
+    ['is not output if nothing explains it', 9e9, cache(40), 8],
   ])('%s: %d', (_case, total_tokens, more, output) => {
     expect(merged(chat({ ...said, total_tokens, ...more }))).toMatchObject({ input: 100, output });
     const { prompt_tokens_details: read, completion_tokens_details: wrote } = more as Record<string, object>;
@@ -209,7 +209,7 @@ describe('a total above the sum of input and output', () => {
   it.each<[string, number, object, number]>([
     ['is output', 148, {}, 48],
     ['is output', 148, cache(20), 48],
-    ['is no output where it is the cache once more', 148, cache(40), 8],
+    ['is not output if it repeats the cache', 148, cache(40), 8],
     ['is output as far as its reasoning is named', 198, thought(50), 58],
   ])('of a model that counts thinking only there %s: %d', (_case, total_tokens, more, output) => {
     expect(merged(gemini({ ...said, total_tokens, ...more }))).toMatchObject({ input: 100, output });
@@ -229,10 +229,18 @@ describe('cache writes by lifetime', () => {
   });
   it.each<[string, object, ReportedUsage]>([
     ['are parts of their sum', { ...named, ...written(30, 10) }, { written: 40, writtenForHour: 10 }],
-    ['are together no more: the shorter first', { ...named, ...written(40, 40) }, { writtenForHour: 0 }],
-    ['are together no more: the shorter first', { ...named, ...written(25, 40) }, { writtenForHour: 15 }],
-    ['are together no more, one alone', { ...named, ...written(undefined, 70) }, { writtenForHour: 40 }],
-    ['are their sum where none is said', written(30, 10), { written: 40, writtenForHour: 10 }],
+    ['are limited in total, the shorter ones first', { ...named, ...written(40, 40) }, { writtenForHour: 0 }],
+    [
+      'are limited in total, the shorter ones first',
+      { ...named, ...written(25, 40) },
+      { writtenForHour: 15 },
+    ],
+    [
+      'are limited in total, with only one of them',
+      { ...named, ...written(undefined, 70) },
+      { writtenForHour: 40 },
+    ],
+    ['are their sum if no total is reported', written(30, 10), { written: 40, writtenForHour: 10 }],
   ])('%s: %j', (_case, usage, expected) => {
     const messages = messagesCounts({ input_tokens: 20, ...usage });
     expect(merged(messages)).toMatchObject({ input: 60, written: 40, ...expected });
@@ -247,7 +255,11 @@ describe('the counts of several runs', () => {
     messagesCounts({ ...message, iterations });
   it.each<[string, object[], ReportedUsage]>([
     ['are added up', [summary, { type: 'message', ...message }], { input: 210, output: 45, cached: 7 }],
-    ['have what no run says from all', [{ input_tokens: 23, output_tokens: 10 }], { input: 30, output: 10 }],
+    [
+      'use the total for fields that no run reports',
+      [{ input_tokens: 23, output_tokens: 10 }],
+      { input: 30, output: 10 },
+    ],
     ['are not less than those of all', [{ input_tokens: 3, output_tokens: 35 }], { input: 30, output: 10 }],
     ['are not less than those of all', [{ ...message, output_tokens: 9 }], { input: 30, output: 10 }],
     ['are not words', [summary, { ...message, output_tokens: 'many' }], { input: 30, output: 10 }],
@@ -312,8 +324,8 @@ describe('a count', () => {
       ],
       { input: 7, output: 9, cached: 3 },
     ],
-    ['is none in an empty object', [{}], undefined],
-    ['is none where only a part of the input is known', [{ cached_tokens: 4 }], undefined],
+    ['is undefined in an empty object', [{}], undefined],
+    ['is undefined if only a part of the input is known', [{ cached_tokens: 4 }], undefined],
   ])('%s', (_case, usages, expected) => {
     expect(merged(...usages.map(chat))).toEqual(expected);
   });

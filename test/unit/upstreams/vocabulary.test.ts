@@ -43,7 +43,7 @@ describe('the words in a row', () => {
   });
 
   it.each([
-    ['a word alone', { errors: { '*': 'account' } }],
+    ['only a wildcard', { errors: { '*': 'account' } }],
     ['few letters', { finish: { 'a*b': 'stop' } }],
     ['many stars', { finish: { 'one*two*three*four*five': 'stop' } }],
     ['an unknown meaning', { finish: { odd: 'great' } }],

@@ -94,7 +94,7 @@ describe('an Anthropic message thread', () => {
   });
 
   test.each<[string, (id: unknown) => unknown, Json]>([
-    ['an id that nobody got', () => 'msg_01Other', {}],
+    ['an unknown id', () => 'msg_01Other', {}],
     ['the id of another account', (id) => id, { 'x-api-key': 'two' }],
   ])('is not found by %s', async (_id, change, more) => {
     const double = doubleOf('anthropic');

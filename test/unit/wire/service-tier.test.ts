@@ -6,18 +6,18 @@ const priced: ServiceTiers = { flex: 0.5, priority: 2, ultrafast: 6 };
 it.each<[string, string | undefined, string | undefined, string | undefined]>([
   ['the one that is reported', 'priority', 'priority', 'priority'],
   ['the cheaper one that is reported', 'priority', 'flex', 'flex'],
-  ['the standard one where the vendor had no room', 'flex', 'default', 'default'],
+  ['the standard tier if the vendor had no capacity', 'flex', 'default', 'default'],
   ['the standard one by its name of another vendor', 'priority', 'standard', 'default'],
-  ['the one that was sent where none is reported', 'flex', undefined, 'flex'],
+  ['the requested tier if none is reported', 'flex', undefined, 'flex'],
   ['OpenAI’s fast mode by its older name', 'fast', 'priority', 'priority'],
   ['OpenAI’s fast mode by its newer name', 'priority', 'fast', 'fast'],
   ['no dearer one than was sent', 'priority', 'ultrafast', 'priority'],
   ['no dearer one than the standard, after a cheaper one was sent', 'flex', 'priority', 'default'],
-  ['no dearer one that nobody asked for', undefined, 'priority', 'default'],
-  ['a cheaper one that nobody asked for', undefined, 'flex', 'flex'],
+  ['not a dearer tier that was not requested', undefined, 'priority', 'default'],
+  ['a cheaper tier that was not requested', undefined, 'flex', 'flex'],
   ['one without a price under its name, at the standard price', 'priority', 'scale', 'scale'],
-  ['none where nobody names one', undefined, undefined, undefined],
-  ['the standard one where it was asked for', 'default', undefined, 'default'],
+  ['undefined if nobody names one', undefined, undefined, undefined],
+  ['the standard tier if it was requested', 'default', undefined, 'default'],
 ])('the tier of a call is %s', (_case, sent, reported, tier) => {
   expect(resolveTier(priced, sent, reported)).toBe(tier);
 });

@@ -32,7 +32,7 @@ test.each([
   ['refuses', (response: Parameters<RequestListener>[1]) => response.writeHead(403).end('<Code>No</Code>')],
   ['hangs up', (response: Parameters<RequestListener>[1]) => response.destroy()],
   [
-    'says nothing',
+    'returns nothing',
     (response: Parameters<RequestListener>[1]) => response.end(describeIdentity('<Arn></Arn>')),
   ],
   ['is not STS', (response: Parameters<RequestListener>[1]) => response.end('<html><p>')],

@@ -40,7 +40,7 @@ describe("the relay's request from a host's request", () => {
     ],
     ['its own name without one', {}, false, 'https://own.example/v1'],
     [
-      'its own name for what is no host',
+      'its own name for an invalid host',
       { 'x-forwarded-host': 'a.com/"><b>' },
       false,
       'https://own.example/v1',

@@ -80,7 +80,7 @@ describe('an unrequested compressed reply', () => {
     ['is in an encoding that is not known', 'zstd', Buffer.from('x')],
     ['is encoded twice', 'gzip, br', Buffer.from('x')],
     ['has the name of no encoding', 'constructor', Buffer.from('x')],
-    ['is not what it says it is', 'gzip', Buffer.from('{"error":"plain text"}')],
+    ['does not match its encoding', 'gzip', Buffer.from('{"error":"plain text"}')],
     ['ends in the middle', 'gzip', gzipSync(text).subarray(0, 100)],
   ])('and %s fails with a named error', async (_what, encoding, bytes) => {
     const failed = await read(await whole(encoding, bytes)).catch((error: unknown) => error);

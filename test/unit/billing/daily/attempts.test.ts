@@ -130,9 +130,9 @@ describe('the attempts of a row', () => {
   it.each([
     ['one attempt in rows of versions before', {}, 1, 0],
     ['one failure in their failed rows', { end: 'failed' }, 1, 1],
-    ['none in a row that was edited by hand', { tried: '{"a":1}' }, 0, 0],
-    ['none in one with half a text', { tried: '[["",1' }, 0, 0],
-    ['none where no channel was tried', { channel: undefined }, 0, 0],
+    ['none in a row edited by hand', { tried: '{"a":1}' }, 0, 0],
+    ['none in a row with a truncated text', { tried: '[["",1' }, 0, 0],
+    ['none when no channel was tried', { channel: undefined }, 0, 0],
     ['three at most', { tried: JSON.stringify(Array.from({ length: 9 }, () => ['reset'])) }, 3, 3],
   ] as const)('are %s', (_what, changes, count, failures) => {
     const all = readAttempts(row(changes));

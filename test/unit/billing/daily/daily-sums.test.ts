@@ -100,7 +100,7 @@ describe('the daily sums count', () => {
     ['an expiry, as a failure', { kind: 'expired', end: undefined }, { failures: 1 }, {}],
     ['a client that left, as no failure', { end: 'client_gone' }, { failures: 0 }, {}],
     [
-      'what it cost, and the charges of such calls',
+      "the operator's cost, and the charges of calls with a known cost",
       { bought: 3n },
       { bought_calls: 1 },
       { bought: 3n, bought_charged: 7n },

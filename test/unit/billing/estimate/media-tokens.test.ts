@@ -31,9 +31,9 @@ describe('the size of a picture', () => {
     ['JPEG with fill bytes', jpeg(0xff, 0xff, 0xff, 0xe0, 0, 4, 1, 2, ...fill, ...frame)],
     ['JPEG with a small frame before the large one', jpeg(...small, ...frame)],
     ['JPEG with a small frame behind the large one', jpeg(...frame, ...small)],
-    ['JPEG with a picture of its own kind in it', jpeg(0xff, 0xe1, 0, 12, ...frame, ...frame)],
-    ['JPEG with what is no marker', jpeg(0, 1, 2, ...frame)],
-    ['JPEG with markers alone', jpeg(0xff, 0xd0, 0xff, 1, ...frame)],
+    ['JPEG with an embedded JPEG', jpeg(0xff, 0xe1, 0, 12, ...frame, ...frame)],
+    ['JPEG with an invalid marker', jpeg(0, 1, 2, ...frame)],
+    ['JPEG with markers only', jpeg(0xff, 0xd0, 0xff, 1, ...frame)],
     ['lossy WebP', webp('VP8 ', 0, 0, 0, 0x9d, 1, 0x2a, 0, 4, 0, 3)],
     ['lossless WebP', webp('VP8L', 0x2f, 0xff, 0xc3, 0xbf, 0)],
     ['extended WebP', webp('VP8X', 0, 0, 0, 0, 0xff, 3, 0, 0xff, 2, 0)],
@@ -83,7 +83,7 @@ describe('content beside text', () => {
     ['a picture: the largest formula, and tiles', picture(png(1024, 1024)), 1659, 765],
     ['a picture at low detail: vendors without it count all', picture(png(1024, 1024), 'low'), 1659, 85],
     ['a picture of unknown size: the most of any vendor', picture('https://a.example.com/x'), 4784, 765],
-    ['a picture where the rule says it', picture(png(9, 9)), 1000, 1000, 1_000],
+    ['a picture in a place that the rule names', picture(png(9, 9)), 1000, 1000, 1_000],
     ['a PDF by its pages', file(pdf), ...threePages],
     ['a PDF under another name', file(dataUrl(printed(3, 'words'), 'text/plain')), ...threePages],
     [
@@ -112,7 +112,7 @@ describe('content beside text', () => {
     ['sound that is compressed', sound(wav(16_000, { form: 0x55 })), window, 200_000],
     ['sound under another name', sound(`OggS${'\0'.repeat(96)}`, 'mp3'), 110_000, 110_000],
     ['MP3 by its bytes', mp3('\u0090'), 64 * 32, 80],
-    ['MP3 whose frames do not say their rate', mp3('\0'), window, 200_000],
+    ['MP3 whose frames omit their rate', mp3('\0'), window, 200_000],
   ])('%s', (_name, part, above, unbiased, imageTokens) => {
     const request = { model: 'm', messages: [{ role: 'user' as const, content: [part] }] };
     const found = [...findMedia({ request, unknown: {} })].map(mediaEstimator(imageTokens));

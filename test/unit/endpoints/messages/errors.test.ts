@@ -155,7 +155,7 @@ describe("the details of a vendor's rejection", () => {
 
   it.each<[what: string, status: number, details: unknown, shown: unknown]>([
     [
-      'name the cause and what is unsupported',
+      'name the cause and the unsupported fields',
       400,
       { error_code: 'thread_unsupported_request', unsupported: ['cache_control'] },
       { error_code: 'thread_unsupported_request', unsupported: ['cache_control'] },
@@ -173,8 +173,8 @@ describe("the details of a vendor's rejection", () => {
       { error_code: 'a', limit: 5, hard: true },
     ],
     ['without a code stay without one', 400, undefined, undefined],
-    ['have a word as code, or none', 400, { error_code: 'two words', at: 'tools' }, { at: 'tools' }],
-    ['hold no code that is no text', 400, { error_code: { a: 1 } }, undefined],
+    ['have a word as code, or no code', 400, { error_code: 'two words', at: 'tools' }, { at: 'tools' }],
+    ['contain only textual codes', 400, { error_code: { a: 1 } }, undefined],
     [
       'do not show the secret',
       400,
@@ -193,8 +193,13 @@ describe("the details of a vendor's rejection", () => {
       { error_code: 'a', deep: { deep: {} }, list: [{}, 'b'] },
       { error_code: 'a', list: ['b'] },
     ],
-    ['are bounded', 400, { error_code: 'a', text: long }, { error_code: 'a', text: long.slice(0, 600) }],
-    ['are no list', 400, ['a'], undefined],
+    [
+      'are limited in length',
+      400,
+      { error_code: 'a', text: long },
+      { error_code: 'a', text: long.slice(0, 600) },
+    ],
+    ['are not a list', 400, ['a'], undefined],
   ])('%s', async (_what, status, details, wanted) => {
     const script = refuseWith(status, status === 404 ? 'not_found_error' : invalid, details);
     const answer = await ask(base, script, { channels: [claude], secretOf: () => 'claude' });

@@ -95,7 +95,7 @@ const called = (id: string, value: unknown) => ({ ...call(id), input: value });
 describe('blocks of an upstream', () => {
   it.each<[string, Json[], Json[]]>([
     [
-      'that interleave are one after the other',
+      'that interleave are sorted one after the other',
       [
         start(0, call('a')),
         start(1, call('b')),
@@ -109,7 +109,7 @@ describe('blocks of an upstream', () => {
       [called('a', { a: 1 }), called('b', { b: 2 })],
     ],
     [
-      'that the vendor runs are whole, too',
+      'that the vendor runs are complete, too',
       [
         start(0, { ...call('s'), type: 'server_tool_use' }),
         input(0, '{"a":'),
@@ -122,7 +122,7 @@ describe('blocks of an upstream', () => {
       [{ ...called('s', { a: 1 }), type: 'server_tool_use' }, said('x')],
     ],
     [
-      'that begin twice are one',
+      'that begin twice are merged',
       [start(0, call('a')), start(0, call('a')), input(0, '{}')],
       [called('a', {})],
     ],
@@ -151,7 +151,7 @@ describe('blocks of an upstream', () => {
       [said('x'), said('y'), { type: 'x' }, { type: 'x' }],
     ],
     [
-      'that hold nothing are none',
+      'without content are dropped',
       [
         { type: 'content_block_start', index: 0 },
         start(0, empty),
@@ -162,7 +162,7 @@ describe('blocks of an upstream', () => {
     ],
     ['without a beginning begin', [text(0, 'x'), text(0, 'y')], [said('xy')]],
     [
-      'that go on after their end are another',
+      'that continue after their end become another block',
       [start(0, empty), stop(0), text(0, 'x')],
       [said(''), said('x')],
     ],
@@ -182,13 +182,13 @@ describe('blocks of an upstream', () => {
       [said('x')],
     ],
     [
-      'of a call without a beginning are none',
+      'of a call without a beginning are dropped',
       [input(0, '{"a":1}'), start(1, empty), text(1, 'x'), stop(1)],
       [said('x')],
     ],
-    ['that end before they begin are none', [stop(4), start(0, empty), text(0, 'x')], [said('x')]],
+    ['that end before they begin are dropped', [stop(4), start(0, empty), text(0, 'x')], [said('x')]],
     [
-      'of a kind of event that is not known are none',
+      'of an unknown event type are dropped',
       [{ type: 'x_event', index: 0 }, start(0, empty), text(0, 'x')],
       [said('x')],
     ],
@@ -464,7 +464,7 @@ describe('a hostile body', () => {
     ['10,000 tools', { tools }, 200],
     ['names of prototypes', { ...odd, messages: [user([{ type: 'x', ...odd }])] }, 200],
     ['no content', { messages: [user([])] }, 200],
-    ['an answer to go on with', { messages: [user('x'), { role: 'assistant', content: 'The ' }] }, 200],
+    ['an answer to continue', { messages: [user('x'), { role: 'assistant', content: 'The ' }] }, 200],
     ['a result without a call', { messages: [user([result])] }, 200],
     [
       'one id of two calls',
@@ -475,9 +475,9 @@ describe('a hostile body', () => {
     ['nulls', { tools: null, system: null, thinking: null, metadata: null, stop_sequences: null }, 200],
     ['a list for metadata', { metadata: [] }, 400],
     ['null for content', { messages: [user(null)] }, 400],
-    ['a block that is none', { messages: [user([null])] }, 400],
+    ['an invalid block', { messages: [user([null])] }, 400],
     ['a block without a type', { messages: [user([{ text: 'x' }])] }, 400],
-    ['a role that is none', { messages: [{ role: 'tool', content: 'x' }] }, 400],
+    ['an invalid role', { messages: [{ role: 'tool', content: 'x' }] }, 400],
     ['no messages', { messages: [] }, 400],
     ['half a token', { max_tokens: 0.5 }, 400],
     ['a text for tools', { tools: 'f' }, 400],

@@ -448,7 +448,7 @@ describe('a key', () => {
     ['as a bearer token', { authorization: `Bearer ${demoKey}` }, 200],
     ['in both', { 'x-api-key': demoKey, authorization: `Bearer ${demoKey}` }, 200],
     ['that differs between both', { 'x-api-key': 'sk-other', authorization: `Bearer ${demoKey}` }, 401],
-    ['in none', {}, 401],
+    ['in neither', {}, 401],
   ])('%s gets this answer', async (_where, headers, status) => {
     const rig = new CoreRig();
     rig.upstream({ steps });

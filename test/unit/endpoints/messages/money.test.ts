@@ -231,14 +231,14 @@ describe('the reservation for a body', () => {
       }),
       10_000,
     ],
-    ['content that nobody knows', user({ type: 'video', source: { type: 'base64', data: 'AAAA' } }), window],
+    ['unknown content', user({ type: 'video', source: { type: 'base64', data: 'AAAA' } }), window],
     [
-      'such content of a tool',
+      'unknown content from a tool',
       user({ type: 'tool_result', tool_use_id: 't', content: [{ type: 'video', source: {} }] }),
       window,
     ],
-    ['a block that nobody knows', user({ type: 'x_block', said: words }), 10_000],
-    ['a field that nobody knows', { x_field: words }, 10_000],
+    ['an unknown block', user({ type: 'x_block', said: words }), 10_000],
+    ['an unknown field', { x_field: words }, 10_000],
   ])('is an upper bound: %s', async (_what, more, least) => {
     expect(await above(more)).toBeGreaterThanOrEqual(least);
   });
@@ -272,9 +272,9 @@ describe('media in unusual places', () => {
   });
   const around = (content: object): [string, object][] => [
     ['alone', content],
-    ['in what was fetched', fetched(content)],
-    ['in what code has made', ran(content)],
-    ['in what the system says', { type: 'mid_conv_system', content: [content] }],
+    ['in a fetched page', fetched(content)],
+    ['in the output of code', ran(content)],
+    ['in the system text', { type: 'mid_conv_system', content: [content] }],
     ['in a result', { type: 'tool_result', tool_use_id: 't', content: [content] }],
     [
       'in a result of a result',
@@ -363,8 +363,8 @@ describe('several runs of one call', () => {
   });
 
   it.each([
-    ['are not believed where nothing asked for them', { edits: [{ type: 'compact_20260112' }] }],
-    ['are not believed of a call that only clears', { edits: [{ type: 'clear_tool_uses_20250919' }] }],
+    ['are ignored if the request did not ask for them', { edits: [{ type: 'compact_20260112' }] }],
+    ['are ignored for a call that only clears', { edits: [{ type: 'clear_tool_uses_20250919' }] }],
   ])('%s', async (_what, management) => {
     const last = await ask(management, []);
     expect(last).toMatchObject({ estimated: true });

@@ -190,14 +190,14 @@ describe('a body sent as it came follows what its row requires:', () => {
       { thinking: { type: 'enabled', budget_tokens: 3_976 } },
     ],
     [
-      'a budget, which is left out of a short answer',
+      'a budget, which a short answer omits',
       { thinking: 'budget' },
       { thinking: { type: 'adaptive' }, max_tokens: 500 },
       { thinking: gone },
       { dropped: 'thinking' },
     ],
     [
-      'a budget, which is left out of a loop without thinking',
+      'a budget, which a loop without thinking omits',
       { thinking: 'budget' },
       { thinking: { type: 'adaptive' }, tools, messages: [user('a'), called, result] },
       { thinking: gone },
@@ -246,7 +246,7 @@ describe('a body sent as it came follows what its row requires:', () => {
       { dropped: 'stop_sequences' },
     ],
     [
-      'that a user comes last',
+      "that the last turn is a user's",
       { last_turn: 'user' },
       { messages: [user('Hi'), done1] },
       { messages: [user('Hi'), done1, user('Continue.')] },

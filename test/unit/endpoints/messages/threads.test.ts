@@ -234,10 +234,10 @@ describe('a thread and the candidates of its model', () => {
   });
 
   it.each<[what: string, channel: Json, model?: string]>([
-    ['whose row says so', { ...claude, params: { threads: false } }],
+    ['whose row disables threads', { ...claude, params: { threads: false } }],
     ['of another form', chat],
     ['of another vendor with this form', { ...claude, models: ['kimi-k3'] }, 'kimi-k3'],
-    ['of a type that is not known to hold threads', { ...chat, dialect: 'messages' }],
+    ['of a type without known threads', { ...chat, dialect: 'messages' }],
   ])('is neither started nor continued at a channel %s', async (_what, channel, model = 'm') => {
     const threads = new ThreadRig({ channels: [channel] });
     const begun = await threads.ask({ model, messages: secret, thread: create });
