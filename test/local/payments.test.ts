@@ -195,7 +195,9 @@ it('charges a stored card once when a hundred calls cross the threshold, and not
     liveWithin,
   );
   const wanted = { amount: 120, auto: { below: 40, monthly_limit: 500 } };
-  expect(await ask(wanted)).toEqual({ url: 'https://checkout.example/cs_1' });
+  // Another environment of the function may still have the setting of before.
+  const answer = { url: 'https://checkout.example/cs_1' };
+  await vi.waitFor(async () => expect(await ask(wanted)).toEqual(answer), liveWithin);
   stripeApi.pay('cs_1');
   const hook = `${stack.origin}/hooks/payments/stripe`;
   const deliver = (secret = 'whsec_one') =>

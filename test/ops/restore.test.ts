@@ -300,7 +300,7 @@ describe('a restore', () => {
     const prepared = await close?.prepare();
     await rig.put('settings', { name: 'relay_closed', value: false });
     await expect(prepared?.carryOut()).rejects.toThrow(
-      'someone else changed the setting relay_closed in the meantime: re-run the command',
+      'someone else changed the setting relay_closed in the meantime',
     );
   });
 
