@@ -31,7 +31,7 @@ const admitted: [string, Given, ReserveWish, object][] = [
   ['the exact balance', { available: 10n }, { amount: 10n }, { available: 0n }],
   ['nothing, of an account that is in debt', { available: -5n }, {}, { available: -5n }],
   ['nothing, of an empty account', {}, {}, { available: 0n }],
-  ['amounts no float can hold', { available: huge }, { amount: huge - 3n }, { available: 3n }],
+  ['amounts that no float can hold', { available: huge }, { amount: huge - 3n }, { available: 3n }],
   ['the last entry below a bound', { open: openEntries(99) }, { openMax: 100 }, { available: 0n }],
   [
     'a call beside one that crashed',
@@ -40,9 +40,14 @@ const admitted: [string, Given, ReserveWish, object][] = [
     { available: 0n },
   ],
   ['any number of entries without a bound', { open: openEntries(150) }, {}, { available: 0n }],
-  ['what leaves enough', { available: 9n }, { amount: 3n, balanceNeeded: 9n }, { available: 6n }],
+  [
+    'a call whose need the balance covers',
+    { available: 9n },
+    { amount: 3n, balanceNeeded: 9n },
+    { available: 6n },
+  ],
   ['an account that was never split', {}, { shardCount: 1 }, { available: 0n }],
-  ['an account split as thought', { shardCount: 4 }, { shardCount: 4 }, { shardCount: 4 }],
+  ['an account split as expected', { shardCount: 4 }, { shardCount: 4 }, { shardCount: 4 }],
   ['the first call on a plan slot', {}, { slot: slot(1) }, { plan: counted(slot(1).key, 1) }],
   [
     'the last call on a plan slot',
@@ -51,7 +56,7 @@ const admitted: [string, Given, ReserveWish, object][] = [
     { plan: counted(slot(9).key, 9) },
   ],
   [
-    'a call on an endless slot',
+    'a call on an unlimited slot',
     { plan: counted(slot(0).key, 70) },
     { slot: slot(null) },
     { plan: counted(slot(0).key, 71) },
@@ -77,9 +82,9 @@ const refused: [string, Given | undefined, ReserveWish][] = [
   ['an account without an item', undefined, {}],
   ['a unit more than the balance', { available: 9n }, { amount: 10n }],
   ['one unit, of an account that is in debt', { available: -1n }, { amount: 1n }],
-  ['a unit too many for a float to see', { available: huge }, { amount: huge + 1n }],
+  ['a unit more than a float can distinguish', { available: huge }, { amount: huge + 1n }],
   ['one entry more than a bound', { available: 1n, open: openEntries(100) }, { amount: 1n, openMax: 100 }],
-  ['what leaves too little', { available: 8n }, { amount: 3n, balanceNeeded: 9n }],
+  ['a call whose need exceeds the balance', { available: 8n }, { amount: 3n, balanceNeeded: 9n }],
   ['a share of an account that was split', { shardCount: 4 }, { shardCount: 1 }],
   ['a share of an account that was joined', {}, { shardCount: 4 }],
   ['an id that is open', { available: 9n, open: new Map([['call', entryOf()]]) }, { amount: 1n }],
@@ -91,7 +96,7 @@ const refused: [string, Given | undefined, ReserveWish][] = [
   ],
   ['a call beside one that was closed since', {}, { openMax: 2, uncountedLeases: lapsed }],
   ['a full plan slot', { plan: counted(slot(9).key, 9) }, { slot: slot(9) }],
-  ['a plan slot of none', {}, { slot: slot(0) }],
+  ['a plan slot with a limit of 0', {}, { slot: slot(0) }],
   ['a key at its limit', { permits: placed('a', 'b', 'c') }, { permit: { key, max: 3 } }],
   ['a key that may make no call', {}, { permit: { key, max: 0 } }],
   ['a full minute', { rate: rated(minute, 2) }, { rate: rate(2, false) }],
@@ -107,10 +112,10 @@ const refused: [string, Given | undefined, ReserveWish][] = [
     { rate: rate(0, true) },
   ],
   ['a minute that another call began', { rate: rated(minute, 1) }, { rate: rate(9, true) }],
-  ['a minute that nobody began', {}, { rate: rate(9, false) }],
+  ['a minute that was never started', {}, { rate: rate(9, false) }],
   ['the next call of a minute that is over', { rate: rated(minute - 1, 1) }, { rate: rate(9, false) }],
   ['a minute before the counted one', { rate: rated(minute + 1, 1) }, { rate: rate(9, true) }],
-  ['two things, of which one is missing', { available: 1n }, { amount: 1n, slot: slot(0) }],
+  ['two conditions, one of which fails', { available: 1n }, { amount: 1n, slot: slot(0) }],
 ];
 
 export function quotaStoreContract(name: string, open: () => Promise<OpenedStore & AsyncDisposable>): void {
@@ -204,10 +209,10 @@ export function quotaStoreContract(name: string, open: () => Promise<OpenedStore
         ['less, and returns the rest', 6n, 1n, 9n],
         ['nothing, and returns everything', 6n, 0n, 10n],
         ['more, into debt', 6n, 30n, -20n],
-        ['what nothing was reserved for', 0n, 3n, 7n],
-        ['amounts no float can hold', 5n, huge, 10n - huge],
+        ['an amount that was not reserved', 0n, 3n, 7n],
+        ['amounts that no float can hold', 5n, huge, 10n - huge],
       ];
-      test.each(charged)('reserves %s', async (_, reserved, charge, available) => {
+      test.each(charged)('charges %s', async (_, reserved, charge, available) => {
         await give({ available: 10n, spent: 2n, settled: 1 });
         const write = reserveOf(account, { amount: reserved });
         await opened.store.reserve(write);

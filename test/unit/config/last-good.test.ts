@@ -105,7 +105,7 @@ describe('a disabled channel', () => {
     expect(results[0]?.problem).toBe('priority: found "high", expected a whole number');
   });
 
-  it('is disabled while its state is unreadable, and after another attribute is fixed', () => {
+  it('is disabled while its state is unreadable, and then while another attribute is invalid', () => {
     const unreadable = afterEdit({ channels: [channel()] }, { channels: [channel({ state: 'on' })] });
     expect(unreadable.snapshot.channels).toEqual([]);
     const half = compile(

@@ -301,7 +301,7 @@ describe('a rule that changes a price', () => {
     expect(marked([charge(), over], [charge(), { ...over, _warning: said }], now + hours)[1]).toBe(said);
   });
 
-  it('keeps its mark and text until a day after the price begins, unless it changes again', () => {
+  it('keeps only its own mark, until a day after the price begins or until the rule changes again', () => {
     const edited = charge({ output: 0.14 });
     const [mark = ''] = marked([charge()], [edited]);
     const row = { ...edited, _warning: mark };

@@ -8,7 +8,7 @@ import { BillingRig, yuan, type BillingOptions } from '../../support/billing-rig
 import { reset, type Answer, type UpstreamScript } from '../../support/core-rig.ts';
 
 const path = '/v1/embeddings';
-/** 0.001 yuan per token, and a price of output, of which there is none. */
+/** 0.001 yuan per token; the price of output never applies. */
 const byTokens = { id: 1, type: 'token-billing', models: ['m'], input: 1, output: 2 };
 const openai = 'https://api.openai.com/v1';
 

@@ -166,7 +166,7 @@ test('an event that needs a person is a metric too, and any other event only a l
   expect(metricsOf(late)).toEqual([]);
 });
 
-test('warnings add up to ten, and an unknown configuration counts as ten at once', async () => {
+test('oddities count one each, and an unknown configuration format counts as ten', async () => {
   const log = createJsonLog('1.2.3', createRequestMetrics('relay-beta'));
   const lines = await linesOf(() => {
     log.event('turn_state_lost', {});

@@ -123,7 +123,7 @@ describe('a failed connection', () => {
     await expect(sent).rejects.toMatchObject({ kind: 'connect', message: 'No connection within 50 ms.' });
   });
 
-  test("can't be reported once connected: the response headers may take longer", async () => {
+  test('is not assumed once connected: the response headers may take longer', async () => {
     const { key, cert } = selfSigned();
     setDefaultCACertificates([...getCACertificates('default'), cert]);
     const pending = Promise.withResolvers<ServerResponse>();

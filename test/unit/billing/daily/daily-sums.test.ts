@@ -161,7 +161,7 @@ describe('rows of one batch', () => {
     });
   });
 
-  it('have the same figures in any bucket, also for calls with a cost of nothing', () => {
+  it('have the same figures in any bucket, also for unpaid calls', () => {
     const rows = [
       row({ channel: 'openai', charge: 0n, official: true }),
       row({ channel: 'openai', metered: true }),

@@ -51,7 +51,7 @@ describe('the budget headers of a Messages answer', () => {
     },
   );
 
-  it('cost no read beside the writes of the call', async () => {
+  it('cost no read besides the writes of the call', async () => {
     const rig = await rigOf({ amount: '10', period: 'day' }, 0n);
     let reads = 0;
     const use = rig.counters.use.bind(rig.counters);
