@@ -937,6 +937,18 @@ describe('CSV', () => {
     expect(await again.text()).toContain('no row has changed');
   });
 
+  it('reads the rows of its page once when a sheet is refused', async () => {
+    const counted = async (work: Promise<unknown>): Promise<number> => {
+      const before = rig.ports.traffic().requests;
+      await work;
+      return rig.ports.traffic().requests - before;
+    };
+    const read = await counted(visitor.page('customers-csv'));
+    const form_token = tokenIn(await visitor.page('customers-csv'));
+    const refused = visitor.post('customers-csv', { form_token, csv: 'unknown,rpm\nx,5' });
+    expect(await counted(refused)).toBe(read);
+  });
+
   it('folds the review of a long sheet: the first lines of each kind are in sight', async () => {
     const lines = Array.from({ length: 14 }, (_, at) => `long-${at},5`).join('\n');
     const page = await visitor.follow(
