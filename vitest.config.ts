@@ -83,6 +83,8 @@ export default defineConfig({
         test: {
           ...limits,
           name: 'shared',
+          // Otherwise V8 counts the memory of WebAssembly to its own and collects all garbage ten times per rules engine loaded.
+          execArgv: ['--external-memory-accounted-in-global-limit'],
           include: ['test/**/*.test.ts'],
           exclude: [...longTests, ...replaceModules],
           isolate: false,
