@@ -50,7 +50,7 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
       expect(await allAfter(of, 1)).toEqual(framesOf([numbered(2, 5)]));
     });
 
-    it('returns a part of a large log at once, and the rest after it', async () => {
+    it('returns a large log in several reads', async () => {
       const of = { account: 'a', id: 'resp-3' };
       const large = (from: number): EventBatch => ({ from, frames: ['x'.repeat(3 * 1024 * 1024)] });
       const batches = [0, 1, 2].map(large);

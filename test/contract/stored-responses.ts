@@ -162,7 +162,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       expect(await store().read('k', ['resp-1', 'resp-2'])).toEqual(new Map());
     });
 
-    it('writes a response after a failed attempt to delete it', async () => {
+    it('writes a response although a delete of its id came before', async () => {
       expect(await store().remove('l', 'resp-1')).toBe(false);
       await put('l', 'resp-1');
       expect(await store().read('l', ['resp-1'])).toHaveProperty('size', 1);

@@ -386,7 +386,7 @@ describe('a request to compact', () => {
     expect(rig.sent).toHaveLength(0);
   });
 
-  it('differs from a request for a response, whatever its Idempotency-Key', async () => {
+  it("can't share its Idempotency-Key with a request for a response", async () => {
     const rig = new Compaction().upstream(compacted);
     const headers = { authorization: `Bearer ${demoKey}`, 'idempotency-key': 'once' };
     expect((await rig.call({ model: 'm', input }, { path, headers })).status).toBe(200);

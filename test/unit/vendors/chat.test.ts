@@ -15,7 +15,7 @@ describe('DeepSeek', () => {
   const model = 'deepseek-v4-pro';
   const asked = (more: Json = {}) => chat(model, { messages: [user('weather')], tools, ...more });
 
-  test('streams thinking although it otherwise answers at once, and requires it back byte for byte', async () => {
+  test('streams the same thinking that it returns without streaming, and requires it back byte for byte', async () => {
     const double = doubleOf('deepseek');
     const message = messageOf(jsonOf(await send(double, asked())));
     const thinking = joined(await send(double, asked({ stream: true })), 'reasoning_content');

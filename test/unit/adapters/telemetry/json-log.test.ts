@@ -58,7 +58,7 @@ describe('a logged error', () => {
     expect(describeFault('canary')).toEqual({ error: 'string' });
   });
 
-  test("has the name from the store's reply, found in its cause, and no invalid name", () => {
+  test("has the request id of the store's reply, found in its cause, but no other text", () => {
     const refusal = (id: string): Error =>
       new StoreUnavailable('busy', {
         cause: new StoreUnavailable('no', {

@@ -199,7 +199,7 @@ describe('a thread and the candidates of its model', () => {
     expect(new Set(threads.rig.sent.map(({ url }) => url))).toEqual(new Set([first]));
   });
 
-  it('is sent anew by its client when its channel fails and another one exists', async () => {
+  it('is not found when its channel fails and another one exists, so that its client resends it', async () => {
     const threads = new ThreadRig({ channels: [claude, second] });
     const id = await threads.begin();
     const host = new URL(threads.rig.sent[0]?.url ?? '').host;
