@@ -187,6 +187,15 @@ describe('a customer', () => {
     expect(fieldsIn(page)).toMatchObject(typed);
   });
 
+  it('has a pasted key masked in a long note, also where the note is cut', async () => {
+    await put(rig.client, 'accounts', [row]);
+    const note = `${'x'.repeat(384)} sk-${'a'.repeat(40)}`;
+    const reply = await visitor.send(path, { ...fieldsIn(await visitor.page(path)), note });
+    const confirm = await visitor.follow(reply);
+    expect(confirm).toContain('x'.repeat(384));
+    expect(confirm).not.toContain('sk-aaaaa');
+  });
+
   it.each([
     ['a later time', path, 'prices.0.from', { 'prices.0.from': 'x', 'prices.0.until': '1h' }],
     [

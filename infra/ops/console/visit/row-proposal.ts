@@ -14,7 +14,7 @@ import {
 } from '../../../../shared/operate/what-if/edit-effects.ts';
 import { planWhatIf, type SoonerEmpty, type WhatIf } from '../../../../shared/operate/what-if/what-if.ts';
 import { describeChanges, type FieldChange } from '../../fields/describe-changes.ts';
-import { html, nothing, type Content, type Markup } from '../../markup.ts';
+import { html, maskKeys, nothing, type Content, type Markup } from '../../markup.ts';
 import { renderTime, renderTimes, renderYuan } from '../layout/figures.ts';
 import { renderLead, renderNotice, renderWarnings } from '../layout/frame.ts';
 import { renderBadge, column, head, money, number, renderTable, type PageColumn } from '../layout/table.ts';
@@ -76,7 +76,9 @@ const changesMax = 200;
 
 const charactersMax = 400;
 
-function renderValue(text: string, tone: 'old' | 'new'): Content {
+function renderValue(value: string, tone: 'old' | 'new'): Content {
+  // Before it is cut, because a part of a key would not be masked.
+  const text = maskKeys(value);
   const shown =
     text.length > charactersMax ? `${text.slice(0, charactersMax)}… (${text.length} characters)` : text;
   return text === '' ? '–' : html`<span class="wide ${tone}">${renderTimes(shown)}</span>`;
