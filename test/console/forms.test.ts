@@ -203,7 +203,10 @@ describe('a customer', () => {
       'charges-new',
       'windows.0.from',
       {
-        ...{ id: '77', models: 'm', input: '1', output: '1' },
+        id: '77',
+        models: 'm',
+        input: '1',
+        output: '1',
         ...windowOf(0, { name: 'a', from: '22:xx', to: '23:00' }),
         ...windowOf(1, { name: 'b', from: '10:00', to: '12:00' }),
       },
