@@ -38,12 +38,12 @@ class LongestFirst extends BaseSequencer {
 }
 
 function rankOf({ moduleId, project }: TestSpecification): number {
-  // A worker that becomes free while an isolated file is next ends, and the modules that it has loaded are lost.
+  // A free worker ends if the next file is isolated, and loses the modules that it loaded.
   if (project.config.isolate) return 2;
   return takesLong.test(moduleId) ? 0 : 1;
 }
 
-/** Test files of all workers look at the same stacks, and to synthesize one takes half a second. Each run has a folder of its own. */
+/** Test files in all workers use the same stacks, and synthesizing one takes half a second. Each run uses its own folder. */
 function shareSyntheses(): void {
   const folder = mkdtempSync(path.join(tmpdir(), 'relay-syntheses-'));
   process.env['RELAY_SYNTHESES'] = folder;
@@ -83,7 +83,7 @@ export default defineConfig({
         test: {
           ...limits,
           name: 'shared',
-          // Otherwise V8 counts the memory of WebAssembly to its own and collects all garbage ten times per rules engine loaded.
+          // Otherwise V8 counts WebAssembly memory as its own, and collects all garbage ten times while it loads a rules engine.
           execArgv: ['--external-memory-accounted-in-global-limit'],
           include: ['test/**/*.test.ts'],
           exclude: [...longTests, ...replaceModules],

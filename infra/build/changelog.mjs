@@ -42,7 +42,7 @@ function notesOf(text, version) {
 const headingOf = (text, version) =>
   text.split('\n').find((line) => line.startsWith(`## ${version} - `) && /\d{4}-\d{2}-\d{2}$/.test(line));
 
-/** A version in the name of a released file or image, or one that an example takes. */
+/** Matches versions in names of released files and images, and those that examples install. */
 const releasedVersion =
   /(?<=\brelay-)\d+\.\d+\.\d+(?=\.tgz|\.(?:template|openapi|cdx)\.json|-assets\.zip)|(?<=\/server:v|"release" \{ default = "|\(repository, ')\d+\.\d+\.\d+/g;
 const pagesWithVersion = ['docs/construct.md', 'docs/server.md', '.github/CONTRIBUTING.md', 'examples'];

@@ -54,7 +54,7 @@ class BucketOfParameter extends StackSynthesizer {
   }
 }
 
-/** Paths of what was created. `assets` is a zip of zips, each named after its key in the template. */
+/** Paths of the created files. `assets` is a zip of zips, each named after its key in the template. */
 interface TemplateFiles {
   template: string;
   assets: string;

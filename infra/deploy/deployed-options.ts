@@ -129,9 +129,10 @@ function wrapReadError(error: unknown, what: string): Error {
 // Compares the options of a file with those of the deployed stack.
 
 /**
- * `refused`: options that the stack has, but the file lacks, unless accepted. `broken`: why a rotation would interrupt calls.
+ * `refused` lists options of the stack that are missing from the file, unless accepted. `broken` lists why a rotation would
+ * interrupt calls.
  * @param wanted the options of the file
- * @param accepted names of options that may be dropped; of a map also the whole: `memory` for `memory.chat`
+ * @param accepted names of options that may be dropped, or of a whole map: `memory` for `memory.chat`
  */
 export function compareOptions(
   deployed: PublishedOptions,

@@ -41,7 +41,7 @@ interface MappingHost {
   client: DynamoDBStreamsClient;
   checkpoints: Checkpoints;
   log: StackLog;
-  /** As of the emulator: a stream without a new record is not read. */
+  /** The emulator's. With it, a stream is read only after a new record. */
   newestRecord?: Emulator['newestRecord'];
 }
 
@@ -107,7 +107,7 @@ export async function startMapping(
     if (last !== undefined && !stopping.signal.aborted) checkpoints.set(id, shard, last);
   };
   const findNewest = (): unknown => newestRecord?.(StreamArn.split('/')[1] ?? '');
-  /** @param newest as it was before the last read, which returned it; undefined: unknown */
+  /** @param newest the newest record when the last read began, which returned it; undefined if unknown */
   const waitForRecords = async (newest: unknown): Promise<void> => {
     while (await wait(pollIntervalMs)) if (newest === undefined || findNewest() !== newest) return;
   };

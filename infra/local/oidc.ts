@@ -46,7 +46,7 @@ export async function startIssuer(options: IssuerOptions): Promise<LocalIssuer> 
     const readQuery = (name: string): string => query.get(name) ?? '';
     const isOurs = readQuery('client_id') === clientId && readQuery('response_type') === 'code';
     if (!isOurs || readQuery('code_challenge_method') !== 'S256' || !loopback.test(readQuery('redirect_uri')))
-      return replyWithPage(400, '<p>This is no request of the console.</p>');
+      return replyWithPage(400, '<p>This is not a console request.</p>');
     const name = readQuery('as');
     if (!Object.hasOwn(people, name)) return replyWithPage(200, renderChoices(query, Object.keys(people)));
     const code = randomBytes(16).toString('hex');

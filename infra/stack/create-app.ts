@@ -58,7 +58,7 @@ export function createApp(settings: AppSettings): CreatedStacks & { app: App } {
   return { app, ...stacks };
 }
 
-/** Only the report of the validation reads these. With the tree of constructs they take a fifth of the time of a synthesis. */
+/** Disables data that only the validation report reads. With the construct tree they take a fifth of the time of a synthesis. */
 export const withoutReport = {
   '@aws-cdk/core:annotationsInValidationReport': false,
   'aws:cdk:disable-creation-stack-traces': true,

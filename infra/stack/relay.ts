@@ -154,8 +154,8 @@ export interface RelayProps
    */
   ledgerStream?: IStream;
   /**
-   * Keys for logs, secrets, the alarm topic, buckets and variables of functions. CDK opens a key that it creates to the services that need it. The policy of an
-   * existing key must already allow them: see docs/options.md. Default: keys that AWS manages.
+   * Keys for logs, secrets, the alarm topic, buckets and variables of functions. If CDK creates a key, it allows the services that need
+   * it. The policy of an existing key must already allow them: see docs/options.md. Default: keys that AWS manages.
    */
   encryptionKeys?: RelayKeys;
   /** The sender of mail to customers, an identity that SES has verified. By default no mail is sent. */

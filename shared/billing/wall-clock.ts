@@ -15,13 +15,13 @@ export interface WallClock extends CalendarDay {
 /** Reads the clock of one zone at a moment. */
 type ReadClock = (ms: number) => WallClock;
 
-/** One for each zone in use. Operators name the zones, so there are few. */
+/** One for each zone in use. Only operators name zones, so there are few. */
 const clocks = new Map<string, ReadClock>();
 const clocksMax = 100;
 
 /**
- * Finds the function that reads a zone's clock. Creating one takes 60 µs and each call reads the clock of its price's hours and of its
- * budgets, so a zone keeps its own. A reading takes 2 µs. Throws a RangeError if Intl does not know the zone.
+ * Finds the function that reads a zone's clock. Creating one takes 60 µs, and each call reads the clock of its price's hours and of its
+ * budgets, so clocks are cached. A reading takes 2 µs. Throws a RangeError if Intl does not know the zone.
  * @param timeZone such as `Asia/Shanghai`
  */
 export function findClock(timeZone: string): ReadClock {

@@ -11,13 +11,13 @@ import { marginOf, reportPeriod } from './report.ts';
 export const marginGroupings = ['model', 'channel', 'customer'] as const;
 type MarginGrouping = (typeof marginGroupings)[number];
 
-/** Reading these alone halves a month of 300 models on two channels each, which is 8 MB. */
+/** Reading only these halves the 8 MB of a month with 300 models on two channels each. */
 const counts = ['calls', 'bought_calls'] as const;
 const amounts = ['charged', 'bought', 'bought_charged', 'search_bought'] as const;
 const figureNames = [...counts, ...amounts];
 const none = { rows: [], problems: [] };
 
-/** Reads whole months only, because the sums of customers by day are one request for each customer. Default: this month. */
+/** Reads whole months only, because daily sums cost one request for each customer. Default: this month. */
 export async function viewMargins<By extends MarginGrouping>(
   { ledger, clock }: OperatorPorts,
   month: string | undefined,
@@ -54,7 +54,7 @@ const compareLosses = (a: Summed, b: Summed): number =>
 
 export const marginColumns = ['month', 'by', 'name', ...counts, ...amounts.slice(0, -1), 'margin'] as const;
 
-/** Lists one row for each model, channel and customer. `bought` includes searches; no `margin`: no cost is known. */
+/** Lists one row for each model, channel and customer. `bought` includes searches. `margin` is missing if no cost is known. */
 export async function listMargins(ports: OperatorPorts, month: string | undefined) {
   const { period, groups, problems } = await viewMargins(ports, month, marginGroupings);
   const rows = groups.flatMap(({ by, sums }) =>

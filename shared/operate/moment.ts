@@ -72,13 +72,13 @@ export function normalizeMoment(written: string, nowMs: number, towards: Towards
   return ms === undefined ? written : isoTime(ms);
 }
 
-/** A time of a row, for people: a date means 00:00 UTC. Undefined if the attribute or the value is no time. */
+/** Formats a time of a row for people: a date means 00:00 UTC. Undefined if the attribute or its value is not a time. */
 export function formatStoredMoment(path: string, value: unknown): string | undefined {
   const parsed = Object.hasOwn(towardsOf, path.replace(/^.*\./, '')) ? z.safeParse(time, value) : undefined;
   return parsed?.success ? isoTime(parsed.data) : undefined;
 }
 
-/** Attributes, as they are typed, with all times in them as rows have them. Throws a usage failure for what is no time. */
+/** Converts all times in typed attributes to the form of rows. Throws a usage failure for an invalid time. */
 export const normalizeMoments = <Value>(value: Value, nowMs: number): Value =>
   normalizeMomentsAt(value, nowMs, '') as Value;
 

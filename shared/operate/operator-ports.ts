@@ -199,7 +199,7 @@ export interface SumReader {
   monthAccounts(month: string): AsyncIterable<Reading<AccountMonth>[]>;
   /** Some accounts and months. Those without calls and grants are left out. Sent in batches of 100. */
   accountMonths(wanted: readonly Pick<AccountMonth, 'account' | 'month'>[]): Promise<Reading<AccountMonth>[]>;
-  /** Sorted by day and model. Reads only the figures in `names`, if there are any. */
+  /** Sorted by day and model. Reads only the figures in `names`, if given. */
   served(days: DayRange, names?: readonly string[]): AsyncIterable<Reading<ServedDay>[]>;
   /** Attempts of a channel between two hours, both included: `2026-11-22T09`. Kept for nine days. */
   hours(channel: string, from: string, to: string): Promise<Reading<HealthHour>[]>;

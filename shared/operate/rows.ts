@@ -67,7 +67,7 @@ export function writeSetting(known: RawRow | undefined, name: string, attributes
 
 const textOf = (value: unknown): string | undefined => canonicalJson(plainValue(value) ?? null);
 
-/** Throws a usage failure where attributes say another name of their row, or another owner, than the one that it is made or looked for by. */
+/** Throws a usage failure if attributes contradict the name or the owner that identifies their row. */
 export function refuseNaming(attributes: RawRow, named: RawRow): void {
   for (const [name, value] of Object.entries(named))
     if (Object.hasOwn(attributes, name) && attributes[name] !== value)

@@ -187,7 +187,7 @@ export const ChatMessage = z.looseObject({
 });
 export type ChatMessage = z.infer<typeof ChatMessage>;
 
-/** Parts without a text count as empty ones. */
+/** Treats a part without a text as empty. */
 export function joinTexts(content: ChatMessage['content'], separator: string): string {
   if (typeof content === 'string') return content;
   return (content ?? []).map(({ type, text }) => (type === 'text' ? (text ?? '') : '')).join(separator);

@@ -17,7 +17,7 @@ import { StartError } from './messages.ts';
 export interface Emulator {
   endpoint: string;
   ended: Promise<string>;
-  /** Returns the number of a table's newest stream record. Undefined if only a read of its stream tells. */
+  /** Returns the number of a table's newest stream record. Undefined if the emulator's file can't be read. */
   newestRecord?: ((table: string) => unknown) | undefined;
   stop(): Promise<void>;
 }
@@ -126,7 +126,7 @@ async function launch(
   return { endpoint, ended: exited, newestRecord: records && createRecordWatch(records), stop };
 }
 
-/** Another release of the emulator may store stream records otherwise; then the stack only gets slower. */
+/** Another release of the emulator may store stream records differently. Then the stack is only slower. */
 function tryToTend(file: string): DatabaseSync | undefined {
   try {
     tendStreamRecords(file, Math.floor(Date.now() / 1000));
@@ -136,7 +136,7 @@ function tryToTend(file: string): DatabaseSync | undefined {
   }
 }
 
-/** Takes 3 µs, where a read of the stream takes 1 ms: 44 reads a second kept an idle stack at 6 % of a processor. */
+/** A query takes 3 µs, a read of the stream 1 ms: 44 reads a second kept an idle stack at 6 % of a processor. */
 function createRecordWatch(records: DatabaseSync): (table: string) => unknown {
   const newest = records.prepare(
     'SELECT MAX(CAST(sequence_number AS INTEGER)) AS number FROM _stream_records WHERE table_name = ?',

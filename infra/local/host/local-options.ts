@@ -84,7 +84,7 @@ function functionEnvironment(environment: NodeJS.ProcessEnv): Record<string, str
   return kept;
 }
 
-/** Reads a text that the data folder keeps for its owner, and writes a fresh one on the first start or if somebody emptied the folder. */
+/** Reads a text from the data folder that only its owner can read. Writes a new one on the first start or after the folder was emptied. */
 export function keepInFolder(
   folder: string | undefined,
   name: string,

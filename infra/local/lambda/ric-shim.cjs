@@ -36,7 +36,7 @@ const client = {
   initializeClient() {},
   async next() {
     await posted;
-    // Node keeps what it compiled when a process ends, but an environment is killed.
+    // Node writes its compile cache when a process ends, but the stack kills environments.
     if (isWarm) setImmediate(() => Module.flushCompileCache());
     isWarm = true;
     return call('GET', 'next');

@@ -276,7 +276,7 @@ function answerWithPages(
       const made = await makePageOrFault();
       return list === undefined ? made : renderOverList(await loadPage(call, list), made, list);
     });
-    // A result stands at the address of its confirmation: from another one, the skip link would leave a key that is shown once.
+    // A result keeps the address of its confirmation: with another, the skip link would leave the page and lose a key shown once.
     const at = confirming ? `confirm/${confirming.id}` : visit.path + new URL(call.req.url).search;
     const framing = { ...options, identity: visit.identity, isHosted, path: at, style, scripts, cost };
     const text = dropIndent(String(await renderFrame(page, framing)));
@@ -337,7 +337,7 @@ function routeActions(deps: CountingDeps, answer: AnswerPage) {
     if ('error' in ended) return undefined;
     const { secret, message, details, file, ...plain } = ended.outcome;
     if (secret ?? message ?? details ?? file) return undefined;
-    // Undo keeps the values before the write as well, unless one may be a misplaced key.
+    // Values may be stored if Undo is offered, because a row that may hold a misplaced key has no Undo.
     const shown = plain.undo?.length ? changes.slice(0, resultChangesMax) : [];
     const result: KeptResult = { ...plain, title, back, changes: shown };
     // The write succeeded, even if its result can't be kept.
@@ -415,18 +415,18 @@ function routeActions(deps: CountingDeps, answer: AnswerPage) {
 }
 
 const emptyPage: Pick<Page, 'fields'> = {};
-/** Enough for any form: each round names the problems of one check at least. */
+/** Enough for any form, because each round finds the problems of at least one check. */
 const roundsMax = 8;
 
 /**
- * A proposal stops at the first check that fails. Proposes again with valid examples in the place of wrong fields until no other field is
- * wrong, so that nobody has to fix one error to see the next.
+ * A proposal stops at the first check that fails. Proposes again with valid examples in place of wrong values until no other field is
+ * wrong, so that the form shows all errors at once.
  */
 async function findAllProblems(visit: Visit, route: FormRoute | AnswerRoute, first: string): Promise<string> {
-  // A sheet is one field, and its page reads all rows.
+  // A sheet is one field, so proposing again would find no other field but read all rows.
   const typed = Object.keys(visit.fields).filter((name) => !/^(form_token|list|seen)$/.test(name));
   if ('answer' in route || typed.length < 2) return first;
-  // An error of the page is reported when the answer shows it.
+  // If the page fails here, it fails again in the answer, which reports it.
   const { fields = [] } = await route.page(visit, { fields: visit.fields }).catch(() => emptyPage);
   let problem = first;
   for (let round = 0; round < roundsMax; round += 1) {

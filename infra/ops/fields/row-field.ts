@@ -45,7 +45,7 @@ export interface Field {
 export interface RowField extends Omit<Field, 'value'> {
   format?: (value: unknown, row: RawRow) => string;
   parse?: (text: string, field: ReadField) => unknown;
-  /** Adds the unit to the formatted text, where changes are reviewed. */
+  /** Adds the unit to the formatted text in a review of changes. */
   show?: (text: string, row: RawRow) => string;
   /** In a form: the entries of the list or map. */
   entries?: Entries;

@@ -18,7 +18,7 @@ export interface RelayKeys {
   alarmTopic?: IKey | undefined;
   /** Encrypts the bucket of stream failures, and the one that `accessLog: true` creates. */
   buckets?: IKey | undefined;
-  /** Encrypts the variables of functions, among them the origin secrets and seal keys. */
+  /** Encrypts the variables of functions, including the origin secrets and seal keys. */
   variables?: IKey | undefined;
 }
 

@@ -358,7 +358,7 @@ export class RelayFunction extends Construct {
       currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE },
     });
     role.addToPolicy(allow('logs', ['CreateLogStream', 'PutLogEvents'], logGroup.logGroupArn));
-    // Beside the grant that Lambda creates with the deployer's rights, which ends if the role is replaced.
+    // Lambda also creates a grant with the deployer's rights, but that grant ends if the role is replaced.
     for (const statement of grantKeyUse(Stack.of(this), props.keys.variables, ['lambda'], ['Decrypt']))
       role.addToPolicy(statement);
     this.statements = grantsOf(Stack.of(this), props);

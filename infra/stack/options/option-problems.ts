@@ -15,7 +15,7 @@ export interface FieldProblem {
 /** The name of a field, and its problem. */
 type Check = [field: string, problem: (options: StageOptions) => string | false | undefined];
 
-/** The condition is checked only if the option is set, and not to false. */
+/** Checks the condition only if the option is set and not false. */
 const exclude = (field: OptionName, isWrong: (options: StageOptions) => boolean, why: string): Check => [
   field,
   (options) => Boolean(options[field]) && isWrong(options) && why,
@@ -66,10 +66,10 @@ const checks: readonly Check[] = [
   exclude(
     'frontDoor',
     (options) => isOnServers(options) && doorOf(options) !== 'cloudfront',
-    'compute is "ecs": the server is behind CloudFront alone',
+    'compute is "ecs": only CloudFront can reach the server',
   ),
   excludeWithDoor('console', 'the console is behind CloudFront alone', isDirect),
-  exclude('console', ({ vpc }) => vpc !== undefined, 'its function streams, and so runs in no VPC'),
+  exclude('console', ({ vpc }) => vpc !== undefined, "its function streams, so it can't run in a VPC"),
   [
     'console.roles',
     ({ console: hosted }) =>
@@ -137,7 +137,7 @@ const checks: readonly Check[] = [
   exclude(
     'backupCopies',
     ({ disposable }) => disposable === true,
-    'a vault that holds copies is not deleted with a trial: leave one of the two out',
+    "a disposable stack can't delete a vault with copies: remove one of the two",
   ),
   [
     'encryptionKeyArns',
@@ -173,7 +173,7 @@ const checks: readonly Check[] = [
   exclude(
     'webAclRequestsPerMinute',
     ({ webAcl }) => webAcl !== true,
-    'is the rate of an ACL that the stack makes: needs webAcl true beside it',
+    'limits the ACL that the stack creates: needs webAcl true beside it',
   ),
   exclude(
     'budget',
@@ -220,7 +220,7 @@ const checks: readonly Check[] = [
     ({ limits, reservedConcurrency: most }) =>
       most !== undefined &&
       Number(limits?.account_concurrency) > most &&
-      `more than reservedConcurrency, which is ${most}, so it would limit nobody`,
+      `more than reservedConcurrency, which is ${most}, so it would have no effect`,
   ],
 ];
 

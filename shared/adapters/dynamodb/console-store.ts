@@ -41,7 +41,7 @@ export function createConsoleStore({ tables, stack, clock, hex }: ConsoleStoreDe
       buildExpressions({ UpdateExpression: `SET ${update.set}`, ConditionExpression: update.where }, values),
     );
 
-  /** Adds to a sum, unless it would exceed the limit. The amount itself must not. */
+  /** Adds to a sum unless it would exceed the limit. The amount alone must not exceed it. */
   const addWithin = async (
     id: string,
     sum: 'refunded' | 'watches',

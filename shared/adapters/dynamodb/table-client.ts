@@ -163,7 +163,7 @@ const write = (input: object, operation: string): string =>
   operation === 'UpdateItem' ? JSON.stringify(input) : JSON.stringify(input, replaceBytes);
 
 function replaceBytes(this: Record<string, unknown>, name: string, value: unknown): unknown {
-  // `value` of a Buffer is no Buffer any more: its `toJSON` ran before.
+  // For a Buffer, `value` is already the result of its `toJSON`.
   const bytes = this[name];
   return bytes instanceof Uint8Array ? Buffer.from(bytes).toString('base64') : value;
 }

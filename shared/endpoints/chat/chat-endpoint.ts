@@ -98,7 +98,7 @@ interface ChatAnswerForm {
   /** How a stream reports usage: in a separate chunk, on the finish chunk, or not at all. */
   usage: 'chunk' | 'finish' | 'none';
   legacy: boolean;
-  /** The service tier that is charged, known at the end. Undefined: as OpenAI, it is told alone to who asks for one. */
+  /** The charged service tier, known at the end. Undefined unless the client asked for one, as with OpenAI. */
   tier: () => string | undefined;
 }
 

@@ -122,8 +122,8 @@ function readSummaryRequest(
 }
 
 /**
- * The outputs by call id, the last of the input first, to be popped: shifting 40,000 takes a second. An id may have several, because some
- * upstreams reuse ids.
+ * Collects the outputs by call id in reverse order, so that `pop` takes the first: `shift` takes a second for 40,000. An id may have
+ * several outputs, because some upstreams reuse ids.
  */
 function collectOutputs(items: readonly PlacedItem[]): OutputQueues {
   const outputs = items.flatMap(({ item, param }): CallOutput[] => {

@@ -108,7 +108,7 @@ const rowTables = ['ledger', 'grants', 'payments'] as const;
 export const copyStack = (stack: string, atMs: number): string =>
   `${stack}-restore-${isoTime(atMs).replaceAll(/\D/g, '')}`;
 
-// The setting, with a note that this restore wrote it: what somebody else closed stays closed.
+// Notes in the setting that this restore closed the relay, so a relay that somebody else closed stays closed.
 
 async function readClosedRow({ tables }: OperatorPorts) {
   const row = await tables.get('settings', 'relay_closed');
@@ -135,7 +135,7 @@ async function planOpening({ ports, input: { copy } }: Restoring): Promise<Plan<
 // A restore computes balances from rows. So no call may be in flight, and each close must have its row: otherwise the
 // balance would miss a charge.
 
-/** Environments read the configuration at least so often, twice. */
+/** Twice the longest interval at which environments read the configuration. */
 const knownByAllMs = 20_000;
 const pauseMs = 5_000;
 

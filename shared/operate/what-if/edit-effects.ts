@@ -112,7 +112,7 @@ function computeModelEffect(edit: Edit, model: string, items: ServedDay[]) {
   const isRefused = isLost || (!isOffered(after, model, atMs) && isOffered(before, model, atMs));
   const sums = items.map((item): EffectSums => {
     const { counts, amounts } = item.figures;
-    // What members would have paid more or less is added below.
+    // The difference that members would have paid is added below.
     const revenue = boundRevenue(edit.members ? { ...prices, after: prices.before } : prices, item.figures);
     const bought = boundCost(item, { before: before.channels, after: after.channels });
     return {

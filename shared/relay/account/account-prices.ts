@@ -26,7 +26,7 @@ interface PricedAccount {
   nowMs: number;
 }
 
-/** Lists the prices of this customer now and those announced. */
+/** Lists this customer's current prices and the announced ones. */
 export function listAccountPrices(priced: PricedAccount): Pick<AccountBody, 'prices' | 'price_changes'> {
   const changes = listAnnouncedPrices(priced);
   return { prices: listOwnPrices(priced, changes), price_changes: groupModels(changes) };
@@ -61,7 +61,7 @@ const announcedMax = 10;
 
 type AnnouncedPrice = AccountPriceChange & { models: [string] };
 
-/** Lists by time the prices that begin with another rule or another entry of the customer's prices. */
+/** Lists by time the prices that start when another rule or another entry of the customer's prices applies. */
 function listAnnouncedPrices({ snapshot, account, models, nowMs }: PricedAccount): AnnouncedPrice[] {
   const changes = [
     ...listPriceChanges(snapshot.charges, models, nowMs).flatMap(({ fromMs, models: changed }) =>
@@ -78,7 +78,7 @@ function listAnnouncedPrices({ snapshot, account, models, nowMs }: PricedAccount
       const price = findCallerPrice(snapshot, account, model, fromMs);
       const before = findCallerPrice(snapshot, account, model, fromMs - 1);
       const rates = describePrice(price);
-      // An own price stays when the rule changes. Prices by the hour may be equal at this moment alone.
+      // A fixed price does not change with the rule. Hourly prices may be equal only at this moment.
       const isFixed = [fromMs - 1, fromMs].every((ms) => !findRule(snapshot.charges, model, ms)?.windows);
       const isSame = isFixed && JSON.stringify(describePrice(before)) === JSON.stringify(rates);
       return price.rule === null || isSame

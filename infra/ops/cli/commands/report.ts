@@ -36,7 +36,7 @@ and customer. Days are in UTC. Calls that were rejected before a reservation are
   ],
   async run({ ports, terminal }, { html: file, ...asked }: { html?: string; month?: string; week?: string }) {
     if (terminal.format === 'csv') {
-      if (asked.week !== undefined) throw usageFailure('--csv: use --month, customers have no sums of weeks');
+      if (asked.week !== undefined) throw usageFailure('--csv: use --month, sums of customers are monthly');
       const { rows, problems } = await listMargins(ports, asked.month);
       problems.forEach(terminal.remark);
       terminal.printCsv(marginColumns, rows);

@@ -138,7 +138,7 @@ function hostingOf(
   };
 }
 
-/** The history can't be erased, so no contact data may enter it. */
+/** The history can't be erased, so contact data must not enter it. */
 const hideContact = (change: FieldChange): FieldChange =>
   /^(contact|note)\b/.test(change.name) ? { ...change, before: '', after: 'changed' } : change;
 

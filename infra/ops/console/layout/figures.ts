@@ -73,7 +73,7 @@ export const formatTimeUtc = (timeMs: number): string =>
 export const renderTime = (timeMs: number): Markup =>
   html`<time datetime="${isoTime(timeMs)}">${formatTimeUtc(timeMs)}</time>`;
 
-/** Leaves examples and what somebody typed as they are. */
+/** Does not match times in examples or in quoted input. */
 const isoTimes = /(?<!"|such as |or )(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d))/;
 
 /** Renders the ISO 8601 times in a text like all other times. Markup stays as it is. */

@@ -148,7 +148,7 @@ function renderField(
   </div>`;
 }
 
-/** Help texts serve the command line too, so code stands between backquotes. */
+/** The command line shows help texts too, so code is between backquotes. */
 const renderHelp = (help: string): Content =>
   help.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : renderTimes(part)));
 
@@ -210,7 +210,7 @@ export function assignErrors(
   return errors;
 }
 
-/** True if a message names one of the fields in its words, or is about a list or map with one: `until: expected a time later than from`. */
+/** True if a message mentions one of the fields, or names a list or map that contains one: `until: expected a time later than from`. */
 export function mayConcern(message: string, fields: readonly Pick<Field, 'name' | 'place'>[]): boolean {
   const [path = '', ...words] = normalize(message).split(/:? /);
   const named = new Set(words.join(' ').split(/\W+/));

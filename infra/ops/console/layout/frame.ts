@@ -34,7 +34,7 @@ export interface Page {
   back?: string;
   body: Content;
   actions?: Content;
-  /** Of the form on the page. */
+  /** The fields of the page's form, to assign errors to. */
   fields?: readonly Field[];
   status?: number;
   /** New keys to show; all other keys are masked. */

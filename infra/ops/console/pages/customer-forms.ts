@@ -284,7 +284,7 @@ const paybackPage = buildFormPage(async (visit, tried) => {
   return {
     ...linkCustomer(visit),
     title: isUndo(visit.query('id') || tried?.fields['id']) ? 'Undo a credit' : 'Pay back',
-    intro: renderLead('Deducts from the balance what you paid back to the customer, or credited by mistake.'),
+    intro: renderLead('Deducts an amount that you paid back to the customer or credited by mistake.'),
     fields: listGrantFields(visit, tried).map((each) => Object.assign({}, each, filled[each.name])),
   };
 });
@@ -301,7 +301,7 @@ async function proposePayback(visit: Visit): Promise<Proposal> {
   const account = visit.parameter('account');
   const balance = await readBalance(visit);
   if (amount > balance) {
-    // A second tab repeats a deduction that has lowered the balance, and must not advise a further one.
+    // A second tab may repeat a deduction that lowered the balance. The error must not advise another one.
     const made = await findGrant(visit.ports, { account, grantId: visit.field('id') });
     throw usageFailure(
       made
@@ -344,7 +344,7 @@ async function proposeCredit(
     return { ...describeGrantOutcome(plan, made), next: [[path, `Open ${account}`], linkUndo(plan)] };
   });
   const balance = await readBalance(visit);
-  // Calls change the balance until the confirmation, so it is no part of the effect, which must stay the same.
+  // Calls change the balance until the confirmation, but the effect must stay the same, so it leaves the balance out.
   const details = renderLead(
     `Balance now: ${formatMoney(balance)}. Balance after: ${formatMoney(balance + plan.amount)}.`,
   );

@@ -77,7 +77,7 @@ const changesMax = 200;
 const charactersMax = 400;
 
 function renderValue(value: string, tone: 'old' | 'new'): Content {
-  // Before it is cut, because a part of a key would not be masked.
+  // Mask before cutting, because a part of a key would not be masked.
   const text = maskKeys(value);
   const shown =
     text.length > charactersMax ? `${text.slice(0, charactersMax)}… (${text.length} characters)` : text;

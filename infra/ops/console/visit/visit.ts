@@ -221,7 +221,7 @@ export interface Proposal {
   refusal?: string | undefined;
   /** The changes of rows, field by field. */
   changes?: readonly FieldChange[];
-  /** More to see before confirming, such as the impact of the changes. */
+  /** Shown before confirming, such as the impact of the changes. */
   details?: Markup;
   /** Must be equal at confirmation. */
   basis?: string;
@@ -261,7 +261,7 @@ export function proposeWrites(
   return { ...proposal, ...showWrites(ports, plan.changes) };
 }
 
-/** The effect of a plan has no values, so the writes themselves must be equal at confirmation. */
+/** A plan's effect leaves out values, so the writes themselves must be equal at confirmation. */
 export const showWrites = (
   { target }: Pick<OperatorPorts, 'target'>,
   writes: readonly RowWrite[],
