@@ -12,7 +12,7 @@ import { html, maskKeys } from '../markup.ts';
 import type { NanoYuan } from '../../../shared/billing/money.ts';
 import { admitForm, readQuery, guardHeaders } from './guard.ts';
 import { consoleStyle } from './layout/console-style.ts';
-import { assignErrors, mayConcern } from './layout/form.ts';
+import { assignErrors, mentionsField } from './layout/form.ts';
 import { renderFrame, renderOverList, type Page } from './layout/frame.ts';
 import { pages } from './pages/all-pages.ts';
 import {
@@ -444,7 +444,8 @@ async function findAllProblems(visit: Visit, route: FormRoute | AnswerRoute, fir
       (error: unknown) => (error instanceof Failure && error.exitCode === 2 ? error.message : ''),
     );
     const isNew = (each: string): boolean =>
-      !mayConcern(each, replaced) && [...assignErrors(each, fields).keys()].some((name) => !wrong.has(name));
+      !mentionsField(each, replaced) &&
+      [...assignErrors(each, fields).keys()].some((name) => !wrong.has(name));
     const more = next
       .replace(/^nothing was written: /, '')
       .split('; ')

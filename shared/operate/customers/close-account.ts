@@ -132,7 +132,8 @@ export async function planReopenAccount(ports: OperatorPorts, account: string): 
   };
 }
 
-const contactAttributes: ReadonlySet<string> = new Set(['contact', 'note', 'name']);
+/** Attributes of a customer that hold contact data. */
+export const contactAttributes: ReadonlySet<string> = new Set(['contact', 'note', 'name']);
 /** Notes that the tools need. Other notes may contain anything: ids of sheets, and problems that quote invalid values. */
 const keptNotes: ReadonlySet<string> = new Set(
   '_by _at _closed _erased _created _replaces _leaked'.split(' '),

@@ -7,11 +7,13 @@
  */
 import * as z from 'zod/mini';
 import { parseYuan } from '../../../../shared/billing/money.ts';
+import { contactAttributes } from '../../../../shared/operate/customers/close-account.ts';
 import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts';
 import { Failure, formatMoney } from '../../../../shared/operate/plan.ts';
 import { parseJson } from '../../../../shared/wire/json.ts';
 import type { RelayConsole } from '../../../stack/constructs/hosted-console.ts';
 import { formatChanges, type FieldChange } from '../../fields/describe-changes.ts';
+import { topOf } from '../../fields/row-field.ts';
 import { html, maskKeys } from '../../markup.ts';
 import { createConsole, type ConsoleHost } from '../console.ts';
 import { readCookie, guardHeaders } from '../guard.ts';
@@ -140,7 +142,7 @@ function hostingOf(
 
 /** The history can't be erased, so contact data must not enter it. */
 const hideContact = (change: FieldChange): FieldChange =>
-  /^(contact|note)\b/.test(change.name) ? { ...change, before: '', after: 'changed' } : change;
+  contactAttributes.has(topOf(change.name)) ? { ...change, before: '', after: 'changed' } : change;
 
 const maskLines = (texts: readonly string[]): string[] => texts.map((text) => maskKeys(text));
 

@@ -211,7 +211,7 @@ export function assignErrors(
 }
 
 /** True if a message mentions one of the fields, or names a list or map that contains one: `until: expected a time later than from`. */
-export function mayConcern(message: string, fields: readonly Pick<Field, 'name' | 'place'>[]): boolean {
+export function mentionsField(message: string, fields: readonly Pick<Field, 'name' | 'place'>[]): boolean {
   const [path = '', ...words] = normalize(message).split(/:? /);
   const named = new Set(words.join(' ').split(/\W+/));
   return fields.some(

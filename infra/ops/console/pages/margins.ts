@@ -25,8 +25,13 @@ export function addMarginPages(routes: Routes): void {
     type: 'text/csv',
     isExport: true,
     async *lines({ ports, field }) {
-      const { rows } = await listMargins(ports, field('month'));
-      yield maskKeys(formatCsv([[...marginColumns], ...selectCsvCells(marginColumns, rows)]));
+      const month = field('month');
+      const { rows, problems } = await listMargins(ports, month);
+      // A file has no place for warnings, and without these rows its sums would look complete.
+      const missing = problems.map((name) => ({ month, by: 'not included', name }));
+      yield maskKeys(
+        formatCsv([[...marginColumns], ...selectCsvCells(marginColumns, [...rows, ...missing])]),
+      );
     },
   });
 }
