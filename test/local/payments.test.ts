@@ -202,9 +202,13 @@ it('charges a stored card once when a hundred calls cross the threshold, and not
   const hook = `${stack.origin}/hooks/payments/stripe`;
   const deliver = (secret = 'whsec_one') =>
     stripeApi.deliver(hook, secret, [...stripeApi.events, ...stripeApi.events]);
-  await vi.waitFor(async () => expect(new Set(await deliver())).toEqual(new Set([200])), liveWithin);
-  await vi.waitFor(async () => expect(await balance()).toBe(129), liveWithin);
-  expect(await state()).toMatchObject({ auto: { on: true, below: 40, amount: 120, monthly_limit: 500 } });
+  const terms = { on: true, below: 40, amount: 120, monthly_limit: 500 };
+  // An environment with the setting of before parks the payment, as it has no rate. Stripe sends its events again.
+  await vi.waitFor(async () => {
+    expect(new Set(await deliver())).toEqual(new Set([200]));
+    expect(await balance()).toBe(129);
+    expect(await state()).toMatchObject({ auto: terms });
+  }, liveWithin);
 
   const body = { model: 'per-call', messages: [{ role: 'user', content: 'hi' }] };
   const calls = await Promise.all(Array.from({ length: 100 }, () => stack.post(body, { headers })));
