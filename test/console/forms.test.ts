@@ -154,8 +154,8 @@ describe('a customer', () => {
       ['alert_below', '–', '¥5.00'],
       [
         'prices',
-        'Models: m, Input: ¥1.00 per 1M tokens, Output: ¥2.00 per 1M tokens, Tiers: above 1000, input 2 per 1M tokens, output 4 per 1M tokens',
-        'Models: m, Input: ¥3.00 per 1M tokens, Output: ¥2.00 per 1M tokens, Tiers: above 1000, input 2 per 1M tokens, output 4 per 1M tokens',
+        'Models: m, Input: ¥1.00 per 1M tokens, Output: ¥2.00 per 1M tokens, Tiers: above 1000, input ¥2.00 per 1M tokens, output ¥4.00 per 1M tokens',
+        'Models: m, Input: ¥3.00 per 1M tokens, Output: ¥2.00 per 1M tokens, Tiers: above 1000, input ¥2.00 per 1M tokens, output ¥4.00 per 1M tokens',
       ],
       ['contact.name', 'Ann', 'Bob'],
       ['plan.level', 'no plan', 'level 2'],

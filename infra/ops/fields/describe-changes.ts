@@ -2,7 +2,6 @@
  * Describes changes of rows as people read them: each field with its label, and its value before and after in the words and units of the
  * forms. Times are ISO 8601, which the console shows in the time zone that the operator chose.
  */
-import { perMillion } from '../../../shared/billing/price.ts';
 import { plainRow, plainValue } from '../../../shared/config/rows/read-row.ts';
 import {
   configTables,
@@ -22,7 +21,7 @@ import { accountFields } from './account-fields.ts';
 import { listFormFields, typeField } from './channel-fields.ts';
 import { splitEntries } from './form-fields.ts';
 import { keyRowFields } from './key-fields.ts';
-import { ruleFormFields } from './price-fields.ts';
+import { addUnit, formatPrice, ruleFormFields } from './price-fields.ts';
 import { readAttribute, setAttribute, topOf, type RowField } from './row-field.ts';
 import { listSettingFields, planFields } from './setting-fields.ts';
 
@@ -175,8 +174,7 @@ const priceNames: ReadonlySet<string> = new Set(['input', 'output', ...partPrice
 /** Formats a value that has no form field. Sorts the members of maps, because the store returns them in any order. */
 export function formatValue(value: unknown, name = '', whole: RawRow = {}): string {
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  if (typeof value === 'number' && priceNames.has(name) && whole['type'] !== 'times-billing')
-    return `${perMillion(value)} per 1M tokens`;
+  if (typeof value === 'number' && priceNames.has(name)) return addUnit(formatPrice(value, whole), whole);
   if (Array.isArray(value))
     return value.map((each) => formatValue(each, name, whole)).join(value.some(isRecord) ? '; ' : ', ');
   if (!isRecord(value) || value instanceof Set) return formatStoredMoment(name, value) ?? formatCell(value);

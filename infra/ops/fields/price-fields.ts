@@ -24,7 +24,7 @@ import {
 export const typeWords = { 'token-billing': 'per token', 'times-billing': 'per call', 'non-billing': 'free' };
 
 /** Formats a price for a million tokens, as everywhere in the console. A price per call or an invalid price stays unchanged. */
-const formatPrice = (price: unknown, row: RawRow): string =>
+export const formatPrice = (price: unknown, row: RawRow): string =>
   row['type'] !== 'times-billing' && typeof price === 'number' ? perMillion(price) : formatCell(price);
 
 /** An invalid price stays as typed, so that the row's schema rejects it. */
@@ -38,7 +38,7 @@ export const fromField = { name: 'from', label: 'Starts', placeholder: 'next mon
 export const makePrice = (name: string, label: string, help: string): RowField =>
   makeNumber(name, label, help, { format: formatPrice, parse: parsePrice, show: addUnit });
 
-const addUnit = (price: string, { type, currency }: RawRow): string =>
+export const addUnit = (price: string, { type, currency }: RawRow): string =>
   `${currency === undefined ? formatWrittenMoney(price) : `${formatCell(currency)} ${price}`} per ${type === 'times-billing' ? 'call' : '1M tokens'}`;
 
 /** Prices of parts of the input. @param unit ends the labels */
