@@ -8,7 +8,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { cloneFolder } from '../ops/session/running-stack.ts';
-import { keepInFolder } from './host/local-options.ts';
+import { readOrCreateSecret } from './host/local-options.ts';
 
 const localStackName = 'relay';
 
@@ -24,7 +24,7 @@ interface ConsoleSettings {
 export async function startOperatorConsole(settings: ConsoleSettings): Promise<string> {
   const newSecret = randomBytes(32).toString('hex');
   // Without a data folder the address changes with each start.
-  const secret = keepInFolder(settings.dataFolder, 'console-secret', /^[0-9a-f]{64}$/, newSecret);
+  const secret = readOrCreateSecret(settings.dataFolder, 'console-secret', /^[0-9a-f]{64}$/, newSecret);
   let loading: Promise<RequestListener> | undefined;
   const server = createServer((request, response) => {
     loading ??= loadConsole(settings, { secret, port: readPort(server) });

@@ -9,14 +9,14 @@ import { DynamoDBDocumentClient, GetCommand, PutCommand, UpdateCommand } from '@
 import { tableSchemas } from '../../shared/tables/table-schemas.ts';
 import { physicalNameOf, type TableName } from '../../shared/tables/table-names.ts';
 import { keyHash, keyHint } from '../../shared/wire/ids.ts';
-import { keepInFolder } from './host/local-options.ts';
+import { readOrCreateSecret } from './host/local-options.ts';
 import { demoModels } from './vendors/demo.ts';
 
 const stackName = 'relay';
 
 /** The demo key that is printed at start. It stays the same as long as the data folder exists. */
 export const readOrCreateDemoKey = (dataFolder: string | undefined): string =>
-  keepInFolder(dataFolder, 'demo-key', /^sk-/, `sk-${randomBytes(24).toString('base64url')}`);
+  readOrCreateSecret(dataFolder, 'demo-key', /^sk-/, `sk-${randomBytes(24).toString('base64url')}`);
 
 /** Writes rows that are missing. */
 export async function seedRows(client: DynamoDBClient, rows: readonly SeedRow[]): Promise<void> {

@@ -1,4 +1,4 @@
-/** Reads the options of `npm start` from the environment and rejects invalid ones before anything starts. */
+/** Reads the options of `npm start` from the environment, and rejects invalid ones before anything starts. Keeps secrets in the data folder. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { StartError } from './messages.ts';
@@ -84,8 +84,8 @@ function functionEnvironment(environment: NodeJS.ProcessEnv): Record<string, str
   return kept;
 }
 
-/** Reads a text from the data folder that only its owner can read. Writes a new one on the first start or after the folder was emptied. */
-export function keepInFolder(
+/** Reads a secret from the data folder, in a file for its owner alone. Writes a new one on the first start or after the folder was emptied. */
+export function readOrCreateSecret(
   folder: string | undefined,
   name: string,
   pattern: RegExp,
