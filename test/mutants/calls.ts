@@ -21,7 +21,7 @@ export const calls: Mutants = {
     find: ' && vector.every(Number.isFinite);',
     replace: ';',
     noticed: 'test/unit/endpoints/embeddings.test.ts',
-    by: /where one gives NaN as bytes/,
+    by: /sends NaN as bytes/,
   },
   'a candidate whose rest is over is tried by every call': {
     file: 'shared/relay/dispatch/dispatch.ts',
@@ -71,7 +71,7 @@ export const calls: Mutants = {
     find: '(itemId === undefined || opened.item === itemId) &&',
     replace: '(itemId === undefined || opened.item !== undefined) &&',
     noticed: 'test/unit/relay/state/sealed-state.test.ts',
-    by: /another item is left out/,
+    by: /another item/,
   },
   'what is kept of a turn is not looked up': {
     file: 'shared/relay/read-call.ts',

@@ -14,14 +14,14 @@ export const core: Mutants = {
     find: '=> inputTokens > above) ?? tiers[0]',
     replace: '=> inputTokens >= above) ?? tiers[0]',
     noticed: 'test/unit/billing/price.test.ts',
-    by: /price a call up to the step/,
+    by: /up to the step/,
   },
   'a part of the input costs nothing where the rule has no price for it': {
     file: 'shared/billing/price.ts',
     find: 'convertToPico(parts[price] ?? input)',
     replace: 'convertToPico(parts[price] ?? 0)',
     noticed: 'test/unit/billing/price.test.ts',
-    by: /like input where the rule has no price/,
+    by: /like input if the rule has no price for it/,
   },
   'an expired call of a plan is charged': {
     file: 'shared/billing/quota-item.ts',
@@ -49,7 +49,7 @@ export const core: Mutants = {
     find: 'alias.models.find((model) => Object.hasOwn(value, model))',
     replace: 'alias.models.find((model) => model === undefined)',
     noticed: 'test/unit/config/settings.test.ts',
-    by: /setting aliases/,
+    by: /aliases/,
   },
   'a price that jumps is not marked where it falls': {
     file: 'shared/config/price-warnings.ts',

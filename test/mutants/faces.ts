@@ -48,7 +48,7 @@ export const faces: Mutants = {
     find: "'snapshot#*',",
     replace: "'snapshot#*', 'turn#*', 'notice#*',",
     noticed: 'test/access/policies.test.ts',
-    by: /is read by support as far as published versions go/,
+    by: /may read published versions/,
   },
   'a grant that an earlier run wrote is said to be written now': {
     file: 'infra/ops/outcomes.ts',

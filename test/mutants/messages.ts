@@ -17,14 +17,14 @@ export const messages: Mutants = {
     find: 'if (isOther && !mayBegin) {',
     replace: 'if (isOther && type !== type) {',
     noticed: `${tests}/hostile.test.ts`,
-    by: /that interleave are one after the other/,
+    by: /that interleave are sorted one after the other/,
   },
   'thinking of earlier turns is held for nothing': {
     file: `${folder}/conversation.ts`,
     find: '          this.unknown.push(block);\n          if (state',
     replace: '          if (state',
     noticed: `${tests}/money.test.ts`,
-    by: /is from above: thinking/,
+    by: /thinking/,
   },
   'the key goes up in the header of the older versions': {
     file: 'shared/upstreams/types/anthropic.ts',

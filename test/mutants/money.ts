@@ -25,7 +25,7 @@ export const money: Mutants = {
     find: "name.kind ?? 'unknown')",
     replace: "name.kind ?? 'file')",
     noticed: 'test/unit/endpoints/messages/money.test.ts',
-    by: /content that nobody knows/,
+    by: /unknown content from a tool/,
   },
   'the bound of counts knows no files': {
     file: 'shared/billing/usage.ts',
@@ -116,7 +116,7 @@ export const money: Mutants = {
     find: 'const named = reported ?? sent;',
     replace: 'const named = sent ?? reported;',
     noticed: `${unit}/money/service-tiers.test.ts`,
-    by: /is charged by the standard price if flex had no room/,
+    by: /by the standard price if flex had no room/,
   },
   'a call is charged by a dearer service tier than anybody asked for': {
     file: 'shared/wire/service-tier.ts',

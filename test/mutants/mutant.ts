@@ -12,6 +12,6 @@ export interface Mutant {
   replace: string;
   /** The test file that notices, from the root. It runs in vitest's own process, on sources. */
   noticed: string;
-  /** Part of the name of a test that fails. */
+  /** Part of the title of a test that fails, or of a case's label, as the file writes it. */
   by: RegExp;
 }

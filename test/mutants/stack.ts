@@ -29,14 +29,14 @@ export const stack: Mutants = {
     find: "window.severity === 'page' ? answering : []",
     replace: '[]',
     noticed: 'test/infra/alarm-states.test.ts',
-    by: /counts calls whose function chat died/,
+    by: /counts calls whose function/,
   },
   'wrong money rolls back no function that keeps the books': {
     file: 'infra/stack/rollout.ts',
     find: "...(keepsBooks ? [alarms.named('MoneyWrong')] : [])",
     replace: '',
     noticed: 'test/infra/alarm-states.test.ts',
-    by: /ledger is rolled back when it fails in two of five minutes/,
+    by: /is rolled back when it fails in two of five minutes/,
   },
   'a bad version is not rolled back by its alarm': {
     file: 'infra/stack/rollout.ts',
@@ -50,14 +50,14 @@ export const stack: Mutants = {
     find: '    autoDeleteObjects: disposable,\n  });',
     replace: '    autoDeleteObjects: false,\n  });',
     noticed: template,
-    by: /a stage with a trial differs/,
+    by: /differs from one without options/,
   },
   'the headers of traces are not read from their secret': {
     file: 'infra/stack/constructs/relay-functions.ts',
     find: 'SecretValue.secretsManager(headersSecret).unsafeUnwrap()',
     replace: 'headersSecret',
     noticed: template,
-    by: /a stage with everything in us-east-1 differs/,
+    by: /differs from one without options/,
   },
   'a model that is taken out of the options is dropped unnoticed': {
     file: 'infra/deploy/deployed-options.ts',
