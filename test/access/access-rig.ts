@@ -1,6 +1,6 @@
 /**
- * A deployed relay's tables and secret stores on this machine, each behind a double that enforces the policy of the
- * access key that signed: the SDK and the tool are the product's own.
+ * The tables and secret stores of a deployed relay on this machine, each behind a double that enforces the policy of
+ * the signing access key. The SDK and the tool are the product's own.
  */
 import { vi } from 'vitest';
 import { startFaultProxy } from '../support/fault-proxy.ts';
@@ -24,18 +24,18 @@ export interface AccessRig {
   aws: AwsOnLoopback;
   upstream: ScriptedUpstream;
   recovery: RecoverableTables;
-  /** Runs a command with the credentials of somebody who has one policy and nothing else. */
+  /** Runs a command with credentials that have this one policy and no other. */
   ops(policy: PolicyName | 'nobody', words: string[], options?: RunOptions): Promise<OpsRun>;
-  /** The variables with which the SDK and the tool run so. */
+  /** Environment variables that make the SDK and the tool use these credentials. */
   environmentOf(policy: PolicyName | 'nobody'): { account: Record<string, string>; tables: string };
   stop(): Promise<void>;
 }
 
 export interface RunOptions {
-  /** Absent: the one of the policies. */
+  /** Default: the region of the policies. */
   region?: string;
   input?: string;
-  /** On local tables, where channels may lead to this machine; they have one access key for all. */
+  /** Use local tables, where channels may point to this machine and all share one access key. */
   isLocal?: boolean;
 }
 

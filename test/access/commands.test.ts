@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(async () => rig.stop());
 
-/** Of reads that were begun together, some are refused after the command has ended. */
+/** Evaluated late: of several concurrent reads, some are denied only after the command has exited. */
 const deniedTo = (name: string) => rig.enforcer.denied.filter(({ policy }) => policy === name);
 
 const policiesOfCommand = (command: string): readonly PolicyName[] => commandPolicies[command] ?? [];
@@ -31,9 +31,9 @@ const run = (policy: PolicyName | 'nobody', scenario: Scenario) => {
   return rig.ops(policy, wordsIn(scenario, rig), { input, isLocal });
 };
 
-describe('every command, with the credentials of one policy alone,', () => {
+describe('every command with the credentials of a single policy', () => {
   it.each(scenarios.map((scenario, index) => [index, scenario.command, scenario] as const))(
-    '%i: %s gets through with each policy that the table gives it, and with no other',
+    '%i: %s succeeds with each policy that the table lists, and is denied with any other',
     async (_index, command, scenario) => {
       await scenario.prepare?.(rig);
       const enough = policiesOfCommand(command);
@@ -57,7 +57,7 @@ describe('every command, with the credentials of one policy alone,', () => {
     },
   );
 
-  it('leaves balances as they are where an operator repairs or writes them by hand, and says why', async () => {
+  it('denies an operator repairs of balances, explains why, and leaves the balance unchanged', async () => {
     await rig.ledger.reserve('acme', handId);
     const before = await rig.ledger.item('acme');
     const input = lostClose(handId);
@@ -74,7 +74,7 @@ describe('every command, with the credentials of one policy alone,', () => {
     expect(repaired.errors).toContain(`request ${handId}: settled`);
   });
 
-  it('warns of a channel that was not called where it may not read whether there is one', async () => {
+  it('warns about a channel without calls if the policy may not check that the channel exists', async () => {
     const file = rig.config.file('nowhere.csv', 'model,amount\na,3\n');
     const words = ['reconcile', 'nowhere', file, '--month', '2026-11'];
     const repairing = await rig.ops('repair', words);
@@ -85,7 +85,7 @@ describe('every command, with the credentials of one policy alone,', () => {
     expect(await rig.ops('support', words)).toMatchObject({ code: 2 });
   });
 
-  it('says on the row that it writes who ran it, as AWS knows them', async () => {
+  it('records the AWS identity of the caller in the row that it writes', async () => {
     await rig.ops('operator', ['key', 'new', 'signed']);
     const row = await rig.ledger.row('accounts', { account: 'signed' });
     expect(row).toMatchObject({
@@ -94,7 +94,7 @@ describe('every command, with the credentials of one policy alone,', () => {
     });
   });
 
-  it('that the table names has a scenario, and each of the tool is in the table', () => {
+  it('has a line in the table, and each line in the table has a scenario', () => {
     const program = createProgram({
       input: Readable.from([]),
       output: new PassThrough(),
@@ -110,7 +110,7 @@ describe('every command, with the credentials of one policy alone,', () => {
     expect(tabled.filter((name) => policiesOfCommand(name).length > 0 && !shown.has(name))).toEqual([]);
   });
 
-  it('makes use of every permission, but of those that are for tools of AWS', () => {
+  it('the commands together use every permission, except those meant for AWS’s own tools', () => {
     for (const name of policyNames) {
       const { statements } = policies.get(name) ?? { statements: [] };
       const given = statements.filter(({ Effect }) => Effect === 'Allow').flatMap(permissionsOf);

@@ -1,4 +1,4 @@
-/** Answers as AWS does to calls that the policy of their access key does not allow. */
+/** Denies, as AWS does, the calls that the policy of their access key does not allow. */
 import type { IncomingMessage } from 'node:http';
 import type { Refusal } from '../support/fault-proxy.ts';
 import { evaluate, type Access } from './policy-document.ts';
@@ -8,11 +8,11 @@ import { account, type ManagedPolicy } from './template-policies.ts';
 
 export class Enforcer {
   readonly #policies: ReadonlyMap<string, ManagedPolicy>;
-  /** Permissions that allowed something, by policy. */
+  /** Permissions that allowed a call, by policy. */
   readonly used = new Map<string, Set<string>>();
-  /** What was refused. */
+  /** Denied calls. */
   denied: { policy: string; action: string; resource: string }[] = [];
-  /** The policy of the one access key of a local target, which has no keys of AWS. */
+  /** The policy for the single access key of a local target, which has no AWS keys. */
   localPolicy = '';
 
   constructor(policies: ReadonlyMap<string, ManagedPolicy>) {
@@ -39,7 +39,7 @@ export class Enforcer {
   };
 }
 
-/** The words of https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html */
+/** The message format of https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html */
 const messageOf = (policy: string, { action, resource }: Access, explicitly: boolean): string =>
   `User: arn:aws:iam::${account}:user/${policy} is not authorized to perform: ${action} on resource: ${resource} ${
     explicitly
@@ -47,7 +47,7 @@ const messageOf = (policy: string, { action, resource }: Access, explicitly: boo
       : `because no identity-based policy allows the ${action} action`
   }`;
 
-/** Each protocol has its own form of it. */
+/** Each protocol has its own error format. */
 function refusalOf(service: string, message: string): Refusal {
   if (service === 'cloudformation')
     return {

@@ -24,12 +24,12 @@ beforeAll(async () => {
   await seed(rig);
   await plantSecrets();
   tool = startPipedTool();
-  // Its start is no part of the first command's time.
+  // The rig starts before the first command is timed.
   await tool.run({ words: ['help'], environment: {}, aws: {}, input: '' });
 }, 120_000);
 afterAll(async () => Promise.all([tool.stop(), rig.stop(), empty.stop()]));
 
-/** Where people put secrets by mistake: rows and notes of every table that they edit. */
+/** Puts secrets where people enter them by mistake: rows and notes of every table that they edit. */
 async function plantSecrets(): Promise<void> {
   const { ledger, aws } = rig;
   const rule = { id: 40, type: 'token-billing', models: ['m'], input: 0.001, output: 0.002 };
@@ -97,7 +97,7 @@ async function run(scenario: Scenario, state: State, form: Form): Promise<PipedR
   return tool.run({ words: [...words, '--stack', 'relay'], environment: account, aws, input });
 }
 
-/** In the order in which a later one does not need what an earlier one wrote. Errors are no table, so they have one form. */
+/** Ordered so that no run needs what an earlier one wrote. Errors are not tables, so they have one form. */
 const ways: [State, Form][] = [
   ['failed', 'json'],
   ['empty', 'json'],
@@ -108,7 +108,7 @@ const ways: [State, Form][] = [
   ['ok', 'text'],
 ];
 
-describe('standard output through a pipe', () => {
+describe('standard output to a pipe', () => {
   const printed: PrintedRun[] = [];
   const whole = new Set<number>();
 
@@ -122,7 +122,7 @@ describe('standard output through a pipe', () => {
         const reported = { state, form, code, output, errors };
         printed.push({ command, state, form, code, output });
         if (state === 'refused') expect(reported).toMatchObject({ code: 2 });
-        // Doctor says of each thing that it cannot be read.
+        // Doctor reports for each check that it cannot read the data.
         if (state === 'failed' && command !== 'doctor') expect(reported).not.toMatchObject({ code: 0 });
         if (form === 'json')
           expect({ ...reported, value: valueOf(reported, scenario) }).toMatchObject(reported);
@@ -142,7 +142,7 @@ describe('standard output through a pipe', () => {
   });
 });
 
-/** Throws unless it is one value: an error where nothing came of it, and only there. */
+/** Throws unless the output is one value, which is an error exactly if the command failed. */
 function valueOf(
   { state, code, output }: PipedRun & { state: State },
   { code: wanted = 0 }: Scenario,

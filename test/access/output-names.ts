@@ -1,10 +1,10 @@
-/** The names in what commands print: fields of `--json`, columns of `--csv`, and exit codes. */
+/** The names in commands' output: fields of `--json`, columns of `--csv`, and exit codes. */
 import { parse } from 'csv-parse/sync';
 import type { Names } from '../compatibility/declared-names.ts';
 
 export interface PrintedRun {
   command: string;
-  /** What the command met: `refused`, `failed`. */
+  /** The outcome of the command: `refused`, `failed`. */
   state: string;
   form: 'text' | 'json' | 'csv';
   code: number;
@@ -20,7 +20,7 @@ const isMap = (value: unknown): value is Record<string, unknown> =>
 const kindOf = (value: unknown): string =>
   value === null ? 'null' : Array.isArray(value) ? 'list' : isMap(value) ? 'map' : typeof value;
 
-/** Names what the values of one place have. A field that a map lacks may be `undefined`. */
+/** Lists the names in the values of one place. A field that a map lacks may be `undefined`. */
 function namesOf(values: readonly unknown[], name: string, more: readonly string[] = []): Names {
   if (rowValue.test(name)) return { [name]: ['any', ...more].join(' | ') };
   const maps = values.filter(isMap);
@@ -36,7 +36,7 @@ function namesOf(values: readonly unknown[], name: string, more: readonly string
   ) as Names;
 }
 
-/** A refusal has one form for all commands. */
+/** All commands share one form of refusal. */
 export function outputNames(runs: readonly PrintedRun[]): Names {
   const codes = runs.map(({ command, state, code }) => [`${command} exit code, ${state}`, String(code)]);
   const columns = runs

@@ -21,7 +21,7 @@ const isAllowed = (name: PolicyName, action: string, resource: string, ids?: str
 
 describe('the policy of operators', () => {
   it.each(['quotas', 'ledger', 'daily'].flatMap((table) => writes.map((action) => [action, table] as const)))(
-    'denies %s on %s, also to somebody who may do everything else',
+    'denies %s on %s even if another policy allows everything',
     (action, table) => {
       const everything: Statement = { Effect: 'Allow', Action: '*', Resource: '*' };
       const access = { action: `dynamodb:${action}`, resource: tableArn(table), keys: {} };
@@ -32,7 +32,7 @@ describe('the policy of operators', () => {
     },
   );
 
-  it('lets them write exactly the tables of people, and payments, and delete stored responses', () => {
+  it('allows writes to exactly the tables that people edit and payments, and deletion of stored responses', () => {
     const writtenBy = (id: string): string[] =>
       tableNames.filter((table) =>
         writes.some((action) => isAllowed('operator', `dynamodb:${action}`, tableArn(table), [id])),
@@ -65,25 +65,28 @@ describe('the policy of operators', () => {
     // Origin secrets and seal keys have the names that CloudFormation makes.
     ['secretsmanager:GetSecretValue', secret('OriginSecret1A2B3C4D'), false],
     ['dynamodb:PutItem', tableArn('keys', 'relay-test'), false],
-  ])('reaches the secrets and tables of its own stack alone: %s %s: %s', (action, resource, allowed) => {
-    expect(isAllowed('operator', action, resource)).toBe(allowed);
-  });
+  ])(
+    'allows access only to the secrets and tables of its own stack: %s %s: %s',
+    (action, resource, allowed) => {
+      expect(isAllowed('operator', action, resource)).toBe(allowed);
+    },
+  );
 });
 
 describe('other policies', () => {
-  it('let nobody open what customers wrote', () => {
+  it('deny access to the content of customers', () => {
     for (const name of ['support', 'repair'] as const)
       for (const action of ['GetItem', 'BatchGetItem', 'Query', 'Scan'])
         expect(isAllowed(name, `dynamodb:${action}`, tableArn('responses'))).toBe(false);
   });
 
-  it('of support have no action that writes, and none that reads a secret', () => {
+  it('of support allow no writes and no reads of secrets', () => {
     const actions = statementsOf('support').flatMap(({ Action }) => [Action].flat());
     const reads = /^\w+:(BatchGet|Get|Query|Scan|Describe|List|StartQuery)(?!Secret|Parameter)/;
     expect(actions.filter((action) => !reads.test(action))).toEqual([]);
   });
 
-  it('let a restore write to copies of this stack, and to none of its tables what people edit but the closed relay', () => {
+  it('allow a restore to write to copies of this stack, but to none of the tables that people edit', () => {
     const write = (table: string) => isAllowed('restore', 'dynamodb:DeleteTable', tableArn(table));
     expect([write('restore-20261120120000-quotas'), write('quotas'), write('restore-me-quotas')]).toEqual([
       true,
@@ -96,13 +99,13 @@ describe('other policies', () => {
     expect(edited).toEqual([]);
   });
 
-  it('let repairs write counters of budgets alone in the table `runtime`', () => {
+  it('allow repairs to write only the counters of budgets in the table `runtime`', () => {
     const write = (id: string) => isAllowed('repair', 'dynamodb:UpdateItem', tableArn('runtime'), [id]);
     expect([write('budget#0123456789ab#month@2026-11-01'), write('config')]).toEqual([true, false]);
   });
 });
 
-it('the log of calls is searched by support and operators in the groups of functions that answer calls, and in no others', () => {
+it('support and operators may search the log groups of functions that answer calls, and no others', () => {
   const groups = statementsOf('support')
     .flatMap(permissionsOf)
     .filter((each) => each.startsWith('logs:StartQuery'));
@@ -116,19 +119,19 @@ it('the log of calls is searched by support and operators in the groups of funct
 });
 
 it.each(['support', 'operator'] as const)(
-  'the table `runtime` is read by %s as far as published versions go: no turns, no idempotency keys, no notices',
+  '%s may read published versions in the table `runtime`, but no turns, idempotency keys or notices',
   (name) => {
     const read = (...ids: string[]) => isAllowed(name, 'dynamodb:BatchGetItem', tableArn('runtime'), ids);
     expect(read('config', 'snapshot#12#0', 'rows#12#0', 'cooldowns', 'channel-marks')).toBe(true);
     for (const id of ['turn#x', 'request#x', 'notice#x', 'cooldown', 'configuration'])
       expect([id, read(id), read('config', id)]).toEqual([id, false, false]);
-    // All of no keys are allowed ones.
+    // A request without keys is allowed, since it names no key that is not.
     expect(isAllowed(name, 'dynamodb:BatchGetItem', tableArn('runtime'))).toBe(false);
   },
 );
 
 describe('every policy', () => {
-  // AWS knows no resource of these, or makes a part of the name up; the end of a log group's ARN stands for its streams.
+  // AWS defines no resource for these or generates part of the name; the `*` that ends a log group's ARN means its streams.
   const wild = [
     /^(bedrock:(GetFoundationModelAvailability|ListFoundationModels)|dynamodb:DescribeLimits) \*$/,
     /^(lambda:GetAccountSettings|logs:(DescribeLogGroups|GetQueryResults)) \*$/,
@@ -136,12 +139,12 @@ describe('every policy', () => {
     /^ssm:\w+ \S+:parameter\/relay\/relay\/\*$/,
     /^secretsmanager:\w+ \S+:secret:relay\/\*$/,
     /^logs:StartQuery [^*]+:\*$/,
-    // Copies have the second in their names that somebody restores to.
+    // The names of copies contain the second that they are restored to.
     /^dynamodb:\w+ \S+:table\/relay-restore-20\*$/,
   ];
 
   it.each(policyNames)(
-    '%s names its actions and resources: a wildcard stands only where none could be narrower',
+    '%s names its actions and resources, and uses a wildcard only if nothing narrower is possible',
     (name) => {
       const permissions = statementsOf(name).flatMap(permissionsOf);
       expect(permissions).not.toEqual([]);
@@ -160,7 +163,7 @@ describe('every policy', () => {
     }
   });
 
-  it('has a name of its stack and region, and its ARN is an output', () => {
+  it('is named after its stack and region, and its ARN is an output', () => {
     for (const policy of policyNames) {
       expect(policies.get(policy)?.name).toBe(`relay-${policy}-eu-west-1`);
       const output = `${policy[0]?.toUpperCase()}${policy.slice(1)}Policy`;

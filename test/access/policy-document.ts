@@ -1,5 +1,5 @@
 /**
- * Evaluates a policy document of IAM as AWS does: what no statement allows is denied, and an explicit denial wins.
+ * Evaluates an IAM policy document as AWS does: deny by default, and an explicit denial wins.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
  */
 
@@ -12,9 +12,9 @@ export interface Statement {
 
 export interface Access {
   action: string;
-  /** An ARN; `*` where AWS knows no resource of the action. */
+  /** An ARN; `*` if AWS defines no resource for the action. */
   resource: string;
-  /** Values of condition keys that the request has. */
+  /** Values of the request's condition keys. */
   keys: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -51,12 +51,12 @@ interface Test {
   wanted: string[];
 }
 
-/** An operator that is not known here is an error: it must not pass as fulfilled. */
+/** An unknown operator is an error: it must not count as fulfilled. */
 function holds({ operator, key, wanted }: Test, { keys }: Access): boolean {
   const values = keys[key] ?? [];
   const fits = (value: string): boolean => wanted.some((pattern) => isLike(value, pattern));
   switch (operator) {
-    // True of a request without the key, as in AWS.
+    // True for a request without the key, as in AWS.
     case 'ForAllValues:StringLike':
       return values.every(fits);
     case 'Null':
@@ -70,7 +70,7 @@ function holds({ operator, key, wanted }: Test, { keys }: Access): boolean {
   }
 }
 
-/** `*` stands for any text, `?` for one character. */
+/** `*` matches any text, `?` one character. */
 function isLike(text: string, pattern: string): boolean {
   const source = pattern
     .replaceAll(/[\\^$.|+()[\]{}]/g, String.raw`\$&`)

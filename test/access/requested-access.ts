@@ -1,11 +1,11 @@
-/** What a signed request asks IAM for: actions, resources, condition keys. */
+/** The actions, resources and condition keys for which AWS would check a signed request. */
 import type { IncomingMessage } from 'node:http';
 import { tableNames, tableSchemas } from '../../shared/tables/table-schemas.ts';
 import { arnOf } from './template-policies.ts';
 import type { Access } from './policy-document.ts';
 
 type Key = Record<string, { S?: string; N?: string }>;
-/** The parts of requests' bodies that say what is asked for. */
+/** The fields of request bodies that determine the checked access. */
 interface Body {
   TableName?: string;
   SourceTableName?: string;
@@ -36,7 +36,7 @@ export interface Requested {
 const signature =
   /^AWS4-HMAC-SHA256 Credential=([^/]+)\/\d{8}\/[a-z0-9-]+\/([a-z]+)\/aws4_request, SignedHeaders=[^,]+, Signature=[0-9a-f]{64}$/;
 
-/** Throws at a request that is not signed for its service, or that this double does not know. */
+/** Throws if the request is not signed for its service or is unknown to this double. */
 export function requestedAccess(request: IncomingMessage, body: Buffer): Requested {
   const { authorization = '', 'x-amz-target': target = '' } = request.headers;
   const [, accessKey = '', service = ''] = signature.exec(authorization) ?? [];
@@ -57,7 +57,7 @@ interface Asked {
   request: IncomingMessage;
 }
 
-/** `target`: what the header x-amz-target begins with, where the service has it and its bodies are JSON. */
+/** `target`: the prefix of the header x-amz-target, for services that use it with JSON bodies. */
 const readers: Readonly<Record<string, { target?: string; read: (asked: Asked) => Access[] }>> = {
   // GetCallerIdentity needs no permission.
   sts: { read: () => [] },
@@ -84,7 +84,7 @@ const readers: Readonly<Record<string, { target?: string; read: (asked: Asked) =
   cloudformation: {
     read({ text }) {
       const form = new URLSearchParams(text);
-      // AWS asks for this resource where the stack is named.
+      // AWS checks this resource if the request names the stack.
       return access('cloudformation', String(form.get('Action')), `stack/${form.get('StackName')}/*`);
     },
   },
@@ -92,7 +92,7 @@ const readers: Readonly<Record<string, { target?: string; read: (asked: Asked) =
   bedrock: { read: restAccess },
 };
 
-/** Without a resource: AWS knows none of this action. */
+/** Without a resource, because AWS defines none for this action. */
 const access = (service: string, operation: string, resource?: string, keys = {}): Access[] => [
   {
     action: `${service}:${operation}`,
@@ -115,7 +115,7 @@ function tableAccesses({ operation, body }: { operation: string; body: Body }): 
         }),
       ),
     );
-  // It writes the copy with the caller's rights, so it asks for them:
+  // DynamoDB writes the copy with the caller's permissions, so it checks them:
   // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/backuprestore_IAM.html
   if (operation === 'RestoreTableToPointInTime')
     return [

@@ -1,4 +1,4 @@
-/** One run, or a few, of every command of the operators' tool, with what it needs to get through. */
+/** One or a few runs of every command of the operators' tool, with the preparation that each needs to succeed. */
 import type { AccessRig } from './access-rig.ts';
 import {
   chargedId,
@@ -15,15 +15,15 @@ import {
 } from './seed.ts';
 
 export interface Scenario {
-  /** As in the table of policies. */
+  /** As the table of policies names it. */
   command: string;
-  /** Of the command line; `FILE` is one with this text, or these rows. */
+  /** Arguments; `FILE` becomes a file with this text or these rows. */
   words: string;
   file?: readonly [name: string, content: string | object];
   input?: string;
   isLocal?: boolean;
   prepare?: (rig: AccessRig) => Promise<unknown>;
-  /** Absent: 0. */
+  /** Default: 0. */
   code?: number;
 }
 
@@ -32,7 +32,7 @@ export const wordsIn = (
   rig: AccessRig,
 ): string[] => words.split(' ').map((word) => (word === 'FILE' ? rig.config.file(name, content) : word));
 
-/** @param options stand behind the command's words; a name that has an option has it already */
+/** @param options follow the command's words, unless the command's name already contains the option */
 const run = (command: string, options = '', more: Partial<Scenario> = {}): Scenario => ({
   command,
   words: `${command} ${options}`.trim(),
@@ -47,14 +47,14 @@ const price = { type: 'token-billing', models: ['gpt-4o'] };
 const links = { name: 'payments', value: { stripe: stripe('ssm:/relay/relay/payments/links') } };
 const listed = { m: { input_cost_per_token: 1e-6, output_cost_per_token: 1e-6, mode: 'chat' } };
 
-/** In this order: those that change what others read come last. */
+/** Ordered: runs that change what others read come last. */
 export const scenarios: Scenario[] = [
   run('customer list'),
   run('customer list', '--sort spent --csv', { prepare: spendToday }),
   run('customer show', 'acme'),
   run('key list'),
   run('key show', 'aaaa'),
-  // No such key: the answer is that, and needs the same rights.
+  // The key does not exist; reporting that needs the same permissions.
   run('key check', '', { input: `sk-${'x'.repeat(48)}`, code: 1 }),
   run('channel list'),
   run('charge list'),
@@ -183,7 +183,7 @@ export const scenarios: Scenario[] = [
     { input: 'sk-upstream' },
   ),
 
-  // Channels lead to this machine on local tables alone.
+  // Channels may point to this machine only with local tables.
   run('channel test', 'here', {
     isLocal: true,
     prepare: async ({ ledger, upstream }) => {
@@ -245,6 +245,6 @@ export const scenarios: Scenario[] = [
     },
     code: 1,
   }),
-  // Nothing publishes here that the relay is closed.
+  // Nothing here publishes the closing of the relay.
   run('restore', '--to 2030-01-01 --wait 0.1 --yes', { code: 1 }),
 ];

@@ -1,4 +1,4 @@
-/** What the tables and stores hold before the first command runs. */
+/** Fills the tables and stores before the first command runs. */
 import { idAt, yuan } from '../ops/ledger-rig.ts';
 import { storedRows } from '../ops/stored-rows.ts';
 import type { AccessRig } from './access-rig.ts';
@@ -59,7 +59,7 @@ export async function seed({ ledger, config, aws }: AccessRig): Promise<void> {
   await config.compile();
 }
 
-/** Remembers the tables as they are, as of a second after all that other scenarios did, then spoils a row of each that a restore writes. */
+/** Records the tables as of one second after all other scenarios, then corrupts a row in each table that a restore writes. */
 export async function spoil({ ledger, recovery }: AccessRig): Promise<void> {
   const payment = {
     id: 'pi_spoiled',
@@ -91,7 +91,7 @@ export const stripe = (reference: string) => ({
   rates: { usd: 7.1 },
 });
 
-/** A log line of a close that was not written. */
+/** The log line of a close that failed to be written. */
 export const lostClose = (id: string, changes: object = {}): string =>
   JSON.stringify({
     level: 'WARN',
@@ -110,14 +110,14 @@ export const lostClose = (id: string, changes: object = {}): string =>
     ...changes,
   });
 
-/** A call with a budget that was lost, and closed as expired meanwhile. */
+/** A lost call with a budget, which the sweeper closed as expired. */
 export async function loseCalls({ ledger }: AccessRig): Promise<void> {
   await ledger.reserve('acme', lostId);
   const budget = { budget: 'month@2026-11-01' };
   await ledger.call('acme', expiredId, { charge: yuan('0.018'), kind: 'expired' }, budget);
 }
 
-/** A call of now: lists of spenders are of the present month. */
+/** A call made now, because lists of spenders cover the current month. */
 export async function spendToday({ ledger }: AccessRig): Promise<void> {
   const id = idAt(new Date().toISOString(), 'today');
   await ledger.call('acme', id, { charge: due, ...tokens });

@@ -1,4 +1,4 @@
-/** The managed policies of a synthesized template, with every reference resolved as in one account and region. */
+/** The managed policies of a synthesized template, with every reference resolved for one account and region. */
 import { resourcesOf, type Template } from '../infra/synthesize.ts';
 import type { Statement } from './policy-document.ts';
 
@@ -11,7 +11,7 @@ export interface ManagedPolicy {
   statements: Statement[];
 }
 
-/** By the last part of the construct's path: `support`. */
+/** Keyed by the last part of the construct's path: `support`. */
 export function policiesOf(template: Template): Map<string, ManagedPolicy> {
   return new Map(
     resourcesOf(template, 'AWS::IAM::ManagedPolicy').map(([, { Properties: properties }]) => {
@@ -24,7 +24,7 @@ export function policiesOf(template: Template): Map<string, ManagedPolicy> {
   );
 }
 
-/** What the one inline policy of a function's role allows. @param role the beginning of its logical id */
+/** Permissions of the only inline policy of a function's role. @param role the prefix of its logical id */
 export function rolePolicyOf(template: Template, role: string): ManagedPolicy {
   const [id, policy] =
     resourcesOf(template, 'AWS::IAM::Policy').find(([name]) => name.startsWith(role)) ?? [];
@@ -44,7 +44,7 @@ const pseudo: Readonly<Record<string, string>> = {
 export const arnOf = (service: string, resource: string): string =>
   `arn:${partition}:${service}:${region}:${account}:${resource}`;
 
-/** Throws at what it does not know, so that nothing passes unresolved. */
+/** Throws at unknown references, so that none stays unresolved. */
 function resolved(template: Template, value: unknown): unknown {
   if (Array.isArray(value)) return value.map((each) => resolved(template, each));
   if (typeof value !== 'object' || value === null) return value;

@@ -1,5 +1,5 @@
 /**
- * Sends short chat calls at a fixed rate, however long the answers take, and fails unless nearly all of them end as they should. For a
+ * Sends short chat calls at a fixed rate, however long the answers take, and fails unless nearly all of them complete. For a
  * stack of your own: step "A thousand closes a second" of docs/first-deployment.md.
  *
  *     node infra/bootstrap/bootstrap.mjs test/aws/load.ts --url URL --keys FILE --rate 1000 --seconds 600
@@ -14,9 +14,9 @@ import { parseArgs } from 'node:util';
 export interface Load {
   /** The address of chat completions. */
   url: string;
-  /** One for each customer: one item of DynamoDB does not take this many writes. */
+  /** One for each customer, because one DynamoDB item can't take this many writes. */
   keys: string[];
-  /** Calls a second, after a first tenth in which they rise to it. */
+  /** Calls a second, reached after the first tenth of the time. */
   rate: number;
   seconds: number;
 }
@@ -80,7 +80,7 @@ export async function sendLoad({ url, keys, rate, seconds }: Load): Promise<Figu
   return { ...figures, took: (performance.now() - startedMs) / 1000 };
 }
 
-/** Calls that must have begun after so many seconds. */
+/** Calls that must have started after this many seconds. */
 function countDue(elapsed: number, { rate, seconds }: Pick<Load, 'rate' | 'seconds'>): number {
   const rise = seconds / 10;
   return elapsed < rise ? (rate * elapsed ** 2) / (2 * rise) : rate * (elapsed - rise / 2);

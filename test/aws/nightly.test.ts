@@ -35,7 +35,7 @@ const templateOf = (file: string): unknown => yaml.parse(readPage(file));
 describe('the workflow', () => {
   const { jobs } = workflowOf('nightly-aws');
 
-  it('tries every front door that has options, on a disposable stage', () => {
+  it('tests every front door that has options, on a disposable stage', () => {
     const files = readdirSync(path.join(root, '.github/nightly')).filter((file) => file.endsWith('.json'));
     const doors = files.map((file) => path.basename(file, '.json'));
     expect(jobs['steps']?.strategy?.matrix['door']?.toSorted()).toEqual(doors.toSorted());
@@ -45,7 +45,7 @@ describe('the workflow', () => {
     }
   });
 
-  it('removes the stack after a failure and a time-out, and has the time for it', () => {
+  it('removes the stack after a failure or a time-out, and leaves time for that', () => {
     const steps = jobs['steps']?.steps ?? [];
     const removal = steps.find(({ run }) => run?.endsWith('--from last'));
     expect(removal?.if).toBe('failure() || cancelled()');
@@ -53,12 +53,12 @@ describe('the workflow', () => {
     expect(minutes.reduce((sum, each) => sum + each)).toBeLessThan(jobs['steps']?.['timeout-minutes'] ?? 0);
   });
 
-  it('offers no file of a run but its transcript', () => {
+  it('uploads only the transcript of a run', () => {
     const uploads = jobs['steps']?.steps.filter(({ uses }) => uses?.startsWith('actions/upload-artifact@'));
     expect(uploads?.map((step) => path.basename(String(step.with?.['path'])))).toEqual(['transcript.md']);
   });
 
-  it('gets a role that no other repository, branch or service can take', () => {
+  it('assumes a role that no other repository, branch or service can assume', () => {
     const { Resources } = templateOf('.github/nightly/account.yml') as {
       Resources: { Nightly: { Properties: { AssumeRolePolicyDocument: { Statement: unknown[] } } } };
     };
@@ -78,7 +78,7 @@ describe('the workflow', () => {
   });
 });
 
-it('the page finds the keys of the customers that call', () => {
+it('the page reads the keys of the customers that call', () => {
   const pattern = /grep -oE '([^']+)'/.exec(readPage('docs/first-deployment.md'))?.[1] ?? 'none';
   const key = generateSecretKey();
   const printed = `Key (save it now):\n  ${key}\n`;
@@ -114,7 +114,7 @@ describe('the load', () => {
     expect(findShortfall(figures, { ...load, url })).toBe('3 of 28 calls did not end as they should');
   });
 
-  it('fails when answers come later and later', () => {
+  it('fails when answers get slower and slower', () => {
     const figures = { sent: 100, ends: { complete: 100 }, times: [], took: 700 };
     expect(findShortfall(figures, { ...load, url: '', seconds: 600 })).toContain('instead of 600');
   });
@@ -125,7 +125,7 @@ describe('the vendor in the account', () => {
     Resources: { Vendor: { Properties: { Code: { ZipFile: string } } } };
   };
   const code = Resources.Vendor.Properties.Code.ZipFile;
-  /** Lambda's own frame around a handler that streams. */
+  /** Lambda's wrapper for a streaming handler. */
   const awslambda = {
     streamifyResponse: (handler: unknown) => handler,
     HttpResponseStream: {
@@ -152,7 +152,7 @@ describe('the vendor in the account', () => {
       void answer();
     });
 
-  it('answers as OpenAI does, a number a second, and fits into a template', async () => {
+  it('streams a number a second in OpenAI’s format, and fits into a template', async () => {
     const client = new OpenAI({ baseURL: await listenAsVendor(), apiKey: 'any', maxRetries: 0 });
     const call = {
       model: 'gpt-4o-mini',
@@ -178,7 +178,7 @@ describe('the page of a night', () => {
       .map((result, index) => `## ${index + 1}. Step ${index + 1}\n\nsk-secret\n\n${result}\n`)
       .join('\n');
 
-  it('has each step at each door with its last result, and nothing else of a transcript', () => {
+  it('lists the last result of each step at each door, and nothing else from a transcript', () => {
     const done = '**Step 1 done** in 3.0 minutes (expected 5).';
     const failed = '**Step 2 failed** after 7.5 minutes (expected 5): block 1 ended with 1, expected 0.';
     const again = '## 2. Step 2\n\n**Step 2 done** in 4.0 minutes (expected 5).\n';

@@ -1,6 +1,6 @@
 /**
- * Writes one page from the transcripts of `npm run first-deployment`: each step at each front door, with its minutes. Carries nothing
- * else over from a transcript, so the page holds no secret.
+ * Writes one page from the transcripts of `npm run first-deployment`: each step at each front door, with its minutes. Copies
+ * nothing else from a transcript, so the page contains no secret.
  *
  *     node infra/bootstrap/bootstrap.mjs test/aws/transcript-page.ts FOLDER COMMIT > seen-on-aws.md
  */
@@ -37,7 +37,7 @@ export function renderPage(
   ].join('\n');
 }
 
-/** The last result of each step, because a step may be repeated. */
+/** Returns the last result of each step, because a step may be repeated. */
 function readResults(transcript: string): Map<number, { name: string; result: string }> {
   const steps = new Map<number, { name: string; result: string }>();
   const names = new Map<number, string>();

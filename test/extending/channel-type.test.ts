@@ -17,7 +17,7 @@ it('a trial type with its own header, attribute, limit field, model list and fai
   expect(passed.filter((name) => name.startsWith('trial.test.ts ')).length).toBeGreaterThan(5);
 }, 120_000);
 
-it('the CLI says what the attribute is, in the type’s own words', async () => {
+it('the CLI describes the attribute in the type’s own words', async () => {
   const help = await tree.node('infra/ops/cli/main.ts', 'channel', 'new', '--help');
   expect(help).toMatch(/  tenant +Tenant at the upstream \(trial\)/);
   expect(help).toMatch(/  type +openai, .*trial/);

@@ -10,10 +10,10 @@ interface TestReport {
 }
 
 const leftOut = new Set(['node_modules', 'dist', 'cdk.out', 'coverage']);
-/** What of hidden files is copied. */
+/** The hidden files that are copied. */
 const hidden = new Set(['.npmrc', '.github']);
 
-/** A copy of the sources with a change applied: what somebody who follows a page of docs has before them. */
+/** A copy of the sources with a change applied, as a developer has it after following a page of the docs. */
 export class CopiedTree {
   readonly #folder = mkdtempSync(path.join(tmpdir(), 'relay-extended-'));
 
@@ -24,7 +24,7 @@ export class CopiedTree {
     symlinkSync(path.join(root, 'node_modules'), path.join(this.#folder, 'node_modules'));
   }
 
-  /** `fixture`: a diff as `git diff` writes it; tables may be drawn anew around it. Rejects with git's words when it no longer fits. */
+  /** `fixture`: output of `git diff`; tables around it may be realigned. Rejects with git's error if it no longer applies. */
   async apply(fixture: string): Promise<void> {
     await this.#run('git', [
       'apply',
@@ -33,7 +33,7 @@ export class CopiedTree {
     ]);
   }
 
-  /** Replaces text that stands in a file exactly once. Returns how to undo it. */
+  /** Replaces text that occurs exactly once in a file. Returns a function that undoes it. */
   change(file: string, find: string, replace: string): () => void {
     const name = path.join(this.#folder, file);
     const before = readFileSync(name, 'utf8');
@@ -50,10 +50,10 @@ export class CopiedTree {
     return this.#run(path.join(root, 'node_modules', '.bin', name), parameters);
   }
 
-  /** Runs tests of the copy. Rejects when a file has none: it could not be loaded. */
+  /** Runs tests of the copy. Rejects if a file has none, because it failed to load. */
   async tests(...files: string[]): Promise<{ failed: string[]; passed: string[] }> {
     const report = path.join(this.#folder, 'report.json');
-    // The report shows a failed test, and ends the run with a failure too.
+    // The report shows a failed test; the exit code of the run is then nonzero, too.
     await this.tool('vitest', 'run', '--reporter=json', `--outputFile=${report}`, ...files).catch(() => {});
     const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as TestReport;
     const empty = testResults.find(({ assertionResults }) => assertionResults.length === 0);

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CopiedTree } from './copied-tree.ts';
 
-/** docs/add-an-endpoint.md, done as far as the product goes: the diff is one folder, one registry line, one function, one test. */
+/** The product part of docs/add-an-endpoint.md, done: the diff is one folder, one registry line, one function, one test. */
 const fixture = 'trial-endpoint.patch';
 let tree: CopiedTree;
 
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => tree.remove());
 
-it('a trial endpoint with its own key header, error form and early usage type-checks, and is read, billed and repeated like any other', async () => {
+it('a trial endpoint with its own key header, error form and early usage type-checks, and its calls are read, billed and replayed like any other', async () => {
   await tree.tool('tsc', '--noEmit');
   const { failed, passed } = await tree.tests('test/unit/endpoints/notes.test.ts', 'test/unit/relay/http');
   expect(failed).toEqual([]);

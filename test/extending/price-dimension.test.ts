@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CopiedTree } from './copied-tree.ts';
 
-/** A part of the input with a price of its own, added: the diff is all that it takes. */
+/** Adds a part of the input with its own price: the diff is all that it takes. */
 const fixture = 'trial-price-dimension.patch';
 const filesMax = 8;
 let tree: CopiedTree;
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => tree.remove());
 
-it('a trial part of the input is read, priced, kept and shown by one line of the table, in few files', async () => {
+it('one line of the table makes the product read, price, store and show a trial part of the input, with changes in few files', async () => {
   const patch = readFileSync(path.join(import.meta.dirname, 'fixtures', fixture), 'utf8');
   expect(patch.match(/^diff --git /gm)?.length).toBeLessThanOrEqual(filesMax);
   await tree.tool('tsc', '--noEmit');

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => tree.remove());
 
-it('a trial setting type-checks, is read from its row, refused when it is wrong, and used in an answer', async () => {
+it('a trial setting type-checks, is read from its row, rejected when it is invalid, and used in an answer', async () => {
   await tree.tool('tsc', '--noEmit');
   const { failed, passed } = await tree.tests('test/unit/relay/http', 'test/unit/config');
   expect(failed).toEqual([]);

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, it } from 'vitest';
 import { CopiedTree } from './copied-tree.ts';
 
-/** Adds an option of a stage, an alarm, a command, a page of the console and a dialect: each diff is all that it takes. */
+/** Adds an option of a stage, an alarm, a command, a page of the console and a dialect: each diff is the complete change. */
 it.each([
   {
     fixture: 'trial-option.patch',

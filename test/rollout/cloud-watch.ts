@@ -1,6 +1,6 @@
 /**
- * A double of CloudWatch for one template: keeps what log lines and Lambda report, by virtual minute, and says what state
- * an alarm of the template is in. Metrics come from the lines alone: embedded ones, and those that metric filters count.
+ * A double of CloudWatch for one template: records what log lines and Lambda report, by virtual minute, and evaluates the
+ * template's alarms. Metrics come only from log lines: embedded metrics and metric filters.
  */
 import { createResolver, type ResolveReference } from '../../infra/local/template/template.ts';
 import { resourcesOf, type Resource, type Template } from '../infra/synthesize.ts';
@@ -44,7 +44,7 @@ export interface CloudWatchParts {
 }
 
 export class CloudWatch {
-  /** Whole minutes of the deployment, counted by the test. */
+  /** Minutes since the deployment started, set by the test. */
   minute = 0;
   readonly #template: Template;
   readonly #resolve: ResolveReference;
@@ -65,7 +65,7 @@ export class CloudWatch {
     );
   }
 
-  /** A line of a function, whose log group has this logical id. */
+  /** A log line of the function whose log group has this logical id. */
   line(logGroup: string, text: string): void {
     const line = parsed(text);
     if (line === undefined) return;
@@ -75,7 +75,7 @@ export class CloudWatch {
       if (LogGroupName !== logGroup || !matches(FilterPattern, line)) continue;
       for (const { MetricNamespace, MetricName, MetricValue, Dimensions = [] } of MetricTransformations) {
         const dimensions = Dimensions.map(({ Key, Value: path }) => [Key, line[path.slice('$.'.length)]]);
-        // As CloudWatch: without all of its dimensions there is no metric.
+        // As in CloudWatch, a line that lacks a dimension counts for no metric.
         if (dimensions.some(([, value]) => value === undefined)) continue;
         const key = keyOf(MetricNamespace, MetricName, Object.fromEntries(dimensions));
         this.put(key, Number(MetricValue));
@@ -97,14 +97,14 @@ export class CloudWatch {
     if (this.#lacksData(alarm.Properties)) return this.#hadData.has(alarmId);
     this.#hadData.add(alarmId);
     const results = new Set([true, false].map((fills) => this.#breaches(alarm.Properties, fills)));
-    // What is not known of FILL must not matter.
+    // The result must not depend on FILL's undocumented behaviour.
     if (results.size > 1) throw new Error(`${alarmId} depends on how FILL treats a metric without data`);
     if (results.has(true)) this.#inAlarm.add(alarmId);
     else this.#inAlarm.delete(alarmId);
     return results.has(true);
   }
 
-  /** As CloudWatch says of percentiles: ten values on the thinner side, unless there are none at all. */
+  /** CloudWatch evaluates a percentile only with ten values on its smaller side, or if there are no values at all. */
   #keepsState(properties: Resource['Properties']): boolean {
     const percent = percentOf(String(properties['ExtendedStatistic']));
     if (percent === undefined || properties['EvaluateLowSampleCountPercentile'] !== 'ignore') return false;
@@ -113,7 +113,7 @@ export class CloudWatch {
     return count !== undefined && count < 1000 / Math.min(percent, 100 - percent);
   }
 
-  /** An alarm begins in the state INSUFFICIENT_DATA, and acts only when that changes. */
+  /** An alarm starts in the state INSUFFICIENT_DATA, and notifies only when its state changes. */
   #lacksData(properties: Resource['Properties']): boolean {
     const ages = Array.from({ length: Number(properties['EvaluationPeriods']) }, (_, age) => age);
     const isMissing = properties['TreatMissingData'] === 'missing';
@@ -133,7 +133,7 @@ export class CloudWatch {
     return breaching.length >= Number(properties['DatapointsToAlarm'] ?? periods);
   }
 
-  /** What the alarm compares with its threshold, so many periods ago. */
+  /** The value that the alarm compares with its threshold, `age` periods ago. */
   value(properties: Resource['Properties'], { fillsUnknown = true, age = 0 } = {}): Value {
     const { Metrics } = this.#resolve(properties) as { Metrics?: Query[] };
     if (Metrics === undefined) {
@@ -206,7 +206,7 @@ function matches(pattern: string, line: Line): boolean {
   const results = inner.split(any ? ' || ' : ' && ').map((part) => {
     const [, member, operator, wanted] = /^\(?\$\.(\w+) (=|!=) "([^"]*)"\)?$/.exec(part) ?? [];
     if (member === undefined) throw new Error(`not known: ${part}`);
-    // A member that is absent matches neither.
+    // An absent member matches neither operator.
     return line[member] !== undefined && (line[member] === wanted) === (operator === '=');
   });
   return any ? results.some(Boolean) : results.every(Boolean);

@@ -1,13 +1,13 @@
 /**
- * A double of CodeDeploy for one alias of a template: shifts as its deployment group says, asks for the group's alarms
- * each minute, and goes back when one of them is in ALARM.
+ * A double of CodeDeploy for one alias of a template: shifts traffic as its deployment group says, checks the group's
+ * alarms each minute, and rolls back when one is in ALARM.
  */
 import { resourcesOf, type Template } from '../infra/synthesize.ts';
 
 export interface DeploymentPlan {
   /** Logical ids. */
   alarms: string[];
-  /** Share of the calls that the new version has in each minute in which its alarms are looked at. It then has all. */
+  /** The new version's share of calls in each minute in which its alarms are checked. It gets all calls afterwards. */
   weights: number[];
 }
 
@@ -17,7 +17,7 @@ interface Group {
   AutoRollbackConfiguration: { Enabled: boolean; Events: string[] };
 }
 
-/** What the template says of deployments of the alias with this logical id. Throws when it would not roll back. */
+/** The deployment plan of the alias with this logical id. Throws if its deployments would not roll back. */
 export function planOf(template: Template, aliasId: string): DeploymentPlan {
   const policy = (template.Resources[aliasId] as { UpdatePolicy?: Record<string, unknown> } | undefined)
     ?.UpdatePolicy;
@@ -33,7 +33,7 @@ export function planOf(template: Template, aliasId: string): DeploymentPlan {
   return { alarms, weights: weightsOf(DeploymentConfigName) };
 }
 
-/** Of CodeDeploy's predefined configurations for functions: a canary, and a tenth more each minute. */
+/** CodeDeploy's predefined configurations for functions: a canary, and linear by a tenth each minute. */
 function weightsOf(configuration: string): number[] {
   const [, kind, percent, minutes] =
     /^CodeDeployDefault\.Lambda(Linear|Canary)(\d+)Percent(?:Every)?(\d+)Minutes?$/.exec(configuration) ?? [];
@@ -51,7 +51,7 @@ export interface Deployment {
   minute: (minute: number) => Promise<void>;
 }
 
-/** How it ended, and after how many minutes. Weights are as CodeDeploy leaves them. */
+/** Returns the final status and the minutes it took, and leaves the weights as CodeDeploy does. */
 export async function deploy({ plan, alias, triggers, minute }: Deployment): Promise<{
   status: 'Succeeded' | 'RolledBack';
   minutes: number;

@@ -1,20 +1,20 @@
-/** Bundles of a version of the past, built from the history of this repository with its own build and today's packages. */
+/** Builds an older version from this repository's history, with that version's build script and today's packages. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 const root = path.join(import.meta.dirname, '..', '..');
-/** Where versions have had their build. */
+/** Paths of the build script over time. */
 const builders = ['infra/build/build-functions.ts', 'infra/build.ts'];
 
 export interface FormerBuild {
-  /** Folder of a function's bundle. Undefined: that version has no such function. */
+  /** Folder of a function's bundle. Undefined if that version lacks the function. */
   bundle(name: string): string | undefined;
   remove(): void;
 }
 
-/** Throws when the history is not there, as in a shallow clone. */
+/** Throws if the history is missing, as in a shallow clone. */
 export function formerBuild(commit: string): FormerBuild {
   const folder = mkdtempSync(path.join(tmpdir(), `relay-${commit}-`));
   const archive = execFileSync('git', ['archive', commit], { cwd: root, maxBuffer: 256 * 1024 * 1024 });

@@ -4,12 +4,12 @@
  */
 export type Value = number | undefined;
 
-/** A list holds values that a function folds; one without data is left out of it. */
+/** A list of values for an aggregate function; values without data are omitted. */
 type Result = Value | Value[];
 
 /**
- * @param fillsUnknown whether FILL gives a metric without any data its value. AWS does not say what it does for a metric
- * that was never written, so expressions must give the same result either way
+ * @param fillsUnknown whether FILL replaces a metric that was never written. AWS does not document that case, so
+ * expressions must give the same result either way
  */
 export function evaluate(expression: string, named: (id: string) => Value, fillsUnknown: boolean): Value {
   const tokens = expression.match(/[A-Za-z_]\w*|\d+(\.\d+)?|>=|<=|==|[-+*/()[\],<>]/g) ?? [];

@@ -1,6 +1,6 @@
 /**
- * Deployments of the functions `chat` and `ledger` on the local stack: real processes of two bundles behind one alias. What they write
- * is what a double of CloudWatch counts; its alarms and the steps of the deployment are those of the synthesized template.
+ * Deploys the functions `chat` and `ledger` on the local stack, as real processes of two bundles behind one alias. A double of
+ * CloudWatch counts their log lines; the alarms and the deployment steps come from the synthesized template.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -40,9 +40,9 @@ let stack: RunningStack;
 let client: DynamoDBClient;
 const aliases = new Map<string, WeightedFunction>();
 let cloudWatch: CloudWatch;
-/** Versions whose function failed, for each failure. */
+/** The version of each failed invocation. */
 let errors: string[] = [];
-/** `underWay`: invocations whose end is not seen yet, neither their line nor their error. */
+/** `underWay`: invocations that have not yet logged their line or failed. */
 const seen = { underWay: 0 };
 let changed = Promise.withResolvers<void>();
 
@@ -59,7 +59,7 @@ function log(line: string): void {
   if (text.includes('"message":"request"')) ended();
 }
 
-/** As Lambda tells CloudWatch of an alias with two versions. */
+/** Reports to CloudWatch what Lambda reports for an alias with two versions. */
 function countOf(name: Name): Count {
   const functionId = idOf('AWS::Lambda::Function', `Functions${name}Function`);
   return (metric, version, value) => {
@@ -117,7 +117,7 @@ async function call(content: string): Promise<void> {
     await reply.text();
     calls += 1;
   } catch {
-    // An answer that was cut: what it means is for the alarm to say.
+    // The answer was cut; the alarm decides whether that matters.
   }
 }
 
@@ -135,7 +135,7 @@ interface Rollout {
   of?: Name;
   plan?: DeploymentPlan;
   callsEachMinute?: number;
-  /** Calls of the minute with this number, before the usual ones. */
+  /** Extra calls by minute, sent before the regular ones. */
   special?: Record<number, string[]>;
 }
 
@@ -186,7 +186,7 @@ const calledRows = {
 describe('a deployment of the function that writes the ledger', () => {
   const plan = planOf(template, aliasIdOf('ledger'));
 
-  test('shifts a tenth more each minute, and has alarms on its errors and on wrong money', () => {
+  test('shifts a tenth more of the traffic each minute, and is watched by the alarms on its errors and on wrong money', () => {
     expect(plan).toEqual({
       alarms: ['ledgerNewVersion', 'MoneyWrong'].map((id) => idOf('AWS::CloudWatch::Alarm', `Alarms${id}`)),
       weights: linear.weights,
@@ -194,7 +194,7 @@ describe('a deployment of the function that writes the ledger', () => {
   });
 
   test.each(['ledger that throws', 'ledger with wrong rows'] as const)(
-    'of a %s is rolled back, and all sums are exact',
+    'of a %s is rolled back, and all balances stay exact',
     async (seed) => {
       const { status, minutes } = await roll({ seed, of: 'ledger', plan });
       expect({ status, weight: aliasOf('ledger').weight }).toEqual({ status: 'RolledBack', weight: 0 });
@@ -209,21 +209,21 @@ describe('a deployment of the function that writes the ledger', () => {
 });
 
 describe('a deployment', () => {
-  test('is given up by the alarm of its own version alone, in five minutes of a tenth of the calls, or linear in ten', () => {
+  test('is stopped only by its own version’s alarm, and shifts as a canary (a tenth of the calls for five minutes) or linearly in ten minutes', () => {
     const alarms = [idOf('AWS::CloudWatch::Alarm', 'AlarmschatNewVersion')];
     expect(canary).toEqual({ alarms, weights: [0.1, 0.1, 0.1, 0.1, 0.1] });
     expect(linear).toEqual({ alarms, weights: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1] });
   });
 
-  test('of a build that crashes at boot is rolled back, though no line tells of it', async () => {
+  test('of a build that crashes at boot is rolled back, though it writes no log line', async () => {
     const { status, minutes } = await roll({ seed: 'crash at boot' });
     expect(status).toBe('RolledBack');
-    // Nothing but failures was seen: two calls a minute, and five are enough.
+    // Every call fails: at two calls a minute, five calls are enough.
     expect(minutes).toBeLessThanOrEqual(3);
     expect(aliasOf('chat').weight).toBe(0);
   }, 120_000);
 
-  test('of a build that fails after the 200 is rolled back once there are calls enough for a ratio', async () => {
+  test('of a build that fails after the 200 is rolled back once it has enough calls for a ratio', async () => {
     const seed = 'error chunk after the 200';
     const { status, minutes, failurePercent } = await roll({ seed, callsEachMinute: 100 });
     expect({ status, minutes }).toEqual({ status: 'RolledBack', minutes: 5 });
@@ -231,22 +231,22 @@ describe('a deployment', () => {
     expect(failurePercent).toBeLessThan(80);
   }, 240_000);
 
-  test('of such a build to a function with few calls goes through, and linear does not', async () => {
+  test('of a build that fails after the 200 succeeds as a canary on a function with few calls, but is rolled back if linear', async () => {
     const seed = 'error chunk after the 200';
-    // Ten calls in five minutes are no ratio.
+    // Ten calls in five minutes are too few for a ratio.
     expect(await roll({ seed })).toMatchObject({ status: 'Succeeded', minutes: 5 });
-    // 6 + 8 + 10 + 12 + 14: the first five minutes that have fifty of its calls.
+    // 6 + 8 + 10 + 12 + 14: the first five minutes with fifty of its calls.
     expect(await roll({ seed, plan: linear })).toMatchObject({ status: 'RolledBack', minutes: 7 });
   }, 240_000);
 
-  test('of a build whose settles are refused is rolled back, though every answer is whole', async () => {
+  test('of a build whose settlements are rejected is rolled back, though every answer is complete', async () => {
     const { status, minutes } = await roll({ seed: 'settle refused' });
     expect(status).toBe('RolledBack');
     expect(minutes).toBeLessThanOrEqual(3);
   }, 120_000);
 
-  test('of a healthy build with one call that ran out of memory goes through', async () => {
-    // Of ten calls the new version gets one; the one before has no mistake.
+  test('of a healthy build with one call that ran out of memory succeeds', async () => {
+    // The new version gets one of ten calls; the old version has no bug.
     const special = { 3: Array.from({ length: 15 }, () => 'exhaust the memory') };
     errors = [];
     const { status, minutes } = await roll({ seed: 'out of memory once', special });

@@ -1,4 +1,4 @@
-/** Builds of the functions `chat` and `ledger` from a copy of the sources with a mistake in it. */
+/** Builds of the functions `chat` and `ledger` from a copy of the sources with a seeded bug. */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -14,7 +14,7 @@ interface Change {
   replace: string;
 }
 
-/** What is wrong with each build. */
+/** The bug of each build. */
 export const seeds = {
   'crash at boot': {
     file: 'functions/chat.ts',
@@ -24,7 +24,7 @@ export const seeds = {
   'error chunk after the 200': {
     file: 'shared/endpoints/chat/chat-endpoint.ts',
     find: '      const finish = held;\n      held = undefined;\n      if (chunk.usage) {',
-    // Of three answers one, so that it takes a ratio to notice.
+    // One of three answers fails, so only a ratio shows it.
     replace: `      if (chunk.usage && requestId.charCodeAt(25) % 3 === 0) throw new TypeError('seeded');
       const finish = held;\n      held = undefined;\n      if (chunk.usage) {`,
   },
@@ -33,7 +33,7 @@ export const seeds = {
     find: 'update(write, buildClose(write))',
     replace: "update(write, { ...buildClose(write), UpdateExpression: 'SET' })",
   },
-  /** Healthy, but for one call that is too large for the memory. */
+  /** Healthy, except for one call that is too large for the memory. */
   'out of memory once': {
     file: 'shared/adapters/entry/lambda-handlers.ts',
     find: '  return () => (isBase64Encoded',
@@ -63,7 +63,7 @@ export interface SeededBuilds {
   remove(): void;
 }
 
-/** One copy, changed and built for one seed after the other. */
+/** Uses one copy, which it changes and builds for each seed in turn. */
 export function seededBuilds(): SeededBuilds {
   const folder = mkdtempSync(path.join(tmpdir(), 'relay-seeded-'));
   for (const name of ['shared', 'functions', 'package.json', 'tsconfig.json'])

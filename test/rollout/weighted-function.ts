@@ -1,11 +1,11 @@
-/** An alias with two versions, as Lambda calls them: each call goes to one, by weight; Lambda counts calls and errors. */
+/** An alias with two versions, as in Lambda: the weight decides which version answers a call; calls and errors are counted. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Answered, FunctionSettings } from '../../infra/local/lambda/environment.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import type { StackLog } from '../../infra/local/host/messages.ts';
 
-/** Lambda's own metrics, of the version with this number. A run that ends well has 0 errors. */
+/** Lambda's own metrics for this version number. A successful run has 0 errors. */
 export type Count = (metric: 'Invocations' | 'Errors', version: string, value: number) => void;
 
 export interface AliasParts {
@@ -32,7 +32,7 @@ export class WeightedFunction extends LocalFunction {
     this.#candidate = this.#current;
   }
 
-  /** Publishes a bundle as the next version, which gets no calls yet. Returns its number. */
+  /** Publishes a bundle as the next version, without traffic. Returns its number. */
   async publish(folder: string, environment: Record<string, string> = {}): Promise<string> {
     if (this.#candidate !== this.#current) await this.#candidate.close();
     this.#published += 1;
@@ -43,7 +43,7 @@ export class WeightedFunction extends LocalFunction {
     return version;
   }
 
-  /** Not by chance: a share of a tenth is each tenth call. */
+  /** Deterministic: a share of a tenth is every tenth call. */
   override async invoke(event: unknown, id: string = randomUUID()): Promise<Answered> {
     this.#due += this.weight;
     const isCandidate = this.#due >= 1 - 1e-9;
@@ -68,7 +68,7 @@ export class WeightedFunction extends LocalFunction {
   }
 }
 
-/** An error is an invocation that the function or its process failed, also after the answer began. */
+/** Counts an invocation that the function or its process failed as an error, even after the answer started. */
 function countingErrors(body: IncomingMessage, failed: () => void): void {
   body.once('error', failed);
   body.once('end', () => {

@@ -192,7 +192,7 @@ export const operationThreats: readonly Removal[] = [
     find: "neverWrites: ['quotas', 'ledger', 'daily'],",
     replace: 'neverWrites: [],',
     test: 'test/access/policies.test.ts',
-    name: 'denies %s on %s, also to somebody who may do everything else',
+    name: 'denies %s on %s even if another policy allows everything',
   },
   {
     rows: ['S24'],
@@ -200,7 +200,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'effect: Effect.DENY,',
     replace: 'effect: Effect.ALLOW,',
     test: 'test/access/commands.test.ts',
-    name: 'leaves balances as they are where an operator repairs or writes them by hand, and says why',
+    name: 'denies an operator repairs of balances, explains why, and leaves the balance unchanged',
   },
   {
     rows: ['S24'],
@@ -208,7 +208,7 @@ export const operationThreats: readonly Removal[] = [
     find: "{ tables: ['payments'], actions: ['GetItem', 'PutItem'] },",
     replace: "{ tables: ['payments', 'runtime'], actions: ['GetItem', 'PutItem'] },",
     test: 'test/access/policies.test.ts',
-    name: 'lets them write exactly the tables of people, and payments, and delete stored responses',
+    name: 'allows writes to exactly the tables that people edit and payments, and deletion of stored responses',
   },
   {
     rows: ['S28'],
