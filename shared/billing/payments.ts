@@ -17,6 +17,7 @@ import {
   formatYuan,
 } from './money.ts';
 import type { Grant } from './ledger-row.ts';
+import type { StoredCard } from './auto-top-up.ts';
 import type { BoughtMonth } from './plan-sale.ts';
 import type { Subscription } from './reservation.ts';
 
@@ -34,6 +35,8 @@ export interface Payment {
   /** Yuan credited on top, by the setting at that time. Refunds take it back in proportion. */
   bonus?: string | undefined;
   account?: string | undefined;
+  /** Stored for automatic top-ups when the payment is granted: only one of the events of a payment carries it. */
+  card?: StoredCard | undefined;
   problem?: string | undefined;
   /** The level of the plan that the payment buys. */
   level?: number | undefined;
@@ -62,6 +65,7 @@ export interface PaidFact {
   rate: string | undefined;
   bonus: string | undefined;
   account: string | undefined;
+  card?: StoredCard | undefined;
   level?: number | undefined;
   bought?: BoughtMonth | undefined;
   /** Why it cannot be granted. */
@@ -97,11 +101,13 @@ const createPayment = ({ payment: id, at }: PaidFact | ReversalFact): Payment =>
   reversals: {},
 });
 
-function applyPaid({ state }: Payment, fact: PaidFact): Partial<Payment> | undefined {
-  const { kind: _, payment: __, at: ___, ...facts } = fact;
+function applyPaid({ state, account, card }: Payment, fact: PaidFact): Partial<Payment> | undefined {
+  const { kind: _, payment: __, at: ___, ...reported } = fact;
+  const facts = { ...reported, card: reported.card ?? card };
   if (state !== 'expected' && state !== 'parked') return undefined;
   if (fact.problem === undefined) return { ...facts, state: fact.level === undefined ? 'granted' : 'plan' };
-  return state === 'parked' ? undefined : { ...facts, state: 'parked' };
+  const addsNothing = fact.account === undefined || (account !== undefined && (card ?? facts.card) === card);
+  return state === 'parked' && addsNothing ? undefined : { ...facts, state: 'parked' };
 }
 
 function applyReversal({ reversals }: Payment, { id, reversal }: ReversalFact): Partial<Payment> | undefined {

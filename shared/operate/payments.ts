@@ -109,6 +109,7 @@ export async function planAssignPayment(
     effect: [
       ...(payment.problem === undefined ? [] : [`Parked because ${payment.problem}`]),
       ...change.grants.map((grant) => `Credit ${account} once for the ${formatGrant(grant)}`),
+      ...(payment.card ? ['For automatic top-ups, then resend an event of the payment at Stripe'] : []),
     ],
     questions: [`Credit payment ${id} of ${formatPayment(paid)} to ${account}?`],
   };

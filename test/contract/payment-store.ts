@@ -38,6 +38,7 @@ export function paymentStoreContract(name: string, open: () => Promise<PaymentSt
       const { store } = host;
       expect(await store.find('pi_1')).toBeUndefined();
       const written = payment({
+        card: { customer: 'cus_1', method: 'pm_1' },
         reversals: {
           re_1: { kind: 'refund', state: 'taken', minor: 400n, currency: 'usd' },
           dp_1: { kind: 'dispute', state: 'returned', minor: 9_007_199_254_740_991n, currency: 'usd' },

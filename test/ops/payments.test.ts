@@ -131,10 +131,11 @@ describe('parked payments', () => {
   });
 
   it('without a rate take the present one, and wait where there is none', async () => {
-    await park({ id: 'pi_late', rate: undefined, reversals: {} });
-    expect((await rig.ops('payment assign pi_late acme --yes')).output).toContain(
-      'once for the payment of 10 usd',
-    );
+    const card = { customer: 'cus_1', method: 'pm_1' };
+    await park({ id: 'pi_late', rate: undefined, reversals: {}, card });
+    const { output } = await rig.ops('payment assign pi_late acme --yes');
+    expect(output).toContain('once for the payment of 10 usd');
+    expect(output).toContain('For automatic top-ups, then resend an event of the payment');
     await park({ id: 'pi_eur', rate: undefined, paid: { minor: 1n, currency: 'eur' } });
     const run = await rig.ops('payment assign pi_eur acme --yes');
     expect(run).toMatchObject({ code: 1 });

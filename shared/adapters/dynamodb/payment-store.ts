@@ -38,7 +38,7 @@ const reversalStates = ['taken', 'returned', 'void'] as const;
 
 /** Throws Poisoned if functions did not write it. */
 function decodePayment(attributes: Attributes): Payment {
-  const { id, version, at, account, problem, rate, bonus, live, level, bought, amount, reversals } =
+  const { id, version, at, account, card, problem, rate, bonus, live, level, bought, amount, reversals } =
     attributes;
   const state = states.find((each) => each === attributes['state']?.S);
   return {
@@ -50,6 +50,7 @@ function decodePayment(attributes: Attributes): Payment {
     rate: rate?.S,
     bonus: bonus?.S,
     account: account?.S,
+    card: card?.M && (valuesOf(card.M) as unknown as Payment['card']),
     problem: problem?.S,
     live: live?.BOOL,
     level: level && Number(level.N),

@@ -108,8 +108,8 @@ async function stopTopUpsAfterReversal(
 /** Turns automatic top-ups on if the account asked for them with this payment, unless a refund or dispute was reported before it. */
 async function keepCard(
   { clock, topUps }: PaymentsPorts,
-  { account, state, reversals }: Payment,
-  { card, references, payment }: PaidCheckout,
+  { account, state, reversals, ...stored }: Payment,
+  { card = stored.card, references, payment }: PaidCheckout,
 ): Promise<void> {
   const { nonce } = parseReference(references[0] ?? '')?.reference ?? {};
   const isKept = state === 'granted' && Object.keys(reversals).length === 0;
@@ -138,11 +138,11 @@ async function carryOutPayment(
   checkout: PaidCheckout & { live: boolean; at: string },
   settings: PaymentSettings,
 ): Promise<PaidFact | undefined> {
-  const { payment, paid, live, at, isSingle } = checkout;
+  const { payment, paid, live, at, isSingle, card } = checkout;
   const found = await referenceOf(ports, checkout, settings);
   if (found === 'unsigned' && settings.unsigned === 'ignore') return undefined;
   const rate = settings.rates[paid.currency];
-  const problem = async (): Promise<string | undefined> => {
+  const findProblem = async (): Promise<string | undefined> => {
     if (typeof found === 'string') return problems[found];
     if (live && !settings.live) return problems.testMode;
     if (!isSingle) return problems.notSingle;
@@ -152,7 +152,8 @@ async function carryOutPayment(
   };
   const { account, level } = typeof found === 'string' ? {} : found;
   const bonus = level === undefined ? findBonus(settings.topUpBonus, paid, rate) : undefined;
-  return { kind: 'paid', payment, at, paid, live, rate, bonus, account, level, problem: await problem() };
+  const problem = await findProblem();
+  return { kind: 'paid', payment, at, paid, live, rate, bonus, account, card, level, problem };
 }
 
 async function referenceOf(

@@ -232,6 +232,46 @@ const intent = {
 const storing = { ...intent, metadata: { relay_reference: reference() } };
 
 describe('the payment that stores a card', () => {
+  const eur = reference({ currency: 'eur' });
+  const events: Record<'checkout' | 'intent', [string, Record<string, unknown>]> = {
+    checkout: [completed, session({ currency: 'eur', client_reference_id: eur })],
+    intent: ['payment_intent.succeeded', { ...intent, currency: 'eur', metadata: { relay_reference: eur } }],
+  };
+  const wanted = { below: 500, amount: 1000, monthly: 5000, nonce: '0123456789abcdef' };
+
+  test.each<[(keyof typeof events)[], (keyof typeof events)[]]>([
+    [['checkout', 'intent'], ['checkout']],
+    [['checkout', 'intent'], ['intent']],
+    [['intent', 'checkout'], ['checkout']],
+    [
+      ['intent', 'intent'],
+      ['checkout', 'checkout'],
+    ],
+    [['checkout'], ['intent']],
+  ])('stores it when %j came before the rate and %j comes after', async (before, after) => {
+    const rig = new StripeRig();
+    rig.topUps.kept.set('acme', { account: 'acme', version: 1, month: '', charged: 0, wanted });
+    for (const name of before) expect(await rig.send(...events[name])).toBe(200);
+    expect(rig.topUps.kept.get('acme')).not.toHaveProperty('card');
+    rig.settings!.rates['eur'] = '7';
+    for (const name of after) expect(await rig.send(...events[name])).toBe(200);
+    expect(rig.granted).toEqual(['acme pi_1 70']);
+    const card = { customer: 'cus_1', method: 'pm_1' };
+    expect(rig.topUps.kept.get('acme')).toMatchObject({ card, pending: { payment: 'pi_1' }, version: 2 });
+  });
+
+  test('keeps the account and the card of a report that has both when another has neither', async () => {
+    const rig = new StripeRig();
+    const unsigned = session({ currency: 'eur', client_reference_id: null });
+    await rig.send(completed, unsigned);
+    expect(rig.store.payments.get('pi_1')).toMatchObject({ account: undefined });
+    for (let sent = 0; sent < 2; sent += 1) await rig.send(...events.intent);
+    await rig.send(completed, unsigned);
+    const problem = expect.stringContaining('no rate');
+    const card = { customer: 'cus_1', method: 'pm_1' };
+    expect(rig.store.payments.get('pi_1')).toMatchObject({ account: 'acme', card, problem, version: 2 });
+  });
+
   test.each([
     ['a refund', 'refund.created', refund()],
     ['a dispute', 'charge.dispute.created', dispute()],
