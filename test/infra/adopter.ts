@@ -1,6 +1,6 @@
 /**
- * A CDK app of somebody else: a folder apart from the repository, the package installed from its tarball, and CDK and the compiler
- * beside it. No registry can be reached.
+ * An adopter's CDK app: a folder outside the repository, with the package installed from its tarball, and CDK and the compiler
+ * next to it. No registry can be reached.
  */
 import {
   mkdirSync,
@@ -35,12 +35,12 @@ export class AdopterApp {
   readonly folder = mkdtempSync(path.join(tmpdir(), 'relay-adopter-'));
   readonly packed: PackedPackage;
 
-  /** @param packed of another app. Default: the package is made anew. */
+  /** @param packed the tarball of another app. Default: pack a new one. */
   constructor(packed?: PackedPackage) {
     this.packed = packed ?? makePackage({ outputFolder: this.folder });
   }
 
-  /** Installs the tarball as npm does, then puts the peers beside it, as the app of an adopter has them: folders of packages. */
+  /** Installs the tarball as npm does, then adds the peer packages as folders, as an adopter's app has them. */
   async install(beside = peers): Promise<void> {
     this.write('package.json', JSON.stringify({ name: 'adopter', private: true, type: 'module' }));
     const parameters = ['install', '--offline', '--legacy-peer-deps', this.packed.tarball];
@@ -58,8 +58,8 @@ export class AdopterApp {
   }
 
   /**
-   * Runs node, npm, or a tool of the repository's `node_modules/.bin`. Returns the output, throws it after a failure.
-   * @param variables credentials and addresses of AWS
+   * Runs node, npm, or a tool of the repository's `node_modules/.bin`. Returns the output, or throws it if the command fails.
+   * @param variables AWS credentials and endpoints
    */
   async run(command: string, parameters: string[], variables: Record<string, string> = {}): Promise<string> {
     const env = {
@@ -78,7 +78,7 @@ export class AdopterApp {
     return output;
   }
 
-  /** Every stack of a synthesized app, those of its stages too. */
+  /** Every stack of a synthesized app, including those of its stages. */
   stacks(outputFolder: string): SynthesizedStack[] {
     const files = readdirSync(path.join(this.folder, outputFolder), { recursive: true, encoding: 'utf8' });
     return files

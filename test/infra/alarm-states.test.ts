@@ -1,4 +1,4 @@
-/** States of the stack's alarms, by a double of CloudWatch that gets the metrics. */
+/** Evaluates the stack's alarms on a double of CloudWatch that receives the metrics. */
 import { describe, expect, test } from 'vitest';
 import { answeringFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
 import { createJsonLog, createRequestMetrics } from '../../shared/adapters/telemetry/log.ts';
@@ -8,7 +8,7 @@ import { resourcesOf, synthesize } from './synthesize.ts';
 
 const { template } = synthesize();
 
-/** The logical id in the template of an alarm, or of a function. */
+/** The logical id of an alarm or a function in the template. */
 function logicalId(type: string, start: string): string {
   const found = resourcesOf(template, type).find(([name]) => name.startsWith(start));
   return found?.[0] ?? '';
@@ -16,7 +16,7 @@ function logicalId(type: string, start: string): string {
 const nameOfAlarm = (id: string): string => /^Alarms(\w+)[0-9A-F]{8}$/.exec(id)?.[1] ?? id;
 const alarmId = (id: string): string => logicalId('AWS::CloudWatch::Alarm', `Alarms${id}`);
 
-/** The state of an alarm, were these the values of the relay's metrics within its window. */
+/** Whether the alarm triggers on these values of the relay's metrics within its window. */
 function triggers(id: string, values: Record<string, number[]>): boolean {
   const cloudWatch = new CloudWatch({ template, versionOf: () => '1' });
   putAll(cloudWatch, values);
@@ -28,7 +28,7 @@ function putAll(cloudWatch: CloudWatch, values: Record<string, number[]>): void 
     for (const point of points) cloudWatch.put(keyOf('relay', name, { stack: 'relay' }), point);
 }
 
-/** Puts a metric of Lambda so often. */
+/** Puts a Lambda metric this many times. */
 function putLambda(cloudWatch: CloudWatch, name: string, metric: string, times: number): void {
   const FunctionName = logicalId('AWS::Lambda::Function', `Functions${name}F`);
   for (let time = 0; time < times; time += 1)
@@ -61,7 +61,7 @@ describe('a burn rate', () => {
     ['AvailabilityTicket', calls(1000, 14), false],
     ['AvailabilityTicket', calls(49, 49), false],
     ['AvailabilityTicket', {}, false],
-  ])('%s is apart from single failures', (id, values, expected) => {
+  ])('%s does not trigger on single failures', (id, values, expected) => {
     expect(triggers(id, values)).toBe(expected);
   });
 
@@ -79,14 +79,14 @@ describe('a burn rate', () => {
     expect(cloudWatch.triggers(alarmId('AvailabilityPage'))).toBe(true);
   });
 
-  test('of availability does not take failures of the version before for all of its calls', () => {
+  test('of availability does not mistake failures of the previous version for all of its calls', () => {
     expect(triggers('AvailabilityPage', { ...calls(100, 1), Failures: Array(50).fill(1) as number[] })).toBe(
       false,
     );
   });
 
   test.each(answeringFunctions)(
-    'of availability counts calls whose function %s died, though they write no line',
+    'of availability counts calls whose function %s died, though they write no log line',
     (name) => {
       const cloudWatch = new CloudWatch({ template, versionOf: () => '1' });
       putLambda(cloudWatch, name, 'Errors', 20);
@@ -110,11 +110,11 @@ describe('a burn rate', () => {
     ['FirstContentTicket', answers(66, 66), false],
     ['FirstContentTicket', answers(67, 67), true],
     ['FirstContentTicket', {}, false],
-  ])('%s is apart from single late answers', (id, values, expected) => {
+  ])('%s does not trigger on single late answers', (id, values, expected) => {
     expect(triggers(id, values)).toBe(expected);
   });
 
-  test('of the first content keeps its state while answers are few, and ends without any', () => {
+  test('of the first content keeps its state while answers are few, and clears without answers', () => {
     const cloudWatch = new CloudWatch({ template, versionOf: () => '1' });
     putAll(cloudWatch, answers(100, 100));
     expect(cloudWatch.triggers(alarmId('FirstContentPage'))).toBe(true);
@@ -125,7 +125,7 @@ describe('a burn rate', () => {
     expect(cloudWatch.triggers(alarmId('FirstContentPage'))).toBe(false);
   });
 
-  test('has the objectives of the option', () => {
+  test('uses the objectives of the option', () => {
     const objectives = { availabilityPercent: 99.9, firstContentPercent: 99.9, firstContentSeconds: 3 };
     const found = new Map(
       resourcesOf(synthesize({ objectives }).template, 'AWS::CloudWatch::Alarm').map(
@@ -152,12 +152,12 @@ describe('an alarm on the runs of a schedule', () => {
   );
   const runs = { SweeperStopped: 'OpenReservations', BadRows: 'BadRows', CanaryFailed: 'CanarySuccesses' };
 
-  test('exists for each schedule that shows a failure only by silence', () => {
+  test('exists for each schedule whose failure shows only as missing runs', () => {
     expect([...byName.keys()].toSorted()).toEqual(Object.keys(runs).toSorted());
   });
 
   test.each(Object.entries(runs))(
-    '%s is silent before the first run of a new stack, and triggers when runs stop',
+    '%s does not trigger before the first run of a new stack, but does when runs stop',
     (name, metric) => {
       const { id = '', Properties = {} } = byName.get(name) ?? {};
       expect(Properties['InsufficientDataActions']).toEqual(Properties['AlarmActions']);
@@ -172,7 +172,7 @@ describe('an alarm on the runs of a schedule', () => {
   );
 });
 
-describe('failures of functions that answer no calls with a model', () => {
+describe('failures of functions that do not answer model calls', () => {
   test.each([
     ['catalog', 5, true],
     ['catalog', 4, false],
@@ -184,7 +184,7 @@ describe('failures of functions that answer no calls with a model', () => {
     expect(cloudWatch.triggers(alarmId('ServerErrors'))).toBe(expected);
   });
 
-  test.each(['grants', 'alerts', 'notify'])('of %s make a ticket each', (name) => {
+  test.each(['grants', 'alerts', 'notify'])('of %s each open a ticket', (name) => {
     const cloudWatch = new CloudWatch({ template, versionOf: () => '1' });
     expect(cloudWatch.triggers(alarmId('FunctionErrors'))).toBe(false);
     putLambda(cloudWatch, name, 'Errors', 1);
@@ -192,8 +192,8 @@ describe('failures of functions that answer no calls with a model', () => {
   });
 });
 
-describe('a new version of a function without log lines to count', () => {
-  /** Errors of as many runs, in the minutes after each other. */
+describe('a new version of a function whose log lines are not counted', () => {
+  /** @param minutes runs and errors of consecutive minutes */
   function rolledBack(name: string, minutes: { runs: number; errors: number }[]): boolean {
     const cloudWatch = new CloudWatch({ template, versionOf: () => '7' });
     const FunctionName = logicalId('AWS::Lambda::Function', `Functions${name}F`);
@@ -214,7 +214,7 @@ describe('a new version of a function without log lines to count', () => {
   });
 
   test.each(['ledger', 'grants', 'sweeper', 'config'])(
-    '%s is rolled back when it fails in two of five minutes, or when money is wrong, and not for one failure',
+    '%s is rolled back when it fails in two of five minutes, or when money is wrong, but not for one failure',
     (name) => {
       const silent = times(3, { runs: 0, errors: 0 });
       const failing = { runs: 1, errors: 1 };
@@ -227,7 +227,7 @@ describe('a new version of a function without log lines to count', () => {
     },
   );
 
-  test('is not rolled back for one run that was out of memory, nor for few of many, nor without runs', () => {
+  test('is not rolled back for one out-of-memory run, for a few failures of many runs, or without runs', () => {
     const well = { runs: 1, errors: 0 };
     expect(rolledBack('catalog', [{ runs: 1, errors: 1 }, ...times(9, well)])).toBe(false);
     expect(rolledBack('catalog', times(10, { runs: 1000, errors: 5 }))).toBe(false);

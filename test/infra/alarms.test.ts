@@ -18,10 +18,10 @@ const everyOption = {
   edgeAlarms: true,
 };
 const { template } = synthesize(everyOption);
-/** As most stacks are deployed. */
+/** The usual deployment. */
 const plain = synthesize().template;
 const all = resourcesOf(template, 'AWS::CloudWatch::Alarm');
-/** The alarm at the edge, which looks at CloudFront, is in test/infra/edge.test.ts. */
+/** test/infra/edge.test.ts covers the alarm at the edge, which watches CloudFront. */
 const byId = new Map(
   all
     .filter(([id]) => id.startsWith('Alarms'))
@@ -29,7 +29,7 @@ const byId = new Map(
 );
 const alarms = [...byId.values()];
 
-/** What an alarm looks at, one by one when it reckons with several. */
+/** The metrics of an alarm: several if it uses an expression. */
 function metricsOfAlarm(alarm: Resource['Properties']): AlarmMetric[] {
   if (alarm.MetricName !== undefined) return [alarm as unknown as AlarmMetric];
   const parts = alarm.Metrics as { MetricStat?: { Metric: AlarmMetric } }[];
@@ -38,7 +38,7 @@ function metricsOfAlarm(alarm: Resource['Properties']): AlarmMetric[] {
 
 const own = alarms.flatMap(metricsOfAlarm).filter(({ Namespace }) => Namespace === 'relay');
 
-/** Events that have no alarm of their own, and the metric that counts them too. */
+/** Events without their own alarm, by the metric that also counts them. */
 const countedAs = new Map(
   Object.entries({
     MoneyWrong: [
@@ -61,7 +61,7 @@ const countedAs = new Map(
     Oddities: ['TurnStateLost', 'ImplausibleUsage', 'ConfigFormatUnknown', 'ResponsesNotStored'],
   }).flatMap(([metric, events]) => events.map((event) => [event, metric] as const)),
 );
-/** Made of log lines by metric filters: test/rollout runs them. */
+/** Metric filters derive these from log lines; test/rollout runs them. */
 const filtered = new Set(['VersionCalls', 'VersionFailures']);
 
 describe('the metrics of alarms', () => {
@@ -73,7 +73,7 @@ describe('the metrics of alarms', () => {
   });
   afterAll(() => emulator.stop());
 
-  test('are all emitted by code that is run here, and nothing else is in the table', () => {
+  test('are all emitted by code that this file runs, and the table lists no others', () => {
     const names = own.map(({ MetricName }) => MetricName).filter((name) => !filtered.has(name));
     const counting = new Set(countedAs.values());
     const expected = new Set([...names.filter((name) => !counting.has(name)), ...countedAs.keys()]);
@@ -81,7 +81,7 @@ describe('the metrics of alarms', () => {
   });
 
   test.each(Object.entries(metricPaths))(
-    '%s is written by the relay as the alarm looks for it',
+    'the relay writes %s with the name and dimensions that the alarm reads',
     async (name, metricPath) => {
       const client = emulatorClient(emulator.endpoint);
       const lines = await linesOf(() => metricPath(client));
@@ -106,7 +106,7 @@ describe('the metrics of alarms', () => {
 });
 
 describe('alarms', () => {
-  /** AWS bills each metric of an expression; two statistics of one metric are taken for two. */
+  /** AWS bills each metric of an expression; two statistics of one metric count as two. */
   const billed = ({ Properties }: Resource): number =>
     Properties.MetricName !== undefined
       ? 1
@@ -114,7 +114,7 @@ describe('alarms', () => {
   const billedOf = (alarms: [string, Resource][]): number =>
     alarms.reduce((sum, [, alarm]) => sum + billed(alarm), 0);
 
-  test('each look at no more metrics than an alarm can have, and search for none', () => {
+  test('each read at most 10 metrics, the limit of an alarm, and use no SEARCH', () => {
     expect(Math.max(...all.map(([, alarm]) => billed(alarm)))).toBeLessThanOrEqual(10);
     expect(JSON.stringify(alarms)).not.toContain('SEARCH');
   });
@@ -123,7 +123,7 @@ describe('alarms', () => {
     expect(billedOf(all)).toBe(billedOf(resourcesOf(plain, 'AWS::CloudWatch::Alarm')) + 2);
   });
 
-  test('say how urgent they are and what to look at, and pages go to a topic of their own', () => {
+  test('name their urgency and the first thing to check, and pages use their own topic', () => {
     const topics = new Map<string, Set<string>>();
     for (const { AlarmDescription, AlarmActions } of alarms) {
       const [, severity = '', text = ''] = /^\[(page|ticket)\] (.*)$/.exec(String(AlarmDescription)) ?? [];

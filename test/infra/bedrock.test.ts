@@ -10,7 +10,7 @@ interface Statement {
   Resource: unknown;
 }
 
-/** Which role may do what of Bedrock's, with which models. */
+/** The Bedrock actions and models that each role is allowed. */
 function bedrockGrants(context: Record<string, unknown>): string[] {
   const { template } = synthesize(context);
   return resourcesOf(template, 'AWS::IAM::Policy').flatMap(([, { Properties: policy }]) => {
@@ -36,7 +36,7 @@ const profileOf = (geography: string) =>
   `arn:aws:bedrock:us-east-1:123456789012:inference-profile/${geography}.${claude}`;
 const modelIn = (region: string) => `arn:aws:bedrock:${region}::foundation-model/${claude}`;
 
-test('a profile with its regions allows the profile, and its model where it routes to', () => {
+test('a profile with its regions allows the profile, and its model in the regions that it routes to', () => {
   const bedrockModels = [{ profile: profileOf('us'), regions: ['us-east-2', 'us-west-2'] }];
   const arns = [profileOf('us'), ...['us-east-1', 'us-east-2', 'us-west-2'].map(modelIn)];
   const grants = bedrockGrants({ bedrockModels });
@@ -70,12 +70,12 @@ test.each([
   [[{ profile: profileOf('us'), regions: 'us-east-1' }], /expected the regions/],
   [[{ profile: modelIn('us-east-1'), regions: ['us-east-1'] }], /ARN of an inference profile/],
   [[{ profile: profileOf('us'), region: ['us-east-1'] }], /bedrockModels\[0\]\.region: not /],
-])('%j is refused: %s', (bedrockModels, message) => {
+])('%j is rejected: %s', (bedrockModels, message) => {
   expect(() => synthesize({ bedrockModels })).toThrow(message);
 });
 
 test.each(['*', 'arn:aws:bedrock:*::foundation-model/x', `${model}*`, 'openai.gpt-oss-120b-1:0', { model }])(
-  '%j is refused',
+  '%j is rejected',
   (bedrockModels) => {
     expect(() => synthesize({ bedrockModels: [bedrockModels] })).toThrow(
       /bedrockModels\[0\]: found .*expected (ARNs of Bedrock|the ARN of an inference profile)/,

@@ -24,7 +24,7 @@ let root: string;
 
 const bundle = (): string => join(folders.outputFolder, 'sample');
 
-/** Runs an expression over the bundle's exports in a fresh process; only the given environment is set. */
+/** Evaluates an expression over the bundle's exports in a new process that has only the given environment. */
 function evaluate(expression: string, environment: Record<string, string> = {}): unknown {
   const code = `const sample = await import(${JSON.stringify(join(bundle(), 'index.mjs'))});
     console.log(JSON.stringify(await (${expression})));`;
@@ -39,7 +39,7 @@ function metafile(): Metafile {
   return JSON.parse(readFileSync(locateMetaFile(folders.outputFolder, 'sample'), 'utf8')) as Metafile;
 }
 
-/** Packages that would look for credentials elsewhere than in the environment. */
+/** Packages that look for credentials outside the environment. */
 function providerCode(built: Metafile): string[] {
   return Object.keys(built.inputs).filter((path) =>
     /node_modules.*(credential-provider-(?!env)|token-providers|nested-clients)/.test(path),
@@ -78,16 +78,16 @@ describe('a bundle', () => {
     expect(evaluate(`sample && ${loaded}`)).toEqual([]);
   });
 
-  test('keeps rare code in files that are read when they are needed', () => {
+  test('keeps rarely used code in files that are loaded on demand', () => {
     const { 'index.mjs': entry = '', ...others } = contents();
     expect(entry).not.toContain('seldom used');
     expect(Object.values(others).filter((text) => text.includes('seldom used'))).toHaveLength(1);
     expect(evaluate('sample.later()')).toBe('seldom used');
   });
 
-  test('comes out the same every time and is then left alone', async () => {
+  test('is built identically each time, and is not rewritten without a change', async () => {
     const before = contents();
-    // The bundle of a function that is gone goes.
+    // The bundle of a removed function is deleted.
     mkdirSync(join(folders.outputFolder, 'former'));
     expect(await buildFunctions(folders)).toMatchObject([{ name: 'sample', changed: false }]);
     rmSync(bundle(), { recursive: true });
@@ -112,23 +112,23 @@ describe('the bundles of the functions', () => {
   );
 
   test.each(functionNames)(
-    '%s carries no other provider and keeps the limit of what is loaded at the start',
+    '%s contains no other credential provider and stays within the first-load limit',
     (name) => {
       const bundle = built.get(name) as Metafile;
       expect(providerCode(bundle)).toEqual([]);
       expect(firstLoadBytes(bundle).first).toBeLessThanOrEqual(
-        // Clients wait for the starts of some.
+        // Clients wait for the cold starts of functions that answer calls.
         answersCalls(name) ? firstLoadBytesMax : 305_000,
       );
     },
   );
 
-  test.each(functionNames)('%s holds nothing of operators, of infra, or of development', (name) => {
+  test.each(functionNames)('%s contains no code of operators, infra or development', (name) => {
     const { outputs } = built.get(name) as Metafile;
     const kept = Object.values(outputs).flatMap(({ inputs: each }) => Object.entries(each));
     const inputs = kept.filter(([, { bytesInOutput }]) => bytesInOutput > 0).map(([path]) => path);
     expect(inputs).toContain(`functions/${name}.ts`);
-    // Stand-ins for code of packages are made for functions alone.
+    // Replacements for package code exist only for functions.
     const isForeign = (path: string): boolean =>
       /^(infra\/(?!build\/instead\/)|shared\/operate\/)/.test(path);
     expect(inputs.filter(isForeign)).toEqual([]);
@@ -144,8 +144,8 @@ describe('the bundles of the functions', () => {
     expect([...bundled].filter((each) => packages[`node_modules/${each}`]?.dev === true)).toEqual([]);
   });
 
-  test.each(answeringFunctions)('%s carries nothing of a channel type that only operators need', (name) => {
-    // The rules of its rows, its model list, its questions.
+  test.each(answeringFunctions)('%s contains no part of a channel type that only operators need', (name) => {
+    // The row rules, the model list and the questions of a type.
     const setupWords = Object.values(channelSetups).flatMap(({ questions, models }) =>
       [questions.map(({ question }) => question), 'unlisted' in models ? models.unlisted : []].flat(),
     );

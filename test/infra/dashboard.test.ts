@@ -1,4 +1,4 @@
-/** Dashboard and saved queries ask for what the relay writes, and docs/observability.md names what an operator meets in them. */
+/** Dashboard and saved queries read only what the relay writes, and docs/observability.md names all that they show. */
 import { beforeAll, expect, test } from 'vitest';
 import {
   outcomes,
@@ -15,7 +15,7 @@ interface Widget {
   properties: {
     title?: string;
     query?: string;
-    /** Names and values as `[namespace, metric, dimension, value, ..., options]`, or one `{expression}`. */
+    /** Metrics as `[namespace, metric, dimension, value, ..., options]`, or one `{expression}`. */
     metrics?: [string | { expression?: string }, ...unknown[]][];
   };
 }
@@ -29,9 +29,9 @@ const queries = resourcesOf(template, 'AWS::Logs::QueryDefinition').map(([, { Pr
   parameters: ((Properties.Parameters ?? []) as { Name: string }[]).map(({ Name }) => Name),
 }));
 
-/** Metrics that the relay's code writes: `name dimension dimension`. */
+/** Metrics that the relay writes: `name dimension dimension`. */
 const emitted = new Set<string>();
-/** Members of the line of a request. */
+/** Fields of a request's log line. */
 const members = new Set<string>();
 
 beforeAll(async () => {
@@ -53,7 +53,7 @@ beforeAll(async () => {
     for (const member of Object.keys(JSON.parse(line) as object)) members.add(member);
 });
 
-/** What a widget draws of the relay's own metrics, in the words of `emitted`. */
+/** The relay's own metrics in a widget, in the format of `emitted`. */
 const drawnBy = ({ properties }: Widget): string[] =>
   (properties.metrics ?? []).flatMap(([first, name, dimension]) => {
     if (first === 'relay') return `${String(name)} ${String(dimension)}`;
@@ -63,7 +63,7 @@ const drawnBy = ({ properties }: Widget): string[] =>
   });
 const drawn = new Set(widgets.flatMap(drawnBy));
 
-test('the dashboard draws nothing that the relay does not write', () => {
+test('the dashboard draws only metrics that the relay writes', () => {
   expect([...drawn].filter((metric) => !emitted.has(metric))).toEqual([]);
   for (const metric of ['Requests stack channel outcome', 'FirstContentMs stack channel', 'ChargeYuan stack'])
     expect(drawn).toContain(metric);
@@ -75,7 +75,7 @@ test('the dashboard counts each way in which a request can end', () => {
   expect(counted).toEqual(outcomes);
 });
 
-test('the dashboard draws at most 50 metrics by name, as AWS asks of one that is free', () => {
+test('the dashboard draws at most 50 metrics by name, the limit of a free one', () => {
   const named = widgets
     .flatMap(({ properties }) => properties.metrics ?? [])
     .filter(([first]) => typeof first === 'string')
@@ -84,12 +84,12 @@ test('the dashboard draws at most 50 metrics by name, as AWS asks of one that is
   expect(new Set(named).size).toBeLessThanOrEqual(50);
 });
 
-/** Of the language of Logs Insights. */
+/** Keywords of Logs Insights. */
 const words = new Set(
   'and as asc avg bin by count desc fields filter in ispresent limit m or pct sort stats sum'.split(' '),
 );
 
-test('queries of requests name members of their lines, and the parameters that they ask for', () => {
+test('queries of requests use fields of their log lines, and declare their parameters', () => {
   const ofWidgets = widgets.flatMap(({ properties: { query = '' } }) => query);
   const texts = [...queries.map(({ text }) => text), ...ofWidgets].filter((text) =>
     text.includes('message = "request"'),

@@ -1,4 +1,4 @@
-/** A fresh clone beside a loopback AWS: lines of the pages run there as a newcomer types them. */
+/** A fresh clone with a loopback AWS, which runs the commands of the docs as a newcomer types them. */
 import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
@@ -44,17 +44,17 @@ export class DeployRig {
     return this.#endpoint;
   }
 
-  /** Writes the file of a stage: `relay.json`. */
+  /** Writes the options file of a stage: `relay.json`. */
   options(file: string, options: object): void {
     writeFileSync(join(this.folder, file), JSON.stringify(options));
   }
 
-  /** Programs of a test, which come before the machine's. */
+  /** Programs of a test, which take precedence over the machine's. */
   get programs(): string {
     return join(this.folder, '.programs');
   }
 
-  /** Runs a line in a shell without this process's variables, Node and tools. */
+  /** Runs a command line in a shell without this process's variables, Node and tools. */
   async run(line: string, variables: Record<string, string> = {}, timeout?: number): Promise<Ended> {
     const env = {
       PATH: [this.programs, pathOfTerminal()].join(delimiter),
@@ -65,7 +65,7 @@ export class DeployRig {
       AWS_SECRET_ACCESS_KEY: 'loopback',
       AWS_EC2_METADATA_DISABLED: 'true',
       npm_config_update_notifier: 'false',
-      // CloudFormation's rules and cdk-nag take most of the time of a synthesis, and have a test of their own.
+      // CloudFormation's rules and cdk-nag take most of a synthesis, and have their own test.
       CDK_VALIDATION: 'false',
       ...variables,
     };

@@ -1,4 +1,4 @@
-/** `npm run deploy` up to the call of CDK, against CloudFormation on a loopback port. */
+/** Runs `npm run deploy` up to its call of CDK, against CloudFormation on a loopback port. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** @param outputs undefined: of a version that published no options */
+/** @param outputs undefined for a version that did not publish its options */
 function deployed(name: string, outputs: Record<string, string> = {}, status = 'UPDATE_COMPLETE'): void {
   aws.stacks.stands(name, outputs, status);
 }
@@ -63,7 +63,7 @@ async function runAt(address: string, args: string[]) {
 }
 
 describe('npm run deploy', () => {
-  test('of a stack that does not exist deploys the options of the file, with arguments passed on', async () => {
+  test('deploys the options of the file to a stack that does not exist, and passes arguments to CDK', async () => {
     write('relay.json', { alarmEmail: 'ops@example.com' });
     const { exitCode, said, cdkCalls } = await run(
       '--import-existing-resources',
@@ -77,7 +77,7 @@ describe('npm run deploy', () => {
     expect(cdkCalls).toEqual([['deploy', '--import-existing-resources', '--require-approval', 'never']]);
   });
 
-  test('of a stack whose first deployment failed under protection lifts it, as CDK deletes what is left', async () => {
+  test('disables the termination protection of a stack whose first deployment failed, so that CDK can delete it', async () => {
     write('relay.json', {});
     deployed('relay', {}, 'ROLLBACK_COMPLETE');
     const stack = aws.stacks.named('relay');
@@ -90,7 +90,7 @@ describe('npm run deploy', () => {
     expect(cdkCalls).toHaveLength(1);
   });
 
-  test('without a change says so, and leaves the protection of a stack that is up alone', async () => {
+  test('reports that nothing changes, and keeps the protection of a running stack', async () => {
     write('relay.test.json', { memory: { chat: 512 }, region: 'eu-central-1' });
     publishes('relay-test', { region: 'eu-central-1', 'memory.chat': 512 });
     Object.assign(aws.stacks.named('relay-test') ?? {}, { isProtected: true });
@@ -100,7 +100,7 @@ describe('npm run deploy', () => {
     expect(aws.stacks.named('relay-test')?.isProtected).toBe(true);
   });
 
-  test('refuses by name to drop an option, before CDK runs, and says what else changes', async () => {
+  test('refuses to drop an option before CDK runs, names it, and lists the other changes', async () => {
     write('relay.test.json', { sealKeys: [1, 2], alarmEmail: 'ops@example.com' });
     publishes('relay-test', { domain: 'llm.example.com', sealKeys: [2], 'memory.chat': 512 });
     const { exitCode, said, cdkCalls } = await run('--stage=test');
@@ -120,7 +120,7 @@ describe('npm run deploy', () => {
     );
   });
 
-  test('drops what is accepted, option by option or a map whole', async () => {
+  test('drops accepted options, given one by one or as a whole map', async () => {
     write('relay.test.json', {});
     publishes('relay-test', { domain: 'llm.example.com', 'memory.chat': 512 });
     const half = await run('--stage', 'test', '--accept-drop', 'memory');
@@ -143,7 +143,7 @@ describe('npm run deploy', () => {
     ['sealKeys', {}, [2], 'sealKeys without 1: .*90 days. Deploy \\[1,2\\] first, then \\[2\\]'],
     ['sealKeys', { sealKeys: [1, 3] }, [1], 'sealKeys without 3: .*add one above 3 instead'],
   ])(
-    'refuses a rotation of %s in one step, from %j to %j, and says the two',
+    'refuses a rotation of %s in one step, from %j to %j, and names the two steps',
     async (name, before, after, says) => {
       publishes('relay', before);
       write('relay.json', { [name]: after });
@@ -157,13 +157,13 @@ describe('npm run deploy', () => {
     [{ originSecrets: [1, 2] }, { originSecrets: [2] }],
     [{ sealKeys: [1, 2] }, { sealKeys: [2, 3] }],
     [{}, { originSecrets: [1, 2], sealKeys: [1, 2] }],
-  ])('takes a step of a rotation from %j to %j', async (before, after) => {
+  ])('accepts a step of a rotation from %j to %j', async (before, after) => {
     publishes('relay', before);
     write('relay.json', after);
     expect((await run()).cdkCalls).toHaveLength(1);
   });
 
-  test('refuses to take a model out of bedrockModels, with or without the rest, until it is accepted', async () => {
+  test('refuses to remove a model from bedrockModels until that or the whole option is accepted', async () => {
     const [one, two] = ['a-1:0', 'b-1:0'].map(
       (name) => `arn:aws:bedrock:us-east-1::foundation-model/${name}`,
     );
@@ -176,7 +176,7 @@ describe('npm run deploy', () => {
     expect((await run('--accept-drop', 'bedrockModels')).cdkCalls).toHaveLength(1);
   });
 
-  test('takes a default that is written into the file for what it says, not for a drop', async () => {
+  test('treats a default written in the file as a value, not as a drop', async () => {
     publishes('relay', { disposable: true, webAcl: 'arn:aws:wafv2:x', 'memory.chat': 512 });
     write('relay.json', { disposable: false, webAcl: false, memory: { chat: 512 } });
     const { said, cdkCalls } = await run();
@@ -186,7 +186,7 @@ describe('npm run deploy', () => {
     expect((await run('--accept-drop', 'x')).said).not.toContain('disposable');
   });
 
-  test.each(['{"domain":', 'null'])('names the stack whose outputs are %s', async (Options) => {
+  test.each(['{"domain":', 'null'])('names the stack if its outputs are %s', async (Options) => {
     deployed('relay', { Options });
     write('relay.json', {});
     await expect(run()).rejects.toThrow(/the options of stack relay in us-west-2: .*Options/);
@@ -198,7 +198,7 @@ describe('npm run deploy', () => {
     await expect(run()).rejects.toThrow('it has no output Options');
   });
 
-  test('deploys the stacks at the edge too, unless stacks are chosen', async () => {
+  test('also deploys the stacks at the edge, unless stacks are named', async () => {
     write('relay.eu.json', { region: 'eu-central-1', webAcl: true });
     expect((await run('--stage', 'eu')).cdkCalls).toEqual([['deploy', '--context', 'stage=eu', '--all']]);
     for (const chosen of [
@@ -215,7 +215,7 @@ describe('npm run deploy', () => {
     ]);
   });
 
-  describe('of servers', () => {
+  describe('servers', () => {
     const subnets = ['subnet-01234567', 'subnet-01234568'];
     const inVpc = (...zones: string[]) => ({ vpc: { id: 'vpc-01234567', zones, subnets } });
     const deploy = async (region: string, service: object) => {
@@ -231,7 +231,7 @@ describe('npm run deploy', () => {
         inVpc('us-east-1b', 'us-east-1f'),
         /has no zone us-east-1f; it has us-east-1a, us-east-1b/,
       ],
-    ])('in %s with %j stops, because CloudFront would not reach them', async (region, service, says) => {
+    ])('stops in %s with %j, because CloudFront could not reach them', async (region, service, says) => {
       const { exitCode, said, cdkCalls } = await deploy(region, service);
       expect(said).toMatch(says);
       expect([exitCode, cdkCalls]).toEqual([1, []]);
@@ -242,17 +242,17 @@ describe('npm run deploy', () => {
       ['us-east-1', inVpc('us-east-1b', 'us-east-1c')],
       ['us-east-1', inVpc('use1-az1', 'use1-az6')],
       ['eu-central-1', {}],
-    ])('in %s with %j deploys', async (region, service) => {
+    ])('are deployed in %s with %j', async (region, service) => {
       expect((await deploy(region, service)).cdkCalls).toHaveLength(1);
     });
 
-    test('keeps the zones of servers that are deployed', async () => {
+    test('keep the zones of the deployed ones', async () => {
       publishes('relay', { region: 'us-east-1', compute: 'ecs' });
       expect((await deploy('us-east-1', { tasksMin: 3 })).cdkCalls).toHaveLength(1);
     });
   });
 
-  test('of a stage without a file, or with a mistake in it, calls neither AWS nor CDK', async () => {
+  test('calls neither AWS nor CDK if the file of the stage is missing or invalid', async () => {
     const calls = aws.calls.length;
     await expect(run('--stage', 'nowhere')).rejects.toThrow(/relay\.nowhere\.json does not exist/);
     write('relay.bad.json', { domian: 'x' });
@@ -267,7 +267,7 @@ describe('npm run deploy', () => {
     [['--context=stage=prod'], /use --stage instead of -c stage=/],
     [['-cstage=prod'], /use --stage instead of -c stage=/],
     [['--accept-drop', '--all'], /--accept-drop requires a value/],
-  ])('%j is refused', async (args, message) => {
+  ])('rejects %j', async (args, message) => {
     await expect(run(...args)).rejects.toThrow(message);
   });
 });
@@ -292,13 +292,13 @@ describe('a stack that cannot be read', () => {
     write('relay.json', {});
   });
 
-  test('for want of permission stops the deployment and names the permission', async () => {
+  test('because a permission is missing stops the deployment, which names the permission', async () => {
     await expect(runAt(forbidden, [])).rejects.toThrow(
       /stack relay in us-west-2: these credentials lack cloudformation:DescribeStacks/,
     );
   });
 
-  test('as nobody answers stops the deployment', async () => {
+  test('because AWS does not answer stops the deployment', async () => {
     await new Promise((resolve) => {
       server.close(resolve);
       server.closeAllConnections();

@@ -1,4 +1,4 @@
-/** The policies of the role that deploys: all that the resources of the template need, and no customers' rows. */
+/** The policies of the deploying role: they allow all that the template's resources need, and no access to customers' rows. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,15 +25,15 @@ const pages = policyPages.map(readPolicy);
 const role = new ExecutionRole();
 
 let resources: Resource[];
-/** What a first deployment, a later one and a removal call, each call once. */
+/** The distinct calls of a first deployment, a later one and a removal. */
 let calls: RoleCall[];
-/** What CloudFormation calls to fill in a template. */
+/** The calls with which CloudFormation resolves a template. */
 let lookups: RoleCall[];
 
 const matchesOf = (text: string, pattern: RegExp): string[] =>
   [...text.matchAll(pattern)].map(([, found]) => String(found));
 
-/** References by name. Those to secrets of the template itself are resolved by what their handler may. */
+/** References by name. References to the template's own secrets use the permissions of their handler. */
 const lookupsOf = (template: unknown): RoleCall[] => {
   const text = JSON.stringify(template);
   return [
@@ -70,7 +70,7 @@ beforeAll(() => {
 }, 240_000);
 
 describe('docs/deployer-policy-*.json', () => {
-  it('allow each call that CloudFormation makes for a resource, but on a bucket of logs that is somebody else’s', () => {
+  it('allow each call that CloudFormation makes for a resource, except on a log bucket of somebody else', () => {
     expect(calls.filter((call) => !role.allows(call))).toEqual(
       ['s3:GetBucketAcl', 's3:PutBucketAcl'].map((action) => ({
         action,
@@ -79,13 +79,13 @@ describe('docs/deployer-policy-*.json', () => {
     );
   });
 
-  it('allow what CloudFormation looks up to fill in the templates: secrets and outputs by name', () => {
+  it('allow the lookups that resolve the templates: secrets and outputs by name', () => {
     const found = new Set(lookups.map(({ action }) => action));
     expect(found).toEqual(new Set(['secretsmanager:GetSecretValue', 'cloudformation:DescribeStacks']));
     expect(lookups.filter((call) => !role.allows(call))).toEqual([]);
   });
 
-  it('use keys through DynamoDB, Lambda, Secrets Manager and AWS Backup alone, and give them to nobody but AWS', () => {
+  it('allow use of keys only through DynamoDB, Lambda, Secrets Manager and AWS Backup, and grants only to AWS', () => {
     const ofKeys = role.policy.Statement.filter(({ Action }) => String(Action).includes('kms:'));
     expect(ofKeys.length).toBeGreaterThan(0);
     for (const { Action, Condition } of ofKeys) {
@@ -99,12 +99,12 @@ describe('docs/deployer-policy-*.json', () => {
     }
   });
 
-  it('have no statement that no resource needs, and fit into a managed policy each, with a third to spare', () => {
+  it('contain only statements that a resource needs, and leave a third of a managed policy free', () => {
     const idle = role.policy.Statement.filter((statement) => {
       const alone = new ExecutionRole([{ Statement: [statement] }]);
       return ![...lookups, ...calls].some((call) => alone.allows(call));
     });
-    // CloudFormation reads the template's parameter with it.
+    // CloudFormation uses it to read the template's parameter.
     expect(idle.map(({ Sid }) => Sid)).toEqual(['VersionOfBootstrap']);
     for (const page of pages) expect(JSON.stringify(page).length).toBeLessThan(4_096);
   });
@@ -139,7 +139,7 @@ describe('docs/deployer-policy-*.json', () => {
 
 describe('a deployment by a role that lacks one action', () => {
   let template: DeployedTemplate;
-  /** The same with new code, and with the rotation of both kinds of secrets begun. */
+  /** The same with new code, and with a started rotation of both kinds of secrets. */
   let later: DeployedTemplate;
 
   beforeAll(() => {
@@ -157,7 +157,7 @@ describe('a deployment by a role that lacks one action', () => {
     return { stacks, deploy };
   };
 
-  it('is whole with the policies as they are: made, changed with a rotation, deleted', () => {
+  it('succeeds with the unmodified policies: creation, update with a rotation, deletion', () => {
     const { stacks, deploy } = begun();
     expect(deploy(template, role)).toMatchObject({ status: 'CREATE_COMPLETE', failure: undefined });
     const stack = deploy(later, role);
@@ -166,7 +166,7 @@ describe('a deployment by a role that lacks one action', () => {
     expect(stack.status).toBe('DELETE_COMPLETE');
   });
 
-  it('is whole in an app of another team, whose stack and relay have a prefix that takes the place of relay', () => {
+  it('succeeds in an app of another team if the policies use the prefix of its stack and relay', () => {
     const folder = mkdtempSync(join(tmpdir(), 'relay-own-app-'));
     try {
       const app = new App({ builtinCloudFormationValidation: false });
@@ -199,13 +199,13 @@ describe('a deployment by a role that lacks one action', () => {
     }
   });
 
-  it('is whole with servers, in a network that is made for them, and back; it is rolled back without ecs:CreateService', () => {
+  it('succeeds with servers in a new network, and back to functions, but is rolled back without ecs:CreateService', () => {
     const { stacks, deploy } = begun();
     const served = synthesize({ compute: 'ecs', service: { zones: ['use1-az1', 'use1-az6'] } }).template;
     const lacking = begun().deploy(served, new ExecutionRole(pages, 'ecs:CreateService'));
     expect(lacking).toMatchObject({ status: 'ROLLBACK_COMPLETE', failure: { type: 'AWS::ECS::Service' } });
     expect(deploy(served, role)).toMatchObject({ status: 'CREATE_COMPLETE', failure: undefined });
-    // Back to functions, and away.
+    // Back to functions, then deleted.
     const stack = deploy(template, role);
     expect(stack).toMatchObject({ status: 'UPDATE_COMPLETE', failure: undefined });
     stacks.delete(stack, role);
@@ -213,7 +213,7 @@ describe('a deployment by a role that lacks one action', () => {
   });
 
   it.each(['codedeploy:RegisterApplicationRevision', 'codedeploy:CreateDeployment'])(
-    'is made without %s, and rolled back when an alias moves for the first time',
+    'succeeds at first without %s, and is rolled back when an alias moves for the first time',
     (action) => {
       const { deploy } = begun();
       const lacking = new ExecutionRole(pages, action);
@@ -225,14 +225,14 @@ describe('a deployment by a role that lacks one action', () => {
     },
   );
 
-  it('is not deleted without lambda:DeleteFunction', () => {
+  it('cannot be deleted without lambda:DeleteFunction', () => {
     const { stacks, deploy } = begun();
     const stack = deploy(template, role);
     stacks.delete(stack, new ExecutionRole(pages, 'lambda:DeleteFunction'));
     expect(stack).toMatchObject({ status: 'DELETE_FAILED', failure: { type: 'AWS::Lambda::Function' } });
   });
 
-  it('is refused for each action of the list, by its name', () => {
+  it('fails for each missing action of the list, and names it', () => {
     const needing = new Map<string, Resource>();
     for (const resource of resources)
       for (const { action } of callsFor(resource, 'Modify')) needing.set(action, resource);

@@ -29,7 +29,7 @@ function target(behaviour: Behaviour): string | undefined {
 }
 
 describe('the distribution', () => {
-  test('sends each path to its function and keeps nothing of what differs between callers', () => {
+  test('sends each path to its function and caches nothing that differs between callers', () => {
     const routes = behaviours.map((behaviour) => [
       behaviour.PathPattern ?? 'else',
       target(behaviour),
@@ -53,7 +53,7 @@ describe('the distribution', () => {
     ]);
   });
 
-  test('keeps lists for 5 s at most, apart by query, browser origin and form alone', () => {
+  test('caches lists for at most 5 s, separately by query, browser origin and form only', () => {
     const policies = resourcesOf(template, 'AWS::CloudFront::CachePolicy');
     expect(policies).toHaveLength(1);
     expect(policies[0]?.[1].Properties.CachePolicyConfig).toMatchObject({
@@ -73,7 +73,7 @@ describe('the distribution', () => {
     }
   });
 
-  test('waits for 120 s of silence and shows the functions the newest origin secret', () => {
+  test('waits up to 120 s for bytes and sends the newest origin secret to the functions', () => {
     expect(distribution.Origins).toHaveLength(6);
     for (const origin of distribution.Origins) {
       expect(origin.CustomOriginConfig).toMatchObject({
@@ -88,7 +88,7 @@ describe('the distribution', () => {
     }
   });
 
-  test('tells functions the host name that the client used, and in which form it reads lists', () => {
+  test('forwards to functions the host name that the client used and the form in which it reads lists', () => {
     const [[logicalId, edgeFunction] = []] = resourcesOf(template, 'AWS::CloudFront::Function');
     for (const behaviour of behaviours) {
       const [association, ...others] = behaviour.FunctionAssociations as {

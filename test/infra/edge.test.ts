@@ -1,4 +1,4 @@
-/** The web ACL and what else CloudFront has in us-east-1 alone. */
+/** The web ACL and the other resources that CloudFront requires in us-east-1. */
 import { describe, expect, test } from 'vitest';
 import { resourcesOf, synthesize, type Template } from './synthesize.ts';
 
@@ -12,7 +12,7 @@ const aclOf = (template: Template): unknown =>
   (only(template, 'AWS::CloudFront::Distribution').DistributionConfig as Record<string, unknown>).WebACLId;
 
 describe('the web ACL', () => {
-  test('refuses an address that asks too often with a 429 in the form of the API, before any function runs', () => {
+  test('rejects an address with too many requests with a 429 in the API’s form, before any function runs', () => {
     const { template } = synthesize({ region: 'us-east-1', webAcl: true });
     const Properties = only(template, 'AWS::WAFv2::WebACL');
     const [[id] = []] = resourcesOf(template, 'AWS::WAFv2::WebACL');
@@ -47,7 +47,7 @@ describe('the web ACL', () => {
     });
   });
 
-  test('is in a stack of its own beside a relay elsewhere, which reads its ARN without a custom resource', () => {
+  test('has its own stack if the relay is in another region, which reads its ARN without a custom resource', () => {
     const { template, edge } = synthesize({ stage: 'prod', region: 'eu-central-1', webAcl: true });
     const name = 'relay-prod-edge-eu-central-1';
     expect(Object.keys(edge)).toEqual([name]);
@@ -62,7 +62,7 @@ describe('the web ACL', () => {
   });
 });
 
-test('the alarm on the edge reports to a topic of us-east-1 that is given', () => {
+test('the alarm on the edge notifies the given topic in us-east-1', () => {
   const edgeAlarms = 'arn:aws:sns:us-east-1:123456789012:ops';
   const { edge } = synthesize({ region: 'eu-central-1', edgeAlarms });
   expect(only(edge['relay-edge-alarms-eu-central-1'], 'AWS::CloudWatch::Alarm')).toMatchObject({
@@ -70,7 +70,7 @@ test('the alarm on the edge reports to a topic of us-east-1 that is given', () =
   });
 });
 
-test('the topic of an alarm on the edge has its reason for scanners', () => {
+test('the topic of an alarm on the edge carries its suppression for scanners', () => {
   const { edge } = synthesize({ region: 'eu-central-1', edgeAlarms: true, alarmEmail: 'ops@example.com' });
   const [[, topic] = []] = resourcesOf(edge['relay-edge-alarms-eu-central-1'] as Template, 'AWS::SNS::Topic');
   expect(topic?.Metadata?.checkov?.skip.map(({ id }) => id)).toEqual(['CKV_AWS_26']);

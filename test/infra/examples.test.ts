@@ -1,4 +1,4 @@
-/** The apps in `examples/`, synthesized with the CDK that is installed here. test/long/teams.test.ts does it with the oldest one. */
+/** The apps in `examples/`, synthesized with the CDK that is installed here. test/long/teams.test.ts uses the oldest one. */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ const apps = examples.filter((name) => existsSync(path.join(folder, name, 'app.t
 const outputs = mkdtempSync(path.join(tmpdir(), 'relay-examples-'));
 
 beforeAll(async () => {
-  // Copies of the bundles and CloudFormation's rules would take most of the time; other tests have them.
+  // Skips copies of the bundles and CloudFormation's rules, which take most of the time and have other tests.
   const context = { 'aws:cdk:disable-asset-staging': true, ...withoutReport };
   vi.stubEnv('CDK_CONTEXT_JSON', JSON.stringify(context));
   vi.stubEnv('CDK_VALIDATION', 'false');
@@ -52,7 +52,7 @@ test.each([
   expect(resourcesOf(readTemplate(app, stack), type)).toHaveLength(count);
 });
 
-test.each(examples)('the example %s is short, and its page needs no other', (name) => {
+test.each(examples)('the example %s is short, and its README needs no other page', (name) => {
   const files = readdirSync(path.join(folder, name));
   const code = files.filter((file) => /\.(ts|js|tf)$/.test(file));
   const lines = code.map(
@@ -99,7 +99,7 @@ describe('the router of cells', () => {
     for (const { length } of counts.values()) expect(length).toBeGreaterThan(200);
   });
 
-  test('moves only the accounts of a slot that gets another cell', async () => {
+  test('moves only the accounts of the slot whose cell changes', async () => {
     const before = await route(accounts, { slots });
     const after = await route(accounts, { slots: `3${slots.slice(1)}` });
     const moved = accounts.filter((_, index) => before[index] !== after[index]);
@@ -107,7 +107,7 @@ describe('the router of cells', () => {
     expect(moved.every((account) => createHash('sha256').update(account).digest()[0] === 0)).toBe(true);
   });
 
-  test('sends an account that has a cell of its own there', async () => {
+  test('sends an account with its own cell there', async () => {
     const [usual = '', other] = await route(['acme', 'globex'], { slots });
     const cell = (hosts.indexOf(usual) + 1) % 4;
     expect(await route(['acme', 'globex'], { slots, 'account:acme': `${cell}` })).toEqual([

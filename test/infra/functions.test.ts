@@ -1,4 +1,4 @@
-/** What functions must have whatever their descriptions say; the rest is in the golden files of template.test.ts. */
+/** Properties of functions that must not depend on their descriptions; template.test.ts pins the rest in golden files. */
 import { describe, expect, test } from 'vitest';
 import {
   answeringFunctions,
@@ -10,7 +10,7 @@ import { readable, resourcesOf, synthesize } from './synthesize.ts';
 
 const { template } = synthesize({ stage: 'test', originSecrets: [1, 2], sealKeys: [1, 2] });
 
-/** The variables of each function, by its short name. */
+/** The environment of each function, by its short name. */
 const variables = (of = template): [name: string, variables: Record<string, unknown>][] =>
   resourcesOf(of, 'AWS::Lambda::Function').map(([id, { Properties }]) => [
     id.replace(/^Functions([a-z]+)Function.*$/, '$1'),
@@ -35,7 +35,7 @@ describe('functions', () => {
     }
   });
 
-  test('have a public address at their alias alone: none leads past the version that a deployment chose', () => {
+  test('have a public URL only at their alias, so none bypasses the version that a deployment chose', () => {
     const urls = resourcesOf(template, 'AWS::Lambda::Url').map(([, { Properties }]) => Properties);
     expect(urls).toHaveLength(6);
     for (const { Qualifier } of urls) expect(Qualifier).toBe('live');
@@ -46,7 +46,7 @@ describe('functions', () => {
     for (const { FunctionName } of open) expect(JSON.stringify(FunctionName)).toMatch(/Live/);
   });
 
-  test('end after 15 minutes at most, and background runs after backgroundMinutes', () => {
+  test('time out after 15 minutes at most, and background runs after backgroundMinutes', () => {
     const { template: patient } = synthesize({ backgroundMinutes: 30 });
     const timeouts = (of: typeof template) =>
       resourcesOf(of, 'AWS::Lambda::Function').map(
@@ -59,7 +59,7 @@ describe('functions', () => {
     expect(changed).toEqual([[expect.stringContaining('background'), 1800]]);
   });
 
-  test('that answer calls reserve what reservedConcurrency says, and know it', () => {
+  test('that answer calls reserve the concurrency of reservedConcurrency, and receive the number', () => {
     const { template: reserving } = synthesize({ reservedConcurrency: 40 });
     const reserved = (of: typeof template) =>
       resourcesOf(of, 'AWS::Lambda::Function').map(
@@ -69,11 +69,11 @@ describe('functions', () => {
     const answering = functionNames.map(answersCalls);
     expect(reserved(reserving)).toEqual(answering.map((reserves) => (reserves ? 40 : undefined)));
     expect(known).toEqual(answering.map((reserves) => (reserves ? '40' : undefined)));
-    // A new account has none to spare.
+    // A new AWS account has no spare concurrency.
     expect(reserved(template)).toEqual(functionNames.map(() => undefined));
   });
 
-  test('know no secret but those that they need, and never the variable of the local stack', () => {
+  test('receive only the secrets that they need, and never the variable of the local stack', () => {
     const value = (of: string, number: number) =>
       String.raw`\{\{resolve:secretsmanager:<${of}${number}\w+>:SecretString:::\}\}`;
     const accepted = new RegExp(`^${value('OriginSecret', 1)},${value('OriginSecret', 2)}$`);

@@ -43,7 +43,7 @@ function nameOf(resource: unknown): string {
 }
 
 const ownAccount = '<AWS::Region>:<AWS::AccountId>';
-/** Those whose paths name no purpose, too. */
+/** Includes secrets whose paths name no purpose. */
 const secretsOf = (others: string[]): string[] =>
   Object.entries({
     'secretsmanager:GetSecretValue': `secretsmanager:${ownAccount}:secret:relay-test`,
@@ -64,15 +64,15 @@ const keepsFailures = [
 const stores = ['BatchGetItem', 'BatchWriteItem', 'PutItem', 'Query', 'UpdateItem'];
 const readsKeys = ['accounts', 'keys'].map((table) => `Allow dynamodb:GetItem relay-test-${table}`);
 
-describe('a function may do only what its description says', () => {
+describe('the permissions of a function are those of its description', () => {
   test.each([
     ['chat', ['BatchGetItem', 'PutItem'], readsKeys],
     ['messages', ['BatchGetItem', 'PutItem'], readsKeys],
     ['responses', stores, [...readsKeys, 'Allow lambda:InvokeFunction FunctionsbackgroundFunction']],
-    // Its calls were accepted by others, with the rows that it goes by.
+    // Other functions accepted its calls, with the rows that it uses.
     ['background', stores, keepsFailures],
   ] as const)(
-    '%s reads the configuration and the secrets of channels, writes quotas, and charges late; keys only where calls come in',
+    '%s reads the configuration and the secrets of channels, writes quotas, and charges late, and reads keys only if it receives calls',
     (name, stored, others) => {
       const grants = [
         'Allow dynamodb:BatchGetItem relay-test-quotas',
@@ -95,7 +95,7 @@ describe('a function may do only what its description says', () => {
     },
   );
 
-  test('sweeper reads what is registered, and reads and writes quotas', () => {
+  test('sweeper reads registered reservations, and reads and writes quotas', () => {
     expect(grantsOf('sweeper')).toEqual([
       'Allow dynamodb:BatchGetItem relay-test-quotas',
       'Allow dynamodb:Query relay-test-daily',
@@ -106,7 +106,7 @@ describe('a function may do only what its description says', () => {
     ]);
   });
 
-  test('no role has a managed policy, an inline policy or another principal than Lambda, or CodeDeploy for shifts', () => {
+  test('no role has a managed policy, an inline policy or a principal other than Lambda, or CodeDeploy for shifts', () => {
     const roles = resourcesOf(template, 'AWS::IAM::Role');
     const ofShifts = roles.filter(([id]) => id.startsWith('Shift'));
     expect(ofShifts).toHaveLength(10);
@@ -167,7 +167,7 @@ describe('a secret is read by the functions of its purpose', () => {
       return evaluate(secretStatements(made, name), access).allowed;
     });
 
-  test.each(Object.keys(readers))('of %s alone, whether or not old ones are still read', (purpose) => {
+  test.each(Object.keys(readers))('of %s only, whether or not old ones are still read', (purpose) => {
     for (const template of [open, closed])
       for (const access of stored(`${purpose}/a.example.com/key`))
         expect(readersOf(template, access)).toEqual(

@@ -26,7 +26,7 @@ import { VirtualClock } from '../support/virtual-clock.ts';
 import { countedClient } from '../unit/adapters/dynamodb/store.ts';
 import { invocation } from '../unit/adapters/lambda/url-event.ts';
 
-/** The functions read their environment once, when they are loaded. */
+/** Functions read their environment once, when they are loaded. */
 export function setFunctionEnvironment(endpoint: string): void {
   Object.assign(process.env, {
     RELAY_STACK: 'relay',
@@ -39,7 +39,7 @@ export function setFunctionEnvironment(endpoint: string): void {
   });
 }
 
-/** By metric. Each runs on empty tables of the stack `relay`, reached with the client. */
+/** By metric. Each path runs on empty tables of the stack `relay`, through the given client. */
 export const metricPaths: Record<string, (client: DynamoDBClient) => Promise<unknown>> = {
   CallFailed: failedRequest,
   FirstContentMs: slowRequest,
@@ -127,7 +127,7 @@ async function sweep(): Promise<unknown> {
   return handler(scheduled, invocation());
 }
 
-/** As if the table had not been passed over for an hour. */
+/** Sweeps as if the table had not been swept for an hour. */
 async function sweepAll(client: DynamoDBClient): Promise<unknown> {
   const Key = { id: { S: 'sweep' }, period: { S: 'progress' } };
   await client.send(new DeleteItemCommand({ TableName: 'relay-daily', Key }));
@@ -156,14 +156,14 @@ const put = (client: DynamoDBClient, table: string, Item: Attributes): Promise<u
 
 const functionLog = (): Log => createJsonLog('test', createRequestMetrics('relay'));
 
-/** What a pipeline in virtual time logged, through the log that functions have. */
+/** Writes the log of a pipeline in virtual time to the log of functions. */
 function relog({ logged, events }: CoreRig): void {
   const log = functionLog();
   for (const entry of logged) log.request(entry);
   for (const { name, fields } of events) log.event(name, fields);
 }
 
-/** An answer that is charged, after an attempt on another channel failed. */
+/** A charged answer after a failed attempt on another channel. */
 export async function answeredRequest(): Promise<void> {
   const channels = [{ id: 'first', priority: 1 }, { id: 'second' }];
   const rig = new BillingRig({ channels }).upstream({ status: 500 }, { steps: hello }).granted(yuan);

@@ -1,4 +1,4 @@
-/** The deployed bundle of a function that answers: its lines are what CloudWatch reads. */
+/** Runs the deployed bundle of an answering function, whose log lines CloudWatch reads. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keyHash } from '../../shared/wire/ids.ts';
 import { startFunctions, type FunctionHost } from '../contract/function-host.ts';
@@ -34,7 +34,7 @@ async function lineOf(model: string): Promise<string> {
 const countsOf = async (model: string) =>
   metricsOf(await lineOf(model)).filter(({ name }) => name === 'Requests');
 
-test('a request to a function is counted on the line that it writes anyway', async () => {
+test('a request to a function is counted on its normal log line', async () => {
   await host.put('channels', {
     id: 'closed',
     endpoint: 'http://127.0.0.1:1/v1',

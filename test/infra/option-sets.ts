@@ -1,4 +1,4 @@
-/** Deployments with everything between nothing and all, for checks of whole templates. */
+/** Option sets from none to all, for checks of whole templates. */
 
 const account = '123456789012';
 const certificateArn = `arn:aws:acm:us-east-1:${account}:certificate/12345678-1234-1234-1234-123456789012`;

@@ -29,7 +29,7 @@ const aclOf = (region: string, scope: string) =>
   `arn:aws:wafv2:${region}:123456789012:${scope}/webacl/company/12345678-1234-1234-1234-123456789012`;
 const certificateArn = 'arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012';
 
-/** The secrets of one option, by a part of their ids. */
+/** The secrets of one option, found by a part of their ids. */
 function secretIds(option: 'originSecrets' | 'sealKeys', numbers: number[]): string[] {
   const secrets = resourcesOf(synthesize({ [option]: numbers }).template, 'AWS::SecretsManager::Secret');
   const part = { originSecrets: 'Origin', sealKeys: 'SealKeys' }[option];
@@ -38,7 +38,7 @@ function secretIds(option: 'originSecrets' | 'sealKeys', numbers: number[]): str
 
 describe('options', () => {
   test.each(['originSecrets', 'sealKeys'] as const)(
-    'each number in %s is a secret of its own, whose identity no other number changes',
+    'each number in %s creates its own secret, whose identity no other number changes',
     (option) => {
       const [first, second] = secretIds(option, [1, 2]);
       expect(second).toBeDefined();
@@ -206,11 +206,11 @@ describe('options', () => {
     [{ compute: 'ecs', memory: { chat: 512 } }, /memory: chat, responses, .* are not made with compute ecs/],
     [[], /relay\.json: expected one JSON object of options/],
     [{ constructor: 1 }, /constructor: not an option/],
-  ])('%j is refused with a message that says what is wanted', (content, message) => {
+  ])('%j is rejected with a message that names the expected value', (content, message) => {
     expect(() => readOptions(relay, content)).toThrow(message);
   });
 
-  test('a file with several mistakes is refused once, with all of them by the names of their fields', () => {
+  test('a file with several errors is rejected with one message that lists all of them by field', () => {
     const content = {
       $schema: './relay.schema.json',
       domian: 'api.example.com',
@@ -232,7 +232,7 @@ describe('options', () => {
   });
 
   test.each(['ap-southeast-4', 'eu-central-2', 'cn-north-1'])(
-    'region %s, where answers cannot stream, is refused by name, of the file and of the environment',
+    'region %s, where answers cannot stream, is rejected by name, in the file and in the environment',
     (region) => {
       expect(() => readOptions(relay, { region })).toThrow(
         new RegExp(`region: found "${region}".*${region}`),
@@ -249,14 +249,14 @@ describe('the file of a stage', () => {
     rmSync(folder, { recursive: true });
   });
 
-  test('is relay.json, or relay.<stage>.json, and nothing else is read', () => {
+  test('is relay.json or relay.<stage>.json, and no other file is read', () => {
     writeFileSync(join(folder, 'relay.json'), '{"sealKeys": [1, 2]}');
     writeFileSync(join(folder, 'relay.test.json'), '{"sealKeys": [3]}');
     expect(readStageFile(folder, resolveStage(undefined))).toEqual({ sealKeys: [1, 2] });
     expect(readStageFile(folder, resolveStage('test'))).toEqual({ sealKeys: [3] });
   });
 
-  test('that is missing or no JSON is refused by its name', () => {
+  test('is rejected by name if it is missing or not JSON', () => {
     expect(() => readStageFile(folder, resolveStage('prod'))).toThrow(
       /relay\.prod\.json does not exist: the options of stack relay-prod/,
     );
@@ -265,23 +265,23 @@ describe('the file of a stage', () => {
   });
 
   test.each(['Prod', '1a', 'a'.repeat(22), '../x', 'schema', 'edge-eu-west-1', ''])(
-    '%j is no name of a stage, so no file is read',
+    'is not read for %j, which is not a valid stage name',
     (stage) => {
       expect(() => resolveStage(stage)).toThrow(/stage: found .*expected a lower-case name/);
     },
   );
 
-  test('of the default stage is committed, has no option, and names the schema', () => {
+  test('of the default stage is committed, sets no option, and names the schema', () => {
     expect(JSON.parse(readFileSync('relay.json', 'utf8'))).toEqual({ $schema: './relay.schema.json' });
   });
 
-  test('has the schema that the reader has: node test/scripts/options-schema.ts writes it', () => {
+  test('has a schema that matches the reader: node test/scripts/options-schema.ts writes it', () => {
     expect(JSON.parse(readFileSync('relay.schema.json', 'utf8'))).toEqual(optionsSchema());
   });
 });
 
 describe('an option in the context', () => {
-  test('is refused with the file of the stage that it belongs into, because the next deployment would forget it', () => {
+  test('is rejected with the name of the stage file for it, because the next deployment would forget it', () => {
     const context = {
       stage: 'test',
       alarmEmail: 'ops@example.com',
@@ -303,7 +303,7 @@ describe('the published options', () => {
     ).toEqual({ 'memory.chat': 512, sealKeys: [1, 2] });
   });
 
-  test('come back from the outputs of a stack however long they are, and none from one that has no such output', () => {
+  test('are read back from the outputs of a stack at any length, and are undefined without that output', () => {
     const published = { alarmEmail: 'ä'.repeat(2500) };
     const outputs = writeOutputs(published);
     expect(outputs.map(([name, value]) => [name, value.length])).toEqual([

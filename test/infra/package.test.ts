@@ -1,4 +1,4 @@
-/** The package in the hands of others: installed from its tarball, type-checked and synthesized without a build of ours. */
+/** The package as adopters use it: installed from its tarball, type-checked and synthesized without this repository's build. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -29,10 +29,10 @@ new Relay(stack, 'Relay', { name: 'models', webAclArn: edge.webAclArn });
 `;
 const network = readPage('examples/private-api/app.ts');
 
-/** CloudFormation's rules take most of the time of a synthesis. The ten lines run with them. */
+/** CloudFormation's rules take most of a synthesis. Only the ten lines run with them. */
 const withoutRules = '{ builtinCloudFormationValidation: false }';
 
-/** CommonJS, as `cdk init` makes apps. */
+/** CommonJS, as in apps created by `cdk init`. */
 const common = `const { App, Stack } = require('aws-cdk-lib');
 const { Relay } = require('relay');
 new Relay(new Stack(new App({ outdir: 'common.out', ...${withoutRules} }), 'Models'), 'Relay').node.root.synth();
@@ -40,7 +40,7 @@ new Relay(new Stack(new App({ outdir: 'common.out', ...${withoutRules} }), 'Mode
 
 const strict = {
   target: 'es2022',
-  // The types of CDK itself name `Disposable`.
+  // CDK's own types use `Disposable`.
   lib: ['es2023', 'esnext.disposable'],
   module: 'nodenext',
   moduleResolution: 'nodenext',
@@ -59,7 +59,7 @@ beforeAll(async () => {
   app.write('platform.ts', platform.replace('new App()', `new App(${withoutRules})`));
   app.write('edge.ts', edge.replace('new App()', `new App(${withoutRules})`));
   app.write('network.ts', network.replace('new App()', `new App(${withoutRules})`));
-  // Without this the CDK command would ask AWS for zones, and no AWS answers in this test.
+  // Without this the CDK command would ask AWS for zones, which this test cannot reach.
   app.write(
     'cdk.context.json',
     JSON.stringify({
@@ -76,7 +76,7 @@ beforeAll(async () => {
 afterAll(() => app?.remove());
 
 describe('the tarball', () => {
-  test('holds the construct with its types and the bundles, in less than 4.2 MB, and nothing else', () => {
+  test('contains only the construct with its types and the bundles, in less than 4.2 MB', () => {
     const { bytes, files } = app.packed;
     const others = files.filter(
       (file) =>
@@ -86,15 +86,15 @@ describe('the tarball', () => {
     );
     expect(others.toSorted()).toEqual(['LICENSE', 'README.md', 'openapi.json', 'package.json']);
     for (const name of functionNames) expect(files).toContain(`dist/${name}/index.mjs`);
-    // What makes this repository's own app, reads its files or runs it.
+    // Code that creates, configures or runs this repository's own app.
     expect(files.filter((file) => /stack\/(app|create-app)|\/(test|local|adapters)\//.test(file))).toEqual(
       [],
     );
-    // A third of it is AWS's own client, which each function carries for `awsClient: "sdk"` and none loads unasked.
+    // A third of it is AWS's own client, which each function contains for `awsClient: "sdk"` and loads only then.
     expect(bytes).toBeLessThan(4_200_000);
   });
 
-  test('brings no package along and asks for CDK as a peer', () => {
+  test('bundles no packages, and requires CDK as a peer', () => {
     const manifest = JSON.parse(app.read('node_modules/relay/package.json')) as Record<string, unknown>;
     expect(Object.keys(manifest['peerDependencies'] as object)).toEqual(['aws-cdk-lib', 'constructs']);
     for (const member of ['dependencies', 'devDependencies', 'optionalDependencies', 'scripts', 'bin'])
@@ -103,7 +103,7 @@ describe('the tarball', () => {
     expect(manifest).toMatchObject({ name: 'relay', private: true });
   });
 
-  test('says where its code and types are, also to resolvers that do not read exports', () => {
+  test('exposes its code and types also to resolvers that ignore exports', () => {
     const manifest = JSON.parse(app.read('node_modules/relay/package.json')) as {
       exports: Record<string, { types: string; default: string }>;
       main: string;
@@ -123,7 +123,7 @@ describe('the tarball', () => {
     expect(manifest.keywords).toContain('aws-cdk');
   });
 
-  test('imports nothing but CDK, constructs and Node', () => {
+  test('imports only CDK, constructs and Node', () => {
     const code = app.packed.files
       .filter((file) => /\.(js|d\.ts)$/.test(file))
       .map((file) => app.read(`node_modules/relay/${file}`))
@@ -137,7 +137,7 @@ describe('the tarball', () => {
   });
 });
 
-describe('an app that has the package', { timeout: 180_000 }, () => {
+describe('an app with the package', { timeout: 180_000 }, () => {
   test.each([true, false])(
     'compiles strictly, ES module and CommonJS (skipLibCheck: %s)',
     async (skipLibCheck) => {
@@ -161,7 +161,7 @@ describe('an app that has the package', { timeout: 180_000 }, () => {
     expect(await app.run('tsc', ['-p', '.'])).toBe('');
   });
 
-  test('does not compile where a prop is wrong', async () => {
+  test('does not compile with an invalid prop', async () => {
     app.write('wrong.ts', tenLines.replace('alarmEmail:', 'alarmMail:'));
     app.write(
       'tsconfig.json',
@@ -183,20 +183,16 @@ describe('an app that has the package', { timeout: 180_000 }, () => {
 });
 
 describe('an app with a web ACL', () => {
-  test(
-    'has it in us-east-1, and the relay’s distribution reads it from there',
-    { timeout: 180_000 },
-    async () => {
-      await app.run('cdk', ['synth', '--quiet', '--app', 'node edge.ts', '--output', 'edge.out']);
-      const [acl, relay] = app.stacks('edge.out').toSorted((a, b) => b.region.localeCompare(a.region));
-      expect([acl?.region, relay?.region]).toEqual(['us-east-1', 'eu-central-1']);
-      expect(JSON.stringify(acl?.template.Resources)).toContain('AWS::WAFv2::WebACL');
-      expect(JSON.stringify(relay?.template.Resources)).toMatch(/"WebACLId":\{"Fn::GetStackOutput":/);
-    },
-  );
+  test('deploys it in us-east-1, where the relay’s distribution finds it', { timeout: 180_000 }, async () => {
+    await app.run('cdk', ['synth', '--quiet', '--app', 'node edge.ts', '--output', 'edge.out']);
+    const [acl, relay] = app.stacks('edge.out').toSorted((a, b) => b.region.localeCompare(a.region));
+    expect([acl?.region, relay?.region]).toEqual(['us-east-1', 'eu-central-1']);
+    expect(JSON.stringify(acl?.template.Resources)).toContain('AWS::WAFv2::WebACL');
+    expect(JSON.stringify(relay?.template.Resources)).toMatch(/"WebACLId":\{"Fn::GetStackOutput":/);
+  });
 });
 
-test('an app with a VPC has the relay’s functions in it', { timeout: 180_000 }, async () => {
+test('an app with a VPC runs the relay’s functions in it', { timeout: 180_000 }, async () => {
   await app.run('cdk', ['synth', '--quiet', '--app', 'node network.ts', '--output', 'network.out']);
   const [stack] = app.stacks('network.out');
   const functions = resourcesOf(stack?.template ?? { Resources: {}, Outputs: {} }, 'AWS::Lambda::Function');
@@ -217,7 +213,7 @@ describe('the app of a platform team', () => {
     models = stacks.filter(({ name }) => name.includes('models'));
   }, 180_000);
 
-  test('has two relays in each of its stacks', () => {
+  test('contains two relays in each of its stacks', () => {
     expect(models.map(({ name }) => name).toSorted()).toEqual([
       'beta-models-eu-central-1',
       'beta-models-us-east-1',
@@ -231,7 +227,7 @@ describe('the app of a platform team', () => {
     }
   });
 
-  test('takes no name twice in an account or region, over stages, regions and relays', () => {
+  test('uses each name once in an account or region, across stages, regions and relays', () => {
     const taken = stacks.flatMap(({ region, template }) => takenNames(template.Resources, region));
     expect(taken.filter((name, index) => taken.indexOf(name) !== index)).toEqual([]);
     for (const type of [
@@ -248,7 +244,7 @@ describe('the app of a platform team', () => {
       );
   });
 
-  test('puts its boundary on every role and its bucket under every function', () => {
+  test('sets its boundary on every role and its bucket for every function', () => {
     expect(all('AWS::IAM::Role').length).toBeGreaterThan(80);
     for (const { Properties } of all('AWS::IAM::Role'))
       expect(JSON.stringify(Properties['PermissionsBoundary'])).toContain('policy/acme-boundary');
@@ -258,7 +254,7 @@ describe('the app of a platform team', () => {
       expect(JSON.stringify(Properties['Code'])).toMatch(/acme-assets-/);
   });
 
-  test('uploads bundles that are whole', () => {
+  test('uploads complete bundles', () => {
     const folders = new Set(
       models.flatMap(({ assets }) => assets.filter((asset) => !asset.endsWith('.json'))),
     );
@@ -278,7 +274,7 @@ describe('the app of a platform team', () => {
     }
   });
 
-  test('leads its name to the distribution, for both versions of IP, in the zone that exists', () => {
+  test('points its name at the distribution, for IPv4 and IPv6, in the existing zone', () => {
     const records = all('AWS::Route53::RecordSet').map(({ Properties }) => Properties);
     expect(records).toHaveLength(8);
     const ofOne = records.filter(({ Name }) => Name === 'live.eu-central-1.api.example.com.');
@@ -290,7 +286,7 @@ describe('the app of a platform team', () => {
       });
   });
 
-  test('reads a ledger from another stack, and opens it with the key', () => {
+  test('reads a ledger from another stack, and decrypts it with the key', () => {
     const policies = stacks
       .filter(({ name }) => name.includes('reports'))
       .map(({ template }) => JSON.stringify(resourcesOf(template, 'AWS::IAM::Policy')));

@@ -1,13 +1,13 @@
-/** The names of a template that AWS wants to be unique, and where: in the account, or in one of its regions. */
+/** The names of a template that must be unique in the account or in one of its regions. */
 import { readable } from './synthesize.ts';
 
-/** Of a template; CDK leaves out properties where there are none. */
+/** A resource of a template; CDK omits empty properties. */
 export interface AnyResource {
   Type: string;
   Properties?: Record<string, unknown>;
 }
 
-/** Types that an account has once for all regions. Buckets share their names with all accounts. */
+/** Types whose names are unique across all regions of an account; names of buckets even across accounts. */
 const accountWide = /^AWS::(CloudFront|IAM|Route53|S3)::|^AWS::CloudWatch::Dashboard$|^AWS::Budgets::/;
 
 /** Part of another resource, so its name is unique there. */
@@ -17,7 +17,7 @@ const inside = new Set([
   'AWS::ApplicationAutoScaling::ScalingPolicy',
 ]);
 
-/** The name that a template gives to a resource, readable. Undefined: AWS makes one. */
+/** The readable name of a resource in a template. Undefined if AWS generates one. */
 export function physicalName({ Type, Properties = {} }: AnyResource): string | undefined {
   if (inside.has(Type)) return undefined;
   const kind = Type.replace('GlobalTable', 'Table').split('::').at(-1);
@@ -28,7 +28,7 @@ export function physicalName({ Type, Properties = {} }: AnyResource): string | u
   return Type === 'AWS::Route53::RecordSet' ? `${readable(name)} ${String(recordType)}` : readable(name);
 }
 
-/** What no other resource of the account may be called: type, region where that matters, and name. */
+/** The taken names: type, region where that matters, and name. */
 export function takenNames(resources: Record<string, AnyResource>, region: string): string[] {
   return Object.values(resources).flatMap((resource) => {
     const name = physicalName(resource);

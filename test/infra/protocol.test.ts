@@ -1,4 +1,4 @@
-/** `npm run first-deployment` on protocols of this test, with a real shell: what it refuses, writes down, leaves out, goes on with. */
+/** Runs `npm run first-deployment` on test protocols with a real shell: what it refuses, records, skips and resumes. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ const read = (file: string): string => readFileSync(join(folder, file), 'utf8');
 const transcript = (): string => read('first-deployment/try/transcript.md');
 const block = (code: string, language = 'sh'): string => `\`\`\`${language}\n${code}\n\`\`\`\n\n`;
 
-/** @param steps blocks of each, and the exit codes that are right */
+/** @param steps the blocks of each, and the expected exit codes */
 function protocol(...steps: [blocks: string, exits?: string][]): void {
   const sections = steps.map(
     ([blocks, exits = '0'], index) =>
@@ -51,7 +51,7 @@ const run = (given: { stage?: string; from?: string; yes?: boolean } = {}): Prom
   );
 
 describe('a first deployment', () => {
-  it('runs nothing on a stage that may not go, the default stage, or one that others use', async () => {
+  it('runs nothing on a protected stage, the default stage, or a stage that others use', async () => {
     protocol([block('touch ran')]);
     write('relay.json', '{"disposable": true}');
     write('relay.kept.json', '{"alarmEmail": "ops@example.com"}');
@@ -69,7 +69,7 @@ describe('a first deployment', () => {
     expect(existsSync(join(folder, 'ran'))).toBe(false);
   });
 
-  it('says what it would do, how long and for how much, and does it only with --yes', async () => {
+  it('shows its steps, duration and cost, and runs them only with --yes', async () => {
     protocol([block('touch ran')], [block('touch ran')]);
     await expect(run({ yes: false })).rejects.toThrow('npm run first-deployment -- --stage try --yes');
     expect(printed).toContain('2. Step 2: about 5 minutes');
@@ -77,7 +77,7 @@ describe('a first deployment', () => {
     expect(existsSync(join(folder, 'ran'))).toBe(false);
   });
 
-  it('writes options and output down, with the stage as a variable', async () => {
+  it('records options and output, with the stage as a variable', async () => {
     const code = 'echo "$STAGE in $RUN"; echo bad >&2; exit 3';
     protocol([block('{"logRetentionDays": 60}', 'json') + block(code), '1 or 3']);
     expect(await run()).toBe(0);
@@ -88,7 +88,7 @@ describe('a first deployment', () => {
     expect(transcript()).toContain('**Step 1 done** in 0.0 minutes (expected 5).');
   });
 
-  it('stops where an exit code is not the expected one, and goes on there when it is repeated', async () => {
+  it('stops at an unexpected exit code, and resumes there when it is repeated', async () => {
     protocol([block('echo once')], [block('test -f mended\necho never')], [block('echo last')]);
     expect(await run()).toBe(1);
     expect(printed).toContainEqual(
@@ -106,7 +106,7 @@ describe('a first deployment', () => {
     expect(transcript().match(/^(once|never|last)$/gm)).toEqual(['once', 'never', 'last', 'last']);
   });
 
-  it('leaves out steps that need CloudFront if an API is the front door', async () => {
+  it('skips steps that need CloudFront if an API is the front door', async () => {
     protocol([block('echo distribution')], [block('echo everywhere')]);
     write(
       'docs/first-deployment.md',
@@ -120,7 +120,7 @@ describe('a first deployment', () => {
     expect(transcript().match(/^(distribution|everywhere)$/gm)).toEqual(['everywhere', 'distribution']);
   });
 
-  it('that is killed keeps what the block said so far, and goes on with its step', async () => {
+  it('that is killed keeps the output of the block so far, and resumes at its step', async () => {
     const heard = 'until grep -q "^so far" $RUN/transcript.md; do sleep 0.1; done';
     protocol([block(`echo "so far"\ntest -f mended && exit\n${heard}\nkill -9 $PPID`)]);
     const program = `import { runProtocol } from ${JSON.stringify(join(root, 'infra/deploy/protocol.ts'))};
@@ -135,7 +135,7 @@ describe('a first deployment', () => {
     expect(transcript().match(/^````/gm)?.length).toBe(8);
   });
 
-  it('writes no key, no secret of the environment, no mail address and no account number', async () => {
+  it('records no key, no secret of the environment, no mail address and no account number', async () => {
     const said = 'sk-relay-0123456789abcdefghij of arn:aws:iam::123456789012:root';
     protocol([block(`echo "${said} to ops@example.com by $UPSTREAM_API_KEY with aws-cdk@2.1148.1"`)]);
     await run();
@@ -145,7 +145,7 @@ describe('a first deployment', () => {
     expect(transcript()).not.toContain('upstream/0123456789');
   });
 
-  it('leaves out the middle of a long output', async () => {
+  it('omits the middle of a long output', async () => {
     protocol([block('i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo "line $i"; done')]);
     await run();
     expect(transcript()).toMatch(/line 150\n\.\.\. 100 lines are left out \.\.\.\nline 251\n/);
@@ -157,7 +157,7 @@ describe('the page of the first deployment', () => {
   const page = readPage('docs/first-deployment.md');
   const steps = readSteps(page);
 
-  it('has its steps in order, each with blocks, and the removal at the end', () => {
+  it('lists its steps in order, each with blocks, and ends with the removal', () => {
     expect(steps.map(({ number }) => number)).toEqual(steps.map((_, index) => index + 1));
     for (const { blocks, minutes } of steps) {
       expect(blocks.length).toBeGreaterThan(0);
@@ -166,7 +166,7 @@ describe('the page of the first deployment', () => {
     expect(steps.at(-1)?.blocks[0]?.code).toContain('npx cdk destroy -c stage=$STAGE');
   });
 
-  it('works on its own stage alone', () => {
+  it('uses only its own stage', () => {
     const lines = steps.flatMap(({ blocks }) => blocks.flatMap(({ code }) => code.split('\n')));
     const ofStacks = lines.filter((line) => /relay-ops |npm run deploy|cdk destroy|table-name/.test(line));
     expect(ofStacks.filter((line) => !line.includes('$STAGE'))).toEqual([]);

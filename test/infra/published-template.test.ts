@@ -61,7 +61,7 @@ async function call(service: string, path: string, { method = 'POST', body }: Re
 const cloudFormation = async (Action: string, rest: Record<string, string> = {}): Promise<string> =>
   call('cloudformation', '/', { body: String(new URLSearchParams({ Action, StackName: 'relay', ...rest })) });
 
-test('asks for a bucket and nothing else, and names nothing that CDK’s bootstrap makes', () => {
+test('requires only a bucket, and refers to nothing of CDK’s bootstrap', () => {
   expect(Object.keys(template.Parameters)).toEqual(['AssetBucket']);
   expect(template.Rules).toBeUndefined();
   expect(JSON.stringify(template)).not.toMatch(/AWS::CDK::|BootstrapVersion|\bcdk-/);
@@ -72,7 +72,7 @@ test('comes with the OpenAPI document of its version', () => {
   expect(made.api).toBe(made.template.replace('.template.', '.openapi.'));
 });
 
-test('is the same, byte for byte, when made again', () => {
+test('is identical, byte for byte, when it is built again', () => {
   const again = join(folder, 'again');
   mkdirSync(again);
   const bundlesFolder = join(folder, 'dist');
@@ -81,7 +81,7 @@ test('is the same, byte for byte, when made again', () => {
     expect(readFileSync(second[file]).equals(readFileSync(made[file]))).toBe(true);
 });
 
-test('makes the stack, by a role with the policies of the page, with each function’s bundle in the bucket', async () => {
+test('creates the stack with a role that has the documented policies, and with each function’s bundle in the bucket', async () => {
   const uploaded = unzip(readFileSync(made.assets));
   const upload = async (key: string, content: Buffer) =>
     call('s3', `/${bucket}/${key}`, { method: 'PUT', body: new Uint8Array(content) });
@@ -112,7 +112,7 @@ test('makes the stack, by a role with the policies of the page, with each functi
   expect(new Set(found)).toEqual(new Set(functionNames));
 });
 
-test('is not made for a stage that needs stacks in two regions', () => {
+test('is not built for a stage that needs stacks in two regions', () => {
   const options = { region: 'eu-central-1', webAcl: true };
   expect(() => makeTemplate({ outputFolder: folder, bundlesFolder: join(folder, 'dist'), options })).toThrow(
     'stacks of another region need CDK',

@@ -1,4 +1,4 @@
-/** The construct as others use it: what it shows, takes and refuses. */
+/** The construct as adopters use it: what it exposes, accepts and rejects. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -55,7 +55,7 @@ function templateOf(stack: Stack): Template {
 const policiesOf = (template: Template, start: string): string =>
   JSON.stringify(resourcesOf(template, 'AWS::IAM::Policy').filter(([id]) => id.startsWith(start)));
 
-test('servers take a VPC and an image of the app, run in its private subnets without addresses, and are shown', () => {
+test('servers accept a VPC and an image of the app, run in its private subnets without public addresses, and are exposed', () => {
   const stack = newStack();
   const vpc = new Vpc(stack, 'Vpc', { maxAzs: 2 });
   const image = ContainerImage.fromRegistry('registry.example.com/relay:1');
@@ -72,7 +72,7 @@ test('servers take a VPC and an image of the app, run in its private subnets wit
   );
 });
 
-test('servers in a new VPC are in the zones that are set by id, and synthesis warns if none are set', () => {
+test('servers in a new VPC use the zones that are set by id, and synthesis warns if none are set', () => {
   const synthesizeZones = (service: RelayProps['service']) => {
     const stack = newStack(newApp(), { ...here, region: 'us-east-1' });
     const image = ContainerImage.fromRegistry('registry.example.com/relay:1');
@@ -106,7 +106,7 @@ test('servers in a new VPC are in the zones that are set by id, and synthesis wa
 describe('functions in a VPC', () => {
   const inside = { frontDoor: 'api' } as const;
 
-  test('accept a VPC, subnets and groups as CDK’s own functions do, and wait for the routes', () => {
+  test('accept a VPC, subnets and security groups as CDK’s own functions do, and wait for the routes', () => {
     const stack = newStack();
     const vpc = new Vpc(stack, 'Vpc', { maxAzs: 2 });
     newRelay(stack, { ...inside, vpc });
@@ -150,14 +150,14 @@ describe('functions in a VPC', () => {
     [{}, {}, /vpc: frontDoor is "cloudfront": Function URLs do not stream from a VPC/],
     [inside, { vpcSubnets: { subnetType: SubnetType.PUBLIC } }, /reach the internet from a public subnet/],
     [inside, { vpc: undefined, securityGroups: [] }, /vpcSubnets and securityGroups need vpc as an object/],
-  ])('are refused with %j and %j', (door, network, says) => {
+  ])('are rejected with %j and %j', (door, network, says) => {
     const stack = newStack();
     const vpc = new Vpc(stack, 'Vpc', { maxAzs: 2 });
     expect(() => newRelay(stack, { ...door, vpc, ...network })).toThrow(says);
   });
 });
 
-describe('a relay shows', () => {
+describe('a relay exposes', () => {
   test('its URLs, tables, functions, alarms and their topic', () => {
     const stack = newStack();
     const relay = newRelay(stack, { name: 'models', alarmEmail: 'ops@example.com' });
@@ -177,7 +177,7 @@ describe('a relay shows', () => {
     expect(newRelay(newStack()).alarmTopic).toBeUndefined();
   });
 
-  test('metrics of its own name, where it is', () => {
+  test('metrics with its own name, account and region', () => {
     const relay = newRelay(newStack(), { name: 'models' });
     const { metricStat } = relay.metric('Failures').toMetricConfig();
     expect(metricStat).toMatchObject({
@@ -200,7 +200,7 @@ describe('a name', () => {
     expect(() => newRelay(newStack(), { name })).toThrow(/name is .*, expected a lower-case letter/);
   });
 
-  test('is refused to a second relay of the stack, or of another one in the same place', () => {
+  test('is rejected for a second relay of the same stack, or of another stack in the same account and region', () => {
     const app = newApp();
     newRelay(newStack(app), { name: 'models' });
     expect(() => newRelay(newStack(app, here, 'Other'), { name: 'models' })).toThrow(
@@ -212,7 +212,7 @@ describe('a name', () => {
     expect(() => newRelay(new NestedStack(stack, 'Nested'))).toThrow('are both named relay');
   });
 
-  test('may be that of a relay in another region or account, or in stacks that are deployed anywhere', () => {
+  test('may repeat in another region or account, or in stacks without a fixed environment', () => {
     const app = newApp();
     newRelay(newStack(app));
     newRelay(newStack(app, { ...here, region: 'us-east-1' }, 'OtherRegion'));
@@ -222,7 +222,7 @@ describe('a name', () => {
   });
 });
 
-test('a relay in a nested stack is whole, and its parent can use it', () => {
+test('a relay in a nested stack is complete, and its parent can use it', () => {
   const stack = newStack(newApp(), {});
   const nested = new NestedStack(stack, 'Nested');
   const relay = newRelay(nested);
@@ -234,7 +234,7 @@ test('a relay in a nested stack is whole, and its parent can use it', () => {
   ]);
 });
 
-describe('a prop that the options of a stage could not say', () => {
+describe('a prop that is invalid in the options of a stage', () => {
   test.each([
     [{ originSecrets: [] }, 'originSecrets: found [], expected a list of 1 to 3'],
     [{ sealKeys: [2, 1] }, 'sealKeys: found [2,1], expected ascending numbers'],
@@ -265,19 +265,19 @@ describe('a prop that the options of a stage could not say', () => {
     expect(() => newRelay(newStack(), props)).toThrow(`Models/Relay: ${message}`);
   });
 
-  test('a bucket of its own for the log at the edge is refused where CloudFront delivers none', () => {
+  test('a new bucket for the log at the edge is rejected in a region to which CloudFront cannot deliver it', () => {
     const stack = newStack(newApp(), { region: 'me-south-1' });
     expect(() => newRelay(stack, { accessLog: true })).toThrow(
       'Models/Relay: accessLog: CloudFront delivers no log',
     );
   });
 
-  test('is refused also in an object without a prototype, as parsers make them', () => {
+  test('is also rejected in an object without a prototype, as some parsers create', () => {
     const memory = Object.assign(Object.create(null) as object, { chat: 64 });
     expect(() => newRelay(newStack(), { memory })).toThrow('Models/Relay: memory.chat: found 64');
   });
 
-  test('is taken where only CloudFormation knows it', () => {
+  test('is accepted if only CloudFormation knows its value', () => {
     const webAclArn = Fn.getStackOutput('edge', 'WebAclArn', 'us-east-1');
     const stack = newStack(newApp(), {});
     const bedrockModels = [`arn:${stack.partition}:bedrock:us-east-1::foundation-model/a-1:0`];
@@ -304,15 +304,15 @@ describe('the warning that nobody receives alarms', () => {
   });
 
   test.each([{ alarmEmail: 'ops@example.com' }, { pageEmail: 'ops@example.com' }, { alarms: false }])(
-    'is none with %j',
+    'is omitted with %j',
     (props) => {
       expect(told(props)).toBe(true);
     },
   );
 });
 
-describe('keys for what is not a table', () => {
-  test('are on log groups, secrets, topics and buckets, and open to the services that use them', () => {
+describe('encryption keys for resources other than tables', () => {
+  test('encrypt log groups, secrets, topics and buckets, and allow the services that use them', () => {
     const stack = newStack();
     const key = new Key(stack, 'Key');
     const encryptionKeys = { logs: key, secrets: key, alarmTopic: key, buckets: key, variables: key };
@@ -341,14 +341,14 @@ describe('keys for what is not a table', () => {
     expect(through('RelayFunctionschatRole')).toEqual(['lambda', 'secretsmanager', 'ssm']);
   });
 
-  test('are refused where they are in another region', () => {
+  test('are rejected if they are in another region', () => {
     const stack = newStack();
     const logs = Key.fromKeyArn(stack, 'Key', keyArn.replace('eu-central-1', 'us-east-1'));
     expect(() => newRelay(stack, { encryptionKeys: { logs } })).toThrow('encryptionKeys.logs: what is in');
   });
 });
 
-test('concurrency is reserved for the books alone, and bounds no call', () => {
+test('concurrency can be reserved for the bookkeeping functions only, without a limit for calls', () => {
   const stack = newStack();
   newRelay(stack, { moneyConcurrency: 10 });
   const reserved = resourcesOf(templateOf(stack), 'AWS::Lambda::Function').flatMap(([id, { Properties }]) =>
@@ -367,7 +367,7 @@ describe('a hosted zone', () => {
     hostedZone,
   });
 
-  test.each(['other.org', 'ample.com'])('%s that does not hold the name is refused', (zoneName) => {
+  test.each(['other.org', 'ample.com'])('%s that does not contain the name is rejected', (zoneName) => {
     const stack = newStack();
     const zone = HostedZone.fromHostedZoneAttributes(stack, 'Zone', { hostedZoneId: 'Z1', zoneName });
     expect(() => newRelay(stack, { domain: domainIn(stack, zone) })).toThrow(
@@ -393,14 +393,14 @@ describe('a given topic', () => {
   test.each([
     ['of another region', topicArn.replace('eu-central-1', 'us-east-1')],
     ['that keeps an order', `${topicArn}.fifo`],
-  ])('%s is refused, as alarms would stay silent', (_, arn) => {
+  ])('%s is rejected, because alarms would stay silent', (_, arn) => {
     const stack = newStack();
     expect(() => newRelay(stack, { alarmTopic: Topic.fromTopicArn(stack, 'Topic', arn) })).toThrow(
       'alarmTopic: alarms in eu-central-1 need a standard topic there',
     );
   });
 
-  test('whose key is known lets notices use that key alone', () => {
+  test('with a known key lets notices use only that key', () => {
     const stack = newStack();
     newRelay(stack, { alarmTopic: Topic.fromTopicAttributes(stack, 'Topic', { topicArn, keyArn }) });
     const notify = policiesOf(templateOf(stack), 'RelayFunctionsnotify');
@@ -414,7 +414,7 @@ describe.each([
   ['in a region', here],
   ['in a region that is open', {}],
 ])('a key for the tables, %s,', (_, env) => {
-  test('is on every table and open to the roles that need it, through DynamoDB alone', () => {
+  test('encrypts every table, and only the roles that need it may use it, through DynamoDB only', () => {
     const stack = newStack(newApp(), env);
     const relay = newRelay(stack, { encryptionKey: Key.fromKeyArn(stack, 'Key', keyArn) });
     const reader = new Role(stack, 'Reader', { assumedBy: new ServicePrincipal('glue.amazonaws.com') });
@@ -439,7 +439,7 @@ describe.each([
   });
 });
 
-test('a key of another region is refused, and so is a certificate that CloudFront cannot read', () => {
+test('a key in another region is rejected, and so is a certificate that CloudFront cannot read', () => {
   const stack = newStack();
   const encryptionKey = Key.fromKeyArn(stack, 'Key', keyArn.replace('eu-central-1', 'us-east-1'));
   expect(() => newRelay(stack, { encryptionKey })).toThrow(

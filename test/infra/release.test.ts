@@ -1,4 +1,4 @@
-/** How a release is made: the changelog, the version with its tag, and what the workflows run. */
+/** The steps of a release: the changelog, the version with its tag, and the commands of the workflows. */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,20 +14,20 @@ const runs = ({ jobs }: Workflow, ...names: string[]): string[] =>
 const needsOf = ({ jobs }: Workflow, name: string): string[] => [jobs[name]?.needs ?? []].flat();
 
 describe('the workflows', () => {
-  it('run in parallel jobs what .ci/run runs, and ask for all of them', () => {
+  it('run all commands of .ci/run in parallel jobs, and require all jobs', () => {
     const commands = readPage('.ci/run')
       .split('\n')
       .filter((line) => line.startsWith('npm '));
     expect(commands).toHaveLength(2);
     const ci = workflowOf('ci');
-    // The image needs a daemon, and apps of other teams a registry. Everything else runs anywhere.
+    // The image needs a Docker daemon, and apps of other teams a registry. Everything else runs anywhere.
     const anywhere = needsOf(ci, 'ci').filter((name) => name !== 'image' && name !== 'adopters');
     const given = runs(ci, ...anywhere).map((run) => run.replace(/ -- --shard=\S+ \S+ \S+$/, ''));
     expect(given.toSorted()).toEqual(commands.toSorted());
     expect(runs(ci, 'ci').join()).toContain('success success');
   });
 
-  it('test what is released before it is packed, and give the right to write to a job that runs no code of packages', () => {
+  it('test a release before packing it, and grant write permissions only to a job that runs no code of packages', () => {
     const release = workflowOf('release');
     const built = runs(release, 'build');
     const at = (command: string) => built.findIndex((run) => run.includes(command));
@@ -42,7 +42,7 @@ describe('the workflows', () => {
     expect(needsOf(release, 'release')).toEqual(['build', 'check-package']);
   });
 
-  it('attest every file of a release before it is published, after its checksums are compared', () => {
+  it('compare the checksums of every file of a release and attest it before publishing', () => {
     const steps = workflowOf('release').jobs['release']?.steps ?? [];
     const at = (part: string) => steps.findIndex((step) => JSON.stringify(step).includes(part));
     const attest = at('actions/attest-build-provenance');
@@ -58,7 +58,7 @@ describe('the workflows', () => {
   });
 });
 
-it('pages and examples name the files and images of this version', () => {
+it('docs and examples name the files and images of this version', () => {
   const { version } = JSON.parse(readPage('package.json')) as { version: string };
   const list = ['ls-files', 'README.md', 'docs/*.md', '.github/*.md', 'examples', ':!docs/CHANGELOG.md'];
   const files = execFileSync('git', list, { cwd: root, encoding: 'utf8' }).trim().split('\n');
@@ -143,7 +143,7 @@ describe('a release', () => {
   });
 
   it.each([
-    ['of which the changelog says nothing', 'release -- minor', 'nothing is unreleased'],
+    ['without changelog lines', 'release -- minor', 'nothing is unreleased'],
     ['a second time', 'release -- 0.2.0', '0.2.0 is released already'],
     [
       'as a patch that adds',
@@ -151,8 +151,13 @@ describe('a release', () => {
       'a patch may contain only fixes',
       '### Added\n\n- A thing.\n',
     ],
-    ['that leaves lines out', 'release -- 0.1.0', 'move the unreleased lines into "## 0.1.0', '- A thing.\n'],
-  ])('%s is refused, and leaves no tag', async (_what, command, reason, unreleased = '') => {
+    [
+      'that omits changelog lines',
+      'release -- 0.1.0',
+      'move the unreleased lines into "## 0.1.0',
+      '- A thing.\n',
+    ],
+  ])('%s is refused without creating a tag', async (_what, command, reason, unreleased = '') => {
     const text = read('docs/CHANGELOG.md').replace('## Unreleased\n', `## Unreleased\n\n${unreleased}`);
     write('docs/CHANGELOG.md', text);
     await run('git commit -q -a -m lines');
@@ -175,7 +180,7 @@ describe('a release', () => {
     await run('git reset -q --hard v0.2.0');
   });
 
-  it('has no notes where the tag is not of the version, or the version has no date', async () => {
+  it('has no notes if its tag is not that of the version, or the version has no date', async () => {
     expect((await run('node infra/build/changelog.mjs notes v0.9.0')).exitCode).not.toBe(0);
     write('docs/CHANGELOG.md', '# Changelog\n\n## Unreleased\n\n- A thing.\n');
     expect((await run('node infra/build/changelog.mjs notes v0.2.0')).output).toContain('has no heading');

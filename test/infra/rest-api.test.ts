@@ -1,4 +1,4 @@
-/** The API of API Gateway in the template, and what the local double of it refuses. */
+/** The API of API Gateway in the template, and what its local double rejects. */
 import { describe, expect, test } from 'vitest';
 import { readRestApi } from '../../infra/local/rest-api.ts';
 import { createReferences, type Template as LocalTemplate } from '../../infra/local/template/template.ts';
@@ -28,7 +28,7 @@ const sets = Object.entries(optionSets).filter(([, { frontDoor }]) => frontDoor 
 describe.each(sets)('%s', (_, options) => {
   const { template } = synthesize(options);
 
-  test('has no Function URL, and lets its own API and stage alone call its functions', () => {
+  test('has no Function URL, and lets only its own API and stage call its functions', () => {
     expect(JSON.stringify(template)).not.toContain('"AuthType":"NONE"');
     expect(resourcesOf(template, 'AWS::Lambda::Url')).toEqual([]);
     const [[api] = []] = resourcesOf(template, 'AWS::ApiGateway::RestApi');
@@ -47,7 +47,7 @@ describe.each(sets)('%s', (_, options) => {
     expect(permissions.filter(({ Principal }) => Principal === '*')).toEqual([]);
   });
 
-  test('streams through the alias what functions stream, and each path goes where CloudFront’s pattern sends it', () => {
+  test('streams the functions’ streamed answers through the alias, and routes each path like CloudFront’s patterns', () => {
     for (const { path, function: name } of routes) {
       const node = path.replace(/\/?\*$/, '');
       const { uri, responseTransferMode } =
@@ -81,7 +81,7 @@ describe('the double of API Gateway', () => {
     return api?.called(uri).isPermitted;
   };
 
-  test('refuses a mode that is not the one of the action that is called', () => {
+  test('rejects a response mode that does not fit the called action', () => {
     const path = '/v1/chat/{proxy+}';
     for (const mode of ['BUFFERED', undefined])
       expect(() =>
@@ -92,7 +92,7 @@ describe('the double of API Gateway', () => {
       ).toThrow(/chat.*Cannot use ResponseTransferMode BUFFERED .* InvokeWithResponseStream/);
   });
 
-  test('refuses an edge-optimized API', () => {
+  test('rejects an edge-optimized API', () => {
     expect(() =>
       read((template) => {
         const [[, api] = []] = resourcesOf(template, 'AWS::ApiGateway::RestApi');
@@ -101,7 +101,7 @@ describe('the double of API Gateway', () => {
     ).toThrow(/edge-optimized/);
   });
 
-  test('calls no function that another stage alone may call', () => {
+  test('calls no function that only another stage may call', () => {
     expect(read(() => {})).toBe(true);
     const moved = read((template) => {
       for (const [, { Properties }] of resourcesOf(template, 'AWS::Lambda::Permission'))

@@ -1,4 +1,4 @@
-/** The commands of docs/deploy.md for AWS's own command line: run against a stand-in of it, and compared with the schemas. */
+/** Runs the AWS CLI commands of docs/deploy.md against a stand-in, and compares them with the SDK's schemas. */
 import { execFile } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ const scripts = fencesOf('docs/deploy.md')
   .map(({ code }) => code)
   .filter((code) => code.includes('aws dynamodb'));
 
-/** Runs a block of the page with `aws` replaced by a program that writes its arguments down, one call a line. */
+/** Runs a block of the page with `aws` replaced by a program that records its arguments, one call a line. */
 async function callsOf(script: string): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'relay-restore-'));
   try {
@@ -31,7 +31,7 @@ async function callsOf(script: string): Promise<string[]> {
 }
 
 const schemas: Record<string, TableSchema> = tableSchemas;
-/** What was deleted from the others is gone. */
+/** Deleted rows of other tables can't be recovered. */
 const recoverable = tableNames.filter((name) => schemas[name]?.recoverable !== false);
 const allTables = recoverable.toSorted();
 const argument = (call: string, name: string): string | undefined =>
@@ -39,8 +39,8 @@ const argument = (call: string, name: string): string | undefined =>
 const tableOf = (call: string): string =>
   String(argument(call, '(?:target-)?table-name')).replace(/^relay-back-/, '');
 
-describe('a restore as the page has it', () => {
-  it('takes every table, all to one second, and touches none of the old ones', async () => {
+describe('a restore by the commands of the page', () => {
+  it('restores every table to the same second, and changes none of the old ones', async () => {
     const [restore = ''] = scripts;
     const calls = await callsOf(restore);
     const restores = calls.filter((call) => call.includes('restore-table-to-point-in-time'));
@@ -59,7 +59,7 @@ describe('a restore as the page has it', () => {
     ).toEqual(allTables);
   });
 
-  it('turns on the streams, the expiry, the recovery and the protection that the stack’s tables have', async () => {
+  it('enables the streams, the expiry, the recovery and the protection of the stack’s tables', async () => {
     const calls = await callsOf(scripts[1] ?? '');
     const setting = (option: string, value: RegExp) =>
       Object.fromEntries(
@@ -81,7 +81,7 @@ describe('a restore as the page has it', () => {
     expect(setting('point-in-time-recovery-specification', /Enabled=(\w+)/)).toEqual(wanted(() => 'true'));
   });
 
-  it('ends a drill with the deletion of the copies alone', async () => {
+  it('ends a drill by deleting only the copies', async () => {
     const calls = await callsOf(scripts[2] ?? '');
     expect(scripts).toHaveLength(3);
     expect(
@@ -94,27 +94,27 @@ describe('a restore as the page has it', () => {
   });
 });
 
-/** Packages of the SDK that say which operations a service has, and what they take. */
+/** SDK packages that describe the operations of a service and their parameters. */
 const models: Record<string, string> = {
   dynamodb: '@aws-sdk/client-dynamodb',
   ssm: '@aws-sdk/client-ssm',
   secretsmanager: '@aws-sdk/client-secrets-manager',
 };
 
-/** The shapes of what a service takes. */
+/** The input shapes of a service. */
 function typesOf(name: string): string {
   const folder = join(root, 'node_modules', name, 'dist-types', 'models');
   const files = readdirSync(folder).filter((file) => /^models_\d+\.d\.ts$/.test(file));
   return files.map((file) => readFileSync(join(folder, file), 'utf8')).join('\n');
 }
 
-/** `--restore-date-time` is the member `RestoreDateTime`; members are compared without case, as `SSEDescription` is one. */
+/** `--restore-date-time` means the member `RestoreDateTime`; case is ignored, because of members such as `SSEDescription`. */
 const memberOf = (option: string): string => option.replaceAll('-', '').toLowerCase();
 
-/** What the command line has for all operations, and the negative form of a switch. */
+/** Options that the command line has for all operations, and the negative form of a switch. */
 const ofEveryCommand = new Set(['query', 'output', 'endpointurl', 'region', 'recursive']);
 
-describe('each command of AWS that the pages give', () => {
+describe('each AWS command in the pages', () => {
   const commands = pages.flatMap((page) =>
     [...readFileSync(join(root, page), 'utf8').matchAll(/aws ([a-z-]+) ([a-z-]+)((?: [^\n`|]*)?)/g)].map(
       ([, service = '', verb = '', rest = '']) => ({ page, service, verb, rest }),
@@ -122,7 +122,7 @@ describe('each command of AWS that the pages give', () => {
   );
   const known = commands.filter(({ service, verb }) => service in models && verb !== 'wait');
 
-  it('is there', () => {
+  it('is found', () => {
     expect(known.length).toBeGreaterThan(12);
   });
 

@@ -1,13 +1,13 @@
-/** A program of a test, with all that it prints. */
+/** Runs a program for a test, and collects its output. */
 import { spawn } from 'node:child_process';
 
 export interface Ended {
   exitCode: number | null;
-  /** Of both streams, as it came. */
+  /** Both streams, interleaved. */
   output: string;
 }
 
-/** Kills it after 170 s, unless it may take longer. */
+/** Kills the program after 170 s, unless it may take longer. */
 export async function runProgram(
   command: string,
   parameters: string[],

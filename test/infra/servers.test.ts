@@ -1,4 +1,4 @@
-/** Servers in the place of functions: what the task may do, what it is told, how it ends, who watches it. */
+/** Servers instead of functions: the task's permissions, configuration, shutdown and alarms. */
 import { describe, expect, test } from 'vitest';
 import { servedFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
 import { optionSets } from './option-sets.ts';
@@ -9,7 +9,7 @@ const { template } = synthesize(options);
 const { compute: _compute, service: _service, ...sameOptions } = options;
 const { template: ofFunctions } = synthesize(sameOptions);
 
-/** `dynamodb:GetItem on <Tableskeys...>`, of the inline policies of the roles with such names; logs apart, which each has of its own. */
+/** `dynamodb:GetItem on <Tableskeys...>`, of the inline policies of the roles with such names, except for logs, which differ by role. */
 function rightsOf(of: Template, roles: RegExp): string[] {
   const rights = resourcesOf(of, 'AWS::IAM::Policy')
     .filter(([, { Properties }]) => roles.test(JSON.stringify(Properties.Roles)))
@@ -35,8 +35,8 @@ const container = (): Record<string, unknown> =>
 const valuesOf = (pairs: unknown): Record<string, string> =>
   Object.fromEntries((pairs as { Name: string; Value: string }[]).map(({ Name, Value }) => [Name, Value]));
 
-describe('a server in the place of functions', () => {
-  test('may do what these functions may together, and nothing else: payments and keys stay with functions of their own', () => {
+describe('a server instead of functions', () => {
+  test('has exactly the combined permissions of these functions; payments and keys keep their own functions', () => {
     const functions = new RegExp(`Functions(${servedFunctions.join('|')})Role`);
     const rights = rightsOf(ofFunctions, functions);
     expect(rights.length).toBeGreaterThan(25);
@@ -52,7 +52,7 @@ describe('a server in the place of functions', () => {
     ]);
   });
 
-  test('is told no secret by its definition, and gets each number of both kinds', () => {
+  test('gets no secret in its task definition, and reads each number of both kinds', () => {
     const { Environment, Secrets } = container();
     expect(JSON.stringify(Environment)).not.toContain('resolve:');
     expect((Secrets as { Name: string }[]).map(({ Name }) => Name)).toEqual([
@@ -64,10 +64,10 @@ describe('a server in the place of functions', () => {
     ]);
   });
 
-  test('has 15 minutes at the balancer for its calls, then longer until it is killed than it lets them run', () => {
+  test('has 15 minutes at the balancer to finish its calls, and is killed only after its own time limit for them', () => {
     const { Environment, StopTimeout, ReadonlyRootFilesystem } = container();
     const drain = Number(valuesOf(Environment)['RELAY_DRAIN_SECONDS']);
-    // Six seconds for last words and bills: docs/server.md.
+    // Six seconds for the last bytes and bills: docs/server.md.
     expect(Number(StopTimeout)).toBeGreaterThanOrEqual(drain + 6);
     expect(StopTimeout).toBe(120);
     expect(ReadonlyRootFilesystem).toBe(true);
@@ -83,7 +83,7 @@ describe('a server in the place of functions', () => {
     expect(only('AWS::ECS::Service')).not.toHaveProperty('DesiredCount');
   });
 
-  test('is reached by the distribution alone, through a balancer without a public address; payments and keys go to their functions', () => {
+  test('can be reached only by the distribution, through a balancer without a public address; payments and keys go to their functions', () => {
     expect(only('AWS::ElasticLoadBalancingV2::LoadBalancer')).toMatchObject({ Scheme: 'internal' });
     const config = only('AWS::CloudFront::Distribution')['DistributionConfig'] as {
       Origins: { Id: string }[];
@@ -108,7 +108,7 @@ describe('a server in the place of functions', () => {
     ]);
   });
 
-  test('is watched: requests that none answered count as failures, and its log is where calls are looked for', () => {
+  test('is monitored: requests without an answer count as failures, and call searches read its log', () => {
     const alarms = new Map(resourcesOf(template, 'AWS::CloudWatch::Alarm'));
     const named = (name: string) => [...alarms].find(([id]) => id.startsWith(`Alarms${name}`))?.[1];
     expect(named('FunctionThrottles')).toBeUndefined();
@@ -123,7 +123,7 @@ describe('a server in the place of functions', () => {
     for (const { LogGroupNames } of queries) expect(JSON.stringify(LogGroupNames)).toContain(log);
   });
 
-  test('is as many as its requests in flight ask for', () => {
+  test('scales with its requests in flight', () => {
     const policies = resourcesOf(template, 'AWS::ApplicationAutoScaling::ScalingPolicy').map(
       ([, { Properties }]) => Properties,
     );

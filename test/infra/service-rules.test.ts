@@ -1,4 +1,4 @@
-/** The double of CloudFormation, with the rules of the services, before the relay's own templates. */
+/** The double of CloudFormation with the rules of the services, applied to the relay's own templates. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { Account } from './loopback/account.ts';
 import { CloudFormationStacks, type LoopbackStack } from './loopback/stacks.ts';
@@ -13,7 +13,7 @@ import { optionSets } from './option-sets.ts';
 import { synthesize } from './synthesize.ts';
 
 const { stage: _stage, ...named } = optionSets['a domain and a mail address'] ?? {};
-/** Of the template that the rows change. */
+/** The options of the template that the cases change. */
 const options = { ...named, reservedConcurrency: 200 };
 
 let whole: DeployedTemplate;
@@ -33,12 +33,12 @@ function deploy(stacks: CloudFormationStacks, template: DeployedTemplate): Loopb
   return stack;
 }
 
-/** Where a set says that it is, or where the topic is that it names. */
+/** The region that an option set names, or the region of its topic. */
 const regionOf = ({ region, alarmTopicArn }: Record<string, unknown>): string =>
   textOf(region ?? (alarmTopicArn === undefined ? 'us-east-1' : textOf(alarmTopicArn).split(':')[3]));
 
 describe('CloudFormation’s double', () => {
-  it.each(Object.entries(optionSets))('takes the relay’s own templates: %s', (_what, given) => {
+  it.each(Object.entries(optionSets))('accepts the relay’s own templates: %s', (_what, given) => {
     const { account, stacks } = emptied();
     const { stackName, template, edge } = synthesize(given);
     const isOfAlarms = (name: string) => name.includes('alarms');
@@ -55,7 +55,7 @@ describe('CloudFormation’s double', () => {
     }
   });
 
-  it('keeps the tables of a first deployment that failed, and nothing else', () => {
+  it('keeps only the tables of a failed first deployment', () => {
     const { account, stacks } = emptied();
     const [dashboard = ''] =
       Object.entries(whole.Resources).find(([, { Type }]) => Type === 'AWS::CloudWatch::Dashboard') ?? [];
@@ -70,7 +70,7 @@ describe('CloudFormation’s double', () => {
     expect(account.ownedBy(stack.id)).toEqual([]);
   });
 
-  it('refuses servers in a zone that CloudFront can’t reach; the first two zones of an account may include one', () => {
+  it('rejects servers in a zone that CloudFront can’t reach; the first two zones of an account may include one', () => {
     const servers = (service: object) => synthesize({ compute: 'ecs', service }).template;
     const { stacks } = emptied();
     expect(deploy(stacks, servers({})).failure?.reason).toContain('the VPC origin is in use1-az3');
@@ -78,7 +78,7 @@ describe('CloudFormation’s double', () => {
     expect(elsewhere.status).toBe('CREATE_COMPLETE');
   });
 
-  it('gives CloudFront a new origin secret after every function that must accept it', () => {
+  it('updates CloudFront with a new origin secret only after every function that must accept it', () => {
     const { stacks } = emptied();
     const { changeSet } = stacks.plan('relay', whole);
     const resources = changeSet?.resolved.resources ?? new Map<string, Resource>();
@@ -94,7 +94,7 @@ describe('CloudFormation’s double', () => {
     expect(early.map(({ id }) => id)).toEqual([]);
   });
 
-  it('deletes a trial whose bucket of failures holds some, and leaves nothing of it', () => {
+  it('deletes a trial completely, even if its bucket of failures is not empty', () => {
     const { account, stacks } = emptied();
     const stack = deploy(stacks, synthesize({ disposable: true }).template);
     expect(stack).toMatchObject({ failure: undefined });
@@ -105,7 +105,7 @@ describe('CloudFormation’s double', () => {
     expect(account.standing).toEqual([]);
   });
 
-  it('deletes another stack but for its tables, bucket, logs and seal keys', () => {
+  it('deletes other stacks except for their tables, bucket, logs and seal keys', () => {
     const { account, stacks } = emptied();
     stacks.delete(deploy(stacks, whole));
     expect(new Set(account.standing.map(({ type }) => type))).toEqual(

@@ -31,7 +31,7 @@ describe.each(['', 'test/teams/'])('the packages of ./%s', (folder) => {
   } = JSON.parse(read(`${folder}package.json`)) as Wanted;
   const locked = lockedIn(folder);
 
-  it('are wanted in exact versions', () => {
+  it('are required in exact versions', () => {
     const wanted = Object.entries({ ...own, ...devDependencies, ...optionalDependencies });
     expect(wanted.filter(([, version]) => !/^(npm:[@\w/-]+@)?\d+\.\d+\.\d+$/.test(version))).toEqual([]);
   });
@@ -45,7 +45,7 @@ describe.each(['', 'test/teams/'])('the packages of ./%s', (folder) => {
     expect(hashes).toEqual([]);
   });
 
-  it('come from the registry of whoever installs them, and run nothing when they are installed', () => {
+  it('come from the registry of the installing machine, and run no install scripts', () => {
     expect(locked.filter(([, { resolved }]) => resolved !== undefined)).toEqual([]);
     const settings = read(`${folder}.npmrc`).split('\n');
     expect(settings).toContain('ignore-scripts=true');
@@ -54,7 +54,7 @@ describe.each(['', 'test/teams/'])('the packages of ./%s', (folder) => {
 });
 
 describe('the packages', () => {
-  it('of the functions are these, each with a decision', () => {
+  it('of the functions are exactly these, each with a decision', () => {
     expect(Object.keys(dependencies ?? {})).toEqual([
       '@aws-sdk/client-dynamodb',
       '@aws-sdk/lib-dynamodb',
@@ -66,7 +66,7 @@ describe('the packages', () => {
     ]);
   });
 
-  it('that functions bring along are at most 40, none of which is one that Node has itself', () => {
+  it('that functions depend on are at most 40, and none duplicates a module of Node', () => {
     const shipped = lockedIn('')
       .filter(([, { dev, optional }]) => !dev && !optional)
       .map(([at]) => nameOf(at));
@@ -79,7 +79,7 @@ describe('the packages', () => {
   it('that the construct imports are only aws-cdk-lib and constructs, because the tarball has no dependencies', () => {
     const { metafile } = buildSync({
       entryPoints: ['infra/stack/relay.ts', 'infra/stack/edge/relay-edge.ts'],
-      // The package bundles this file with what it imports.
+      // The package bundles this file with its imports.
       external: ['*/prop-problems.ts'],
       packages: 'external',
       bundle: true,
@@ -97,8 +97,8 @@ describe('the packages', () => {
     expect(imported.length).toBeGreaterThan(10);
   });
 
-  it('are installed as the lock file has them', () => {
-    // `ci` takes the lock file as it is.
+  it('are installed from the lock file', () => {
+    // `npm ci` uses the lock file unchanged.
     expect(read('infra/bootstrap/prepare.mjs')).toContain("npm(['ci', ");
   });
 });

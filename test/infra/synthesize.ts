@@ -1,4 +1,4 @@
-/** Synthesizes the stack in this process, around bundles that hold nothing: these tests are about the template. */
+/** Synthesizes the stack in this process with empty bundles, because these tests check only the template. */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,15 +32,15 @@ export interface Synthesis {
   edge: Record<string, Template>;
 }
 
-/** What was synthesized, as text, by options: many test files of one worker look at the same stacks. */
+/** Synthesized templates as text, by options: many test files of one worker use the same stacks. */
 const synthesized = new Map<string, string>();
 
 /**
- * The stack of a stage, undefined for the default one, with these options: a copy of its own for each caller. Validation
- * takes most of the time: validation.test.ts has it on.
+ * Synthesizes the stack of a stage (undefined for the default one) with these options; each caller gets its own copy.
+ * Validation takes most of the time, so only validation.test.ts enables it.
  */
 export function synthesize(options: Record<string, unknown> = {}): Synthesis {
-  // The toolkit says in the environment where it deploys to.
+  // The toolkit passes the target region in the environment.
   const { CDK_DEFAULT_ACCOUNT, CDK_DEFAULT_REGION } = process.env;
   const input = JSON.stringify([options, CDK_DEFAULT_ACCOUNT, CDK_DEFAULT_REGION, import.meta.dirname]);
   const text = synthesized.get(input) ?? shareAmongWorkers(input, () => synthesizeAnew(options));
@@ -48,14 +48,14 @@ export function synthesize(options: Record<string, unknown> = {}): Synthesis {
   return JSON.parse(text) as Synthesis;
 }
 
-/** Reads what another worker of this run synthesized, or leaves it for them. */
+/** Reads the synthesis of another worker of this run, or stores it for the others. */
 function shareAmongWorkers(input: string, synthesis: () => Synthesis): string {
   const folder = process.env['RELAY_SYNTHESES'];
   if (folder === undefined) return JSON.stringify(synthesis());
   const file = join(folder, createHash('sha256').update(input).digest('hex'));
   if (existsSync(file)) return readFileSync(file, 'utf8');
   const text = JSON.stringify(synthesis());
-  // No other worker may read a part of it.
+  // Other workers must never read a partial file.
   writeFileSync(`${file}-${process.pid}`, text);
   renameSync(`${file}-${process.pid}`, file);
   return text;
@@ -88,7 +88,7 @@ function synthesizeAnew({ stage, ...options }: Record<string, unknown>): Synthes
   }
 }
 
-/** Returns the folder, with a bundle for every function that holds nothing. */
+/** Returns the folder with an empty bundle for every function. */
 export function emptyBundles(folder: string): string {
   for (const name of [...functionNames, 'canary', 'console']) {
     mkdirSync(join(folder, name), { recursive: true });
@@ -104,7 +104,7 @@ export function resourcesOf(template: Template, type: string): [string, Resource
   return Object.entries(template.Resources).filter(([, resource]) => resource.Type === type);
 }
 
-/** A value of the template as one readable text: `{Ref: X}` becomes `<X>`, `{Fn::GetAtt: [X, Arn]}` `<X.Arn>`. */
+/** A template value as readable text: `{Ref: X}` becomes `<X>`, `{Fn::GetAtt: [X, Arn]}` `<X.Arn>`. */
 export function readable(value: unknown): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'object' && value !== null) {

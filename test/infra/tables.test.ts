@@ -26,7 +26,7 @@ interface TableProperties {
 
 const properties = (resource: Resource): TableProperties => resource.Properties as unknown as TableProperties;
 
-/** What would replace a customer's table, or its readers' view of it, when it changed. */
+/** Properties whose change would replace a customer's table or break its readers. */
 function identity([logicalId, resource]: [string, Resource]): object {
   const table = properties(resource);
   const typeOf = (name: string): string =>
@@ -51,7 +51,7 @@ function identity([logicalId, resource]: [string, Resource]): object {
 const tables = resourcesOf(synthesize().template, 'AWS::DynamoDB::GlobalTable');
 
 describe('tables', () => {
-  test('keep the identity that deployed stacks have (a change replaces customers’ data)', () => {
+  test('keep the identity of deployed stacks (a change would replace customers’ data)', () => {
     const golden: unknown = JSON.parse(readFileSync(join(import.meta.dirname, 'tables.golden.json'), 'utf8'));
     expect(tables.map(identity)).toEqual(golden);
   });
@@ -69,7 +69,7 @@ describe('tables', () => {
     expect(JSON.stringify(resourcesOf(template, 'AWS::IAM::Policy'))).not.toContain('kinesis');
   });
 
-  test('are on demand, encrypted, recoverable to a point in time and protected from deletion', () => {
+  test('are on-demand, encrypted, recoverable to a point in time and protected from deletion', () => {
     const schemas: Record<string, TableSchema> = tableSchemas;
     for (const [, table] of tables) {
       const { recoverable = true } = schemas[properties(table).TableName.replace('relay-', '')] ?? {};

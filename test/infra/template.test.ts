@@ -1,6 +1,6 @@
 /**
- * No change of a template goes unseen: the whole template of a stack, and what options change in the one without any.
- * If a change is meant: `npm test -- test/infra/template.test.ts -u`, and read the diff of the golden file.
+ * Compares the whole template of a stack, and what each option changes in one without options, with golden files.
+ * If a change is intended: `npm test -- test/infra/template.test.ts -u`, and read the diff of the golden file.
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -19,7 +19,7 @@ const options = {
 /** If one resource does not suppress this rule, the rule checks all resources. */
 const notSuppressible = 'CFN_NO_EXPLICIT_RESOURCE_NAMES';
 
-test('the template is the one that was looked at last', async () => {
+test('the template equals the last reviewed one', async () => {
   await expect(shown(synthesize(options).template)).toMatchFileSnapshot('template.golden.json');
 });
 
@@ -41,21 +41,21 @@ describe.each(Object.entries(optionSets))('a stage with %s', (name, given) => {
   const { template, edge, isProtected } = synthesize(given);
   const { stage, region } = given;
 
-  test('differs from one without options as it did when it was looked at last', async () => {
+  test('differs from one without options exactly as last reviewed', async () => {
     const { template: plain } = synthesize({ stage, ...(region !== undefined && { region }) });
     const changes = differences(comparable(plain), comparable({ isProtected, edge, ...template }));
     const file = `options.golden/${name.replaceAll(/[^a-z0-9]+/gi, '-')}.txt`;
     await expect([...changes, ''].join('\n')).toMatchFileSnapshot(file);
   });
 
-  test('runs on one machine, but for servers: RELAY_COMPUTE=server runs one as a process', () => {
+  test('runs on one machine, except for servers: RELAY_COMPUTE=server runs one as a process', () => {
     const check = () => checkResources(template.Resources);
     if (given['compute'] === 'ecs') expect(check).toThrow('unknown resource type AWS::E');
     else expect(check).not.toThrow();
   });
 });
 
-/** A line for each value that is new, gone or other; of lists for each item. */
+/** One line for each added, removed or changed value; for lists, one for each item. */
 function* differences(was: unknown, is: unknown, path = ''): Generator<string> {
   if (JSON.stringify(was) === JSON.stringify(is)) return;
   if (Array.isArray(was) && Array.isArray(is)) {
@@ -78,7 +78,7 @@ function shown(value: object): string {
   const text = JSON.stringify(value, null, 2)
     .replaceAll(/[0-9a-f]{64}/g, 'HASH')
     .replaceAll(/(?<=CurrentVersion)[0-9A-Fa-f]{40}/g, 'HASH')
-    // Of a function; of a task, whose variables are a list.
+    // Environment variables of a function, or of a task, where they are a list.
     .replaceAll(/(?<="RELAY_VERSION"(?:: |,\s+"Value": ))"[^"]+"/g, '"VERSION"')
     .replaceAll(`LLM relay ${version}`, 'LLM relay VERSION');
   return `${text}\n`;

@@ -1,4 +1,4 @@
-/** Rules for every workflow: least rights, pinned actions, no foreign text run as shell, and only commands that exist. */
+/** Rules for every workflow: least permissions, pinned actions, no untrusted text in shell lines, only existing commands. */
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -8,7 +8,7 @@ import { workflowOf, type Job } from './workflows.ts';
 const names = readdirSync(path.join(root, '.github/workflows')).map((file) => path.basename(file, '.yml'));
 const { scripts } = JSON.parse(readPage('package.json')) as { scripts: Record<string, string> };
 
-/** Jobs that may write, and what: a new one is a decision. */
+/** Jobs with write permissions; a new one needs a decision. */
 const writers: Record<string, Record<string, string>> = {
   'release release': { contents: 'write', 'id-token': 'write', attestations: 'write' },
   'release images': { packages: 'write', 'id-token': 'write', attestations: 'write' },
@@ -21,14 +21,14 @@ describe.each(names)('the workflow %s', (name) => {
   const { name: title, on, permissions, jobs } = workflowOf(name);
   const text = readPage(`.github/workflows/${name}.yml`);
 
-  it('has its name, and no event that runs foreign code with the rights of this repository', () => {
+  it('is named, and has no event that runs foreign code with the permissions of this repository', () => {
     expect(title).toBe(name);
     const events = typeof on === 'string' ? [on] : Object.keys(on);
     const known = new Set(['push', 'pull_request', 'schedule', 'workflow_dispatch']);
     expect(events.filter((event) => !known.has(event))).toEqual([]);
   });
 
-  it('may at most read by default, writes only in listed jobs, and uses no stored secret', () => {
+  it('can only read by default, can write only in listed jobs, and uses no stored secret', () => {
     expect([{}, { contents: 'read' }]).toContainEqual(permissions);
     for (const [id, job] of Object.entries(jobs)) {
       const written = Object.entries(job.permissions ?? {}).filter(([, level]) => level !== 'read');
@@ -37,7 +37,7 @@ describe.each(names)('the workflow %s', (name) => {
     expect(text).not.toMatch(/\bsecrets\b[.[]/);
   });
 
-  it('pins actions by commit with their version beside, and leaves no credentials in the clone', () => {
+  it('pins actions by commit with their version in a comment, and leaves no credentials in the clone', () => {
     for (const { steps } of Object.values(jobs))
       for (const { uses, with: inputs } of steps)
         if (uses?.startsWith('actions/checkout@'))
@@ -46,27 +46,27 @@ describe.each(names)('the workflow %s', (name) => {
     expect(used.filter((line) => !/^uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(line))).toEqual([]);
   });
 
-  it('stops at a tag that is not the version, before it builds anything to publish', () => {
+  it('stops if the tag differs from the version, before it builds anything to publish', () => {
     if (!/^ +tags:/m.test(text)) return;
     const first = Object.values(jobs).filter(({ needs }) => needs === undefined);
     for (const job of first)
       expect(runsOf(job)[0]).toContain('infra/build/changelog.mjs notes "$GITHUB_REF_NAME"');
   });
 
-  it('ends by itself', () => {
+  it('has a time limit', () => {
     const endless = Object.values(jobs).filter((job) => !((job['timeout-minutes'] ?? 0) > 0));
     expect(endless).toEqual([]);
   });
 
-  it('puts only matrix values and job results into shell lines', () => {
+  it('inserts only matrix values and job results into shell lines', () => {
     const expressions = Object.values(jobs)
       .flatMap(runsOf)
       .flatMap((run) => [...run.matchAll(/\$\{\{ *(.*?) *\}\}/g)].map(([, expression]) => expression));
-    // The shell would run a title or a branch name as code.
+    // The shell would execute a title or a branch name as code.
     expect(expressions.filter((one = '') => !/^(matrix\.\w+|needs\.\w+\.result)$/.test(one))).toEqual([]);
   });
 
-  it('runs scripts and files that exist', () => {
+  it('runs only scripts and files that exist', () => {
     const runs = Object.values(jobs).flatMap(runsOf).join('\n');
     const called = [...runs.matchAll(/\bnpm (?:run )?([\w:-]+)/g)].map(([, script = '']) => script);
     expect(called.filter((script) => !(script in scripts))).toEqual([]);
@@ -75,7 +75,7 @@ describe.each(names)('the workflow %s', (name) => {
   });
 });
 
-it('a job that may write runs no code of packages, unless it is the one that may only take a role in AWS', () => {
+it('a job with write permissions runs no code of packages, except the one that may only assume a role in AWS', () => {
   for (const writer of Object.keys(writers)) {
     const [name = '', id = ''] = writer.split(' ');
     const job = workflowOf(name).jobs[id];

@@ -25,7 +25,7 @@ export const money: Mutants = {
     find: "name.kind ?? 'unknown')",
     replace: "name.kind ?? 'file')",
     noticed: 'test/unit/endpoints/messages/money.test.ts',
-    by: /unknown content from a tool/,
+    by: /^unknown content$|: unknown content$/,
   },
   'the bound of counts knows no files': {
     file: 'shared/billing/usage.ts',

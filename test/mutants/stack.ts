@@ -8,21 +8,21 @@ export const stack: Mutants = {
     find: "      quotas: ['GetItem'],\n      ledger: ['Query'],",
     replace: "      quotas: ['GetItem', 'UpdateItem'],\n      ledger: ['Query'],",
     noticed: template,
-    by: /the template is the one that was looked at last/,
+    by: /the template equals the last reviewed one/,
   },
   'money that is wrong wakes nobody': {
     file: 'infra/stack/observe/alarms.ts',
     find: "      id: 'MoneyWrong',\n      severity: 'page',",
     replace: "      id: 'MoneyWrong',\n      severity: 'ticket',",
     noticed: template,
-    by: /the template is the one that was looked at last/,
+    by: /the template equals the last reviewed one/,
   },
   'pages go where tickets go': {
     file: 'infra/stack/observe/alarms.ts',
     find: "row.severity === 'page' ? pageTopic : topic",
     replace: 'topic',
     noticed: 'test/infra/alarms.test.ts',
-    by: /pages go to a topic of their own/,
+    by: /pages use their own topic/,
   },
   'calls whose function died are not counted': {
     file: 'infra/stack/observe/alarms.ts',
@@ -43,7 +43,7 @@ export const stack: Mutants = {
     find: 'deploymentInAlarm: true',
     replace: 'deploymentInAlarm: false',
     noticed: template,
-    by: /the template is the one that was looked at last/,
+    by: /the template equals the last reviewed one/,
   },
   'a trial leaves the log of its edge behind': {
     file: 'infra/stack/constructs/distribution.ts',
@@ -64,7 +64,7 @@ export const stack: Mutants = {
     find: 'refused: [...dropped, ...models]',
     replace: 'refused: [...dropped]',
     noticed: 'test/infra/deploy-stage.test.ts',
-    by: /refuses to take a model out of bedrockModels/,
+    by: /refuses to remove a model from bedrockModels/,
   },
   'a deployment goes on in spite of a broken rotation': {
     file: 'infra/deploy/deploy-stage.ts',

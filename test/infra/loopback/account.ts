@@ -1,22 +1,22 @@
-/** What exists in an account of AWS: resources of stacks, and what stacks left behind or never knew. */
+/** All that exists in an AWS account: resources of stacks, and those that stacks left behind or never had. */
 import { namedBy, namespaceOf } from './names.ts';
 import type { Resource } from './template.ts';
 
 export interface Standing extends Resource {
-  /** Undefined: it belongs to no stack, so a template can only import it. */
+  /** Undefined if no stack owns it, so a template can only import it. */
   owner: string | undefined;
 }
 
 interface Published {
   function: string;
-  /** The number that Lambda gave. */
+  /** The version number that Lambda assigned. */
   version: string;
   of: string;
 }
 
 const versionType = 'AWS::Lambda::Version';
 
-/** What Lambda compares before it publishes a version: code and configuration. */
+/** The code and configuration that Lambda compares before it publishes a version. */
 export const publishedState = ({ properties }: Pick<Resource, 'properties'>): string =>
   JSON.stringify(properties);
 
@@ -24,14 +24,14 @@ export const emptyAccount = '000000000000';
 
 export class Account {
   readonly id = emptyAccount;
-  /** Of Lambda, for each region: what AWS gives an account, often 10 in a new one. */
+  /** Lambda's concurrency quota in each region; a new account often gets 10. */
   concurrentExecutions = 1_000;
-  /** Names of buckets that hold something. */
+  /** Names of buckets that are not empty. */
   readonly filled = new Set<string>();
   readonly #standing = new Map<string, Standing>();
-  /** By key of the version, last published last: what its function was then. */
+  /** The function's state at publication, by key of the version, in the order of publication. */
   readonly #published = new Map<string, Published>();
-  /** Log groups that Lambda makes at the first call of a function whose group no template names. */
+  /** Log groups that Lambda creates at the first call of a function whose template defines none. */
   readonly #calledFunctions = new Set<string>();
 
   get standing(): Standing[] {
@@ -54,12 +54,12 @@ export class Account {
     this.#published.delete(keyOf(resource));
   }
 
-  /** Leaves it standing, as nobody's. */
+  /** Keeps the resource without an owner. */
   disown(resource: Resource): void {
     this.#standing.set(keyOf(resource), { ...resource, owner: undefined });
   }
 
-  /** Whoever it belongs to: a version that a stack left behind counts. */
+  /** Counts any owner, also a version that a stack left behind. */
   lastPublished(called: Resource): Published | undefined {
     return [...this.#published.values()].findLast((each) => each.function === called.physicalId);
   }
@@ -74,7 +74,7 @@ export class Account {
     this.#published.set(keyOf(version), { function: name, version: number, of: publishedState(called) });
   }
 
-  /** A resource of the same type and name, in the space in which a name can be there once. */
+  /** A resource with the same type and name, within the scope in which names are unique. */
   taken(resource: Resource): Standing | undefined {
     const name = namedBy(resource.type, resource.properties);
     if (name === undefined) return undefined;
@@ -87,7 +87,7 @@ export class Account {
     );
   }
 
-  /** A custom resource calls its function, and Lambda makes the log group that nobody deletes. */
+  /** A custom resource calls its function, so Lambda creates a log group that nobody deletes. */
   #call(functionArn: string): void {
     const called = this.standing.find(({ arn }) => arn === functionArn);
     if (called === undefined || this.#calledFunctions.has(functionArn)) return;

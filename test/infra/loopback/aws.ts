@@ -1,6 +1,6 @@
 /**
  * As much of AWS on a loopback port as deploying and using a relay needs: STS, SSM, S3, EC2's zones, CloudFormation, and DynamoDB by an
- * emulator. It keeps what was uploaded and what stands in the account, and refuses every call that it does not know.
+ * emulator. It keeps uploads and the account's resources, and rejects every call that it does not know.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -23,7 +23,7 @@ export class LoopbackAws {
   readonly #server: Server;
   readonly #tables: EmulatedTables | undefined;
 
-  /** @param tables where the tables of stacks are made, and rows are read and written */
+  /** @param tables creates the tables of stacks, and reads and writes their rows */
   constructor(tables?: EmulatedTables) {
     this.#tables = tables;
     this.#server = createServer((request, response) => {
@@ -93,7 +93,7 @@ export class LoopbackAws {
   }
 }
 
-/** Whether an asset is there already: then it is not uploaded again. */
+/** Lists an asset if it exists, so that it is not uploaded again. */
 const listed = (isThere: boolean): string =>
   `<ListBucketResult><KeyCount>${isThere ? 1 : 0}</KeyCount><IsTruncated>false</IsTruncated></ListBucketResult>`;
 

@@ -1,13 +1,13 @@
-/** Takes conditions, parameters and `Fn::If` out of a template, as CloudFormation does before it looks at resources. */
+/** Resolves conditions, parameters and `Fn::If` in a template, as CloudFormation does before it processes resources. */
 import { textOf, type DeployedTemplate } from './template.ts';
 
 type Json = Record<string, unknown>;
 
 export interface TemplateContext {
-  /** Values of parameters, from the change set. */
+  /** Parameter values of the change set. */
   parameters: ReadonlyMap<string, string>;
   region: string;
-  /** An output of another stack, also of another region. Undefined: there is none. */
+  /** Finds an output of another stack, also in another region. Undefined if missing. */
   stackOutput: (of: { StackName: string; Region: string; OutputName: string }) => string | undefined;
 }
 

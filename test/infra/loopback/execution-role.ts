@@ -1,6 +1,6 @@
 /**
- * The role that CloudFormation makes resources with: what it has to call for a change, and whether the policies of
- * docs/deploy.md let it. Of a type's handlers all calls are asked for at any change, since the schemas do not say which
+ * The role with which CloudFormation creates resources: the calls that a change needs, and whether the policies of
+ * docs/deploy.md allow them. Every change requires all calls of a type's handlers, because the schemas do not say which
  * values need which.
  */
 import { readFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ const handlerActions = JSON.parse(
   readFileSync(join(import.meta.dirname, '..', 'handler-actions.json'), 'utf8'),
 ) as Record<string, string[]>;
 
-/** Calls of handlers for properties that no relay sets; with a type, of its handlers alone. */
+/** Calls of handlers for properties that no relay sets; with a type, only its handlers' calls. */
 const unused: [RegExp, string, string?][] = [
   [/^application-autoscaling:/, 'tables are on demand', 'AWS::DynamoDB::GlobalTable'],
   [/^cloudwatch:PutMetricData$/, 'tables are on demand'],
@@ -77,7 +77,7 @@ const unused: [RegExp, string, string?][] = [
   [/^sns:PutDataProtectionPolicy$/, 'a topic without one'],
 ];
 
-/** Types whose handlers call IAM for what the relay sets. */
+/** Types whose handlers call IAM for properties that the relay sets. */
 const callsIam = new Set([
   'AWS::ApplicationAutoScaling::ScalableTarget',
   'AWS::Backup::BackupSelection',
@@ -94,25 +94,25 @@ const callsIam = new Set([
 const shiftOf = ({ updatePolicy }: Pick<Resource, 'updatePolicy'>) =>
   updatePolicy['CodeDeployLambdaAliasUpdate'] as Record<string, string> | undefined;
 
-/** A key of the account's own that encrypts a table. */
+/** A customer-managed key that encrypts a table. */
 const keyOf = ({ properties }: Pick<Resource, 'properties'>): string | undefined =>
   ((properties['EncryptionKeyArn'] ?? properties['KmsKeyArn']) as string | undefined) ??
   (properties['Replicas'] as { SSESpecification?: { KMSMasterKeyId?: string } }[] | undefined)?.[0]
     ?.SSESpecification?.KMSMasterKeyId;
 
-/** Where CloudFront's log goes: `name.s3.us-east-1.amazonaws.com`. */
+/** The bucket of CloudFront's log: `name.s3.us-east-1.amazonaws.com`. */
 const logBucketOf = ({ properties }: Pick<Resource, 'properties'>): string | undefined =>
   (properties['DistributionConfig'] as { Logging?: { Bucket?: string } } | undefined)?.Logging?.Bucket?.split(
     '.s3.',
   )[0];
 
-/** A call of the role, and the ARN of what it is about; `*` where IAM knows no resource of it. */
+/** A call of the role and the ARN of its target; `*` if IAM defines no resource for it. */
 export interface RoleCall {
   action: string;
   target: string;
 }
 
-/** @param change CodeDeploy is called when an alias moves, not when it is made */
+/** @param change CodeDeploy is called when an alias moves, not when it is created */
 export function callsFor(resource: Resource, change: Action): RoleCall[] {
   const { type, updatePolicy } = resource;
   const actions = handlerActions[type] ?? [`no actions of ${type} in handler-actions.json`];
@@ -135,7 +135,7 @@ export function callsFor(resource: Resource, change: Action): RoleCall[] {
     .map((action) => ({ action, target: targetOf(action, resource) }));
 }
 
-/** Actions that IAM knows no resource of, by its service authorization reference: a policy must say `*`. */
+/** Actions without resource types in the service authorization reference: a policy must use `*`. */
 const withoutResource = new Set([
   'backup-storage:MountCapsule',
   'cloudfront:CreateCachePolicy',
@@ -157,14 +157,14 @@ const withoutResource = new Set([
   'secretsmanager:GetRandomPassword',
 ]);
 
-/** Whose role AWS makes with the first resource of a type in an account. */
+/** Services whose role AWS creates with the account's first resource of a type. */
 const linkedService: Record<string, string> = {
   'AWS::ApplicationAutoScaling::ScalableTarget': 'ecs.application-autoscaling.amazonaws.com',
   'AWS::CloudFront::VpcOrigin': 'vpcorigin.cloudfront.amazonaws.com',
   'AWS::ECS::Cluster': 'ecs.amazonaws.com',
 };
 
-/** What the calls for a resource are about, where that is not the resource itself. */
+/** The target of a call for a resource, if it is not the resource itself. */
 function targetOf(action: string, resource: Resource): string {
   if (withoutResource.has(action) || /^(ec2|elasticloadbalancing):Describe/.test(action)) return '*';
   const { type, properties, arn } = resource;
@@ -210,7 +210,7 @@ function targetOf(action: string, resource: Resource): string {
   return type === 'AWS::SNS::Subscription' ? first(properties['TopicArn']) : arn;
 }
 
-/** What is made is named by its collection, and has no name of its own that a policy could know. */
+/** A new resource is addressed by its collection, because a policy can't know its id. */
 function targetOfApi({ type, properties, physicalId }: Resource): string {
   const { RestApiId, DomainName } = properties as Record<string, string>;
   const path = {
@@ -222,7 +222,7 @@ function targetOfApi({ type, properties, physicalId }: Resource): string {
   return `arn:aws:apigateway:us-east-1::/${path ?? `restapis/${physicalId}`}`;
 }
 
-/** An alias that moves calls CodeDeploy about the group that its update policy names. */
+/** A moving alias calls CodeDeploy for the deployment group that its update policy names. */
 function targetOfShift(action: string, resource: Resource): string {
   const { physicalId, properties, type } = resource;
   const arnOf = (path: string): string => `arn:aws:codedeploy:us-east-1:000000000000:${path}`;
@@ -236,7 +236,7 @@ function targetOfShift(action: string, resource: Resource): string {
   return arnOf(`deploymentgroup:${String(ApplicationName)}/${String(DeploymentGroupName)}`);
 }
 
-/** The pages' policies, as one sees them. */
+/** The policies that the pages link to. */
 export const policyPages = ['functions', 'data-and-edge', 'servers', 'backup-copies', 'api'].map(
   (subject) => `deployer-policy-${subject}.json`,
 );
@@ -253,7 +253,7 @@ export class ExecutionRole {
   readonly policy: PolicyDocument;
   readonly #denied: string | undefined;
 
-  /** @param denied an action that it may not call, whatever its policies say */
+  /** @param denied an action that is denied whatever the policies allow */
   constructor(pages: readonly PolicyDocument[] = policyPages.map(readPolicy), denied?: string) {
     this.policy = { Statement: pages.flatMap(({ Statement }) => Statement) };
     this.#denied = denied;
@@ -263,7 +263,7 @@ export class ExecutionRole {
     return action !== this.#denied && allows({ ...this.policy }, action, target);
   }
 
-  /** What CloudFormation reports of a change that the role may not make. */
+  /** The failure that CloudFormation reports for a change that the role may not make. */
   refusal(resource: Resource, change: Action): string | undefined {
     const refused = callsFor(resource, change).find((call) => !this.allows(call));
     return (

@@ -1,4 +1,4 @@
-/** The names that resources get, and what `Ref` and `Fn::GetAtt` give for them, by type. */
+/** The names of resources, and their values of `Ref` and `Fn::GetAtt`, by type. */
 import { createHash } from 'node:crypto';
 
 export interface Place {
@@ -7,17 +7,17 @@ export interface Place {
 }
 
 export interface Identity extends Place {
-  /** The name in the template, else one that CloudFormation would make. */
+  /** The name in the template, or else one that CloudFormation would generate. */
   name: string;
   type: string;
 }
 
 interface Kind {
-  /** The property that names the resource; two of one name cannot be. Absent: AWS chooses its id. */
+  /** The property that names the resource; names are unique. Absent if AWS chooses the id. */
   name?: string;
-  /** The longest name; CloudFormation cuts the names it makes. */
+  /** The maximum length; CloudFormation truncates generated names. */
   longest?: number;
-  /** The name belongs to the account (`account`) or to all of AWS (`world`), not to a region. */
+  /** The name is unique in the account (`account`) or in all of AWS (`world`), not in a region. */
   unique?: 'account' | 'world';
   arn?: (identity: Identity) => string;
   ref?: 'arn';
@@ -78,7 +78,7 @@ const kinds: Record<string, Kind> = {
   'AWS::DynamoDB::Table': table(),
   'AWS::EC2::SecurityGroup': { attributes: ({ name }) => ({ GroupId: name }) },
   'AWS::ECS::Cluster': { name: 'ClusterName', arn: within('ecs', 'cluster/') },
-  // The cluster's name begins as its own does.
+  // Uses the service's name for its cluster: both start with the same prefix.
   'AWS::ECS::Service': {
     name: 'ServiceName',
     arn: ({ name, ...place }) => within('ecs', `service/${name}/`)({ ...place, name }),
@@ -151,7 +151,7 @@ const kinds: Record<string, Kind> = {
 
 function balancing(path: string): Kind {
   return {
-    // Listeners have none, but their ARN has the balancer's, which begins with the stack's name too.
+    // Listeners have no name, but their ARN contains the balancer's, which also starts with the stack's name.
     name: 'Name',
     longest: 32,
     ref: 'arn',
@@ -173,7 +173,7 @@ function table(): Kind {
   };
 }
 
-/** The ids of a network's parts begin so, and schemas of what refers to them ask for it. */
+/** Id prefixes of a network's parts, which the schemas of referring resources require. */
 const networkIds: Record<string, string> = {
   'AWS::EC2::InternetGateway': 'igw',
   'AWS::EC2::RouteTable': 'rtb',
@@ -184,7 +184,7 @@ const networkIds: Record<string, string> = {
 
 const serviceOf = (type: string): string => (type.split('::')[1] ?? '').toLowerCase();
 
-/** `Budget.BudgetName` of the properties, if the template says it. */
+/** `Budget.BudgetName` of the properties, if the template sets it. */
 export function namedBy(type: string, properties: Record<string, unknown>): unknown {
   const path = kinds[type]?.name?.split('.') ?? [];
   const found = path.reduce<unknown>(
@@ -196,14 +196,14 @@ export function namedBy(type: string, properties: Record<string, unknown>): unkn
 
 export const isNamedType = (type: string): boolean => kinds[type]?.name !== undefined;
 
-/** Within what a name can be there once: the region, the account or all of AWS. */
+/** The scope in which a name is unique: the region, the account or all of AWS. */
 export const namespaceOf = (type: string, { account, region }: Place): string => {
   const unique = kinds[type]?.unique;
   if (unique === 'world') return 'aws';
   return unique === 'account' ? account : `${account} ${region}`;
 };
 
-/** `relay-Functionschat-1A2B3C4D5E6F`, cut as CloudFormation cuts it; ids of AWS are upper case. */
+/** `relay-Functionschat-1A2B3C4D5E6F`, truncated as CloudFormation does it; AWS ids are upper case. */
 export function madeName(type: string, { stack, id, salt }: Record<'stack' | 'id' | 'salt', string>): string {
   const mark = createHash('sha256').update(`${salt} ${id}`).digest('hex').toUpperCase().slice(0, 12);
   const kind = kinds[type];
@@ -211,7 +211,7 @@ export function madeName(type: string, { stack, id, salt }: Record<'stack' | 'id
   if (ofNetwork !== undefined) return `${ofNetwork}-0${mark.toLowerCase()}0a1b`;
   if (type === 'AWS::CloudFront::Distribution') return `E${mark}`;
   if (kind?.name === undefined) return `${mark.slice(0, 8)}-0000-4000-8000-${mark}`.toLowerCase();
-  // Secrets alone are named without their stack.
+  // Only names of secrets omit the stack.
   const prefix = type === 'AWS::SecretsManager::Secret' ? id : `${stack}-${id}`;
   const whole = prefix.slice(0, (kind.longest ?? 128) - mark.length - 1);
   const name = `${whole}-${mark}`;
@@ -227,7 +227,7 @@ export function arnOf(identity: Identity): string {
 export const referenceOf = (identity: Identity): string =>
   kinds[identity.type]?.ref === 'arn' ? arnOf(identity) : identity.name;
 
-/** What `Fn::GetAtt` gives; undefined: the double does not know the attribute. */
+/** The value of `Fn::GetAtt`, or undefined if the double does not know the attribute. */
 export function attributeOf(identity: Identity, attribute: string): string | undefined {
   if (attribute === 'Arn') return arnOf(identity);
   return kinds[identity.type]?.attributes?.(identity)[attribute];

@@ -1,4 +1,4 @@
-/** Applies a template to an account as CloudFormation does: all of it, or what was there before. */
+/** Applies a template to an account as CloudFormation does: completely, or not at all. */
 import type { Account, Standing } from './account.ts';
 import type { ExecutionRole } from './execution-role.ts';
 import { checkSchemas } from './schemas.ts';
@@ -14,31 +14,31 @@ export interface Change {
 export interface Failure {
   id: string;
   type: string;
-  /** Of the rule that refused; `schema` for CloudFormation's schema of the type, `role` for what its role may not call. */
+  /** The violated rule: `schema` for CloudFormation's schema of the type, `role` for a call that the role may not make. */
   rule: string;
   reason: string;
 }
 
 export interface ChangePlan {
   changes: Change[];
-  /** Of the template, as it will stand: resources that are not replaced keep their names. */
+  /** The resources after the change: those that are not replaced keep their names. */
   resources: ReadonlyMap<string, Resource>;
 }
 
 export interface Deployment {
   account: Account;
-  /** The owner of what is made. */
+  /** The owner of new resources. */
   stackId: string;
   region: string;
-  /** As CreateChangeSet is asked to: take over what has the name of a resource, and is nobody's. */
+  /** As in CreateChangeSet: take over existing resources of the same name that no stack owns. */
   importExisting: boolean;
-  /** Parts of AWS that fail, by logical id: tests of failed deployments. */
+  /** Injected failures, by logical id, for tests of failed deployments. */
   broken: (id: string) => string | undefined;
-  /** Undefined: who deploys may call everything. */
+  /** Undefined if the deployer may call everything. */
   role?: ExecutionRole | undefined;
 }
 
-/** What would change, without a look at any rule. */
+/** Plans the changes without checking any rule. */
 export function planChanges(wanted: ReadonlyMap<string, Resource>, deployment: Deployment): ChangePlan {
   const { account, stackId, region, importExisting } = deployment;
   const before = new Map(account.ownedBy(stackId).map((standing) => [standing.id, standing]));
@@ -63,8 +63,8 @@ export function planChanges(wanted: ReadonlyMap<string, Resource>, deployment: D
 }
 
 /**
- * Carries the changes out in the order of their references. At the first refusal all is as it was, but for resources of a
- * first deployment that are to be retained: they stay, and are nobody's.
+ * Carries the changes out in the order of their references. The first refusal rolls everything back, except for retained
+ * resources of a first deployment: they stay without an owner.
  */
 export function carryOut(plan: ChangePlan, deployment: Deployment): Failure | undefined {
   const { account, stackId } = deployment;
@@ -99,7 +99,7 @@ interface RollBack {
 function rollBack({ made, before, account, stackId }: RollBack): void {
   for (const resource of made.toReversed()) {
     const old = before.get(resource.id);
-    // RetainExceptOnCreate is kept by every operation but the one that made it.
+    // RetainExceptOnCreate retains the resource, except when its own creation is rolled back.
     if (old === undefined && resource.deletionPolicy === 'Retain') {
       account.disown(resource);
       continue;
@@ -110,7 +110,7 @@ function rollBack({ made, before, account, stackId }: RollBack): void {
   }
 }
 
-/** Deletes what a stack owns, last made first. Resources that refuse are named, and stay the stack's. */
+/** Deletes a stack's resources in reverse order of creation. Reports those that can't be deleted; the stack keeps them. */
 export function deleteAll(resources: readonly Standing[], account: Account, role?: ExecutionRole): Failure[] {
   const byId = new Map(resources.map((resource) => [resource.id, resource]));
   const failures: Failure[] = [];
@@ -135,7 +135,7 @@ function removeOne(resource: Resource, account: Account): string | undefined {
     account.disown(resource);
     return undefined;
   }
-  // CDK's function deletes what is in the bucket.
+  // CDK's function empties the bucket.
   if (resource.type === 'Custom::S3AutoDeleteObjects')
     account.filled.delete(String(resource.properties['BucketName']));
   account.remove(resource);
@@ -143,7 +143,7 @@ function removeOne(resource: Resource, account: Account): string | undefined {
   return undefined;
 }
 
-/** Lambda deletes all versions of a function with it, whatever stacks would keep. */
+/** Lambda deletes all versions together with their function, even those that stacks retain. */
 function removeVersions({ type, physicalId, region }: Resource, account: Account): void {
   if (type !== 'AWS::Lambda::Function') return;
   for (const version of account.standing)

@@ -1,6 +1,6 @@
 /**
- * Point-in-time recovery over an emulator that has none: rows of all tables are remembered at moments that a test names, and a
- * restore makes a table of the last one before its second. What a restore leaves out, and how it refuses, is as AWS says:
+ * Adds point-in-time recovery to an emulator without it: copies the rows of all tables at moments that a test names, and
+ * restores the last copy before the requested second. What a restore omits, and how it fails, follows the documentation:
  * https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_RestoreTableToPointInTime.html
  */
 import {
@@ -27,7 +27,7 @@ export class RecoverableTables {
   readonly #client: DynamoDBClient;
   /** By epoch seconds, oldest first. */
   readonly #moments = new Map<number, Map<string, Items>>();
-  /** Copies under way, and what makes them when one is looked at. */
+  /** Restores in progress, each with the function that completes it when it is described. */
   readonly #creating = new Map<string, () => Promise<void>>();
   /** Tables without recovery. */
   readonly off = new Set<string>();
@@ -43,7 +43,7 @@ export class RecoverableTables {
     this.#moments.set(Date.parse(at) / 1000, moment);
   }
 
-  /** As if the row had never been there. */
+  /** Removes a row from the copy of a moment, as if it had never existed. */
   async forget(at: string, table: string, id: string): Promise<void> {
     const moment = this.#moments.get(Date.parse(at) / 1000);
     moment?.set(table, moment.get(table)?.filter((row) => row['id']?.S !== id) ?? []);
@@ -56,7 +56,7 @@ export class RecoverableTables {
     return rows;
   }
 
-  /** Undefined: the emulator answers. */
+  /** Returns undefined if the emulator should answer. */
   async answer(target: string, body: Buffer): Promise<Refusal | undefined> {
     const operation = target.split('.')[1] ?? '';
     const asked = JSON.parse(body.toString()) as Asked;
@@ -99,7 +99,7 @@ export class RecoverableTables {
     return reply({ TableDescription: { TableName: copy, TableStatus: 'CREATING' } });
   }
 
-  /** Keys, indexes and rows: no stream, no expiry, no protection. */
+  /** Restores keys, indexes and rows, but not the stream, the expiry or the protection. */
   async #create(source: string, copy: string, rows: Items): Promise<void> {
     const { Table = {} } = await this.#client.send(new DescribeTableCommand({ TableName: source }));
     await this.#client.send(

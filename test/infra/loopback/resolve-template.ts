@@ -1,4 +1,4 @@
-/** Puts into a template what CloudFormation would: names, ARNs, addresses, values of secrets. */
+/** Resolves a template as CloudFormation does: names, ARNs, addresses, values of secrets. */
 import { createHash } from 'node:crypto';
 import { createResolver } from '../../../infra/local/template/template.ts';
 import {
@@ -16,7 +16,7 @@ import { textOf, type DeployedTemplate, type Resource, type TemplateResource } f
 
 export interface StackPlace extends Place {
   stack: string;
-  /** Another one for each creation: names that CloudFormation makes never come again. */
+  /** Different for each creation, because CloudFormation never reuses a generated name. */
   stackId: string;
 }
 
@@ -136,12 +136,12 @@ export function resolveTemplate(given: DeployedTemplate, place: StackPlace): Res
   return { resources, outputs };
 }
 
-/** The ARN of a function of which a template says the name or the ARN. */
+/** The ARN of a function that a template refers to by name or ARN. */
 function functionArn(text: string, { account, region }: Place): string {
   return text.startsWith('arn:') ? text : `arn:aws:lambda:${region}:${account}:function:${text}`;
 }
 
-/** Logical ids in Ref, Fn::GetAtt and Fn::Sub, wherever they stand. */
+/** Logical ids in Ref, Fn::GetAtt and Fn::Sub, at any depth. */
 function mentions(value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap(mentions);
   if (typeof value !== 'object' || value === null) return [];

@@ -25,9 +25,9 @@ interface ValidationPackage {
   TemplateContent: new (content: string) => unknown;
 }
 
-/** What CloudFormation's engine says of each property that is set and can be set only once. */
+/** The engine's rule for each property that is set and can be set only once. */
 const createOnlyRule = 'I9001';
-/** A value that is none of those that a property has. The engine only warns of it, CloudFormation refuses it. */
+/** A value outside a property's enumeration: the engine only warns, CloudFormation rejects it. */
 const enumerationRule = 'W3030';
 const grave = new Set(['FATAL', 'ERROR']);
 
@@ -43,7 +43,7 @@ export interface SchemaFindings {
   createOnly: ReadonlyMap<string, string[]>;
 }
 
-/** Loading the engine takes most of a second, and so do its findings in a new template, so all files of a worker share both. */
+/** Loading the engine takes most of a second, and so does checking a new template, so all files of a worker share both. */
 let engine: { package: ValidationPackage; validator: Validator } | undefined;
 /** By region, type and properties. */
 const known = new Map<string, Found>();
@@ -72,7 +72,7 @@ export function checkSchemas(resources: Iterable<Resource>, region: string): Sch
   return { errors, createOnly };
 }
 
-/** One validation for all that was never seen: most of a deployment is as in the one before. */
+/** Validates all new resources at once: most of a deployment equals the previous one. */
 function validateNew(keys: ReadonlyMap<Resource, string>, region: string): void {
   const fresh = [...keys].filter(([, key]) => !known.has(key));
   if (fresh.length === 0) return;

@@ -1,10 +1,10 @@
-/** SSM as far as a deployment, `ops init` and functions need it: parameters by name. */
+/** The part of SSM that a deployment, `ops init` and functions need: parameters by name. */
 import type { Account } from './account.ts';
 
 type Answer = [status: number, body: Record<string, unknown>];
 
 export class SecretStore {
-  /** Values by name, in clear. */
+  /** Plain values by name. */
   readonly values = new Map<string, string>();
   readonly #account: Account;
 
@@ -28,7 +28,7 @@ export class SecretStore {
     return [200, { Parameter: { Name, Type: 'String', Value: value } }];
   }
 
-  /** A parameter that a stack made: the version of the bootstrap. */
+  /** A parameter that a stack created: the version of the bootstrap. */
   #ofStacks(name: string): string | undefined {
     const found = this.#account.standing.find(
       ({ type, properties }) => type === 'AWS::SSM::Parameter' && properties['Name'] === name,

@@ -1,6 +1,6 @@
 /**
- * CloudFormation's side of deployments through change sets: plans, checks and carries out, rolls back, deletes, imports.
- * What it makes stands in the account that all regions share.
+ * CloudFormation's side of deployments through change sets: plans, checks, carries out, rolls back, deletes and imports.
+ * All regions share one account of resources.
  */
 import { createRequire } from 'node:module';
 import type { Account } from './account.ts';
@@ -23,7 +23,7 @@ export interface PlanOptions {
   importExisting?: boolean;
   /** Values of the template's parameters. */
   parameters?: ReadonlyMap<string, string>;
-  /** What CloudFormation calls with. Undefined: it may call everything. */
+  /** The execution role. Undefined if CloudFormation may call everything. */
   role?: ExecutionRole | undefined;
 }
 
@@ -34,7 +34,7 @@ interface ChangeSet {
   resolved: ResolvedStack;
   plan: ChangePlan;
   deployment: Deployment;
-  /** Why it cannot be executed. */
+  /** Why the change set cannot be executed. */
   refusal?: string;
 }
 
@@ -46,7 +46,7 @@ export interface LoopbackStack {
   reason?: string;
   createdAt: string;
   isProtected: boolean;
-  /** Of the role that the last change set named; its policies are those of docs/deploy.md. */
+  /** The role of the last change set, with the policies of docs/deploy.md. */
   roleArn?: string;
   outputs: ResolvedStack['outputs'];
   /** Name and value. */
@@ -76,9 +76,9 @@ const yaml = createRequire(createRequire(import.meta.url).resolve('aws-cdk-lib/p
 };
 
 export class CloudFormationStacks {
-  /** By region and name: `us-east-1 relay`; also those that were deleted, by id. */
+  /** By region and name: `us-east-1 relay`; includes deleted stacks, by id. */
   readonly #stacks = new Map<string, LoopbackStack>();
-  /** By logical id: what AWS answers instead of making or changing the resource. */
+  /** Injected failures of creating or changing a resource, by logical id. */
   broken: (id: string) => string | undefined = () => undefined;
   readonly #account: Account;
   readonly #readObject: (key: string) => string | undefined;
@@ -94,7 +94,7 @@ export class CloudFormationStacks {
     return found?.status === 'DELETE_COMPLETE' ? undefined : found;
   }
 
-  /** @param changed is awaited after what stands in the account may have changed */
+  /** @param changed is awaited after the account's resources may have changed */
   async answer(call: QueryCall, changed: () => Promise<void>): Promise<void> {
     const { action, parameters, response, region } = call;
     const given = parameters.get('StackName') ?? '';
@@ -122,7 +122,7 @@ export class CloudFormationStacks {
     this.#stacks.clear();
   }
 
-  /** A stack without resources, as somebody else left it, found in whatever region it is looked for. */
+  /** Adds a stack without resources, deployed by somebody else, which every region finds. */
   stands(name: string, outputs: Record<string, string>, status = 'UPDATE_COMPLETE'): void {
     const stack = this.#newStack(name, 'us-east-1');
     stack.status = status;
@@ -131,7 +131,7 @@ export class CloudFormationStacks {
     this.#stacks.set(`${anywhere} ${name}`, stack);
   }
 
-  /** Plans a change set, as the tests of rules do without a server. */
+  /** Plans a change set; tests of rules call this without a server. */
   plan(
     name: string,
     template: DeployedTemplate,
@@ -175,7 +175,7 @@ export class CloudFormationStacks {
     return stack;
   }
 
-  /** Carries out what was planned. */
+  /** Carries out the planned changes. */
   execute(stack: LoopbackStack): void {
     const { changeSet } = stack;
     if (changeSet === undefined) throw new Error('no change set');
@@ -327,11 +327,11 @@ export class CloudFormationStacks {
   }
 }
 
-/** Whoever deploys names a role, and it has the policies of the page. Bootstrap names none. */
+/** A deployment names a role, which has the policies of the docs. Bootstrap names none. */
 const roleOf = (parameters: URLSearchParams): ExecutionRole | undefined =>
   parameters.has('RoleARN') ? new ExecutionRole() : undefined;
 
-/** The same in each run, so that names made of it are, too. */
+/** The same in each run, so that generated names are stable. */
 const uuid = (count: number): string => `00000000-0000-4000-8000-${String(count).padStart(12, '0')}`;
 
 /** Quotas of CloudFormation: resources and outputs of a template, its length in S3. */

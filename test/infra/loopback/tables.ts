@@ -11,7 +11,7 @@ import type { Resource } from './template.ts';
 
 export class EmulatedTables {
   readonly endpoint: string;
-  /** What answers in the place of the emulator. Undefined: nothing does. */
+  /** Answers instead of the emulator. Undefined if nothing does. */
   recovery: RecoverableTables | undefined;
   readonly #client: DynamoDBClient;
 
@@ -26,7 +26,7 @@ export class EmulatedTables {
     return TableNames;
   }
 
-  /** Makes and deletes tables until they are those of the account. */
+  /** Creates and deletes tables to match those of the account. */
   async follow(standing: readonly Resource[]): Promise<void> {
     const wanted = standing.filter(({ type }) => type.startsWith('AWS::DynamoDB::'));
     const names = await this.names();

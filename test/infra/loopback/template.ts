@@ -1,4 +1,4 @@
-/** A template as it is submitted, and its resources with every reference replaced by what AWS would put there. */
+/** A submitted template, and its resources with every reference replaced by the value that AWS would use. */
 
 export interface DeployedTemplate {
   Resources: Record<string, TemplateResource>;
@@ -15,11 +15,11 @@ export interface TemplateResource {
   UpdatePolicy?: Record<string, unknown>;
 }
 
-/** A value as the text that AWS would be sent. */
+/** A value as text, as AWS would receive it. */
 export const textOf = (value: unknown): string =>
   typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
 
-/** What a change set does with a resource. */
+/** The action of a change set on a resource. */
 export type Action = 'Add' | 'Import' | 'Modify' | 'Replace' | 'Remove';
 
 export interface Resource {
@@ -27,20 +27,20 @@ export interface Resource {
   id: string;
   type: string;
   properties: Record<string, unknown>;
-  /** What `Ref` gives. */
+  /** The value of `Ref`. */
   physicalId: string;
   arn: string;
   stack: string;
   region: string;
-  /** The resource that has the name of the template, not one that CloudFormation made. */
+  /** Whether the template names the resource, not CloudFormation. */
   isNamed: boolean;
-  /** Logical ids that it refers to, in properties and in DependsOn, without those that they refer to. */
+  /** Logical ids of its direct references, in properties and in DependsOn. */
   needs: ReadonlySet<string>;
   deletionPolicy: string;
   updatePolicy: Record<string, unknown>;
 }
 
-/** Logical ids in the order in which CloudFormation may make them. */
+/** Logical ids in an order in which CloudFormation can create them. */
 export function inOrder(resources: ReadonlyMap<string, Resource>): Resource[] {
   const ordered = new Map<string, Resource>();
   const visit = (id: string, above: readonly string[]): void => {
@@ -54,7 +54,7 @@ export function inOrder(resources: ReadonlyMap<string, Resource>): Resource[] {
   return [...ordered.values()];
 }
 
-/** Whether one resource is made before another one, by a chain of references or DependsOn. */
+/** Whether a chain of references or DependsOn makes one resource wait for another. */
 export function waitsFor(resources: ReadonlyMap<string, Resource>, from: Resource, to: string): boolean {
   const seen = new Set<string>();
   const visit = (id: string): boolean => {

@@ -21,7 +21,7 @@ const shortOf = (region: string): string => {
   return `${place}${side.replaceAll(/(north|south|east|west|central)/g, (word) => word[0] ?? '')}${number}`;
 };
 
-/** As EC2 answers, whose lists have other elements than those of the other services. */
+/** Answers like EC2, whose lists use other elements than those of other services. */
 export function answerZones(response: ServerResponse, region: string): void {
   const items = [...zonesOf(region)].map(
     ([name, id]) =>

@@ -201,7 +201,7 @@ export const accessThreats: readonly Removal[] = [
     find: "values()].at(-1) ?? ''",
     replace: "values()].at(0) ?? ''",
     test: 'test/infra/distribution.test.ts',
-    name: 'waits for 120 s of silence and shows the functions the newest origin secret',
+    name: 'waits up to 120 s for bytes and sends the newest origin secret to the functions',
   },
   {
     rows: ['S29'],

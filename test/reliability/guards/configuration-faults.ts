@@ -130,6 +130,6 @@ export const configurationFaults: readonly Removal[] = [
     find: '--target-table-name relay-back-$TABLE --restore-date-time $T',
     replace: '--target-table-name relay-back-$TABLE --use-latest-restorable-time',
     test: 'test/infra/restore-commands.test.ts',
-    name: 'takes every table, all to one second, and touches none of the old ones',
+    name: 'restores every table to the same second, and changes none of the old ones',
   },
 ];

@@ -48,7 +48,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'maxTtl: Duration.seconds(5)',
     replace: 'maxTtl: Duration.seconds(50)',
     test: 'test/infra/distribution.test.ts',
-    name: 'keeps lists for 5 s at most, apart by query, browser origin and form alone',
+    name: 'caches lists for at most 5 s, separately by query, browser origin and form only',
   },
   {
     rows: ['S3'],
@@ -56,7 +56,7 @@ export const operationThreats: readonly Removal[] = [
     find: "aggregateKeyType: 'IP',",
     replace: "aggregateKeyType: 'CONSTANT',",
     test: 'test/infra/edge.test.ts',
-    name: 'refuses an address that asks too often with a 429 in the form of the API, before any function runs',
+    name: 'rejects an address with too many requests with a 429 in the API’s form, before any function runs',
   },
   {
     rows: ['S18'],
@@ -64,7 +64,7 @@ export const operationThreats: readonly Removal[] = [
     find: '...(props.webAclArn !== undefined && { webAclId: props.webAclArn }),',
     replace: '',
     test: 'test/infra/edge.test.ts',
-    name: 'is in a stack of its own beside a relay elsewhere, which reads its ARN without a custom resource',
+    name: 'has its own stack if the relay is in another region, which reads its ARN without a custom resource',
   },
   {
     rows: ['S18'],
@@ -72,7 +72,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'reservedConcurrentExecutions: props.reservedConcurrency,',
     replace: 'reservedConcurrentExecutions: undefined,',
     test: 'test/infra/functions.test.ts',
-    name: 'that answer calls reserve what reservedConcurrency says, and know it',
+    name: 'that answer calls reserve the concurrency of reservedConcurrency, and receive the number',
   },
   {
     rows: ['S19'],
@@ -96,7 +96,7 @@ export const operationThreats: readonly Removal[] = [
     find: '"zod": "4.6.7"',
     replace: '"zod": "^4.6.7"',
     test: 'test/infra/supply-chain.test.ts',
-    name: 'are wanted in exact versions',
+    name: 'are required in exact versions',
   },
   {
     rows: ['S22'],
@@ -104,7 +104,7 @@ export const operationThreats: readonly Removal[] = [
     find: '"zod": "4.6.7"',
     replace: '"zod": "4.6.7",\n    "uuid": "11.0.0"',
     test: 'test/infra/supply-chain.test.ts',
-    name: 'of the functions are these, each with a decision',
+    name: 'of the functions are exactly these, each with a decision',
   },
   {
     rows: ['S22'],
@@ -120,7 +120,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'ignore-scripts=true\n',
     replace: '',
     test: 'test/infra/supply-chain.test.ts',
-    name: 'come from the registry of whoever installs them, and run nothing when they are installed',
+    name: 'come from the registry of the installing machine, and run no install scripts',
   },
   {
     rows: ['S23'],
@@ -128,7 +128,7 @@ export const operationThreats: readonly Removal[] = [
     find: "    quotas: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'],\n    // For a settle",
     replace: "    quotas: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem', 'Scan'],\n    // For a settle",
     test: 'test/infra/grants.test.ts',
-    name: '%s reads the configuration and the secrets of channels, writes quotas, and charges late; keys only where calls come in',
+    name: '%s reads the configuration and the secrets of channels, writes quotas, and charges late, and reads keys only if it receives calls',
   },
   {
     rows: ['S23'],
@@ -136,7 +136,7 @@ export const operationThreats: readonly Removal[] = [
     find: '${service}:${action}`), resources }',
     replace: "${service}:${action}`), resources: resources.length > 0 ? ['*'] : resources }",
     test: 'test/infra/grants.test.ts',
-    name: 'sweeper reads what is registered, and reads and writes quotas',
+    name: 'sweeper reads registered reservations, and reads and writes quotas',
   },
   {
     rows: ['S25'],
@@ -144,7 +144,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'pointInTimeRecoveryEnabled: schema.recoverable ?? true',
     replace: 'pointInTimeRecoveryEnabled: false',
     test: 'test/infra/tables.test.ts',
-    name: 'are on demand, encrypted, recoverable to a point in time and protected from deletion',
+    name: 'are on-demand, encrypted, recoverable to a point in time and protected from deletion',
   },
   {
     rows: ['S25'],
@@ -152,7 +152,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'RemovalPolicy.DESTROY : RemovalPolicy.RETAIN',
     replace: 'RemovalPolicy.DESTROY : RemovalPolicy.DESTROY',
     test: 'test/infra/tables.test.ts',
-    name: 'keep the identity that deployed stacks have (a change replaces customers’ data)',
+    name: 'keep the identity of deployed stacks (a change would replace customers’ data)',
   },
   {
     rows: ['S25'],

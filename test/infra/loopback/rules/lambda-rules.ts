@@ -14,12 +14,12 @@ import { policiesOf } from './policies.ts';
 
 const lambda = `${documentation}lambda/latest/dg/`;
 
-/** What AWS keeps for functions without a reservation. */
+/** The concurrency that AWS keeps for functions without a reservation. */
 const unreservedMin = 100;
 const environmentMaxBytes = 4 * 1024;
 const readersMax = 2;
 
-/** The function that a name, an ARN or a qualified ARN means. */
+/** Finds a function by name, ARN or qualified ARN. */
 function functionOf(reference: unknown, { resources }: RuleContext): Resource | undefined {
   const [name] = String(reference)
     .replace(/^arn:.*?:function:/, '')

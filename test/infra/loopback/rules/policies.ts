@@ -1,15 +1,15 @@
-/** What the policies of a template allow, as far as rules ask: actions and resources, with `*`. */
+/** What the policies of a template allow, in the detail that rules need: actions and resources, with `*`. */
 import type { Resource } from '../template.ts';
 import { listOf, ofType, recordOf, type RuleContext } from './rule.ts';
 
 export interface Policy {
-  /** The resource that has it; undefined: the role itself. */
+  /** The resource that contains the policy; undefined for the role itself. */
   from: string | undefined;
   document: Record<string, unknown>;
   allows(action: string, resource: string): boolean;
 }
 
-/** The inline policies of a function's role, by whatever resource attaches them. */
+/** The inline policies of a function's role, whichever resource attaches them. */
 export function policiesOf(lambda: Resource | undefined, context: RuleContext): Policy[] {
   const role = [...context.resources.values()].find(
     ({ type, arn }) => type === 'AWS::IAM::Role' && arn === lambda?.properties['Role'],
@@ -34,7 +34,7 @@ function toPolicy(properties: Record<string, unknown>, from: string | undefined)
   return { from, document, allows: (action, resource) => allows(document, action, resource) };
 }
 
-/** Whether some statement allows it; conditions are taken as met. */
+/** Whether a statement allows it; conditions count as met. */
 export function allows(document: Record<string, unknown>, action: string, resource: string): boolean {
   return listOf(document['Statement']).some(
     (statement) =>
@@ -46,7 +46,7 @@ export function allows(document: Record<string, unknown>, action: string, resour
   );
 }
 
-/** By pattern: rules ask a few hundred patterns a million times. */
+/** Caches by pattern: rules match a few hundred patterns a million times. */
 const expressions = new Map<string, RegExp>();
 
 export function matches(pattern: string, text: string): boolean {

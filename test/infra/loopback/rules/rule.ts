@@ -1,6 +1,6 @@
 /**
- * A rule of a service that no schema has: the service answers an error and the stack rolls back, or AWS deploys what then
- * never does what it is for.
+ * A rule of a service that no schema contains: breaking it fails the deployment, or AWS deploys a resource that can't
+ * work.
  */
 import type { Account, Standing } from '../account.ts';
 import { waitsFor, type Action, type Resource } from '../template.ts';
@@ -9,30 +9,30 @@ export interface RuleContext {
   account: Account;
   region: string;
   stackId: string;
-  /** The whole stack as it will stand. */
+  /** The whole stack after the change. */
   resources: ReadonlyMap<string, Resource>;
-  /** The stack as it stands. */
+  /** The stack before the change. */
   before: ReadonlyMap<string, Standing>;
 }
 
 export interface ServiceRule {
   id: string;
-  /** Of resources; `*` is all. */
+  /** Resource types; `*` for all. */
   types: readonly string[];
-  /** The documentation that says so. */
+  /** The documentation of the rule. */
   source: string;
-  /** The reason of a refusal, beginning with the service's error code if it has one. */
+  /** The reason for a refusal, prefixed with the service's error code if it has one. */
   check(resource: Resource, context: RuleContext & { action: Action }): string | undefined;
 }
 
 export const ofType = (context: RuleContext, type: string): Resource[] =>
   [...context.resources.values()].filter((resource) => resource.type === type);
 
-/** Whether a resource is made only when another one stands. */
+/** Whether a resource is created only after another one. */
 export const waitingFor = (context: RuleContext, resource: Resource, id: string): boolean =>
   waitsFor(context.resources, resource, id);
 
-/** A list in a property, or none. */
+/** The list in a property, or an empty one. */
 export const listOf = <Item = Record<string, unknown>>(value: unknown): Item[] =>
   (value === undefined ? [] : [value].flat()) as Item[];
 

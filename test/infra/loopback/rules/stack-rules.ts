@@ -1,4 +1,4 @@
-/** What CloudFormation, DynamoDB, IAM and CloudFront refuse for what stands already: names, imports, replacements, sizes. */
+/** What CloudFormation, DynamoDB, IAM and CloudFront reject because of existing resources: names, imports, replacements, sizes. */
 import { textOf } from '../template.ts';
 import { zonesWithoutVpcOrigins } from '../../../../infra/stack/options/streaming-regions.ts';
 import { namedBy } from '../names.ts';
