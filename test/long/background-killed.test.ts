@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => rig?.stop());
 
 describe('a background response on the running stack', () => {
-  it('whose function is killed is found failed, and its reservation is closed', async () => {
+  it('whose function is killed reads as failed, and its reservation is closed', async () => {
     rig.upstream.script(textThenSilence('Hello'));
     const before = rig.stack.processes('background').length;
     const arrived = rig.upstream.nextRequest();

@@ -1,6 +1,6 @@
 /**
- * Background windows on the running stack: a vendor takes calls and ends them in its own time, while the function that asks for them is
- * killed and replies of the store are lost. What each is charged is what its vendor counted, once. `RELAY_WINDOW_CALLS=20` shortens it.
+ * Background windows on the running stack: a vendor accepts calls and finishes them at its own pace, while the polling function is
+ * killed and store replies are lost. Each call must be charged once, by the vendor's counts. `RELAY_WINDOW_CALLS=20` shortens it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
@@ -17,10 +17,10 @@ const granted = 1_000_000;
 
 type Fate = 'completed' | 'failed' | 'cancelled' | 'lost';
 
-/** A response at the vendor. */
+/** The vendor's record of a response. */
 interface Taken {
   asked: number;
-  /** It ends when it was asked for so often. */
+  /** The response ends after this many polls. */
   patience: number;
   fate: Fate;
   output: number;
@@ -28,7 +28,7 @@ interface Taken {
 
 const nanoOf = (yuan: unknown): bigint => BigInt(Math.round(Number(yuan) * 1e9));
 
-it('are charged what their vendor counted, once, whatever dies', async () => {
+it('are charged once, by their vendor’s counts, whatever dies', async () => {
   await using running = new AsyncDisposableStack();
   const tables = running.adopt(await startFaultedTables(7), (one) => one.stop());
   const random = new SeededRandom(7);
@@ -54,7 +54,7 @@ it('are charged what their vendor counted, once, whatever dies', async () => {
     if (!taken) return reply.json(404, { error: {} });
     taken.asked += 1;
     const status = taken.asked < taken.patience ? 'in_progress' : taken.fate;
-    // Early, a vendor may not find what it has just taken, so nothing ends by that.
+    // At first a vendor may not find a response that it just accepted, so that must not end the run.
     if (status === 'lost') return reply.json(503, { error: {} });
     const content = [{ type: 'output_text', text: 'Hello', annotations: [] }];
     const isOver = status === 'completed' || status === 'cancelled';
@@ -147,7 +147,7 @@ it('are charged what their vendor counted, once, whatever dies', async () => {
   const kills = await killing;
   tables.store.rules.clear();
   await until(async () => {
-    // What says nothing any more is deleted by its client.
+    // Its client deletes a response that no longer sends events.
     for (const { id } of (await waitingOf()).filter(isLost))
       await fetch(`${stack.baseUrl}/responses/${String(id)}`, { method: 'DELETE', headers });
     process.kill(stack.pid, 'SIGUSR2');
@@ -181,6 +181,6 @@ it('are charged what their vendor counted, once, whatever dies', async () => {
   expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
   const finished = [...vendor.values()].filter(({ fate }) => fate === 'completed' || fate === 'cancelled');
   expect(settled.length).toBeLessThanOrEqual(finished.length);
-  // A run that died after its vendor had taken the call, and before it was kept that it waits, expires.
+  // A run expires if it died after its vendor accepted the call and before its waiting state was stored.
   expect(settled.length).toBeGreaterThanOrEqual(finished.length - kills);
 }, 1_800_000);

@@ -4,7 +4,7 @@ import { expectCountedOnce, runBusyLedger } from '../simulation/hot/busy-scenari
 const minutes = 60_000;
 
 it.each([4, 8, 16])(
-  '2,000 closes a second of 10,000 accounts for 300 s, in %i shards, are in the ledger 5 s after they were gathered, once',
+  '2,000 closes a second of 10,000 accounts for 300 s, in %i shards, are in the ledger once, 5 s after they were gathered',
   { timeout: 60 * minutes },
   async (shards) => {
     const busy = await runBusyLedger({ seconds: 300, shards, crash: 0.002, lost: 0.001 });

@@ -15,13 +15,13 @@ it.each([1, 2, 3])(
   (seed) => {
     const found = new SimulatedChannels(seed).run(37);
     console.log(`seed ${seed}:`, found);
-    // The first week has nothing to compare with.
+    // The first week has no earlier week to compare with.
     expect(found.length).toBeLessThan(30 / 7);
   },
 );
 
 it(
-  'a tenfold slowdown of any busy channel is marked within ten minutes, at any hour of day and week',
+  'a busy channel that slows down tenfold gets a mark within ten minutes, at any hour of the week',
   { timeout: 600_000 },
   () => {
     const busy = [

@@ -7,7 +7,7 @@ import { runOps } from '../ops/run-ops.ts';
 import { SeededRandom } from '../simulation/seeded-random.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 
-/** A busy account that is killed, overdrawn and topped up all the time, and what that comes to, recomputed from what the upstream wrote. */
+/** A busy account whose processes are killed and that is overdrawn and topped up all the time; its charges are recomputed from the upstream's output. */
 const account = 'debtor';
 const [inputPrice, outputPrice] = [18_000, 72_000];
 const inputTokens = 8;
@@ -16,7 +16,7 @@ const rounds = 13;
 const priceOf = (output: number): number => inputTokens * inputPrice + output * outputPrice;
 
 const random = new SeededRandom(24);
-/** What the upstream wrote, by the number that its text begins with. */
+/** The upstream's output, by the number at the start of its text. */
 const written = new Map<number, number>();
 let hold: Promise<void> | undefined;
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
   upstream.script(async (call, reply) => {
     await (hold ?? maybeKill());
     const number = written.size;
-    // One in eight goes beyond its limit, which the balance then owes.
+    // One answer in eight exceeds its limit and overdraws the balance.
     const most = Math.min(...limitsIn(call));
     const output = random.chance(0.125) ? 4 * most : random.integer(20, most);
     written.set(number, output);
@@ -93,7 +93,7 @@ function kill(): void {
   if (alive.length > 0) process.kill(random.pick(alive as [number, ...number[]]), 'SIGKILL');
 }
 
-/** Now and then a process dies while the upstream answers. */
+/** Sometimes kills a process while the upstream answers. */
 async function maybeKill(): Promise<void> {
   if (random.chance(0.04)) kill();
 }
@@ -116,14 +116,14 @@ async function grant(nanoYuan: number): Promise<void> {
 
 const owned = ({ granted, spent }: StoredAccount): number => granted - spent;
 
-/** Nobody is served: while calls run that give back what they held, and after them. */
+/** No call is served in debt, neither while running calls release their reservations, nor afterwards. */
 async function owes(): Promise<void> {
   const gate = Promise.withResolvers<void>();
   hold = gate.promise;
   const before = upstream.requests.length;
   const held: Promise<Seen>[] = [];
   await until(async () => {
-    // What refused calls before the last grant is remembered for a second.
+    // The relay caches a refusal from before the last grant for a second.
     while (running < calls.held) held.push(call());
     return upstream.requests.length >= before + calls.held;
   });
@@ -141,7 +141,7 @@ async function owes(): Promise<void> {
   expect(upstream.requests.length).toBe(asked);
 }
 
-it('a busy account is never served in debt, and every charge of some 1,500 calls is found again', async () => {
+it('a busy account is never served in debt, and every charge of about 1,500 calls is in the ledger', async () => {
   for (let round = 0; round < rounds; round += 1) {
     for (let done = 0; done < calls.usual; done += calls.atOnce) await many(calls.atOnce);
     await until(async () => (await call()).status === 200);

@@ -1,6 +1,6 @@
 /**
- * The lines of docs/deploy.md and of the README, in their order, in a clone that was never built, with whatever old Node is
- * first on the PATH, against a loopback AWS.
+ * Runs the commands of docs/deploy.md and the README in order, in a clone that was never built, with an old Node first on
+ * the PATH, against a loopback AWS.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ import type { LoopbackStack } from '../infra/loopback/stacks.ts';
 const [bootstrap = '', deploy = '', init = '', curl = '', ...further] =
   fencesOf('docs/deploy.md')[0]?.code.trim().split('\n') ?? [];
 const tablesOf = (stack: string) => tableNames.map((name) => `${stack}-${name}`).toSorted();
-/** Nobody is there to answer what CDK asks about permissions. */
+/** Nobody can answer CDK's question about permissions. */
 const unattended = '--require-approval never';
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -39,7 +39,7 @@ const stackNamed = (name: string): LoopbackStack => {
 const standing = (type: string, stack = 'relay') =>
   rig.aws.account.standing.filter((each) => each.type === `AWS::${type}` && each.stack === stack);
 
-/** What CloudFront sends to each origin, and what each function with a URL accepts. */
+/** The origin secrets that CloudFront sends, and those that each function with a URL accepts. */
 function originSecrets(): { sent: Set<string>; accepted: string[][] } {
   const [distribution] = standing('CloudFront::Distribution');
   const { Origins } = (distribution?.properties['DistributionConfig'] ?? { Origins: [] }) as {
@@ -56,7 +56,7 @@ function originSecrets(): { sent: Set<string>; accepted: string[][] } {
   };
 }
 
-/** The version of the configuration that is served. */
+/** The published version of the configuration. */
 async function published(client: DynamoDBClient): Promise<number> {
   const Key = { id: { S: 'config' } };
   const { Item } = await client.send(new GetItemCommand({ TableName: 'relay-runtime', Key }));
@@ -99,14 +99,14 @@ test('a first deployment that fails keeps the tables and names what failed', asy
   expect(standing('Lambda::Function')).toEqual([]);
 });
 
-test('the same command again takes the tables over and deploys all the rest', async () => {
+test('the repeated command imports the tables and deploys the rest', async () => {
   rig.aws.stacks.broken = () => undefined;
   const { exitCode, output } = await rig.run(`${deploy} ${unattended}`);
   expect(output).toContain('relay.BaseUrl');
   expect(exitCode).toBe(0);
   expect(rig.aws.calls.filter((call) => call.startsWith('undefined'))).toEqual([]);
   expect(stackNamed('relay')).toMatchObject({ status: 'CREATE_COMPLETE', isProtected: true });
-  // The double lets it call what the policies of the page allow, and nothing else.
+  // The double allows only the calls in the policies of the page.
   expect(stackNamed('relay').roleArn).toContain(':role/cdk-hnb659fds-cfn-exec-role-');
   const functions = standing('Lambda::Function');
   expect(functions.length).toBeGreaterThanOrEqual(functionNames.length);
@@ -116,7 +116,7 @@ test('the same command again takes the tables over and deploys all the rest', as
   }
 });
 
-test('init and the line that it prints give an answer that is paid', async () => {
+test('init prints a command that gets an answer, which is charged', async () => {
   const upstream = await startScriptedUpstream();
   const functions = await startLocalStack({
     seed: 'none',
@@ -141,7 +141,7 @@ test('init and the line that it prints give an answer that is paid', async () =>
     expect(printed).toBe(curl.replace('BASE_URL', address).replace('KEY', secretKey));
     expect(stackNamed('relay').outputs).toContainEqual({ key: 'BaseUrl', value: address });
 
-    // The vendor is the one thing that is not at its address: the row of a deployed stack cannot name a port of this machine.
+    // Only the vendor's address is changed: the row of a deployed stack cannot name a port of this machine.
     const before = await published(client);
     await moveChannel(client, upstream.endpoint);
     await vi.waitFor(async () => expect(await published(client)).toBeGreaterThan(before), {
@@ -171,7 +171,7 @@ test('a second deployment without a change does nothing', async () => {
   expect(rig.aws.calls.slice(before)).not.toContain('cloudformation ExecuteChangeSet');
 });
 
-test('an option is added, and the first half of a rotation is done, in one deployment', async () => {
+test('one deployment adds an option and does the first half of a rotation', async () => {
   const before = originSecrets();
   rig.options('relay.json', { alarmEmail: 'ops@example.com', originSecrets: [1, 2] });
   const { exitCode, output } = await rig.run(`npm run deploy -- ${unattended}`);
@@ -184,7 +184,7 @@ test('an option is added, and the first half of a rotation is done, in one deplo
     expect(secrets).toEqual(expect.arrayContaining([...before.sent, ...after.sent]));
 });
 
-test('an option that the file no longer has is refused by name, before anything is built', async () => {
+test('a deployment is refused before the build if the file lacks a deployed option, and names it', async () => {
   rig.options('relay.json', { originSecrets: [1, 2] });
   const before = rig.aws.calls.length;
   const { exitCode, output } = await rig.run('npm run deploy');
@@ -193,7 +193,7 @@ test('an option that the file no longer has is refused by name, before anything 
   expect(rig.aws.calls.slice(before)).toEqual(['cloudformation DescribeStacks']);
 });
 
-test('an accepted drop goes, and the second half of the rotation leaves the new secret alone', async () => {
+test('an accepted option is dropped, and the second half of the rotation leaves only the new secret', async () => {
   const between = originSecrets();
   rig.options('relay.json', { originSecrets: [2] });
   const { exitCode, output } = await rig.run(`npm run deploy -- --accept-drop alarmEmail ${unattended}`);
@@ -205,7 +205,7 @@ test('an accepted drop goes, and the second half of the rotation leaves the new 
   for (const secrets of accepted) expect(secrets).toEqual([...sent]);
 });
 
-test('a disposable stage is deployed beside it, and leaves nothing when it is destroyed', async () => {
+test('a disposable stage is deployed next to it, and leaves nothing when it is destroyed', async () => {
   rig.options('relay.try.json', { disposable: true });
   const made = await rig.run(`npm run deploy -- --stage try --import-existing-resources ${unattended}`);
   expect(made.output).toContain('relay-try.BaseUrl');
@@ -218,7 +218,7 @@ test('a disposable stage is deployed beside it, and leaves nothing when it is de
   expect(await rig.tables.names()).toEqual(tablesOf('relay'));
 });
 
-test('a stack that is no trial is deleted only after its protection is lifted, and leaves tables, failures and logs', async () => {
+test('a stack that is not a trial can be deleted only after its protection is removed, and leaves tables, failures and logs', async () => {
   const refused = await rig.run('npx cdk destroy --force');
   expect(refused.output).toContain('cannot be deleted while TerminationProtection is enabled');
   expect(stackNamed('relay').status).toBe('UPDATE_COMPLETE');

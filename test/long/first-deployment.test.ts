@@ -1,7 +1,7 @@
 /**
- * `npm run first-deployment` whole, in a clone that was never built, against a loopback AWS. What that cannot do is replaced, step
- * by step: `curl` reaches the functions on this machine in the place of CloudFront's address, a resource that cannot be made stands
- * for the roll-back of CodeDeploy, and `aws` is a program of this test. Nobody waits until tables can be restored.
+ * Runs the whole `npm run first-deployment` in a clone that was never built, against a loopback AWS. The test replaces what that
+ * AWS lacks: `curl` calls the functions on this machine instead of CloudFront's address, a resource that cannot be created causes
+ * CodeDeploy's rollback, and `aws` is a program of this test. It does not wait until tables can be restored.
  */
 import { once } from 'node:events';
 import { chmodSync, cpSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripte
 const stack = 'relay-first';
 const command = 'npm run first-deployment -- --stage first --yes';
 /**
- * Shorter than on AWS: this test looks at the steps, not at what a region can bear. One call a second, because calls at once take longer
+ * Shorter than on AWS: this test checks the steps, not the capacity of a region. One call a second, because calls at once take longer
  * on a busy machine than the protocol allows.
  */
 const shorter = { LOAD_RATE: '1', LOAD_SECONDS: '20', STREAM_SECONDS: '1' };
@@ -47,7 +47,7 @@ beforeAll(async () => {
   rig = await DeployRig.start();
   client = emulatorClient(rig.tables.endpoint);
   rig.tables.recovery = new RecoverableTables(client);
-  // As long as the edit is there, whoever deploys it.
+  // While the edit exists, whichever command deploys it.
   rig.aws.stacks.broken = (id) =>
     id === chatAlias() && answeringSource().includes('a change that fails')
       ? 'CodeDeploy: the alarm triggered'
@@ -91,7 +91,7 @@ const answeringSource = (): string =>
 const statuses: number[] = [];
 let isVendorRefused = false;
 
-/** The line that `init` prints, with what the page adds. */
+/** Runs the command that `init` prints, with the additions of the page. */
 async function curl(args: string[]): Promise<Said> {
   if (statuses.length === 0) await moveChannel();
   const url = args.find((arg) => arg.startsWith('https://')) ?? '';
@@ -116,7 +116,7 @@ const chatAlias = (): string =>
     ({ type, id, stack: of }) => type === 'AWS::Lambda::Alias' && of === stack && /chat/i.test(id),
   )?.id ?? 'no alias';
 
-/** The vendor's address in the account is none of this machine's, and a secret is bound to the host of its channel. */
+/** The vendor's address in the account does not exist on this machine, and a secret is bound to its channel's host. */
 async function moveChannel(): Promise<void> {
   const version = async (): Promise<number> => {
     const Key = { id: { S: 'config' } };
@@ -185,14 +185,14 @@ async function aws([service, operation, ...args]: string[]): Promise<Said> {
   }
 }
 
-/** The ten minutes until the tables can be restored to the second that the page wrote down. */
+/** Skips the ten minutes until the tables can be restored to the second that the page recorded. */
 async function sleep(): Promise<Said> {
   const second = readFileSync(join(rig.folder, 'first-deployment/first/second.txt'), 'utf8').trim();
   await rig.tables.recovery?.remember(second);
   return { output: '', exit: 0 };
 }
 
-test('the protocol stops at a step that fails, with the stack deployed, and says how to go on', async () => {
+test('the protocol stops at a failed step, keeps the stack deployed, and prints how to continue', async () => {
   isVendorRefused = true;
   rig.options('relay.first.json', { disposable: true, alarmEmail: 'ops@example.com' });
   const { exitCode, output } = await rig.run(command, {}, 500_000);
@@ -204,7 +204,7 @@ test('the protocol stops at a step that fails, with the stack deployed, and says
   isVendorRefused = false;
 });
 
-test('the same command goes on to the end, and leaves nothing of the stage', async () => {
+test('the same command resumes, completes, and leaves nothing of the stage', async () => {
   const template = join(rig.folder, 'cdk.local');
   cpSync(join(rig.folder, 'cdk.out'), template, { recursive: true });
   for (const file of ['template', 'assets'])
@@ -229,13 +229,13 @@ test('the same command goes on to the end, and leaves nothing of the stage', asy
   const done = [...transcript().matchAll(/^\*\*Step (\d+) done/gm)].map(([, number]) => Number(number));
   expect(done).toEqual(Array.from({ length: 14 }, (_, index) => index + 1));
 
-  // The change that fails was rolled back, its edit is taken out, and no call noticed either deployment.
+  // The failing change was rolled back, its edit is removed, and no call was affected by either deployment.
   expect(transcript()).toContain('CodeDeploy: the alarm triggered');
   expect(answeringSource()).toBe(source);
   expect(new Set(statuses)).toEqual(new Set([200]));
   expect(statuses.length).toBeGreaterThan(15);
 
-  // The spoiled balance was named, and put right.
+  // The corrupted balance was reported and repaired.
   expect(transcript().split('all balances match').length).toBeGreaterThan(3);
 
   expect(transcript()).not.toMatch(/sk-[\w-]{20}/);

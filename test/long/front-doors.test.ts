@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
 
-// Every door; `npm test` has the one that differs most from CloudFront's.
+// Every front door; `npm test` covers the one that differs most from CloudFront.
 vi.stubEnv('DOORS', 'every');
 await import('../local/front-doors.test.ts');

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { refusedCalls, runBusyKey, runHeldBalance, runMetered } from '../simulation/hot/hot-scenarios.ts';
 
-it('100 calls a second of 10 s of a key with every limit, for 5 minutes: less than 0.1 % refused', async () => {
+it('a key with every limit makes 100 calls of 10 s a second for 5 minutes, and fewer than 0.1 % are refused', async () => {
   const hot = await runBusyKey(300);
   const units = { account: hot.writeUnits(), counters: hot.writeUnits(hot.counters.writes) };
   console.log(
@@ -9,17 +9,17 @@ it('100 calls a second of 10 s of a key with every limit, for 5 minutes: less th
     units,
   );
   expect(units.account.mean).toBeLessThan(900);
-  // A second may use what the one before it left.
+  // A second may use what the previous one left over.
   expect(hot.partition.writes.throttled).toBeLessThan(hot.calls / 100);
   expect(hot.counters.writes.throttled).toBe(0);
 });
 
-it('100 calls a second of 10 s, for 5 minutes, on a balance that running calls hold: refusals say so within 100 ms', async () => {
+it('100 calls of 10 s a second for 5 minutes, on a balance that running calls reserve, are refused with that reason within 100 ms', async () => {
   const hot = await runHeldBalance(300);
   expect(Math.max(...hot.settlesMs)).toBeLessThan(5_000);
 });
 
-it('1,000 calls a second of 10 s of a metered account, for 5 minutes: none refused, 4 write units a call at most', async () => {
+it('a metered account makes 1,000 calls of 10 s a second for 5 minutes: none are refused, and each takes at most 4 write units', async () => {
   const hot = await runMetered(300);
   const units = hot.partition.spread
     .flatMap(({ used }) => Array.from(used.values()))

@@ -15,11 +15,11 @@ interface Report {
   testResults: { assertionResults: { fullName: string; status: string }[] }[];
 }
 
-/** Full names of the tests of the file that fail on the mutant. */
+/** Returns the full names of the file's tests that fail with the mutant. */
 async function failing(mutant: string, { noticed }: Mutant): Promise<string[]> {
   const report = path.join(folder, 'report.json');
   const parameters = ['run', '--reporter=json', `--outputFile=${report}`, noticed];
-  // Vitest ends with 1 when a test fails.
+  // Vitest exits with 1 if a test fails.
   await promisify(execFile)(path.join(root, 'node_modules/.bin/vitest'), parameters, {
     cwd: root,
     env: { ...process.env, RELAY_MUTANT: mutant },

@@ -1,7 +1,7 @@
 /**
  * Background responses on the running stack while their prices and their alias are edited in place, processes are killed and
- * replies of the store are lost. What each is charged is compared with what it held, by arithmetic that knows the rows which were
- * written and nothing of the product. `RELAY_EDITED_CALLS=200` shortens it.
+ * store replies are lost. Each charge is compared with its reservation, by arithmetic that knows the written rows but no code of
+ * the product. `RELAY_EDITED_CALLS=200` shortens it.
  */
 import { DeleteCommand, DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,10 +21,10 @@ const granted = 1_000_000;
 const account = 'edited';
 const headers = { authorization: `Bearer ${keyOf(account)}`, 'content-type': 'application/json' };
 
-/** Of 1,000 tokens, in nano-yuan. Undefined: no rule names the model. */
+/** Price of 1,000 tokens in nano-yuan. Undefined if no rule names the model. */
 type Rate = { input: bigint; output: bigint } | undefined;
 
-/** What the rows said for a while. */
+/** The content of the rows during some time. */
 interface StoredEnd {
   status: string;
   error: { code: string } | null;
@@ -47,7 +47,7 @@ const costs = (rate: Rate, input: number, output: number): bigint =>
 
 const nanoOf = (yuan: unknown): bigint => BigInt(Math.round(Number(yuan) * 1e9));
 
-/** Answers as an honest vendor whose model writes as much as it may. */
+/** Answers as an honest vendor whose model writes as much as the limit allows. */
 const honest: Script = async ({ body }, reply) => {
   await sleep(Math.random() * 800);
   const most = Number(body['max_completion_tokens'] ?? body['max_tokens']);
@@ -56,7 +56,7 @@ const honest: Script = async ({ body }, reply) => {
   reply.end();
 };
 
-/** Writes rows, and keeps what they said when. No two prices are the same. */
+/** Writes rows and records their content by time. No two prices are equal. */
 class Editor {
   readonly states: State[];
   readonly #tables: FaultedTables;
@@ -73,7 +73,7 @@ class Editor {
     return this.states.at(-1) as State;
   }
 
-  /** Cheap and dear in turn, and now and then not at all. */
+  /** Alternates between cheap and expensive, and sometimes has no price. */
   async price(id: number, model: string): Promise<void> {
     this.#edits += 1;
     if (this.#edits % 9 === 8) {
@@ -100,7 +100,7 @@ class Editor {
 
 const aliases = [['small'], ['large'], ['large', 'small'], ['small', 'large']];
 
-/** Six times a minute the price of the model that most calls ask for, and something else in between. */
+/** Edits the price of the most called model six times a minute, and something else in between. */
 async function editAlways(editor: Editor, signal: AbortSignal): Promise<void> {
   for (let turn = 1; ; turn += 1) {
     await sleep(5_000, undefined, { signal }).catch(() => {});
@@ -120,7 +120,7 @@ async function killAlways(stack: LocalStack, random: SeededRandom, signal: Abort
       if (pids.length > 0) process.kill(random.pick(pids as [number, ...number[]]), 'SIGKILL');
       kills += 1;
     } catch {
-      // It had ended by itself.
+      // The process had exited by itself.
     }
   }
 }
@@ -140,8 +140,8 @@ async function accepted(stack: LocalStack, model: string): Promise<{ id: string;
 }
 
 /**
- * An environment that was idle accepts by the configuration that it last read, where the store takes more than 300 ms for a newer
- * one: on a busy machine that was two minutes old. What a call holds tells by which it was accepted, since no two prices are equal.
+ * An idle environment uses the configuration that it read last if the store takes more than 300 ms to return a newer one; on a
+ * busy machine that was two minutes old. A call's reservation shows which configuration accepted it, since no two prices are equal.
  */
 const oldMs = 600_000;
 
@@ -163,7 +163,7 @@ function wholeRows(rows: readonly Row[]): Row[] {
   });
 }
 
-/** What is wrong with a ledger row, of all that was in force when its call was accepted. */
+/** Checks a ledger row against every configuration that may have accepted its call. Returns what is wrong. */
 function wrongWith(row: Row, states: readonly State[], inputMost: number): string | undefined {
   const [reserved, charge] = [nanoOf(row['reserved']), nanoOf(row['charge'])];
   if (charge > reserved) return `charged ${charge} above its hold of ${reserved}`;
@@ -181,7 +181,7 @@ function wrongWith(row: Row, states: readonly State[], inputMost: number): strin
     : `held ${reserved} and charged ${charge} by ${String(row['price'])}: no such moment`;
 }
 
-it('are charged what was agreed, and never more than they hold', async () => {
+it('are charged the price at acceptance, and never more than they reserved', async () => {
   await using running = new AsyncDisposableStack();
   const tables = running.adopt(await startFaultedTables(7), (one) => one.stop());
   const editor = new Editor(tables);
@@ -200,7 +200,7 @@ it('are charged what was agreed, and never more than they hold', async () => {
     (await tables.rows('ledger')).filter(({ kind }) => kind !== 'grant' && kind !== 'cancelled');
   await until(async () => (await parts()).length > 0);
 
-  // What one call holds tells how many tokens its input is held for.
+  // The reservation of one call shows how many input tokens are reserved.
   await until(async () => (await accepted(stack, 'm')) !== undefined);
   await until(async () => (await rowsOf()).some(({ kind }) => kind === 'settled'));
   const first = (await rowsOf()).find(({ kind }) => kind === 'settled') ?? {};
@@ -260,12 +260,12 @@ it('are charged what was agreed, and never more than they hold', async () => {
       `${lost} lost replies, ${rows.filter(({ alias }) => alias).length} by the alias; ${wrong.length} wrong`,
   );
   expect(wrong.slice(0, 5)).toEqual([]);
-  // Only a run that was killed before its reserve fails without a row: no edit makes one fail.
+  // Only a run that was killed before its reservation fails without a row; no edit makes a run fail.
   const unbilled = [...asked.keys()].filter((id) => !rows.some((row) => row['id'] === id));
   const failures = await Promise.all(
     unbilled.map(async (id) => {
       let ended = '';
-      // A run that died before its reserve is reported as failed within 66 s.
+      // A run that died before its reservation is reported as failed within 66 s.
       await until(async () => {
         const response = await fetch(`${stack.baseUrl}/responses/resp-${id}`, { headers });
         const { status, error } = (await response.json()) as StoredEnd;

@@ -1,8 +1,8 @@
 /**
  * Calls on the running stack, streamed and not, on the three endpoints, while price windows open and close each minute, groups of
- * customers are edited, processes are killed and replies of the store are lost. What each call is charged is recomputed by the
+ * customers are edited, processes are killed and store replies are lost. The charge of each call is recomputed by the
  * oracle from the hour in its id, the tokens that the upstream reported and the rows that were written.
- * `RELAY_WINDOW_SECONDS=100` shortens it; 60 seconds always have a border.
+ * `RELAY_WINDOW_SECONDS=100` shortens it; any 60 seconds include a window's boundary.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
@@ -29,13 +29,13 @@ const limit = 60;
 const granted = 100_000;
 const model = 'deepseek-v4-pro';
 const minuteMs = 60_000;
-/** A stack that is busy reads a configuration late; each edit has a factor of its own, so a charge tells which it had. */
+/** A busy stack reads a configuration late; each edit uses a unique factor, so a charge shows which one applied. */
 const oldMs = 600_000;
 
 const zone = 'Asia/Shanghai';
 const clock = new Intl.DateTimeFormat('sv-SE', { timeStyle: 'short', timeZone: zone });
 
-/** Of each three minutes one has a factor and one has prices of its own. */
+/** Of every three minutes, one has a factor and one has its own prices. */
 function windowsFrom(startMs: number): WindowText[] {
   return Array.from({ length: 24 }, (_, index): WindowText => {
     const fromMs = startMs + Math.floor(index / 2) * 3 * minuteMs + (index % 2) * minuteMs;
@@ -53,7 +53,7 @@ function windowsFrom(startMs: number): WindowText[] {
   });
 }
 
-/** What the upstream reported, by the number in the prompt. */
+/** The upstream's reported usage, by the number in the prompt. */
 const reported = new Map<string, Tokens>();
 
 const vendor: Script = async ({ text }, reply) => {
@@ -80,7 +80,7 @@ const customers = ['listed', 'grouped', 'agreed'] as const;
 type Customer = (typeof customers)[number];
 const agreed: CustomerPriceText[] = [{ models: ['deepseek-*'], factor: 0.85 }];
 
-/** The entries of the group for a while. */
+/** The entries of the group during some time. */
 interface GroupState {
   fromMs: number;
   prices: CustomerPriceText[];
@@ -92,7 +92,7 @@ const bodies = {
   '/messages': (content: string) => ({ messages: [{ role: 'user', content }], max_tokens: limit }),
 };
 
-/** Returns the id of a call whose head came. A call that is cut off in its answer is charged too. */
+/** Returns the id of a call whose headers arrived. A call that is cut in its answer is also charged. */
 async function callOnce(stack: LocalStack, customer: Customer, number: number): Promise<string | undefined> {
   const random = new SeededRandom(number);
   const path = random.pick(['/chat/completions', '/responses', '/messages'] as const);
@@ -112,7 +112,7 @@ async function callOnce(stack: LocalStack, customer: Customer, number: number): 
 
 const nanoOf = (yuan: unknown): bigint => BigInt(Math.round(Number(yuan) * 1e9));
 
-it('charges each call by the hour and the group of its acceptance, whatever happens to it', async () => {
+it('charges each call by the hour and the group at its acceptance, whatever happens to it', async () => {
   await using running = new AsyncDisposableStack();
   const tables = running.adopt(await startFaultedTables(11), (one) => one.stop());
   const startMs = Math.floor(Date.now() / minuteMs) * minuteMs;
@@ -194,7 +194,7 @@ it('charges each call by the hour and the group of its acceptance, whatever happ
       if (pids.length > 0) process.kill(random.pick(pids as [number, ...number[]]), 'SIGKILL');
       kills += 1;
     } catch {
-      // It had ended by itself.
+      // The process had exited by itself.
     }
   };
   const storm = Array.from({ length: workers }, worker);
@@ -219,7 +219,7 @@ it('charges each call by the hour and the group of its acceptance, whatever happ
   const rows = await rowsOf();
   expect(total(quotas, 'available') + spent).toBe(BigInt(granted * customers.length) * 1_000_000_000n);
 
-  /** All prices that the oracle allows for a call: one, but of a group those of its last edits. */
+  /** All prices that the oracle allows for a call: one, or those of the group's last edits. */
   const rulesFor = (row: Row): (ChargeText | undefined)[] => {
     const id = String(row['id']).replace('late#', '');
     const startedMs = requestTimeMs(id) ?? 0;

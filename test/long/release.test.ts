@@ -49,7 +49,7 @@ class Clone {
     };
   }
 
-  /** Runs a line as the workflow's shell does. Throws its output after a failure. */
+  /** Runs a line as the workflow's shell does. Throws the output if it fails. */
   async run(command: string, variables: Record<string, string> = {}): Promise<string> {
     const env = { PATH: process.env['PATH'], HOME: this.folder, ...this.#variables, ...variables };
     const options = { cwd: this.folder, env, timeout: 10 * minutes };
@@ -75,7 +75,7 @@ class Clone {
   }
 }
 
-/** Files of a release: the folder that has them, and its version. */
+/** A release: the folder with its files, and its version. */
 interface Released {
   folder: string;
   version: string;
@@ -85,7 +85,7 @@ let before: Clone;
 let after: Clone;
 let old: Released;
 let fresh: Released;
-/** What ran, in order. */
+/** The commands that ran, in order. */
 const ran: string[] = [];
 
 beforeAll(async () => {
@@ -117,7 +117,7 @@ afterAll(() => {
 describe('a release', () => {
   const read = (file: string): Buffer => readFileSync(path.join(fresh.folder, file));
 
-  it('is tested, and tagged in a clean tree with the snapshot of its names', async () => {
+  it('is tested, then tagged in a clean tree with the snapshot of its public names', async () => {
     expect(ran[0]).toContain('tested');
     expect(await after.run('git describe --exact-match && git status --porcelain -uno')).toBe(
       `v${fresh.version}\n`,
@@ -126,7 +126,7 @@ describe('a release', () => {
     expect(after.read('docs/construct.md')).not.toContain(`relay-${old.version}`);
   });
 
-  it('has the tarball, the template with its assets, the OpenAPI document, a bill of materials and checksums, under its version', () => {
+  it('contains the tarball, the template with its assets, the OpenAPI document, a bill of materials and checksums, named after its version', () => {
     const name = `relay-${fresh.version}`;
     expect(readdirSync(fresh.folder).toSorted()).toEqual([
       'SHA256SUMS',
@@ -143,7 +143,7 @@ describe('a release', () => {
     expect(String(read(`${name}.template.json`))).toContain(`"RELAY_VERSION": "${fresh.version}"`);
   });
 
-  it('has the checksum of each file', () => {
+  it('contains the checksum of each file', () => {
     const sums = String(read('SHA256SUMS'))
       .trim()
       .split('\n')
@@ -165,7 +165,7 @@ describe('a release', () => {
     expect(bill.bomFormat).toBe('CycloneDX');
     const names = bill.components.map((each) => each['bom-ref']);
     const { dependencies } = JSON.parse(readPage('package.json')) as { dependencies: Record<string, string> };
-    // The console loads what no function does.
+    // The console loads packages that no function loads.
     for (const [name, version] of [...Object.entries(dependencies), ['openid-client', '']])
       expect(
         names.some((each) => each.startsWith(`${name}@${version}`)),
@@ -274,7 +274,7 @@ new Relay(stack, 'Relay', { alarmEmail: 'ops@example.com' });
     },
   );
 
-  // The tests also have to pass on a machine that has Node and npm alone.
+  // The tests must also pass on a machine with only Node and npm.
   const hasTools = ['aws --version', 'unzip -v'].every((command) => {
     try {
       return execFileSync('sh', ['-c', command], { stdio: 'pipe' }).length > 0;

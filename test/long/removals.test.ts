@@ -12,14 +12,14 @@ beforeAll(() => {
 });
 afterAll(() => tree.remove());
 
-/** Tests of the file that do not pass. A contract, which is no test file, is run by the test file of its name. */
+/** Tests of the file that do not pass. A contract is not a test file; the test file of its name runs it. */
 async function failing(file: string, built: boolean, ...options: string[]): Promise<string[]> {
   if (built) await tree.node('infra/build/build-functions.ts');
   const { failed } = await tree.tests(file.replace(/(?<!\.test)\.ts$/, '.test.ts'), ...options);
   return failed;
 }
 
-/** A test's name as it is written: what stands for the case, such as `%s`, may be anything. */
+/** Matches a test's name as written: a placeholder for the case, such as `%s`, matches any text. */
 const patternOf = (name: string): string =>
   name.replaceAll(/[.*+?^${}()|[\]\\/]/g, String.raw`\$&`).replaceAll(/%[a-z]/g, '.*');
 
@@ -32,7 +32,7 @@ describe('without its guard', () => {
     const restore = tree.change(file, find, replace);
     const pattern = patternOf(name);
     try {
-      // Tests of other names are left out, and so do not pass either.
+      // Tests with other names are skipped, so they do not pass either.
       const failed = await failing(ranBy, built, '-t', pattern);
       expect(failed.filter((each) => new RegExp(pattern, 's').test(each))).not.toEqual([]);
     } finally {
@@ -41,7 +41,7 @@ describe('without its guard', () => {
   });
 
   const files = [...new Set(chosen.map(({ test, ranBy = test }) => ranBy))];
-  it.each(files)('of the whole tree, %s passes', async (file) => {
+  it.each(files)('%s passes on the unmodified tree', async (file) => {
     const built = chosen.some((removal) => (removal.ranBy ?? removal.test) === file && removal.built);
     expect(await failing(file, built)).toEqual([]);
   });

@@ -17,7 +17,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 interface Run {
   exitCode: number | null;
   output: string;
-  /** What it found, without its plots. */
+  /** The findings, without the plots. */
   page: string;
 }
 
@@ -45,7 +45,7 @@ async function soak(name: string, parameters: string[], signal?: (output: string
   return { exitCode, output, page: existsSync(page) ? readFileSync(page, 'utf8') : '' };
 }
 
-describe('a soak of a relay with one defect ends with exit code 1', () => {
+describe('a soak of a relay with one defect exits with 1', () => {
   it.each([
     ['lost-settle', 'no-usage', '0.4', /charge +\| call \d+ \(none, whole, .*is expired/],
     ['double-refund', 'no-usage', '0.3', /balance +\| soak-\w is off by/],
@@ -66,14 +66,14 @@ describe('a soak of a relay with one defect ends with exit code 1', () => {
   });
 });
 
-it('a soak without a lie ends with exit code 0 under the same faults', async () => {
+it('a soak without a defect exits with 0 under the same faults', async () => {
   const faults = 'no-usage,server-error,kill-answering,price-edit';
   const run = await soak('clean', ['--minutes', '0.7', '--workers', '3', '--faults', faults]);
   expect(run.output).toContain('Nothing was lost, doubled or answered wrong.');
   expect(run.exitCode).toBe(0);
 });
 
-it('Ctrl-C ends all that was started and leaves a report', async () => {
+it('Ctrl-C ends all started processes and leaves a report', async () => {
   const run = await soak('interrupted', ['--minutes', '5'], (output) => output.includes('faults  load'));
   expect(run.page).toContain('Ended by hand');
   expect(run.exitCode).toBe(130);

@@ -8,10 +8,10 @@ import { storiesOfSeeds } from '../stored/virtual-stage.ts';
 /** Others: `STORED_SEED=100000 npm run test:long -- test/long/stored.test.ts`; fewer: `STORED_SEEDS=20`. */
 const first = Number(process.env['STORED_SEED'] ?? 1_000);
 const count = Number(process.env['STORED_SEEDS'] ?? 500);
-/** At once. Half of the processes that the stack may have are for runs. */
+/** Concurrent stories. Half of the stack's processes are for runs. */
 const width = 8;
 
-it('background responses of 500 seeds are whole, charged once and seen by nobody else, whatever fails', async () => {
+it('background responses of 500 seeds are complete, charged once and visible to no other account, whatever fails', async () => {
   const runs = await runsOfSeeds(first, count);
   expect(runs.filter(({ runFell }) => runFell).length).toBeGreaterThan(count / 8);
 }, 600_000);
@@ -21,7 +21,7 @@ it('stored and keyed answers of four times as many seeds hold in virtual time', 
   expect(stories.filter(({ fell }) => fell > 0).length).toBeGreaterThan(count / 2);
 }, 600_000);
 
-it('stories of 500 seeds hold on the running stack, whose processes are killed and stand still and whose store refuses', async () => {
+it('stories of 500 seeds hold on the running stack, whose processes are killed and frozen and whose store rejects calls', async () => {
   const begunMs = Date.now();
   const seeds = Array.from({ length: count }, (_, i) => first + i);
   const stack = await StoredStack.start(seeds);

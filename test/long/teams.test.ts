@@ -1,6 +1,6 @@
 /**
- * Apps as teams have them: what `cdk init` made over the years, in the oldest CDK that the package works with and in the newest.
- * Their tools are in test/teams, and are installed when this file first runs.
+ * Apps as teams have them: the output of `cdk init` over the years, with the oldest supported CDK and the newest.
+ * Their tools are listed in test/teams, and installed when this file first runs.
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -10,12 +10,12 @@ import { root } from '../docs/pages.ts';
 import { AdopterApp } from '../infra/adopter.ts';
 
 const locked = path.join(root, 'test', 'teams');
-/** Not in the tree of sources, which tools and other tests walk. */
+/** Outside the source tree, because tools and other tests walk that. */
 const installed = path.join(root, 'node_modules', '.cache', 'teams');
 const modules = path.join(installed, 'node_modules');
 const inModules = (...parts: string[]): string => path.join(modules, ...parts);
 
-/** Tools are everybody's; the peers are of one version or of the other. */
+/** All apps share the tools; each version has its own peers. */
 const tools = ['@swc', '@types', 'jest', 'ts-jest'].map((name) => inModules(name));
 const versions = {
   'the oldest CDK': [inModules('aws-cdk-lib'), inModules('constructs')],
@@ -59,7 +59,7 @@ const jest = (transform: Record<string, unknown>): string =>
 
 interface Shape {
   files: Record<string, string>;
-  /** Absent: nothing is compiled. */
+  /** Absent if nothing is compiled. */
   compiler?: string;
 }
 
@@ -150,7 +150,7 @@ describe.each(Object.entries(versions))('in %s', (_, peers) => {
   afterAll(() => app?.remove());
 
   test.each(Object.entries(shapes))(
-    'an app %s compiles, and its test of the template is green',
+    'an app %s compiles, and its test of the template passes',
     async (name, shape) => {
       const folder = name.replaceAll(/\W+/g, '-');
       const files = { 'package.json': JSON.stringify({ name: 'models', private: true }), ...shape.files };

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runOps } from '../ops/run-ops.ts';
 import { startFaultedStack, type FaultedStack } from '../support/faulted-stack.ts';
 
-/** Throttling of the whole store for 30 s, longer than clients of test/local wait. */
+/** Throttles the whole store for 30 s, longer than the clients of test/local wait. */
 let stack: FaultedStack;
 
 beforeAll(async () => {
@@ -12,7 +12,7 @@ afterAll(() => stack.stop());
 
 describe('the running stack', () => {
   it.each([1, 0.5, 0.1])(
-    'is as before within 5 s after its store was throttled for 30 s, share %s',
+    'recovers within 5 s after its store was throttled for 30 s, share %s',
     { timeout: 120_000 },
     async (share) => {
       const { statuses, askedSeconds } = await stack.throttledFor({ forMs: 30_000, share });
@@ -21,7 +21,7 @@ describe('the running stack', () => {
     },
   );
 
-  it('has lost and doubled nothing', { timeout: 120_000 }, async () => {
+  it('has lost or doubled no charge', { timeout: 120_000 }, async () => {
     await stack.untilClosed();
     const { spent, charged, available, granted } = await stack.sums();
     expect({ sum: spent + available, charged }).toEqual({ sum: granted, charged: spent });

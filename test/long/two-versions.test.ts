@@ -1,6 +1,6 @@
 /**
- * Two versions on one set of tables, as while a deployment shifts calls and after it is rolled back: half of the calls to
- * each, under load, with edits of the configuration; what runs on streams and schedules is of one version alone.
+ * Two versions on one set of tables, as while a deployment shifts traffic or after its rollback: each gets half of the
+ * calls, under load, with edits of the configuration; functions on streams and schedules run only one version.
  * `RELAY_BESIDE_SECONDS=60` shortens each of the four runs.
  */
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
@@ -31,7 +31,7 @@ interface Former {
 
 const formers: Former[] = [{ name: 'the version of 27 November', commit: 'e19aa806' }];
 
-/** The busy account has so many calls at once that it is split where it may be. */
+/** The busy account makes so many calls at once that it is split into shards where that is allowed. */
 const callers: Record<string, number> = { quiet: 1, limited: 2, planned: 1, busy: 12 };
 const keyOf = (account: string): string => `sk-beside-${account}`;
 
@@ -48,9 +48,9 @@ afterAll(() => {
 interface Beside {
   stack: RunningStack;
   documents: DynamoDBDocumentClient;
-  /** Calls that each version got. */
+  /** Number of calls that each version received. */
   invocations: Map<string, number>;
-  /** What functions said that nobody should have to read. */
+  /** Log lines that should not occur. */
   alarming: string[];
   background: Map<string, LocalFunction>;
   stop(): Promise<void>;
@@ -58,7 +58,7 @@ interface Beside {
 
 interface BesideOptions {
   build: FormerBuild;
-  /** Whose functions run on streams and schedules. */
+  /** The version whose functions run on streams and schedules. */
   background: 'today' | 'former';
 }
 
@@ -129,7 +129,7 @@ async function startBeside({ build, background }: BesideOptions): Promise<Beside
 const put = (documents: DynamoDBDocumentClient, table: TableName, Item: object): Promise<unknown> =>
   documents.send(new PutCommand({ TableName: physicalNameOf('relay', table), Item }));
 
-/** Rows that both versions know. */
+/** Rows that both versions can read. */
 function rowsFor(endpoint: string): [TableName, Record<string, unknown>][] {
   const limits: Record<string, object> = { limited: { max_concurrency: 50, rpm: 5000 } };
   return [
@@ -190,7 +190,7 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
   while (!(await holds())) await sleep(200);
 }
 
-/** Every account in both versions: the configuration is live, the balances are there. */
+/** Waits until every account is served by both versions: the configuration is live and the balances exist. */
 const ready = (beside: Beside): Promise<void> =>
   until(async () => {
     const replies = await Promise.all(
@@ -199,7 +199,7 @@ const ready = (beside: Beside): Promise<void> =>
     return replies.every(({ status }) => status === 200);
   });
 
-/** Calls of all accounts, and an edit of the configuration every few seconds. Returns what was not answered whole. */
+/** Calls of all accounts, and an edit of the configuration every few seconds. Returns the calls without a complete answer. */
 async function load(beside: Beside, forMs: number): Promise<{ calls: number; bad: string[] }> {
   const untilMs = Date.now() + forMs;
   const bad: string[] = [];
@@ -227,7 +227,7 @@ async function load(beside: Beside, forMs: number): Promise<{ calls: number; bad
   return { calls, bad };
 }
 
-/** What calls that died left open, as of a long time ago. */
+/** Writes an open entry as a call leaves it that died long ago. */
 async function leaveOpen({ stack }: Beside, id: string): Promise<void> {
   const entry = ['1', '5000000', '1000000', '0123456789ab', 'demo-chat', '1:tokens:0.001:0.002', '', ''];
   const L = entry.map((value, index) => (index < 3 ? { N: value } : { S: value }));
@@ -251,13 +251,13 @@ const openEntries = async ({ documents }: Beside): Promise<string[]> => {
 
 describe.each(formers)('$name beside this one', (former) => {
   it.each(['today', 'former'] as const)(
-    'answers every call, reads every entry and loses nothing while functions of %s run on streams and schedules',
+    'answers every call, reads every entry and loses no charge while functions of %s run on streams and schedules',
     async (background) => {
       const beside = await startBeside({ build: buildOf(former.commit), background });
       try {
         await ready(beside);
         const { calls, bad } = await load(beside, seconds * 1000);
-        // What the functions wrote about them says why.
+        // The functions' log lines about them explain a failure.
         expect(bad.slice(0, 5).concat(bad.length > 0 ? beside.alarming.slice(0, 5) : [])).toEqual([]);
         expect(calls).toBeGreaterThan(seconds);
         for (const version of ['1', '2'])

@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
 
-// Every stage; `npm test` has three.
+// Every stage; `npm test` covers three.
 vi.stubEnv('STAGES', 'every');
 await import('../infra/validation.test.ts');

@@ -1,4 +1,4 @@
-/** An hour of looks at the overview in a real browser, by a clock that runs fast. */
+/** An hour of refreshes of the overview in a real browser, with a fast clock. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Browser, Page } from 'playwright-core';
@@ -18,7 +18,7 @@ afterAll(async () => {
   await rig.stop();
 });
 
-/** Runs so many times as fast as the time, once it is told to. */
+/** Runs this many times faster than real time, once started. */
 function fastClock(real: Clock) {
   let [fromMs, factor] = [real.now(), 1];
   const clock: Clock = {
@@ -36,7 +36,7 @@ function fastClock(real: Clock) {
   return { clock, hurry };
 }
 
-/** What is kept when all that can be is given back. */
+/** Memory in use after a garbage collection. */
 async function kept(page: Page) {
   const devTools = await page.context().newCDPSession(page);
   await devTools.send('HeapProfiler.collectGarbage');
@@ -51,7 +51,7 @@ async function kept(page: Page) {
 
 const megabyte = 1024 * 1024;
 
-it('the overview that is watched is the same after an hour of looks: it is not logged out, and neither the page nor the process has grown', async () => {
+it('the overview stays logged in during an hour of refreshes, and neither the page nor the process grows', async () => {
   const { clock, hurry } = fastClock(rig.ports.clock);
   const served = await rig.serve({ ports: { ...rig.ports, clock } });
   const { page, complaints } = await openPage(browser, { timezoneId: 'Asia/Shanghai' });
@@ -69,12 +69,12 @@ it('the overview that is watched is the same after an hour of looks: it is not l
       .toBe(true);
   await until(20, 0);
   const before = await kept(page);
-  // A session without a request lasts half of this.
+  // An idle session lasts half of this.
   await until(120, 1);
   const after = await kept(page);
-  // One element a look would be 100. Strips have more pieces, as there is more to tell.
+  // One leaked element a refresh would be 100. Strips get more pieces as data arrives.
   expect(after.elements).toBeLessThan(before.elements + 50);
-  // What was taken out and is not collected yet; kept, it would be half a million.
+  // Removed elements that are not collected yet; a leak would be half a million.
   expect(after.nodes).toBeLessThan(50_000);
   expect(after.jsEventListeners).toBeLessThan(before.jsEventListeners + 20);
   expect(after.page - before.page).toBeLessThan(megabyte);

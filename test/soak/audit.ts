@@ -1,4 +1,4 @@
-/** The product's own audit, as an operator runs it. The report shows what it says beside what the checker says. */
+/** Runs the product's own audit as an operator does. The report shows its result next to the checker's. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
@@ -11,7 +11,7 @@ export interface AuditOutcome {
 
 const root = path.resolve(import.meta.dirname, '../..');
 
-/** @param lossLines log lines of closes that could not be written: they are written first */
+/** @param lossLines log lines of closes that failed to be written; the audit writes them first */
 export async function runAudit(tablesEndpoint: string, lossLines: readonly string[]): Promise<AuditOutcome> {
   const repair = lossLines.length > 0 ? ['--repair', '-', '--yes'] : [];
   const child = spawn(process.execPath, ['infra/ops/cli/main.ts', 'audit', ...repair], {

@@ -6,7 +6,7 @@ import type { Attempt, CallSeen, Finding, Observations, Row } from './checker/ob
 
 const folder = path.join(import.meta.dirname, 'checker');
 
-it('the checker imports nothing but itself and the oracle', () => {
+it('the checker imports only its own files and the oracle', () => {
   const names = readdirSync(folder).flatMap((file) =>
     [...readFileSync(path.join(folder, file), 'utf8').matchAll(/(?:from|import)\s*\(?\s*['"]([^'"]+)/g)].map(
       ([, name]) => String(name),
@@ -20,7 +20,7 @@ const at = Date.UTC(2026, 10, 22, 12);
 const second = 1000;
 const words = 'call1 river stone';
 const priceBefore = '1:tokens:0.001:0.002';
-/** 20 tokens in at 0.001 and 3 out at 0.002, in billionths. */
+/** 20 input tokens at 0.001 and 3 output tokens at 0.002, in nano-yuan. */
 const charge = 26_000;
 const yuan = (nano: number): number => nano / 1e9;
 
@@ -72,7 +72,7 @@ const sumKeys = [
 const sums = (changes: Row = {}): Row[] =>
   sumKeys.map((key): Row => Object.assign({ calls: 1, charged: yuan(charge) }, key, changes));
 
-/** One call that went well, with changes. */
+/** One successful call, with changes. */
 const observations = (changes: Partial<Observations> = {}): Observations => ({
   calls: [whole],
   attempts: [answer],
@@ -94,7 +94,7 @@ const observations = (changes: Partial<Observations> = {}): Observations => ({
 const found = (changes: Partial<Observations>): string[] =>
   check(observations(changes)).map(({ rule, what }: Finding) => `${rule}: ${what}`);
 
-/** The tables after a call that the sweeper had to close. */
+/** The tables after the sweeper closed a call. */
 const expiredTables = {
   quotas: [quota({ available: 1e9 - 20_000, spent: 20_000 })],
   ledger: [{ ...settledRow, kind: 'expired', charge: yuan(20_000) }],
@@ -124,12 +124,12 @@ const releasedTables = {
   daily: sums({ charged: 0 }),
 };
 
-it('nothing is found in a call that went well', () => {
+it('a successful call has no findings', () => {
   expect(found({})).toEqual([]);
 });
 
 describe('the six defects', () => {
-  it('a lost settle: the sweeper closes a call that nobody killed', () => {
+  it('a lost settlement: the sweeper closes a call that was not killed', () => {
     expect(found({ tables: expiredTables })).toEqual([
       expect.stringMatching(/^charge: call 1 .* is expired for 20000/),
     ]);
@@ -162,7 +162,7 @@ describe('the six defects', () => {
     expect(found({ calls: [{ ...stalled, end: 'cut' }] })).toEqual([]);
   });
 
-  it('a wrong cause: a failing upstream, or none that was asked, as a rate limit', () => {
+  it('a wrong cause: a rate limit reported for an upstream that failed or was never called', () => {
     const limit = { type: 'rate_limit_error', code: 'rate_limit_exceeded' };
     const call = refused(429, limit, { requestId: 'r1', retryAfterSeconds: 5 });
     expect(found({ calls: [call], attempts: [failed], tables: releasedTables })).toEqual([
@@ -180,7 +180,7 @@ describe('the six defects', () => {
     expect(found({ calls: [true502], attempts: [failed], tables: releasedTables })).toEqual([]);
   });
 
-  it('a leaked hold: it outlives its lease, the grace and the next sweep', () => {
+  it('a leaked reservation: it outlives its lease, the grace period and the next sweep', () => {
     const leaseEnd = at / 1000;
     const hold = { id: 'r9', account: 'a', leaseEnd };
     expect(found({ holds: [{ ...hold, lastSeenMs: at + 80 * second }] })).toEqual([]);
@@ -192,7 +192,7 @@ describe('the six defects', () => {
     expect(found({ tables })).toEqual([expect.stringMatching(/^hold: a has 1 open reservations/)]);
   });
 
-  it('a stale price: the one before, more than 10 s after the edit', () => {
+  it('a stale price: the previous one, more than 10 s after the edit', () => {
     const [first] = observations().prices;
     const prices = (secondsAgo: number) =>
       [first, first && { ...first, output: 0.003, writtenMs: at - secondsAgo * second }].filter(
@@ -207,8 +207,8 @@ describe('the six defects', () => {
   });
 });
 
-describe('what else is wrong', () => {
-  it('a call without its ledger row, and a row of no call', () => {
+describe('other defects', () => {
+  it('a call without its ledger row, and a row without its call', () => {
     expect(found({ tables: { ...emptyTables } })).toEqual([
       expect.stringMatching(/^lost: call 1 .* has no ledger row/),
     ]);
@@ -221,7 +221,7 @@ describe('what else is wrong', () => {
     expect(found({ tables })).toEqual([expect.stringMatching(/^doubled: the row r2 .* is of no call/)]);
   });
 
-  it('a 502 when the store failed, and a host that fails by itself', () => {
+  it('a 502 although the store failed, and a failure of the host without a cause', () => {
     const store = { kind: 'store-down', fromMs: at, untilMs: at + second };
     const noStore = refused(503, { type: 'internal_error', code: 'unavailable' });
     const none = { attempts: [], tables: emptyTables, disturbances: [store] };
@@ -238,7 +238,7 @@ describe('what else is wrong', () => {
     expect(found({ deaths: [dead] })).toEqual(['death: a process of chat (pid 7) died by itself']);
   });
 
-  it('calls without an id are given the rows so that each row finds one that fits', () => {
+  it('rows are matched with calls without an id so that each row gets a call that fits', () => {
     const cut = (number: number): CallSeen => ({
       ...whole,
       number,
@@ -255,7 +255,7 @@ describe('what else is wrong', () => {
       ledger: [released, settled],
       daily: sums({ calls: 2, charged: yuan(50_000) }),
     };
-    // The free row fits both calls, the other one the second alone.
+    // The free row fits both calls, the other row only the second.
     expect(found({ calls: calls.toReversed(), attempts: [failed, long], tables })).toEqual([]);
     expect(found({ calls, attempts: [failed, long], tables })).toEqual([]);
   });
@@ -275,7 +275,7 @@ describe('what else is wrong', () => {
     ]);
   });
 
-  it('a close that was given up although the store worked', () => {
+  it('an abandoned close although the store worked', () => {
     const loss = { atMs: at, message: 'settle_lost', line: '' };
     expect(found({ losses: [loss] })).toEqual([expect.stringMatching(/^lost: settle_lost at/)]);
     const store = { kind: 'store-down', fromMs: at - 5 * second, untilMs: at - 2 * second };
@@ -289,7 +289,7 @@ describe('what else is wrong', () => {
     );
   });
 
-  it('a cut answer costs its estimate, though its upstream reported counts when it was given up already', () => {
+  it('a cut answer costs its estimate if its upstream reported counts only after the relay gave up', () => {
     const error = { type: 'upstream_error', code: 'upstream_timeout' };
     const given: CallSeen = { ...whole, end: 'error', text: 'call1', error };
     const estimated = { ...settledRow, kind: 'settled', charge: yuan(20_000) };

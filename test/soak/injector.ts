@@ -1,4 +1,4 @@
-/** Injects the planned faults at their time, each kind of fault of the stack one after the other. */
+/** Injects the planned faults on time; faults of the stack of one kind never overlap. */
 import type { Load } from './load/load.ts';
 import { isCallFault, storeFaults, type StackFault } from './plan/fault-kinds.ts';
 import type { PlannedFault } from './plan/fault-plan.ts';
@@ -26,7 +26,7 @@ export class Injector {
       );
   }
 
-  /** Resolves when the faults that have begun are over. */
+  /** Resolves when the started faults are over. */
   async end(): Promise<void> {
     for (const timer of this.#timers) clearTimeout(timer);
     await Promise.all(this.#lanes.values());

@@ -44,7 +44,7 @@ function findingsOf(result: SoakResult): Finding[] {
   return [...answerFindings(result.seen, circumstances), ...causeFindings(result.seen, circumstances)];
 }
 
-/** The rows that a finding is about, beside the log. */
+/** Writes the rows of findings next to the log. */
 function keepTables({ seen, logFile }: SoakResult): string {
   const file = logFile.replace(/log$/, 'tables.json');
   const text = (_: string, value: unknown): unknown => {
@@ -101,5 +101,5 @@ async function main(): Promise<number> {
   });
 }
 
-// Sleeping calls of an interrupted soak would keep the process.
+// Sleeping calls of an interrupted soak would keep the process alive.
 process.exit(await main());

@@ -1,4 +1,4 @@
-/** A soak from its start to its observations: stack, load, faults, then time to settle, then the tables. */
+/** Runs a soak up to its observations: stack, load, faults, time to settle, then the tables. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findFreePort } from '../../infra/local/host/loopback.ts';
 import { runAudit, type AuditOutcome } from './audit.ts';
@@ -26,7 +26,7 @@ export interface SoakResult {
   memory: MemorySample[];
   audit: AuditOutcome | undefined;
   logFile: string;
-  /** Ctrl-C: tables were not read. */
+  /** Interrupted by Ctrl-C, so the tables were not read. */
   interrupted: boolean;
 }
 
@@ -43,7 +43,7 @@ export interface Progress {
 
 const sampleMs = 2_000;
 const sweepGraceSeconds = 10;
-/** Without calls that take long, reservations of killed calls end soon. */
+/** Without long calls, reservations of killed calls expire soon. */
 const longRequestSeconds = 70;
 const shortRequestSeconds = 12;
 const drainSlackMs = 20_000;
@@ -172,7 +172,7 @@ interface Draining {
   interruption: AbortSignal;
 }
 
-/** Waits until nothing is reserved, or until the last lease ended so long ago that it never will be. */
+/** Waits until nothing is reserved, or until the last lease ended so long ago that waiting is pointless. */
 async function drain({ stack, holds, say, interruption }: Draining): Promise<void> {
   for (;;) {
     const open = await holds.read();
@@ -188,7 +188,7 @@ async function drain({ stack, holds, say, interruption }: Draining): Promise<voi
   }
 }
 
-/** Ledger rows come some seconds after their calls. What the relay could not write is written as an operator would. */
+/** Ledger rows arrive some seconds after their calls. Closes that the relay failed to write are written as an operator would. */
 async function settleAndAudit(stack: SoakedStack, say: (step: string) => void): Promise<AuditOutcome> {
   await ledgerComplete(stack, say);
   say('audit');

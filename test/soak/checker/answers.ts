@@ -1,10 +1,10 @@
-/** What clients were shown: success only with the whole text, no wrong text, no end without a word, no cut without a cause. */
+/** Checks what clients received: success only with the whole text, no wrong text, no silent end, no cut without a cause. */
 import type { Attempt, CallSeen, Circumstances, Finding, Observations } from './observations.ts';
 
 const wordsShown = 60;
 const shown = (text: string): string => (text.length > wordsShown ? `${text.slice(0, wordsShown)}...` : text);
 
-/** Their process, or their own reading, explains a broken connection. */
+/** Faults of the process or of the reading client that explain a broken connection. */
 const cutters = ['kill-answering', 'freeze', 'clock-skew'];
 const slowReaders = new Set(['stalled-reader', 'slow-reader']);
 

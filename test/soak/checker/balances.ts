@@ -1,8 +1,8 @@
-/** What accounts have: balances that add up, the ledger's sum, the sums by day, and nothing that stays held. */
+/** Checks accounts: balances add up, match the ledger and the daily sums, and no reservation stays open. */
 import { skewMaxMs, type Finding, type Observations, type Row } from './observations.ts';
 import { isCallRow, isLateRow, nanoOf } from './ledger.ts';
 
-/** The sweeper runs once a minute; a table stream is some seconds behind. */
+/** The sweeper runs once a minute; a table stream lags by a few seconds. */
 const sweepSlackMs = 75_000;
 
 export interface Balance {
@@ -73,7 +73,7 @@ export function balanceFindings({ tables, granted }: Pick<Observations, 'tables'
     const rows = tables.ledger.filter((row) => row['account'] === name && isCallRow(row));
     const charged = rows.reduce((total, row) => total + nanoOf(row['charge'] ?? 0), 0n);
     if (charged !== sum.spent) say(`${name} has spent ${sum.spent}, its ledger rows have ${charged}`);
-    // Of a reserve that was called off no call was made.
+    // A cancelled reservation has no call.
     const calls = rows.filter((row) => !isLateRow(row) && row['kind'] !== 'cancelled').length;
     for (const [what, isOf] of Object.entries(sumsOf(name))) {
       const sums = added(tables.daily.filter(isOf));

@@ -1,4 +1,4 @@
-/** Why calls were refused: each refusal has to name what was done to it. */
+/** Checks the causes of refusals: each refusal must name the fault that was injected. */
 import {
   skewMaxMs,
   type Attempt,
@@ -24,9 +24,9 @@ const rateLimits = new Set(['rate-limited', 'rate-limited-retry-after']);
 const hangs = new Set(['hang-before-headers', 'hang-between-chunks']);
 const storeKinds = ['store-throttled', 'store-down', 'store-reply-lost', 'store-slow'];
 const processKinds = ['kill-answering', 'clock-skew', 'freeze'];
-/** A process that starts anew reads its configuration once more, and the emulator of Lambda fails one call of a start that failed. */
+/** A restarted process reads its configuration again, and the emulator of Lambda fails one call for each failed start. */
 const aftermathMs = 3_000;
-/** Texts and clocks have whole seconds. */
+/** Messages and clocks use whole seconds. */
 const roundingMs = 1_500;
 
 export function causeFindings(seen: Observations, circumstances: Circumstances): Finding[] {
@@ -55,7 +55,7 @@ function wrongCause(call: CallSeen, seen: Observations, circumstances: Circumsta
 }
 
 function isCause({ status, type, code }: Cause, { status: given, error }: CallSeen): boolean {
-  // An error inside a stream has no status of its own.
+  // An error inside a stream has no HTTP status.
   if (given !== 200 && !status.includes(given ?? 0)) return false;
   if (type !== '' && error?.type !== type) return false;
   return code === undefined || error?.code === code;
@@ -71,13 +71,13 @@ function causesOf(call: CallSeen, attempts: Attempt[], seen: Observations, aroun
   }
   if (call.fault === 'refused-connection') causes.push(failing);
   if (attempts.length === 0 && waitOf(call, seen) !== undefined) causes.push(busy);
-  // Nothing was charged, so the upstream was not asked.
+  // Nothing was charged, so the upstream was not called.
   if (attempts.length === 0 && around.struck(call, storeKinds, 0)) causes.push(noStore);
   if (around.struck(call, ['freeze', 'clock-skew'])) causes.push(noStore, tooSlow, failing);
   return causes;
 }
 
-/** The Retry-After that the model's upstream had sent and that still ran when the call came: when it ends. */
+/** When the Retry-After of the model's upstream ends, if it was still running when the call arrived. */
 function waitOf(
   { model, startedMs, endedMs }: CallSeen,
   { attempts, disturbances }: Observations,
@@ -94,7 +94,7 @@ function waitOf(
   return last >= startedMs ? last : undefined;
 }
 
-/** A client is named the time that the upstream named. */
+/** The client must get the time that the upstream sent. */
 function wrongTime(call: CallSeen, attempts: Attempt[], seen: Observations): string | undefined {
   const { retryAfterSeconds, status, endedMs } = call;
   if (status !== 429) return undefined;

@@ -1,28 +1,28 @@
-/** What each call may be charged, by what its upstream wrote and reported, and which row the ledger has to have of it. */
+/** The allowed charges of a call, by what its upstream wrote and reported, and the ledger row that it must have. */
 import { costOf, type ChargeText } from '../../oracle/price-list.ts';
 import type { Attempt, CallSeen, Circumstances } from './observations.ts';
 
-/** One ending that a call may have had. */
+/** One possible ending of a call. */
 export interface Ending {
   kinds: readonly string[];
-  /** Billionths of a yuan, all rows of the call together. */
+  /** Nano-yuan, summed over all rows of the call. */
   least: bigint;
   most: bigint;
 }
 
 const free: Pick<Ending, 'least' | 'most'> = { least: 0n, most: 0n };
-/** Estimates of a text: 5 to 16 % off on common kinds of text, on short ones more. */
+/** Estimates are 5 to 16 % off on common kinds of text, and more on short ones. */
 const estimateLeast = 0.5;
 const estimateMost = 1.8;
 const estimateSlack = 24;
-/** The prompt of every call is about as long. */
+/** All prompts have about this length. */
 const inputTokens = 20;
-/** A kill that comes just after the last byte finds a call that is not settled yet. */
+/** A kill just after the last byte hits a call that is not settled yet. */
 const settlingMs = 2_000;
 
 export const tokensIn = (text: string): number => text.split(' ').filter((word) => word !== '').length;
 
-/** @param rule the price by the ledger row, or one that the model had */
+/** @param rule the price in the ledger row, or one that the model had */
 export function endingsOf(call: CallSeen, rule: ChargeText, around: Circumstances): Ending[] {
   const attempts = around.attemptsOf(call);
   const endings: Ending[] = [];
@@ -38,10 +38,10 @@ function settled(call: CallSeen, attempt: Attempt, rule: ChargeText): Ending {
   const kinds = ['settled', 'expired'];
   if (rule.type === 'times-billing') {
     const once = costOf(rule, { input: 0, output: 0 });
-    // Who leaves before any content, or before a JSON answer is whole, pays nothing.
+    // A client that leaves before any content, or before a JSON answer is complete, pays nothing.
     return { kinds, least: call.end === 'whole' ? once : 0n, most: once };
   }
-  // An upstream that the relay gave up may have written its end, and its counts, a moment later.
+  // An abandoned upstream may have written its end and its counts a moment later.
   const read = attempt.whole && !isTimeOut(call.error);
   if (read && attempt.reported) {
     const cost = costOf(rule, attempt.reported);

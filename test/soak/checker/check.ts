@@ -1,4 +1,4 @@
-/** All that the checker finds in a soak. Nothing found: nothing was lost, doubled or answered wrong. */
+/** Runs all checks on a soak. No findings: nothing was lost, doubled or answered wrong. */
 import { answerFindings } from './answers.ts';
 import { balanceFindings, holdFindings } from './balances.ts';
 import { causeFindings } from './causes.ts';
@@ -14,7 +14,7 @@ const lossKinds = new Set([
   'freeze',
   'clock-skew',
 ]);
-/** A settle is tried until the deadline of its request. */
+/** A settlement is retried until the deadline of its request. */
 const triedMs = 75_000;
 
 export function check(seen: Observations): Finding[] {
@@ -40,7 +40,7 @@ function deathFindings({ deaths }: Observations): Finding[] {
     }));
 }
 
-/** A close may be given up for the audit only when the store, or its own process, kept the relay from writing it. */
+/** The relay may leave a close to the audit only if the store or the death of its process prevented the write. */
 function lossFindings({ losses, disturbances }: Observations): Finding[] {
   const excuses = disturbances.filter(({ kind }) => lossKinds.has(kind));
   return losses
@@ -51,7 +51,7 @@ function lossFindings({ losses, disturbances }: Observations): Finding[] {
     }));
 }
 
-/** Kinds that were injected too rarely to show anything. */
+/** Kinds of faults that were injected too rarely to prove anything. */
 export function missingFaults({ injected, quota }: Pick<Observations, 'injected' | 'quota'>): string[] {
   return [...injected]
     .filter(([, count]) => count < quota)

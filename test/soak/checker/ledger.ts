@@ -1,4 +1,4 @@
-/** Each call has the rows that it has to have, once, with the right amount; no row is anybody else's. */
+/** Checks that each call has its rows exactly once, with the right amount, and that no row lacks a call. */
 import { exactYuan, nano } from '../../oracle/exact.ts';
 import { ruleOfText } from '../../oracle/price-list.ts';
 import { endingsOf, type Ending } from './charges.ts';
@@ -9,11 +9,11 @@ const grantPrefix = 'grant#';
 
 export interface CallRows {
   row: Row;
-  /** With what a late close charged more or less. */
+  /** Including the difference that a late close charged. */
   charge: bigint;
 }
 
-/** Amounts may be below zero in rows of late closes. */
+/** Amounts may be negative in rows of late closes. */
 export function nanoOf(value: unknown): bigint {
   const text = typeof value === 'bigint' ? value.toString() : `${value as number | string}`;
   return text.startsWith('-') ? -nano(exactYuan(text.slice(1))) : nano(exactYuan(text));
@@ -99,9 +99,9 @@ interface Matching {
 }
 
 /**
- * A client that never got a header does not know its request's id: its key says whose the row is. Several calls may fit
- * a row, so pairs are exchanged along augmenting paths: first until the calls that must have a row have one, then for
- * the rows that are left.
+ * A client that never got headers does not know its request's id, so rows are matched by key. Several calls may fit a
+ * row, so augmenting paths exchange pairs: first for the calls that must have a row, then for the remaining
+ * rows.
  */
 function matched(rows: readonly CallRows[], calls: readonly CallSeen[], { fits, needsRow }: Matching) {
   const rowOf = new Map<CallSeen, CallRows>();
@@ -130,7 +130,7 @@ function matched(rows: readonly CallRows[], calls: readonly CallSeen[], { fits, 
   return { calls: rowOf, rowsLeft: rows.filter((row) => !callOf.has(row)) };
 }
 
-/** Of a row that fits no call. @param call one that has none */
+/** Reports a row that fits no call. @param call a call without a row */
 function sayOfRow(
   left: CallRows,
   call: CallSeen | undefined,

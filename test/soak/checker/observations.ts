@@ -1,6 +1,6 @@
 /**
- * What a soak saw, in terms of HTTP and of tables alone. The checker decides by this and by docs/billing.md (test/oracle);
- * it imports nothing of the product.
+ * The observations of a soak, as HTTP exchanges and table rows only. The checker judges by these and by docs/billing.md
+ * (test/oracle); it imports nothing of the product.
  */
 import type { ChargeText, Tokens } from '../../oracle/price-list.ts';
 
@@ -8,10 +8,10 @@ export type Row = Record<string, unknown>;
 
 /**
  * How a call ended for its client.
- * - `whole`: it says success.
+ * - `whole`: it reports success.
  * - `error`: a refusal, or an error inside the answer.
  * - `cut`: the connection broke.
- * - `silent`: the HTTP answer ended in order, with neither success nor an error in it.
+ * - `silent`: the HTTP answer ended normally, but contained neither success nor an error.
  * - `left`: the client hung up.
  */
 export type CallEnd = 'whole' | 'error' | 'cut' | 'silent' | 'left';
@@ -19,7 +19,7 @@ export type CallEnd = 'whole' | 'error' | 'cut' | 'silent' | 'left';
 export interface CallSeen {
   number: number;
   account: string;
-  /** As ledger rows have it: the first 12 digits of the hash. */
+  /** As in ledger rows: the first 12 digits of the hash. */
   key: string;
   model: string;
   /** The fault that was planned for it; `none`: an ordinary call. */
@@ -32,11 +32,11 @@ export interface CallSeen {
   status?: number | undefined;
   end: CallEnd;
   text: string;
-  /** The client has stopped reading for a while. */
+  /** The client stopped reading for some time. */
   stalled?: boolean;
   error?: { code?: string | undefined; type?: string | undefined; message?: string | undefined } | undefined;
   retryAfterSeconds?: number | undefined;
-  /** What a request that is wrong has to be answered with. */
+  /** The required status for an invalid request. */
   expectedStatus?: number | undefined;
 }
 
@@ -49,30 +49,30 @@ export interface Attempt {
   /** A name of a fault, or `answer`. */
   served: string;
   status: number;
-  /** What it wrote of the answer's text. */
+  /** The part of the answer's text that it wrote. */
   text: string;
-  /** Words of a text of which `text` is the beginning alone. */
+  /** Number of words, if `text` is only the start of the answer. */
   words?: number | undefined;
-  /** The text has its end and says so. */
+  /** The answer ended with its end marker. */
   whole: boolean;
-  /** Counts that it reported and that can be true; undefined: none. */
+  /** Reported counts if plausible, or undefined. */
   reported?: Tokens | undefined;
   retryAfterSeconds?: number | undefined;
 }
 
-/** A price of a model, from when its row was written. */
+/** A model's price since its row was written. */
 export interface PriceVersion extends ChargeText {
   model: string;
   writtenMs: number;
 }
 
-/** Something that happened to the stack as a whole. */
+/** A fault of the whole stack. */
 export interface Disturbance {
   kind: string;
   fromMs: number;
-  /** Of a clock that is wrong: until its process was ended. */
+  /** For a wrong clock: until its process ended. */
   untilMs: number;
-  /** The function whose process it was. */
+  /** The function that the process ran. */
   target?: string | undefined;
 }
 
@@ -85,14 +85,14 @@ export interface Death {
   planned: boolean;
 }
 
-/** A log line of a close that could not be written, or came late; an audit writes it again. */
+/** A log line of a close that failed or was late; an audit writes it again. */
 export interface Loss {
   atMs: number;
   message: string;
   line: string;
 }
 
-/** An open entry of `quotas`, over all times that it was read. */
+/** An open entry of `quotas`, over all reads. */
 export interface Hold {
   id: string;
   account: string;
@@ -117,22 +117,22 @@ export interface Observations {
   holds: Hold[];
   /** Seconds that the sweeper waits beyond a lease. */
   sweepGraceSeconds: number;
-  /** What was granted, in yuan, by account. */
+  /** Granted yuan, by account. */
   granted: ReadonlyMap<string, number>;
   tables: TablesSeen;
   /** How often each kind of fault was injected. */
   injected: ReadonlyMap<string, number>;
-  /** How often each has to be. */
+  /** The required count of each kind. */
   quota: number;
 }
 
-/** What the checker does not accept. */
+/** A violation that the checker found. */
 export interface Finding {
   rule: string;
   what: string;
 }
 
-/** How far clocks of processes may be off. */
+/** Maximum error of the processes' clocks. */
 export const skewMaxMs = 120_000;
 
 export const overlaps = (
@@ -141,7 +141,7 @@ export const overlaps = (
   until: number,
 ): boolean => fromMs <= until && untilMs >= from;
 
-/** Asks what happened while a call ran. */
+/** Finds the faults during a call. */
 export class Circumstances {
   readonly #seen: Observations;
   readonly #attempts = new Map<number, Attempt[]>();

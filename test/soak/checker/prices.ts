@@ -1,4 +1,4 @@
-/** Which price a call was given: the one in force, or for 10 s after an edit the one before. */
+/** Checks the price of each call: the one in force, or the previous one for 10 s after an edit. */
 import { exactYuan } from '../../oracle/exact.ts';
 import { ruleOfText, type ChargeText } from '../../oracle/price-list.ts';
 import { rowsByCall } from './ledger.ts';
@@ -11,7 +11,7 @@ import {
 } from './observations.ts';
 
 const freshMs = 10_000;
-/** What keeps an edit from being published or read. */
+/** Faults that delay publishing or reading an edit. */
 const delays = new Set([
   'store-throttled',
   'store-down',
@@ -48,7 +48,7 @@ function wrongPrice(call: CallSeen, rule: ChargeText, seen: Observations): strin
   return `replaced ${((call.startedMs - next.writtenMs) / 1000).toFixed(1)} s before the call`;
 }
 
-/** Until when a call may have the price before this one. */
+/** Until when a call may still use the previous price. */
 function dueMs({ writtenMs }: PriceVersion, { startedMs }: CallSeen, { disturbances }: Observations): number {
   const delayed = disturbances.filter(
     (each) =>

@@ -1,4 +1,4 @@
-/** What operators do to the configuration while calls run: right edits, wrong ones, a channel that goes and comes back. */
+/** Edits the configuration while calls run: valid edits, invalid ones, a channel that is deleted and restored. */
 import { DeleteCommand, type DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import type { PriceVersion } from '../checker/observations.ts';
 import { channelRow, chargeRow, pairChannels, put, soloModels, steadyModels } from '../load/rows.ts';
@@ -10,7 +10,7 @@ const deletedForMs = 4_000;
 export interface ConfigurationOptions {
   documents: DynamoDBDocumentClient;
   endpointFor: (this: void, channel: string) => string;
-  /** Grows with each edit. */
+  /** Increases with each edit. */
   prices: PriceVersion[];
   around: Disturbances;
 }
@@ -24,7 +24,7 @@ export class ConfigurationEdits {
     this.#options = options;
   }
 
-  /** No two prices of a model are the same, so a ledger row tells which one a call was given. */
+  /** All prices of a model differ, so a ledger row shows which one applied. */
   async price(): Promise<void> {
     const { documents, prices, around } = this.#options;
     const [model] = steadyModels;
@@ -40,7 +40,7 @@ export class ConfigurationEdits {
     around.over(edit);
   }
 
-  /** The row's last good version is used meanwhile. */
+  /** The relay uses the row's last valid version meanwhile. */
   async badRow(): Promise<void> {
     const { documents, prices, endpointFor, around } = this.#options;
     const charge = prices.findLast(({ model }) => model === steadyModels[1]);

@@ -1,4 +1,4 @@
-/** What all injectors of faults share: the record of what they did, and an end on request. */
+/** Shared by all fault injectors: a record of the faults, and a way to stop. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SeededRandom } from '../../simulation/seeded-random.ts';
 import type { Disturbance } from '../checker/observations.ts';
@@ -28,7 +28,7 @@ export class Disturbances {
     await sleep(milliseconds, undefined, { signal: this.#end.signal }).catch(() => {});
   }
 
-  /** It goes on until `over` is called. */
+  /** It lasts until `over` is called. */
   begin(kind: StackFault, target?: string): Disturbance {
     const disturbance: Disturbance = {
       kind,

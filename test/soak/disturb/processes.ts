@@ -1,4 +1,4 @@
-/** Faults of processes: killed, standing still, with a wrong clock. */
+/** Faults of processes: kill, freeze, wrong clock. */
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { answeringFunctions } from '../../../infra/stack/constructs/function-descriptions.ts';
@@ -7,7 +7,7 @@ import type { Disturbances } from './disturbances.ts';
 
 const answering = new Set<string>(answeringFunctions);
 const background = new Set(['config', 'ledger', 'grants', 'sweeper']);
-/** A call that came to a dead process is noticed, and the next process starts. */
+/** The host notices a call to a dead process, and starts the next one. */
 const restartMs = 1_500;
 const skewSecondsMost = 120;
 const skewTakenWithinMs = 15_000;
@@ -30,7 +30,7 @@ export class ProcessFaults {
     return this.#kill('kill-background', background);
   }
 
-  /** Stands still as a Lambda environment does between requests, but in the middle of one. */
+  /** Freezes a process as Lambda does between requests, but during one. */
   async freeze(): Promise<void> {
     const pid = this.#victim(answering);
     if (pid === undefined) return;
@@ -41,7 +41,7 @@ export class ProcessFaults {
     this.#around.over(freeze);
   }
 
-  /** The next process that starts has a wrong clock, for some seconds; one is killed so that one starts. */
+  /** Gives the next process a wrong clock for some seconds, and kills one so that one starts. */
   async skewClock(): Promise<void> {
     const { clockFolder, environments } = this.#stack;
     const next = path.join(clockFolder, 'next');
@@ -56,7 +56,7 @@ export class ProcessFaults {
     const until = Date.now() + skewTakenWithinMs;
     while (existsSync(next) && Date.now() < until && !this.#around.ended) await this.#around.pause(50);
     if (existsSync(next)) {
-      // Nothing started. A process that found it later would keep that clock.
+      // No process started. Remove the clock, or a later process would keep it.
       rmSync(next);
       skew.untilMs = Date.now();
       return;
@@ -65,7 +65,7 @@ export class ProcessFaults {
     const [, pid, target] = /^taken (\d+) (\w+)/.exec(taken ?? '') ?? [];
     if (target !== undefined) skew.target = target;
     await this.#around.pause(skewForMs);
-    // Its clock must not outlive the soak, nor be the sweeper's for the rest of it.
+    // The clock must not outlive the soak, and the sweeper must not keep it.
     if (pid !== undefined && environments.has(Number(pid))) this.#stack.kill(Number(pid));
     await this.#around.pause(restartMs);
     this.#around.over(skew);
@@ -90,6 +90,6 @@ function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // It has ended meanwhile.
+    // It has exited in the meantime.
   }
 }

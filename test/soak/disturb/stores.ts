@@ -1,4 +1,4 @@
-/** Faults of the store, by the proxy before it. */
+/** Faults of the store, injected by the proxy in front of it. */
 import type { FaultProxy, FaultRule } from '../../support/fault-proxy.ts';
 import type { Disturbances } from './disturbances.ts';
 
@@ -37,7 +37,7 @@ export class StoreFaults {
     return this.#strike('store-slow', { fault: { kind: 'slow', delayMs } });
   }
 
-  /** Tells of it only if a call was struck. */
+  /** Records the fault only if it hit a call. */
   async #strike(kind: StoreFault, rule: FaultRule): Promise<void> {
     const { random } = this.#around;
     const forMs =

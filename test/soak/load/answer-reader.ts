@@ -1,4 +1,4 @@
-/** Reads the answer of either endpoint, as a stream or whole, and says how it ended for its client. */
+/** Reads the answer of either endpoint, streamed or not, and classifies how it ended for the client. */
 import type { CallEnd, CallSeen } from '../checker/observations.ts';
 
 interface Frame {
@@ -22,7 +22,7 @@ export class AnswerReader {
   #body = '';
   #finished = false;
   #done = false;
-  /** An event is no JSON. */
+  /** An event is not JSON. */
   #broken = false;
   readonly #streamed: boolean;
 
@@ -40,7 +40,7 @@ export class AnswerReader {
     for (const line of lines) if (line.startsWith('data: ')) this.#line(line.slice(6).trimEnd());
   }
 
-  /** @param complete the HTTP answer came to its end in order */
+  /** @param complete the HTTP answer ended normally */
   end(complete: boolean): CallEnd {
     if (!this.#streamed && complete) this.#whole();
     if (this.error !== undefined) return 'error';

@@ -14,11 +14,11 @@ export interface CallPlan {
   endpoint: 'chat' | 'responses';
   streamed: boolean;
   maxTokens?: number | undefined;
-  /** Another body, or another key, that has to be answered with this status. */
+  /** Another body or key, which must be answered with this status. */
   wrong?: { body?: string; key?: string; status: number } | undefined;
 }
 
-/** A relay breaks off a reader that takes nothing for 30 s. */
+/** The relay disconnects a client that reads nothing for 30 s. */
 const stallMs = 35_000;
 const slowPauseMs = 100;
 const hangUpEarlyMs = 60;
@@ -132,7 +132,7 @@ async function readAnswer(response: IncomingMessage, plan: CallPlan, seen: CallS
   seen.error = reader.error;
 }
 
-/** A flood repeats itself; anything else is kept as it is. */
+/** Shortens a flood, which repeats itself; keeps everything else. */
 const shortened = (text: string): string =>
   text.length > floodKept && floodWord.repeat(Math.ceil(text.length / floodWord.length)).startsWith(text)
     ? text.slice(0, floodKept)

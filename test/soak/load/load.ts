@@ -1,4 +1,4 @@
-/** The calls of a soak: ordinary ones all the time, each due fault with the next call. */
+/** The calls of a soak: ordinary calls all the time; each due fault is injected into the next call. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SeededRandom } from '../../simulation/seeded-random.ts';
 import type { CallSeen } from '../checker/observations.ts';
@@ -22,7 +22,7 @@ export interface LoadOptions {
   origin: string;
   workers: number;
   expect(call: PlannedCall): void;
-  /** A call has ended. */
+  /** Called when a call has ended. */
   seen(call: CallSeen): void;
   injected(fault: CallFault): void;
 }
@@ -33,10 +33,10 @@ const wordsLeast = 8;
 const wordsMost = 30;
 const pauseMs = 40;
 const thinkMs = 400;
-/** About 20 MB for its client: more than the sockets between can hold. */
+/** About 20 MB for its client: more than the sockets in between can buffer. */
 const stalledWords = 80_000;
 const slowWords = 6_000;
-/** Of the faults that a second channel can make good, so many meet a model that has one. */
+/** Share of recoverable faults that hit a model with a second channel. */
 const pairShare = 0.35;
 const rateFaults = new Set(['rate-limited', 'rate-limited-retry-after']);
 
@@ -59,7 +59,7 @@ export class Load {
     for (let worker = 0; worker < this.#options.workers; worker += 1) this.#keep(this.#work());
   }
 
-  /** The fault comes with the next call, or, if it takes long, with a call of its own. */
+  /** Injects the fault into the next call, or into its own call if the fault takes long. */
   inject(fault: CallFault): void {
     if (longCalls.has(fault)) this.#keep(this.#call(fault));
     else this.#due.push(fault);
@@ -132,7 +132,7 @@ export class Load {
     return random.pick([callsModel, freeModel, pairModel, ...soloModels, ...limitedModels]);
   }
 
-  /** A request that is wrong, and the status that it has to be answered with. */
+  /** An invalid request, and the required status. */
   #wrong(number: number): Pick<CallPlan, 'wrong'> {
     const user = [{ role: 'user', content: 'Hello' }];
     const wrongs: NonNullable<CallPlan['wrong']>[] = [
@@ -144,7 +144,7 @@ export class Load {
     return { wrong: wrongs[number % wrongs.length] };
   }
 
-  /** The first word is no other call's. */
+  /** The first word is unique to the call. */
   #wordsFor({ number, fault }: CallPlan): string[] {
     const random = this.#random;
     if (fault === 'stalled-reader')

@@ -1,4 +1,4 @@
-/** What operators would have written before the load comes: channels, prices, keys and money. */
+/** The rows that operators would write before the load starts: channels, prices, keys and grants. */
 import { createHash } from 'node:crypto';
 import type { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
@@ -8,7 +8,7 @@ import type { PriceVersion, Row } from '../checker/observations.ts';
 export const soloModels = ['soak-solo-1', 'soak-solo-2', 'soak-solo-3', 'soak-solo-4'] as const;
 export const limitedModels = ['soak-limited-1', 'soak-limited-2'] as const;
 export const steadyModels = ['soak-steady-1', 'soak-steady-2'] as const;
-/** Two channels: what fails on the first attempt, the second makes good. */
+/** Served by two channels: the second recovers failed attempts of the first. */
 export const pairModel = 'soak-pair';
 export const callsModel = 'soak-calls';
 export const freeModel = 'soak-free';
@@ -104,7 +104,7 @@ export function soakRows({ endpointFor, closedEndpoint, prices, requestSeconds }
 export const put = (documents: DynamoDBDocumentClient, [table, Item]: TableRow): Promise<unknown> =>
   documents.send(new PutCommand({ TableName: `relay-${table}`, Item }));
 
-/** Writes the rows and waits until money is there and models are listed. */
+/** Writes the rows and waits until balances exist and models are listed. */
 export async function prepare(
   { documents, origin }: { documents: DynamoDBDocumentClient; origin: string },
   rows: TableRow[],

@@ -1,52 +1,52 @@
-/** Everything that a soak does to the stack, by name. The report counts by these names. */
+/** All faults that a soak injects, by name. The report counts by these names. */
 
-/** What an upstream does to one call. */
+/** Faults of an upstream in one call. */
 export const upstreamFaults = {
-  'hang-before-headers': 'takes the request and says nothing until the relay gives up',
-  'hang-between-chunks': 'stops in the middle of an answer and keeps the connection',
-  'reset-before-headers': 'resets the connection before it says anything',
+  'hang-before-headers': 'accepts the request and sends nothing until the relay gives up',
+  'hang-between-chunks': 'stops in the middle of an answer and keeps the connection open',
+  'reset-before-headers': 'resets the connection before it sends anything',
   'reset-mid-stream': 'resets the connection in the middle of an answer',
   'odd-sse': 'CRLF, comments, no space after "data:", text split inside a character, data after [DONE]',
-  'broken-sse': 'a line that is no JSON in the middle, then the end',
+  'broken-sse': 'a line that is not JSON in the middle, then the end',
   'error-in-200': 'status 200, then an error object and no content',
   'error-mid-stream': 'an error object after some content',
-  'no-usage': 'a whole answer without counts',
-  'absurd-usage': 'a whole answer whose counts cannot be true',
+  'no-usage': 'a complete answer without counts',
+  'absurd-usage': 'a complete answer with impossible counts',
   'rate-limited': '429 without Retry-After',
   'rate-limited-retry-after': '429 with Retry-After',
   'server-error': '500, 502, 503 or a page of HTML',
   'refused-key': '401',
-  'unasked-gzip': 'a compressed answer that was not asked for',
+  'unasked-gzip': 'a compressed answer that was not requested',
   flood: 'text without end',
-  'slow-answer': 'a whole answer, with long pauses between chunks',
-  'late-answer': 'nothing for 22 s, then a whole answer',
+  'slow-answer': 'a complete answer, with long pauses between chunks',
+  'late-answer': 'nothing for 22 s, then a complete answer',
   'empty-answer': '200 and nothing',
-  'refused-connection': 'nobody listens at the address of the channel',
-  'caller-error': '400 with an error object: the request is wrong',
+  'refused-connection': 'nothing listens at the channel’s address',
+  'caller-error': '400 with an error object: the request is invalid',
 } as const;
 
-/** What a client does. */
+/** Faults of a client. */
 export const clientFaults = {
-  'slow-reader': 'reads a long answer a little at a time',
-  'stalled-reader': 'stops reading a long answer for 35 s, then reads what is left',
-  'hang-up-early': 'hangs up before the answer begins',
+  'slow-reader': 'reads a long answer in small pieces',
+  'stalled-reader': 'stops reading a long answer for 35 s, then reads the rest',
+  'hang-up-early': 'hangs up before the answer starts',
   'hang-up-late': 'hangs up in the middle of an answer',
-  'bad-request': 'no JSON, no such model, no such key, a missing field',
+  'bad-request': 'invalid JSON, an unknown model, an unknown key or a missing field',
 } as const;
 
-/** What happens to the stack, whoever calls it. */
+/** Faults of the stack, independent of calls. */
 export const stackFaults = {
   'kill-answering': 'kill -9 of a process of chat or responses',
   'kill-background': 'kill -9 of a process of config, ledger, grants or sweeper',
-  freeze: 'a process that answers stands still for 2 to 5 s',
-  'clock-skew': 'a new process has a clock that is up to 120 s ahead or behind',
-  'store-throttled': 'the store refuses 10, 50 or 100 % of the calls',
+  freeze: 'freezes a process that answers for 2 to 5 s',
+  'clock-skew': 'a new process has a clock up to 120 s ahead or behind',
+  'store-throttled': 'the store throttles 10, 50 or 100 % of the calls',
   'store-down': 'the store answers 500 or hangs up',
   'store-reply-lost': 'writes are applied, their replies are lost',
   'store-slow': 'the store takes 0.4 to 1 s for each call',
-  'price-edit': 'a model gets another price',
+  'price-edit': 'a model’s price changes',
   'bad-row': 'a row becomes invalid, and is corrected 6 s later',
-  'channel-deleted': 'a channel is deleted while it answers, and comes back 4 s later',
+  'channel-deleted': 'a channel is deleted while it answers, and restored 4 s later',
 } as const;
 
 export type UpstreamFault = keyof typeof upstreamFaults;
@@ -62,7 +62,7 @@ export const isUpstreamFault = (kind: string): kind is UpstreamFault => kind in 
 export const isCallFault = (kind: string): kind is CallFault =>
   kind in upstreamFaults || kind in clientFaults;
 
-/** Calls that occupy a process for half a minute get a lane of their own. */
+/** Calls that occupy a process for half a minute get their own lane. */
 export const longCalls: ReadonlySet<string> = new Set(['stalled-reader', 'late-answer', 'slow-reader']);
 
 /** Faults that make tables unreachable or slow; edits of the configuration are checked between them. */

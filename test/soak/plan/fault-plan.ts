@@ -1,4 +1,4 @@
-/** When which fault is injected: the same seed and length give the same plan. */
+/** Plans which fault is injected when: the same seed and length give the same plan. */
 import { SeededRandom } from '../../simulation/seeded-random.ts';
 import { configurationEdits, storeFaults, type FaultKind } from './fault-kinds.ts';
 
@@ -9,17 +9,17 @@ export interface PlannedFault {
 
 const fullMinutes = 10;
 const fullQuota = 20;
-/** Injections that find nothing to strike (a kill when no process runs) are made up for. */
+/** Extra injections make up for those without a target (a kill when no process runs). */
 const surplus = 1.3;
 
-/** How often each kind has to be injected: 20 times in ten minutes or more, in shorter runs in proportion. */
+/** Required injections of each kind: 20 in ten minutes or more, proportionally fewer in shorter runs. */
 export const quotaFor = (minutes: number): number =>
   Math.max(1, Math.min(fullQuota, Math.floor((fullQuota * minutes) / fullMinutes)));
 
 const plannedFor = (minutes: number): number =>
   Math.max(2, Math.ceil((fullQuota * surplus * minutes) / fullMinutes));
 
-/** Store faults come in the first half of each cycle, edits in the second, so that edits have 10 s of a store that works. */
+/** Store faults use the first half of each cycle and edits the second, so that edits have 10 s of a working store. */
 export const cycleMs = (lengthMs: number): number => Math.min(60_000, Math.max(20_000, lengthMs / 2));
 
 export function faultPlan(seed: number, minutes: number, kinds: readonly FaultKind[]): PlannedFault[] {
@@ -43,7 +43,7 @@ function inHalf(share: number, half: 0 | 1, lengthMs: number): number {
   const at = share * lengthMs;
   const start = Math.floor(at / cycle) * cycle;
   const within = (at - start) / cycle;
-  // The last edits of a half leave calls some seconds in which their price is due.
+  // The last edits of a half leave some seconds in which calls must use the new price.
   const used = half === 0 ? within * 0.42 : 0.5 + within * 0.2;
   return start + used * cycle;
 }

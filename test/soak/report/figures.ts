@@ -1,4 +1,4 @@
-/** Figures of a soak for its plots: by second. */
+/** Computes a soak's figures for its plots, by second. */
 import type { CallSeen } from '../checker/observations.ts';
 import { storeFaults } from '../plan/fault-kinds.ts';
 import type { SoakResult } from '../soak.ts';

@@ -9,13 +9,13 @@ export interface Series {
 
 export interface Plot {
   title: string;
-  /** What the values are. */
+  /** Label of the values. */
   unit: string;
   seconds: number;
   series: readonly Series[];
-  /** Times at which something was done to the stack: from, until, in seconds. */
+  /** Times of faults: from and until, in seconds. */
   bands?: readonly (readonly [number, number])[];
-  /** What the bands are. */
+  /** Label of the bands. */
   bandsName?: string;
 }
 
@@ -25,7 +25,7 @@ const left = 56;
 const right = 12;
 const top = 44;
 const bottom = 34;
-/** More points than that run into one line. */
+/** More points would merge into one line. */
 const pointsMax = 430;
 
 const escaped = (text: string): string =>
@@ -38,7 +38,7 @@ export function stepFor(most: number): number {
   return [1, 2, 5, 10].map((factor) => factor * power).find((step) => most / step <= 5) ?? most;
 }
 
-/** Means of neighbours, where there are too many points. */
+/** Averages neighbours if there are too many points. */
 function thinned(points: Series['points']): Series['points'] {
   const each = Math.ceil(points.length / pointsMax);
   if (each <= 1) return points;

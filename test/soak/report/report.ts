@@ -1,4 +1,4 @@
-/** The report of a soak: one page and its plots. It names no path of the machine that it ran on. */
+/** The report of a soak: one page and its plots. It contains no paths of the machine. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { balancesOf } from '../checker/balances.ts';
@@ -13,7 +13,7 @@ import { plotSvg } from './plot.ts';
 const findingsShown = 60;
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').replaceAll('|', '\\|');
 
-/** Columns of one width, as the formatter of this repository writes them. */
+/** Pads columns as the formatter of this repository does. */
 export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const texts = [head, ...rows].map((row) => row.map(oneLine));
   const widths = head.map((_, column) => Math.max(3, ...texts.map((row) => row[column]?.length ?? 0)));

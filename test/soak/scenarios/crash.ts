@@ -34,7 +34,7 @@ interface LedgerLine {
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 const yuan = (nano: number): string => `${Number((nano / nanoPerYuan).toFixed(9))} yuan`;
 
-/** Resolves with the exit code: 1 when the account does not add up. */
+/** Resolves with the exit code: 1 if the account does not add up. */
 export async function runCrashScenario(): Promise<number> {
   const pids = new Set<number>();
   const stack = await startStack(
@@ -94,7 +94,7 @@ async function crash(
   return report(await balanceOf(documents), await ledgerRows(documents));
 }
 
-/** Writes an account with a balance and no plan, a price for the demo model, and a short time limit. */
+/** Writes an account with a balance but no plan, a price for the demo model, and a short time limit. */
 async function prepare(documents: DynamoDBDocumentClient): Promise<void> {
   const rows: [string, Record<string, unknown>][] = [
     ['settings', { name: 'limits', value: { request_seconds: requestSeconds } }],

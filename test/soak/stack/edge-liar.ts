@@ -1,4 +1,4 @@
-/** Stands between clients and the stack. Without a lie there is nothing there. */
+/** A proxy between clients and the stack. Not used without a lie. */
 import { Agent, createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http';
 import { closeServer, listenOnLoopback } from '../../../infra/local/host/loopback.ts';
 import type { Lie } from './lies.ts';
@@ -45,7 +45,7 @@ export async function startEdgeLiar(behind: string, lie: Lie | undefined): Promi
   };
 }
 
-/** Ends an answer properly when its reader has taken nothing for some seconds, or when the relay breaks it off. */
+/** Ends an answer normally if its reader stalls for some seconds, or if the relay cuts it. */
 function endWell(reply: IncomingMessage, response: ServerResponse): void {
   response.writeHead(reply.statusCode ?? 502, reply.headers);
   let rest = Buffer.alloc(0);
@@ -56,7 +56,7 @@ function endWell(reply: IncomingMessage, response: ServerResponse): void {
     response.end(finish);
   };
   reply.on('data', (piece: Buffer) => {
-    // Whole events alone, so that the end looks like one.
+    // Only complete events, so that the end looks normal.
     const all = Buffer.concat([rest, piece]);
     const cut = all.lastIndexOf('\n\n') + 2;
     rest = all.subarray(cut < 2 ? 0 : cut);

@@ -3,12 +3,12 @@
  * behind it looks broken; the product has no switch for them.
  */
 export const lies = {
-  'lost-settle': 'the store confirms every third settle and does not write it',
-  'double-refund': 'the store returns to the balance twice what a settle releases',
-  'clean-end': 'an answer gets a proper end when its reader stalls, or when the relay breaks it off',
-  'wrong-cause': 'a failing upstream reaches the client as a rate limit',
-  'leaked-hold': 'the store confirms what the sweeper closes and does not write it',
-  'stale-price': 'the store names the configuration of the start for ever',
+  'lost-settle': 'the store confirms every third settlement without writing it',
+  'double-refund': 'the store credits twice the amount that a settlement releases',
+  'clean-end': 'an answer ends normally if its reader stalls, or if the relay cuts it',
+  'wrong-cause': 'a failing upstream is reported to the client as a rate limit',
+  'leaked-hold': 'the store confirms the sweeper’s closes without writing them',
+  'stale-price': 'the store returns the first configuration forever',
 } as const;
 
 export type Lie = keyof typeof lies;

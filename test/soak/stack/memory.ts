@@ -1,4 +1,4 @@
-/** Memory of the processes of a soak. Linux tells; elsewhere nothing is measured. */
+/** Memory of the processes of a soak. Measured only on Linux. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 export interface MemorySample {

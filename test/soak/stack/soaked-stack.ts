@@ -1,4 +1,4 @@
-/** `npm start`'s own stack, started as its own process behind a fault proxy, with what a soak needs to know of its processes. */
+/** `npm start`'s own stack, started as its own process behind a fault proxy, with access to its processes for the soak. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, mkdtempSync, rmSync, type WriteStream } from 'node:fs';
@@ -23,22 +23,22 @@ export interface SoakedStack {
   documents: DynamoDBDocumentClient;
   tablesEndpoint: string;
   store: FaultProxy;
-  /** The folder in which processes that start look for their clock. */
+  /** The folder where new processes look for their clock. */
   clockFolder: string;
   logFile: string;
   runnerPid: number;
-  /** Log lines from which an audit can write lost closes again. */
+  /** Log lines from which an audit can restore lost closes. */
   losses: Loss[];
   deaths: Death[];
-  /** Processes of the functions that live, by pid, oldest first. */
+  /** Live processes of the functions, by pid, oldest first. */
   environments: ReadonlyMap<number, string>;
   /** `kill -9`. */
   kill(pid: number): void;
-  /** Runs what is scheduled, now. */
+  /** Runs the scheduled functions now. */
   runSchedules(): void;
-  /** The layer that lies begins to, if there is one: not before the rows of the soak are there. */
+  /** Starts the lie, if there is one, once the rows of the soak exist. */
   beginLie(): void;
-  /** Ends everything. Safe to call twice. */
+  /** Stops everything. Safe to call twice. */
   stop(): Promise<void>;
 }
 
@@ -151,7 +151,7 @@ class Runner {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
-      // It has ended meanwhile.
+      // It has exited in the meantime.
     }
   }
 

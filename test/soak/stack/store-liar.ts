@@ -1,4 +1,4 @@
-/** Stands before the store. Without a lie there is nothing there. */
+/** A proxy in front of the store. Not used without a lie. */
 import { Agent, createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { closeServer, listenOnLoopback } from '../../../infra/local/host/loopback.ts';
@@ -6,7 +6,7 @@ import type { Lie } from './lies.ts';
 
 interface Liar {
   endpoint: string;
-  /** Lies from now on. */
+  /** Starts lying. */
   begin(): void;
   close(): Promise<void>;
 }
@@ -47,7 +47,7 @@ export async function startStoreLiar(behind: string, lie: Lie | undefined): Prom
 }
 
 interface StoreLie {
-  /** The call as it is passed on; undefined: it is confirmed and dropped. */
+  /** The call to forward. Undefined: confirm and drop it. */
   sent?(call: StoreCall): StoreCall | undefined;
   reply?(body: Buffer): Buffer;
 }
@@ -102,7 +102,7 @@ async function serve(
 
 const closeKinds = new Set(['settled', 'released', 'expired', 'cancelled']);
 
-/** The kind of the close record that a write of `quotas` has; undefined: it closes nothing. */
+/** The kind of the close record in a write of `quotas`. Undefined if it closes nothing. */
 function closeKind({ TableName, ExpressionAttributeValues = {} }: StoreCall): string | undefined {
   if (TableName?.endsWith('-quotas') !== true) return undefined;
   const kinds = Object.values(ExpressionAttributeValues).map(({ L }) => L?.[1]?.S ?? '');
@@ -116,11 +116,11 @@ function withDoubleRefund(call: StoreCall): StoreCall {
     new RegExp(`${available} = ${available} \\+ (:\\w+)`).exec(call.UpdateExpression ?? '')?.[1] ?? '';
   const refund = values[alias]?.N;
   if (refund === undefined) return call;
-  // Aliases are named after what they hold, so no other clause uses this one.
+  // Aliases are named after their values, so no other clause uses this one.
   return { ...call, ExpressionAttributeValues: { ...values, [alias]: { N: String(BigInt(refund) * 2n) } } };
 }
 
-/** Shows the item `config` of `runtime`, which names the published configuration, as it was when it was read first. */
+/** Always returns the first read of the item `config` of `runtime`, which names the published configuration. */
 function alwaysFirstPointer(): (body: Buffer) => Buffer {
   let first: Item | undefined;
   return (body) => {

@@ -28,7 +28,7 @@ export async function readTables(documents: DynamoDBDocumentClient): Promise<Tab
   return { quotas, ledger, daily };
 }
 
-/** What is open in `quotas`, over the time of a soak. */
+/** The open entries of `quotas` during a soak. */
 export class HoldLog {
   readonly holds = new Map<string, Hold>();
   readonly #documents: DynamoDBDocumentClient;

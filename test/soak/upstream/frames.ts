@@ -1,4 +1,4 @@
-/** The pieces that the upstream of a soak writes: chat completions as OpenAI streams them. */
+/** The frames of a soak's upstream: chat completions as OpenAI streams them. */
 import type { Tokens } from '../../oracle/price-list.ts';
 
 const chunkOf = (choices: object[], more: object = {}): object => ({

@@ -1,4 +1,4 @@
-/** What an upstream does to a call, by the name of the fault. */
+/** The upstream's behaviour for each fault, by name. */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,10 +20,10 @@ export type Script = (exchange: Exchange) => void | Promise<void>;
 const inputTokens = 20;
 const lateMs = 22_000;
 const longPauseMs = 350;
-/** Long enough that the relay has read what was written before a connection is reset. */
+/** Long enough for the relay to read the written bytes before the connection is reset. */
 const flushedMs = 100;
 
-/** The first word has a number, the last one of odd answers signs of several tokens: a count of words alone would be too low. */
+/** The first word contains a number, and the last word of odd answers has characters of several tokens, so words alone count too low. */
 const moreTokens = 12;
 const reportOf = ({ words }: PlannedCall) => ({ input: inputTokens, output: words.length + moreTokens });
 
@@ -35,7 +35,7 @@ function head({ response, attempt }: Exchange, status = 200, headers: Record<str
   });
 }
 
-/** Resolves when there is room again, or when the relay has hung up. */
+/** Resolves when the buffer has room again, or when the relay has hung up. */
 async function drained(response: ServerResponse): Promise<void> {
   if (response.destroyed) return;
   await new Promise<void>((resolve) => {
@@ -47,7 +47,7 @@ async function drained(response: ServerResponse): Promise<void> {
   });
 }
 
-/** Writes so many words; the attempt remembers each before it is sent. False: the relay has hung up. */
+/** Writes this many words, and records each in the attempt before sending it. False if the relay has hung up. */
 async function writeWords(exchange: Exchange, count: number, pauseMs: number): Promise<boolean> {
   const { call, attempt, response } = exchange;
   for (let from = 0; from < count; from += call.wordsPerPiece) {
@@ -61,7 +61,7 @@ async function writeWords(exchange: Exchange, count: number, pauseMs: number): P
   return true;
 }
 
-/** The end of an answer: the text is whole from here on. */
+/** Ends an answer: the text is complete. */
 function finish({ call, attempt, response }: Exchange, usage?: object): void {
   const report = reportOf(call);
   const reported = usage === undefined;
@@ -108,7 +108,7 @@ const absurdCounts: object[] = [
 const oneOf = <Each>(list: readonly Each[], { number }: PlannedCall): Each =>
   list[number % list.length] as Each;
 
-/** Every liberty that servers take with the format and that a reader has to bear. */
+/** All deviations of servers from the format that a reader must tolerate. */
 const oddly: Script = async (exchange) => {
   const { call, attempt, response } = exchange;
   head(exchange);
@@ -116,7 +116,7 @@ const oddly: Script = async (exchange) => {
   for (const word of call.words) {
     attempt.text += word;
     const frame = Buffer.from(wordFrame(word).replace('data: ', 'data:').replaceAll('\n', '\r\n'));
-    // The last word has characters of several bytes; no write ends where one of them does.
+    // The last word has multi-byte characters; every write splits one.
     const split = Math.floor(frame.length / 2) + 1;
     response.write(frame.subarray(0, split));
     await sleep(5);
@@ -128,7 +128,7 @@ const oddly: Script = async (exchange) => {
   response.end(`event: junk\r\nid: 7\r\n\r\n${end}data: {"choices":[{"delta":{"content":"after"}}]}\n\n`);
 };
 
-/** A relay that asked for no compression may decode it, or fail and say so. */
+/** A relay that did not request compression may decode it, or fail with an error. */
 const gzipped: Script = (exchange) => {
   const { call, attempt, response } = exchange;
   attempt.text = call.words.join('');
@@ -143,16 +143,16 @@ const gzipped: Script = (exchange) => {
 export const floodWord = 'flood ';
 const floodWords = 5_000;
 const floodPiecesKept = 2;
-/** How much of a flood is kept, in characters. */
+/** Characters of a flood that are recorded. */
 export const floodKept = floodWord.length * floodWords * floodPiecesKept;
 
-/** 6 million characters in large pieces: more than any answer may have. */
+/** Sends 6 million characters in large pieces, more than any answer may have. */
 const flooding: Script = async (exchange) => {
   const { attempt, response } = exchange;
   head(exchange);
   const piece = floodWord.repeat(floodWords);
   const frame = wordFrame(piece);
-  // All of it repeats itself, so the beginning is enough to compare with.
+  // The text repeats itself, so comparing the start is enough.
   attempt.text = piece.repeat(floodPiecesKept);
   for (let pieces = 0; pieces < 200 && !response.destroyed; pieces += 1) {
     attempt.words = (attempt.words ?? 0) + floodWords;

@@ -1,4 +1,4 @@
-/** The upstream of a soak: it does to each call what was planned for it, and remembers what it wrote and reported. */
+/** The upstream of a soak: applies the planned fault to each call, and records what it wrote and reported. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
@@ -6,7 +6,7 @@ import type { Attempt } from '../checker/observations.ts';
 import { isUpstreamFault } from '../plan/fault-kinds.ts';
 import { scripts, wholeAnswer, type Script } from './scripts.ts';
 
-/** What an upstream has to know of a call before it comes. */
+/** What the upstream must know about a call before it arrives. */
 export interface PlannedCall {
   number: number;
   fault: string;
@@ -16,12 +16,12 @@ export interface PlannedCall {
   pauseMs: number;
   /** Words in one write. */
   wordsPerPiece: number;
-  /** The fault strikes each attempt; else the first alone, so that the relay can go elsewhere. */
+  /** The fault hits every attempt; otherwise only the first, so that the relay can fail over. */
   everyAttempt: boolean;
 }
 
 export interface SoakUpstream {
-  /** What a channel's `endpoint` is set to; the channel's id is a part of it. */
+  /** The value of a channel's `endpoint`, which contains the channel's id. */
   endpointFor: (this: void, channel: string) => string;
   expect(call: PlannedCall): void;
   attempts: Attempt[];
