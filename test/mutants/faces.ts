@@ -6,7 +6,7 @@ export const faces: Mutants = {
     find: '(revealed.has(key) ? key :',
     replace: '(key ? key :',
     noticed: 'test/ops/report.test.ts',
-    by: /adds up the calls of its days alone/,
+    by: /adds up only the calls of its days/,
   },
   'the form of a customer writes over what somebody else wrote meanwhile': {
     file: 'infra/ops/console/pages/customer-forms.ts',

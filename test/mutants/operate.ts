@@ -13,7 +13,7 @@ export const operate: Mutants = {
     find: 'unchanged: { _leaked: undefined },',
     replace: 'unchanged: {},',
     noticed: 'test/ops/key-edits.test.ts',
-    by: /by two at once makes one successor/,
+    by: /by two operators at once creates one successor/,
   },
   'advice names no model where the line has none': {
     file: 'shared/operate/requests/next-step.ts',
@@ -48,14 +48,14 @@ export const operate: Mutants = {
     find: 'const left = rebuild ? await correct(ports, differences) : differences;',
     replace: 'const left = differences;',
     noticed: 'test/ops/audit.test.ts',
-    by: /corrects it when asked/,
+    by: /corrects it on request/,
   },
   'another amount passes for the grant of its id': {
     file: 'shared/operate/customers/grants.ts',
     find: 'if (there && parseYuan(there.amount) === amount) return made;',
     replace: 'if (there) return made;',
     noticed: 'test/ops/accounts.test.ts',
-    by: /another amount under an id/,
+    by: /another amount for a used id/,
   },
   'a probe sends one call too many': {
     file: 'shared/operate/channels/probe-channel.ts',
@@ -69,6 +69,6 @@ export const operate: Mutants = {
     find: "text.replaceAll(secret, '(secret)')",
     replace: 'text',
     noticed: 'test/ops/channels.test.ts',
-    by: /shows what an upstream says against it/,
+    by: /shows an upstream.s error, without the secret/,
   },
 };

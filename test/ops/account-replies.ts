@@ -1,5 +1,5 @@
 /**
- * What AWS answers about an account, in the shapes that it publishes:
+ * AWS's answers about an account, in its documented shapes:
  * - lambda/latest/api/API_GetAccountSettings.html
  * - amazondynamodb/latest/APIReference/API_DescribeLimits.html
  * - systems-manager/latest/APIReference/API_GetServiceSetting.html
@@ -14,11 +14,11 @@ export interface AccountState {
   fastParameters: boolean;
   /** By region. */
   models: Record<string, ModelState[]>;
-  /** Undefined: there is no such stack. */
+  /** Undefined if the stack does not exist. */
   stack: { status: string; outputs: Record<string, string> } | undefined;
   /** Signed requests that arrived: service and region of the signature, method and path. */
   asked: string[];
-  /** Answers this instead, by service: status and body. */
+  /** Overrides answers, by service: status and body. */
   broken: Record<string, [status: number, body: string, type?: string]>;
 }
 
@@ -52,7 +52,7 @@ export interface AskedAccount {
 
 export type AccountAnswer = [status: number, body: string, type?: string];
 
-/** Undefined: the request is about something else. */
+/** Undefined if the request has another subject. */
 export function accountAnswer(state: AccountState, asked: AskedAccount): AccountAnswer | undefined {
   const [, region = '', service = ''] =
     /Credential=[^/]+\/\d{8}\/([a-z0-9-]+)\/([a-z]+)\/aws4_request/.exec(asked.authorization) ?? [];

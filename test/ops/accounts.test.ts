@@ -34,13 +34,13 @@ describe('grant new', () => {
     expect((await rig.item('acme'))?.granted).toBe(yuan(amount));
   });
 
-  it('refuses another amount under an id that is taken', async () => {
+  it('rejects another amount for a used id', async () => {
     const run = await rig.ops('grant new acme 5 --id invoice-1 --wait 0 --yes');
     expect(run.code).toBe(1);
     expect(run.errors).toContain('grant "invoice-1" already exists with ¥123,456,789,012.123456789');
   });
 
-  it('that was throttled or lost its reply says what to do, and repeated grants once', async () => {
+  it('that was throttled or lost its reply names the next step, and credits once when it is repeated', async () => {
     await rig.put('accounts', { account: 'unlucky', enabled: false });
     const proxy = await startFaultProxy({ upstream: String((await rig.ports()).target.endpoint) });
     const words = 'grant new unlucky 5 --id once --wait 0 --yes'.split(' ');
@@ -71,10 +71,10 @@ describe('grant new', () => {
     expect((await rig.ops('grant new small 1 --dry-run')).output).not.toContain('→');
   });
 
-  it('accepts a correction below zero, and does not repeat it by itself', async () => {
+  it('accepts a correction below zero, and never retries it automatically', async () => {
     const words = 'grant new acme -2.5 --wait 0 --yes';
     expect(await rig.ops(words)).toMatchObject({ code: 0 });
-    // As after a lost reply, or when it was killed after its write.
+    // The state after a lost reply, or after a kill that followed the write.
     const again = await rig.ops(words);
     expect(again).toMatchObject({ code: 1 });
     expect(again.errors).toContain('−¥2.50 was credited to acme minutes ago (grant "');
@@ -97,7 +97,7 @@ describe('grant new', () => {
     expect(run.errors).toContain(message);
   });
 
-  it('shows what the relay found wrong with a grant', async () => {
+  it('shows the relay’s warning about a grant', async () => {
     await rig.put('grants', {
       account: 'acme',
       grant_id: 'odd',
@@ -113,7 +113,7 @@ describe('grant new', () => {
 const plan = async () => (await rig.row('accounts', { account: 'holder' }))?.['plan'];
 
 describe('the plan of a customer', () => {
-  it('is given, keeps its months over a change of level, is taken away, and leaves the rest of the row', async () => {
+  it('can be set, changed without moving its months, and removed, and the rest of the row stays', async () => {
     const words = 'customer set holder';
     const given = await rig.ops(`${words} plan.level=1 plan.since=2026-10-05 plan.until=2027-10-05`);
     expect(given).toMatchObject({ code: 0, errors: '' });
@@ -138,7 +138,7 @@ describe('the plan of a customer', () => {
     expect(row).toEqual({ account: 'holder', note: 'contract 4711' });
   });
 
-  it('is asked about before an account gets less than it has', async () => {
+  it('is downgraded or shortened only after a question', async () => {
     const words = ['customer', 'set', 'cut'];
     await rig.put('accounts', { account: 'cut' });
     await rig.ops([...words, 'plan.level=2', 'plan.since=2026-10-05', 'plan.until=2027-10-05']);
@@ -156,7 +156,7 @@ describe('the plan of a customer', () => {
     expect(await rig.ops([...words, 'plan.level=1', '--yes'])).toMatchObject({ code: 0 });
   });
 
-  it('counts months from today when there was none', async () => {
+  it('starts its months today if there was no plan', async () => {
     await rig.put('accounts', { account: 'fresh' });
     expect(await rig.ops('customer set fresh plan.level=1')).toMatchObject({ code: 0 });
     const row = await rig.row('accounts', { account: 'fresh' });
@@ -208,7 +208,7 @@ describe('customer show', () => {
     expect(json).toMatchObject({ available: '9.45', reserved: '0.3', open: 1, plan: { level: 1 } });
   });
 
-  it('shows note, limits, who wrote the row, and what was used in the last days by model', async () => {
+  it('shows the note, the limits, the row’s author, and the usage of the last days by model', async () => {
     await rig.put('accounts', {
       account: 'full',
       note: 'pays by invoice',
@@ -252,7 +252,7 @@ describe('customer show', () => {
     expect(output).not.toContain('whsec_');
   });
 
-  it('shows the last 20 grants and says where all are', async () => {
+  it('shows the last 20 grants and the command that lists all', async () => {
     await rig.put('accounts', { account: "O'Hara" });
     for (let at = 11; at < 31; at += 1)
       await rig.put('grants', { account: "O'Hara", grant_id: `invoice-${at}`, amount: at });
@@ -269,7 +269,7 @@ describe('customer show', () => {
     expect(errors).toContain(String.raw`--account 'O'\''Hara'`);
   });
 
-  it('ends with 2 when no table has the account', async () => {
+  it('exits with 2 if no table contains the account', async () => {
     const run = await rig.ops('customer show nobody');
     expect(run.code).toBe(2);
     expect(run.errors).toContain('nothing is known of an account nobody');

@@ -9,7 +9,7 @@ import { runOps } from './run-ops.ts';
 type Item = Record<string, AttributeValue>;
 
 const bytes = new Uint8Array([1, 2]);
-/** Members named as DynamoDB names types, and as JavaScript names what it calls to make a text. */
+/** Members named like DynamoDB's types, and like the methods that JavaScript calls to convert to text. */
 const members: Item = Object.fromEntries([
   ...['S', 'N', 'B', 'BOOL', 'NULL', 'SS', 'NS', 'BS', 'L'].map((name) => [name, { NULL: true }]),
   ['M', { M: { L: { BOOL: true } } }],
@@ -27,10 +27,10 @@ const types: Readonly<Record<string, AttributeValue>> = {
   L: { L: [{ NULL: true }, { M: members }, { B: bytes }] },
   M: { M: members },
 };
-/** Each command reads them all; the others are read as they are by one of these. */
+/** Each command reads all of these; other types are read like one of them. */
 const storedTypes = ['NULL', 'BS', 'N', 'M'];
 
-/** Attributes that every row of a table may have; the marks that the relay and this tool write and read, too. */
+/** Attributes that every row of a table may have, including the marks of the relay and this tool. */
 const marks = ['_problem', '_warning', '_by', '_at', '_created', '_note', 'unknown'];
 const tables: Readonly<Record<string, { row: Record<string, unknown>; key: string; names: string }>> = {
   channels: {
@@ -91,13 +91,13 @@ beforeAll(async () => {
 });
 afterAll(async () => rig.stop());
 
-/** Rows with one attribute of a type each; `path-type` is their id, or behind the id of rows that have a number. */
+/** Rows with one attribute of each type; their id is `path-type`, or ends with it in rows with numeric ids. */
 const oddRows = (table: string, wanted: readonly string[]): Item[] =>
   [...pathsOf(table), ...marks]
     .flatMap((path) => wanted.map((type) => ({ name: `${path}-${type}`, set: [path], type })))
     .map((odd, at) => rowWith(table, { ...odd, at: at + 100 }));
 
-/** Rows whose attributes, or whose marks, are all of a type: what is done to one row is tried on them. */
+/** Rows whose attributes, or whose marks, all have one type: single-row commands are tried on them. */
 const wholeRows = (table: string): Item[] =>
   wholeTypes.flatMap((type, at) => [
     rowWith(table, {
@@ -168,8 +168,8 @@ async function bugsIn(all: readonly string[]): Promise<string[]> {
   return bugs;
 }
 
-describe('whatever type an attribute of a row has', () => {
-  it('the configuration compiles, and the row says what is wrong', () => {
+describe('with an attribute of any type in a row', () => {
+  it('the configuration compiles, and the row reports the error', () => {
     const rows = Object.fromEntries(
       ['channels', 'charges', 'plans'].map((table) => [
         table,
@@ -183,7 +183,7 @@ describe('whatever type an attribute of a row has', () => {
       { ...emptyRows, ...rows, settings: options },
       { local: true, publishedAt: 1 },
     );
-    // No attribute may be bytes, and those that may be absent are not asked for.
+    // No attribute may be bytes, and optional ones are not required.
     const problems = new Map(results.map(({ table, key, problem }) => [`${table} ${key}`, problem]));
     for (const path of pathsOf('channels')) {
       const [bad, none] = [problems.get(`channels ${path}-BS`), problems.get(`channels ${path}-NULL`)];
@@ -216,14 +216,14 @@ describe('whatever type an attribute of a row has', () => {
     grants: 'grant show acme X|grant new acme 5 --id X --dry-run',
   };
   it.each(Object.entries(verbs))(
-    'each verb and page on a row of %s works or says why not',
+    'each verb and page on a row of %s works or reports why not',
     async (table, all) => {
       for (const id of wholeIds(table))
         expect(await bugsIn(all.split('|').map((each) => each.replace('X', id)))).toEqual([]);
     },
   );
 
-  it('a row can be taken away, whatever numbers it holds', async () => {
+  it('a row can be deleted, whatever numbers it contains', async () => {
     expect(await rig.ports.tables.scan('charges')).toEqual([]);
     const enabled = (await rig.ports.tables.scan('keys')).map((row) => row['enabled']);
     expect(new Set(enabled)).toEqual(new Set([false]));
@@ -238,11 +238,11 @@ describe('whatever type an attribute of a row has', () => {
       `check --json|customer list|customer list --json|key list|key list --json|channel list|channel list --csv|charge list|charge list --json|charge explain gpt-4o --input 10|plan list|plan list --json|grant list|grant list --json|report|version diff|config export /dev/null|customer new fresh --dry-run|key new acme --dry-run|/?hours=24|/customers|/customers?order=balance|/customers?name=a|/customers/acme|/keys|/keys?text=000|/channels|/charges|/charges/new|/audit|/versions|/versions/diff|/statements|channel new new endpoint=https://b.example/v1 models=gpt-4o --dry-run`.split(
         '|',
       ),
-    )('%s ends with its own words', async (each) => {
+    )('%s never fails with an internal error', async (each) => {
       expect(await bugsIn([each])).toEqual([]);
     });
 
-    it('`check` names each row that is not used, with its mark', async () => {
+    it('`check` lists each unused row, with its mark', async () => {
       const text = await said('check');
       for (const path of pathsOf('channels').filter((each) => !each.startsWith('_'))) {
         expect(text).toContain(`channels ${path}-BS: `);
@@ -250,7 +250,7 @@ describe('whatever type an attribute of a row has', () => {
     });
   });
 
-  it('a key itself in the place of its hash is called leaked, and shown whole by nobody', async () => {
+  it('a key stored in place of its hash is reported as leaked, and never shown in full', async () => {
     const keys = ['sk-vendor-key-19-ch', `sk-${'z9'.repeat(24)}`];
     await put(
       'keys',

@@ -27,7 +27,7 @@ beforeEach(async () => {
 const audit = async (words = '') => rig.ops(`audit --wait 0 ${words}`.trim());
 
 describe('audit', () => {
-  it('finds nothing in accounts that add up, calls under way and every kind of ending included', async () => {
+  it('finds nothing in accounts that add up, including calls in flight and every kind of ending', async () => {
     await rig.call('acme', idAt('2026-11-10T12:00:00Z'), { charge: yuan('0.018'), kind: 'expired' });
     await rig.call('acme', idAt('2026-11-10T13:00:00Z'), { charge: 0n, kind: 'released', ...tokens });
     await rig.call('acme', idAt('2026-11-10T14:00:00Z'), { charge: 0n }, { price: '2:call:0.5' });
@@ -50,7 +50,7 @@ describe('audit', () => {
     expect(run).toMatchObject({ code: 0, errors: '' });
   });
 
-  it('finds a call that was charged by another price than its reservation agreed to', async () => {
+  it('finds a call that was charged by a price other than that of its reservation', async () => {
     const price = '1:tokens:0.18:0.72';
     const own = '1:tokens:0.018:0.072';
     const id = idAt('2026-11-10T12:00:00Z');
@@ -60,7 +60,7 @@ describe('audit', () => {
     expect(run.output).toContain(`${id}: it was charged by ${price}, but accepted with ${own}`);
   });
 
-  it('says why a call cost more than it held, which is no finding', async () => {
+  it('explains why a call cost more than its reservation, without a finding', async () => {
     const id = idAt('2026-11-10T12:00:00Z');
     await rig.call('acme', id, { charge: due, ...tokens }, { amount: yuan('0.001') });
     const run = await audit();
@@ -72,21 +72,15 @@ describe('audit', () => {
 
   it.each([
     ['a balance that was changed by hand', 'quotas', 'available', 1, 'is not the granted 10'],
-    ['a spent that the ledger does not show', 'quotas', 'spent', 3, "but the ledger's charges"],
+    ['a spent amount that is missing from the ledger', 'quotas', 'spent', 3, "but the ledger's charges"],
     [
-      'a plan count that no rows show',
+      'a plan count without ledger rows',
       'quotas',
       'plan',
       { 'chat@2026-11-05': 5 },
       'counts 5 calls of chat@2026-11-05',
     ],
-    [
-      'an item that was not written by a function',
-      'quotas',
-      'granted',
-      'ten',
-      'granted is not a whole number',
-    ],
+    ['an item that no function wrote', 'quotas', 'granted', 'ten', 'granted is not a whole number'],
   ])('finds %s', async (_case, table, attribute, value, words) => {
     await rig.damage(table, { account: 'acme' }, attribute, value);
     const run = await audit();
@@ -97,7 +91,7 @@ describe('audit', () => {
 
   it.each([
     [
-      'a charge that does not follow from price and tokens',
+      'a charge that does not match price and tokens',
       'charge',
       0.5,
       'it charges 0.5 yuan, expected 0.003096',
@@ -105,7 +99,7 @@ describe('audit', () => {
     ['a price that cannot be read', 'price', 'dear', 'its price "dear" cannot be read'],
     ['a missing token count', 'completion_tokens', null, 'its tokens are missing'],
     [
-      'a charge of a call that was released',
+      'a charge for a released call',
       'kind',
       'released',
       'it charges 0.003096 yuan, expected 0 (it was released)',
@@ -146,7 +140,7 @@ describe('the audit of daily sums', () => {
     ['a channel', 'channel#openai', day, 1],
     ['a month', month.id, month.period, 3],
     ['a model', 'served', `${day}#openai`, 1],
-  ])('finds a sum of %s that is not that of the rows, and corrects it when asked to', async (_of, ...at) => {
+  ])('finds a sum of %s that differs from the rows, and corrects it on request', async (_of, ...at) => {
     const [id, period, calls] = at;
     await rig.call('acme', idAt('2026-11-10T11:30:00Z'), served);
     await rig.damage('daily', { id, period }, 'calls', 7);
@@ -160,7 +154,7 @@ describe('the audit of daily sums', () => {
     expect((await audit()).code).toBe(0);
   });
 
-  it('finds sums of months and models that are gone, and makes them again', async () => {
+  it('finds missing sums of months and models, and restores them', async () => {
     await rig.call('acme', idAt('2026-11-10T11:30:00Z'), served);
     const monthBefore = await rig.row('daily', { ...month });
     const modelDay = await rig.row('daily', { id: 'served', period: 'day#2026-11-10#gpt-4o#openai' });
@@ -178,7 +172,7 @@ describe('the audit of daily sums', () => {
     expect(await audit()).toMatchObject({ code: 0 });
   });
 
-  it('finds a sum that has a larger amount than the rows, though it counts less', async () => {
+  it('finds a sum with a larger amount but a smaller count than the rows', async () => {
     await rig.call('acme', idAt('2026-11-10T11:30:00Z'), served);
     const key = { id: 'served', period: 'day#2026-11-10#gpt-4o#openai' };
     const whole = await rig.row('daily', key);
@@ -191,7 +185,7 @@ describe('the audit of daily sums', () => {
     expect(await rig.row('daily', key)).toEqual(whole);
   });
 
-  it('adds the buckets of a sum up, and corrects it only if each of them is as it was found', async () => {
+  it('adds up the buckets of a sum, and corrects it only if no bucket changed since', async () => {
     await rig.call('acme', idAt('2026-11-10T11:30:00Z'), served);
     const key = { id: 'served', period: 'day#2026-11-10#gpt-4o#openai' };
     const other = { id: 'served.3', period: key.period };
@@ -212,7 +206,7 @@ describe('the audit of daily sums', () => {
     expect((await rig.row('daily', other))?.['calls']).toBe(4);
   });
 
-  it('counts what it corrected before it waited for something else', async () => {
+  it('counts a correction that it made before a wait', async () => {
     await rig.call('acme', idAt('2026-11-10T11:30:00Z'), served);
     await rig.damage('daily', { id: 'account#acme', period: day }, 'calls', 7);
     await rig.damage('quotas', { account: 'acme' }, 'available', 1);
@@ -229,7 +223,7 @@ describe('the audit of daily sums', () => {
     expect(result).toMatchObject({ findings: [expect.stringContaining('granted')], corrected: 1 });
   });
 
-  it('corrects the running month while calls come', async () => {
+  it('corrects the current month while calls arrive', async () => {
     const now = (tail: string) => idAt(new Date().toISOString(), tail);
     const month = new Date().toISOString().slice(0, 7);
     const key = { ...buildMonthKey(month, 'acme') };
@@ -238,7 +232,7 @@ describe('the audit of daily sums', () => {
     const ports = await rig.ports();
     const accountMonths = ports.ledger.accountMonths.bind(ports.ledger);
     let reads = 0;
-    // The second read is the one that a correction compares with.
+    // A correction compares with the second read.
     ports.ledger.accountMonths = async (wanted) => {
       const items = await accountMonths(wanted);
       if ((reads += 1) === 2) await rig.call('acme', now('c'), served);
@@ -255,7 +249,7 @@ describe('the audit of daily sums', () => {
     expect((await rig.row('daily', key))?.['calls']).toBe(calls.reduce((sum, each) => sum + each, 0));
   });
 
-  it('leaves a day alone whose rows may still come', async () => {
+  it('does not touch a day whose rows may still arrive', async () => {
     await rig.call('acme', idAt(new Date(Date.now() - 60_000).toISOString()), served);
     const today = new Date(Date.now() - 60_000).toISOString().slice(0, 10);
     await rig.damage('daily', { id: 'account#acme', period: `day#${today}#gpt-4o` }, 'calls', 7);
@@ -267,7 +261,7 @@ describe('the audit of daily sums', () => {
 });
 
 describe('an audit of many accounts', () => {
-  it('goes on from the account that is named, in order', async () => {
+  it('continues in order from the given account', async () => {
     for (const name of ['b', 'c', 'd']) {
       await rig.grant(name, '1');
       await rig.damage('quotas', { account: name }, 'spent', 7);
@@ -279,7 +273,7 @@ describe('an audit of many accounts', () => {
     expect(run.errors).toContain('in 2 accounts');
   });
 
-  it('that breaks off says where to go on', async () => {
+  it('that is interrupted prints where to continue', async () => {
     const ports = await rig.ports();
     await rig.grant('broken', '1');
     const quota = async (account: string) =>
@@ -288,7 +282,7 @@ describe('an audit of many accounts', () => {
     await expect(run).rejects.toThrow("the network is down; resume with --from 'broken'");
   });
 
-  it('counts a row whose account has neither an item nor a grant', async () => {
+  it('includes a row whose account has neither an item nor a grant', async () => {
     await rig.put('ledger', {
       account: 'nobody',
       id: idAt('2026-11-10T11:00:00Z'),
@@ -333,9 +327,9 @@ describe('audit --repair', () => {
 
   it.each([
     ['plain lines', `noise\n${line()}\n${line()}\n`],
-    ['lines with a time before them', `2026-11-11T10:00:05 2026/11/21/[1] ${line()}\n`],
+    ['lines prefixed with a time', `2026-11-11T10:00:05 2026/11/21/[1] ${line()}\n`],
     ['the answer of the log service', JSON.stringify({ events: [{ message: line() }] })],
-  ])('writes the close of a lost settle once, from %s', async (_case, input) => {
+  ])('writes the close of a lost settlement once, from %s', async (_case, input) => {
     await rig.reserve('acme', lost);
     const run = await rig.ops('audit --wait 0 --repair - --yes', input);
     expect(run.errors).toContain(`request ${lost}: settled, ¥0.003096 charged`);
@@ -358,7 +352,7 @@ describe('audit --repair', () => {
     expect(again.output).toContain(`request ${lost} is not open and has no ledger row yet`);
   });
 
-  it('closes a reservation in the part of the account that has it', async () => {
+  it('closes a reservation in the shard that contains it', async () => {
     await rig.split('acme', 4);
     const entry = await rig.reserve('acme', lost, {}, 2);
     const run = await rig.ops('audit --wait 0 --repair - --yes', line({ part: 2 }));
@@ -369,9 +363,9 @@ describe('audit --repair', () => {
 
   it.each([
     ['lost', { message: 'settle_lost' }],
-    ['late, and it is not known whether its charge was written', { message: 'settle_late', unsure: true }],
+    ['late, with an unknown result of its charge', { message: 'settle_late', unsure: true }],
     ['late', { message: 'settle_late', difference_nano: '72000000' }],
-  ])('charges once what the expiry of a call did not whose settle was %s', async (_case, changes) => {
+  ])('charges once what an expiry left uncharged, if the settlement was %s', async (_case, changes) => {
     await rig.call('acme', lost, { charge: yuan('0.018'), kind: 'expired' });
     const input = line({
       ...changes,
@@ -390,7 +384,7 @@ describe('audit --repair', () => {
     expect(again.output).toContain('all balances match');
   });
 
-  it('compares the late charge of a call that an earlier version reserved with no tariff', async () => {
+  it('accepts the late charge of a call that an earlier version reserved, without comparing it with a tariff', async () => {
     await rig.call('acme', lost, { charge: yuan('0.018'), kind: 'expired' });
     const tokens = { prompt_tokens: 1000, completion_tokens: 1000 };
     const input = line({ ...tokens, charge_nano: '90000000', price: '2:tokens:0.02:0.07' });
@@ -400,7 +394,7 @@ describe('audit --repair', () => {
     expect((await rig.ops('audit --wait 0')).output).toContain('all balances match');
   });
 
-  it('charges late what no balance pays of a metered call, in the row that the relay itself would write', async () => {
+  it('charges a metered call late without a balance, in the row that the relay itself would write', async () => {
     const before = await rig.item('acme');
     const expired = { charge: yuan('0.018'), kind: 'expired' } as const;
     await rig.call('acme', lost, expired, { metered: true }, firstCounter + 7);
@@ -421,7 +415,7 @@ describe('audit --repair', () => {
     expect(run.output).toContain('all balances match');
   });
 
-  it('charges nothing late where the ledger says that the settle itself was written', async () => {
+  it('charges nothing late if the ledger shows that the settlement was written', async () => {
     await rig.call('acme', lost, { charge: due, ...tokens });
     const before = await rig.item('acme');
     const unsure = line({ message: 'settle_late', unsure: true });
@@ -430,7 +424,7 @@ describe('audit --repair', () => {
     expect(await rig.item('acme')).toEqual(before);
   });
 
-  it('gives back what the expiry of a call charged that failed', async () => {
+  it('refunds the expiry charge of a failed call', async () => {
     await rig.call('acme', lost, { charge: yuan('0.018'), kind: 'expired' });
     const input = line({
       message: 'settle_late',
@@ -445,7 +439,7 @@ describe('audit --repair', () => {
     expect(run.output).toContain('all balances match');
   });
 
-  it('reports a reservation that was closed with another charge meanwhile', async () => {
+  it('reports a reservation that was meanwhile closed with another charge', async () => {
     await rig.call('acme', lost, { charge: yuan('0.018'), prompt_tokens: 250, completion_tokens: 187 });
     const run = await rig.ops('audit --wait 0 --repair - --yes', line());
     expect(run.code).toBe(1);
@@ -454,7 +448,7 @@ describe('audit --repair', () => {
     );
   });
 
-  it('refuses an input without such a line, and a file that is not there', async () => {
+  it('rejects an input without such a line, and a missing file', async () => {
     expect((await rig.ops('audit --repair - --yes', 'nothing')).errors).toContain(
       'the input has no settle_lost or settle_late log lines',
     );

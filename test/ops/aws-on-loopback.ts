@@ -3,18 +3,18 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { accountAnswer, healthyAccount, type AccountState } from './account-replies.ts';
 
-/** What the services of AWS beside DynamoDB do for this tool, on loopback. */
+/** Doubles on loopback of the AWS services that this tool uses besides DynamoDB. */
 export interface AwsOnLoopback {
   endpoint: string;
   /** `SecureString /relay/relay/openai` or `secret relay/openai`, with the value. */
   stored: Map<string, string>;
   /** Headers of the last request to CloudFormation. */
   describing: { authorization?: string | undefined };
-  /** The lines of the log, newest first: each is found by every search. */
+  /** Log lines, newest first; every search finds all of them. */
   logLines: object[];
-  /** The searches that were made. */
+  /** The recorded searches. */
   searches: Record<string, unknown>[];
-  /** What the account is like. May be changed at any time. */
+  /** The state of the account. May change at any time. */
   account: AccountState;
   close(): Promise<void>;
 }
@@ -79,7 +79,7 @@ export async function startAws(baseUrl: string): Promise<AwsOnLoopback> {
       searches.push(call);
       return [200, { queryId: 'query' }];
     },
-    // Running at first, as a real one.
+    // Running at first, like a real search.
     'Logs_20140328.GetQueryResults': () =>
       (asks += 1) % 2 === 1
         ? [200, { status: 'Running', results: [], statistics: {} }]

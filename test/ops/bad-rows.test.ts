@@ -8,7 +8,7 @@ import { idAt, LedgerRig, yuan } from './ledger-rig.ts';
 
 /**
  * Puts two invalid rows into each table, one without attributes and one whose attributes all have a wrong type,
- * beside a healthy row.
+ * next to a valid row.
  */
 type Row = Record<string, unknown>;
 
@@ -25,7 +25,7 @@ const attributes =
 
 const nonsense = Object.fromEntries(attributes.map((name) => [name, { is: ['nonsense'] }]));
 
-/** Keys as functions write them, so that lists of a time or of an account find the rows. */
+/** Keys as functions write them, so that lists by time or account find the rows. */
 const foundKeys: Partial<Record<TableName, Row[]>> = {
   grants: [
     { account: 'acme', grant_id: 'bad-1' },
@@ -156,7 +156,7 @@ describe('an invalid row', () => {
     expect(await reply.text()).toContain(healthy);
   });
 
-  it('is named beside the payments that are listed', async () => {
+  it('is reported next to the listed payments', async () => {
     expect((await rig.ops('payment list')).errors).toContain('payments bad-91: ');
     expect((await rig.ops('payment list --json')).output).toContain('pi_healthy');
   });

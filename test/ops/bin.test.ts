@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 const clone = path.resolve(import.meta.dirname, '../..');
 let folder: string;
 let registry: Server;
-/** What was asked of the registry. */
+/** Requests to the registry. */
 const fetched: string[] = [];
 
 beforeAll(async () => {
@@ -36,7 +36,7 @@ async function run(cwd: string, file: string, ...words: string[]) {
   return runWith('global', { cwd, file, words });
 }
 
-/** @param prefix the folder of what npm linked */
+/** @param prefix the folder of npm's links */
 async function runWith(prefix: string, { cwd, file, words }: { cwd: string; file: string; words: string[] }) {
   const { npm_lifecycle_event: _, ...variables } = process.env;
   const address = `http://127.0.0.1:${(registry.address() as AddressInfo).port}`;
@@ -57,7 +57,7 @@ const check = ['check', '--file', 'rows.json', '--alone', '--json'];
 const nothingFound = { rows: 1, problems: [], warnings: [expect.anything()] };
 
 describe('relay-ops', () => {
-  it('runs in any folder after `npm link`, reads the files that lie there, and fetches nothing', async () => {
+  it('runs in any folder after `npm link`, reads the files in it, and downloads nothing', async () => {
     expect(await run(clone, 'npm', 'link', '--no-audit', '--no-fund')).toMatchObject({ code: 0 });
     const linked = path.join(folder, 'global', 'bin', 'relay-ops');
     const { code, output } = await run(folder, linked, ...check);
@@ -68,7 +68,7 @@ describe('relay-ops', () => {
     expect(fetched).toEqual([]);
   });
 
-  it('runs by `npx --no relay-ops` in the clone and below it, without a line of npm, and fetches nothing', async () => {
+  it('runs by `npx --no relay-ops` in the clone and its subfolders, without output of npm, and downloads nothing', async () => {
     for (const cwd of [clone, path.join(clone, 'docs')]) {
       const { code, output } = await run(cwd, 'npx', '--no', 'relay-ops', 'help', 'check');
       expect(code).toBe(0);
@@ -79,7 +79,7 @@ describe('relay-ops', () => {
     expect(fetched).toEqual([]);
   });
 
-  it('is not found by `npx --no relay-ops` elsewhere: nothing of a stranger is run', async () => {
+  it('is not found by `npx --no relay-ops` outside the clone, so no foreign package runs', async () => {
     const { code, output } = await runWith('unlinked', {
       cwd: tmpdir(),
       file: 'npx',

@@ -38,7 +38,7 @@ const put = async (row: Record<string, unknown>) =>
   tables.send(new PutCommand({ TableName: 'relay-channels', Item: row }));
 
 describe('channel new', () => {
-  it('writes a row that is on, with what was given and nothing else', async () => {
+  it('writes an enabled row with only the given attributes', async () => {
     const run = await add(
       'full',
       'models=a,b',
@@ -64,7 +64,7 @@ describe('channel new', () => {
     });
   });
 
-  it('makes no row that is there already', async () => {
+  it('refuses to create an existing row', async () => {
     await add('once', 'models=a');
     const again = await add('once', 'models=b');
     expect(again.code).toBe(2);
@@ -74,7 +74,7 @@ describe('channel new', () => {
 
   it.each([
     ['a private address', ['endpoint=https://10.0.0.1/v1'], 'which is not a public address'],
-    ['http to the world', ['endpoint=http://api.example.com/v1'], 'expected https://'],
+    ['http to a public address', ['endpoint=http://api.example.com/v1'], 'expected https://'],
     ['a secret instead of a reference', [`secret=${secret}`], 'secret: enter a reference'],
     [
       'a secret of another stack',
@@ -82,7 +82,7 @@ describe('channel new', () => {
       'stack relay can.t read ssm:/relay/relay-two/a',
     ],
     ['a broken mapper', ['mapper=a=b=c'], 'as public = upstream'],
-    ['a priority that is no number', ['priority=high'], 'priority: found "high"'],
+    ['a priority that is not a number', ['priority=high'], 'priority: found "high"'],
   ])('refuses %s', async (_case, words, message) => {
     const run = await add('bad', 'models=a', ...words);
     expect(run.code).toBe(2);
@@ -99,7 +99,7 @@ describe('channel balance', () => {
     return { ...run, listed: run.code === 0 ? (JSON.parse(run.output) as { channel: string }[]) : [] };
   };
 
-  it('shows each secret of all channels whose upstream reports one, with why another is unknown, and no value', async () => {
+  it('shows the balance for each secret, or why it is unknown, and never the secret itself', async () => {
     const site = await startScriptedUpstream();
     onTestFinished(() => site.close());
     site.script(newApiBalances({ [secret]: { limit: 10, used: 9.5 } }));
@@ -138,7 +138,7 @@ describe('channel balance', () => {
     expect(output).toMatch(/site +env:UPSTREAM_KEY +0\.5 USD +0\.6/);
   });
 
-  it('says which attribute is missing where the form is unknown', async () => {
+  it('names the missing attribute if the answer has an unknown form', async () => {
     const { code, errors } = await lines('balance mute');
     expect(code).toBe(1);
     expect(errors).toContain('balance_form');
@@ -146,7 +146,7 @@ describe('channel balance', () => {
 });
 
 describe('channel list', () => {
-  it('shows channels in the order of trial, and bad rows with their problem but without their attributes', async () => {
+  it('shows channels in the order of attempts, and invalid rows with their error but without their attributes', async () => {
     await put({ id: 'typo', endpoint: upstream.endpoint, models: ['m'], secret, state: true });
     await put({
       id: 'top',
@@ -194,7 +194,7 @@ describe('channel test', () => {
     expect(call.body).toMatchObject({ model: 'vendor/b', stream: true, max_tokens: 64 });
   });
 
-  it('shows what an upstream says against it, without the secret', async () => {
+  it('shows an upstream’s error, without the secret', async () => {
     await add('refused', 'models=a', 'secret=env:UPSTREAM_KEY');
     upstream.script((_call, reply) => {
       reply.head(401);
@@ -208,27 +208,22 @@ describe('channel test', () => {
     expect(run.errors).not.toContain('\u001b');
   });
 
-  it('says why there is no answer', async () => {
+  it('explains why there is no answer', async () => {
     await put({ id: 'away', endpoint: 'http://127.0.0.1:1/v1', models: ['a'], state: false });
     const run = await ops('test away');
     expect(run).toMatchObject({ code: 1, errors: 'the upstream did not respond: ECONNREFUSED\n' });
   });
 
   it.each([
-    ['a channel that is not there', ['test', 'nobody'], 2, 'no channel nobody: see `channel list`'],
+    ['a channel that does not exist', ['test', 'nobody'], 2, 'no channel nobody: see `channel list`'],
     [
       'a model that the channel does not serve',
       ['test', 'full', '--model', 'x'],
       2,
       'choose one with --model',
     ],
-    [
-      'a variable that is not set',
-      ['test', 'full', '--secret-env', 'UNSET'],
-      1,
-      'UNSET is not set in this shell',
-    ],
-  ])('says so when asked for %s', async (_case, words, code, message) => {
+    ['an unset variable', ['test', 'full', '--secret-env', 'UNSET'], 1, 'UNSET is not set in this shell'],
+  ])('reports %s', async (_case, words, code, message) => {
     const run = await ops(words);
     expect(run.code).toBe(code);
     expect(run.errors).toContain(message);
@@ -251,7 +246,7 @@ describe('channel probe', () => {
     return { run: await ops(words), asked };
   };
 
-  it('says the cost and asks before it sends anything', async () => {
+  it('shows the cost and asks before it sends anything', async () => {
     await add('probed', 'models=a', 'secret=env:UPSTREAM_KEY');
     const { run, asked } = await requestsDuring(['probe', 'probed']);
     expect(run.code).toBe(2);
@@ -262,7 +257,7 @@ describe('channel probe', () => {
     expect(await rowOf('probed')).not.toHaveProperty('_can');
   });
 
-  it('writes what the calls show, and nothing else, and shows it', async () => {
+  it('writes only what the calls prove, and shows it', async () => {
     await ops('set probed models=a secret=env:UPSTREAM_KEY --wait 0 --yes');
     const before = await rowOf('probed');
     const { run, asked } = await requestsDuring(['probe', 'probed', '--yes']);
@@ -287,7 +282,7 @@ describe('channel probe', () => {
   });
 });
 
-describe('a channel whose secret is a variable that the stack may not read', () => {
+describe('a channel whose secret is a variable that the stack must not read', () => {
   const marked = {
     id: 'marked',
     models: ['a'],
@@ -298,7 +293,7 @@ describe('a channel whose secret is a variable that the stack may not read', () 
       'secret: found an env: reference to a variable that rows cannot read; start the stack with RELAY_ENV_SECRETS=HOME to allow it',
   };
 
-  it('is bad in lists and to `check`, by the mark of the stack, which alone knows what it may read', async () => {
+  it('is invalid in lists and `check`, because the stack marked it: only the stack knows which variables it may read', async () => {
     await put(marked);
     expect((await ops('list')).output).toMatch(/^marked +bad\b/m);
     const environment = { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint };

@@ -70,21 +70,21 @@ describe('charge import', () => {
     expect(await rowOf(8)).toBeUndefined();
   });
 
-  it('makes nothing free that is not named: the list alone does not', async () => {
+  it('makes only named models free, and none because of the list alone', async () => {
     const run = await charge(`import ${file('prices.json')} --rate 7.2 --dry-run`);
     expect(run.output).not.toContain('non-billing');
     expect(run.output).toContain('Skip 1 model that is free in this list');
     expect(run.output).toContain('local-model');
   });
 
-  it('makes nothing free by a rate that leaves nothing of the prices', async () => {
+  it('makes nothing free by a rate that rounds prices to zero', async () => {
     const run = await charge(`import ${file('prices.json')} --rate 0.0000000001 --yes`);
     expect(run.code).toBe(2);
     expect(run.errors).toContain('is too small to charge in yuan: check --rate and the unit of the list');
     expect(await rowOf(8)).toBeUndefined();
   });
 
-  it('writes what channels serve under their public names, then has nothing more to write', async () => {
+  it('writes the served models under their public names, and nothing when it is repeated', async () => {
     const words = `import ${file('prices.json')} --rate 7.2 --only-served --yes`;
     const run = await charge(words);
     expect(run).toMatchObject({ code: 0 });
@@ -151,7 +151,7 @@ describe('charge import', () => {
     expect((await charge(`${plain} --currency cny --dry-run`)).output).toMatch(/token-billing +1 +2 +v/);
   });
 
-  it('leaves out a model without a price of output, until the operator says that it costs nothing', async () => {
+  it('skips a model without an output price, unless the operator marks it as free', async () => {
     const rows = 'half,0.000001,\nvec,,2e-6\nfull,1e-6,2e-6\nzero,1e-6,0\n';
     writeFileSync(file('half.csv'), `model,input_cost_per_token,output_cost_per_token\n${rows}`);
     const words = `import ${file('half.csv')} --rate 7 --dry-run`;
@@ -165,7 +165,7 @@ describe('charge import', () => {
     expect(freed.errors).toMatch(/1 model .*: vec/);
   });
 
-  it('warns of a list that is not per token', async () => {
+  it('warns about a list that is not per token', async () => {
     const run = await charge(`import ${file('million.csv')} --rate 7 --dry-run`);
     expect(run.errors).toMatch(/warning: m: above \$1 per/);
   });
@@ -181,7 +181,7 @@ describe('charge import', () => {
     expect(run.errors).toContain(message);
   });
 
-  it('notes what the list says of models, in the setting of their pages, and leaves what stands there', async () => {
+  it('adds the list’s notes about models to the setting of their pages, and keeps existing ones', async () => {
     const facts = { 'gpt-4o': { vendor: 'openai', context: 128_000, takes: ['text', 'image'] } };
     const read = async () => (await rig.row('settings', { name: 'model_facts' }))?.['value'];
     const imports = () => charge(`import ${file('prices.json')} --rate 7.2 --only-served --yes`);
@@ -195,7 +195,7 @@ describe('charge import', () => {
 });
 
 describe('charge list', () => {
-  it('lists rules by id and says what is shadowed or not used', async () => {
+  it('lists rules by id, and reports shadowed and unused ones', async () => {
     await rig.put(
       'charges',
       { id: 1, type: 'token-billing', models: ['gpt-4o'], input: 1, output: 2 },
@@ -241,7 +241,7 @@ describe('charge explain', () => {
   };
   const explain = async (words: string) => charge(`explain long ${words}`);
 
-  it('prints the sum line by line, with the rule and what the ledger would say', async () => {
+  it('prints the computation line by line, with the rule and the ledger entry', async () => {
     await rig.put('charges', rule, { ...rule, id: 71, from: '2099-01-01', input: 1, tiers: undefined });
     const words = '--input 5300 --cached 4000 --cache-write 300 --output 100';
     const run = await explain(`${words} --at 2026-11-22`);
@@ -259,7 +259,7 @@ describe('charge explain', () => {
     ]);
   });
 
-  it('shows the tier, and the rule that is in force at another time', async () => {
+  it('shows the tier, and the rule in force at another time', async () => {
     const run = await explain('--input 200001 --cached 200000 --at 2026-11-22 --json');
     expect(JSON.parse(run.output)).toMatchObject({
       rule: { id: 70 },
@@ -272,7 +272,7 @@ describe('charge explain', () => {
     expect(later.output).toMatch(/total +¥1/);
   });
 
-  it('shows whose price it is, and what changes the rule for a customer', async () => {
+  it('shows whose price applies, and why the rule differs for a customer', async () => {
     await rig.put('settings', { name: 'price_groups', value: { big: [{ models: ['lo*'], factor: 0.75 }] } });
     await rig.put('accounts', { account: 'grouped', price_group: 'big' });
     const own = [{ models: ['long'], input: 0.01, output: 0.02 }];
@@ -290,7 +290,7 @@ describe('charge explain', () => {
     expect((await explain(`${words} nobody`)).errors).toContain('no customer nobody');
   });
 
-  it('sets a price of a group from a date, above the price that it replaces, and deletes it again', async () => {
+  it('sets a group price from a date, listed above the price that it replaces, and deletes it again', async () => {
     const base = { models: ['*'], factor: 0.75 };
     const old = { models: ['long'], factor: 1, from: '2020-01-01' };
     await rig.put('settings', { name: 'price_groups', value: { big: [old, base], small: [base] } });
@@ -310,7 +310,7 @@ describe('charge explain', () => {
     expect(await group(`big models=long factor=1.3 from=${tuesday} until=2098-12-03`)).toMatchObject({
       groups: { big: [later, dated, old, base] },
     });
-    // The same start replaces, and so does a price of the same models that begins now.
+    // A price with the same start replaces the old one, and so does one of the same models that starts now.
     expect(await group(`big models=long factor=1.4 from=${monday}`)).toMatchObject({
       groups: { big: [later, { ...dated, factor: 1.4 }, old, base] },
     });
@@ -339,12 +339,12 @@ describe('charge explain', () => {
     ['models=long factor=2 from=2099-01-02 until=2099-01-01', 'value.odd[0].until: found "2099-01-01"'],
     ['models=long', 'value.odd[0]: '],
     ['factor=2', 'value.odd[0].models: missing'],
-  ])('refuses a price of a group: %s', async (words, problem) => {
+  ])('rejects a group price: %s', async (words, problem) => {
     const run = await charge(`group odd ${words} --yes`);
     expect([run.code, run.errors]).toEqual([2, expect.stringContaining(problem)]);
   });
 
-  it('names who loses the prices of a group that is deleted or emptied, and what they will pay', async () => {
+  it('lists the customers who lose the prices of a deleted or emptied group, and their new prices', async () => {
     await rig.put('channels', {
       id: 'long',
       endpoint: 'https://api.example.com/v1',
@@ -364,7 +364,7 @@ describe('charge explain', () => {
     expect(kept.output + kept.errors).not.toContain('has no prices any more');
   });
 
-  it('says that nothing is due without a rule, and refuses parts that are more than the whole', async () => {
+  it('reports no charge without a rule, and rejects parts that exceed the whole', async () => {
     expect((await charge('explain nobody --input 9')).output).toMatch(/no rule: free/);
     const run = await explain('--input 10 --cached 9 --cache-write-1h 2');
     expect(run).toMatchObject({ code: 2 });
@@ -374,7 +374,7 @@ describe('charge explain', () => {
 });
 
 describe('charge list with dates', () => {
-  it('shows when rules come into force', async () => {
+  it('shows when rules take effect', async () => {
     await rig.put('charges', { id: 80, type: 'times-billing', models: ['d'], output: 1, from: '2099-01-01' });
     const run = await charge('list');
     expect(run.output).toMatch(/80 +times-billing +2099-01-01T00:00:00Z +- +1 per call +d/);

@@ -25,7 +25,7 @@ const make = async (words: string): Promise<Cells[]> => {
 const batches = async (): Promise<Cells[]> => rows((await rig.ops('grant batches --csv')).output);
 const codesOf = async (batch: string): Promise<Cells[]> =>
   rows((await rig.ops(`grant batches ${batch} --csv`)).output);
-/** As the function `selfservice` does. */
+/** Redeems as the function `selfservice` does. */
 async function redeem(code: string, account: string): Promise<void> {
   const client = emulatorClient(emulator.endpoint);
   const store = createCodeStore(tablesOn(client), 'relay');
@@ -38,7 +38,7 @@ async function redeem(code: string, account: string): Promise<void> {
 }
 
 describe('a batch of codes', () => {
-  it('is printed once as CSV, and the table has hashes alone', async () => {
+  it('is printed once as CSV, and the table stores only hashes', async () => {
     const made = await make('--count 205 --amount 12.5 --batch spring --expires 2999-01-01');
     expect(made).toHaveLength(205);
     expect(made[0]).toMatchObject({ batch: 'spring', amount: '12.5', expires_at: '2999-01-01' });
@@ -52,7 +52,7 @@ describe('a batch of codes', () => {
     expect(stored[0]).toMatchObject({ batch: 'spring', amount: 12.5, _by: 'local' });
   });
 
-  it('shows who redeemed what, and keeps that when the rest is revoked', async () => {
+  it('shows who redeemed which code, and keeps that when the others are revoked', async () => {
     const [first, second, third] = await make('--count 3 --amount 10 --batch summer');
     await redeem(first?.['code'] ?? '', 'acme');
     await rig.applyGrants();
@@ -63,7 +63,7 @@ describe('a batch of codes', () => {
       account: 'acme',
       redeemed_at: '2026-11-11T12:00:00Z',
     });
-    // By the code itself, as a customer would read it out.
+    // By the code itself, as a customer would read it aloud.
     const one = await rig.ops(['grant', 'revoke', (second?.['code'] ?? '').toLowerCase(), '--yes']);
     expect(one.output).toContain('Revoked 1 code.');
     await expect(redeem(second?.['code'] ?? '', 'acme')).rejects.toThrow(/expected|false/);
@@ -107,14 +107,14 @@ describe('a batch of codes', () => {
     ['--count 1 --amount 1000000.01', 'amount: found'],
     ['--count 1 --amount 10 --expires soon', 'expires_at: invalid time'],
     ['--count 1 --amount 10 --expires 2020-01-01', 'expires_at: is in the past'],
-  ])('is refused for %s', async (words, why) => {
+  ])('is rejected for %s', async (words, why) => {
     const run = await rig.ops(`grant codes ${words}`);
     expect(run.code).toBeGreaterThan(0);
     expect(run.errors).toContain(why);
     expect((await batches()).map(({ batch }) => batch)).toEqual(expect.arrayContaining(['spring', 'summer']));
   });
 
-  it('is not written by a dry run, and a wrong row in the table hides no other', async () => {
+  it('is not written by a dry run, and an invalid row in the table hides no other', async () => {
     const dry = await rig.ops('grant codes --count 5 --amount 10 --dry-run');
     expect(dry.output).toContain('Create 5 codes of ¥10');
     await rig.put('codes', { hash: 'x', batch: 'odd', amount: 'ten' });

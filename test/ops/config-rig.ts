@@ -11,12 +11,12 @@ import { runOps, type OpsRun, type Words } from './run-ops.ts';
 
 type Row = Record<string, unknown>;
 
-/** Tables on an emulator, the relay's own compiler of the configuration, and the operators' tool beside them. */
+/** Tables on an emulator, with the relay's own configuration compiler and the operators' tool. */
 export class ConfigRig {
   readonly #emulator: Emulator;
   readonly #documents: DynamoDBDocumentClient;
   readonly #folder = mkdtempSync(join(tmpdir(), 'relay-config-'));
-  /** Runs the compiler once, as a stream or the schedule does. */
+  /** Runs the compiler once, as a stream or the schedule would. */
   readonly compile: () => Promise<unknown>;
 
   private constructor(emulator: Emulator) {
@@ -58,7 +58,7 @@ export class ConfigRig {
     return runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: this.endpoint, ...environment }, input);
   }
 
-  /** Runs a command while the compiler runs again and again, as edits make it. */
+  /** Runs a command while the compiler runs repeatedly, as it does after edits. */
   async opsWithCompiler(words: Words): Promise<OpsRun> {
     const running = { command: true };
     const run = this.ops(words).finally(() => {
@@ -82,7 +82,7 @@ export class ConfigRig {
     await this.#documents.send(new DeleteCommand({ TableName: `relay-${table}`, Key }));
   }
 
-  /** A file with this content; its path. */
+  /** Writes a file with this content. Returns its path. */
   file(name: string, content?: unknown): string {
     const path = join(this.#folder, name);
     if (content !== undefined)

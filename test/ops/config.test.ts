@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(async () => rig.stop());
 
-/** The tables as each test finds them. */
+/** The tables at the start of each test. */
 beforeEach(async () => {
   for (const id of ['bad', 'second', 'third']) await rig.remove('channels', { id });
   await rig.remove('charges', { id: 2 });
@@ -29,7 +29,7 @@ beforeEach(async () => {
 const main1 = async () => rig.row('channels', { id: 'main' });
 
 describe('check', () => {
-  it('says which keys and grants of the tables point to nothing', async () => {
+  it('reports keys and grants whose account does not exist', async () => {
     const hash = 'b'.repeat(64);
     await rig.put('keys', { hash, account: 'nobody', models: ['gone'] });
     await rig.put('accounts', { account: 'idle' });
@@ -49,7 +49,7 @@ describe('check', () => {
     await rig.remove('grants', { account: 'idle', grant_id: 'first' });
   });
 
-  it('names each row with a problem or warning, of all tables that people edit, and shows no secret', async () => {
+  it('lists each row with an error or warning in all tables that people edit, without any secret', async () => {
     await rig.put('channels', bad, { ...main, id: 'second', models: ['unpriced'] });
     await rig.put('keys', { hash: 'f'.repeat(64), account: 'acme', rpm: 'many' });
     await rig.put('accounts', { account: 'acme', plan: 1 });
@@ -73,7 +73,7 @@ describe('check', () => {
     await rig.remove('grants', { account: 'acme', grant_id: 'one' });
   });
 
-  it('validates the rows of a file as if they stood in the tables, or alone', async () => {
+  it('validates the rows of a file as if they were in the tables, or by themselves', async () => {
     const file = rig.file('edit.json', { charges: [{ ...price, id: 2, models: ['gpt-4o', 'new'] }] });
     const over = await rig.ops(`check --file ${file}`);
     expect(over.code).toBe(0);
@@ -93,7 +93,7 @@ describe('check', () => {
     ['another shape', [main], 'expected lists of rows by table: {"channels": [{"id": ...}], ...}'],
     ['a key of the wrong type', { charges: [{ ...price, id: '1' }] }, 'charges[0].id: missing key'],
     ['a row twice', { channels: [main, main] }, 'duplicate key'],
-  ])('refuses a file with %s', async (_case, content, message) => {
+  ])('rejects a file with %s', async (_case, content, message) => {
     const run = await rig.ops(`check --file ${rig.file('odd.json', content)}`);
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
@@ -102,7 +102,7 @@ describe('check', () => {
 });
 
 describe('version list, show and diff', () => {
-  it('tell what is served, in which version, and what the tables hold beyond it', async () => {
+  it('show the served rows, their version, and unpublished rows in the tables', async () => {
     expect((await rig.ops('version list')).output).toContain('No version has been published yet');
     await rig.compile();
     await rig.put('channels', { ...main, models: ['gpt-4o'], priority: 5 });
@@ -132,7 +132,7 @@ describe('version list, show and diff', () => {
     expect(JSON.parse(json.output)).toMatchObject([{ table: 'channels', key: 'main', change: 'changed' }]);
   });
 
-  it('show of a row with a problem what is no secret, wherever one was pasted', async () => {
+  it('show an invalid row without its secret, wherever it was pasted', async () => {
     await rig.put('channels', {
       ...bad,
       priority: 'high',
@@ -148,7 +148,7 @@ describe('version list, show and diff', () => {
 });
 
 describe('config export and apply', () => {
-  it('carry a configuration through a file, without marks and always in one order', async () => {
+  it('move a configuration through a file, without marks and always in the same order', async () => {
     await rig.put('channels', { ...main, id: 'a-second', models: new Set(['z', 'y']), _warning: 'unpriced' });
     expect(await rig.ops(`config export ${rig.file('whole.json')}`)).toMatchObject({ code: 0 });
     const text = rig.readFile('whole.json');
@@ -164,7 +164,7 @@ describe('config export and apply', () => {
     await rig.remove('channels', { id: 'a-second' });
   });
 
-  it('an export refuses rows that may hold a secret in the wrong place', async () => {
+  it('an export refuses rows that may contain a secret in the wrong place', async () => {
     await rig.put('channels', bad);
     const refused = await rig.ops(`config export ${rig.file('refused.json')}`);
     expect(refused).toMatchObject({ code: 1 });
@@ -184,7 +184,7 @@ describe('config export and apply', () => {
     settings: [{ name: 'contact', value: 'ops@example.com' }],
   };
 
-  it('an apply shows the difference, writes that alone with --yes, and prints which version serves it', async () => {
+  it('an apply shows the difference, writes only that with --yes, and prints the version that serves it', async () => {
     await rig.put('channels', { ...main, id: 'second' });
     await rig.compile();
     const file = rig.file('edit.json', edit);
@@ -208,7 +208,7 @@ describe('config export and apply', () => {
     expect(await rig.row('charges', { id: 1 })).toBeDefined();
   });
 
-  it('an apply writes nothing when one of its rows has a problem, whatever else the tables hold', async () => {
+  it('an apply writes nothing if one of its rows is invalid, whatever the tables contain', async () => {
     await rig.put('channels', bad);
     const file = rig.file('wrong.json', { channels: [{ ...main, id: 'third', priority: 'high' }] });
     const run = await rig.ops(`config apply ${file} --yes`);
@@ -221,7 +221,7 @@ describe('config export and apply', () => {
     expect(await rig.ops(`config apply ${well} --yes --wait 0`)).toMatchObject({ code: 0 });
   });
 
-  it('an apply fails when nothing publishes what it wrote', async () => {
+  it('an apply fails if nothing publishes the written rows', async () => {
     await rig.compile();
     const run = await rig.ops(`config apply ${rig.file('edit.json', edit)} --yes --wait 0.5`);
     expect(run.code).toBe(1);
@@ -230,7 +230,7 @@ describe('config export and apply', () => {
 });
 
 describe('version rollback', () => {
-  it('writes the rows of an earlier version back, deletes later ones, and waits until that is served', async () => {
+  it('restores the rows of an earlier version, deletes later ones, and waits until the result is served', async () => {
     await rig.compile();
     const listed = JSON.parse((await rig.ops('version list --json')).output) as { version: number }[];
     const version = String(listed[0]?.version);
@@ -254,7 +254,7 @@ describe('version rollback', () => {
     expect(after.output).toContain('Nothing to change');
   });
 
-  it('warns of rows that it writes, and of what it brings about, and counts the others; a price, too', async () => {
+  it('shows warnings of the rows that it writes, and warnings that it causes, and counts all others, also for prices', async () => {
     const idle = { ...main, models: ['unpriced'] };
     await rig.put('channels', { ...idle, id: 'second' }, { ...idle, id: 'third' });
     await rig.compile();
@@ -271,7 +271,7 @@ describe('version rollback', () => {
 });
 
 describe('version list', () => {
-  it('names who wrote the rows of a version, and the marks of that alone make no new one', async () => {
+  it('names the authors of a version, and a change of author marks alone creates no new version', async () => {
     await rig.compile();
     const file = rig.file('by.json', { settings: [{ name: 'contact', value: 'jane@example.com' }] });
     expect(await rig.opsWithCompiler(`config apply ${file} --yes`)).toMatchObject({ code: 0 });

@@ -4,13 +4,13 @@ import { formatCsv, parseCsvLines } from '../../infra/ops/csv.ts';
 import { Terminal } from '../../infra/ops/cli/terminal.ts';
 
 describe('CSV', () => {
-  it('is written with quotes where a cell needs them', () => {
+  it('is written with quotes if a cell needs them', () => {
     const cells = ['a', 'o, "3"', undefined, 3, 'two\nlines', ''];
     expect(formatCsv([cells, ['b']])).toBe('a,"o, ""3""",,3,"two\nlines",\nb\n');
     expect(formatCsv([])).toBe('');
   });
 
-  it('runs nothing in a spreadsheet, and keeps numbers and names of models as they are', () => {
+  it('runs no formula in a spreadsheet, and keeps numbers and model names unchanged', () => {
     const harmless = ['-1.5', '+7', '@cf/meta/llama-3', '-', '2026-11-22', 'a=b'];
     expect(formatCsv([harmless])).toBe(`${harmless.join(',')}\n`);
     const formulas = '=1+1 +A1*2 -2+cmd|x!A0 @SUM(A1) \t=1 \uFF1D1+1 \uFF0B1 \uFF0D1 \uFF20A'.split(' ');
@@ -28,14 +28,14 @@ describe('CSV', () => {
     ]);
   });
 
-  it('is refused when a quote is not closed', () => {
+  it('is rejected if a quote is not closed', () => {
     expect(() => parseCsvLines('"a,b\n1,2', ',')).toThrow(
       'csv: this is not readable as CSV: Quote Not Closed',
     );
   });
 });
 
-it('shows text of others on a terminal without what moves its cursor, names its window or turns a line around', () => {
+it('prints foreign text without characters that move the cursor, rename the window or reverse a line', () => {
   const [input, output, errors] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const terminal = new Terminal({ input, output, errors, environment: {} });
   const note = 'a\u001b]0;owned\u0007\u001b[2Jb\u009b31m\u202Egpj\rc\td';

@@ -26,7 +26,7 @@ const keysOf = async (account: string): Promise<{ state: string; hint: string }[
 describe('customer new', () => {
   const words = 'customer new acme --grant 50 contact.email=ops@example.com note=invoice --wait 0'.split(' ');
 
-  it('shows what it will do and refuses to do it unasked', async () => {
+  it('shows its plan and does nothing without confirmation', async () => {
     const run = await rig.ops(words);
     expect(run.code).toBe(2);
     expect(run.output).toMatch(/note: invoice\n +contact\.email: ops@example\.com\n/);
@@ -35,13 +35,13 @@ describe('customer new', () => {
     expect(await rig.row('accounts', { account: 'acme' })).toBeUndefined();
   });
 
-  it('writes account, grant and key, and prints a message to send with the key in it', async () => {
+  it('writes the account, the grant and the key, and prints a message for the customer with the key', async () => {
     const run = await rig.ops([...words, '--yes']);
     expect(run.code).toBe(0);
     const [key = ''] = run.output.match(/sk-[\w-]{48}/) ?? [];
     expect(run.output).toContain('Send this message to ops@example.com');
     expect(run.output).toContain(`API key:  ${key}`);
-    // Of tables beside which no stack runs, nobody knows where the relay is.
+    // Without a running stack the address of the relay is unknown.
     expect(run.output).toContain('Base URL: (the address of this relay)/v1');
     expect(await rig.row('accounts', { account: 'acme' })).toMatchObject({
       contact: { email: 'ops@example.com' },
@@ -52,7 +52,7 @@ describe('customer new', () => {
     expect((await rig.ops('key check', key)).code).toBe(0);
   });
 
-  it('takes every field of an account, with what is to be said of it', async () => {
+  it('accepts every field of an account, and prints notes about them', async () => {
     const fields = 'metered=yes rpm=600 alert_below=5 plan.level=3 plan.until=365d'.split(' ');
     const run = await rig.ops(['customer', 'new', 'fielded', ...fields, '--yes']);
     expect(run).toMatchObject({ code: 0 });
@@ -65,7 +65,7 @@ describe('customer new', () => {
     });
   });
 
-  it('repeated, says that the customer exists and touches neither its key nor its money', async () => {
+  it('repeated, reports that the customer exists and changes neither its key nor its money', async () => {
     const before = await keysOf('acme');
     const run = await rig.ops([...words, '--yes']);
     expect(run.code).toBe(2);
@@ -77,21 +77,21 @@ describe('customer new', () => {
     expect(await keysOf('acme')).toEqual(before);
   });
 
-  it('has a link to the customer’s page, where the address is known', async () => {
+  it('prints a link to the customer’s page if the address is known', async () => {
     await rig.put('runtime', { id: 'local-log', base_url: 'http://127.0.0.1:9321/v1' });
     const made = await json('customer new linked --link --yes'.split(' '));
     expect(made['link']).toBe(`http://127.0.0.1:9321/account#${String(made['key'])}`);
     expect(made['message']).toContain(String(made['key']));
   });
 
-  it('repeated after a run that granted another amount is refused, and says which', async () => {
+  it('is refused after a run that granted another amount, and names that amount', async () => {
     await rig.put('grants', { account: 'regranted', grant_id: 'first', amount: 50 });
     const run = await rig.ops('customer new regranted --grant 60 --yes'.split(' '));
     expect(run.code).toBe(2);
     expect(run.errors).toContain('an earlier run already credited ¥50.00 to');
   });
 
-  it('names no page that the settings turn off', async () => {
+  it('prints no link to a page that the settings disable', async () => {
     await rig.put('settings', { name: 'account_page', value: false }, { name: 'page', value: false });
     const run = await rig.ops('customer new unpaged --link --yes'.split(' '));
     expect(run.errors).toContain('the setting account_page is false');
@@ -99,7 +99,7 @@ describe('customer new', () => {
     await rig.put('settings', { name: 'account_page', value: true }, { name: 'page', value: true });
   });
 
-  it('goes on wherever an earlier run broke off, and grants once', async () => {
+  it('resumes wherever an earlier run stopped, and grants once', async () => {
     await rig.put('accounts', { account: 'broken-1' });
     await rig.put('accounts', { account: 'broken-2' });
     await rig.put('grants', { account: 'broken-2', grant_id: 'first', amount: 50 });
@@ -111,7 +111,7 @@ describe('customer new', () => {
     }
   });
 
-  it('says with the key, also to a program, that the relay does not take the grant', async () => {
+  it('reports with the key, also as JSON, that the relay does not apply the grant', async () => {
     const grant = { account: 'untaken', grant_id: 'first', amount: 5, _problem: 'no such plan' };
     await rig.put('grants', grant);
     const made = await json('customer new untaken --grant 5 --yes --wait 0'.split(' '));
@@ -119,7 +119,7 @@ describe('customer new', () => {
     expect((await rig.ops('key check', String(made['key']))).code).toBe(0);
   });
 
-  it('of an account that is off is refused, and a key for it is made with a warning', async () => {
+  it('is refused for a disabled account, and a key for it is created with a warning', async () => {
     await rig.put('accounts', { account: 'asleep', enabled: false });
     const run = await rig.ops('customer new asleep --yes');
     expect(run).toMatchObject({ code: 2 });
@@ -130,7 +130,7 @@ describe('customer new', () => {
     );
   });
 
-  it('of one name by two at once makes one customer', async () => {
+  it('by two operators at once creates one customer of a name', async () => {
     const ports = await rig.ports();
     const input = { account: 'twice', grant: '5' };
     const plans = [await planNewCustomer(ports, input), await planNewCustomer(ports, input)];
@@ -141,7 +141,7 @@ describe('customer new', () => {
     expect(await keysOf('twice')).toHaveLength(1);
   });
 
-  it('of an account that has called, or has keys of another origin, is refused', async () => {
+  it('is refused for an account with calls, or with keys from elsewhere', async () => {
     await rig.grant('busy', '8');
     await rig.call('busy', idAt('2026-11-10T10:00:00Z'), { charge: yuan('1') });
     await rig.ops('key new keyed');
@@ -165,7 +165,7 @@ describe('customer new', () => {
     [['models=gpt-4o'], 'models belong to the key, not to the customer: use --models a,b'],
     [['enabled=false'], 'enabled: a new customer can call'],
     [['plan.since=2026-10-05'], 'plan.since: set plan.level as well'],
-  ])('refuses %j before anything is written', async (options, message) => {
+  ])('rejects %j before anything is written', async (options, message) => {
     const run = await rig.ops(['customer', 'new', 'wrong', ...options, '--yes']);
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
@@ -174,7 +174,7 @@ describe('customer new', () => {
 });
 
 describe('customer list', () => {
-  it('has balance, plan, what was spent this month and the last call', async () => {
+  it('shows balance, plan, spending of this month and the last call', async () => {
     await rig.put('accounts', { account: 'spender', plan: { level: 1, since: '2026-11-01' }, note: 'mine' });
     await rig.grant('spender', '10');
     await rig.call('spender', idAt(new Date().toISOString()), { charge: yuan('4') });
@@ -193,7 +193,7 @@ describe('customer list', () => {
     ]);
   });
 
-  it('by spending begins with who spent most; by what is left, with whose balance ends first', async () => {
+  it('sorted by spending starts with the highest; sorted by runway, with the balance that runs out first', async () => {
     await rig.put('accounts', { account: 'rich' });
     await rig.grant('rich', '9000');
     await rig.call('rich', idAt(new Date().toISOString(), 'r'), { charge: yuan('5') });
@@ -205,7 +205,7 @@ describe('customer list', () => {
     expect(await first('dry')).toMatchObject({ account: 'spender', days_left: expect.any(Number) });
   });
 
-  it('knows who runs dry also on the first of a month, when nobody has spent', async () => {
+  it('predicts empty balances also on the first of a month, before any spending', async () => {
     const ports = await rig.ports();
     const year = new Date().getUTCFullYear();
     const first = Date.UTC(year, new Date().getUTCMonth() + 1, 1, 0, 30);
@@ -214,7 +214,7 @@ describe('customer list', () => {
     expect(customers).toMatchObject([{ account: 'spender', daysLeft: expect.any(Number) as number }]);
   });
 
-  it('leaves out of those who run dry who called for nothing', async () => {
+  it('omits customers from the runway list whose calls were free', async () => {
     await rig.put('accounts', { account: 'free' });
     await rig.grant('free', '1');
     await rig.call('free', idAt(new Date().toISOString(), 'f'), { charge: 0n });
@@ -223,7 +223,7 @@ describe('customer list', () => {
     expect(looked).toBe(customers.length);
   });
 
-  it('says how the next page is asked for', async () => {
+  it('prints the command for the next page', async () => {
     const page = await rig.ops('customer list --limit 2');
     const [, next = ''] = /--after '([^']+)'/.exec(page.errors) ?? [];
     const rest = (await json(['customer', 'list', '--after', next])) as unknown as { account: string }[];
@@ -231,10 +231,10 @@ describe('customer list', () => {
     expect(page.output).not.toContain('spender');
   });
 
-  it('goes on after a name that looks like a place in the list', async () => {
+  it('continues after a name that looks like a position in the list', async () => {
     const ports = await rig.ports();
     const names = ['+4915112345', '++1', 'last'];
-    // A table of three requests.
+    // The table takes three requests to read.
     const rows: typeof ports.pages.rows = async ({ after }) => {
       const at = after === undefined ? 0 : names.indexOf(after) + 1;
       return { rows: [{ account: names[at] }], next: at < names.length - 1 ? names[at] : undefined };
@@ -251,7 +251,7 @@ describe('customer list', () => {
 });
 
 describe('customer off, on, set and close', () => {
-  it('refuse the keys of the account, let them work again, and keep the rest of its row', async () => {
+  it('disable the keys of the account, enable them again, and keep the rest of its row', async () => {
     const { key } = await json(['customer', 'new', 'off', 'note=old', '--yes']);
     const asked = await rig.ops('customer off off');
     expect(asked).toMatchObject({ code: 2 });
@@ -277,14 +277,14 @@ describe('customer off, on, set and close', () => {
     expect(await rig.row('accounts', { account: 'off' })).not.toHaveProperty('note');
   });
 
-  it('close refuses all keys, keeps every row, and says what to pay back and how to write it down', async () => {
+  it('close disables all keys, keeps every row, and prints the amount to pay back and how to record it', async () => {
     await rig.ops('customer new leaving --grant 12.5 --wait 0 --yes'.split(' '));
     await rig.applyGrants();
     const closed = await json(['customer', 'close', 'leaving', '--yes']);
     expect(closed).toMatchObject({ available: '12.5', keys_disabled: 1 });
     const correction = String((closed['next'] as string[]).at(-1));
     expect(correction).toMatch(/^grant new leaving -12\.5 --id closed-\d{4}-\d\d-\d\d --reason "paid back"$/);
-    // What was let in until it was refused everywhere may have changed what is left.
+    // Calls accepted before the close took effect everywhere may have changed the balance.
     expect((closed['next'] as string[])[0]).toContain('read the final balance: `customer close leaving`');
     expect((await rig.ops('customer close leaving')).output).toContain(`already closed`);
     expect((await rig.ops('customer close leaving')).output).toContain(correction);
@@ -326,7 +326,7 @@ describe('a closed customer', () => {
     await rig.ops(`customer close ${name} --yes`);
   };
 
-  it('opens again with the keys that the closing disabled, and no other', async () => {
+  it('is reopened with only those keys that the closing disabled', async () => {
     await rig.ops('customer new opens --wait 0 --yes');
     const { key } = await json(['key', 'new', 'opens']);
     const [lost] = await keysOf('opens');
@@ -339,7 +339,7 @@ describe('a closed customer', () => {
     expect(typeof key).toBe('string');
   });
 
-  it('is erased once it is closed: contact data stands nowhere, and what stays is listed', async () => {
+  it('can be erased: its contact data is removed everywhere, and the remaining data is listed', async () => {
     await rig.ops('customer new stays --grant 5 --wait 0 --yes contact.email=eve@secret.example'.split(' '));
     const refused = await rig.ops('customer erase stays --yes');
     expect(refused).toMatchObject({ code: 1, errors: expect.stringContaining('close it first') as string });
@@ -352,7 +352,7 @@ describe('a closed customer', () => {
     });
     const sheetId = { _sheet_id: 'eve@secret.example', mail: 'eve@secret.example' };
     await rig.put('keys', { hash: 'd'.repeat(64), account: 'gone', enabled: false, ...sheetId });
-    // The console runs a form only if it still says what it showed, so the order of attributes may not change it.
+    // The console submits a form only if its data is unchanged, so the order of attributes must not matter.
     expect((await rig.ops('customer erase gone --dry-run')).output).toContain(
       'Erase contact, mail, note, the names and notes of 2 keys of gone;',
     );
@@ -366,7 +366,7 @@ describe('a closed customer', () => {
     expect((await rig.ops('customer erase gone --yes')).output).toContain('already erased');
   });
 
-  it('is erased to the end by a second run when the first one broke off, and never once it is open again', async () => {
+  it('is erased completely by a second run if the first one stopped, but never after it was reopened', async () => {
     await close('broken');
     const ports = await rig.ports();
     const plan = await planEraseAccount(ports, 'broken');
@@ -384,7 +384,7 @@ describe('a closed customer', () => {
 });
 
 describe('lists as data', () => {
-  it('are whole, whoever did not limit them; people see the first ones, and how many there are', async () => {
+  it('are complete without a limit, while the text form shows the first rows and their number', async () => {
     const names = Array.from({ length: 60 }, (_, at) => `many-${String(at).padStart(3, '0')}`);
     await rig.put('accounts', ...names.map((account) => ({ account })));
     await rig.put('grants', ...names.map((id) => ({ account: 'many-000', grant_id: id, amount: 1 })));

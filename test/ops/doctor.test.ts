@@ -67,7 +67,7 @@ const attentionOf = ({ found }: { found: Found[] }): Found[] =>
   found.filter(({ state }) => state === 'attention');
 
 describe('doctor', () => {
-  it('says of each thing what it found, and nothing needs attention in an account that has what a relay needs', async () => {
+  it('reports each finding, and needs no attention in an account that has all that a relay needs', async () => {
     const run = await rig.ops('support', ['doctor', '--options', fileOf(options)]);
     expect(run).toMatchObject({ code: 0, errors: '' });
     for (const line of [
@@ -84,7 +84,7 @@ describe('doctor', () => {
       expect(run.output).toContain(line);
   });
 
-  it('says of which channels it knows no secret, where one with a secret is off or has a mistake', async () => {
+  it('reports that no active channel has a secret, and counts disabled and invalid channels', async () => {
     const secretsFound = async () => (await examine()).found.find(({ check }) => check === 'secrets')?.found;
     const row = keyed('ssm:/relay/relay/channels/api.example.com/keyed');
     for (const unused of [
@@ -100,7 +100,7 @@ describe('doctor', () => {
     expect(await secretsFound()).toBe('no active channel has a secret');
   });
 
-  it('asks each service by a request signed for it, where its answer holds', async () => {
+  it('sends each service a request signed for the right service and region', async () => {
     await examine();
     expect(account.asked.toSorted()).toEqual([
       'bedrock us-east-1 GET /foundation-model-availability/openai.gpt-oss-120b-1%3A0',
@@ -123,7 +123,7 @@ describe('doctor', () => {
       undefined,
     ],
     [
-      'a table with less than usual',
+      'a table quota below the default',
       () => Object.assign(account, { tableUnits: 10_000 }),
       { check: 'tables' },
       'aws service-quotas list-service-quotas --service-code dynamodb --region eu-west-1',
@@ -135,12 +135,12 @@ describe('doctor', () => {
       'aws ssm update-service-setting --setting-id /ssm/parameter-store/high-throughput-enabled --setting-value true --region eu-west-1',
     ],
     [
-      'more reserved than the account has',
+      'more concurrency reserved than the account has',
       () => Object.assign(account, { concurrency: { most: 1000, unreserved: 50 } }),
       { check: 'concurrency' },
       '"reservedConcurrency": 83',
     ],
-  ])('names %s, and what to run or write', async (_case, change, finding, line) => {
+  ])('reports %s, and the command or option that fixes it', async (_case, change, finding, line) => {
     change();
     const examined = await examine();
     expect(examined.code).toBe(1);
@@ -158,19 +158,22 @@ describe('doctor', () => {
         'aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000 --region eu-west-1',
       ],
     ],
-    ['an account that others have filled', { most: 1000, unreserved: 100 }, 'none can be reserved', []],
-  ])('with nothing reserved and %s says what can be', async (_case, concurrency, words, lines) => {
-    account.concurrency = concurrency;
-    const bedrockModels = [allowed];
-    Object.assign(account.stack?.outputs ?? {}, { Options: JSON.stringify({ bedrockModels }) });
-    const examined = await examine({ bedrockModels });
-    const found = attentionOf(examined).filter(({ check }) => check === 'concurrency');
-    expect(found.flatMap(({ set }) => set?.line ?? [])).toEqual(lines);
-    if (words !== undefined) expect(found.at(-1)?.found).toContain(words);
-    expect(found.length).toBeGreaterThan(0);
-  });
+    ['an account whose concurrency is used up', { most: 1000, unreserved: 100 }, 'none can be reserved', []],
+  ])(
+    'without a reservation and with %s reports the possible reservation',
+    async (_case, concurrency, words, lines) => {
+      account.concurrency = concurrency;
+      const bedrockModels = [allowed];
+      Object.assign(account.stack?.outputs ?? {}, { Options: JSON.stringify({ bedrockModels }) });
+      const examined = await examine({ bedrockModels });
+      const found = attentionOf(examined).filter(({ check }) => check === 'concurrency');
+      expect(found.flatMap(({ set }) => set?.line ?? [])).toEqual(lines);
+      if (words !== undefined) expect(found.at(-1)?.found).toContain(words);
+      expect(found.length).toBeGreaterThan(0);
+    },
+  );
 
-  it('asks for no reservation where servers answer, which have none', async () => {
+  it('recommends no reservation with servers, which do not use one', async () => {
     const served = { compute: 'ecs', bedrockModels: [allowed] };
     Object.assign(account.stack?.outputs ?? {}, { Options: JSON.stringify(served) });
     expect(attentionOf(await examine(served))).toEqual([]);
@@ -178,20 +181,20 @@ describe('doctor', () => {
 
   it.each<[string, Partial<ModelState>, string]>([
     ['no agreement', { agreement: 'NOT_AVAILABLE' }, "the model vendor's agreement is not accepted"],
-    ['an agreement under way', { agreement: 'PENDING' }, "the model vendor's agreement is not accepted"],
+    ['a pending agreement', { agreement: 'PENDING' }, "the model vendor's agreement is not accepted"],
     ['no authorisation', { authorization: 'NOT_AUTHORIZED' }, 'this account is not authorized for the model'],
     ['no entitlement', { entitlement: 'NOT_AVAILABLE' }, 'this account has no entitlement to the model'],
     ['another region', { inRegion: 'NOT_AVAILABLE' }, 'the model is not available in this region'],
-    ['its end near', { lifecycle: 'LEGACY' }, 'AWS marks it as LEGACY and will remove it'],
+    ['an announced end of life', { lifecycle: 'LEGACY' }, 'AWS marks it as LEGACY and will remove it'],
     ['no stream', { streams: false }, 'it does not support streaming'],
-  ])('names a model that a channel calls with %s', async (_case, changes, words) => {
+  ])('reports a model of a channel with %s', async (_case, changes, words) => {
     account.models = { 'us-east-1': [{ id: model, ...changes }] };
     expect(attentionOf(await examine())).toMatchObject([
       { check: `model ${model}`, found: `channel role, us-east-1: ${words}` },
     ]);
   });
 
-  it('names models that AWS does not list, and those that the role may not call, with the line that lets it', async () => {
+  it('reports models that AWS does not list, and models that the role may not call, with the option that allows them', async () => {
     const profile = 'us.vendor.big-1';
     await rig.ledger.put('channels', {
       ...roleChannel,
@@ -237,9 +240,9 @@ describe('doctor', () => {
       [{ check: 'options', found: expect.stringContaining('not deployed') }],
       ['npm run deploy'],
     ],
-    ['is no JSON', '{', [{ check: 'options', found: expect.stringContaining('is not valid JSON') }], []],
+    ['is not JSON', '{', [{ check: 'options', found: expect.stringContaining('is not valid JSON') }], []],
     [
-      'has an option that there is not',
+      'has an unknown option',
       { ...options, reservedConcurency: 1 },
       [{ check: 'options', found: expect.stringContaining('reservedConcurency') }],
       [],
@@ -256,13 +259,13 @@ describe('doctor', () => {
   it.each<[string, AccountState['broken'], string]>([
     ['fails', { lambda: [500, '{"message":"x"}', 'ServiceException'] }, 'ServiceException'],
     ['answers something else', { lambda: [200, '{"AccountLimit":{}}'] }, 'UnexpectedReply'],
-    ['answers no JSON', { lambda: [200, '<html>'] }, 'Lambda'],
+    ['does not answer JSON', { lambda: [200, '<html>'] }, 'Lambda'],
     [
-      'is asked too often',
+      'throttles',
       { lambda: [429, '{"message":"Rate exceeded"}', 'TooManyRequestsException'] },
       'Rate exceeded',
     ],
-  ])('says what it could not read where a service %s, and all else', async (_case, broken, words) => {
+  ])('reports what it could not read if a service %s, and everything else', async (_case, broken, words) => {
     account.broken = broken;
     const examined = await examine();
     expect(attentionOf(examined)).toMatchObject([{ check: 'concurrency' }]);
@@ -271,7 +274,7 @@ describe('doctor', () => {
     expect(examined.found).toHaveLength(7);
   });
 
-  it('says that a stack is not there', async () => {
+  it('reports that a stack does not exist', async () => {
     account.stack = undefined;
     const examined = await examine();
     expect(attentionOf(examined)[0]).toMatchObject({
@@ -280,7 +283,7 @@ describe('doctor', () => {
     });
   });
 
-  it('names a region without streams', async () => {
+  it('reports a region without response streaming', async () => {
     const run = await rig.ops('support', ['doctor', '--options', fileOf(options)], {
       region: 'eu-central-2',
     });
@@ -288,7 +291,7 @@ describe('doctor', () => {
     expect(run.code).toBe(1);
   });
 
-  it('says beside local tables why each does not apply, and asks nothing', async () => {
+  it('explains with local tables why each check does not apply, and sends no request', async () => {
     const run = await rig.ops('support', ['doctor', '--json'], { isLocal: true });
     expect(run.code).toBe(0);
     const found = JSON.parse(run.output) as Found[];

@@ -10,7 +10,7 @@ const pages =
     ' ',
   );
 
-/** `npx --no relay-ops key list --stack relay` becomes its words; `...` stands for any command. */
+/** Splits `npx --no relay-ops key list --stack relay` into words; `...` means any command. */
 const documented = pages
   .flatMap((page) =>
     Array.from(read(page).matchAll(/npx --no relay-ops ([^`\n]+)/g), ([, words = '']) => words),
@@ -27,13 +27,13 @@ function commandOf(line: string): string {
   return words.slice(0, lone.has(words[0] ?? '') ? 1 : 2).join(' ');
 }
 
-describe('every command of the tool that the pages give', () => {
-  it('begins with its name, as npx keeps options before it to itself', async () => {
+describe('every command of the tool in the docs', () => {
+  it('starts with its name, because npx consumes earlier options', async () => {
     expect(documented.filter((command) => command.startsWith('-'))).toEqual([]);
     expect((await runOps('help')).output).toContain('Usage: npx --no relay-ops <command> [options]\n');
   });
 
-  it('is there, with every option given', async () => {
+  it('exists, with every given option', async () => {
     const commands = Map.groupBy(documented, commandOf);
     commands.delete('help');
     expect(commands.size).toBeGreaterThan(15);
@@ -59,7 +59,7 @@ describe('every noun with a verb, between backquotes or for the next step, is a 
     .split('\n')
     .filter((file) => /\.(md|ts)$/.test(file) && !/CHANGELOG|decisions\//.test(file));
 
-  it('and no text names one by a noun that is gone, or the program by another name', () => {
+  it('and no text uses a removed noun or another name of the program', () => {
     const texts = [...files, 'docs/CHANGELOG.md'].flatMap((file) =>
       (
         read(file).match(/[`>](?:account (?:list|show|plan|grant)|(?:key|channel) create|ops [a-z-]+)\b/g) ??

@@ -37,8 +37,8 @@ describe('the help of each command', () => {
   );
 });
 
-describe('the options of all commands are the same', () => {
-  it('every command has --json and says where it works; every list has --csv', () => {
+describe('the common options of all commands', () => {
+  it('every command has --json and names its target; every list has --csv', () => {
     for (const command of commands)
       expect(optionsOf(command)).toEqual(expect.arrayContaining(['--json', '--region']));
     const lists = commands.filter((command) => / list$| total$/.test(composeCommandName(command)));
@@ -46,7 +46,7 @@ describe('the options of all commands are the same', () => {
     for (const list of lists) expect(optionsOf(list)).toContain('--csv');
   });
 
-  it('every command that asks can be answered with --yes, and can be tried with --dry-run', () => {
+  it('every command that asks has --yes and --dry-run', () => {
     const asking = commands.filter((command) => optionsOf(command).includes('--yes'));
     expect(asking.length).toBeGreaterThan(15);
     for (const command of asking) expect(optionsOf(command)).toContain('--dry-run');
@@ -67,13 +67,13 @@ describe('a wrong command line', () => {
       ['key', 'list', '--stage', 'test', '--stack', 'relay'],
       'use either --stage or --stack: --stage NAME means the stack relay-NAME',
     ],
-  ])('%j is answered with what was meant, and ends with 2', async (words, reported) => {
+  ])('%j prints a suggestion and exits with 2', async (words, reported) => {
     const { code, output, errors } = await runOps(words);
     expect({ code, output }).toEqual({ code: 2, output: '' });
     expect(errors).toContain(reported);
   });
 
-  it('with --json is one object on standard output that says what was wrong', async () => {
+  it('with --json prints one object with the error on standard output', async () => {
     const { code, output } = await runOps('grant new acme --json');
     expect(code).toBe(2);
     expect(JSON.parse(output)).toEqual({
@@ -82,7 +82,7 @@ describe('a wrong command line', () => {
   });
 });
 
-it('the help of the program says what exit codes mean, and how to run it', async () => {
+it('the help of the program explains exit codes and how to run it', async () => {
   const { output } = await runOps('--help');
   expect(output).toContain(`Usage: ${programName} `);
   expect(output).toMatch(/Exit codes: 0 success; 1 .*; 2 .*; 3 /s);

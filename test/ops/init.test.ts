@@ -19,7 +19,7 @@ const baseUrl = 'https://d111.cloudfront.net/v1';
 let rig: ConfigRig;
 let aws: AwsOnLoopback;
 let upstream: ScriptedUpstream;
-/** For the tool and the SDK: an account of AWS whose services are all on this machine. */
+/** Environment of the tool and the SDK for an AWS account with all services on this machine. */
 let account: Record<string, string>;
 beforeAll(async () => {
   [rig, aws, upstream] = await Promise.all([ConfigRig.start(), startAws(baseUrl), startScriptedUpstream()]);
@@ -47,7 +47,7 @@ const hashOf = (key: string) => createHash('sha256').update(key).digest('hex');
 const keyIn = (output: string) => String(/sk-[\w-]{48}/.exec(output)?.[0]);
 
 describe('secret new', () => {
-  it('stores standard input, encrypted, prints the reference alone, and writes over one only by `secret set`', async () => {
+  it('stores standard input encrypted, prints only the reference, and leaves overwriting to `secret set`', async () => {
     const name = 'channels/api.openai.com/openai';
     const words = ['secret', 'new', name, '--stack', 'relay-two'];
     const over = ['secret', 'set', ...words.slice(2)];
@@ -82,9 +82,9 @@ describe('secret new', () => {
       'invalid value: it has spaces or characters that a key never has',
     ],
     ['a name without a purpose', 'openai', secret, 'channels/<host>/openai'],
-    ['a key of a channel without its host', 'channels/openai', secret, 'channels/<host>/openai'],
-    ['a key of a search provider without its host', 'search/tavily', secret, 'search/<host>/tavily'],
-    ['a host that no endpoint has', 'channels/API.openai.com/openai', secret, 'channels/<host>/openai'],
+    ['a channel’s key without its host', 'channels/openai', secret, 'channels/<host>/openai'],
+    ['a search provider’s key without its host', 'search/tavily', secret, 'search/<host>/tavily'],
+    ['a host that is not an endpoint', 'channels/API.openai.com/openai', secret, 'channels/<host>/openai'],
     [
       'a name that is a path',
       '../other/x y',
@@ -98,7 +98,7 @@ describe('secret new', () => {
     expect(run.errors).not.toContain(secret);
   });
 
-  it('prints what to do beside local tables, where there is no store', async () => {
+  it('prints the alternative for local tables, which have no secret store', async () => {
     const run = await rig.ops('secret new openai', secret);
     expect(run.code).toBe(2);
     expect(run.errors).toContain('use env:OPENAI_API_KEY in rows');
@@ -106,7 +106,7 @@ describe('secret new', () => {
 });
 
 describe('init', () => {
-  it('makes no key where something that it has to say with the key cannot be read', async () => {
+  it('creates no key if it cannot read what it must print with the key', async () => {
     const target = { stack: 'relay', endpoint: rig.endpoint, local: true };
     const { ports } = await openSession(target, {});
     const baseUrl = async (): Promise<string> => {
@@ -120,9 +120,9 @@ describe('init', () => {
     expect(await ports.tables.scan('keys')).toEqual([]);
   });
 
-  it('asks a person, offers the models of the upstream, and ends with a key that works in its curl line', async () => {
+  it('asks questions, offers the upstream’s models, and prints a working key in a curl command', async () => {
     const environment = { AWS_ENDPOINT_URL_DYNAMODB: rig.endpoint, UPSTREAM_KEY: secret };
-    // As a running local stack writes it.
+    // Written as by a running local stack.
     await rig.put('runtime', { id: 'local-log', base_url: 'http://127.0.0.1:9999/v1' });
     const run = await runOpsAttended(['init', '--wait', '0'], environment, [
       ['[openai]:', ''],
@@ -177,7 +177,7 @@ describe('init', () => {
     expect(run.output).toContain('"model":"gpt-4o"');
   });
 
-  it('beside models that are free says which ones it will refuse', async () => {
+  it('with free models names the ones that the relay will reject', async () => {
     await rig.remove('settings', { name: 'unpriced_models' });
     const words = ['init', '--id', 'next', '--endpoint', upstream.endpoint, '--no-secret', '--account', 'me'];
     const run = await rig.ops([
@@ -202,12 +202,12 @@ describe('init', () => {
         ' ',
       );
     beforeEach(() => {
-      // The tool itself knows of no endpoint: for it these are tables in AWS.
+      // The tool does not see the endpoint: it treats these as tables in AWS.
       for (const [name, value] of Object.entries(account)) vi.stubEnv(name, value);
       vi.stubEnv('AWS_ENDPOINT_URL_DYNAMODB', rig.endpoint);
     });
 
-    it('stores the key that a person types without showing it, and prints the address of the stack', async () => {
+    it('stores a typed key without echoing it, and prints the address of the stack', async () => {
       const run = await runOpsAttended([...words, '--wait', '0'], environment(), [
         ['[openai]:', ''],
         ['Channel id [openai]:', ''],
@@ -245,7 +245,7 @@ describe('init', () => {
       });
     });
 
-    it('can be repeated without anybody there, with the key that is stored: the grant stays one', async () => {
+    it('can be repeated unattended with the stored key, and grants only once', async () => {
       const taken = await runOps([...words, '--yes', '--wait', '0'], environment(), secret);
       expect(taken.errors).toContain(`re-run with --secret ssm:/relay/relay/${path}`);
       const reference = ['--secret', `ssm:/relay/relay/${path}`];
@@ -291,7 +291,7 @@ describe('channel sync', () => {
   };
   beforeEach(async () => rig.put('channels', { ...channel, endpoint: upstream.endpoint }));
 
-  it('shows what the upstream has and has not, asks, and writes models and mapper alone', async () => {
+  it('shows added and removed models of the upstream, asks, and writes only models and mapper', async () => {
     const asked = await sync();
     expect(asked.output).toContain('+ gpt-4o-mini\n+ text-embedding-3\n- old\n- old-name\n');
     expect(asked.output).toContain('The provider lists 3 models: 2 to add, 2 to remove.');
@@ -316,7 +316,7 @@ describe('channel sync', () => {
     expect(run.errors).toContain('Dry run: nothing was written.');
   });
 
-  it('never empties a channel, and prints what the upstream answered, without the key', async () => {
+  it('never empties a channel, and prints the upstream’s answer without the key', async () => {
     const none = await sync('--only', 'nothing');
     expect(none.output).toContain('0 to add, 2 to remove');
     await rig.put('channels', { ...channel, endpoint: upstream.endpoint, models: ['old'], mapper: {} });

@@ -19,7 +19,7 @@ const made = async (account: string): Promise<Made> =>
 const rowOf = async (hash: string) => (await rig.row('keys', { hash })) ?? {};
 
 describe('the limits of a key', () => {
-  it('are set and taken away one by one, and the rest of its row stays', async () => {
+  it('are set and removed one by one, and the rest of its row stays', async () => {
     const { hash } = await made('limited');
     await rig.ops(`key set ${hash} rpm=60 max_concurrency=5`);
     await rig.ops(`key set ${hash} budget.amount=2.5 budget.period=day`);
@@ -49,7 +49,7 @@ describe('the limits of a key', () => {
     [['store=perhaps'], 'store: found "perhaps"'],
     [['hash=0'], 'hash'],
     [['rpm=0'], 'rpm: found 0'],
-  ])('%j is refused', async (attributes, message) => {
+  ])('%j is rejected', async (attributes, message) => {
     const { hash } = await made('refused');
     const run = await rig.ops(['key', 'set', hash, ...attributes]);
     expect(run.code).toBe(2);
@@ -57,7 +57,7 @@ describe('the limits of a key', () => {
   });
 });
 
-it('an attribute names neither another row nor another owner than the command', async () => {
+it('an attribute can change neither the row nor the owner that the command names', async () => {
   const { hash } = await made('owner');
   await made('other');
   for (const words of [
@@ -81,7 +81,7 @@ it('an attribute names neither another row nor another owner than the command', 
   expect(keys).toHaveLength(1);
 });
 
-it('a key that moves is paid for by an account that exists', async () => {
+it('a key can only be moved to an existing account', async () => {
   const { hash, key } = await made('seller');
   await rig.put('accounts', { account: 'buyer' });
   expect((await rig.ops(`key set ${hash} account=nobody --yes`)).errors).toContain(
@@ -105,8 +105,8 @@ it('a disabled key works again once it is enabled, but not one that leaked', asy
   });
 });
 
-describe('a key that makes keys', () => {
-  it('may so once it is said, and no longer once that is taken back', async () => {
+describe('a key that can create keys', () => {
+  it('has that right only while `manage` is set', async () => {
     const { hash } = await made('maker');
     expect((await rig.ops(`key set ${hash} manage=yes`)).output).toContain('every model; can create keys');
     expect(await rowOf(hash)).toMatchObject({ manage: true });
@@ -116,7 +116,7 @@ describe('a key that makes keys', () => {
     expect(await rowOf((JSON.parse(run.output) as Made).hash)).toMatchObject({ manage: true });
   });
 
-  it('is disabled, or said to have leaked, with the names of the keys that it made and that work on', async () => {
+  it('is disabled or reported as leaked with a list of the keys that it created and that stay usable', async () => {
     const { hash } = await made('maker-2');
     const [one, off, others] = [await made('maker-2'), await made('maker-2'), await made('maker-2')];
     await rig.put('keys', { ...(await rowOf(one.hash)), made_by: hash });
@@ -131,7 +131,7 @@ describe('a key that makes keys', () => {
     }
   });
 
-  it("that an operator rotates keeps the right, and a key that a customer made becomes the operator's", async () => {
+  it("keeps the right when an operator rotates it, and a rotated key of a customer becomes the operator's", async () => {
     const { hash } = await made('maker-3');
     await rig.put('keys', { ...(await rowOf(hash)), manage: true, made_by: 'f'.repeat(64) });
     const next = JSON.parse((await rig.ops(`key rotate ${hash} --yes --json`)).output) as Made;
@@ -141,7 +141,7 @@ describe('a key that makes keys', () => {
   });
 });
 
-it("a rotated key works for as many days as are given, which the customer's message says", async () => {
+it("a rotated key works for the given number of days, which the customer's message states", async () => {
   const { hash, hint } = await made('rotated');
   const { output } = await rig.ops(`key rotate ${hash} --grace 7d --yes`);
   expect(output).toMatch(/^ {2}.*sk-[\w-]{40,}$/m);
@@ -159,21 +159,21 @@ const keysOf = async (account: string): Promise<unknown[]> =>
   JSON.parse((await rig.ops(`key list --account ${account} --json`)).output) as unknown[];
 
 it.each([undefined, '2099-01-01T00:00:00Z'])(
-  'the successor of a rotated key gets its original expiry %s, not the end of its grace',
+  'the successor of a rotated key gets its original expiry %s, not the end of its grace period',
   async (expiry) => {
     const { hash } = await made('again-1');
     await rig.put('keys', { ...(await rowOf(hash)), ...(expiry && { expires_at: expiry }) });
     const next = async (words: string) =>
       rowOf((JSON.parse((await rig.ops(`key ${words} --yes --json`)).output) as Made).hash);
     const first = await next(`rotate ${hash}`);
-    // The first successor is rotated, too, so its row has the end of a grace.
+    // The first successor is also rotated, so its row has a grace period.
     await next(`rotate ${String(first['hash'])}`);
     for (const words of [`rotate ${hash}`, `leaked ${hash}`])
       expect((await next(words))['expires_at']).toBe(expiry);
   },
 );
 
-it('a key that is rotated again says which key replaces it already', async () => {
+it('a second rotation names the key that already replaces the first', async () => {
   const { hash } = await made('again-2');
   const first = JSON.parse((await rig.ops(`key rotate ${hash} --yes --json`)).output) as Made;
   const run = await rig.ops(`key rotate ${hash}`);
@@ -184,7 +184,7 @@ it('a key that is rotated again says which key replaces it already', async () =>
 });
 
 describe('key leaked', () => {
-  it('refuses the key, makes one with the same rights, and says what it was used for and what to refund', async () => {
+  it('disables the key, creates one with the same rights, and shows its usage and what to refund', async () => {
     const { hash, key } = await made('victim');
     await rig.ops(`key set ${hash} rpm=9`);
     await rig.grant('victim', '50');
@@ -216,7 +216,7 @@ describe('key leaked', () => {
     expect(await rowOf(answer.hash)).toMatchObject({ rpm: 9, _replaces: hash });
   });
 
-  it('repeated, says what was done and to whom, and makes no second successor', async () => {
+  it('repeated, reports the earlier result, and creates no second successor', async () => {
     const { hash } = await made('twice');
     await rig.grant('twice', '50');
     const at = new Date(Date.now() - 3_600_000).toISOString();
@@ -236,7 +236,7 @@ describe('key leaked', () => {
     expect(await keysOf('twice')).toHaveLength(2);
   });
 
-  it('shows the successor also when the ledger cannot be read, and offers no refund twice', async () => {
+  it('shows the successor even if the ledger cannot be read, and offers no refund twice', async () => {
     const { hash } = await made('unread');
     await rig.grant('unread', '50');
     const ports = await rig.ports();
@@ -270,7 +270,7 @@ describe('key leaked', () => {
     });
   });
 
-  it('by two at once makes one successor', async () => {
+  it('by two operators at once creates one successor', async () => {
     const { hash } = await made('both');
     const ports = await rig.ports();
     const plans = [
@@ -282,7 +282,7 @@ describe('key leaked', () => {
     expect(await keysOf('both')).toHaveLength(2);
   });
 
-  it('makes a successor of a key that was disabled before', async () => {
+  it('creates a successor for a key that was already disabled', async () => {
     const { hash } = await made('late');
     await rig.ops(`key off ${hash} --yes`);
     const run = await rig.ops(`key leaked ${hash} --yes --json`);

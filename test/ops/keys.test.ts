@@ -44,21 +44,24 @@ describe('key new', () => {
   it.each([
     ['store=yes', true, 'stores responses'],
     ['store=no', false, 'stores nothing'],
-  ])('with %s says whether it stores responses, whatever the setting says', async (option, store, words) => {
-    const run = await ops(`key new stored ${option}`);
-    expect(run.output).toContain(words);
-    const [key] = run.output.match(/sk-[A-Za-z0-9_-]{48}/) ?? [];
-    expect((await rowOf(sha256(String(key))))?.['store']).toBe(store);
-    expect((await ops('key list --account stored')).output).toContain(words);
-  });
+  ])(
+    'with %s decides whether the key stores responses, regardless of the setting',
+    async (option, store, words) => {
+      const run = await ops(`key new stored ${option}`);
+      expect(run.output).toContain(words);
+      const [key] = run.output.match(/sk-[A-Za-z0-9_-]{48}/) ?? [];
+      expect((await rowOf(sha256(String(key))))?.['store']).toBe(store);
+      expect((await ops('key list --account stored')).output).toContain(words);
+    },
+  );
 
-  it('without either leaves that to the setting', async () => {
+  it('without either option uses the setting', async () => {
     const run = await ops('key new stored');
     const [key] = run.output.match(/sk-[A-Za-z0-9_-]{48}/) ?? [];
     expect(await rowOf(sha256(String(key)))).not.toHaveProperty('store');
   });
 
-  it('shows the key once, stores its hash alone, and makes the account', async () => {
+  it('shows the key once, stores only its hash, and creates the account', async () => {
     const run = await ops(['key', 'new', 'new-account', 'models=a, b', 'rpm=60']);
     expect(run.code).toBe(0);
     expect(run.output.split('\n')[0]).toBe(`local tables at ${emulator.endpoint} (relay-*)`);
@@ -73,7 +76,7 @@ describe('key new', () => {
     expect(JSON.stringify(all.Items)).not.toContain(keys[0]);
   });
 
-  it('leaves an account that exists as it is', async () => {
+  it('does not change an existing account', async () => {
     const account = { account: 'acme', note: 'a good customer' };
     await tables.send(new PutCommand({ TableName: 'relay-accounts', Item: account }));
     await makeKey();
@@ -96,7 +99,7 @@ describe('key new', () => {
     [['budget.amout=5'], 'budget.amout: unknown attribute (did you mean budget.amount?)'],
     [['limits.rpm.x=5'], 'limits.rpm.x: unknown attribute (did you mean rpm?)'],
     [['rpm'], 'write attributes as NAME=VALUE, for example models=a,b'],
-  ])('refuses a key that would not work: %j', async (words, message) => {
+  ])('rejects a key that would not work: %j', async (words, message) => {
     const run = await ops(['key', 'new', 'nobody', ...words]);
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
@@ -104,7 +107,7 @@ describe('key new', () => {
   });
 });
 
-describe('key check tells what the relay answers', () => {
+describe('key check predicts the relay’s answer', () => {
   it('to a usable key, read from standard input', async () => {
     const { key } = await makeKey('models=gpt-4o');
     const run = await ops('key check', `${key}\n`);
@@ -129,7 +132,7 @@ describe('key check tells what the relay answers', () => {
     expect(run.errors).toContain('401 invalid_api_key');
   });
 
-  it('to a key whose account is off', async () => {
+  it('to a key whose account is disabled', async () => {
     const { key } = JSON.parse((await ops('key new closed --json')).output) as MadeKey;
     await tables.send(
       new PutCommand({ TableName: 'relay-accounts', Item: { account: 'closed', enabled: false } }),
@@ -163,7 +166,7 @@ describe('key list', () => {
 });
 
 describe('key off', () => {
-  it('refuses the key from then on, named by the start of its hash', async () => {
+  it('disables the key, given by the start of its hash', async () => {
     const { key, hash } = await makeKey('rpm=5');
     expect(await ops(`key off ${hash.slice(0, 10)} --yes`)).toMatchObject({ code: 0 });
     expect(await rowOf(hash)).toMatchObject({ enabled: false, rpm: 5 });
@@ -174,7 +177,7 @@ describe('key off', () => {
     ['no', 'n'],
     ['Ctrl-C', '\u0003'],
     ['Ctrl-D, the end of the input', '\u0004'],
-  ])('changes nothing when the person answers %s', async (_case, answer) => {
+  ])('changes nothing if the answer is %s', async (_case, answer) => {
     const { hash } = await makeKey();
     const environment = { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint };
     const run = await runOpsAttended(['key', 'off', hash], environment, [['[y/N]', answer]]);
@@ -183,7 +186,7 @@ describe('key off', () => {
     expect(await rowOf(hash)).toMatchObject({ enabled: true });
   });
 
-  it('asks for more of the hash when several keys fit', async () => {
+  it('asks for a longer hash if several keys match', async () => {
     const twins = ['0', '1'].map((end) => 'abcd'.padEnd(63, '0') + end);
     for (const hash of twins) {
       await tables.send(new PutCommand({ TableName: 'relay-keys', Item: { hash, account: 'twins' } }));
@@ -211,7 +214,7 @@ describe('key off', () => {
 });
 
 describe('key rotate', () => {
-  it('makes a key with the same rights and lets the old one end after the grace', async () => {
+  it('creates a key with the same rights, and the old one expires after the grace period', async () => {
     const old = await makeKey('models=a,b', 'max_concurrency=3');
     const before = Date.now();
     const run = await ops(`key rotate ${old.hint} --grace 2 --json --yes`);
@@ -232,7 +235,7 @@ describe('key rotate', () => {
     expect((await ops(`key check ${old.key}`)).code).toBe(0);
   });
 
-  it('never lets the old key live longer than it would have', async () => {
+  it('never extends the life of the old key', async () => {
     const end = new Date(Date.now() + 3_600_000).toISOString().replace(/\.\d+Z$/, 'Z');
     const old = await makeKey(`expires_at=${end}`);
     const run = await ops(`key rotate ${old.hint} --json --yes`);
@@ -241,7 +244,7 @@ describe('key rotate', () => {
     expect(await rowOf(next.hash)).toHaveProperty('expires_at', end);
   });
 
-  it('makes no key for one that is refused, nor without a grace unless that is confirmed', async () => {
+  it('creates no successor for an unusable key, and asks before rotating without a grace period', async () => {
     const { hash, hint } = await makeKey();
     expect(await ops(`key rotate ${hint} --grace 0`)).toMatchObject({ code: 2 });
     expect(await ops(`key rotate ${hint} --grace -1`)).toMatchObject({ code: 2 });

@@ -25,11 +25,11 @@ import { runOps, type OpsRun, type Words } from './run-ops.ts';
 
 type Row = Record<string, unknown>;
 
-/** A request id of a moment. */
+/** A request id with this time. */
 export const idAt = (iso: string, tail = 'a'): string => timeText(Date.parse(iso)) + tail.padStart(16, '0');
 export const yuan = (written: string): bigint => parseYuan(written) ?? 0n;
 
-/** The money of accounts on an emulator, written by the relay's own parts, and the operators' tool beside them. */
+/** Balances on an emulator, written by the relay's own code, and the operators' tool on the same tables. */
 export class LedgerRig {
   readonly #emulator: Emulator;
   readonly #client: DynamoDBClient;
@@ -37,7 +37,7 @@ export class LedgerRig {
   readonly quotas: QuotaStore;
   readonly #keepLedger: ReturnType<typeof createLedgerProjector>;
   readonly #grants: GrantApplier;
-  /** When functions put their rows. */
+  /** When functions write their rows. */
   now = '2026-11-11T12:00:00Z';
 
   private constructor(emulator: Emulator) {
@@ -71,7 +71,7 @@ export class LedgerRig {
     return runOps(words, { ...variables, AWS_ENDPOINT_URL_DYNAMODB: this.#emulator.endpoint }, input);
   }
 
-  /** What the actions of operators work with, on this emulator. */
+  /** The ports of operators' actions, on this emulator. */
   async ports(): Promise<OperatorPorts> {
     const target = { stack: 'relay', endpoint: this.#emulator.endpoint, local: true };
     return (await openSession(target, {})).ports;
@@ -90,7 +90,7 @@ export class LedgerRig {
     await this.#documents.send(new DeleteCommand({ TableName: `relay-${table}`, Key }));
   }
 
-  /** Changes one attribute by hand, as nobody should. */
+  /** Damages one attribute, as an edit by hand would. */
   async damage(table: string, Key: Row, attribute: string, value: unknown): Promise<void> {
     await this.#documents.send(
       new UpdateCommand({
@@ -108,7 +108,7 @@ export class LedgerRig {
     await this.#client.send(new DeleteItemCommand({ TableName: 'relay-daily', Key }));
   }
 
-  /** Applies what grants there are, as the relay's own function does. */
+  /** Applies all grants, as the relay's own function does. */
   async applyGrants(): Promise<void> {
     await this.#grants.applyMissed();
   }
@@ -157,7 +157,7 @@ export class LedgerRig {
     return entry;
   }
 
-  /** A whole call: reserve, close, ledger row. */
+  /** A complete call: reserve, close, ledger row. */
   async call(
     account: string,
     id: string,

@@ -56,7 +56,7 @@ beforeAll(async () => {
 afterAll(async () => rig.stop());
 
 describe('ledger list', () => {
-  it('shows the newest rows of an account, grants among them, by time', async () => {
+  it('shows the newest rows of an account, including grants, by time', async () => {
     const run = await rig.ops('ledger list --account acme --limit 3 --json');
     const rows = JSON.parse(run.output) as Record<string, unknown>[];
     expect(rows.map((row) => row['id'])).toEqual(['grant#start-acme', released, official]);
@@ -82,7 +82,7 @@ describe('ledger list', () => {
     expect((await rig.ops('ledger list --from soon')).errors).toContain('Expected a time such as');
   });
 
-  it('exports all accounts as CSV that a program can read', async () => {
+  it('exports all accounts as machine-readable CSV', async () => {
     const run = await rig.ops('ledger list --csv');
     const [head, ...lines] = run.output.trimEnd().split('\n');
     expect(head).toMatch(/^began,booked,account,id,kind,/);
@@ -103,7 +103,7 @@ describe('ledger total', () => {
       'account,day,calls,prompt_tokens,completion_tokens,charged,official,granted,cached_tokens,cache_write_tokens,cache_write_1h_tokens,bought,bought_calls,bought_charged,margin acme,2026-11-10,2,24,80,0.003096,0,0,7,3,2,0.002,1,0.003096,0.001096 acme,2026-11-11,3,12,40,0.018,0.003096,100,0,0,0,0,0,0, other,2026-11-10,1,0,0,0.01,0,0,0,0,0,0,0,0, other,2026-11-11,0,0,0,0,0,1,0,0,0,0,0,0,'.split(
         ' ',
       );
-    // Columns that come later go to the end.
+    // New columns are appended at the end.
     const lines = run.output.trimEnd().split('\n');
     expect(lines.map((line, at) => line.slice(0, shown[at]?.length))).toEqual(shown);
     const models = await rig.ops('ledger total --by model --account other');
@@ -111,7 +111,7 @@ describe('ledger total', () => {
     expect((await rig.ops('ledger total --by week')).code).toBe(2);
   });
 
-  it('adds up by end user and by tag, and of those alone that are selected', async () => {
+  it('adds up by end user and by tag, and only the selected ones', async () => {
     const by = await rig.ops('ledger total --account acme --by end_user,tag:team --csv');
     expect(by.output).toMatch(/^end_user,tag:team,calls,/);
     expect(by.output).toMatch(/\nalice,search,1,12,40,0\.003096,/);
@@ -128,7 +128,7 @@ describe('ledger total', () => {
     expect((await rig.ops('ledger total --by tag:')).code).toBe(2);
   });
 
-  it('has the margin over the calls whose cost is known alone, and says how many these are', async () => {
+  it('computes the margin only over calls with a known cost, and shows their number', async () => {
     const acme = await rig.ops('ledger total --account acme');
     expect(acme.output).toContain(
       'Margin: ¥0.001096 on ¥0.003096 charged for the 1 of 5 calls with known cost',
@@ -139,7 +139,7 @@ describe('ledger total', () => {
 });
 
 describe('request show', () => {
-  it('shows step by step how the price came about', async () => {
+  it('shows step by step how the charge was computed', async () => {
     const run = await rig.ops(`request show chatcmpl-${settled}`);
     expect(run).toMatchObject({ code: 0 });
     expect(run.errors).toBe('the log groups of this relay are unknown, so only the tables were searched\n');
@@ -166,14 +166,14 @@ describe('request show', () => {
     ['an expired call', expired, 'expired: the function died, only the input is charged'],
     ['an official call', official, '¥0.003096 without official mode'],
     ['a failed call', released, 'not charged: the call had no answer (failed)'],
-    ['a call under way', open, 'is in flight: model'],
+    ['a call in flight', open, 'is in flight: model'],
   ])('shows the steps of %s', async (_case, id, words) => {
     const run = await rig.ops(`request show ${id}`);
     expect(run.code).toBe(0);
     expect(run.output).toContain(words);
   });
 
-  it('does not say of a call on a plan whose function died that its input is due', async () => {
+  it('reports no charge for the input of a call on a plan whose function died', async () => {
     const id = idAt('2026-11-11T14:00:00Z');
     const planned = { amount: 0n, input: 0n, slot: 'chat@2026-11-05' };
     await rig.call('planned', id, { charge: 0n, kind: 'expired', end: undefined }, planned);
@@ -181,12 +181,12 @@ describe('request show', () => {
     expect(run.output).toContain('expired: the function died, nothing is charged');
   });
 
-  it('fails for an id without a ledger row or an open reservation, and for a text that is no id', async () => {
+  it('fails for an id without a ledger row or an open reservation, and for an invalid id', async () => {
     const unknown = await rig.ops(['request', 'show', idAt('2026-01-01')]);
     expect(unknown.code).toBe(1);
     expect(unknown.errors).toContain('no ledger row or open reservation has the id');
     expect(await rig.ops('request abc')).toMatchObject({ code: 2 });
-    // Each account may have a grant of this name.
+    // Each account may have a grant with this name.
     const grant = await rig.ops('request show grant#first');
     expect(grant).toMatchObject({ code: 2, errors: expect.stringContaining('grant show') as string });
   });

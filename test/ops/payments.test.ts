@@ -42,7 +42,7 @@ describe('payment link', () => {
     },
   );
 
-  it('names the bonus that the payment would have', async () => {
+  it('shows the payment’s bonus', async () => {
     await rig.put('settings', { name: 'top_up_bonus', value: [{ pay: '70', get: 80 }] });
     const words = ['acme', '--amount', '10', '--currency', 'usd', '--json'];
     expect(JSON.parse((await linked(...words)).output)).toMatchObject({ granted: '81' });
@@ -51,7 +51,7 @@ describe('payment link', () => {
     await rig.put('settings', { name: 'top_up_bonus', value: [{ pay: 1e6, get: 1e6 + 1 }] });
   });
 
-  it('never signs two references alike', async () => {
+  it('never signs the same reference twice', async () => {
     const words = ['acme', '--amount', '1', '--currency', 'usd', '--json'];
     const [one, two] = [await linked(...words), await linked(...words)];
     expect(one.output).not.toBe(two.output);
@@ -93,7 +93,7 @@ async function park(changes: Partial<Payment>): Promise<Payment> {
 }
 
 describe('parked payments', () => {
-  it('are listed with the reason', async () => {
+  it('are listed with their reason', async () => {
     await park({ id: 'pi_list' });
     await park({ id: 'pi_done', state: 'rejected' });
     const run = await rig.ops('payment list --parked');
@@ -104,7 +104,7 @@ describe('parked payments', () => {
     expect((await rig.ops('payment list --json')).output).toContain('"paid": "10 usd"');
   });
 
-  it('are granted to an account with their refunds, once, after a question', async () => {
+  it('are credited to an account with their refunds, once, after a question', async () => {
     await park({ id: 'pi_a' });
     const words = 'payment assign pi_a acme';
     const asked = await rig.ops(words);
@@ -118,7 +118,7 @@ describe('parked payments', () => {
     expect(again.errors).toContain('pi_a is not parked: it was credited to acme');
   });
 
-  it('are granted to one account when two operators assign them at once', async () => {
+  it('are credited to one account if two operators assign them at once', async () => {
     await park({ id: 'pi_race', reversals: {} });
     const runs = await Promise.all(
       ['acme', 'Zoë & Söhne_1'].map((account) => rig.ops(['payment', 'assign', 'pi_race', account, '--yes'])),
@@ -130,7 +130,7 @@ describe('parked payments', () => {
     expect(rows.filter((row) => row !== undefined)).toHaveLength(1);
   });
 
-  it('without a rate take the present one, and wait where there is none', async () => {
+  it('without a rate use the current one, and wait if there is none', async () => {
     const card = { customer: 'cus_1', method: 'pm_1' };
     await park({ id: 'pi_late', rate: undefined, reversals: {}, card });
     const { output } = await rig.ops('payment assign pi_late acme --yes');
@@ -142,7 +142,7 @@ describe('parked payments', () => {
     expect(run.errors).toContain('the setting payments has no rate for eur: add one and try again');
   });
 
-  it('are rejected, and then granted to nobody', async () => {
+  it('are rejected, and then credited to no account', async () => {
     await park({ id: 'pi_no' });
     expect((await rig.ops('payment reject pi_no --yes')).output).toContain('Rejected payment pi_no');
     const run = await rig.ops('payment assign pi_no acme --yes');

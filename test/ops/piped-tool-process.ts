@@ -1,4 +1,4 @@
-/** Runs the commands that the parent sends, on this process's own streams. */
+/** Runs commands from the parent process on its own streams. */
 import { Readable } from 'node:stream';
 import { runProgram } from '../../infra/ops/cli/program.ts';
 import type { PipedCommand } from './piped-tool.ts';

@@ -1,6 +1,6 @@
 /**
- * The operators' tool in a process of its own, whose standard output is a pipe. One process runs command after command,
- * because a start takes longer than a command; a zero byte ends the output of each.
+ * The operators' tool in a separate process with a pipe as standard output. One process runs all commands in turn,
+ * because starting takes longer than a command; a zero byte ends the output of each.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,9 +14,9 @@ export interface PipedRun {
 
 export interface PipedCommand {
   words: string[];
-  /** Of the tool. */
+  /** Environment of the tool. */
   environment: Record<string, string>;
-  /** Of its process, where the SDK reads its own variables. */
+  /** Environment of its process, where the SDK reads its own variables. */
   aws: Record<string, string>;
   input: string;
 }

@@ -9,7 +9,7 @@ import { LedgerRig } from './ledger-rig.ts';
 
 let rig: LedgerRig;
 let ports: OperatorPorts;
-/** Ports with which nothing can be written. */
+/** Ports that reject every write. */
 let reading: OperatorPorts;
 beforeAll(async () => {
   rig = await LedgerRig.start();
@@ -25,8 +25,8 @@ beforeAll(async () => {
 });
 afterAll(async () => rig.stop());
 
-describe('a plan only reads, says what it is going to do, and returns what it did as data', () => {
-  it('when a key is made, with the account that is missing', async () => {
+describe('a plan only reads, describes its changes, and returns its result as data', () => {
+  it('when it creates a key and its missing account', async () => {
     const plan = await planCreateKey(reading, { account: 'planned', attributes: { models: ['m'] } });
     expect(plan).toMatchObject({
       changes: [
@@ -43,7 +43,7 @@ describe('a plan only reads, says what it is going to do, and returns what it di
     expect((await planCreateKey(reading, { account: 'planned' })).changes).toHaveLength(1);
   });
 
-  it('of an account, which is carried out by one of two who make it at once', async () => {
+  it('for an account, and only one of two concurrent plans is carried out', async () => {
     await rig.put('accounts', { account: 'sold', plan: { level: 1, since: '2026-11-01' } });
     const ended = { plan: undefined };
     const [one, two] = [
@@ -61,7 +61,7 @@ describe('a plan only reads, says what it is going to do, and returns what it di
     expect(await rig.row('accounts', { account: 'sold' })).not.toHaveProperty('plan');
   });
 
-  it('of a grant, whose outcome is said to be open, or known, when the store stops answering', async () => {
+  it('for a grant, and reports whether the result is unknown if the store stops answering', async () => {
     await rig.put('accounts', { account: 'unsure' });
     const plan = await planGrantAmount(reading, { account: 'unsure', amount: '7' });
     const silent = () => Promise.reject(new Failure('DynamoDB did not answer'));

@@ -1,4 +1,4 @@
-/** `customer profile`: a customer is registered with a provider, and what the provider does about it is shown. */
+/** `customer profile` registers a customer with a provider, and shows the provider's measures against it. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { LedgerRig } from './ledger-rig.ts';
@@ -53,12 +53,12 @@ describe('customer profile', () => {
     });
   });
 
-  it('sends the name that is given', async () => {
+  it('sends the given name', async () => {
     await ops(['acme', '--name', 'Acme Corp', '--channel', 'claude']);
     expect(upstream.requests[0]?.body).toMatchObject({ name: 'Acme Corp' });
   });
 
-  it('shows what the provider does about a registered customer, and writes nothing', async () => {
+  it('shows the provider’s measures against a registered customer, and writes nothing', async () => {
     await rig.put('accounts', { account: 'acme', anthropic_profile: 'uprof_7' });
     const actions = [
       { type: 'restriction', reason: 'fraud_or_abuse', expires_at: '2026-12-01T00:00:00Z' },
@@ -88,7 +88,7 @@ describe('customer profile', () => {
     expect([run.code, run.errors]).toEqual([2, expect.stringContaining(said)]);
   });
 
-  it('says what the provider answered, without the key', async () => {
+  it('shows the provider’s error, without the key', async () => {
     upstream.script((_call, reply) => reply.json(403, { error: { message: 'not for upstream-key' } }));
     const run = await ops(['acme']);
     expect(run.code).toBe(1);
@@ -96,7 +96,7 @@ describe('customer profile', () => {
     expect(run.errors).not.toContain('upstream-key');
   });
 
-  it('is followed by a row that no edit may make invalid', async () => {
+  it('writes a row that no later edit can make invalid', async () => {
     const run = await rig.ops('customer set acme anthropic_profile=someone');
     expect([run.code, run.errors]).toEqual([2, expect.stringContaining('the id of a user profile')]);
   });

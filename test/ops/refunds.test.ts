@@ -9,7 +9,7 @@ afterAll(async () => rig.stop());
 
 let calls = 0;
 
-/** The ledger row of a call of an account of its own. */
+/** The ledger row of a call by a new account. */
 async function chargedCall(charge: string): Promise<{ account: string; id: string }> {
   calls += 1;
   const account = `refunded-${calls}`;
@@ -19,7 +19,7 @@ async function chargedCall(charge: string): Promise<{ account: string; id: strin
   return { account, id };
 }
 
-/** A call that was charged 1 yuan when it expired, and a difference when it ended after all. */
+/** A call that was charged 1 yuan at its expiry, and a difference when it finally ended. */
 async function chargedLate(difference: string, tokens: object): Promise<{ account: string; id: string }> {
   const call = await chargedCall('1');
   const price = '1:tokens:1:1';
@@ -45,7 +45,7 @@ async function granted(account: string): Promise<bigint | undefined> {
 }
 
 describe('request refund', () => {
-  it('returns the whole charge as a grant that names the row, once', async () => {
+  it('refunds the whole charge once, as a grant that names the row', async () => {
     const { account, id } = await chargedCall('0.123456789');
     const run = await refund(`chatcmpl-${id}`, '--reason', 'answer was cut');
     expect(run).toMatchObject({ code: 0 });
@@ -69,7 +69,7 @@ describe('request refund', () => {
     expect(await granted(account)).toBeUndefined();
   });
 
-  it('takes parts that never exceed the charge together, whether they were applied or not', async () => {
+  it('accepts parts that never exceed the charge in total, whether they were applied or not', async () => {
     const { account, id } = await chargedCall('1');
     await refund(id, '--amount', '0.4');
     await rig.applyGrants();
@@ -82,7 +82,7 @@ describe('request refund', () => {
     expect(await granted(account)).toBe(yuan('1'));
   });
 
-  it('takes the same part within minutes for a repeat, unless it has a number', async () => {
+  it('treats the same part within minutes as a repeat, unless it has a number', async () => {
     const { account, id } = await chargedCall('1');
     const part = ['--amount', '0.3'];
     expect(await refund(id, ...part, '--part', '1')).toMatchObject({ code: 0 });
@@ -101,7 +101,7 @@ describe('request refund', () => {
     expect(await granted(account)).toBe(yuan('0.6'));
   });
 
-  it('counts what was applied, also when its row of grants was edited or deleted since', async () => {
+  it('counts applied refunds even if their grant rows were edited or deleted since', async () => {
     const { account, id } = await chargedCall('1');
     await refund(id, '--amount', '0.7');
     await rig.applyGrants();
@@ -111,7 +111,7 @@ describe('request refund', () => {
     expect((await refund(id, '--amount', '0.5')).errors).toContain('at most 0.3');
   });
 
-  it('says before it asks that the calls of its key were refunded when the key leaked', async () => {
+  it('warns before it asks if the calls of a leaked key were already refunded', async () => {
     const { account, id } = await chargedCall('1');
     expect((await rig.ops(`request refund ${id}`)).errors).not.toContain('warning');
     const leaked = `grant new ${account} 1 --id leaked-0123456789ab --new --wait 0`;
@@ -121,7 +121,7 @@ describe('request refund', () => {
     );
   });
 
-  it('is made once by operators who refund at once', async () => {
+  it('is written once if two operators refund at once', async () => {
     const { account, id } = await chargedCall('1');
     const runs = await Promise.all([1, 2, 3, 4].map(() => refund(id, '--amount', '0.6')));
     expect(runs.filter(({ code }) => code === 0)).toHaveLength(1);
@@ -131,30 +131,27 @@ describe('request refund', () => {
   it.each([
     ['more', '0.3', '1.3', 800],
     ['less', '-0.4', '0.6', 100],
-  ])(
-    'returns what a call was charged in all when it was charged %s late',
-    async (_case, late, all, output) => {
-      const tokens = { kind: 'settled', prompt_tokens: 500, completion_tokens: output };
-      const { account, id } = await chargedLate(late, tokens);
-      const lateId = `late#${id}`;
-      const tooMuch = await refund(lateId, '--amount', '1.4');
-      expect(tooMuch.errors).toContain(`Request ${id} (m) was charged ¥${all}`);
-      expect((await refund(id)).code).toBe(0);
-      expect(await granted(account)).toBe(yuan(all));
-      const shown = await rig.ops(`request show ${id}`);
-      expect(shown).toMatchObject({ code: 0 });
-      expect(shown.output).toContain(`¥${all}`);
-      expect(shown.output).not.toContain('the function died');
-    },
-  );
+  ])('refunds the total charge of a call that was charged %s late', async (_case, late, all, output) => {
+    const tokens = { kind: 'settled', prompt_tokens: 500, completion_tokens: output };
+    const { account, id } = await chargedLate(late, tokens);
+    const lateId = `late#${id}`;
+    const tooMuch = await refund(lateId, '--amount', '1.4');
+    expect(tooMuch.errors).toContain(`Request ${id} (m) was charged ¥${all}`);
+    expect((await refund(id)).code).toBe(0);
+    expect(await granted(account)).toBe(yuan(all));
+    const shown = await rig.ops(`request show ${id}`);
+    expect(shown).toMatchObject({ code: 0 });
+    expect(shown.output).toContain(`¥${all}`);
+    expect(shown.output).not.toContain('the function died');
+  });
 
-  it('is refused when what the expiry charged was returned late', async () => {
+  it('is rejected if a late close already returned the charge of the expiry', async () => {
     const call = await chargedLate('-1', { kind: 'released', end: 'failed' });
     expect((await refund(call.id)).errors).toContain('was not charged, so there is nothing to refund');
     expect(await granted(call.account)).toBeUndefined();
   });
 
-  it('is refused for rows that charged nothing, grants, unknown rows and odd amounts', async () => {
+  it('is rejected for rows without a charge, grants, unknown rows and invalid amounts', async () => {
     const free = await chargedCall('0');
     expect((await refund(free.id)).errors).toContain('was not charged, so there is nothing to refund');
     expect((await refund(idAt('2026-11-10T12:00:00Z', 'none'))).errors).toContain('see `ledger list`');

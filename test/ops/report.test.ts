@@ -1,4 +1,4 @@
-/** The report of a week or month: exact figures of the rows, and a file that shows them anywhere. */
+/** The report of a week or month: exact figures from the rows, and a self-contained file. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -11,7 +11,7 @@ import { LedgerRig, idAt, yuan } from './ledger-rig.ts';
 const folder = mkdtempSync(path.join(tmpdir(), 'relay-report-'));
 const file = path.join(folder, 'week.html');
 const hostile = 'm<img src=//x.example onerror=alert(1)>';
-/** Reads as a client's key; somebody made it the name of a channel. */
+/** Looks like a client's key; somebody used it as the name of a channel. */
 const pastedKey = `sk-${'Pasted0'.repeat(7).slice(0, 48)}`;
 let rig: LedgerRig;
 
@@ -63,7 +63,7 @@ async function reported(...words: string[]): Promise<Reported> {
 }
 
 describe('a report', () => {
-  it('adds up the calls of its days alone, and compares with the days before', async () => {
+  it('adds up only the calls of its days, and compares with the days before', async () => {
     const week = await reported('--week', '2026-11-12');
     expect(week.whole).toMatchObject({
       calls: 5,
@@ -93,7 +93,7 @@ describe('a report', () => {
     expect(month.whole).toMatchObject({ calls: 8, charged: '7.75' });
   });
 
-  it('counts a rescued failure for the channel that failed, and not its time for the one that answered', async () => {
+  it('counts a failure before a failover for the channel that failed, without its time for the one that answered', async () => {
     const week = await reported('--week', '2026-11-24');
     expect(week.whole).toMatchObject({ calls: 1, failures: 0 });
     expect(week.channels).toMatchObject([
@@ -110,7 +110,7 @@ describe('a report', () => {
     expect(output).toMatch(/^flaky +1 +100\.0 %/m);
   });
 
-  it('names the accounts that run empty at their pace, and no others', async () => {
+  it('lists only the accounts that will run out at their current spending', async () => {
     const ports = await rig.ports();
     const at = (iso: string) => ({ ...ports, clock: { ...ports.clock, now: () => Date.parse(iso) } });
     const { nearEmpty } = await viewReport(at('2026-11-16T12:00:00Z'), {});
@@ -124,7 +124,7 @@ describe('a report', () => {
     expect(next.nearEmpty).toEqual([]);
   });
 
-  it('knows the days of weeks, of months, and of a year’s end', () => {
+  it('finds the days of weeks, of months, and at the end of a year', () => {
     const nowMs = Date.parse('2026-11-22T12:00:00Z');
     expect(reportPeriod(nowMs, {})).toMatchObject({ from: '2026-11-16', to: '2026-11-22', isRunning: true });
     expect(reportPeriod(nowMs, { month: '2026-11' })).toMatchObject({
@@ -149,7 +149,7 @@ describe('a report', () => {
       expect(() => reportPeriod(nowMs, wrong)).toThrow(/use a|is in the future/);
   });
 
-  it('reads no ledger row, however many there are', async () => {
+  it('reads no ledger rows, however many there are', async () => {
     const ports = await rig.ports();
     const ledger = {
       ...ports.ledger,
@@ -164,7 +164,7 @@ describe('a report', () => {
 });
 
 describe('the text of a report', () => {
-  it('has days, models, channels with their margins, and no name that could be a key', async () => {
+  it('shows days, models and channels with their margins, and no name that could be a key', async () => {
     const { code, output } = await rig.ops('report --week 2026-11-12');
     expect(code).toBe(0);
     expect(output).not.toContain(pastedKey);
@@ -183,7 +183,7 @@ describe('the text of a report', () => {
     expect(output).toContain('channels broken: ');
   });
 
-  it('says that no margin is known where no channel says what its calls cost', async () => {
+  it('reports an unknown margin if no channel has costs', async () => {
     expect((await rig.ops('report --month 2026-01')).output).toContain(
       'charged (previous period: ¥0.00), margin unknown (no call has a known cost)\n',
     );
@@ -191,7 +191,7 @@ describe('the text of a report', () => {
 });
 
 describe('the file of a report', () => {
-  it('shows its plots without network and script, in both schemes, and quotes nothing as markup or key', async () => {
+  it('shows its plots without network or script, in light and dark mode, and escapes markup and hides keys', async () => {
     const { code, errors } = await rig.ops(`report --week 2026-11-12 --html ${file}`);
     expect({ code, errors }).toMatchObject({ code: 0, errors: expect.stringContaining(file) as string });
     const text = readFileSync(file, 'utf8');

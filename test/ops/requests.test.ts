@@ -55,7 +55,7 @@ async function ops(...words: string[]): Promise<OpsRun> {
 }
 
 describe('request show', () => {
-  it('searches as far around the time of the id as a background run may last, in the log groups of the stack', async () => {
+  it('searches the stack’s log groups around the id’s time, as far as a background run may last', async () => {
     aws.logLines.splice(0, 9, ...lines);
     const run = await ops('request', 'show', `chatcmpl-${id.slice(0, 12)}`);
     expect(run).toMatchObject({ code: 0, errors: '' });
@@ -73,7 +73,7 @@ describe('request show', () => {
     ]);
   });
 
-  it('prints data alone with --json', async () => {
+  it('prints only data with --json', async () => {
     const run = await ops('request', 'show', id, '--json');
     expect(JSON.parse(run.output)).toMatchObject({
       id,
@@ -82,7 +82,7 @@ describe('request show', () => {
     });
   });
 
-  it('says no more of a background response than the log does while it runs', async () => {
+  it('shows no more about a running background response than its log lines', async () => {
     aws.logLines.splice(0, 9, { message: 'background_accepted', request_id: id, account: 'acme' });
     const run = await ops('request', 'show', id);
     expect(run.output).toMatch(/logged +background_accepted/);
@@ -90,13 +90,13 @@ describe('request show', () => {
     aws.logLines.splice(0, 9, ...lines);
   });
 
-  it('says that several requests begin so', async () => {
+  it('reports that several requests start with the given id', async () => {
     aws.logLines.unshift({ ...line, request_id: `${id.slice(0, 25)}z` });
     const run = await ops('request', 'show', id.slice(0, 12));
     expect(run).toMatchObject({ code: 1, errors: expect.stringContaining('several requests match') });
   });
 
-  it('says how long lines are kept where there is none', async () => {
+  it('shows the retention of log lines if none is found', async () => {
     aws.logLines.splice(0);
     const run = await ops('request', 'show', id);
     expect(run).toMatchObject({ code: 1 });
@@ -107,7 +107,7 @@ describe('request show', () => {
 });
 
 describe('request list', () => {
-  it('says what it searches, and what was read, beside the data', async () => {
+  it('prints its search and the amount of read data to standard error', async () => {
     aws.logLines.splice(0, 9, ...lines);
     const run = await ops(
       'request',
@@ -121,7 +121,7 @@ describe('request list', () => {
       '--json',
     );
     expect(run.errors).toMatch(
-      // Four groups of 48 MB in 30 days, of which two are asked for.
+      // Four groups of 48 MB in 30 days; the search covers two.
       /Searching the log groups relay-FunctionschatLogs.*about 13 MB; .*\$0\.005 per GB/,
     );
     expect(JSON.parse(run.output)).toMatchObject([{ id, status: '429' }]);
@@ -133,7 +133,7 @@ describe('request list', () => {
     });
   });
 
-  it('finds what is for an end user, with tags, and shows both', async () => {
+  it('finds requests by end user and tags, and shows both', async () => {
     aws.logLines.splice(0, 9, {
       ...lines[0],
       end_user: 'alice',
@@ -153,7 +153,7 @@ describe('request list', () => {
       /for +end user alice, cost-center=a b,team=search/,
     );
     expect(await ops('request', 'list', '--tag', 'team')).toMatchObject({ code: 2 });
-    // Kept in at most 64 characters.
+    // Stored in at most 64 characters.
     await ops('request', 'list', '--end-user', 'é'.repeat(70));
     expect(aws.searches.at(-1)).toMatchObject({
       queryString: expect.stringContaining(`and end_user in ["${'é'.repeat(64)}"]`),
@@ -161,7 +161,7 @@ describe('request list', () => {
     expect(await ops('request', 'list', '--end-user', ' ')).toMatchObject({ code: 2 });
   });
 
-  it('finds what took longer than a time, whatever is usual', async () => {
+  it('finds requests that took longer than a given time, even if that is usual', async () => {
     aws.logLines.splice(0, 9);
     await ops('request', 'list', '--slower-than', '1.5s');
     expect(aws.searches[0]).toMatchObject({
@@ -178,14 +178,14 @@ describe('request list', () => {
   it.each([
     ['slow', 'FirstContentMs > 5000'],
     ['retried', 'retries > 0'],
-  ])('finds what was %s, whatever else it was', async (status, condition) => {
+  ])('finds requests that were %s, whatever their other outcomes', async (status, condition) => {
     await ops('request', 'list', '--status', status);
     expect(aws.searches[0]).toMatchObject({
       queryString: expect.stringContaining(`filter message in ["request"] and ${condition}\n`),
     });
   });
 
-  it('finds an answer by its number and the calls of a key by its hint, and follows nothing as JSON', async () => {
+  it('finds a response by its id and the calls of a key by its hint, and prints no next step as JSON', async () => {
     await ops('request', 'list', '--status', '429', '--key', 'sk-AbCd...wXyZ', '--since', 'yesterday 14:05');
     expect(aws.searches[0]).toMatchObject({
       queryString: expect.stringContaining('and status = 429 and key_hint in ["sk-AbCd...wXyZ"]\n'),
@@ -193,7 +193,7 @@ describe('request list', () => {
     expect(await ops('request', 'list', '--follow', '--json')).toMatchObject({ code: 2 });
   });
 
-  it('never puts a quote into a query', async () => {
+  it('never inserts a quote into a query', async () => {
     expect(await ops('request', 'list', '--model', 'a" or "')).toMatchObject({ code: 2 });
     expect(aws.searches).toEqual([]);
   });
@@ -201,7 +201,7 @@ describe('request list', () => {
   it.each([
     ['--limit', '10001'],
     ['--since', '2100-01-01T00:00:00Z'],
-  ])('refuses %s %s, which no log can answer, before it says what it would read', async (option, value) => {
+  ])('rejects %s %s, which the log cannot answer, before it prints a search', async (option, value) => {
     const run = await ops('request', 'list', option, value);
     expect(run).toMatchObject({ code: 2, errors: expect.stringMatching(`^${option}`) });
     expect(aws.searches).toEqual([]);

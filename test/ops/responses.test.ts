@@ -33,20 +33,17 @@ const reads = async (): Promise<Record<string, unknown>[]> =>
   );
 
 describe('response show', () => {
-  it.each([`resp-${first}`, first])(
-    'shows where %s stands, whose it is, and nothing of what it says',
-    async (id) => {
-      const { code, output, errors } = await rig.ops(`response show ${id}`);
-      expect({ code, errors }).toMatchObject({ code: 0 });
-      expect(output).toMatch(/account +acme/);
-      expect(output).toMatch(/status +completed/);
-      expect(output).toContain(`2, after resp-${free}`);
-      expect(output + errors).not.toMatch(secrets);
-      expect(await reads()).toEqual([]);
-    },
-  );
+  it.each([`resp-${first}`, first])('shows the status and the account of %s, but no content', async (id) => {
+    const { code, output, errors } = await rig.ops(`response show ${id}`);
+    expect({ code, errors }).toMatchObject({ code: 0 });
+    expect(output).toMatch(/account +acme/);
+    expect(output).toMatch(/status +completed/);
+    expect(output).toContain(`2, after resp-${free}`);
+    expect(output + errors).not.toMatch(secrets);
+    expect(await reads()).toEqual([]);
+  });
 
-  it('finds one without a ledger row where the account is named', async () => {
+  it('finds one without a ledger row if the account is given', async () => {
     expect((await rig.ops(`response show ${free}`)).code).toBe(1);
     expect((await rig.ops(`response show ${free} --account acme`)).code).toBe(0);
     expect((await rig.ops(`response show ${free} --account empty`)).code).toBe(1);
@@ -71,7 +68,7 @@ describe('response show', () => {
     expect(await reads()).toEqual([]);
   });
 
-  it('shows the content with a reason, and records who read it and why', async () => {
+  it('shows the content with a reason, and records the reader and the reason', async () => {
     const words = ['response', 'show', first, '--content', '--reason', 'ticket 4711'];
     const { code, output, errors } = await rig.ops(words);
     expect(code).toBe(0);
@@ -88,11 +85,11 @@ describe('response show', () => {
     });
     expect(errors).toContain(String(read?.['id']));
     expect(JSON.stringify(read)).not.toMatch(secrets);
-    // TTL: over a year.
+    // Expires after more than a year.
     expect(Number(read?.['expires'])).toBeGreaterThan(Date.now() / 1000 + 365 * 24 * 60 * 60);
   });
 
-  it('shows nothing when the record cannot be written', async () => {
+  it('shows no content if the record cannot be written', async () => {
     const { planShowContent, carryOutShowContent } = await import('../../shared/operate/responses.ts');
     const ports = await rig.ports();
     const head = await ports.responses.head('acme', `resp-${first}`);
@@ -108,7 +105,7 @@ describe('response show', () => {
 });
 
 describe('response total', () => {
-  it('counts what is stored and its bytes, without what has expired', async () => {
+  it('counts stored responses and their bytes, without expired ones', async () => {
     const { code, output } = await rig.ops('response total acme --json');
     expect(code).toBe(0);
     const view = JSON.parse(output);
@@ -123,7 +120,7 @@ describe('response total', () => {
     expect(output).not.toMatch(secrets);
   });
 
-  it('prints them for people, and says that an account has nothing', async () => {
+  it('prints them as text, and reports an account without responses', async () => {
     const { output, errors } = await rig.ops('response total acme');
     expect(output).toMatch(/responses +3, \d+ bytes/);
     expect(errors).toContain('2 expired items');
@@ -134,7 +131,7 @@ describe('response total', () => {
 });
 
 describe('response delete', () => {
-  it('says what it will do, and does nothing with --dry-run', async () => {
+  it('describes the deletion, and does nothing with --dry-run', async () => {
     const { code, output } = await rig.ops(`response delete ${running} --dry-run`);
     expect(code).toBe(0);
     expect(output).toContain('Stop its run and charge what it used');
@@ -142,7 +139,7 @@ describe('response delete', () => {
     expect(await rig.row('responses', { account: 'acme', id: `resp-${running}` })).toBeDefined();
   });
 
-  it('leaves nothing of it, and finds it no more', async () => {
+  it('deletes all its items, and no longer finds it', async () => {
     const run = await rig.ops(`response delete ${running} --yes`);
     expect(run).toMatchObject({ code: 0 });
     expect(run.output).toContain(`Deleted resp-${running}`);

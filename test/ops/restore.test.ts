@@ -1,4 +1,4 @@
-/** `restore` over an emulator with a double of point-in-time recovery: what spoiled tables become, and what a killed run leaves. */
+/** Runs `restore` on an emulator with a double of point-in-time recovery: on damaged tables, and after killed runs. */
 import { DeleteItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -16,7 +16,7 @@ import { idAt, LedgerRig, yuan } from './ledger-rig.ts';
 import { runOps, type OpsRun } from './run-ops.ts';
 
 const call = { charge: yuan('0.003096'), prompt_tokens: 12, completion_tokens: 40 };
-/** Unix seconds: a row says when its call ended. */
+/** Unix seconds. A row contains the end of its call. */
 const closedAt = (iso: string): number => Date.parse(iso) / 1000;
 const at = '2026-11-10T12:00:00Z';
 const [before, after] = ['2026-11-10T10:00:00Z', '2026-11-10T14:00:00Z'];
@@ -26,7 +26,7 @@ let rig: LedgerRig;
 let client: DynamoDBClient;
 let recovery: RecoverableTables;
 let proxy: FaultProxy;
-/** Writes that are let through before the tool is as good as killed. */
+/** Number of writes before the tool counts as killed. */
 let writesLeft: number;
 const writing = /PutItem|UpdateItem|TransactWriteItems|RestoreTable|DeleteTable/;
 
@@ -65,7 +65,7 @@ afterEach(async () => {
 const restore = (words = '', to = at): Promise<OpsRun> =>
   runOps(`restore --to ${to} --wait 0 --yes ${words}`.trim(), { AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint });
 
-/** What the account has, and what the audit says. */
+/** The account's balance and the audit's result. */
 async function books(): Promise<string[]> {
   const { code, output } = await rig.ops('audit --wait 0');
   const money = async (account: string) => {
@@ -87,20 +87,20 @@ async function copies(): Promise<string[]> {
   return lines;
 }
 
-/** Each in its way, as a bad hand or a bad program leaves them. */
+/** Damages the tables in one way each, as manual edits or faulty programs do. */
 const spoilers: Record<string, () => Promise<unknown>> = {
-  'a balance that was raised': () =>
+  'an increased balance': () =>
     rig
       .damage('quotas', { account: 'acme' }, 'available', 1_000_000_000_000)
       .then(() => rig.damage('quotas', { account: 'acme' }, 'granted', 1_000_000_000_000)),
-  'a balance that cannot be read': () => rig.damage('quotas', { account: 'acme' }, 'spent', 'much'),
-  'a balance that is gone': () => rig.remove('quotas', { account: 'acme' }),
-  'ledger rows that are gone, with their grant': async () => {
+  'an unreadable balance': () => rig.damage('quotas', { account: 'acme' }, 'spent', 'much'),
+  'a missing balance': () => rig.remove('quotas', { account: 'acme' }),
+  'missing ledger rows and their grant': async () => {
     await rig.remove('ledger', { account: 'acme', id: idAt(before) });
     await rig.remove('ledger', { account: 'acme', id: 'grant#start-acme' });
     await rig.remove('grants', { account: 'acme', grant_id: 'start-acme' });
   },
-  'a charge that was changed': () => rig.damage('ledger', { account: 'acme', id: idAt(before) }, 'charge', 0),
+  'a changed charge': () => rig.damage('ledger', { account: 'acme', id: idAt(before) }, 'charge', 0),
   'everything of an account': async () => {
     await rig.remove('quotas', { account: 'acme' });
     await rig.remove('ledger', { account: 'acme', id: idAt(before) });
@@ -110,7 +110,7 @@ const spoilers: Record<string, () => Promise<unknown>> = {
 
 describe('a restore', () => {
   it.each(Object.entries(spoilers))(
-    'of %s loses no charge and no grant since the second, and the books add up',
+    'of %s loses no charge and no grant since the second, and all balances match',
     async (_name, spoil) => {
       const right = await books();
       expect(right[2]).toContain('all balances match');
@@ -126,7 +126,7 @@ describe('a restore', () => {
     },
   );
 
-  it('that is killed at any of its writes ends the same when it is repeated', async () => {
+  it('that is killed at any write has the same result when it is repeated', async () => {
     const right = await books();
     await spoilers['everything of an account']?.();
     let kills = 0;
@@ -144,7 +144,7 @@ describe('a restore', () => {
     expect(await rig.row('settings', { name: 'relay_closed' })).toMatchObject({ value: false });
   });
 
-  it('of an account in several parts puts all money into the first, and gives the function `ledger` no row to write', async () => {
+  it('of an account in several shards moves the balance to the first, and triggers no row of the function `ledger`', async () => {
     await rig.split('acme', 4);
     const right = await books();
     await rig.damage('quotas', { account: 'acme#2' }, 'available', 5);
@@ -166,7 +166,7 @@ describe('a restore', () => {
     const ended = (iso: string) => ({ ...call, at: closedAt(iso) });
     await rig.call('company', idAt(before, 'b'), ended(before), { metered: true }, firstCounter + 3);
     await rig.call('company', idAt(before, 'c'), ended(before), { metered: true }, firstCounter + 700);
-    // This one was charged late, which part 0 remembers of a row that is in the partition of the counter.
+    // This one was charged late: shard 0 records that, and the row is in the partition of the counter.
     const id = idAt(before, 'e');
     const [part, open] = [firstCounter + 5, { metered: true } as const];
     await rig.call(
@@ -191,11 +191,11 @@ describe('a restore', () => {
   };
 
   it.each([
-    ['are gone with all else of the account', [undefined, 3, 700]],
-    ['stay, while its first item is gone', [undefined]],
-    ['cannot be read', [3]],
+    ['are missing with all other items of the account', [undefined, 3, 700]],
+    ['exist while its first item is missing', [undefined]],
+    ['are unreadable', [3]],
   ])(
-    'of a metered account whose counters %s has what each of its calls cost, from no balance',
+    'of a metered account whose counters %s restores the cost of each call, from no balance',
     async (_name, gone) => {
       await company();
       for (const counter of gone) {
@@ -216,14 +216,14 @@ describe('a restore', () => {
     },
   );
 
-  it('of a metered account that is as it should be changes nothing, and waits for no row of it', async () => {
+  it('of an intact metered account changes nothing, and waits for no row of it', async () => {
     await company();
     const { output } = await restore('', later);
     expect(output).toContain('balances: nothing to do');
     expect(output).not.toContain('no ledger row');
   });
 
-  it('charges no balance what a metered call cost whose row was lost, and gives none back what no balance paid', async () => {
+  it('neither charges a balance for a metered call whose row was lost, nor refunds a charge that no balance paid', async () => {
     await company();
     await rig.remove('quotas', { account: 'company' });
     const lost = idAt(before, 'b');
@@ -240,7 +240,7 @@ describe('a restore', () => {
     ).toBeUndefined();
   });
 
-  it('opens with a charge whose row was lost before the second where its account is accepted, and with nothing else of it', async () => {
+  it('reopens the relay with a charge whose row was lost before the second only if its account is accepted, and restores nothing else of it', async () => {
     const right = await books();
     await recovery.forget(at, 'relay-ledger', idAt(before));
     await rig.remove('ledger', { account: 'acme', id: idAt(before) });
@@ -279,7 +279,7 @@ describe('a restore', () => {
     ]);
   });
 
-  it('changes nothing where nothing is wrong, but says so', async () => {
+  it('changes nothing in intact tables, and reports that', async () => {
     const right = await books();
     const { output } = await restore();
     expect(output).toContain('rows: nothing to do');
@@ -287,13 +287,13 @@ describe('a restore', () => {
     expect(await books()).toEqual(right);
   });
 
-  it('leaves a relay closed that somebody else had closed', async () => {
+  it('leaves the relay closed if somebody else had closed it', async () => {
     await rig.put('settings', { name: 'relay_closed', value: true });
     expect(await restore()).toMatchObject({ code: 0 });
     expect(await rig.row('settings', { name: 'relay_closed' })).toMatchObject({ value: true });
   });
 
-  it('goes no further where somebody opens the relay while it is asked whether to close it', async () => {
+  it('stops if somebody opens the relay during the question whether to close it', async () => {
     const input = { atMs: Date.parse(at), copy: 'c', others: [], forgive: false, accepted: [], waitMs: 0 };
     const waiting = (): void => undefined;
     const [close] = await restoreSteps({ ports: await rig.ports(), input, waiting }, false);
@@ -304,7 +304,7 @@ describe('a restore', () => {
     );
   });
 
-  it('does not wait for ever for a copy that AWS gave up', async () => {
+  it('does not wait forever for a copy that AWS abandoned', async () => {
     const ports = await rig.ports();
     const made: string[] = [];
     const copies = {
@@ -324,7 +324,7 @@ describe('a restore', () => {
     expect(made).toEqual(['quotas', 'ledger', 'grants', 'payments']);
   });
 
-  it('refuses a second that not all tables can be restored to, and a table without recovery', async () => {
+  it('rejects a second to which not all tables can be restored, and a table without recovery', async () => {
     const early = await runOps('restore --to 2026-11-01 --wait 0 --yes', {
       AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint,
     });
@@ -335,14 +335,14 @@ describe('a restore', () => {
     expect(off.errors).toContain('relay-grants has no point-in-time recovery');
   });
 
-  it('waits for no call, but goes on only when none is open', async () => {
+  it('does not wait for calls, but continues only if none is open', async () => {
     await rig.reserve('acme', idAt('2026-11-10T15:00:00Z', 'open'));
     const { code, errors } = await restore();
     expect(code).toBe(1);
     expect(errors).toContain('calls of acme are still in flight: they expire within minutes; re-run then');
   });
 
-  it('keeps open what was open then and has no row since, for the sweeper', async () => {
+  it('keeps reservations open for the sweeper that were open then and have no row since', async () => {
     const id = idAt('2026-11-10T11:59:00Z', 'lost');
     await rig.reserve('other', id, { until: closedAt('2026-11-10T12:10:00Z') });
     await recovery.remember('2026-11-10T12:00:30Z');
@@ -355,9 +355,9 @@ describe('a restore', () => {
     expect((await rig.item('other'))?.available).toBe(yuan('4.7'));
   });
 
-  it('gives back what calls after the second were charged by a grant, once, and keeps their rows', async () => {
+  it('refunds charges of calls after the second once, by a grant, and keeps their rows', async () => {
     const run = await restore('--forgive');
-    // The function `grants` did not run meanwhile.
+    // The function `grants` did not run in between.
     expect(run.output).toContain('grant restore-20261110120000 is not applied');
     await rig.applyGrants();
     expect(await restore('--forgive')).toMatchObject({ code: 0 });
@@ -369,7 +369,7 @@ describe('a restore', () => {
     expect((await books())[2]).toContain('all balances match');
   });
 
-  it('shows with --dry-run what it would do first, and writes nothing', async () => {
+  it('shows its first steps with --dry-run, and writes nothing', async () => {
     writesLeft = 0.5;
     const run = await runOps(`restore --to ${at} --wait 0 --dry-run`, {
       AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint,
@@ -383,7 +383,7 @@ describe('a restore', () => {
 });
 
 describe('a drill', () => {
-  it('restores beside, compares with the ledger of today, and leaves nothing', async () => {
+  it('restores copies, compares them with today’s ledger, and deletes them', async () => {
     const run = await restore('--drill');
     expect(run).toMatchObject({ code: 0 });
     expect(run.output).toContain('check: 2 accounts of the copy match the ledger');
@@ -391,7 +391,7 @@ describe('a drill', () => {
     expect(await rig.row('settings', { name: 'relay_closed' })).toBeUndefined();
   });
 
-  it('names rows that are gone since', async () => {
+  it('lists rows that are missing since', async () => {
     await client.send(
       new DeleteItemCommand({
         TableName: 'relay-ledger',

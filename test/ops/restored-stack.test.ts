@@ -1,6 +1,6 @@
 /**
- * The drill of docs/deploy.md, as far as an emulator without point-in-time recovery goes: tables as they were at a moment,
- * under the names of a stack beside, and what the audit says of them.
+ * The drill of docs/deploy.md, as far as an emulator without point-in-time recovery allows: tables as of one moment, under
+ * the names of a second stack, and the audit's result.
  */
 import {
   BatchWriteItemCommand,
@@ -52,7 +52,7 @@ async function now(): Promise<Moment> {
   return moment;
 }
 
-/** A restore: keys and indexes of the source and the rows of the moment, and neither stream nor expiry. */
+/** A restore copies keys, indexes and the rows of the moment, but neither stream nor expiry. */
 async function restore(momentOf: (name: TableName) => Moment): Promise<void> {
   for (const name of tableNames) {
     const { Table = {} } = await client.send(new DescribeTableCommand({ TableName: `relay-${name}` }));
@@ -85,7 +85,7 @@ async function put(table: string, rows: Items): Promise<void> {
   }
 }
 
-/** A second grant, some time after the first. */
+/** Writes a second grant, some time after the first. */
 async function grantLater(): Promise<void> {
   await rig.put('grants', { account: 'acme', grant_id: 'later', amount: '5', reason: 'paid' });
   await rig.applyGrants();
@@ -93,7 +93,7 @@ async function grantLater(): Promise<void> {
 
 const audit = async () => rig.ops(`audit --wait 0 --stack ${restored}`);
 
-/** The function `grants` of the restored stack, in the scheduled runs of a day: each looks for rows of other tools in its share. */
+/** The function `grants` of the restored stack, in the scheduled runs of a day: each scans its share for rows of other tools. */
 async function runGrants(): Promise<void> {
   const quarterMs = 15 * 60_000;
   const begin = Date.parse('2026-11-12T12:00:00Z');
@@ -115,14 +115,14 @@ async function grantedOf(stack: string): Promise<string | undefined> {
   return row?.['granted']?.N;
 }
 
-/** Rows of grants as they were before the function `grants` marked them. */
+/** Rows of grants without the marks of the function `grants`. */
 function unmarked(moment: Moment): Moment {
   const grants = (moment.get('grants') ?? []).map(({ _applied: _mark, ...row }) => row);
   return new Map([...moment, ['grants', grants]]);
 }
 
 describe('tables restored to one second', () => {
-  it('add up, under the names of a stack beside the old one, which goes on', async () => {
+  it('add up under the names of a second stack, while the old one keeps running', async () => {
     const moment = await now();
     await rig.call('acme', idAt('2026-11-10T11:00:00Z'), call);
     await restore(() => moment);
@@ -132,7 +132,7 @@ describe('tables restored to one second', () => {
     expect((await rig.ops('audit --wait 0')).output).toContain('1 account and 3 ledger rows');
   });
 
-  it('have their grants once, also those that were applied and not marked at that second', async () => {
+  it('contain each grant once, also those that were applied but not yet marked at that second', async () => {
     const moment = unmarked(await now());
     await restore(() => moment);
     await runGrants();
@@ -140,7 +140,7 @@ describe('tables restored to one second', () => {
     expect((await audit()).output).toContain('all balances match');
   });
 
-  it('take grants of the time after that are copied to them, each once', async () => {
+  it('apply copied later grants, each once', async () => {
     const moment = await now();
     await grantLater();
     await restore(() => moment);
@@ -155,7 +155,7 @@ describe('tables restored to one second', () => {
 });
 
 describe('tables restored to different seconds', () => {
-  it('grant twice when the ledger is older than the balances, and the audit says so', async () => {
+  it('grant twice if the ledger is older than the balances, and the audit reports it', async () => {
     const before = await now();
     await grantLater();
     const after = unmarked(await now());
@@ -167,7 +167,7 @@ describe('tables restored to different seconds', () => {
     expect(await grantedOf(restored)).toBe(String(yuan('20')));
   });
 
-  it('lose charges and grants when the balances are older than the ledger, and the audit says so', async () => {
+  it('lose charges and grants if the balances are older than the ledger, and the audit reports it', async () => {
     const before = await now();
     await grantLater();
     await rig.call('acme', idAt('2026-11-10T11:00:00Z'), call);

@@ -25,14 +25,14 @@ afterAll(async () => rig.stop());
 const set = async (words: string | string[]) => rig.ops([...wordsIn(words), '--wait', '0', '--yes']);
 
 describe('charge set', () => {
-  it('shows the difference, asks, and changes only what was named', async () => {
+  it('shows the difference, asks, and changes only the given attributes', async () => {
     const words = 'charge set 1 input=0.015';
     const asked = await rig.ops(words);
     expect(asked.code).toBe(2);
     expect(asked.output).toContain('~ charges 1\n    input: 0.01 -> 0.015');
     expect((await rig.row('charges', { id: 1 }))?.['input']).toBe(0.01);
     expect((await rig.ops(`${words} --dry-run`)).output).toContain('Dry run: nothing was written.');
-    // The face that asks must say it before the write, not the mark after it.
+    // The command must warn before the write; the mark comes too late.
     expect(asked.errors).toMatch(/warning: charges 1: models: .* rises by 50 %/);
     expect((await set(words)).code).toBe(0);
     expect(await rig.row('charges', { id: 1 })).toMatchObject({
@@ -42,7 +42,7 @@ describe('charge set', () => {
     });
   });
 
-  it('with a time makes a rule that begins then, and leaves the one in force', async () => {
+  it('with a time creates a rule that starts then, and keeps the current one', async () => {
     const run = await set('charge set 1 input=0.03 --from 2030-01-07T00:00:00+08:00');
     expect(run.output).toContain('for these models at 2030-01-07T00:00:00+08:00');
     expect(await rig.row('charges', { id: 2 })).toMatchObject({
@@ -61,7 +61,7 @@ describe('charge set', () => {
     expect(JSON.parse(then.output)).toMatchObject({ rule: { id: 2 }, total: '0.03' });
   });
 
-  it('makes a rule with the next id, and a rule can be deleted', async () => {
+  it('creates a rule with the next id, and a rule can be deleted', async () => {
     const free = 'charge new type=times-billing models=a,b output=0.5';
     expect((await set(free)).code).toBe(0);
     expect(await rig.row('charges', { id: 3 })).toMatchObject({ models: ['a', 'b'], output: 0.5 });
@@ -70,7 +70,7 @@ describe('charge set', () => {
     expect(await rig.row('charges', { id: 3 })).toBeUndefined();
   });
 
-  it('warns of what other rows become by it', async () => {
+  it('warns about effects on other rows', async () => {
     const run = await set('charge off 1');
     expect(run.errors).toContain('warning: channels main: models: no price for gpt-4o, only');
     await rig.put('charges', {
@@ -97,19 +97,19 @@ describe('charge set', () => {
       '2 --from 2029-12-31 input=1',
       'rule 2 starts later, at 2030-01-07T00:00:00+08:00, and would take over then; change rule 2 itself, without --from',
     ],
-  ])('%j is refused before anything is written', async (words, message) => {
+  ])('%j is rejected before anything is written', async (words, message) => {
     const before = await rig.row('charges', { id: 1 });
     const run = await set(`charge set ${words}`);
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);
-    // What a mark says of calls meanwhile is not so of an edit that was not made.
+    // A mark describes the effect on calls, which an edit that was not written does not have.
     expect(run.errors).not.toContain('are rejected');
     expect(await rig.row('charges', { id: 1 })).toEqual(before);
   });
 });
 
 describe('channel', () => {
-  it('off says which models nobody else serves, and on brings it back', async () => {
+  it('off names models that no other channel serves, and on enables it again', async () => {
     const off = await set('channel off main');
     expect(off.output).toContain('No other enabled channel serves only: calls to them will fail');
     expect(await rig.row('channels', { id: 'main' })).toMatchObject({ state: false, _note: 'mine' });
@@ -133,7 +133,7 @@ describe('channel', () => {
     );
   });
 
-  it('off stops the last good version of a row with a problem, which is not mended by it', async () => {
+  it('off stops the last valid version of an invalid row, which stays invalid', async () => {
     await set('channel on main');
     const good = (await rig.row('channels', { id: 'main' })) ?? {};
     await rig.put('channels', { ...good, priority: 'high' });
@@ -148,7 +148,7 @@ describe('channel', () => {
     await rig.put('channels', good);
   });
 
-  it('with a problem shows none of its values', async () => {
+  it('shows no values of an invalid row', async () => {
     await rig.put('channels', {
       id: 'bad',
       endpoint: 'https://a.example.com/v1',
@@ -170,7 +170,7 @@ describe('channel', () => {
 });
 
 describe('plan and setting', () => {
-  it('are made, listed, shown and taken away', async () => {
+  it('are created, listed, shown and deleted', async () => {
     const items = '[{"id": "chat", "value": 100, "models": ["gpt-4o"]}]';
     await set(['plan', 'new', '1', 'price=30', `items=${items}`]);
     expect(await rig.row('plans', { level: 1 })).toMatchObject({
@@ -195,7 +195,7 @@ describe('plan and setting', () => {
 });
 
 describe('grant', () => {
-  it('list has those that are not applied first, and shows no text in the place of an amount', async () => {
+  it('list shows unapplied grants first, and no text in place of an amount', async () => {
     await rig.put('grants', {
       account: 'acme',
       grant_id: 'done',
@@ -230,7 +230,7 @@ it.each([
     'setting limts has no row: it has its default, or does not exist (see docs/tables.md',
   ],
   ['charge set 99 input=1', 'no charge 99: see `charge list`'],
-])('%j says that there is no such row', async (words, message) => {
+])('%j reports that the row does not exist', async (words, message) => {
   const run = await rig.ops(words);
   expect(run).toMatchObject({ code: 2, errors: expect.stringContaining(message) as string });
 });
@@ -238,7 +238,7 @@ it.each([
 describe('a sheet of many rows', () => {
   const hash = 'e'.repeat(64);
 
-  it('is exported, changed, compared and applied; what changed since is refused by name', async () => {
+  it('is exported, changed, compared and applied, and rows that changed since are rejected by name', async () => {
     await rig.put('accounts', { account: 'sheet', rpm: 5, contact: { email: 'a@example.com' } });
     await rig.put('keys', { hash, account: 'sheet', hint: 'sk-Shee...wXyZ', models: ['a', 'b'] });
     const [keys, customers] = [rig.file('keys.csv', ''), rig.file('customers.csv', '')];
@@ -274,7 +274,7 @@ describe('a sheet of many rows', () => {
     expect(await rig.row('keys', { hash })).toMatchObject({ models: ['a', 'b'], rpm: 1 });
   });
 
-  it('of prices has them by the million, and waits until they are published', async () => {
+  it('of prices lists them per million tokens, and waits until they are published', async () => {
     const file = rig.file('prices.csv', 'id;input\n1;18\n');
     const run = await rig.ops(['charge', 'apply', file, '--wait', '0', '--yes']);
     expect(run.output).toMatch(/~ charges 1\n +input: [\d.]+ -> 0\.018/);
@@ -285,7 +285,7 @@ describe('a sheet of many rows', () => {
 });
 
 describe('version', () => {
-  it('rolls back to what served at a time', async () => {
+  it('rolls back to the version that was served at a time', async () => {
     await set('setting set contact before@example.com');
     await rig.compile();
     const [newest] = JSON.parse((await rig.ops('version list --json')).output) as {
@@ -302,7 +302,7 @@ describe('version', () => {
     expect((await rig.row('settings', { name: 'contact' }))?.['value']).toBe('before@example.com');
   });
 
-  it('rolls back to what serves already by writing nothing, or by undoing what is not served', async () => {
+  it('rolls back to the served version without writes, or by reverting unpublished edits', async () => {
     await rig.compile();
     const [{ version = 0 } = {}] = JSON.parse((await rig.ops('version list --json')).output) as {
       version?: number;
@@ -326,7 +326,7 @@ describe('version', () => {
     ['--to soon', 'Expected a time such as 2h, 14:05, yesterday 14:05, next monday'],
     ['--to 9999d', 'the oldest is version 1, published'],
     ['999', 'no version 999: see `version list`'],
-  ])('rollback %j is refused', async (words, message) => {
+  ])('rollback %j is rejected', async (words, message) => {
     const run = await set(`version rollback ${words}`.trim());
     expect(run.code).toBe(2);
     expect(run.errors).toContain(message);

@@ -14,13 +14,13 @@ export interface OpsRun {
 
 type Variables = Record<string, string>;
 
-/** A command line; a list where a word has a blank. */
+/** A command line; a list if a word contains a space. */
 export type Words = string | readonly string[];
 
 export const wordsIn = (words: Words): string[] =>
   typeof words === 'string' ? words.split(' ') : [...words];
 
-/** Variables of tests have many names. */
+/** Tests use many variable names. */
 const named = { RELAY_ENV_SECRETS: '*' };
 
 /**

@@ -38,7 +38,7 @@ const keysOf = async (account: string) =>
 describe('a sheet of customers', () => {
   const head = 'account,note,rpm,grant.id,grant.amount,key.id,key.models\n';
 
-  it('creates customers with credits and keys, and when it is applied again changes nothing', async () => {
+  it('creates customers with credits and keys, and changes nothing when it is applied again', async () => {
     const file = fileOf('new.csv', `${head}one,VIP,5,g1,100.5,main,"a, b"\ntwo,,,g1,2,main,\nthree,,,,,,\n`);
     const dry = await rig.ops(['customer', 'apply', file, '--dry-run']);
     expect(dry.output).toContain('Customers: 3 new, 0 changed, 0 unchanged');
@@ -65,7 +65,7 @@ describe('a sheet of customers', () => {
     expect(resultOf('new')).toHaveLength(3);
   });
 
-  it('leaves what a blank cell has, clears by -, and edits the key that its id names, also after a rotation', async () => {
+  it('keeps values of blank cells, clears cells with -, and edits the key with the given id, also after a rotation', async () => {
     await apply('customer', fileOf('edit.csv', `${head}ed,text,5,,,main,a\n`));
     const [key] = await keysOf('ed');
     await rig.ops(['key', 'rotate', String(key?.['hash']), '--grace', '1h', '--yes']);
@@ -85,7 +85,7 @@ describe('a sheet of customers', () => {
     expect(off.map((row) => row['_replaces'] !== undefined)).toEqual([true]);
   });
 
-  it('keeps the keys of an earlier sheet in the same result', async () => {
+  it('keeps the keys of an earlier sheet in the same result file', async () => {
     await apply('customer', fileOf('same.csv', `${head}first,,,,,main,\n`));
     const [before] = resultOf('same');
     await apply('customer', fileOf('same.csv', `${head}second,,,,,main,\n`));
@@ -100,17 +100,17 @@ describe('a sheet of customers', () => {
     ['GBK', 'gbk', Buffer.from('6163636f756e742c6e6f74650ab0a22cbdadcdf50a', 'hex')],
     ['UTF-16', 'utf16', Buffer.from('\uFEFFaccount,note\n阿,江王\n', 'utf16le')],
     [
-      'UTF-16 of the other order',
+      'UTF-16 in the other byte order',
       'utf16be',
       Buffer.from('\uFEFFaccount,note\n阿,江王\n', 'utf16le').swap16(),
     ],
-    ['UTF-8 with a mark', 'utf8', Buffer.from('\uFEFFaccount,note\r\n阿,江王\r\n')],
+    ['UTF-8 with a byte order mark', 'utf8', Buffer.from('\uFEFFaccount,note\r\n阿,江王\r\n')],
   ])('is read in %s', async (_, name, bytes) => {
     const dry = await rig.ops(['customer', 'apply', fileOf(`${name}.csv`, bytes), '--dry-run']);
     expect(dry.output).toMatch(/Customer 阿 \(new\)\n +note: 江王\n/);
   });
 
-  it('shows all problems with their lines, and writes nothing', async () => {
+  it('reports all errors with their lines, and writes nothing', async () => {
     const lines = [
       'good,,,g,1,main,',
       'bad-rpm,,many,,,,',
@@ -137,13 +137,13 @@ describe('a sheet of customers', () => {
     ['account,key.id,key.expires_at\na,main,30d\n', 'line 2: expires_at: use a date'],
     ['account,key.id,key.rpm\na,main,-1\n', 'line 2: key.rpm: found -1'],
     ['account\0\n', 'this is not a text file'],
-  ])('%j is refused: %s', async (csv, words) => {
+  ])('%j is rejected: %s', async (csv, words) => {
     const run = await apply('customer', fileOf('refused.csv', csv));
     expect(run).toMatchObject({ code: 2, errors: expect.stringContaining(words) as string });
   });
 });
 
-it('a sheet of grants credits each id once, and refuses another amount for it', async () => {
+it('a sheet of grants credits each id once, and rejects another amount for it', async () => {
   await rig.put('accounts', { account: 'paid' });
   const head = 'account,grant_id,amount,reason\n';
   const file = fileOf('grants.csv', `${head}paid,may,10,invoice\npaid,june,2.5,\n`);
@@ -158,7 +158,7 @@ it('a sheet of grants credits each id once, and refuses another amount for it', 
   expect(unknown.errors).toContain('line 2: no customer nobody');
 });
 
-it('a sheet of keys creates those without a hash for customers that exist', async () => {
+it('a sheet of keys creates keys without a hash for existing customers', async () => {
   await rig.put('accounts', { account: 'keyed' });
   const run = await apply('key', fileOf('keys.csv', 'account,id,rpm\nkeyed,a,5\nkeyed,b,\n'));
   expect(run.code).toBe(0);
@@ -173,7 +173,7 @@ describe('a run that is killed', () => {
     `account,grant.id,grant.amount,key.id\n${[1, 2, 3].map((n) => `${tag}-${n},g,${n}.25,main`).join('\n')}\n`;
   const writesOfOneRun = 9;
 
-  /** Ports whose process dies at a write: before it, or when it is made and its reply is lost. */
+  /** Ports whose process dies before a write, or after it, when its reply is lost. */
   const dieAt = (ports: OperatorPorts, at: number, isLate: boolean) => {
     let writes = 0;
     const guard =
@@ -252,9 +252,9 @@ describe('a run that is killed', () => {
     expect((await keysOf('landing')).map((row) => row['hash'])).toEqual([keyHash(known)]);
   });
 
-  it('applied twice at the same moment, creates one key of each id and credits once', async () => {
+  it('applied twice at the same time, creates one key for each id and credits once', async () => {
     const ports = await rig.ports();
-    // Accounts that exist, so that no creation of one stops the second run.
+    // The accounts exist, so that creating one does not stop the second run.
     await rig.put('accounts', ...[1, 2, 3].map((n) => ({ account: `twice-${n}` })));
     const both = await Promise.all([1, 2].map(() => runOnce(ports, csv('twice'), new Map())));
     await runOnce(ports, csv('twice'), new Map());

@@ -39,10 +39,10 @@ afterAll(async () => {
 const statement = async (words: string) => rig.ops(`statement acme --wait 0 ${words}`);
 
 describe('statement', () => {
-  it('goes from the opening to the closing balance, exactly, by day and model', async () => {
+  it('lists exactly what leads from the opening to the closing balance, by day and model', async () => {
     const run = await statement('--month 2026-11 --json');
     expect(run.code).toBe(0);
-    // The grant of the rig is applied on 11 November: what October spent was owed at its end.
+    // The grant of the rig is applied on 11 November, so October's charges were owed at its end.
     expect(JSON.parse(run.output)).toMatchObject({
       account: 'acme',
       opening: '-1.000000001',
@@ -61,7 +61,7 @@ describe('statement', () => {
     });
   });
 
-  it('of a metered account closes with what its balance has', async () => {
+  it('of a metered account closes with the account’s balance', async () => {
     await rig.grant('company', '3');
     const close = { charge: yuan('1'), ...tokens };
     await rig.call('company', idAt('2026-10-05T00:00:00Z'), close, { metered: true });
@@ -70,7 +70,7 @@ describe('statement', () => {
     expect(output).toMatch(/- charged +1\n[^]*\+ metered +1\n[^]*closing +3\n/);
   });
 
-  it('of all customers is a file each and one CSV, and one that does not add up stops none of the others', async () => {
+  it('of all customers writes one file each and one CSV, and one that does not add up does not stop the others', async () => {
     await rig.grant('all/of it', '7');
     await rig.put('quotas', { account: 'broken', available: 'much' });
     const all = 'statement --all --month 2026-11 --wait 0';
@@ -109,7 +109,7 @@ describe('statement', () => {
     );
   });
 
-  it('export has every row of people and money in one file, under its name once it is whole, and no secret', async () => {
+  it('export writes all rows of people and money to one file, without secrets, and renames it once it is complete', async () => {
     await rig.put('keys', { hash: 'a'.repeat(64), account: 'acme', hint: 'sk-Good...wXyZ' });
     await rig.put('keys', { hash: `sk-${'x'.repeat(48)}`, account: 'acme', note: 'sesame' });
     await rig.put('accounts', { account: 'acme', note: 'VIP' }, { account: 'odd', rpm: 0, pin: 'sesame' });
@@ -143,7 +143,7 @@ describe('statement', () => {
     });
     for (const unfit of [folder, ''])
       expect((await rig.ops(['export', unfit])).errors).toBe(`cannot write the file ${unfit}\n`);
-    // A file that is always full is Linux's alone.
+    // Only Linux has a file that is always full.
     if (existsSync('/dev/full')) {
       symlinkSync('/dev/full', `${file('no-room.jsonl')}.part`);
       const { errors } = await rig.ops(['export', file('no-room.jsonl')]);
@@ -154,7 +154,7 @@ describe('statement', () => {
     expect(readdirSync(folder).filter((name) => name.endsWith('.part'))).toEqual([]);
   });
 
-  it('as CSV has lines whose amounts add up to the last', async () => {
+  it('as CSV has lines whose amounts add up to the last one', async () => {
     const { output } = await statement('--month 2026-11 --csv');
     const lines = parse<Record<string, string>>(output, { columns: true });
     expect(lines.map(({ kind, day, model }) => [kind, day, model])).toEqual([
@@ -169,7 +169,7 @@ describe('statement', () => {
     expect(amounts.slice(0, -1).reduce((sum, amount) => sum + amount, 0n)).toBe(amounts.at(-1));
   });
 
-  it('has the calls by tag in the place of day and model where that is asked for', async () => {
+  it('groups calls by tag instead of day and model on request', async () => {
     const run = await statement(`--month 2026-11 --by tag:team --html ${file('teams.html')}`);
     expect(run.output).toMatch(
       /FOR +CALLS .*\n +search +1 .* 4\n +\(none\) +1 .* 2\n +<i>ads +1 .* 0\.000000003\n/,
@@ -192,7 +192,7 @@ describe('statement', () => {
     expect((await statement('--month 2026-11 --by model')).code).toBe(2);
   });
 
-  it('as HTML is one page without script, with the same figures, in which no name is markup', async () => {
+  it('as HTML is one page without script, with the same figures and with escaped names', async () => {
     await statement(`--month 2026-11 --html ${file('acme.html')}`);
     const html = readFileSync(file('acme.html'), 'utf8');
     for (const text of ['>¥92.999999996</td>', '>start-acme</td>', '>paid</', 'm&lt;b&gt;ini'])
@@ -201,7 +201,7 @@ describe('statement', () => {
     expect(html).not.toContain('does not add up');
   });
 
-  it('lists the prices of the customer that are in force where that is asked for, as text, JSON and HTML', async () => {
+  it('lists the customer’s current prices on request, as text, JSON and HTML', async () => {
     await rig.put('channels', {
       id: 'c',
       endpoint: 'https://api.example.com/v1',
@@ -232,7 +232,7 @@ describe('statement', () => {
     expect((await statement('--month 2026-11')).output).not.toContain('price of');
   });
 
-  it('has calls that failed in a column of their own, in text, CSV and HTML alike', async () => {
+  it('shows failed calls in a separate column, in text, CSV and HTML', async () => {
     await rig.grant('mixed', '10');
     const pasted = `sk-${'x'.repeat(48)}`;
     await rig.put('grants', { account: 'mixed', grant_id: 'pasted', amount: 1, reason: pasted });
@@ -261,7 +261,7 @@ describe('statement', () => {
     expect(text.output).toContain('Calls include failed ones');
   });
 
-  it('that does not add up is refused and says what differs, or is marked where that is asked for', async () => {
+  it('that does not add up is refused with the difference, or marked on request', async () => {
     await rig.grant('off', '10');
     await rig.call('off', idAt('2026-11-05T00:00:00Z'), { charge: yuan('1'), ...tokens });
     await rig.damage('daily', { id: 'account#off', period: 'day#2026-11-05#gpt-4o' }, 'charged', 2);
@@ -274,7 +274,7 @@ describe('statement', () => {
     expect(readFileSync(file('off.html'), 'utf8')).toContain('This does not add up. Do not send it.');
   });
 
-  it('compares all months with the money itself', async () => {
+  it('compares all months with the balance', async () => {
     await rig.grant('lost', '10');
     await rig.call('lost', idAt('2026-09-05T00:00:00Z'), { charge: yuan('1'), ...tokens });
     const { id, period } = buildMonthKey('2026-09', 'lost');
@@ -284,7 +284,7 @@ describe('statement', () => {
     expect(run.errors).toContain('audit --rebuild-daily');
   });
 
-  it('of a month that is over waits for the calls that began in it, because they are charged in it', async () => {
+  it('of a past month waits for the calls that started in it, because they are charged in it', async () => {
     await rig.grant('late', '10');
     await rig.call('late', idAt('2026-10-05T00:00:00Z'), { charge: yuan('1'), ...tokens });
     const id = idAt('2026-10-31T23:58:00Z', 'p');
@@ -299,7 +299,7 @@ describe('statement', () => {
   it.each([
     ['2026-13', 'use a month such as 2026-10'],
     ['2999-01', 'is in the future'],
-  ])('of %s is refused', async (month, message) => {
+  ])('of %s is rejected', async (month, message) => {
     const run = await statement(`--month ${month}`);
     expect(run).toMatchObject({ code: 2, errors: expect.stringContaining(message) as string });
   });
@@ -319,7 +319,7 @@ describe('reconcile', () => {
     return rig.ops(['reconcile', 'openai', file('invoice.csv'), '--month', '2026-11', ...words]);
   };
 
-  it('shows both sides, the difference in yuan and percent, and what only one of them has', async () => {
+  it('shows both sides, the difference in yuan and percent, and lines that only one side has', async () => {
     await buy('1', 'gpt-4o-2024', '7.2');
     await buy('2', 'gpt-4o-2024', '7.2');
     await buy('3', 'only-here', '1');
@@ -370,7 +370,7 @@ describe('reconcile', () => {
     );
   });
 
-  it('reads what spreadsheets and vendors write, names each line that it cannot read, and loses nothing', async () => {
+  it('reads the files of spreadsheets and vendors, and reports each unreadable line', async () => {
     const text = [
       'Rechnung 4711;;',
       'Modell;Model;Betrag, Amount',
@@ -421,7 +421,7 @@ describe('reconcile', () => {
     expect(run.errors).not.toContain('is skipped: " has');
   });
 
-  it('asks what an amount means that may be two, and reads the files of other systems', async () => {
+  it('asks about an ambiguous amount, and reads the files of other systems', async () => {
     const text = 'model;cost\na;1,234\n';
     const cost = ['--amount-column', 'cost'];
     const refused = await reconcile(text, ...cost);
@@ -437,7 +437,7 @@ describe('reconcile', () => {
     expect((await rig.ops(named)).output).toMatch(/^a +0 +- +3 /m);
   });
 
-  it('refuses a channel that exists nowhere, and warns of one that was not called', async () => {
+  it('rejects an unknown channel, and warns about one without calls', async () => {
     writeFileSync(file('invoice.csv'), 'model,amount\na,3\n');
     await rig.put('channels', {
       id: 'idle',
@@ -454,7 +454,7 @@ describe('reconcile', () => {
     const idle = await of('idle');
     expect(idle).toMatchObject({ code: 0 });
     expect(idle.errors).toContain('channel idle had no calls in 2026-11');
-    // No row: it was deleted after it was called.
+    // No row, because the channel was deleted after its calls.
     expect(await of('openai')).toMatchObject({ code: 0 });
   });
 });

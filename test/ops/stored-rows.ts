@@ -7,7 +7,7 @@ type Row = Record<string, unknown>;
 const defined = (row: Row): Row =>
   Object.fromEntries(Object.entries(row).filter(([, value]) => value !== undefined));
 
-/** The items of a stored response of the account acme, with a batch of events beside it. */
+/** The items of a stored response of the account acme, with a batch of events. */
 export async function storedRows(requestId: string, changes: Partial<ResponseHead> = {}): Promise<Row[]> {
   const id = `resp-${requestId}`;
   const head: ResponseHead = {

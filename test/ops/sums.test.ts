@@ -1,4 +1,4 @@
-/** The sums of `daily` as lists, plots and reports read them: of months, of what was served, of minutes. */
+/** The sums of `daily` that lists, plots and reports read: by month, by served model and channel, by minute. */
 import { findBin } from '../../shared/billing/time-sketch.ts';
 import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { marshall } from '@aws-sdk/util-dynamodb';
@@ -27,7 +27,7 @@ async function rows<Row>(pages: AsyncIterable<Reading<Row>[]>): Promise<Row[]> {
 }
 
 describe('the sums of a month', () => {
-  it('are of all accounts, by the month in which calls began and grants were applied', async () => {
+  it('cover all accounts, by the month in which calls started and grants were applied', async () => {
     await rig.grant('acme', '10');
     await rig.grant('b.1', '3');
     await rig.call('acme', idAt('2026-10-31T23:59:59Z'), { charge, ...tokens });
@@ -66,7 +66,7 @@ describe('the sums of a month', () => {
     expect(october?.figures.counts.calls).toBe(1);
   });
 
-  it('are read for the accounts and months that are asked for, more than one request takes too', async () => {
+  it('are read for the given accounts and months, even if that takes several requests', async () => {
     const names = Array.from({ length: 130 }, (_, at) => `account ${at}`);
     const items = names.map((name) => ({ ...buildMonthKey('2026-11', name), calls: 1 }));
     await putMany(items);
@@ -75,7 +75,7 @@ describe('the sums of a month', () => {
     expect(found.flatMap((each) => ('row' in each ? [each.row.account] : [])).toSorted()).toEqual(
       names.toSorted(),
     );
-    // Of a name that no key of a table can have there is nothing; the others are read.
+    // A name that cannot be a key of the table has no sums; the others are read.
     const long = await ports.ledger.accountMonths([
       { account: 'a'.repeat(1100), month: '2026-11' },
       { account: 'account 1', month: '2026-11' },
@@ -83,7 +83,7 @@ describe('the sums of a month', () => {
     expect(long).toMatchObject([{ row: { account: 'account 1' } }]);
   });
 
-  it('that cannot be read are said, beside the others', async () => {
+  it('that cannot be read are reported next to the others', async () => {
     await putMany([
       { ...buildMonthKey('2026-11', 'bad'), calls: 1.5 },
       { ...buildMonthKey('2026-11', 'good'), calls: 1 },
@@ -100,7 +100,7 @@ describe('the sums of a month', () => {
 });
 
 describe('balances', () => {
-  it('of many accounts are read at once, those in parts as wholes', async () => {
+  it('of many accounts are read at once, with the shards of each added up', async () => {
     for (const account of ['one', 'two', 'parts', 'endless']) await rig.grant(account, '8');
     await rig.call('one', idAt('2026-11-10T10:00:00Z'), { charge, ...tokens });
     await rig.split('parts', 4);
@@ -117,7 +117,7 @@ describe('balances', () => {
       two: expect.stringContaining('granted is not a whole number') as string,
       endless: 'quotas: 1000000000 is an invalid number of shards',
     });
-    // One for all, one for the other parts of those that have some.
+    // One request for all accounts, one for the other shards.
     expect(ports.traffic().requests - before).toBe(2);
     expect(await ports.ledger.quota('endless')).toHaveProperty(
       'problem',
@@ -126,8 +126,8 @@ describe('balances', () => {
   });
 });
 
-describe('what was served', () => {
-  it('is by day, public model and channel, whatever the channel is named, and says what no price was applied to', async () => {
+describe('sums of served calls', () => {
+  it('are by day, public model and channel, whatever the channel is named, and show calls without a price', async () => {
     const at = '2026-11-10T10:00:00Z';
     const served = { ...tokens, charge, upstream_model: 'other', bought: 7n, first_content_ms: 300 };
     await rig.grant('acme', '10');
@@ -167,7 +167,7 @@ describe('what was served', () => {
 });
 
 describe('the sums of minutes', () => {
-  it('are of the calls that ended in them, across midnight, and remove themselves after two days', async () => {
+  it('count the calls that ended in each minute, across midnight, and expire after two days', async () => {
     await rig.grant('acme', '10');
     const ends = [
       '2026-11-10T23:58:10Z',

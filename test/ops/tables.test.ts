@@ -7,7 +7,7 @@ import { startEmulator, type Emulator } from '../support/emulator.ts';
 
 let emulator: Emulator;
 let tables: RowTables;
-/** On each row that is written. */
+/** Author of each written row. */
 const author = { _by: 'local', _at: '2026-11-22T09:00:00Z' };
 beforeAll(async () => {
   emulator = await startEmulator();
@@ -23,7 +23,7 @@ const update = (table: TableName, key: RawRow, change: { attributes: RawRow; unc
 const remove = (table: TableName, key: RawRow, unchanged: RawRow) =>
   tables.write({ kind: 'remove', table, key, unchanged });
 
-describe('writing to a row that somebody else changes', () => {
+describe('a write to a row that somebody else changes', () => {
   it('an update of a deleted row does not bring it back', async () => {
     expect(await update('keys', { hash: 'gone' }, { attributes: { enabled: false } })).toBe(false);
     expect(await tables.get('keys', 'gone')).toBeUndefined();
@@ -56,7 +56,7 @@ describe('writing to a row that somebody else changes', () => {
     expect(await tables.get('keys', 'newer')).toBeUndefined();
   });
 
-  it('a change or a removal that was decided on other values is not made', async () => {
+  it('a change or a deletion is rejected if the row changed since the decision', async () => {
     const row = { id: 'seen', models: new Set(['a']), priority: 1 };
     await create('channels', row);
     const key = { id: 'seen' };
@@ -73,7 +73,7 @@ describe('writing to a row that somebody else changes', () => {
     expect(await tables.get('channels', 'seen')).toBeUndefined();
   });
 
-  it('a scan reads beyond the first page', async () => {
+  it('a scan reads all pages', async () => {
     const padding = 'x'.repeat(200_000);
     const ids = Array.from({ length: 8 }, (_, index) => `c${index}`);
     for (const id of ids)

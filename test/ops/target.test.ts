@@ -17,7 +17,7 @@ afterAll(async () => emulator.stop());
 
 const firstLine = (output: string) => output.split('\n')[0];
 
-describe('where the tool works', () => {
+describe('the target of the tool', () => {
   it('is the local stack by default: never a real account', () => {
     expect(resolveTarget({}, { AWS_PROFILE: 'prod', AWS_REGION: 'eu-west-1' })).toEqual({
       stack: 'relay',
@@ -27,7 +27,7 @@ describe('where the tool works', () => {
     });
   });
 
-  it('is the named stack at the endpoint of the environment, when there is one', async () => {
+  it('is the named stack at the endpoint of the environment, if that is set', async () => {
     const run = await runOps('key list --stack relay-two', {
       AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint,
     });
@@ -47,11 +47,11 @@ describe('where the tool works', () => {
     ['http://localhost:8000', true],
     ['http://127.0.0.1.evil.example:8000', false],
     ['http://128.0.0.1:8000', false],
-  ])('takes %s for local: %s', (endpoint, local) => {
+  ])('treats %s as local: %s', (endpoint, local) => {
     expect(resolveTarget({}, { AWS_ENDPOINT_URL_DYNAMODB: endpoint }).local).toBe(local);
   });
 
-  it('is not local when the endpoint is not loopback, so no rule is loosened there', () => {
+  it('is not local if the endpoint is not loopback, so all rules apply there', () => {
     const environment = { AWS_ENDPOINT_URL_DYNAMODB: 'https://dynamodb.eu-west-1.amazonaws.com' };
     expect(resolveTarget({}, environment)).toMatchObject({ local: false });
   });
@@ -77,7 +77,7 @@ describe('without a name for the tables, the tool', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('works on the stack of its clone, whose data folder knows its port', async () => {
+  it('uses the stack of its clone, found by the port in its data folder', async () => {
     await sayWhose(clone);
     const run = await runOps('key list', environment);
     expect({ code: run.code, errors: run.errors }).toEqual({ code: 0, errors: '' });
@@ -87,7 +87,7 @@ describe('without a name for the tables, the tool', () => {
   it.each([
     ['another clone', '/somewhere/else', 'belong to /somewhere/else'],
     ['another program', undefined, 'do not belong to a running `npm start`'],
-  ])('refuses the tables of %s, unless the environment names them', async (_whose, of, words) => {
+  ])('refuses to use the tables of %s, unless the environment names them', async (_whose, of, words) => {
     await sayWhose(of);
     const run = await runOps('key list', environment);
     expect(run.code).toBe(2);
@@ -107,7 +107,7 @@ describe('a failure is one line', () => {
       'no local stack is running at http://127.0.0.1:1: run `npm start` first, or use --stack for a deployed one',
     ],
     [
-      'a stack name is none',
+      'a stack name is invalid',
       {},
       ['key', 'list', '--stack', 'a b'],
       2,
@@ -129,15 +129,15 @@ describe('a failure is one line', () => {
 
   it.each([
     ['no region is known', ['key', 'list', '--stack', 'relay'], 1, 'no AWS region: set AWS_REGION'],
-    ['a command is none', ['keys'], 2, "unknown command 'keys'"],
-  ])('%s, and the process ends with it', async (_case, words, code, message) => {
+    ['a command is unknown', ['keys'], 2, "unknown command 'keys'"],
+  ])('%s, and the process prints it and exits', async (_case, words, code, message) => {
     const run = await runOpsProcess(words);
     expect(run.code).toBe(code);
     expect(run.errors).toContain(message);
     expect(run.errors).not.toContain('    at ');
   });
 
-  it('the tables of the stack are not there', async () => {
+  it('the tables of the stack do not exist', async () => {
     const run = await runOps('key list', { AWS_ENDPOINT_URL_DYNAMODB: emulator.endpoint });
     expect(run.code).toBe(1);
     expect(run.errors).toContain('has no tables named relay-*: `npm start` creates those of the stack relay');
@@ -147,12 +147,12 @@ describe('a failure is one line', () => {
 describe('a deployed stack is named in one way on every command', () => {
   const place = { region: 'eu-central-1', profile: 'prod' };
 
-  it('by --stack or --stage, with the region and the profile that the options name', () => {
+  it('by --stack or --stage, with the region and the profile of the options', () => {
     expect(resolveTarget({ stage: 'test' }, {})).toEqual({ stack: 'relay-test', local: false });
     expect(resolveTarget(place, {})).toEqual({ stack: 'relay', local: false, ...place });
   });
 
-  it('and the first line says so, whatever the environment names', async () => {
+  it('and the first line shows it, whatever the environment names', async () => {
     const words = ['key', 'list', '--stage', 'test', '--region', 'eu-central-1'];
     const run = await runOpsProcess(words, { AWS_REGION: 'eu-west-1' });
     expect(firstLine(run.output)).toBe('stack relay-test in eu-central-1 (default AWS credentials)');
@@ -162,7 +162,7 @@ describe('a deployed stack is named in one way on every command', () => {
     expect(profiled.errors).toContain('no valid AWS credentials');
   });
 
-  it('but where --region is the upstream of a channel, it is not the region of the relay', async () => {
+  it('but if --region describes a channel’s upstream, it is not the region of the relay', async () => {
     const words = 'init --id b --type bedrock --region us-west-2 --models m'.split(' ');
     const run = await runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1' });
     expect(firstLine(run.output)).toBe('local tables at http://127.0.0.1:1 (relay-*)');

@@ -1,4 +1,4 @@
-/** What an edit would have made of the calls of the last days, by the operators' tool on tables of an emulator. */
+/** The effect that an edit would have had on the calls of the last days, by the operators' tool on an emulator. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { renderState } from '../../infra/ops/console/pages/channels.ts';
 import { viewChannels } from '../../shared/operate/channels/list-channels.ts';
@@ -65,7 +65,7 @@ async function shown(rows: object, ...more: string[]): Promise<Shown> {
 const exact = (amount: string) => ({ low: amount, high: amount, within_percent: 0 });
 
 describe('what-if', () => {
-  it('says of rows that are in the tables already what was charged', async () => {
+  it('reports the actual charges for rows that are already in the tables', async () => {
     await ledger.grant('acme', '10');
     await call('acme', '0.09');
     await call('acme', '0.0905', { prompt_tokens: 1001 });
@@ -82,7 +82,7 @@ describe('what-if', () => {
     });
   });
 
-  it('computes another price from sums, and finds the account that runs empty sooner', async () => {
+  it('computes another price from sums, and finds the account that would run out sooner', async () => {
     await ledger.grant('acme', '1');
     await ledger.grant('idle', '1');
     await call('acme', '0.09');
@@ -97,7 +97,7 @@ describe('what-if', () => {
     });
   });
 
-  it('compares at the time at which an announced price begins', async () => {
+  it('compares as of the start of an announced price', async () => {
     await ledger.grant('acme', '1');
     await call('acme', '0.09');
     const from = '2099-01-01T00:00:00Z';
@@ -109,7 +109,7 @@ describe('what-if', () => {
     expect(output).toMatch(/gpt-4o +1 +0\.09 +0\.18 +exact/);
   });
 
-  it('compares at the time at which a price of a group begins', async () => {
+  it('compares as of the start of a group price', async () => {
     await ledger.grant('acme', '1');
     await call('acme', '0.09');
     const gold = [{ models: ['gpt-4o'], factor: 2, from: '2099-01-01T00:00:00Z' }];
@@ -119,7 +119,7 @@ describe('what-if', () => {
     expect(total.charged).toBe('0.09');
   });
 
-  it('computes a price of a group from the calls of its members alone', async () => {
+  it('computes a group price only from the calls of its members', async () => {
     const edit = {
       settings: [{ name: 'price_groups', value: { gold: [{ models: ['gpt-4o'], factor: 3 }] } }],
     };
@@ -138,7 +138,7 @@ describe('what-if', () => {
     expect(output).not.toContain('run out sooner');
   });
 
-  it('names models that lose their last channel, become free, or have no price any more', async () => {
+  it('lists models that lose their last channel, become free, or lose their price', async () => {
     await ledger.grant('acme', '1');
     await call('acme', '0.09', { model: 'mini' });
     const off = await shown({ channels: [channel('main', ['gpt-4o', 'mini'], { state: false })] });
@@ -157,7 +157,7 @@ describe('what-if', () => {
     expect(await shown(refused)).toMatchObject({ free: [], unpriced: ['gpt-4o', 'mini'] });
   });
 
-  it('moves what a channel that is gone served to another one, and shows its cost', async () => {
+  it('assigns the calls of a removed channel to another one, and shows its cost', async () => {
     const cost = { '*': { input: 0.01, output: 0.02 } };
     await ledger.put('channels', channel('spare', ['gpt-4o'], { cost }));
     await config.compile();
@@ -170,7 +170,7 @@ describe('what-if', () => {
     expect(output).toMatch(/gpt-4o +1 +0\.09 +0\.09 +exact +0\.05 +~0\.03/);
   });
 
-  it('fails for a row that would not be used, and writes nothing', async () => {
+  it('fails for an invalid row, and writes nothing', async () => {
     const before = await ledger.row('charges', { id: 1 });
     const { code, errors } = await ledger.ops([
       'what-if',
@@ -196,7 +196,7 @@ describe('what-if', () => {
 });
 
 describe('channel list', () => {
-  it('calls a channel failing whose last calls all failed, and no other, as the console does', async () => {
+  it('reports only channels as failing whose last calls all failed, as the console does', async () => {
     const failed = { kind: 'released', end: 'failed', channel: 'spare' } as const;
     await ledger.grant('acme', '1');
     await call('acme', '0.09', { channel: 'spare' }, Date.now() - 86_400_000);
@@ -218,7 +218,7 @@ describe('channel list', () => {
     expect(listed).toContainEqual(expect.objectContaining({ id: 'spare', state: 'on', failing: false }));
   });
 
-  it('says when channels were last called and failed, and which are idle', async () => {
+  it('shows when channels were last called and last failed, and which are idle', async () => {
     await ledger.grant('acme', '1');
     await call('acme', '0.09');
     await call('acme', '0', { kind: 'released', end: 'failed' });
@@ -226,7 +226,7 @@ describe('channel list', () => {
     const { output } = await ledger.ops('channel list --json');
     expect(JSON.parse(output)).toMatchObject([
       { id: 'main', last_call: today, last_failure: today, attempts_14d: 2, failures_14d: 1, idle: false },
-      // The sums begin today, as after an upgrade.
+      // The sums start today, as after an upgrade.
       { id: 'spare', last_call: null, last_failure: null, attempts_14d: 0, idle: null },
     ]);
     expect((await ledger.ops('channel list')).errors).not.toMatch(/no call|fails/);

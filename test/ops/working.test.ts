@@ -18,7 +18,7 @@ function terminalOf(input = Readable.from([''])) {
   return { terminal, output, errors: () => errors };
 }
 
-it('a command that takes long says every 2 seconds, on the stream for errors alone, that it still works', async () => {
+it('a slow command reports every 2 seconds that it is still working, only on standard error', async () => {
   const { terminal, output, errors } = terminalOf();
   const work = Promise.withResolvers<void>();
   let requests = 0;
@@ -36,7 +36,7 @@ it('a command that takes long says every 2 seconds, on the stream for errors alo
   expect(output.read()).toBeNull();
 });
 
-it('a command says nothing while it waits for what somebody types, and where something else was printed', async () => {
+it('a command reports no progress while it waits for input, or after other output', async () => {
   const input = new PassThrough();
   const { terminal, errors } = terminalOf(input);
   const working = terminal.whileWorking('key check', () => terminal.readInput('Paste the key'));

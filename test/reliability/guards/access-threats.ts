@@ -8,7 +8,7 @@ export const accessThreats: readonly Removal[] = [
     find: '? { ...write, row: { ...write.row, hash, hint } }',
     replace: '? { ...write, row: { ...write.row, hash, hint: secretKey } }',
     test: 'test/ops/keys.test.ts',
-    name: 'shows the key once, stores its hash alone, and makes the account',
+    name: 'shows the key once, stores only its hash, and creates the account',
   },
   {
     rows: ['S1'],

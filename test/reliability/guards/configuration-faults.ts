@@ -122,7 +122,7 @@ export const configurationFaults: readonly Removal[] = [
     find: '!isBetween(item.granted, sure.granted, all.granted) &&',
     replace: 'item.granted < 0n &&',
     test: 'test/ops/restored-stack.test.ts',
-    name: 'grant twice when the ledger is older than the balances, and the audit says so',
+    name: 'grant twice if the ledger is older than the balances, and the audit reports it',
   },
   {
     rows: ['F23'],

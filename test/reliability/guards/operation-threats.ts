@@ -160,7 +160,7 @@ export const operationThreats: readonly Removal[] = [
     find: '!isBetween(item.spent, sure.charged, all.charged) &&',
     replace: 'item === undefined &&',
     test: 'test/ops/audit.test.ts',
-    name: 'a spent that the ledger does not show',
+    name: 'a spent amount that is missing from the ledger',
   },
   {
     rows: ['S27'],
