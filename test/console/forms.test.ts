@@ -1022,6 +1022,15 @@ describe('CSV', () => {
       422,
       expect.stringContaining('charges 42: input: found'),
     ]);
+    const many = { csv: 'id,input,from\n41,x,\n42,-1,\n43,1\n44,1,2027-99-99\n45,1,' };
+    const refused = await (await visitor.send('charges-csv', many)).text();
+    expect(refused.match(/line \d: (charges \d+: )?\w+/g)).toEqual([
+      'line 2: charges 41: input',
+      'line 3: charges 42: input',
+      'line 4: 2',
+      'line 5: from',
+      'line 6: charges 45: type',
+    ]);
     for (const [csv, words] of [
       ['id,input\n41,5\n41.0,6', 'line 3: duplicate 41'],
       ['id,input,_seen\n041,5,old', 'line 2: someone else changed 41'],

@@ -3,6 +3,7 @@
  * edited sheet with the rows and plans the changes. Blank cells and missing lines or columns change nothing; `-` clears a value. Rejects a
  * row that somebody else has written since the export. Reports all problems at once, and writes nothing if there is one.
  */
+import { readCharge } from '../../../shared/config/rows/charge-row.ts';
 import { plainRow, textOf } from '../../../shared/config/rows/read-row.ts';
 import {
   checkLines,
@@ -15,11 +16,12 @@ import {
   readTablesOnce,
   type SheetLine,
 } from '../../../shared/operate/apply-sheet.ts';
-import { planSetRows, type ConfigPlan } from '../../../shared/operate/config/write-rows.ts';
+import { normalizeRow, planSetRows, type ConfigPlan } from '../../../shared/operate/config/write-rows.ts';
 import { sheetIdNote } from '../../../shared/operate/keys/edit-key.ts';
 import { judgeKey } from '../../../shared/operate/keys/list-keys.ts';
 import type { OperatorPorts, RawRow } from '../../../shared/operate/operator-ports.ts';
-import { formatCount, usageFailure } from '../../../shared/operate/plan.ts';
+import { normalizeMoments } from '../../../shared/operate/moment.ts';
+import { formatCount, requireValid, usageFailure } from '../../../shared/operate/plan.ts';
 import { refuseChanged, fingerprintRow } from '../../../shared/operate/rows.ts';
 import { canonicalJson, compareCodeUnits } from '../../../shared/wire/json.ts';
 import { findNearestName } from '../../../shared/wire/nearest-name.ts';
@@ -241,15 +243,17 @@ function readCell(name: string, text: string): string {
 
 async function readRuleEdits(ports: OperatorPorts, lines: readonly ReadLine[], earlier: Problems) {
   const rows = new Map((await ports.tables.scan('charges')).map((row) => [String(row['id']), row]));
+  const nowMs = ports.clock.now();
   const { checked, problems } = await checkLines(
     lines,
     (line) => {
       const key = parseKey(ruleSheet, line.text('id'));
       if (key === '') throw usageFailure('missing id');
       const found = rows.get(String(key));
-      const attributes = readChanges(ruleFields, line, found);
+      const attributes = normalizeMoments(readChanges(ruleFields, line, found), nowMs);
       if (found && Object.keys(attributes).length === 0) return [];
       refuseStaleLine(String(key), found, line);
+      requireValid(readCharge(normalizeRow({ ...found, ...attributes, id: key })), `charges ${key}: `);
       return [{ key, attributes }];
     },
     earlier,

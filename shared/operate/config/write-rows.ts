@@ -267,8 +267,7 @@ export async function planSetRows(
   const before = await ports.config.tables();
   const rows = edits.map(({ key, attributes }) => {
     const found = plainRow(findRow(before, { table, key }) ?? {}) as RawRow;
-    const written = normalizeMoments(attributes, ports.clock.now());
-    return normalizeRow({ ...found, ...written, [keyAttributes[table]]: key });
+    return normalizeRow({ ...found, ...attributes, [keyAttributes[table]]: key });
   });
   return planPutting(ports, before, { table, rows, isNamed: true });
 }
