@@ -224,8 +224,8 @@ async function planLine(
     credit: grant,
     /** The row of a key to create, without hash and hint. */
     newKey,
+    /** What the changes of rows do not show. */
     effect: listTexts(
-      ...rows.flatMap(({ changes, effect }) => (changes.length > 0 ? effect : [])),
       ...(grant && !grant.isWritten ? grant.effect.slice(-1) : []),
       made && `Create key ${key?.id} for ${account} (${made.rights})`,
     ),

@@ -961,14 +961,15 @@ describe('CSV', () => {
     expect(await counted(refused)).toBe(read);
   });
 
-  it('folds the review of a long sheet: the first lines of each kind are in sight', async () => {
-    const lines = Array.from({ length: 14 }, (_, at) => `long-${at},5`).join('\n');
+  it('shows rows of a long sheet once, as changes, and folds credits after the first lines', async () => {
+    const lines = Array.from({ length: 14 }, (_, at) => `long-${at},5,g${at},1`).join('\n');
     const page = await visitor.follow(
-      await visitor.send('customers-sheet', { csv: `account,rpm\n${lines}` }),
+      await visitor.send('customers-sheet', { csv: `account,rpm,grant.id,grant.amount\n${lines}` }),
     );
     const unfolded = page.replaceAll(/<details>[^]*?<\/details>/g, '');
-    expect([page, unfolded].map((text) => new Set(text.match(/Create customer long-\d+/g)).size)).toEqual([
-      14, 5,
+    expect([page, unfolded].map((text) => text.match(/Credit .*?long-\d+/g)?.length)).toEqual([14, 10]);
+    expect(page.match(/Customer long-3 \(new\)|(Create|Update) customer long-3\b/g)).toEqual([
+      'Customer long-3 (new)',
     ]);
   });
 

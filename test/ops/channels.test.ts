@@ -72,6 +72,14 @@ describe('channel new', () => {
     expect(await rowOf('once')).toMatchObject({ models: ['a'] });
   });
 
+  it('and a change of it show its fields; of long lists only the members that differ', async () => {
+    await add('long', 'models=a,b,c,d,e');
+    const run = await ops(['set', 'long', 'models=b,c,d,e,f', 'state=no', '--dry-run']);
+    expect(run.output).toContain(
+      'Channel long\n    models: a, 4 unchanged -> f, 4 unchanged\n    state: enabled -> disabled\n',
+    );
+  });
+
   it.each([
     ['a private address', ['endpoint=https://10.0.0.1/v1'], 'which is not a public address'],
     ['http to a public address', ['endpoint=http://api.example.com/v1'], 'expected https://'],

@@ -29,7 +29,7 @@ describe('charge set', () => {
     const words = 'charge set 1 input=0.015';
     const asked = await rig.ops(words);
     expect(asked.code).toBe(2);
-    expect(asked.output).toContain('~ charges 1\n    input: 0.01 -> 0.015');
+    expect(asked.output).toContain('Rule 1\n    input: ¥10.00 per 1M tokens -> ¥15.00 per 1M tokens');
     expect((await rig.row('charges', { id: 1 }))?.['input']).toBe(0.01);
     expect((await rig.ops(`${words} --dry-run`)).output).toContain('Dry run: nothing was written.');
     // The command must warn before the write; the mark comes too late.
@@ -277,7 +277,7 @@ describe('a sheet of many rows', () => {
   it('of prices lists them per million tokens, and waits until they are published', async () => {
     const file = rig.file('prices.csv', 'id;input\n1;18\n');
     const run = await rig.ops(['charge', 'apply', file, '--wait', '0', '--yes']);
-    expect(run.output).toMatch(/~ charges 1\n +input: [\d.]+ -> 0\.018/);
+    expect(run.output).toMatch(/Rule 1\n +input: ¥[\d.]+ per 1M tokens -> ¥18.00 per 1M tokens/);
     expect(await rig.row('charges', { id: 1 })).toMatchObject({ input: 0.018 });
     await rig.ops(['charge', 'export', file]);
     expect(readFileSync(file, 'utf8')).toMatch(/^1,token-billing,.*,18,/m);
@@ -298,7 +298,7 @@ describe('version', () => {
     await rig.compile();
     const run = await rig.ops(`version rollback --to ${then} --wait 0 --yes`);
     expect(run.output).toContain(`Version ${newest?.version}, published`);
-    expect(run.output).toContain('"after@example.com" -> "before@example.com"');
+    expect(run.output).toContain('value: after@example.com -> before@example.com');
     expect((await rig.row('settings', { name: 'contact' }))?.['value']).toBe('before@example.com');
   });
 
@@ -314,7 +314,7 @@ describe('version', () => {
     await rig.put('settings', { name: 'contact', value: 7 });
     const undone = await rig.ops(`${words} --yes`);
     expect(undone.output).toContain('edits that are not in use yet would be undone');
-    expect(undone.output).toContain('value: 7 -> "before@example.com"');
+    expect(undone.output).toContain('value: 7 -> before@example.com');
     expect((await rig.row('settings', { name: 'contact' }))?.['value']).toBe('before@example.com');
   });
 

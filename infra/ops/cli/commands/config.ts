@@ -149,13 +149,14 @@ versions for 7 days after their last use, at least the newest 50 and at most the
       },
       examples: ['version diff 11 12', 'version diff'],
       async run({ ports, terminal }, a: number | undefined, b: number | undefined) {
-        const { from, to, differences } = await diffConfig(ports, { from: a, to: b });
+        const { from, to, ...compared } = await diffConfig(ports, { from: a, to: b });
+        const { differences } = compared;
         const attributes = differences.flatMap(({ attributes: all, ...row }) =>
           all.map(({ name, ...values }) => Object.assign({ attribute: name }, row, values)),
         );
         const text = (): void => {
           terminal.print(`Changes from ${from} to ${to}:`);
-          printDifferences(terminal, differences);
+          printDifferences(terminal, ports, compared);
           if (differences.length === 0) terminal.print('No differences.');
         };
         const names = ['table', 'key', 'change', 'attribute', 'before', 'after'];

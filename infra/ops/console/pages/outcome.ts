@@ -75,30 +75,26 @@ export function renderConfirmation(
 }
 
 const effectMax = 12;
-const eachKindMax = 5;
 
 const renderLines = (lines: readonly string[]): Markup[] =>
   lines.map((each) => html`<li>${renderWithCommandLinks(each)}</li>`);
 
-/** Shows the first lines of each kind and folds the others, because the review of a sheet may have hundreds. */
-function renderEffect(effect: readonly string[]): Markup {
-  const shown = effect.length > effectMax ? eachKindMax : effect.length;
-  const kinds = Map.groupBy(effect, (line) => /^\w+( (customer|key)\b)?/.exec(line)?.[0]);
-  return html`<ul class="effect">
-    ${[...kinds].map(([kind, lines]) => [
-      renderLines(lines.slice(0, shown)),
-      lines.length > shown &&
-        html`<li>
-          <details>
-            <summary>${kind}: ${lines.length - shown} more</summary>
-            <ul>
-              ${renderLines(lines.slice(shown))}
-            </ul>
-          </details>
-        </li>`,
-    ])}
+/** Folds lines after the first ones, because a sheet may have hundreds of credits and keys. */
+const renderEffect = (effect: readonly string[]): Markup =>
+  html`<ul class="effect">
+    ${renderLines(effect.slice(0, effectMax))}
+    ${
+      effect.length > effectMax &&
+      html`<li>
+        <details>
+          <summary>${effect.length - effectMax} more</summary>
+          <ul>
+            ${renderLines(effect.slice(effectMax))}
+          </ul>
+        </details>
+      </li>`
+    }
   </ul>`;
-}
 
 export function renderResult({ title, back }: Pick<Proposal, 'title' | 'back'>, ended: ActionEnd): Page {
   if ('error' in ended) {
